@@ -28,7 +28,7 @@ COMMANDS = {
     ],
     "seatrial plan": ["-m", "seatrial.cli", "plan", SPEC, "-e", "dev"],
     "seatrial render (locked)": ["-m", "seatrial.cli", "render", SPEC, "-e", "dev"],
-    "import seatrial.bench.trial.run (the Lambda function's start)": ["-c", "import seatrial.bench.trial.run"],
+    "import seatrial_load.trial.run (the Lambda function's start)": ["-c", "import seatrial_load.trial.run"],
 }
 
 

@@ -14,8 +14,8 @@ import json
 from pathlib import Path
 from typing import TypeAlias
 
-from seatrial.catalog.architecture import Architecture, architecture_of
-from seatrial.catalog.config_json import config_of
+from seatrial_base.catalog.architecture import Architecture, architecture_of
+from seatrial_base.catalog.config_json import config_of
 
 Row: TypeAlias = dict[str, object]
 

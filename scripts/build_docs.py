@@ -22,18 +22,18 @@ from typer.main import get_command
 
 from scripts.construct_pages import group_text
 from seatrial.cli.app import app
-from seatrial.hosting_rules.rule_table import HOSTING_RULES
 from seatrial.report.result_schema import result_schema_text
-from seatrial.serving.lint.rules import LINT_RULES
-from seatrial.spec.endpoint import EndpointSpec
-from seatrial.spec.environment import EnvironmentSpec
-from seatrial.spec.product import ProductSpec
-from seatrial.spec.rules import RULES
+from seatrial.specs.endpoint import EndpointSpec
+from seatrial.specs.environment import EnvironmentSpec
+from seatrial.specs.product import ProductSpec
+from seatrial_base.rules import RULES
+from seatrial_lint.lint.rules import LINT_RULES
+from seatrial_lint.template_rules.rule_table import HOSTING_RULES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from seatrial.model import FrozenModel
+    from seatrial_base.frozen_model import FrozenModel
 
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 Row: TypeAlias = dict[str, Json]

@@ -1,10 +1,10 @@
-"""Writes `seatrial/catalog/data/operators.json`: how fast accelerators run the operators of a model.
+"""Writes `packages/seatrial-base/seatrial_base/catalog/data/operators.json`: how fast accelerators run the operators of a model.
 
     uv run --isolated --with aiconfigurator-core==0.12.0 --with pandas --with pyarrow --with scipy==1.17.1 \
         python scripts/operator_tables.py [SYSTEMS_FOLDER]
 
 Reads the operator tables of aiconfigurator-core (Apache-2.0), which are measured kernel by kernel on real GPUs, and
-fits the few constants of `seatrial.catalog.operators` on each: one row per accelerator, operator and precision. The
+fits the few constants of `seatrial_base.catalog.operators` on each: one row per accelerator, operator and precision. The
 folder is that of the installed package without an argument. Rows that beat the memory bandwidth are left out: their
 operands were in the cache. Nothing of the package is read at run time.
 """
@@ -22,8 +22,8 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import least_squares
 
-from seatrial.catalog import accelerators, instances, precision
-from seatrial.catalog.operators import Kind, Link, Operator
+from seatrial_base.catalog import accelerators, instances, precision
+from seatrial_base.catalog.operators import Kind, Link, Operator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Writes `seatrial/catalog/data/presets.json`: the best recipes of popular models on three groups of instance types.
+"""Writes `packages/seatrial-base/seatrial_base/catalog/data/presets.json`: the best recipes of popular models on three groups of instance types.
 
     .venv/bin/python scripts/presets.py [--write]
 
@@ -16,18 +16,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.planner_accuracy.measured import MeasuredRow, read_optimized, read_rows
-from seatrial.catalog import instances, presets, speculation
-from seatrial.catalog.presets import Preset, preset_name
-from seatrial.errors import PlanError, SpecError
-from seatrial.plan.planner import make_plan
-from seatrial.spec.load import load_spec
-from seatrial.spec.recipe import parse_recipe, recipe_name, with_recipe
+from seatrial.planner.planner import make_plan
+from seatrial.specs.load import load_spec
+from seatrial.specs.recipe import parse_recipe, recipe_name, with_recipe
+from seatrial_base.catalog import instances, presets, speculation
+from seatrial_base.catalog.presets import Preset, preset_name
+from seatrial_base.errors import PlanError, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seatrial.plan.document import Plan
-    from seatrial.spec.load import LoadedSpec
+    from seatrial.planner.document import Plan
+    from seatrial.specs.load import LoadedSpec
 
 OUT = Path(__file__).parents[1] / "seatrial" / "catalog" / "data" / "presets.json"
 GROUPS = (("ml.g5.", "ml.g6."), ("ml.g6e.", "ml.g7e."), ("ml.p4d.", "ml.p5.", "ml.p5en."))

@@ -17,11 +17,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE_ROOTS = (ROOT, ROOT / "constructs", ROOT / "stacks", *sorted((ROOT / "packages").glob("*")))
 PACKAGES = ("seatrial", "seatrial_cdk", "seatrial_stacks", "seatrial_*")
-LOCK_READERS = ("seatrial.locks.lock_file", "seatrial.plan.lock.lock_file")
+LOCK_READERS = ("seatrial.locks.lock_file", "seatrial.locks.lock_file")
 COMMAND_PACKAGE = "seatrial.cli"
 NO_COMMANDS = ("app", "__main__")
 MOST_DECISIONS = 10
-PLANNING_PACKAGES = ("seatrial.planner", "seatrial.plan.planner")
+PLANNING_PACKAGES = ("seatrial.planner", "seatrial.planner.planner")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
-from seatrial.errors import SeatrialError
+from seatrial_base.errors import SeatrialError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

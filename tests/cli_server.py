@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "seatrial"
-NOT_FOR_COMMANDS = ("seatrial.local.aws", "seatrial.local.engine")
+NOT_FOR_COMMANDS = ("seatrial_laptop.aws", "seatrial_laptop.engine")
 """What runs in processes of its own."""
 
 
@@ -28,9 +28,9 @@ def imported() -> None:
         if not module.name.endswith("__main__") and not module.name.startswith(NOT_FOR_COMMANDS):
             importlib.import_module(module.name)
     importlib.import_module("boto3")
-    load = importlib.import_module("seatrial.spec.load").load_spec
+    load = importlib.import_module("seatrial.specs.load").load_spec
     spec = load(ROOT / "endpoints" / "llama-2-7b-chat.yaml", "dev", environments=ROOT / "environments")
-    importlib.import_module("seatrial.plan.planner").make_plan(spec)
+    importlib.import_module("seatrial.planner.planner").make_plan(spec)
 
 
 def become(order: dict[str, str | list[str] | dict[str, str]]) -> None:

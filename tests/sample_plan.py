@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from seatrial.plan.document import Alternative, Band, Cost, Decision, Image, MemoryFit, Plan, Regime
-from seatrial.predict.knee import PredictedKnee
-from seatrial.predict.regime import LevelRegime
+from seatrial.planner.document import Alternative, Band, Cost, Decision, Image, MemoryFit, Plan, Regime
+from seatrial.planner.predict.knee import PredictedKnee
+from seatrial.planner.predict.regime import LevelRegime
 
 Value = TypeVar("Value")
 

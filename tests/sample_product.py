@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import yaml
 
 from seatrial.deployment.product import load_product
-from seatrial.plan.lock.generation import count_generation
-from seatrial.plan.lock.lock_file import locked_document, write_lock
-from seatrial.plan.planner import make_plan
+from seatrial.locks.generation import count_generation
+from seatrial.locks.lock_file import locked_document, write_lock
+from seatrial.planner.planner import make_plan
 
 if TYPE_CHECKING:
     from pathlib import Path

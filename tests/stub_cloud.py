@@ -9,20 +9,20 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from seatrial.local.aws.control_plane.cloud import Cloud, open_cloud
-from seatrial.local.aws.control_plane.records import Kind, Record
-from seatrial.local.aws.control_plane.sagemaker import call_sagemaker
-from seatrial.local.aws.runtime.copy_process import CopyFailed, CopyProcess
-from seatrial.local.aws.runtime.running_copies import Place, RunningCopies
+from seatrial_laptop.aws.control_plane.cloud import Cloud, open_cloud
+from seatrial_laptop.aws.control_plane.records import Kind, Record
+from seatrial_laptop.aws.control_plane.sagemaker import call_sagemaker
+from seatrial_laptop.aws.runtime.copy_process import CopyFailed, CopyProcess
+from seatrial_laptop.aws.runtime.running_copies import Place, RunningCopies
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from seatrial.local.aws.alarms.alarm_rule import StateValue
-    from seatrial.local.aws.clock import VirtualClock
-    from seatrial.local.aws.control_plane.containers import ContainerSpec
-    from seatrial.local.aws.json_document import Document
+    from seatrial_laptop.aws.alarms.alarm_rule import StateValue
+    from seatrial_laptop.aws.clock import VirtualClock
+    from seatrial_laptop.aws.control_plane.containers import ContainerSpec
+    from seatrial_laptop.aws.json_document import Document
 
 WAIT_S = 20.0
 IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from seatrial.catalog.engine_versions import EngineName, version_text
-from seatrial.errors import SeatrialError
-from seatrial.serving.convert import convert, default_dialect
-from seatrial.serving.lint.lint import Given, lint
-from seatrial.serving.lint.read import read_bytes, read_path
-from seatrial.serving.lint.source import ConfigSource
-from seatrial.serving.lint.target import newest_build
-from seatrial.serving.properties import write_env
+from seatrial_base.catalog.engine_versions import EngineName, version_text
+from seatrial_base.errors import SeatrialError
+from seatrial_lint.convert import convert, default_dialect
+from seatrial_lint.engines.properties import write_env
+from seatrial_lint.lint.lint import Given, lint
+from seatrial_lint.lint.read import read_bytes, read_path
+from seatrial_lint.lint.source import ConfigSource
+from seatrial_lint.lint.target import newest_build
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

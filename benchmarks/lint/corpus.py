@@ -29,15 +29,15 @@ from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # run as a file
 from benchmarks.lint.conversions import convert_all
-from seatrial.serving.lint.lint import Given, lint
-from seatrial.serving.lint.mend import mended_text
-from seatrial.serving.lint.read import read_bytes, read_path
-from seatrial.serving.lint.source import ConfigSource, Unreadable
+from seatrial_lint.lint.lint import Given, lint
+from seatrial_lint.lint.mend import mended_text
+from seatrial_lint.lint.read import read_bytes, read_path
+from seatrial_lint.lint.source import ConfigSource, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial.serving.lint.finding import Finding
+    from seatrial_lint.lint.finding import Finding
 
 MOST_SHOWN = 40
 

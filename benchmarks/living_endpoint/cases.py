@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from benchmarks.living_endpoint.endpoint import STACK, kill_functions
 from benchmarks.living_endpoint.users import steady_users
 from benchmarks.living_endpoint.watch import watching
-from seatrial.local.control import change_control, reset_control
+from seatrial_laptop.control import change_control, reset_control
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from benchmarks.living_endpoint.endpoint import LivingEndpoint
     from benchmarks.living_endpoint.users import Sent
-    from seatrial.demo.cdk_cli import ToolOutcome
+    from seatrial_laptop.demo.cdk_cli import ToolOutcome
 
 BEFORE_S: Final = 20.0
 """How long the users are watched before each update, to compare with."""

@@ -18,17 +18,17 @@ import yaml
 from botocore.config import Config
 
 from benchmarks.living_endpoint.synthesis import synthesize
-from seatrial.bench.model.request import TrialRequest
-from seatrial.bench.trial.run import run_trial
 from seatrial.client import Alias, Schema
-from seatrial.demo.cdk_cli import CdkCli
-from seatrial.demo.embedded_aws import EmbeddedAws
 from seatrial.deployment.load import load_deployments
-from seatrial.local import lifecycle
-from seatrial.local.control import change_control, reset_control
-from seatrial.plan.lock.lock_file import write_lock
-from seatrial.plan.planner import make_plan
-from seatrial.spec.load import load_spec
+from seatrial.locks.lock_file import write_lock
+from seatrial.planner.planner import make_plan
+from seatrial.specs.load import load_spec
+from seatrial_laptop import lifecycle
+from seatrial_laptop.control import change_control, reset_control
+from seatrial_laptop.demo.cdk_cli import CdkCli
+from seatrial_laptop.demo.embedded_aws import EmbeddedAws
+from seatrial_load.model.request import TrialRequest
+from seatrial_load.trial.run import run_trial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sagemaker_runtime import SageMakerRuntimeClient
 
     from seatrial.client.alias import ParameterStore
-    from seatrial.demo.cdk_cli import ToolOutcome
+    from seatrial_laptop.demo.cdk_cli import ToolOutcome
 
 ROOT: Final = Path(__file__).parents[2]
 ENVIRONMENT: Final = "local"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from botocore.exceptions import BotoCoreError
 
 from seatrial.client import Alias, Options, generate
-from seatrial.errors import SeatrialError
+from seatrial_base.errors import SeatrialError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -159,8 +159,8 @@ def _run(command: list[str], environment: Mapping[str, str]) -> tuple[str, float
 def _start_cpu_s() -> float:
     """Return the CPU seconds of a process that imports the client and could dial, as a Lambda function does first."""
     code = (
-        "from seatrial.bench.client.worker_pool import load; from seatrial.bench.client.connection import Address;"
-        " from seatrial.bench.client.connection import dialer;"
+        "from seatrial_load.client.worker_pool import load; from seatrial_load.client.connection import Address;"
+        " from seatrial_load.client.connection import dialer;"
         " dialer(Address(tls=True, host='localhost', port=443, path='/'), ())"
     )
     return statistics.median(_run([sys.executable, "-c", code], os.environ)[1] for _ in range(5))

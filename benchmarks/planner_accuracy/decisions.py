@@ -20,7 +20,7 @@ from benchmarks.planner_accuracy.compare import MISSING
 from benchmarks.planner_accuracy.earned_bands import cells, share_for
 from benchmarks.planner_accuracy.judged import LEFT_OUT, JudgedRow, grouped, read_judged
 from benchmarks.planner_accuracy.questions import ANSWERS, Figures, Question, read_answers
-from seatrial.catalog import instances
+from seatrial_base.catalog import instances
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Turns the errors of left-out rows into the bands of predictions: `seatrial/catalog/data/bands.json`.
+"""Turns the errors of left-out rows into the bands of predictions: `packages/seatrial-base/seatrial_base/catalog/data/bands.json`.
 
     python -m benchmarks.planner_accuracy.earned_bands [--write]
 
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from benchmarks.planner_accuracy.judged import KINDS, LATENCIES, JudgedRow, grouped, ratios, read_judged
 from benchmarks.planner_accuracy.questions import FOLDER
-from seatrial.catalog.bands import BandCell, BandPlace, Facet, ModelFamily
+from seatrial_base.catalog.bands import BandCell, BandPlace, Facet, ModelFamily
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

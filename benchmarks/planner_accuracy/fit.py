@@ -25,16 +25,16 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from benchmarks.planner_accuracy.fitting_engine import with_constants
-from seatrial.catalog import engines, instances, models
-from seatrial.catalog.engines import Performance
-from seatrial.predict.copy_model import hardware_of, place
-from seatrial.predict.memory import fit_memory, held_tokens
-from seatrial.predict.simulation import PUBLISHED, outcome
+from seatrial.planner.predict.copy_model import hardware_of, place
+from seatrial.planner.predict.memory import fit_memory, held_tokens
+from seatrial.planner.predict.simulation import PUBLISHED, outcome
+from seatrial_base.catalog import engines, instances, models
+from seatrial_base.catalog.engines import Performance
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from seatrial.predict.copy_model import Copy
+    from seatrial.planner.predict.copy_model import Copy
 
 HERE = Path(__file__).parent
 ROWS = HERE.parents[1] / "tests" / "plan" / "data" / "llama_2_7b_tgi.csv"

@@ -3,7 +3,7 @@
     uv run --isolated --with scipy==1.17.1 python -m benchmarks.planner_accuracy.fit_engines
 
 Needs SciPy, which the project itself does not. The time of each operator is given by measured kernels
-(`seatrial.catalog.operators`); fitted are factors on them, which a prior keeps near 1, and what no kernel shows: the
+(`seatrial_base.catalog.operators`); fitted are factors on them, which a prior keeps near 1, and what no kernel shows: the
 work between two steps, small kernels, the server's work per sequence and per prompt token, the front end. Residuals are
 the logarithms of predicted over measured TTFT, TPOT, end-to-end latency and throughput with a soft L1 loss; a cell
 (model, precision, accelerator, degree) weighs the same however many rows it has. `--write` puts the constants into the
@@ -23,18 +23,18 @@ from typing import TYPE_CHECKING
 
 from benchmarks.planner_accuracy.fitting_engine import with_constants
 from benchmarks.planner_accuracy.measured import ENGINES, read_rows
-from seatrial.catalog import engines, precision
-from seatrial.catalog.engines import Performance
-from seatrial.predict.closed_form import predict as closed_form
-from seatrial.predict.copy_model import hardware_of, least_batched_tokens, place
-from seatrial.predict.iteration_cost import kernels_of
-from seatrial.predict.memory import fit_memory, held_tokens
+from seatrial.planner.predict.closed_form import predict as closed_form
+from seatrial.planner.predict.copy_model import hardware_of, least_batched_tokens, place
+from seatrial.planner.predict.iteration_cost import kernels_of
+from seatrial.planner.predict.memory import fit_memory, held_tokens
+from seatrial_base.catalog import engines, precision
+from seatrial_base.catalog.engines import Performance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from benchmarks.planner_accuracy.measured import MeasuredRow
-    from seatrial.predict.copy_model import Copy
+    from seatrial.planner.predict.copy_model import Copy
 
 CATALOG = Path(__file__).parents[2] / "seatrial" / "catalog" / "data" / "engines.json"
 FACTORS = ("product_factor", "experts_factor", "attention_factor", "link_factor")

@@ -22,16 +22,16 @@ from benchmarks.planner_accuracy.accuracy import markdown
 from benchmarks.planner_accuracy.fit_engines import place_row
 from benchmarks.planner_accuracy.measured import FOLDER as ROWS
 from benchmarks.planner_accuracy.measured import read_optimized
-from seatrial.catalog.speculation import draft_of
-from seatrial.measure.distribution import percentile
-from seatrial.predict.closed_form import predict
-from seatrial.predict.copy_model import Speculation
+from seatrial.planner.predict.closed_form import predict
+from seatrial.planner.predict.copy_model import Speculation
+from seatrial_base.catalog.speculation import draft_of
+from seatrial_load.measure.distribution import percentile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from benchmarks.planner_accuracy.measured import MeasuredRow
-    from seatrial.catalog.speculation import Method
+    from seatrial_base.catalog.speculation import Method
 
 METHOD: Method = "eagle3"
 DRAFT_TOKENS = 4  # recipes/qwen3-32b-g5-eagle3.yaml of the suite

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seatrial.catalog.engines import Engine, Performance
+from seatrial_base.catalog.engines import Engine, Performance
 
 
 class _Fitting(Engine):

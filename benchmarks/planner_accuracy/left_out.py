@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from benchmarks.planner_accuracy.judged import KINDS, LEFT_OUT, JudgedRow, write_judged
 from benchmarks.planner_accuracy.measured import read_rows
 from benchmarks.planner_accuracy.questions import Figures, Question, derived
-from seatrial.catalog.bands import bits_of, family_of
-from seatrial.catalog.engines import Performance
+from seatrial_base.catalog.bands import bits_of, family_of
+from seatrial_base.catalog.engines import Performance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

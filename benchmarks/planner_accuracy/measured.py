@@ -8,12 +8,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seatrial.catalog import instances, models
+from seatrial_base.catalog import instances, models
 
 if TYPE_CHECKING:
-    from seatrial.catalog.architecture import Architecture
-    from seatrial.catalog.engines import Family
-    from seatrial.catalog.instances import Instance
+    from seatrial_base.catalog.architecture import Architecture
+    from seatrial_base.catalog.engines import Family
+    from seatrial_base.catalog.instances import Instance
 
 FOLDER = Path(__file__).parent / "measured_rows"
 FILES = ("gpu_sweeps", "gpu_runs", "sagemaker_endpoints", "trtllm_saturation")
@@ -29,7 +29,7 @@ class MeasuredRow:
 
     Attributes:
         file: Where it stands in `measured/`.
-        quantization: Of the weights, as `seatrial.catalog.precision` names it.
+        quantization: Of the weights, as `seatrial_base.catalog.precision` names it.
         concurrency: Requests in flight; `None` where all were queued at once.
         prefix_hit_rate: Share of the prompt tokens that the engine found in its cache.
         ttft_ms: Time to first token, mean or median; `None` where it was not published, as those that follow.

@@ -8,7 +8,7 @@ A step reads every weight once or is bound by the arithmetic of the batch. No KV
 from __future__ import annotations
 
 from benchmarks.planner_accuracy.cells import MODEL, Cell, write_peer
-from seatrial.catalog import instances, models
+from seatrial_base.catalog import instances, models
 
 WEIGHT_BYTES = 2
 

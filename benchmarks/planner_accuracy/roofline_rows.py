@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from benchmarks.planner_accuracy.judged import bits_written
 from benchmarks.planner_accuracy.peer_rows import write_peer
 from benchmarks.planner_accuracy.questions import MS_PER_S, Figures, Question
-from seatrial.catalog import instances, models
+from seatrial_base.catalog import instances, models
 
 if TYPE_CHECKING:
-    from seatrial.catalog.instances import Instance
+    from seatrial_base.catalog.instances import Instance
 
 BITS_PER_BYTE, BITS_16 = 8, 16
 

@@ -14,13 +14,13 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from benchmarks.planner_accuracy.fit import ENGINE, Row, copy_of, fit, read_rows
-from seatrial.predict.calibration import Compared, MeasuredPoint, compare, fit_calibration
-from seatrial.predict.simulation import PUBLISHED
+from seatrial.planner.predict.calibration import Compared, MeasuredPoint, compare, fit_calibration
+from seatrial.planner.predict.simulation import PUBLISHED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.catalog.engines import Performance
+    from seatrial_base.catalog.engines import Performance
 
 
 def _point(row: Row) -> MeasuredPoint:

@@ -13,16 +13,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from seatrial.bench.quality.answers import evaluation_answer, evaluation_body
-from seatrial.payload.reader import read_answer
-from seatrial.payload.schema import Schema
+from seatrial_load.payload.reader import read_answer
+from seatrial_load.payload.schema import Schema
+from seatrial_load.quality.answers import evaluation_answer, evaluation_body
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from seatrial.bench.quality.answers import EvaluationAnswer
-    from seatrial.bench.quality.evaluation_set import EvaluationPrompt
+    from seatrial_load.quality.answers import EvaluationAnswer
+    from seatrial_load.quality.evaluation_set import EvaluationPrompt
 
 IMAGE: Final = "r/djl-inference:0.36.0"
 QUANTIZATIONS: Final = {"F16": "", "Q8_0": "fp8", "Q4_0": "awq"}
@@ -75,7 +75,7 @@ def local_engine(gguf_type: str, folder: Path, model: str = "small") -> Iterator
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = int(found.getsockname()[1])
-    command = [sys.executable, "-m", "seatrial.local.engine", "--image", IMAGE, "--model-dir", str(folder)]
+    command = [sys.executable, "-m", "seatrial_laptop.engine", "--image", IMAGE, "--model-dir", str(folder)]
     command += ["--port", str(port), "--until-stdin-closes"]
     process = subprocess.Popen(command, env=variables, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
     try:

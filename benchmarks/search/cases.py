@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from benchmarks.search.endpoints import Place, calibrated, copy_at, level_of, value_of
-from seatrial.bench.model.request import Objective
-from seatrial.predict.copy_model import Calibration
+from seatrial.planner.predict.copy_model import Calibration
+from seatrial_load.model.request import Objective
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial.bench.model.request import Metric
-    from seatrial.bench.model.result import LevelResult
-    from seatrial.predict.copy_model import Copy
+    from seatrial.planner.predict.copy_model import Copy
+    from seatrial_load.model.request import Metric
+    from seatrial_load.model.result import LevelResult
 
 Bounds: TypeAlias = "tuple[tuple[Metric, float], ...]"
 

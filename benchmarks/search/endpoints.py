@@ -8,23 +8,23 @@ from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Literal
 
-from seatrial.bench.metrics.request_metrics import is_met
-from seatrial.bench.model.request import PredictedLevel, Prior
-from seatrial.bench.model.result import LevelResult
-from seatrial.catalog import engines, instances, models
-from seatrial.measure.distribution import Distribution, percentile
-from seatrial.predict.copy_model import hardware_of, place
-from seatrial.predict.memory import fit_memory, held_tokens
-from seatrial.predict.simulation import TRIAL, outcome, simulate
-from seatrial.units import MS_PER_S
+from seatrial.planner.predict.copy_model import hardware_of, place
+from seatrial.planner.predict.memory import fit_memory, held_tokens
+from seatrial.planner.predict.simulation import TRIAL, outcome, simulate
+from seatrial_base.catalog import engines, instances, models
+from seatrial_base.units import MS_PER_S
+from seatrial_load.measure.distribution import Distribution, percentile
+from seatrial_load.metrics.request_metrics import is_met
+from seatrial_load.model.request import PredictedLevel, Prior
+from seatrial_load.model.result import LevelResult
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Sequence
 
-    from seatrial.bench.model.request import Objective
-    from seatrial.predict.copy_model import Calibration, Copy
-    from seatrial.predict.simulation import Request, SimulatedLevel
+    from seatrial.planner.predict.copy_model import Calibration, Copy
+    from seatrial.planner.predict.simulation import Request, SimulatedLevel
+    from seatrial_load.model.request import Objective
 
 MOST = 512
 FINE_STEP = 1.03

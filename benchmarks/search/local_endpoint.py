@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import boto3
 
-from seatrial.local import lifecycle
+from seatrial_laptop import lifecycle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mypy_boto3_sagemaker import SageMakerClient
 
-    from seatrial.local.lifecycle import LocalAws
+    from seatrial_laptop.lifecycle import LocalAws
 
 IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"
 ROLE = "arn:aws:iam::000000000000:role/an-execution-role"

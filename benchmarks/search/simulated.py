@@ -28,17 +28,17 @@ from benchmarks.search.endpoints import (
     level_of,
     prior_of,
 )
-from seatrial.bench.knee.detectors import saturation_knee, slo_knee
-from seatrial.bench.model.request import Load, Objective, Prior, TrialRequest, TrialTarget, Workload
-from seatrial.bench.search import NextLevel, next_level
-from seatrial.bench.search.bend import NEARLY_ALL, SIDE, doublings
+from seatrial_load.knee.detectors import saturation_knee, slo_knee
+from seatrial_load.model.request import Load, Objective, Prior, TrialRequest, TrialTarget, Workload
+from seatrial_load.search import NextLevel, next_level
+from seatrial_load.search.bend import NEARLY_ALL, SIDE, doublings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.bench.model.request import Goal
-    from seatrial.bench.model.result import LevelResult
-    from seatrial.predict.copy_model import Copy
+    from seatrial.planner.predict.copy_model import Copy
+    from seatrial_load.model.request import Goal
+    from seatrial_load.model.result import LevelResult
 
 NOISE = 0.02
 SEED = 20261121

@@ -8,7 +8,7 @@ from aws_cdk import Token
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
-from seatrial.bounds import LONGEST_ANSWER_S
+from seatrial_base.bounds import LONGEST_ANSWER_S
 
 if TYPE_CHECKING:
     from seatrial_cdk.llm_endpoint import LlmEndpoint

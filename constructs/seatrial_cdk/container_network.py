@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from constructs import Construct
 
-    from seatrial.spec.environment import Network
+    from seatrial.specs.environment import Network
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from aws_cdk import Stage
 
-    from seatrial.spec.pipeline import PipelineSpec
+    from seatrial.specs.pipeline import PipelineSpec
 
 PYTHON: Final = "3.12"
 """Python of the build, among the runtimes of the CodeBuild image `standard:7.0`."""

@@ -11,8 +11,8 @@ from constructs import Construct
 
 from seatrial.deployment.alias import alias_name
 from seatrial.deployment.load import load_deployment
-from seatrial.spec.environment import Security
-from seatrial.spec.load import environments_of
+from seatrial.specs.environment import Security
+from seatrial.specs.load import environments_of
 from seatrial_cdk.alarm_topic import topic_arn
 from seatrial_cdk.candidate_trial import CandidateTrial
 from seatrial_cdk.container_network import ContainerNetwork
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seatrial.deployment.document import Deployment
-    from seatrial.spec.environment import EnvironmentSpec
+    from seatrial.specs.environment import EnvironmentSpec
     from seatrial_cdk.adapter_component import AdapterComponent
     from seatrial_cdk.added_component import AddedComponent
     from seatrial_cdk.guest_models import GuestParts

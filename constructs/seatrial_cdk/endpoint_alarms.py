@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from seatrial.units import MS_PER_S, S_PER_MINUTE
+from seatrial_base.units import MS_PER_S, S_PER_MINUTE
 from seatrial_cdk.alarm_topic import allow_alarms
 from seatrial_cdk.value_checks import AT_LEAST_ONE, check_number
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from aws_cdk import aws_sns as sns
 
-    from seatrial.spec.endpoint import Slo
+    from seatrial.specs.endpoint import Slo
     from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint
 
 MINUTES_WATCHED = 5

@@ -8,7 +8,7 @@ from aws_cdk import CfnOutput
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from seatrial.errors import SpecError
+from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

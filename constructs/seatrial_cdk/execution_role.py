@@ -10,7 +10,7 @@ from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from seatrial.model import digest
+from seatrial_base.frozen_model import digest
 from seatrial_cdk.acknowledgements import acknowledge_wildcards
 from seatrial_cdk.image_repository import ImageRepository
 from seatrial_cdk.place import TOKEN_MARKER, StackPlace
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from aws_cdk import aws_ecr as ecr
 
-    from seatrial.spec.environment import Security
+    from seatrial.specs.environment import Security
     from seatrial_cdk.container_network import ContainerNetwork
     from seatrial_cdk.serving_artifact import ServingArtifact
 

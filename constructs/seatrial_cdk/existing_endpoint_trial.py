@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Literal, get_args
 from aws_cdk import Annotations, CustomResource, Duration, Stack
 from constructs import Construct
 
-from seatrial.bench.model.request import Gate, Load, PayloadSchema, TrialRequest, TrialTarget, Workload
-from seatrial.bounds import TRIAL_MARGIN_S
 from seatrial.deployment.trial import ONLY_THE_STACK_KNOWS, slo_objectives
-from seatrial.errors import BenchError, Problem, SpecError
-from seatrial.model import digest
-from seatrial.spec.endpoint import LONGEST_BUDGET_MINUTES
-from seatrial.units import S_PER_MINUTE, exported
+from seatrial.specs.endpoint import LONGEST_BUDGET_MINUTES
+from seatrial_base.bounds import TRIAL_MARGIN_S
+from seatrial_base.errors import BenchError, Problem, SpecError
+from seatrial_base.frozen_model import digest
+from seatrial_base.units import S_PER_MINUTE, exported
 from seatrial_cdk.trial_service.trial_service import function_arn
 from seatrial_cdk.value_checks import RULE
+from seatrial_load.model.request import Gate, Load, PayloadSchema, TrialRequest, TrialTarget, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from seatrial.spec.endpoint import Slo
+    from seatrial.specs.endpoint import Slo
     from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint
     from seatrial_cdk.trial_service.trial_service import TrialService
 

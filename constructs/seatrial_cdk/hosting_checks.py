@@ -16,8 +16,8 @@ from aws_cdk import (
 )
 
 from seatrial import __version__
-from seatrial.hosting_rules.check import check_templates
-from seatrial.hosting_rules.rule_table import HOSTING_RULES
+from seatrial_lint.template_rules.check import check_templates
+from seatrial_lint.template_rules.rule_table import HOSTING_RULES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from aws_cdk import IPolicyValidationContext, PolicyValidationStack
     from constructs import IConstruct
 
-    from seatrial.hosting_rules.template_finding import TemplateFinding
-    from seatrial.hosting_rules.template_value import Json
+    from seatrial_lint.template_rules.template_finding import TemplateFinding
+    from seatrial_lint.template_rules.template_value import Json
 
 PLUGIN_NAME = "Seatrial"
 """The plugin's name; acknowledgements begin with it: `Seatrial::SEA745`."""

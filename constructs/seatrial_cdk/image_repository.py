@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from aws_cdk import Annotations
 
-from seatrial.errors import RenderError
+from seatrial_base.errors import RenderError
 from seatrial_cdk.place import TOKEN_MARKER
 
 if TYPE_CHECKING:

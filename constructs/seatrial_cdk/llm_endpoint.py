@@ -12,8 +12,8 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from seatrial.deployment.document import COMPONENT_SUFFIX
-from seatrial.errors import SpecError
-from seatrial.tags import ENVIRONMENT_TAG
+from seatrial_base.errors import SpecError
+from seatrial_base.tags import ENVIRONMENT_TAG
 from seatrial_cdk.alarm_topic import allow_alarms
 from seatrial_cdk.container_network import ContainerNetwork, refuse_parts_of_no_vpc
 from seatrial_cdk.execution_role import NO_OPTIONS, ExecutionRole, ModelSources, RoleOptions
@@ -55,7 +55,7 @@ class LlmEndpoint(ILlmEndpoint):
     ones need. Give such a change another `construct_id` and `endpoint_name`: CloudFormation creates the new endpoint
     and component, and deletes the old ones in its clean-up. A plan counts such changes as its generation.
 
-    Its resources carry the environment's name as a tag (`seatrial.tags`), where one is given.
+    Its resources carry the environment's name as a tag (`seatrial_base.tags`), where one is given.
 
     More models share the endpoint's instances as `AddedComponent`s.
 

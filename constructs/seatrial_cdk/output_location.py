@@ -10,7 +10,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from seatrial.errors import SpecError
+from seatrial_base.errors import SpecError
 from seatrial_cdk.acknowledgements import acknowledge
 from seatrial_cdk.policy import allow
 from seatrial_cdk.private_bucket import private_bucket, removal_policy

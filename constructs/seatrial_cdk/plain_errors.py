@@ -7,10 +7,10 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from seatrial.errors import SeatrialError
 from seatrial.node import check_node
-from seatrial.printable import printable
-from seatrial.secrets import redacted
+from seatrial_base.errors import SeatrialError
+from seatrial_base.printable import printable
+from seatrial_base.secrets import redacted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.catalog import instances
-from seatrial.spec.hosting import HostingSpec
-from seatrial.spec.scaling import ScalingSpec
+from seatrial.specs.hosting import HostingSpec
+from seatrial.specs.scaling import ScalingSpec
+from seatrial_base.catalog import instances
 from seatrial_cdk.planned_scaling import instance_scale_in
 from seatrial_cdk.variant_instances import RequestRouting, VariantInstances
 
 if TYPE_CHECKING:
-    from seatrial.plan.document import Plan
-    from seatrial.plan.packing import Packing
-    from seatrial.spec.hosting import RoutingSpec
+    from seatrial.planner.document import Plan
+    from seatrial.planner.packing import Packing
+    from seatrial.specs.hosting import RoutingSpec
 
 AS_PLANNED, AS_SCALED = HostingSpec(), ScalingSpec()
 

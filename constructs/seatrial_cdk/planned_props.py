@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from constructs import Construct
 
     from seatrial.deployment.document import Deployment
-    from seatrial.plan.document import Plan
-    from seatrial.spec.hosting import HostingSpec, PlacementSpec
+    from seatrial.planner.document import Plan
+    from seatrial.specs.hosting import HostingSpec, PlacementSpec
 
 
 def planned_container(deployment: Deployment) -> ServingContainer:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from aws_cdk import Token
 
-from seatrial.spec.scaling import InstanceScaleInSpec
-from seatrial.units import S_PER_MINUTE
+from seatrial.specs.scaling import InstanceScaleInSpec
+from seatrial_base.units import S_PER_MINUTE
 from seatrial_cdk.backlog_scaling import BacklogScaling
 from seatrial_cdk.copy_scaling import CopyScaling
 from seatrial_cdk.rolling_update import INSTANCE_START_S
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from constructs import Construct
 
     from seatrial.deployment.document import Deployment
-    from seatrial.spec.scaling import ScalingSpec
+    from seatrial.specs.scaling import ScalingSpec
     from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint
     from seatrial_cdk.smoke_benchmark import SmokeBenchmark
 

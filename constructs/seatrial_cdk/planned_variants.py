@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from constructs import Construct
 
     from seatrial.deployment.document import Deployment
-    from seatrial.spec.hosting import AsynchronousSpec, DataCaptureSpec, ShadowSpec, VariantSpec
+    from seatrial.specs.hosting import AsynchronousSpec, DataCaptureSpec, ShadowSpec, VariantSpec
     from seatrial_cdk.execution_role import RoleOptions
 
 

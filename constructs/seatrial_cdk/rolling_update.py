@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from aws_cdk import aws_sagemaker as sagemaker
 
-from seatrial.plan.search.capacity import copies_replaced_at_once
+from seatrial.planner.search.capacity import copies_replaced_at_once
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,7 @@ from zoneinfo import available_timezones
 
 from aws_cdk import Annotations, Token
 
-from seatrial.spec.scaling import expression_error
+from seatrial.specs.scaling import expression_error
 from seatrial_cdk.place import TOKEN_MARKER
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from aws_cdk import Annotations
 from aws_cdk import aws_applicationautoscaling as autoscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
 
-from seatrial.units import S_PER_MINUTE
+from seatrial_base.units import S_PER_MINUTE
 from seatrial_cdk.endpoint_alarms import NAMESPACE
 from seatrial_cdk.value_checks import NumberBounds, check_number, check_values
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from aws_cdk import AssetStaging, FileAssetPackaging, Stack
 from constructs import Construct
 
+from seatrial.engines.rendered import refuse_credentials
 from seatrial.packaging import tar_gz_bytes
-from seatrial.serving.rendered import refuse_credentials
 from seatrial_cdk.archive_file import archive_file
 
 if TYPE_CHECKING:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from aws_cdk import aws_sagemaker as sagemaker
 
-from seatrial.errors import RenderError
-from seatrial.serving.rendered import refuse_credentials
+from seatrial.engines.rendered import refuse_credentials
+from seatrial_base.errors import RenderError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from aws_cdk import aws_ecr as ecr
 
-    from seatrial.serving.rendered import RenderedConfig
+    from seatrial.engines.rendered import RenderedConfig
     from seatrial_cdk.serving_artifact import ServingArtifact
 
 _WHERE = "container of the model"

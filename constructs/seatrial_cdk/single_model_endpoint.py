@@ -11,8 +11,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
-from seatrial.errors import SpecError
-from seatrial.tags import ENVIRONMENT_TAG
+from seatrial_base.errors import SpecError
+from seatrial_base.tags import ENVIRONMENT_TAG
 from seatrial_cdk.acknowledgements import acknowledge, acknowledge_wildcards
 from seatrial_cdk.alarm_topic import allow_alarms
 from seatrial_cdk.asynchronous_inference import asynchronous_config, locations_of

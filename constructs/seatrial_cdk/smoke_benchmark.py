@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from constructs import Construct
 
-from seatrial.bounds import TRIAL_MARGIN_S
+from seatrial_base.bounds import TRIAL_MARGIN_S
 
 if TYPE_CHECKING:
     from seatrial_cdk.llm_endpoint import LlmEndpoint

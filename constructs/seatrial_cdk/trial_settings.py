@@ -12,10 +12,10 @@ from weakref import WeakKeyDictionary
 import jsii
 from aws_cdk import CustomResource, Duration, IStableStringProducer, Lazy, Stack, TagManager
 
-from seatrial.bounds import LONGEST_TRIAL_S
-from seatrial.errors import SpecError
-from seatrial.spec.endpoint import LONGEST_BUDGET_MINUTES
-from seatrial.units import S_PER_MINUTE, exported
+from seatrial.specs.endpoint import LONGEST_BUDGET_MINUTES
+from seatrial_base.bounds import LONGEST_TRIAL_S
+from seatrial_base.errors import SpecError
+from seatrial_base.units import S_PER_MINUTE, exported
 from seatrial_cdk.trial_service.trial_service import function_arn
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from aws_cdk import Annotations, Token
 
-from seatrial.errors import Problem, SpecError
+from seatrial_base.errors import Problem, SpecError
 from seatrial_cdk.place import TOKEN_MARKER
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ with plain_errors():
     from aws_cdk import aws_kms as kms
     from aws_cdk import aws_sns as sns
 
-    from seatrial.spec.endpoint import Percentiles, Slo
+    from seatrial.specs.endpoint import Percentiles, Slo
     from seatrial_cdk.copy_scaling import CopyScaling
     from seatrial_cdk.endpoint_alarms import EndpointAlarms
     from seatrial_cdk.endpoint_outputs import EndpointOutputs

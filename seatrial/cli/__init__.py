@@ -8,8 +8,8 @@ import sys
 import traceback
 from typing import TYPE_CHECKING, NoReturn
 
-from seatrial.errors import Problem, SeatrialError
-from seatrial.secrets import redacted
+from seatrial_base.errors import Problem, SeatrialError
+from seatrial_base.secrets import redacted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

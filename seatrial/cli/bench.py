@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 
 import typer
 
-from seatrial.bounds import MOST_REQUESTS
 from seatrial.cli.support import bench_options as options
 from seatrial.cli.support.bench_files import PromptFiles, Unwritten, check_folder, keeping, prompted
 from seatrial.cli.support.bench_show import conclude, watched
@@ -19,18 +18,19 @@ from seatrial.cli.support.options import environments_folder
 from seatrial.cli.support.outputs import check_outputs, local_file, report_outputs, spec_inputs
 from seatrial.cli.support.results import read_result
 from seatrial.cli.support.terminal import end_when_interrupted
-from seatrial.errors import BenchError, Problem, SpecError
-from seatrial.units import S_PER_MINUTE
+from seatrial_base.bounds import MOST_REQUESTS
+from seatrial_base.errors import BenchError, Problem, SpecError
+from seatrial_base.units import S_PER_MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from seatrial.bench.model.request import Load, Objective, TrialRequest
-    from seatrial.bench.model.result import TrialResult
-    from seatrial.bench.trial.events import Watch
     from seatrial.deployment.document import Deployment
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
+    from seatrial_load.model.request import Load, Objective, TrialRequest
+    from seatrial_load.model.result import TrialResult
+    from seatrial_load.trial.events import Watch
 
 
 Number = TypeVar("Number", int, float)
@@ -71,7 +71,7 @@ def loaded_so(request: TrialRequest, options: LoadOptions, mistakes: Mistakes) -
     changed = replace(request, load=_changed(request.load, options, levels, rates))
     if options.protocol is None:
         return changed
-    from seatrial.bench.trial.steps import jumpstart_2024
+    from seatrial_load.trial.steps import jumpstart_2024
 
     article = jumpstart_2024(changed)
     return article if levels is None else replace(article, load=replace(article.load, concurrency_levels=levels))
@@ -159,7 +159,7 @@ def request_of_server(options: ServerOptions, mistakes: Mistakes) -> TrialReques
 
     An objective or a URL that isn't one is a mistake.
     """
-    from seatrial.bench.model.request import Gate, Load, TrialRequest, TrialTarget, Workload
+    from seatrial_load.model.request import Gate, Load, TrialRequest, TrialTarget, Workload
 
     objectives = tuple(_objectives(options.objectives, mistakes))
     return TrialRequest(
@@ -223,7 +223,7 @@ def _objectives(texts: Iterable[str], mistakes: Mistakes) -> Iterator[Objective]
 
 
 def _objective(text: str) -> Objective | None:
-    from seatrial.bench.model.request import Metric, Objective, Statistic
+    from seatrial_load.model.request import Metric, Objective, Statistic
 
     name, equals, bound = text.partition("=")
     metric_name, _, statistic_name = name.partition(".")
@@ -406,7 +406,7 @@ class Mistakes:
 
     def values(self, request: TrialRequest) -> None:
         """Find the values that no trial can have."""
-        from seatrial.bench.client.connection import address_of
+        from seatrial_load.client.connection import address_of
 
         checks: list[Callable[[], object]] = [request.check]
         if request.target.kind == "openai":
@@ -577,9 +577,9 @@ def bench(
 def _measured(
     request: TrialRequest, files: PromptFiles, records: Path | None, against: str | None, unwritten: Unwritten
 ) -> TrialResult:
-    from seatrial.bench.model.result import TrialResult
-    from seatrial.bench.trial.dependencies import Tools
-    from seatrial.bench.trial.run import run_trial
+    from seatrial_load.model.result import TrialResult
+    from seatrial_load.trial.dependencies import Tools
+    from seatrial_load.trial.run import run_trial
 
     baseline = None if against is None else read_result(against)
     with prompted(request, files) as (asked, file), keeping(records, unwritten) as keep:

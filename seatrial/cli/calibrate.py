@@ -10,11 +10,11 @@ import typer
 from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
 from seatrial.cli.support.outputs import check_outputs, spec_inputs
 from seatrial.cli.support.terminal import show
-from seatrial.errors import SpecError
+from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
-    from seatrial.predict.calibration import CalibrationSource, MeasuredPoint
-    from seatrial.spec.load import LoadedSpec
+    from seatrial.planner.predict.calibration import CalibrationSource, MeasuredPoint
+    from seatrial.specs.load import LoadedSpec
 
 
 def calibrate(
@@ -35,13 +35,13 @@ def calibrate(
 
     Levels that are not among the probes show how well the calibration predicts them.
     """
-    from seatrial.plan.calibration import calibrate as fit
-    from seatrial.plan.calibration import chosen, measured_copy, write_calibration
-    from seatrial.plan.lock.lock_file import read_locked_plan
-    from seatrial.plan.search.capacity import trial_protocol
+    from seatrial.locks.lock_file import read_locked_plan
+    from seatrial.planner.calibration import calibrate as fit
+    from seatrial.planner.calibration import chosen, measured_copy, write_calibration
+    from seatrial.planner.search.capacity import trial_protocol
     from seatrial.report.terminal.calibration import calibration_view
-    from seatrial.spec.calibration import calibration_path
-    from seatrial.spec.load import load_spec
+    from seatrial.specs.calibration import calibration_path
+    from seatrial.specs.load import load_spec
 
     folder = environments_folder(environments, spec)
     if write:
@@ -78,9 +78,9 @@ def _measured(
     result: Path | None, points: Path | None, loaded: LoadedSpec
 ) -> tuple[tuple[MeasuredPoint, ...], CalibrationSource]:
     """Return the measured points of one copy, and where they were read."""
-    from seatrial.model import digest
-    from seatrial.plan.calibration import read_points
-    from seatrial.predict.calibration import CalibrationSource
+    from seatrial.planner.calibration import read_points
+    from seatrial.planner.predict.calibration import CalibrationSource
+    from seatrial_base.frozen_model import digest
 
     if (result is None) == (points is None):
         raise typer.BadParameter("give either --result or --points", param_hint="--result")
@@ -93,7 +93,7 @@ def _measured(
 
 
 def _text(file: Path) -> str:
-    from seatrial.files import read_text
+    from seatrial_base.files import read_text
 
     try:
         return read_text(file)
@@ -103,9 +103,9 @@ def _text(file: Path) -> str:
 
 
 def _of_result(text: str, file: Path, loaded: LoadedSpec) -> tuple[tuple[MeasuredPoint, ...], str]:
-    from seatrial.bench.model.result import TrialResult
-    from seatrial.plan.calibration import check_trial, usable
+    from seatrial.planner.calibration import check_trial, usable
     from seatrial.report.calibration_preview import points_of
+    from seatrial_load.model.result import TrialResult
 
     trial = TrialResult.from_json(text)
     asked, workload = trial.request, trial.request.workload

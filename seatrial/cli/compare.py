@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from seatrial.cli.support.options import EnvironmentsFolder, environments_folder
-from seatrial.errors import SpecError
+from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.bench.quality.evaluation_set import EvaluationSet
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
     from seatrial.probe.deployments import ProbedHardware
     from seatrial.probe.recipes import PinnedRecipe
     from seatrial.quality.recipe_comparison import RecipeComparison
     from seatrial.quality.recipe_result import RecipeResult
-    from seatrial.spec.load import LoadedSpec
-    from seatrial.spec.optimization import Recipe
+    from seatrial.specs.load import LoadedSpec
+    from seatrial.specs.optimization import Recipe
+    from seatrial_load.quality.evaluation_set import EvaluationSet
 
 WHERE = "command line"
 RULE = "SEA532"
@@ -145,7 +145,7 @@ def _check_usage(what: Sequence[str], environment: str | None, measuring: dict[s
     Raises:
         SpecError: SEA532, with every problem.
     """
-    from seatrial.errors import Problem
+    from seatrial_base.errors import Problem
 
     found: list[Problem] = []
     stored = len(what) == len("AB")
@@ -176,11 +176,11 @@ def _asked(
     what: Sequence[str], environment: str, environments: Path | None, *, on: str | None, max_tokens: int | None
 ) -> _Compared:
     """Read everything that must be known before anything is asked of AWS."""
-    from seatrial.plan.lock.lock_file import read_locked_plan
+    from seatrial.locks.lock_file import read_locked_plan
     from seatrial.probe.deployments import read_candidate
     from seatrial.probe.recipes import results_folder
-    from seatrial.spec.load import load_spec
-    from seatrial.spec.recipe import parse_recipe, recipe_name
+    from seatrial.specs.load import load_spec
+    from seatrial.specs.recipe import parse_recipe, recipe_name
 
     spec, (first, second) = Path(what[0]), (parse_recipe(text) for text in what[1:])
     if recipe_name(first) == recipe_name(second):
@@ -252,12 +252,12 @@ def _deployed(
     """Measure what was not measured before; each result is kept as soon as it is there."""
     from seatrial.cli.support.probing import aws_tools, confirm
     from seatrial.cli.support.terminal import console
-    from seatrial.demo.progress import Steps
-    from seatrial.demo.runner import end_on_signals
     from seatrial.probe.recipes import asking_limit_s, compare_folder, measure_recipe
     from seatrial.probe.run import check_tools
     from seatrial.probe.view import estimate_lines
     from seatrial.quality.recipe_result import keep_recipe_result
+    from seatrial_laptop.demo.progress import Steps
+    from seatrial_laptop.demo.runner import end_on_signals
 
     if not missing:
         return {}

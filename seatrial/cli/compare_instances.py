@@ -17,10 +17,10 @@ def compare_instances(
     output_format: Annotated[Literal["text", "json", "csv"], typer.Option("--format", help="Output format.")] = "text",
 ) -> None:
     """Predict latency, throughput and price of one instance of each type, best price per token first."""
-    from seatrial.plan.compare import compare
+    from seatrial.planner.compare import compare
     from seatrial.report.terminal.basis import basis_of
     from seatrial.report.terminal.comparison import comparison_csv, comparison_rows, comparison_view
-    from seatrial.spec.load import load_spec
+    from seatrial.specs.load import load_spec
 
     loaded = load_spec(spec, environment, environments=environments_folder(environments, spec))
     compared = compare(loaded)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from seatrial.errors import SpecError
+from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
-    from seatrial.catalog.instances import Instance
-    from seatrial.serving.convert import Converted
-    from seatrial.serving.lint.source import ConfigSource
+    from seatrial_base.catalog.instances import Instance
+    from seatrial_lint.convert import Converted
+    from seatrial_lint.lint.source import ConfigSource
 
 SOMETHING_LOST = 1
 
@@ -50,8 +50,8 @@ def convert(
 
     What can't be kept is listed with its line and why; secrets are never copied.
     """
-    from seatrial.serving.convert import convert as write_as
-    from seatrial.serving.convert import default_dialect
+    from seatrial_lint.convert import convert as write_as
+    from seatrial_lint.convert import default_dialect
 
     source = _source(file)
     instance = _instance(instance_type or source.fact("instance_type"))
@@ -69,7 +69,7 @@ def convert(
 
 
 def _instance(name: str | None) -> Instance | None:
-    from seatrial.catalog import instances
+    from seatrial_base.catalog import instances
 
     found = instances.find(name) if name else None
     if name and found is None:
@@ -78,8 +78,8 @@ def _instance(name: str | None) -> Instance | None:
 
 
 def _source(file: Path) -> ConfigSource:
-    from seatrial.serving.lint.read import read_file, with_handler
-    from seatrial.serving.lint.source import ConfigSource, Unreadable
+    from seatrial_lint.lint.read import read_file, with_handler
+    from seatrial_lint.lint.source import ConfigSource, Unreadable
 
     found = [with_handler(one) for one in read_file(file)]
     configurations = [one for one in found if isinstance(one, ConfigSource) and one.kind != "endpoint config"]
@@ -92,8 +92,8 @@ def _source(file: Path) -> ConfigSource:
 
 def _write(converted: Converted, source: ConfigSource, output: Path | None) -> None:
     from seatrial.cli.support.terminal import show_text
-    from seatrial.files import write_new
-    from seatrial.serving.properties import write_env
+    from seatrial_base.files import write_new
+    from seatrial_lint.engines.properties import write_env
 
     rendered = converted.rendered
     as_json = source.is_json or (output is not None and output.suffix == ".json")
@@ -109,7 +109,7 @@ def _write(converted: Converted, source: ConfigSource, output: Path | None) -> N
 
 
 def _tell(converted: Converted) -> None:
-    from seatrial.serving.convert import origin_text
+    from seatrial_lint.convert import origin_text
 
     kept, lost = len(converted.kept), len(converted.lost)
     typer.echo(f"{origin_text(converted)} -> {converted.called}: {kept} kept, {lost} lost", err=True)

@@ -13,6 +13,6 @@ def demo(
 ) -> None:
     """Plan, deploy, try, update, roll back and destroy an endpoint on this machine, with no AWS account."""
     from seatrial.cli.support.terminal import console
-    from seatrial.demo.runner import run_demo
+    from seatrial_laptop.demo.runner import run_demo
 
     run_demo(Path.cwd(), console(markup=True), verbose=verbose)

@@ -13,12 +13,12 @@ from seatrial.cli.support.options import EnvironmentsFolder, environments_folder
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.changes.consequences import Consequences
-    from seatrial.changes.deployed import Identity, Templates
-    from seatrial.changes.review.review import Review
-    from seatrial.changes.synthesis import StackSource
-    from seatrial.changes.template import StackTemplate
-    from seatrial.errors import Problem
+    from seatrial.operations.consequences import Consequences
+    from seatrial.operations.deployed import Identity, Templates
+    from seatrial.operations.review.review import Review
+    from seatrial.operations.synthesis import StackSource
+    from seatrial.operations.template import StackTemplate
+    from seatrial_base.errors import Problem
 
 CHANGES = 1
 
@@ -61,8 +61,8 @@ def diff(
     folder, or without -e, it compares every endpoint in every environment with a git revision, as the comment of a pull
     request. A change that would fail, or that is dangerous under the endpoint's name, is refused with exit code 1.
     """
-    from seatrial.changes.review.sides import folder_of
     from seatrial.cli.support.terminal import end_when_interrupted
+    from seatrial.operations.review.sides import folder_of
 
     if against is not None and base is not None:
         raise typer.BadParameter("can't be combined with --base", param_hint="'--against'")
@@ -89,12 +89,12 @@ class _Options:
 
 
 def _diff_one(spec: Path, environment: str, environments: Path | None, options: _Options) -> None:
-    from seatrial.changes.consequences import consequences
-    from seatrial.changes.effect import PlannedSize
-    from seatrial.changes.synthesis import StackSource, synthesize
-    from seatrial.changes.template_diff import diff_templates
     from seatrial.cli.support.terminal import scratch_folder
     from seatrial.deployment.load import load_deployment
+    from seatrial.operations.consequences import consequences
+    from seatrial.operations.effect import PlannedSize
+    from seatrial.operations.synthesis import StackSource, synthesize
+    from seatrial.operations.template_diff import diff_templates
 
     folder = environments_folder(environments, spec)
     deployment = load_deployment(spec, folder, environment)
@@ -110,7 +110,7 @@ def _diff_one(spec: Path, environment: str, environments: Path | None, options: 
 
 
 def _old(source: StackSource, against: Path | None, base: str | None, scratch: Path) -> StackTemplate:
-    from seatrial.changes.synthesis import given_template, synthesize_revision
+    from seatrial.operations.synthesis import given_template, synthesize_revision
 
     if against is not None:
         return given_template(source, against)
@@ -122,8 +122,8 @@ def _old(source: StackSource, against: Path | None, base: str | None, scratch: P
 def _deployed(source: StackSource) -> StackTemplate:
     import boto3
 
-    from seatrial.changes.deployed import check_account, deployed_template
     from seatrial.deployment.aws_failures import aws_failures
+    from seatrial.operations.deployed import check_account, deployed_template
 
     region = source.environment.region
     with aws_failures(source.stack_name):
@@ -140,9 +140,9 @@ def _name(against: Path | None, base: str | None) -> str:
 
 
 def _tell(found: Consequences, stack: str, old: str, output_format: str) -> None:
-    from seatrial.changes.render import as_document, as_markdown, as_text
     from seatrial.cli.support.terminal import show_json_text, show_text
-    from seatrial.secrets import redacted
+    from seatrial.operations.render import as_document, as_markdown, as_text
+    from seatrial_base.secrets import redacted
 
     title = f"{stack}: {old} → this checkout"
     if output_format == "json":
@@ -156,7 +156,7 @@ def _tell(found: Consequences, stack: str, old: str, output_format: str) -> None
 
 
 def _refuse(refused: Sequence[Problem]) -> None:
-    from seatrial.errors import SeatrialError
+    from seatrial_base.errors import SeatrialError
 
     if refused:
         raise SeatrialError(refused)
@@ -165,8 +165,8 @@ def _refuse(refused: Sequence[Problem]) -> None:
 def _review_many(
     specs: Sequence[Path], names: Sequence[str], environments: Path | None, base: str, options: _Options
 ) -> None:
-    from seatrial.changes.review.sides import folder_of, review_of
     from seatrial.cli.support.terminal import scratch_folder
+    from seatrial.operations.review.sides import folder_of, review_of
 
     where = environments_folder(environments, folder_of(specs[0]) / "spec.yaml")
     with scratch_folder("seatrial-diff-") as scratch:
@@ -178,11 +178,11 @@ def _review_many(
 
 
 def _tell_review(review: Review, base: str, output_format: str) -> None:
-    from seatrial.changes.review.document import review_document
-    from seatrial.changes.review.markdown import review_markdown
-    from seatrial.changes.review.text import review_text
     from seatrial.cli.support.terminal import show_json_text, show_text
-    from seatrial.secrets import redacted
+    from seatrial.operations.review.document import review_document
+    from seatrial.operations.review.markdown import review_markdown
+    from seatrial.operations.review.text import review_text
+    from seatrial_base.secrets import redacted
 
     if output_format == "json":
         import json

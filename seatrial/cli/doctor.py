@@ -14,15 +14,15 @@ import typer
 from seatrial.cli.support.live_name import live_name
 from seatrial.cli.support.options import EnvironmentsFolder, environments_folder
 from seatrial.cli.support.specs import ENDPOINTS
-from seatrial.errors import BenchError, Problem, SeatrialError, SpecError
-from seatrial.units import counted
+from seatrial_base.errors import BenchError, Problem, SeatrialError, SpecError
+from seatrial_base.units import counted
 
 if TYPE_CHECKING:
-    from seatrial.changes.doctor.calls import AwsCalls
-    from seatrial.changes.doctor.diagnosis import Diagnosis
-    from seatrial.changes.doctor.facts import Examination
-    from seatrial.changes.doctor.gather import AskedEndpoint
     from seatrial.deployment.document import Deployment
+    from seatrial.operations.doctor.calls import AwsCalls
+    from seatrial.operations.doctor.diagnosis import Diagnosis
+    from seatrial.operations.doctor.facts import Examination
+    from seatrial.operations.doctor.gather import AskedEndpoint
 
 FOUND = 1
 _NAME = r"[A-Za-z0-9](-*[A-Za-z0-9]){0,62}"
@@ -57,9 +57,9 @@ def doctor(
     It reads endpoint, components, logs, scaling, alarms, stack, roles, weights, secrets and quotas. What could not be
     asked is told. `--fix` deletes nothing that serves.
     """
-    from seatrial.changes.doctor.steps import fix_steps
-    from seatrial.changes.doctor.view import as_document, is_healthy
     from seatrial.cli.support.terminal import show_json
+    from seatrial.operations.doctor.steps import fix_steps
+    from seatrial.operations.doctor.view import as_document, is_healthy
 
     _check_options(fix=fix, dry_run=dry_run, yes=yes)
     asked = _asked(endpoint, environment, environments, region)
@@ -92,8 +92,8 @@ def _check_options(*, fix: bool, dry_run: bool, yes: bool) -> None:
 
 def _examined(asked: AskedEndpoint) -> tuple[Examination, tuple[Diagnosis, ...]]:
     """Return what there is now, and what is wrong with it."""
-    from seatrial.changes.doctor.diagnose import diagnose
-    from seatrial.changes.doctor.gather import examine
+    from seatrial.operations.doctor.diagnose import diagnose
+    from seatrial.operations.doctor.gather import examine
 
     found = examine(asked, datetime.now(UTC))
     return found, diagnose(found)
@@ -105,9 +105,9 @@ def _asked(endpoint: str, environment: str | None, environments: Path | None, re
     Raises:
         SpecError: SEA107, it is no name; SEA108, two options contradict each other; SEA512, no region is known.
     """
-    from seatrial.changes.doctor.calls import Boto3Calls
-    from seatrial.changes.doctor.gather import AskedEndpoint
     from seatrial.cli.preflight import clients_of_region
+    from seatrial.operations.doctor.calls import Boto3Calls
+    from seatrial.operations.doctor.gather import AskedEndpoint
 
     if environment is not None:
         if region is not None:
@@ -137,12 +137,12 @@ def _own_region() -> str:
 
 
 def _of_environment(endpoint: str, environment: str, environments: Path | None) -> AskedEndpoint:
-    from seatrial.changes.deployed import check_account
-    from seatrial.changes.doctor.calls import Boto3Calls
-    from seatrial.changes.doctor.gather import AskedEndpoint
     from seatrial.cli.preflight import account_clients
     from seatrial.deployment.document import endpoint_name, stack_name
-    from seatrial.spec.load import load_environment
+    from seatrial.operations.deployed import check_account
+    from seatrial.operations.doctor.calls import Boto3Calls
+    from seatrial.operations.doctor.gather import AskedEndpoint
+    from seatrial.specs.load import load_environment
 
     name, generation, region = live_name(endpoint, environment, environments)
     file = Path(endpoint) if endpoint.endswith(".yaml") else ENDPOINTS / f"{name}.yaml"
@@ -172,9 +172,9 @@ def _deployment(file: Path, environments: Path, environment: str) -> Deployment 
 
 
 def _show_text(found: Examination, diagnoses: tuple[Diagnosis, ...], *, why: bool) -> None:
-    from seatrial.changes.doctor.view import as_lines
     from seatrial.cli.support.terminal import show_text
-    from seatrial.secrets import redacted
+    from seatrial.operations.doctor.view import as_lines
+    from seatrial_base.secrets import redacted
 
     show_text(redacted("".join(f"{line}\n" for line in as_lines(found, diagnoses, why=why))))
 
@@ -186,8 +186,8 @@ def _fixed(found: Examination, calls: AwsCalls, *, dry_run: bool, yes: bool) -> 
         SpecError: SEA769, nobody confirmed.
         BenchError: SEA769, with every step that failed or was left out.
     """
-    from seatrial.changes.doctor.fix import Patience, carry_out
-    from seatrial.changes.doctor.steps import fix_steps
+    from seatrial.operations.doctor.fix import Patience, carry_out
+    from seatrial.operations.doctor.steps import fix_steps
 
     steps = fix_steps(found)
     if not steps:

@@ -14,9 +14,9 @@ from seatrial.cli.support.specs import ENDPOINTS, given_or_own_specs
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.changes.drift.check import DriftClients, Locked
-    from seatrial.changes.drift.live import LiveEndpoints
-    from seatrial.spec.environment import EnvironmentSpec
+    from seatrial.operations.drift.check import DriftClients, Locked
+    from seatrial.operations.drift.live import LiveEndpoints
+    from seatrial.specs.environment import EnvironmentSpec
 
 FOUND = 1
 
@@ -42,10 +42,10 @@ def drift(
     It reads stacks, endpoints, container variables, images, quotas and results of trials, and changes nothing. What
     could not be asked is told and is no finding.
     """
-    from seatrial.changes.drift.check import check_drift
-    from seatrial.changes.drift.view import as_document, as_lines, as_markdown
     from seatrial.cli.support.terminal import show_json, show_text
-    from seatrial.secrets import redacted
+    from seatrial.operations.drift.check import check_drift
+    from seatrial.operations.drift.view import as_document, as_lines, as_markdown
+    from seatrial_base.secrets import redacted
 
     locked = read_locked(given_or_own_specs(specs), environment, environments)
     clients = drift_clients(locked.environment)
@@ -66,12 +66,12 @@ def read_locked(files: Sequence[Path], environment: str, environments: Path | No
     Raises:
         SpecError: With every problem of the environment.
     """
-    from seatrial.changes.drift.check import Locked as LockedPlans
     from seatrial.deployment.load import load_deployment
-    from seatrial.errors import SeatrialError
-    from seatrial.plan.lock.lock_file import locked_environments
-    from seatrial.spec.guests import hosts
-    from seatrial.spec.load import load_environment
+    from seatrial.locks.lock_file import locked_environments
+    from seatrial.operations.drift.check import Locked as LockedPlans
+    from seatrial.specs.guests import hosts
+    from seatrial.specs.load import load_environment
+    from seatrial_base.errors import SeatrialError
 
     folder = environments_folder(environments, files[0] if files else ENDPOINTS / "spec.yaml")
     deployments, unreadable = [], {}
@@ -96,7 +96,7 @@ def read_locked(files: Sequence[Path], environment: str, environments: Path | No
 
 def _name_of(file: Path) -> str:
     """Return the endpoint's name in a spec, be it wrong in all else; the file's where it has none."""
-    from seatrial.spec.yaml_source import read_source
+    from seatrial.specs.yaml_source import read_source
 
     name = read_source(file).data.get("name")
     return name if isinstance(name, str) else file.stem
@@ -111,10 +111,10 @@ def drift_clients(environment: EnvironmentSpec) -> DriftClients:
     """
     import boto3
 
-    from seatrial.changes.deployed import check_account
-    from seatrial.changes.drift.check import DriftClients as Clients
     from seatrial.cli.preflight import account_clients
     from seatrial.deployment.aws_failures import aws_failures
+    from seatrial.operations.deployed import check_account
+    from seatrial.operations.drift.check import DriftClients as Clients
 
     account, region = account_clients(environment), environment.region
     check_account(environment, account.identity)

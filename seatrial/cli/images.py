@@ -10,15 +10,15 @@ import typer
 from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
 from seatrial.cli.support.outputs import check_lock
 from seatrial.cli.support.terminal import show_json, show_text
-from seatrial.errors import SeatrialError
-from seatrial.secrets import redacted
+from seatrial_base.errors import SeatrialError
+from seatrial_base.secrets import redacted
 
 if TYPE_CHECKING:
-    from seatrial.catalog.image_updates import Update
-    from seatrial.catalog.images import Build
     from seatrial.deployment.image_digest import Registry
-    from seatrial.plan.document import Plan
-    from seatrial.spec.load import LoadedSpec
+    from seatrial.planner.document import Plan
+    from seatrial.specs.load import LoadedSpec
+    from seatrial_base.catalog.image_updates import Update
+    from seatrial_base.catalog.images import Build
 
 images = typer.Typer(help="Container images: list them, pin digests, find newer builds.", no_args_is_help=True)
 
@@ -41,8 +41,8 @@ def list_images(
     output_format: Format = "text",
 ) -> None:
     """List the images of the catalog, newest first; listed means by the SageMaker SDK or AWS, not pulled."""
-    from seatrial.catalog import images as catalog
     from seatrial.cli.support.image_views import image_rows, images_text
+    from seatrial_base.catalog import images as catalog
 
     if region is not None:
         catalog.check_region(region)
@@ -63,10 +63,10 @@ def lock(
     require_digest: Annotated[bool, typer.Option("--require-digest", help="Fail if the digest can't be read.")] = False,
 ) -> None:
     """Pin the image of the locked plan: its tag is pinned; its digest too where AWS credentials are at hand."""
-    from seatrial.plan.engine import digest_of, pin
-    from seatrial.plan.lock.changes import dropped_provenance
-    from seatrial.plan.lock.lock_file import read_locked_plan, write_lock
-    from seatrial.spec.load import load_spec
+    from seatrial.locks.changes import dropped_provenance
+    from seatrial.locks.lock_file import read_locked_plan, write_lock
+    from seatrial.planner.engine import digest_of, pin
+    from seatrial.specs.load import load_spec
 
     folder = environments_folder(environments, spec)
     check_lock(spec, folder, environment)
@@ -123,7 +123,7 @@ def outdated(
 ) -> None:
     """Tell which locked images have newer documented builds, and what would change with them."""
     from seatrial.cli.support.image_views import outdated_row, outdated_text
-    from seatrial.spec.load import load_spec
+    from seatrial.specs.load import load_spec
 
     loaded = [load_spec(spec, environment, environments=environments_folder(environments, spec)) for spec in specs]
     found = [(each, *_update(each)) for each in loaded]
@@ -137,8 +137,8 @@ def outdated(
 
 def _update(loaded: LoadedSpec) -> tuple[Plan, Update | None]:
     """Return the locked plan, be it stale, with what is listed after its image; `None` for an image of the user's."""
-    from seatrial.catalog.image_updates import update_of
-    from seatrial.plan.lock.lock_file import read_locked_plan
+    from seatrial.locks.lock_file import read_locked_plan
+    from seatrial_base.catalog.image_updates import update_of
 
     plan = read_locked_plan(loaded, stale=True)
     build = _build(plan)
@@ -146,6 +146,6 @@ def _update(loaded: LoadedSpec) -> tuple[Plan, Update | None]:
 
 
 def _build(plan: Plan) -> Build | None:
-    from seatrial.catalog.images import find
+    from seatrial_base.catalog.images import find
 
     return find(plan.image.value.repository, plan.image.value.tag)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
-    from seatrial.catalog.presets import Preset
-    from seatrial.errors import SeatrialError
     from seatrial.repository.answers import Ci, TargetEnvironment
     from seatrial.repository.write import WrittenRepository
+    from seatrial_base.catalog.presets import Preset
+    from seatrial_base.errors import SeatrialError
 
 Pipeline = Literal["github", "gitlab", "codepipeline", "none"]
 
@@ -104,7 +104,7 @@ class _Asked:
 
 
 def _unanswered(question: str) -> SeatrialError:
-    from seatrial.errors import SpecError
+    from seatrial_base.errors import SpecError
 
     hint = "give the options (seatrial init --help), or take the defaults: --yes"
     return SpecError.of("SEA482", "there is no terminal to answer at", where=question, hint=hint)
@@ -124,8 +124,8 @@ def _ci(given: Ci | None, asked: _Asked) -> Ci:
 
 
 def _preset(name: str) -> Preset:
-    from seatrial.catalog import presets
-    from seatrial.spec.presets import preset_named
+    from seatrial.specs.presets import preset_named
+    from seatrial_base.catalog import presets
 
     return preset_named(name, presets.every())
 
@@ -133,7 +133,7 @@ def _preset(name: str) -> Preset:
 def _targets(folder: Path, given: list[str] | None, region: str, asked: _Asked) -> tuple[TargetEnvironment, ...]:
     """Return the environments of the folder, if it has any, else the new ones."""
     from seatrial.repository.answers import EXAMPLE_ACCOUNTS, new_targets, parse_accounts, targets_of
-    from seatrial.spec.promotion_order import promotion_order
+    from seatrial.specs.promotion_order import promotion_order
 
     present = folder / "environments"
     if any(present.glob("*.yaml")):

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from seatrial.errors import SpecError
-from seatrial.secrets import redacted
+from seatrial_base.errors import SpecError
+from seatrial_base.secrets import redacted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.serving.lint.lint import Given, LintReport
-    from seatrial.serving.lint.source import ConfigSource, Unreadable
+    from seatrial_lint.lint.lint import Given, LintReport
+    from seatrial_lint.lint.source import ConfigSource, Unreadable
 
 FINDINGS = 1
 UNREADABLE = 2
@@ -64,7 +64,7 @@ def lint(
 
     Which container reads a file is taken from its image or guessed from its keys, and told. Notes alone exit 0.
     """
-    from seatrial.serving.lint.lint import Given
+    from seatrial_lint.lint.lint import Given
 
     if version is not None and engine is None:
         raise SpecError.of("SEA108", "--version needs --engine", field="--version", hint="add --engine")
@@ -85,14 +85,14 @@ def lint(
 
 
 def _read(paths: list[Path], stdin_name: str) -> Iterator[ConfigSource | Unreadable]:
-    from seatrial.serving.lint.read import STDIN, read_path, read_stdin
+    from seatrial_lint.lint.read import STDIN, read_path, read_stdin
 
     for path in dict.fromkeys(paths):
         yield from read_stdin(sys.stdin.buffer, stdin_name) if str(path) == STDIN else read_path(path)
 
 
 def _report(sources: list[ConfigSource | Unreadable], given: Given) -> LintReport:
-    from seatrial.serving.lint.lint import lint as apply_rules
+    from seatrial_lint.lint.lint import lint as apply_rules
 
     try:
         return apply_rules(sources, given)
@@ -102,7 +102,7 @@ def _report(sources: list[ConfigSource | Unreadable], given: Given) -> LintRepor
 
 
 def _check_instance(name: str | None) -> None:
-    from seatrial.catalog import instances
+    from seatrial_base.catalog import instances
 
     if name is not None and instances.find(name) is None:
         known = difflib.get_close_matches(name, [one.instance_type for one in instances.every()], n=3)
@@ -112,9 +112,9 @@ def _check_instance(name: str | None) -> None:
 
 def _fix(sources: list[ConfigSource | Unreadable], report: LintReport, given: Given) -> list[Unreadable] | None:
     """Mend files and show the difference; return those that can't be written, `None` when there is nothing to mend."""
-    from seatrial.serving.lint.fix import diff, write_fixed
-    from seatrial.serving.lint.mend import mended_text
-    from seatrial.serving.lint.source import ConfigSource, Unreadable
+    from seatrial_lint.lint.fix import diff, write_fixed
+    from seatrial_lint.lint.mend import mended_text
+    from seatrial_lint.lint.source import ConfigSource, Unreadable
 
     failed: list[Unreadable] = []
     is_changed = False
@@ -144,7 +144,7 @@ def _by_file(sources: Iterator[ConfigSource]) -> list[ConfigSource]:
 def _tell(report: LintReport, output: str, *, quiet: bool) -> None:
     from seatrial import __version__
     from seatrial.cli.support.terminal import show_json, show_text
-    from seatrial.serving.lint.output import as_json, as_sarif, as_text, summary
+    from seatrial_lint.lint.output import as_json, as_sarif, as_text, summary
 
     for reading in () if quiet else report.readings:
         typer.echo(reading, err=True)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from seatrial.errors import LocalError
+from seatrial_base.errors import LocalError
 
 local = typer.Typer(
     help=(
@@ -34,9 +34,9 @@ def up(
     ] = None,
 ) -> None:
     """Start it in the background and print the lines that lead the AWS tools of a shell to it, and nowhere else."""
-    from seatrial.local.lifecycle import exports, was_killed
-    from seatrial.local.lifecycle import up as start
-    from seatrial.spec.shapes import ACCOUNT
+    from seatrial.specs.shapes import ACCOUNT
+    from seatrial_laptop.lifecycle import exports, was_killed
+    from seatrial_laptop.lifecycle import up as start
 
     if account is not None and not re.fullmatch(ACCOUNT, account):
         raise typer.BadParameter("write it with 12 digits, as in 111111111111", param_hint="'--account'")
@@ -52,8 +52,8 @@ def up(
 @local.command()
 def env(state: StateFolder = STATE) -> None:
     """Print the same lines as `up`, for another shell: eval "$(seatrial local env)"."""
-    from seatrial.local.lifecycle import exports
-    from seatrial.local.lifecycle import running as find
+    from seatrial_laptop.lifecycle import exports
+    from seatrial_laptop.lifecycle import running as find
 
     for line in exports(find(state)):
         typer.echo(line)
@@ -62,7 +62,7 @@ def env(state: StateFolder = STATE) -> None:
 @local.command()
 def status(state: StateFolder = STATE) -> None:
     """Show whether it runs, and what is deployed on it."""
-    from seatrial.local.lifecycle import status as read_status
+    from seatrial_laptop.lifecycle import status as read_status
 
     now = read_status(state)
     if now.local is None:
@@ -88,7 +88,7 @@ def control(
     """Change its clock and switch faults on; print the settings in force as JSON. Without arguments, only print."""
     import json
 
-    from seatrial.local.control import change_control, read_control, reset_control, settings_of
+    from seatrial_laptop.control import change_control, read_control, reset_control, settings_of
 
     changes = settings_of(settings or [])
     if reset:
@@ -103,7 +103,7 @@ def logs(
     lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="Number of last lines of each log.")] = 40,
 ) -> None:
     """Print the last lines of its logs and its engines'."""
-    from seatrial.local.lifecycle import log_files
+    from seatrial_laptop.lifecycle import log_files
 
     files = log_files(state)
     if not files:
@@ -120,7 +120,7 @@ def down(
     state: StateFolder = STATE, *, quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False
 ) -> None:
     """Stop it and every engine; its bootstrap, stacks, buckets and endpoints are gone then."""
-    from seatrial.local.lifecycle import down as stop
+    from seatrial_laptop.lifecycle import down as stop
 
     stopped = stop(state)
     if not quiet:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.errors import Problem, SeatrialError, SpecError
+from seatrial_base.errors import Problem, SeatrialError, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.plan.lock.migrate import MigratedLock
+    from seatrial.locks.migrate import MigratedLock
 
 OUTDATED = 1
 _FOLDERS = (Path("endpoints"), Path("environments"), Path("products"))
@@ -36,7 +36,7 @@ def migrate(
 
     No value of a plan changes. Files that a newer release wrote are refused.
     """
-    from seatrial.plan.lock.lock_file import replace_file
+    from seatrial.locks.lock_file import replace_file
 
     locks = _migrated(paths or [folder for folder in _FOLDERS if folder.is_dir()])
     outdated = [lock for lock in locks if lock.changes]
@@ -53,9 +53,9 @@ def migrate(
 
 def _migrated(paths: list[Path]) -> list[MigratedLock]:
     """Return every lock in the present schema; specs and environments are only checked: theirs has not changed yet."""
-    from seatrial.plan.lock.migrate import migrate_lock
-    from seatrial.spec.schema_version import newer_schema
-    from seatrial.spec.yaml_source import read_source
+    from seatrial.locks.migrate import migrate_lock
+    from seatrial.specs.schema_version import newer_schema
+    from seatrial.specs.yaml_source import read_source
 
     locks: list[MigratedLock] = []
     problems: list[Problem] = []

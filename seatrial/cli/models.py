@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from seatrial.catalog.licences import licence_of
+from seatrial_base.catalog.licences import licence_of
 
 if TYPE_CHECKING:
-    from seatrial.catalog.architecture import Architecture
+    from seatrial_base.catalog.architecture import Architecture
 
 models = typer.Typer(help="Models of the catalog, which can be planned by hub id.", no_args_is_help=True)
 Format = Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")]
@@ -19,7 +19,7 @@ Format = Annotated[Literal["text", "json"], typer.Option("--format", help="Outpu
 @models.command("list")
 def list_models(output_format: Format = "text") -> None:
     """List every known model with its parameters, precision, experts, attention, context and licence."""
-    from seatrial.catalog.models import every
+    from seatrial_base.catalog.models import every
 
     if output_format == "json":
         typer.echo(json.dumps([_as_json(model) for model in every()], indent=2))

@@ -13,14 +13,14 @@ from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, Sp
 from seatrial.cli.support.outputs import check_lock
 from seatrial.cli.support.specs import is_list, load_specs, of_every, spec_files
 from seatrial.cli.support.terminal import show, show_json
-from seatrial.errors import SpecError
+from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
     from seatrial.report.plan_view import Section
-    from seatrial.spec.load import LoadedSpec
+    from seatrial.specs.load import LoadedSpec
 
 Format = Literal["text", "json"]
 
@@ -159,7 +159,7 @@ def _sections(names: str | None, *, explain: bool) -> tuple[Section, ...]:
 
 
 def _made(loaded: Sequence[LoadedSpec], allowed: _Allowed) -> tuple[_Made, ...]:
-    from seatrial.plan.planner import make_plan
+    from seatrial.planner.planner import make_plan
 
     def made(one: LoadedSpec) -> _Made:
         accepted, unpriced = allowed.accept_slo_miss, allowed.allow_unknown_price
@@ -203,7 +203,7 @@ def _show_packing(made: Sequence[_Made], output_format: Format) -> None:
 
 
 def _refuse_unpromoted(loaded: Sequence[LoadedSpec]) -> None:
-    from seatrial.plan.lock.provenance import unpromoted_problem
+    from seatrial.locks.provenance import unpromoted_problem
 
     problems = [problem for one in loaded if (problem := unpromoted_problem(one)) is not None]
     if problems:
@@ -211,7 +211,7 @@ def _refuse_unpromoted(loaded: Sequence[LoadedSpec]) -> None:
 
 
 def _explain(loaded: LoadedSpec, instance_type: str, output_format: Format, allowed: _Allowed) -> None:
-    from seatrial.plan.why import explain
+    from seatrial.planner.why import explain
 
     accepted, unpriced = allowed.accept_slo_miss, allowed.allow_unknown_price
     verdicts = explain(loaded, instance_type, accept_slo_miss=accepted, allow_unknown_price=unpriced)
@@ -219,8 +219,8 @@ def _explain(loaded: LoadedSpec, instance_type: str, output_format: Format, allo
         rows = [verdict.model_dump(mode="json") for verdict in verdicts]
         show_json({"endpoint": loaded.endpoint.name, "environment": loaded.environment.name, "verdicts": rows})
         return
-    from seatrial.plan.lock.lock_file import locked_provenance
-    from seatrial.plan.lock.provenance import provenance_lines
+    from seatrial.locks.lock_file import locked_provenance
+    from seatrial.locks.provenance import provenance_lines
     from seatrial.report.terminal.alternatives import why_view
 
     show(why_view(instance_type, verdicts))
@@ -230,7 +230,7 @@ def _explain(loaded: LoadedSpec, instance_type: str, output_format: Format, allo
 
 def _lock(made: Sequence[_Made], *, many: bool) -> None:
     """Write the locks: every lock that is there is read first, so that one that can't be read stops all of them."""
-    from seatrial.plan.lock.lock_file import locked_document
+    from seatrial.locks.lock_file import locked_document
 
     before = of_every(made, lambda one: locked_document(one.loaded))
     for one, locked in zip(made, before, strict=True):
@@ -244,9 +244,9 @@ def _lock(made: Sequence[_Made], *, many: bool) -> None:
 
 
 def _adopt(loaded: LoadedSpec, output_format: Format, sections: Sequence[Section]) -> None:
-    from seatrial.plan.lock.adopt import adopt
-    from seatrial.plan.lock.changes import text_of
-    from seatrial.plan.lock.lock_file import read_locked_plan, write_lock
+    from seatrial.locks.adopt import adopt
+    from seatrial.locks.changes import text_of
+    from seatrial.locks.lock_file import read_locked_plan, write_lock
 
     adoption = adopt(loaded)
     if adoption is None:

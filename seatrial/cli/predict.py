@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from seatrial.cli.support.terminal import console, show_json_text, show_text
-from seatrial.errors import SpecError
+from seatrial_base.errors import SpecError
 
 
 def predict(
@@ -40,8 +40,8 @@ def predict(
     By default the load is that of the published articles: a closed loop, three requests for each in flight, no warm-up.
     A row that can't be predicted says why in `predicted_error`; where no row can, nothing is written.
     """
-    from seatrial.predict.csv_rows import read_engine, read_rows, refuse_problems
-    from seatrial.predict.csv_table import answered, as_csv, as_json
+    from seatrial.planner.predict.csv_rows import read_engine, read_rows, refuse_problems
+    from seatrial.planner.predict.csv_table import answered, as_csv, as_json
 
     default = read_engine(engine)
     content, where = _read(rows)
@@ -59,8 +59,8 @@ def predict(
 
 
 def _read(rows: str) -> tuple[bytes, str]:
-    from seatrial.files import MOST_BYTES, read_bytes
-    from seatrial.units import MIB
+    from seatrial_base.files import MOST_BYTES, read_bytes
+    from seatrial_base.units import MIB
 
     if rows == "-":
         content = sys.stdin.buffer.read(MOST_BYTES + 1)

@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from seatrial.changes.deployed import Identity
-    from seatrial.changes.preflight.clients import (
+    from seatrial.deployment.document import Deployment
+    from seatrial.operations.deployed import Identity
+    from seatrial.operations.preflight.clients import (
         AccountClients,
         Endpoints,
         Keys,
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
         Quotas,
         Secrets,
     )
-    from seatrial.deployment.document import Deployment
-    from seatrial.spec.environment import EnvironmentSpec
+    from seatrial.specs.environment import EnvironmentSpec
 
 PROBLEMS = 1
 
@@ -40,10 +40,10 @@ def preflight(
     It asks for instance quotas (of all specs together, with the instances of an update), secrets, weights, KMS key,
     network and the CDK bootstrap. What could not be asked is told and is no problem.
     """
-    from seatrial.changes.preflight.preflight import as_document, as_lines
-    from seatrial.changes.preflight.preflight import preflight as run_checks
     from seatrial.cli.support.terminal import show_json, show_text
-    from seatrial.secrets import redacted
+    from seatrial.operations.preflight.preflight import as_document, as_lines
+    from seatrial.operations.preflight.preflight import preflight as run_checks
+    from seatrial_base.secrets import redacted
 
     deployments = _deployments(specs, environment, environments)
     place = deployments[0].environment
@@ -79,8 +79,8 @@ def clients_of_region(region: str, *, where: str) -> AccountClients:
     """Return clients of a region; no call is made yet, and `where` is told when one can't be made."""
     import boto3
 
-    from seatrial.changes.preflight.clients import AccountClients
     from seatrial.deployment.aws_failures import aws_failures
+    from seatrial.operations.preflight.clients import AccountClients
 
     with aws_failures(where):
         return AccountClients(

@@ -12,7 +12,7 @@ from seatrial.cli.support.options import EnvironmentsFolder, environments_folder
 from seatrial.cli.support.terminal import show_text
 
 if TYPE_CHECKING:
-    from seatrial.catalog.presets import Preset
+    from seatrial_base.catalog.presets import Preset
 
 presets = typer.Typer(help="Presets: recipes to start from, per model and instance type.", no_args_is_help=True)
 Format = Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")]
@@ -32,7 +32,7 @@ def list_presets(
     environments: EnvironmentsFolder = None,
 ) -> None:
     """List presets: the team's own first, then those of the catalog, cheapest per token first within a model."""
-    from seatrial.spec.presets import known_presets
+    from seatrial.specs.presets import known_presets
 
     wanted = instance_type.lower().removeprefix("ml.")
     found = [
@@ -82,7 +82,7 @@ def show(
     environments: EnvironmentsFolder = None,
 ) -> None:
     """Print a preset as the spec of an endpoint, to be saved in `endpoints` and changed."""
-    from seatrial.spec.presets import known_presets, preset_named, spec_text
+    from seatrial.specs.presets import known_presets, preset_named, spec_text
 
     found = preset_named(name, known_presets(environments or OF_CWD))
     if output_format == "json":
@@ -113,8 +113,8 @@ def add(
     from seatrial.cli.support.results import read_result
     from seatrial.cli.support.specs import endpoint_file
     from seatrial.report.measured_preset import measured_preset
-    from seatrial.spec.load import load_spec
-    from seatrial.spec.presets import presets_path, write_team_preset
+    from seatrial.specs.load import load_spec
+    from seatrial.specs.presets import presets_path, write_team_preset
 
     read = read_result(result)
     file = endpoint_file(spec or read.request.endpoint)

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seatrial.deployment.price_list import PriceList, SavingsPlans
-    from seatrial.errors import SeatrialError
-    from seatrial.spec.prices import RegionPrices, TeamPrices
+    from seatrial.specs.prices import RegionPrices, TeamPrices
+    from seatrial_base.errors import SeatrialError
 
 prices = typer.Typer(help="Prices of instance types: read them from AWS.", no_args_is_help=True)
 NOT_ALL = 1
@@ -42,7 +42,7 @@ def refresh(
     environments and of the file are read. A region that can't be read keeps the prices that it has, and the exit code
     is 1.
     """
-    from seatrial.spec.prices import prices_path
+    from seatrial.specs.prices import prices_path
 
     file = output or prices_path(environments, None)
     before = _before(file)
@@ -62,9 +62,9 @@ def refresh(
 
 def _before(file: Path) -> TeamPrices:
     """Return the prices file as it is; an empty one where there is none."""
-    from seatrial.errors import SpecError
-    from seatrial.spec.load import read_prices
-    from seatrial.spec.prices import TeamPrices
+    from seatrial.specs.load import read_prices
+    from seatrial.specs.prices import TeamPrices
+    from seatrial_base.errors import SpecError
 
     found, problems = read_prices(file.parent, file.name) if file.exists() else (None, [])
     if problems:
@@ -73,7 +73,7 @@ def _before(file: Path) -> TeamPrices:
 
 
 def _regions(environments: Path) -> set[str]:
-    from seatrial.spec.load import environment_names, load_environment
+    from seatrial.specs.load import environment_names, load_environment
 
     return {load_environment(environments, name).region for name in environment_names(environments)}
 
@@ -81,7 +81,7 @@ def _regions(environments: Path) -> set[str]:
 def _check_regions(names: Sequence[str]) -> None:
     import re
 
-    from seatrial.spec import shapes
+    from seatrial.specs import shapes
 
     wrong = [name for name in names if not re.match(shapes.REGION, name)]
     if wrong:
@@ -91,7 +91,7 @@ def _check_regions(names: Sequence[str]) -> None:
 def _read(regions: Sequence[str]) -> tuple[dict[str, RegionPrices], list[str]]:
     """Return the prices by region, and the regions that could not be read; every failure is told."""
     from seatrial.deployment.price_list import read_region, read_savings_plans
-    from seatrial.errors import SeatrialError
+    from seatrial_base.errors import SeatrialError
 
     pricing, plans = _clients()
     read: dict[str, RegionPrices] = {}
@@ -115,7 +115,7 @@ def _read(regions: Sequence[str]) -> tuple[dict[str, RegionPrices], list[str]]:
 
 
 def _tell(error: SeatrialError) -> None:
-    from seatrial.secrets import redacted
+    from seatrial_base.secrets import redacted
 
     typer.echo(redacted(f"{error}"), err=True)
 
@@ -136,9 +136,9 @@ def _clients() -> tuple[PriceList, SavingsPlans]:
 
 
 def _write(file: Path, before: TeamPrices, read: dict[str, RegionPrices]) -> None:
-    from seatrial.errors import SpecError
-    from seatrial.files import write_whole
-    from seatrial.spec.prices import prices_text
+    from seatrial.specs.prices import prices_text
+    from seatrial_base.errors import SpecError
+    from seatrial_base.files import write_whole
 
     after = before.model_copy(update={"regions": dict(sorted({**before.regions, **read}.items()))})
     try:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
-from seatrial.errors import SeatrialError
+from seatrial_base.errors import SeatrialError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
     from seatrial.probe.answer import ProbeAnswer
     from seatrial.probe.deployments import ProbedHardware
-    from seatrial.spec.load import LoadedSpec
+    from seatrial.specs.load import LoadedSpec
 
 _LOCAL_ENGINE = "the embedded AWS, whose engine is local"
 
@@ -100,11 +100,11 @@ def _asked(
 ) -> _Asked:
     """Read everything that a probe needs to know before anything is asked of AWS."""
     from seatrial.cli.support.outputs import check_outputs, spec_inputs
-    from seatrial.plan.lock.lock_file import read_locked_plan
+    from seatrial.locks.lock_file import read_locked_plan
     from seatrial.probe.deployments import read_candidate
     from seatrial.probe.keep import refuse_local_engine
-    from seatrial.spec.calibration import calibration_path
-    from seatrial.spec.load import load_spec
+    from seatrial.specs.calibration import calibration_path
+    from seatrial.specs.load import load_spec
 
     if write:
         read = spec_inputs(spec, environments, environment)
@@ -147,12 +147,12 @@ def _measured_live(asked: _Asked, endpoint: str, component: str | None) -> tuple
 def _deployed(asked: _Asked, *, yes: bool, verbose: bool) -> tuple[ProbeAnswer, ...]:
     from seatrial.cli.support.probing import aws_tools, confirm
     from seatrial.cli.support.terminal import console
-    from seatrial.demo.progress import Steps
-    from seatrial.demo.runner import end_on_signals
     from seatrial.probe.deployments import deployments_to_probe
     from seatrial.probe.pinned import pin
     from seatrial.probe.run import check_tools, deploy_in_turn, probe_folder
     from seatrial.probe.view import estimate_lines
+    from seatrial_laptop.demo.progress import Steps
+    from seatrial_laptop.demo.runner import end_on_signals
 
     probed = deployments_to_probe(asked.plan, asked.candidate, asked.level)
     if not probed:
@@ -182,7 +182,7 @@ def _tell(plan: Plan, answers: Sequence[ProbeAnswer]) -> None:
 
 
 def _write(loaded: LoadedSpec, answer: ProbeAnswer) -> None:
-    from seatrial.plan.calibration import write_calibration
+    from seatrial.planner.calibration import write_calibration
     from seatrial.probe.keep import calibration_of, replaced
 
     entry, environment = calibration_of(loaded, answer), loaded.environment.name

@@ -9,7 +9,7 @@ import typer
 
 from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, environments_folder
 from seatrial.cli.support.specs import of_every, spec_files
-from seatrial.errors import SpecError
+from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
     from seatrial.deployment.product import LoadedProduct
@@ -57,8 +57,8 @@ def plan(
     from seatrial.cli.support.freshness import check_freshness
     from seatrial.cli.support.locking import lock_plan
     from seatrial.cli.support.terminal import show
-    from seatrial.plan.lock.lock_file import locked_document
-    from seatrial.plan.planner import make_plan
+    from seatrial.locks.lock_file import locked_document
+    from seatrial.planner.planner import make_plan
     from seatrial.report.plan_view import plans_view
 
     if check and (write or accept_slo_miss):
@@ -97,8 +97,8 @@ def publish(
 
     A published version never changes: raise `version` to publish another template.
     """
-    from seatrial.changes.app import publish_products
     from seatrial.deployment.published import changed_version, publication_state
+    from seatrial.operations.app import publish_products
 
     offered = [(one, name) for one in _loaded(files, environments) for name in one.product.environments]
     states = of_every(offered, lambda pair: publication_state(*pair))

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from seatrial.changes.promotion.evidence import TrialEvidence
-    from seatrial.changes.promotion.promote import PromotedLock
-    from seatrial.spec.load import LoadedSpec
+    from seatrial.operations.promotion.evidence import TrialEvidence
+    from seatrial.operations.promotion.promote import PromotedLock
+    from seatrial.specs.load import LoadedSpec
 
 
 _OF_THE_ENDPOINT = frozenset({"SEA501", "SEA502"})
@@ -54,7 +54,7 @@ def promote(
     from seatrial.cli.support.outputs import check_lock
     from seatrial.cli.support.specs import of_every
     from seatrial.cli.support.terminal import show_json
-    from seatrial.plan.lock.lock_file import write_lock
+    from seatrial.locks.lock_file import write_lock
 
     files = list(dict.fromkeys(endpoint_file(each) for each in endpoints))
     if result is not None and len(files) > 1:
@@ -75,9 +75,9 @@ def promote(
 
 def _step(file: Path, environments: Path, source: str | None, target: str) -> tuple[LoadedSpec, LoadedSpec]:
     """Return the spec in the environment of the trial, and in the one to come."""
-    from seatrial.changes.promotion.promote import check_order, source_of
-    from seatrial.spec.load import load_environment, load_spec
-    from seatrial.spec.promotion_order import promotion_order
+    from seatrial.operations.promotion.promote import check_order, source_of
+    from seatrial.specs.load import load_environment, load_spec
+    from seatrial.specs.promotion_order import promotion_order
 
     place = load_environment(environments, target)
     before = load_environment(environments, source_of(place, source))
@@ -89,8 +89,8 @@ def _step(file: Path, environments: Path, source: str | None, target: str) -> tu
 def _promoted(
     step: tuple[LoadedSpec, LoadedSpec], result: str | None, now: datetime, *, accept_simulated: bool
 ) -> PromotedLock:
-    from seatrial.changes.promotion.promote import promote as promote_plan
-    from seatrial.errors import BenchError, SpecError
+    from seatrial.operations.promotion.promote import promote as promote_plan
+    from seatrial_base.errors import BenchError, SpecError
 
     source, target = step
     try:
@@ -103,9 +103,9 @@ def _promoted(
 
 
 def _evidence(source: LoadedSpec, result: str | None) -> TrialEvidence:
-    from seatrial.changes.promotion.account import evidence_of_result, evidence_of_stack
-    from seatrial.changes.promotion.evidence import TrialEvidence
     from seatrial.cli.support.results import read_result
+    from seatrial.operations.promotion.account import evidence_of_result, evidence_of_stack
+    from seatrial.operations.promotion.evidence import TrialEvidence
 
     if result is not None:
         return evidence_of_result(read_result(result), result)
@@ -113,11 +113,11 @@ def _evidence(source: LoadedSpec, result: str | None) -> TrialEvidence:
         return TrialEvidence(result=None, missing_because="trial.mode is off")
     import boto3
 
-    from seatrial.changes.deployed import check_account
     from seatrial.deployment.aws_failures import aws_failures
     from seatrial.deployment.document import endpoint_name, stack_name
-    from seatrial.plan.lock.generation import generation_of
-    from seatrial.plan.lock.lock_file import locked_document
+    from seatrial.locks.generation import generation_of
+    from seatrial.locks.lock_file import locked_document
+    from seatrial.operations.deployed import check_account
 
     place, name = source.environment, source.endpoint.name
     with aws_failures(place.name):
@@ -129,7 +129,7 @@ def _evidence(source: LoadedSpec, result: str | None) -> TrialEvidence:
 
 
 def _tell(promoted: Sequence[PromotedLock]) -> None:
-    from seatrial.plan.lock.provenance import provenance_lines
+    from seatrial.locks.provenance import provenance_lines
 
     for one in promoted:
         typer.echo(f"{one.loaded.path.as_posix()}: {one.loaded.environment.name}")

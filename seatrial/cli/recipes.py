@@ -21,9 +21,9 @@ def recipes(
     output_format: Annotated[Literal["text", "json", "csv"], typer.Option("--format", help="Output format.")] = "text",
 ) -> None:
     """Predict speed, memory and price of the model with each optimization and combination, the best first."""
-    from seatrial.plan.recipe_rows import recipe_rows
+    from seatrial.planner.recipe_rows import recipe_rows
     from seatrial.report.terminal.recipe_table import recipe_documents, recipes_csv, recipes_view
-    from seatrial.spec.load import load_spec
+    from seatrial.specs.load import load_spec
 
     loaded = load_spec(spec, environment, environments=environments_folder(environments, spec))
     rows = recipe_rows(loaded, every=every)

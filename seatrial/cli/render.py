@@ -10,14 +10,14 @@ import typer
 
 from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFiles
 from seatrial.cli.support.specs import is_list, load_specs, of_every, spec_files
-from seatrial.errors import Problem, SpecError
+from seatrial_base.errors import Problem, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.plan.document import Plan
-    from seatrial.serving.rendered import RenderedConfig
-    from seatrial.spec.load import LoadedSpec
+    from seatrial.engines.rendered import RenderedConfig
+    from seatrial.planner.document import Plan
+    from seatrial.specs.load import LoadedSpec
 
 
 def render(
@@ -70,15 +70,15 @@ def _folders(files: Sequence[Path], output: Path | None) -> tuple[Path | None, .
 
 
 def _rendered(loaded: LoadedSpec, templates: Path | None) -> _Rendered:
-    from seatrial.serving.render import render as render_plan
+    from seatrial.engines.render import render as render_plan
 
     return _Rendered(loaded, render_plan(loaded, _plan(loaded), templates=templates))
 
 
 def _rendered_if_promoted(loaded: LoadedSpec, templates: Path | None) -> _Rendered | None:
     """Render one of many; one that awaits a promotion is left out, and told."""
-    from seatrial.plan.lock.lock_file import awaits_promotion
-    from seatrial.plan.lock.provenance import promotion_command
+    from seatrial.locks.lock_file import awaits_promotion
+    from seatrial.locks.provenance import promotion_command
 
     try:
         return _rendered(loaded, templates)
@@ -91,7 +91,7 @@ def _rendered_if_promoted(loaded: LoadedSpec, templates: Path | None) -> _Render
 
 
 def _show(rendered: _Rendered, output: Path | None, of: str) -> None:
-    from seatrial.serving.write import rendered_files, write_config
+    from seatrial.engines.write import rendered_files, write_config
 
     for note in rendered.config.notes:
         typer.echo(f"note: {of}{note}", err=True)
@@ -104,9 +104,9 @@ def _show(rendered: _Rendered, output: Path | None, of: str) -> None:
 
 
 def _plan(loaded: LoadedSpec) -> Plan:
-    from seatrial.plan.lock.lock_file import is_locked, read_locked_plan
-    from seatrial.plan.lock.provenance import provenance_lines
-    from seatrial.plan.planner import make_plan
+    from seatrial.locks.lock_file import is_locked, read_locked_plan
+    from seatrial.locks.provenance import provenance_lines
+    from seatrial.planner.planner import make_plan
 
     if is_locked(loaded):
         plan = read_locked_plan(loaded)

@@ -13,9 +13,9 @@ from seatrial.cli.support.outputs import check_outputs, local_file, report_outpu
 from seatrial.cli.support.results import read_result
 
 if TYPE_CHECKING:
-    from seatrial.bench.model.result import TrialResult
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
     from seatrial.report.calibration_preview import Outlook
+    from seatrial_load.model.result import TrialResult
 
 
 def report(
@@ -63,7 +63,7 @@ def report(
 
 
 def _compared(now: TrialResult, against: str) -> TrialResult:
-    from seatrial.bench.slo.baseline import compare
+    from seatrial_load.slo.baseline import compare
 
     return replace(now, comparison=compare(now, read_result(against), baseline_uri=against))
 
@@ -72,10 +72,10 @@ def _planned(
     spec: Path, environment: str, environments: Path | None, result: TrialResult
 ) -> tuple[Plan, Outlook | None]:
     """Return the locked plan, and what a calibration by the trial would change if the trial was made from that plan."""
-    from seatrial.plan.lock.lock_file import read_locked_plan
+    from seatrial.locks.lock_file import read_locked_plan
     from seatrial.report.calibration_preview import outlook_of
     from seatrial.report.planned import is_comparable, plan_of_trial
-    from seatrial.spec.load import load_spec
+    from seatrial.specs.load import load_spec
 
     loaded = load_spec(spec, environment, environments=environments_folder(environments, spec))
     plan = read_locked_plan(loaded)

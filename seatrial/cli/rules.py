@@ -12,9 +12,9 @@ def rules(
     sources: Annotated[bool, typer.Option("--sources", help="Show where each holds and where that was read.")] = False,
 ) -> None:
     """List every rule with its ID; those of `seatrial lint` and `seatrial check` with their severity."""
-    from seatrial.hosting_rules.rule_table import HOSTING_RULES
-    from seatrial.serving.lint.rules import LINT_RULES
-    from seatrial.spec.rules import RULES
+    from seatrial_base.rules import RULES
+    from seatrial_lint.lint.rules import LINT_RULES
+    from seatrial_lint.template_rules.rule_table import HOSTING_RULES
 
     severities = {rule: one.severity for table in (LINT_RULES, HOSTING_RULES) for rule, one in table.items()}
     for rule, title in RULES.items():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import typer
 
 from seatrial.cli.app import app
-from seatrial.printable import printable
+from seatrial_base.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

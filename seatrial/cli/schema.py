@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from seatrial.errors import SpecError
+from seatrial_base.errors import SpecError
 
 FOLDER = Path("docs/schema")
 
@@ -22,7 +22,7 @@ def schema(
 ) -> None:
     """Print a document's JSON schema: for editors that check and complete YAML, and for readers of results."""
     from seatrial.report.result_schema import result_schema_text
-    from seatrial.spec.schema import schema_texts
+    from seatrial.specs.schema import schema_texts
 
     texts = {**schema_texts(), "trial-result": result_schema_text()}
     if write:
@@ -34,7 +34,7 @@ def schema(
 
 
 def _write(texts: dict[str, str]) -> None:
-    from seatrial.files import write_whole
+    from seatrial_base.files import write_whole
 
     try:
         FOLDER.mkdir(parents=True, exist_ok=True)

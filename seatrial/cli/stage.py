@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seatrial.cli.support.terminal import console, end_when_interrupted, scratch_folder
-from seatrial.errors import Problem, SpecError
+from seatrial_base.errors import Problem, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -129,7 +129,7 @@ def _tell_survey(found: Survey) -> None:
 
 def _tell(model: str, source: ModelFiles, found: Survey, manifest: Manifest, destination: Destination) -> None:
     from seatrial.stage.destination import MANIFEST
-    from seatrial.units import gib
+    from seatrial_base.units import gib
 
     copied = len(found.missing)
     there = len(source.files) - copied

@@ -15,8 +15,8 @@ from seatrial.cli.support.specs import ENDPOINTS, given_or_own_specs
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.changes.teams.report import TeamEndpoint
-    from seatrial.changes.teams.vended import TaggedResources
+    from seatrial.operations.teams.report import TeamEndpoint
+    from seatrial.operations.teams.vended import TaggedResources
 
 Told = tuple[tuple["TeamEndpoint", ...], tuple[str, ...]]
 
@@ -43,8 +43,8 @@ def teams(
 
     Endpoints of products are found by their tags. What could not be asked is told.
     """
-    from seatrial.changes.teams.view import as_csv, as_document, as_lines, as_markdown
     from seatrial.cli.support.terminal import show_json, show_text
+    from seatrial.operations.teams.view import as_csv, as_document, as_lines, as_markdown
 
     files = given_or_own_specs(specs)
     found, unasked = _found(files, environment, environments, account=not no_account)
@@ -62,7 +62,7 @@ def teams(
 
 def _found(files: Sequence[Path], environment: list[str] | None, environments: Path | None, *, account: bool) -> Told:
     from seatrial.cli.support.specs import of_every
-    from seatrial.spec.load import environment_names, load_environment
+    from seatrial.specs.load import environment_names, load_environment
 
     folder = environments_folder(environments, files[0] if files else ENDPOINTS / "spec.yaml")
     places = of_every(environment or environment_names(folder), lambda name: load_environment(folder, name))
@@ -83,10 +83,10 @@ def _locked(files: Sequence[Path], environment: str, environments: Path | None) 
     Raises:
         SpecError: With every problem of every spec and lock.
     """
-    from seatrial.changes.teams.report import locked_endpoint
     from seatrial.cli.support.specs import load_specs, of_every
-    from seatrial.plan.lock.lock_file import locked_environments
-    from seatrial.spec.guests import hosts
+    from seatrial.locks.lock_file import locked_environments
+    from seatrial.operations.teams.report import locked_endpoint
+    from seatrial.specs.guests import hosts
 
     here = [file for file in files if environment in locked_environments(file)]
     found = of_every(load_specs(here, environment, environments), locked_endpoint)
@@ -103,9 +103,9 @@ def _with_account(
     """Return the endpoints as the account has them; where the credentials are of another one, as they are locked."""
     import boto3
 
-    from seatrial.changes.teams.report import with_account
     from seatrial.cli.drift import drift_clients, read_locked
-    from seatrial.errors import SeatrialError
+    from seatrial.operations.teams.report import with_account
+    from seatrial_base.errors import SeatrialError
 
     plans = read_locked(files, environment, environments)
     try:

@@ -126,8 +126,8 @@ class _Told:
             BenchError: SEA507, the trial ended with an error; SEA521, there is none.
             Exit: With 1, it was not passed.
         """
-        from seatrial.errors import BenchError
         from seatrial.report.terminal.trial import knee_line
+        from seatrial_base.errors import BenchError
 
         if seen.error:
             hint = "fix the cause and deploy again"

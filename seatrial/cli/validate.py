@@ -8,7 +8,7 @@ import typer
 
 from seatrial.cli.support.options import EnvironmentsFolder, SpecFiles, environments_folder
 from seatrial.cli.support.specs import spec_files
-from seatrial.errors import Problem, SpecError
+from seatrial_base.errors import Problem, SpecError
 
 
 def validate(
@@ -21,7 +21,7 @@ def validate(
 ) -> None:
     """Check specs in every environment and list every problem; exit 2 when there is one."""
     from seatrial.deployment.guests import absent_specs
-    from seatrial.spec.load import environment_names, load_spec
+    from seatrial.specs.load import environment_names, load_spec
 
     problems: list[Problem] = []
     files = spec_files(specs)

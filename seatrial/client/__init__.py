@@ -1,4 +1,4 @@
-"""A small client for LLM endpoints on SageMaker: boto3 is the transport, `seatrial.payload` knows the schemas.
+"""A small client for LLM endpoints on SageMaker: boto3 is the transport, `seatrial_load.payload` knows the schemas.
 
 client = boto3.client("sagemaker-runtime", config=client_config())
 target = Target("chat", Schema.LMI_ASYNC, inference_component="chat-copy")
@@ -7,7 +7,6 @@ completion = generate(client, target, "Where does the boat go?", Options(max_tok
 
 from __future__ import annotations
 
-from seatrial.bench.decode.failure import Failure
 from seatrial.client.alias import Alias
 from seatrial.client.generation import (
     Confidence,
@@ -22,12 +21,13 @@ from seatrial.client.generation import (
 )
 from seatrial.client.many import Outcome, invoke_many
 from seatrial.client.transport import InvocationError, Target, client_config
-from seatrial.payload.answer import Completion, FinishReason, Piece, Token, Usage
-from seatrial.payload.error import AnswerError, RequestError
-from seatrial.payload.options import Options
-from seatrial.payload.reader import read_answer
-from seatrial.payload.request import message, request_body
-from seatrial.payload.schema import Schema
+from seatrial_load.decode.failure import Failure
+from seatrial_load.payload.answer import Completion, FinishReason, Piece, Token, Usage
+from seatrial_load.payload.error import AnswerError, RequestError
+from seatrial_load.payload.options import Options
+from seatrial_load.payload.reader import read_answer
+from seatrial_load.payload.request import message, request_body
+from seatrial_load.payload.schema import Schema
 
 __all__ = [
     "Alias",

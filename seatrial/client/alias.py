@@ -8,15 +8,15 @@ import time
 from copy import copy
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from seatrial.bench.decode.failure import Failure, shorten
 from seatrial.client.transport import InvocationError, Target, failures_of
 from seatrial.deployment.alias import AliasValue, alias_name
 from seatrial.deployment.traffic import fraction_of
+from seatrial_load.decode.failure import Failure, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from seatrial.payload.schema import Schema
+    from seatrial_load.payload.schema import Schema
 
 Answer = TypeVar("Answer")
 CACHED_S = 30.0

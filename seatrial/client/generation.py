@@ -7,7 +7,6 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
-from seatrial.bench.decode.failure import Failure, shorten
 from seatrial.client.alias import at_target
 from seatrial.client.transport import (
     UNKNOWN_END_RULE,
@@ -18,14 +17,15 @@ from seatrial.client.transport import (
     failures_of,
     invocation_arguments,
 )
-from seatrial.payload.answer import Completion, Usage
-from seatrial.payload.cut import output_tokens, was_cut
-from seatrial.payload.error import REQUEST_RULE, AnswerError, RequestError
-from seatrial.payload.lines import DONE, LineReader
-from seatrial.payload.options import WHERE
-from seatrial.payload.reader import AnswerReader, read_answer
-from seatrial.payload.request import DEFAULTS, message, request_body
-from seatrial.payload.schema import FACTS, Schema
+from seatrial_load.decode.failure import Failure, shorten
+from seatrial_load.payload.answer import Completion, Usage
+from seatrial_load.payload.cut import output_tokens, was_cut
+from seatrial_load.payload.error import REQUEST_RULE, AnswerError, RequestError
+from seatrial_load.payload.lines import DONE, LineReader
+from seatrial_load.payload.options import WHERE
+from seatrial_load.payload.reader import AnswerReader, read_answer
+from seatrial_load.payload.request import DEFAULTS, message, request_body
+from seatrial_load.payload.schema import FACTS, Schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
     from seatrial.client.alias import Alias
     from seatrial.client.transport import Target
-    from seatrial.payload.answer import Piece, Token
-    from seatrial.payload.options import Options
-    from seatrial.payload.request import Prompt
+    from seatrial_load.payload.answer import Piece, Token
+    from seatrial_load.payload.options import Options
+    from seatrial_load.payload.request import Prompt
 
 
 _EXCEPTIONS = ("ModelStreamError", "InternalStreamFailure")

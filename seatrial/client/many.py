@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from seatrial.client.generation import invoke
 from seatrial.client.transport import InvocationError
-from seatrial.payload.error import REQUEST_RULE, RequestError
+from seatrial_load.payload.error import REQUEST_RULE, RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from mypy_boto3_sagemaker_runtime import SageMakerRuntimeClient
 
-    from seatrial.bench.decode.failure import Failure
     from seatrial.client.alias import Alias
     from seatrial.client.transport import Target
+    from seatrial_load.decode.failure import Failure
 
 
 @dataclass(frozen=True, slots=True)

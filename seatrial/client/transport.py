@@ -20,18 +20,18 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
-from seatrial.bench.decode.failure import Failure, failure_of_response, failure_of_type, shorten
-from seatrial.errors import SeatrialError
-from seatrial.payload.error import REQUEST_RULE, RequestError
-from seatrial.payload.request import CONTENT_TYPE
-from seatrial.units import MIB
+from seatrial_base.errors import SeatrialError
+from seatrial_base.units import MIB
+from seatrial_load.decode.failure import Failure, failure_of_response, failure_of_type, shorten
+from seatrial_load.payload.error import REQUEST_RULE, RequestError
+from seatrial_load.payload.request import CONTENT_TYPE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial.bench.decode.failure import ErrorClass
-    from seatrial.payload.answer import Completion
-    from seatrial.payload.schema import Schema
+    from seatrial_load.decode.failure import ErrorClass
+    from seatrial_load.payload.answer import Completion
+    from seatrial_load.payload.schema import Schema
 
 
 INVOCATION_RULE = "SEA372"

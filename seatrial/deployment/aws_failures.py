@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from seatrial.bench.aws.errors import aws_problem
-from seatrial.errors import BenchError
+from seatrial_base.errors import BenchError
+from seatrial_load.aws.errors import aws_problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from seatrial.deployment.optimization_job import OptimizationJobRequest
-    from seatrial.plan.document import Plan
-    from seatrial.plan.packing import Packing
-    from seatrial.serving.rendered import RenderedConfig
-    from seatrial.spec.endpoint import EndpointSpec
-    from seatrial.spec.environment import EnvironmentSpec
+    from seatrial.engines.rendered import RenderedConfig
+    from seatrial.planner.document import Plan
+    from seatrial.planner.packing import Packing
+    from seatrial.specs.endpoint import EndpointSpec
+    from seatrial.specs.environment import EnvironmentSpec
 
 
 COMPONENT_SUFFIX = "-model"
@@ -64,7 +64,7 @@ class Deployment:
         plan: The locked plan.
         serving: The rendered serving configuration.
         trial_request: The trial's request document as JSON, without `target` and `expected`, which only the stack
-            knows; `seatrial.bench.model.request.TrialRequest` reads it once they are filled in.
+            knows; `seatrial_load.model.request.TrialRequest` reads it once they are filled in.
         has_local_nvme: The instance type has local NVMe, so the service refuses a volume size and a volume key for it.
         guests: Further models that share the instances; each has a component on this endpoint and no stack of its own.
         packing: Where the copies of all models run; `None` without further models.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.bench.quality.evaluation_set import MOST_SET_BYTES, RULE, evaluation_set
-from seatrial.errors import BenchError, SpecError
-from seatrial.files import read_bytes
+from seatrial_base.errors import BenchError, SpecError
+from seatrial_base.files import read_bytes
+from seatrial_load.quality.evaluation_set import MOST_SET_BYTES, RULE, evaluation_set
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seatrial.bench.quality.evaluation_set import EvaluationSet
+    from seatrial_load.quality.evaluation_set import EvaluationSet
 
 
 def read_evaluation_set(path: Path, *, chat: bool) -> EvaluationSet:

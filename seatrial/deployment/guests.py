@@ -7,22 +7,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seatrial.catalog import instances
 from seatrial.deployment.document import LONGEST_NAME, endpoint_name, guest_component
-from seatrial.errors import SeatrialError, SpecError
-from seatrial.plan.lock.lock_file import read_locked_plan
-from seatrial.plan.packing import copies_of, misfits, pack, reservable, smallest_type
-from seatrial.spec.load import load_spec
-from seatrial.units import counted
+from seatrial.locks.lock_file import read_locked_plan
+from seatrial.planner.packing import copies_of, misfits, pack, reservable, smallest_type
+from seatrial.specs.load import load_spec
+from seatrial_base.catalog import instances
+from seatrial_base.errors import SeatrialError, SpecError
+from seatrial_base.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from seatrial.errors import Problem
-    from seatrial.plan.document import Plan
-    from seatrial.plan.packing import Packing
-    from seatrial.spec.load import LoadedSpec
-    from seatrial.spec.yaml_source import FieldPath
+    from seatrial.planner.document import Plan
+    from seatrial.planner.packing import Packing
+    from seatrial.specs.load import LoadedSpec
+    from seatrial.specs.yaml_source import FieldPath
+    from seatrial_base.errors import Problem
 
 _RULE = "SEA128"
 # Fields of `hosting` that the endpoint decides for all of its models.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from seatrial.deployment.aws_failures import aws_failures
-from seatrial.errors import SeatrialError
+from seatrial_base.errors import SeatrialError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from seatrial.deployment.aws_failures import aws_failures
 from seatrial.deployment.optimization_job import jobs_name, jobs_parameter_path
-from seatrial.errors import BenchError, SpecError
+from seatrial_base.errors import BenchError, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,11 +6,11 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.bench.model.result import TrialResult
 from seatrial.deployment.aws_failures import aws_failures
-from seatrial.errors import BenchError
-from seatrial.files import MOST_BYTES
-from seatrial.units import MIB
+from seatrial_base.errors import BenchError
+from seatrial_base.files import MOST_BYTES
+from seatrial_base.units import MIB
+from seatrial_load.model.result import TrialResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,17 +10,17 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from seatrial.bench.model.progress import TrialProgress
-from seatrial.bench.model.result import TrialResult
 from seatrial.deployment.aws_failures import aws_failures
-from seatrial.errors import BenchError
+from seatrial_base.errors import BenchError
+from seatrial_load.model.progress import TrialProgress
+from seatrial_load.model.result import TrialResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from mypy_boto3_s3 import S3Client
 
-    from seatrial.bench.model.result import LevelResult
+    from seatrial_load.model.result import LevelResult
 
 LOOK_S = 2.0
 

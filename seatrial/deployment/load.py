@@ -6,26 +6,26 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seatrial.catalog import instances
 from seatrial.deployment.document import COMPONENT_SUFFIX, LONGEST_NAME, Deployment, products_stack
 from seatrial.deployment.guests import packing_of, read_guests
 from seatrial.deployment.live_trial import service_stack
 from seatrial.deployment.optimization_job import job_of
 from seatrial.deployment.trial import request_template
-from seatrial.errors import Problem, SeatrialError, SpecError
-from seatrial.plan.lock.lock_file import awaits_promotion, locked_environments, read_locked_plan
-from seatrial.plan.lock.provenance import promotion_command
-from seatrial.serving.render import render
-from seatrial.spec.guests import hosts
-from seatrial.spec.load import environment_names, load_environment, load_spec
+from seatrial.engines.render import render
+from seatrial.locks.lock_file import awaits_promotion, locked_environments, read_locked_plan
+from seatrial.locks.provenance import promotion_command
+from seatrial.specs.guests import hosts
+from seatrial.specs.load import environment_names, load_environment, load_spec
+from seatrial_base.catalog import instances
+from seatrial_base.errors import Problem, SeatrialError, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from seatrial.plan.document import Plan
-    from seatrial.spec.environment import EnvironmentSpec
-    from seatrial.spec.load import LoadedSpec
-    from seatrial.spec.yaml_source import FieldPath
+    from seatrial.planner.document import Plan
+    from seatrial.specs.environment import EnvironmentSpec
+    from seatrial.specs.load import LoadedSpec
+    from seatrial.specs.yaml_source import FieldPath
 
 
 def load_deployments(
@@ -260,7 +260,7 @@ def deployment_of(loaded: LoadedSpec, *, packaged: bool = True, templates: Path 
 
     Args:
         loaded: The spec.
-        packaged: As `seatrial.serving.render.render` takes it.
+        packaged: As `seatrial.engines.render.render` takes it.
         templates: Likewise.
 
     Raises:

@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from seatrial.catalog import licences
-from seatrial.errors import SpecError
-from seatrial.model import digest
-from seatrial.serving.model_source import model_source
-from seatrial.serving.render import render
-from seatrial.units import S_PER_HOUR
+from seatrial.engines.model_source import model_source
+from seatrial.engines.render import render
+from seatrial_base.catalog import licences
+from seatrial_base.errors import SpecError
+from seatrial_base.frozen_model import digest
+from seatrial_base.units import S_PER_HOUR
 
 if TYPE_CHECKING:
-    from seatrial.errors import Problem
-    from seatrial.plan.document import Plan
-    from seatrial.spec.load import LoadedSpec
-    from seatrial.spec.optimization import OptimizationSpec
-    from seatrial.spec.yaml_source import FieldPath
+    from seatrial.planner.document import Plan
+    from seatrial.specs.load import LoadedSpec
+    from seatrial.specs.optimization import OptimizationSpec
+    from seatrial.specs.yaml_source import FieldPath
+    from seatrial_base.errors import Problem
 
 Config = dict[str, dict[str, object]]
 """One entry of `OptimizationConfigs`, in the words of the API."""

@@ -6,10 +6,10 @@ import json
 import re
 from typing import TYPE_CHECKING, Protocol
 
-from seatrial.catalog import instances
 from seatrial.deployment.aws_failures import aws_failures
-from seatrial.errors import BenchError
-from seatrial.spec.prices import RegionPrices
+from seatrial.specs.prices import RegionPrices
+from seatrial_base.catalog import instances
+from seatrial_base.errors import BenchError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

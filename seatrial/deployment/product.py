@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial.deployment.load import deployment_of
-from seatrial.errors import Problem, SeatrialError, SpecError
-from seatrial.spec.load import LoadedSpec, environment_names, load_environment, load_source, ordered, validated
-from seatrial.spec.product import ProductSpec, product_problems, size_source, written_field
-from seatrial.spec.text_rules import file_problems, secret_values
-from seatrial.spec.yaml_source import Document, YamlSource, read_source
+from seatrial.specs.load import LoadedSpec, environment_names, load_environment, load_source, ordered, validated
+from seatrial.specs.product import ProductSpec, product_problems, size_source, written_field
+from seatrial.specs.text_rules import file_problems, secret_values
+from seatrial.specs.yaml_source import Document, YamlSource, read_source
+from seatrial_base.errors import Problem, SeatrialError, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

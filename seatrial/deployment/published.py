@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from seatrial.deployment.product import product_deployments
-from seatrial.errors import SpecError
-from seatrial.files import read_text
-from seatrial.model import digest
+from seatrial_base.errors import SpecError
+from seatrial_base.files import read_text
+from seatrial_base.frozen_model import digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

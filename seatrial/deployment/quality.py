@@ -6,17 +6,17 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
-from seatrial.bench.quality.floor import QualityFloor, QualityObjective
 from seatrial.deployment.evaluation_file import read_evaluation_set
-from seatrial.errors import Problem, SpecError
+from seatrial_base.errors import Problem, SpecError
+from seatrial_load.quality.floor import QualityFloor, QualityObjective
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.quality.evaluation_set import EvaluationSet
-    from seatrial.serving.rendered import RenderedConfig
-    from seatrial.spec.endpoint import QualitySpec
-    from seatrial.spec.load import LoadedSpec
+    from seatrial.engines.rendered import RenderedConfig
+    from seatrial.specs.endpoint import QualitySpec
+    from seatrial.specs.load import LoadedSpec
+    from seatrial_load.quality.evaluation_set import EvaluationSet
 
 
 MOST_GATE_PROMPTS: Final = 200

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from seatrial.deployment.aws_failures import aws_failures
 from seatrial.deployment.document import COMPONENT_SUFFIX, endpoint_name, stack_name
 from seatrial.deployment.live_trial import service_stack
-from seatrial.errors import BenchError
+from seatrial_base.errors import BenchError
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient

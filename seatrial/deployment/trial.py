@@ -6,7 +6,9 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from seatrial.bench.model.request import (
+from seatrial.deployment.quality import quality_floor
+from seatrial_base.units import S_PER_MINUTE
+from seatrial_load.model.request import (
     Expected,
     Gate,
     Load,
@@ -17,19 +19,17 @@ from seatrial.bench.model.request import (
     TrialTarget,
     Workload,
 )
-from seatrial.deployment.quality import quality_floor
-from seatrial.units import S_PER_MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.model.request import Metric, Statistic
     from seatrial.deployment.document import Deployment
     from seatrial.deployment.live_stack import LiveStack
-    from seatrial.plan.document import Plan
-    from seatrial.serving.rendered import RenderedConfig
-    from seatrial.spec.endpoint import Percentiles, Slo, TrialSpec
-    from seatrial.spec.load import LoadedSpec
+    from seatrial.engines.rendered import RenderedConfig
+    from seatrial.planner.document import Plan
+    from seatrial.specs.endpoint import Percentiles, Slo, TrialSpec
+    from seatrial.specs.load import LoadedSpec
+    from seatrial_load.model.request import Metric, Statistic
 
 ONLY_THE_STACK_KNOWS = ("target", "expected", "manner", "alarms")
 

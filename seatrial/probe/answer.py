@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from seatrial.plan.calibration import measured_copy
-from seatrial.plan.resolve import resolve
-from seatrial.plan.search.capacity import trial_protocol
-from seatrial.plan.search.demand import LatencyBound, read_objectives
-from seatrial.predict.simulation import outcome
-from seatrial.units import S_PER_HOUR, usd
+from seatrial.planner.calibration import measured_copy
+from seatrial.planner.predict.simulation import outcome
+from seatrial.planner.resolve import resolve
+from seatrial.planner.search.capacity import trial_protocol
+from seatrial.planner.search.demand import LatencyBound, read_objectives
+from seatrial_base.units import S_PER_HOUR, usd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seatrial.bench.model.result import LevelResult, TrialResult
-    from seatrial.plan.document import Plan
-    from seatrial.predict.simulation import SimulatedLevel
+    from seatrial.planner.document import Plan
+    from seatrial.planner.predict.simulation import SimulatedLevel
     from seatrial.probe.pinned import PinnedSpec
+    from seatrial_load.model.result import LevelResult, TrialResult
 
 _UNBOUNDED = (
     LatencyBound((), "ttft_ms", "p95", 0.0),

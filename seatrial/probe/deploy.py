@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from seatrial.demo.runner import ENDING
 from seatrial.deployment.live_stack import describe_stack, fetch_result
-from seatrial.errors import BenchError, Problem, SeatrialError
+from seatrial_base.errors import BenchError, Problem, SeatrialError
+from seatrial_laptop.demo.runner import ENDING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_s3 import S3Client
 
-    from seatrial.bench.model.result import TrialResult
-    from seatrial.demo.cdk_cli import ToolOutcome
     from seatrial.probe.pinned import PinnedSpec
+    from seatrial_laptop.demo.cdk_cli import ToolOutcome
+    from seatrial_load.model.result import TrialResult
 
 RULE = "SEA525"
 

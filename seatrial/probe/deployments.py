@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from seatrial.errors import SpecError
-from seatrial.spec.shapes import INSTANCE_TYPE
+from seatrial.specs.shapes import INSTANCE_TYPE
+from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
 
 Role = Literal["plan", "candidate"]
 WHERE = "command line"

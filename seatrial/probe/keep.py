@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.errors import SpecError
-from seatrial.model import digest
-from seatrial.plan.calibration import calibrate, model_name, usable
-from seatrial.predict.calibration import CalibrationSource, MeasuredPoint, read_calibration
+from seatrial.planner.calibration import calibrate, model_name, usable
+from seatrial.planner.predict.calibration import CalibrationSource, MeasuredPoint, read_calibration
 from seatrial.report.calibration_preview import points_of
-from seatrial.spec.calibration import calibration_path
+from seatrial.specs.calibration import calibration_path
+from seatrial_base.errors import SpecError
+from seatrial_base.frozen_model import digest
 
 if TYPE_CHECKING:
-    from seatrial.predict.calibration import EndpointCalibration
+    from seatrial.planner.predict.calibration import EndpointCalibration
     from seatrial.probe.answer import ProbeAnswer
-    from seatrial.spec.load import LoadedSpec
+    from seatrial.specs.load import LoadedSpec
 
 
 def refuse_local_engine(note: str, where: str) -> None:

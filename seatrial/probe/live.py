@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.bench.aws.deployment_check import asking
-from seatrial.bench.model.request import Expected, TrialTarget
 from seatrial.deployment.trial import trial_request
-from seatrial.errors import BenchError
 from seatrial.probe.deployments import ProbedHardware
+from seatrial_base.errors import BenchError
+from seatrial_load.aws.deployment_check import asking
+from seatrial_load.model.request import Expected, TrialTarget
 
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient
 
-    from seatrial.bench.model.request import TrialRequest
     from seatrial.probe.pinned import PinnedSpec
+    from seatrial_load.model.request import TrialRequest
 
 _RULE = "SEA502"
 

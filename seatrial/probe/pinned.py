@@ -12,23 +12,23 @@ from typing import TYPE_CHECKING, Final
 import yaml
 
 from seatrial.deployment.load import load_deployments
-from seatrial.errors import Problem, SeatrialError, SpecError
-from seatrial.model import digest
-from seatrial.plan.calibration import model_name
-from seatrial.plan.lock.lock_file import write_lock
-from seatrial.plan.planner import make_plan
-from seatrial.spec.calibration import SCHEMA_VERSION, calibration_path
-from seatrial.spec.load import load_spec
-from seatrial.spec.prices import prices_path
+from seatrial.locks.lock_file import write_lock
+from seatrial.planner.calibration import model_name
+from seatrial.planner.planner import make_plan
+from seatrial.specs.calibration import SCHEMA_VERSION, calibration_path
+from seatrial.specs.load import load_spec
+from seatrial.specs.prices import prices_path
+from seatrial_base.errors import Problem, SeatrialError, SpecError
+from seatrial_base.frozen_model import digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from seatrial.deployment.document import Deployment
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
     from seatrial.probe.deployments import ProbedDeployment, ProbedHardware
-    from seatrial.spec.load import LoadedSpec
-    from seatrial.spec.yaml_source import Yaml
+    from seatrial.specs.load import LoadedSpec
+    from seatrial.specs.yaml_source import Yaml
 
 LONGEST_NAME: Final = 40  # of an endpoint, as in its spec
 _DIGEST: Final = 6  # characters that tell two long names apart

@@ -7,33 +7,33 @@ import shutil
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from seatrial.bench.quality.answers import MOST_AT_ONCE, TIMEOUT_S, collect_answers
-from seatrial.demo.progress import shown_beside
 from seatrial.deployment.live_stack import describe_stack
 from seatrial.deployment.trial import complete_request
-from seatrial.errors import BenchError, Problem, SeatrialError, SpecError
-from seatrial.model import digest
 from seatrial.probe.deployments import ProbedDeployment, ProbedHardware
 from seatrial.probe.local_weights import local_weight_bytes, region_logs
 from seatrial.probe.pinned import PinnedSpec, copied, on_hardware, one_copy, pin_document, pinned_name, relocate
 from seatrial.probe.run import own_folder
 from seatrial.quality.recipe_result import RecipeDeployment, RecipeResult, result_digest
-from seatrial.spec.recipe import recipe_name, with_recipe
+from seatrial.specs.recipe import recipe_name, with_recipe
+from seatrial_base.errors import BenchError, Problem, SeatrialError, SpecError
+from seatrial_base.frozen_model import digest
+from seatrial_laptop.demo.progress import shown_beside
+from seatrial_load.quality.answers import MOST_AT_ONCE, TIMEOUT_S, collect_answers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from seatrial.bench.model.request import TrialRequest
-    from seatrial.bench.model.result import TrialResult
-    from seatrial.bench.quality.answers import EvaluationAnswer
-    from seatrial.bench.quality.evaluation_set import EvaluationSet
-    from seatrial.demo.progress import Steps
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
     from seatrial.probe.run import ProbeTools
-    from seatrial.spec.load import LoadedSpec
-    from seatrial.spec.optimization import Recipe
-    from seatrial.spec.yaml_source import Yaml
+    from seatrial.specs.load import LoadedSpec
+    from seatrial.specs.optimization import Recipe
+    from seatrial.specs.yaml_source import Yaml
+    from seatrial_laptop.demo.progress import Steps
+    from seatrial_load.model.request import TrialRequest
+    from seatrial_load.model.result import TrialResult
+    from seatrial_load.quality.answers import EvaluationAnswer
+    from seatrial_load.quality.evaluation_set import EvaluationSet
 
 
 _FOLDER: Final = ".seatrial/compare"

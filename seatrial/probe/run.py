@@ -8,31 +8,31 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from seatrial.bench.model.result import TrialResult
-from seatrial.bench.trial.dependencies import Tools
-from seatrial.bench.trial.run import run_trial
-from seatrial.changes.app import app_variables
-from seatrial.demo.cdk_cli import CdkCli, cdk_path
-from seatrial.demo.progress import shown_beside
-from seatrial.demo.runner import NO_TEMPLATE_VALIDATION
 from seatrial.deployment.live_stack import describe_stack
 from seatrial.deployment.live_trial import Bucket, look, service_stack
-from seatrial.errors import BenchError, SpecError
-from seatrial.file_lock import hold_file_lock
+from seatrial.operations.app import app_variables
 from seatrial.probe.answer import answer_of
 from seatrial.probe.deploy import AwsStacks, ProbeRun
+from seatrial_base.errors import BenchError, SpecError
+from seatrial_base.file_lock import hold_file_lock
+from seatrial_laptop.demo.cdk_cli import CdkCli, cdk_path
+from seatrial_laptop.demo.progress import shown_beside
+from seatrial_laptop.demo.runner import NO_TEMPLATE_VALIDATION
+from seatrial_load.model.result import TrialResult
+from seatrial_load.trial.dependencies import Tools
+from seatrial_load.trial.run import run_trial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from seatrial.bench.model.request import TrialRequest
-    from seatrial.bench.trial.events import Watch
-    from seatrial.demo.progress import Steps
     from seatrial.deployment.live_trial import LiveTrial
     from seatrial.probe.answer import ProbeAnswer
     from seatrial.probe.pinned import PinnedSpec
-    from seatrial.spec.load import LoadedSpec
+    from seatrial.specs.load import LoadedSpec
+    from seatrial_laptop.demo.progress import Steps
+    from seatrial_load.model.request import TrialRequest
+    from seatrial_load.trial.events import Watch
 
 _FOLDER = ".seatrial/probe"
 

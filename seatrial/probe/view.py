@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
-from seatrial.plan.cost import hourly_words
+from seatrial.planner.cost import hourly_words
 from seatrial.report.terminal.tables import add_row, heading, short, table
 from seatrial.report.values import sentence
-from seatrial.units import S_PER_HOUR, S_PER_MINUTE, counted, usd
+from seatrial_base.units import S_PER_HOUR, S_PER_MINUTE, counted, usd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rich.console import RenderableType
 
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
     from seatrial.probe.answer import ProbeAnswer
     from seatrial.probe.pinned import PinnedSpec
 

@@ -13,10 +13,10 @@ from hashlib import sha256
 from random import Random
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from seatrial.bench.quality.scores import FEWEST_PROMPTS, perplexity
-from seatrial.measure.distribution import Interval, percentile
-from seatrial.measure.interval import BOTH_TAILS, NOTHING, share_interval
 from seatrial.quality.rouge import has_rouge, rouge_l
+from seatrial_load.measure.distribution import Interval, percentile
+from seatrial_load.measure.interval import BOTH_TAILS, NOTHING, share_interval
+from seatrial_load.quality.scores import FEWEST_PROMPTS, perplexity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -6,13 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.bench.quality.scores import is_exact_match, normalized, token_sums
+from seatrial_load.quality.scores import is_exact_match, normalized, token_sums
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.bench.quality.answers import EvaluationAnswer
-    from seatrial.bench.quality.evaluation_set import EvaluationPrompt
+    from seatrial_load.quality.answers import EvaluationAnswer
+    from seatrial_load.quality.evaluation_set import EvaluationPrompt
 
 
 @dataclass(frozen=True, slots=True)

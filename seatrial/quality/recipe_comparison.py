@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Literal
 
-from seatrial.bench.knee.scaling_target import at_load, blended_cost_at, cost_at, unpriced
 from seatrial.quality.comparison import QualityComparison, compare_quality
 from seatrial.quality.pairs import pairs_of
 from seatrial.quality.recipe_result import check_comparable
+from seatrial_load.knee.scaling_target import at_load, blended_cost_at, cost_at, unpriced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from seatrial.bench.knee.scaling_target import LoadPoint
-    from seatrial.bench.model.request import TrialRequest
-    from seatrial.measure.crossing import Reading
-    from seatrial.measure.distribution import Interval
     from seatrial.quality.recipe_result import RecipeResult
+    from seatrial_load.knee.scaling_target import LoadPoint
+    from seatrial_load.measure.crossing import Reading
+    from seatrial_load.measure.distribution import Interval
+    from seatrial_load.model.request import TrialRequest
 
 FigureVerdict = Literal["better", "worse", "no real difference", "not judged"]
 OUTPUT_AT_GATE: Final = "output at the gate"

@@ -8,13 +8,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from seatrial.bench.model.result import TrialResult  # noqa: TC001 (the strict reader resolves the fields' types)
-from seatrial.bench.model.strict_json import read_document, write_document
-from seatrial.bench.quality.answers import EvaluationAnswer  # noqa: TC001 (likewise)
-from seatrial.bench.quality.evaluation_set import EvaluationPrompt  # noqa: TC001 (likewise)
-from seatrial.errors import BenchError, SpecError
-from seatrial.files import read_text, write_whole
-from seatrial.units import MIB
+from seatrial_base.errors import BenchError, SpecError
+from seatrial_base.files import read_text, write_whole
+from seatrial_base.units import MIB
+from seatrial_load.model.result import TrialResult  # noqa: TC001 (the strict reader resolves the fields' types)
+from seatrial_load.model.strict_json import read_document, write_document
+from seatrial_load.quality.answers import EvaluationAnswer  # noqa: TC001 (likewise)
+from seatrial_load.quality.evaluation_set import EvaluationPrompt  # noqa: TC001 (likewise)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

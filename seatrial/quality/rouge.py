@@ -6,7 +6,7 @@ import re
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from seatrial.errors import SpecError
+from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,21 +6,21 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from seatrial.errors import PlanError, SpecError
-from seatrial.plan.calibration import calibrate, chosen, measured_copy, usable
-from seatrial.plan.search.capacity import trial_protocol
-from seatrial.predict.calibration import CalibrationSource, MeasuredPoint, compare
+from seatrial.planner.calibration import calibrate, chosen, measured_copy, usable
+from seatrial.planner.predict.calibration import CalibrationSource, MeasuredPoint, compare
+from seatrial.planner.search.capacity import trial_protocol
 from seatrial.report.table import CONCURRENCY, Column, Table
 from seatrial.report.values import count, digits, number, percent
+from seatrial_base.errors import PlanError, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seatrial.bench.model.result import TrialResult
-    from seatrial.plan.document import Plan
-    from seatrial.predict.calibration import Compared, EndpointCalibration
+    from seatrial.planner.document import Plan
+    from seatrial.planner.predict.calibration import Compared, EndpointCalibration
     from seatrial.report.values import Cell
-    from seatrial.spec.load import LoadedSpec
+    from seatrial.specs.load import LoadedSpec
+    from seatrial_load.model.result import TrialResult
 
 
 NO_LATENCY = "no latency per token was measured"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.catalog.presets import MEASURED, Preset, preset_name
-from seatrial.errors import SpecError
-from seatrial.plan.lock.lock_file import read_locked_plan
-from seatrial.spec.recipe import recipe_name
+from seatrial.locks.lock_file import read_locked_plan
+from seatrial.specs.recipe import recipe_name
+from seatrial_base.catalog.presets import MEASURED, Preset, preset_name
+from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
-    from seatrial.bench.model.result import LevelResult, TrialResult
-    from seatrial.plan.document import Plan
-    from seatrial.spec.load import LoadedSpec
+    from seatrial.planner.document import Plan
+    from seatrial.specs.load import LoadedSpec
+    from seatrial_load.model.result import LevelResult, TrialResult
 
 _SOURCES = ("hub_id", "jumpstart_id", "s3_uri")
 

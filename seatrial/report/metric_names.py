@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from seatrial.units import fine_percent, tenths
+from seatrial_base.units import fine_percent, tenths
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seatrial.bench.model.request import Metric, Objective
+    from seatrial_load.model.request import Metric, Objective
 
 
 METRICS: Mapping[Metric, str] = {

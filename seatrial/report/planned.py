@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from seatrial.bench.model.request import Metric, PredictedLevel
-    from seatrial.bench.model.result import TrialResult
-    from seatrial.plan.document import CurvePoint, Plan
+    from seatrial.planner.document import CurvePoint, Plan
+    from seatrial_load.model.request import Metric, PredictedLevel
+    from seatrial_load.model.result import TrialResult
 
 Statistic: TypeAlias = Literal["mean", "p50", "p95"]
 

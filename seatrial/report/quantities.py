@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.bench.slo.evaluate import latency_of, statistic_of
+from seatrial_load.slo.evaluate import latency_of, statistic_of
 
 if TYPE_CHECKING:
-    from seatrial.bench.model.request import Metric, Statistic
-    from seatrial.bench.model.result import LevelResult
-    from seatrial.plan.document import CurvePoint, Plan
+    from seatrial.planner.document import CurvePoint, Plan
+    from seatrial_load.model.request import Metric, Statistic
+    from seatrial_load.model.result import LevelResult
 
 
 @dataclass(frozen=True, slots=True)

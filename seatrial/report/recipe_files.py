@@ -6,12 +6,12 @@ import dataclasses
 import json
 from typing import TYPE_CHECKING, Final
 
-from seatrial.errors import BenchError
-from seatrial.files import write_together
 from seatrial.quality.pairs import pairs_of
 from seatrial.quality.sheet import blind_rows, sheet_csv, sheet_html, sheet_key
 from seatrial.report.document.recipes import recipes_html, recipes_markdown, title_of
-from seatrial.secrets import redacted
+from seatrial_base.errors import BenchError
+from seatrial_base.files import write_together
+from seatrial_base.secrets import redacted
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from markupsafe import Markup, escape
 
 from seatrial.report.metric_names import plain
-from seatrial.units import exported, usd, whole_or_tenths
+from seatrial_base.units import exported, usd, whole_or_tenths
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial.bench.model.result import LevelResult
-    from seatrial.measure.distribution import Interval
+    from seatrial_load.measure.distribution import Interval
+    from seatrial_load.model.result import LevelResult
 
 DASH = "–"
 NO_SUCCESS = "no request succeeded"

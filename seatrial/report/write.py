@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.errors import BenchError
-from seatrial.files import write_together
 from seatrial.report.document.downloads import render_json
 from seatrial.report.document.markdown import render_markdown
 from seatrial.report.document.page import render_html
-from seatrial.secrets import redacted
+from seatrial_base.errors import BenchError
+from seatrial_base.files import write_together
+from seatrial_base.secrets import redacted
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seatrial.bench.model.result import TrialResult
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
     from seatrial.report.calibration_preview import Outlook
+    from seatrial_load.model.result import TrialResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,16 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from seatrial.errors import Problem, SpecError
-from seatrial.spec import shapes
-from seatrial.spec.pipeline_file import account_problems
+from seatrial.specs import shapes
+from seatrial.specs.pipeline_file import account_problems
+from seatrial_base.errors import Problem, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from seatrial.catalog.presets import Preset
-    from seatrial.spec.environment import EnvironmentSpec
+    from seatrial.specs.environment import EnvironmentSpec
+    from seatrial_base.catalog.presets import Preset
 
 Ci = Literal["github", "gitlab", "codepipeline", "none"]
 Approval = Literal["manual", "none"]

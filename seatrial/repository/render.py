@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import seatrial
 from seatrial.repository.shipped import constraints_text, package_json, package_lock_json, shipped_text
-from seatrial.spec.presets import spec_text
-from seatrial.spec.schema import schema_texts
+from seatrial.specs.presets import spec_text
+from seatrial.specs.schema import schema_texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

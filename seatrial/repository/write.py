@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from seatrial.errors import SpecError
-from seatrial.plan.lock.lock_file import write_lock
-from seatrial.plan.planner import make_plan
+from seatrial.locks.lock_file import write_lock
+from seatrial.planner.planner import make_plan
 from seatrial.repository.render import EXAMPLE, repository_files
-from seatrial.spec.load import load_spec
+from seatrial.specs.load import load_spec
+from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import ClientError
 
 from seatrial.deployment.aws_failures import aws_failures
-from seatrial.errors import SpecError, StageError
-from seatrial.model import FrozenModel
-from seatrial.spec.shapes import HINTS, S3_PREFIX
+from seatrial.specs.shapes import HINTS, S3_PREFIX
+from seatrial_base.errors import SpecError, StageError
+from seatrial_base.frozen_model import FrozenModel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

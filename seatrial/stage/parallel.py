@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from seatrial.bench.aws.errors import aws_problem
-from seatrial.errors import Problem, StageError
 from seatrial.stage.destination import reason
 from seatrial.stage.source import StoppedError
+from seatrial_base.errors import Problem, StageError
+from seatrial_load.aws.errors import aws_problem
 
 if TYPE_CHECKING:
     import threading

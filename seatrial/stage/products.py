@@ -13,9 +13,9 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from seatrial.deployment.published import published_versions
-from seatrial.errors import StageError
-from seatrial.files import read_text
-from seatrial.spec.load import load_environment
+from seatrial.specs.load import load_environment
+from seatrial_base.errors import StageError
+from seatrial_base.files import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seatrial.errors import Problem, StageError
-from seatrial.units import MIB
+from seatrial_base.errors import Problem, StageError
+from seatrial_base.units import MIB
 
 if TYPE_CHECKING:
     import threading

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.errors import StageError
 from seatrial.stage.destination import MANIFEST, Manifest, ManifestFile, manifest_text, s3_failures
 from seatrial.stage.parallel import for_each
 from seatrial.stage.source import checksums_of
 from seatrial.stage.survey import entry_of
 from seatrial.stage.upload import Upload, encryption
+from seatrial_base.errors import StageError
 
 if TYPE_CHECKING:
     import threading

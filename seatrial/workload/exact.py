@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from seatrial.bench.prompts.synthetic import WORDS, words
-from seatrial.errors import BenchError
+from seatrial_base.errors import BenchError
+from seatrial_load.prompts.synthetic import WORDS, words
 
 if TYPE_CHECKING:
     from seatrial.workload.tokenizer import TokenCount

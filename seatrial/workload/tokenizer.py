@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from seatrial.errors import BenchError
-from seatrial.files import read_text
-from seatrial.units import MIB
+from seatrial_base.errors import BenchError
+from seatrial_base.files import read_text
+from seatrial_base.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from seatrial.files import whole_file
 from seatrial.workload.exact import exact_text
+from seatrial_base.files import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from seatrial.deployment import load
 from seatrial.deployment.product import load_products, product_files
-from seatrial.errors import SpecError
-from seatrial.spec.pipeline_file import load_pipeline
+from seatrial.specs.pipeline_file import load_pipeline
+from seatrial_base.errors import SpecError
 from seatrial_cdk.observability.planned import define_environment_view
 from seatrial_cdk.optimization_job.optimizations_stack import add_jobs
 from seatrial_cdk.trial_service.trials_stack import TrialsStack
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from aws_cdk import App, Stage
 
     from seatrial.deployment.document import Deployment
-    from seatrial.spec.environment import EnvironmentSpec
+    from seatrial.specs.environment import EnvironmentSpec
 
 
 def define_stacks(app: App) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.errors import SpecError
+from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
     from aws_cdk import App

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from constructs import Construct
 
-    from seatrial.spec.environment import EnvironmentSpec
-    from seatrial.spec.pipeline import PipelineSpec
+    from seatrial.specs.environment import EnvironmentSpec
+    from seatrial.specs.pipeline import PipelineSpec
 
 
 class PipelineStack(Stack):

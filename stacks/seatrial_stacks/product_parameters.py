@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from seatrial.deployment.document import COMPONENT_SUFFIX
-from seatrial.errors import SpecError
-from seatrial.spec import shapes
-from seatrial.spec.product import LONGEST_TEAM
+from seatrial.specs import shapes
+from seatrial.specs.product import LONGEST_TEAM
+from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
     from seatrial.deployment.product import LoadedProduct
-    from seatrial.spec.product import ProductSpec
+    from seatrial.specs.product import ProductSpec
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 Section = dict[str, "Json"]

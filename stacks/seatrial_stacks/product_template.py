@@ -15,9 +15,9 @@ from aws_cdk import App, BootstraplessSynthesizer
 
 from seatrial.deployment.product import product_deployments
 from seatrial.deployment.published import made_from, sealed
-from seatrial.errors import SpecError
-from seatrial.spec.product import PRODUCT_ENDPOINT
-from seatrial.tags import COST_CENTER_TAG, ENVIRONMENT_TAG, PRODUCT_TAG, PRODUCT_VERSION_TAG, TEAM_TAG
+from seatrial.specs.product import PRODUCT_ENDPOINT
+from seatrial_base.errors import SpecError
+from seatrial_base.tags import COST_CENTER_TAG, ENVIRONMENT_TAG, PRODUCT_TAG, PRODUCT_VERSION_TAG, TEAM_TAG
 from seatrial_cdk.vending.launch_role import boundary_name, role_path
 from seatrial_stacks.endpoint_stack import EndpointStack
 from seatrial_stacks.product_parameters import (

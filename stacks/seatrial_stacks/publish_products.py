@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING
 
 from seatrial.deployment.product import load_product
 from seatrial.deployment.published import changed_version, publication_state, template_path
-from seatrial.errors import SeatrialError, SpecError
-from seatrial.files import read_text, write_whole
-from seatrial.printable import printable
-from seatrial.secrets import redacted
+from seatrial_base.errors import SeatrialError, SpecError
+from seatrial_base.files import read_text, write_whole
+from seatrial_base.printable import printable
+from seatrial_base.secrets import redacted
 from seatrial_stacks.product_template import product_template
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from seatrial.deployment.product import LoadedProduct
-    from seatrial.errors import Problem
+    from seatrial_base.errors import Problem
 
 FEWEST_ARGUMENTS, USAGE = 2, 2
 

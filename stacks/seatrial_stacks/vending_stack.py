@@ -8,7 +8,7 @@ from aws_cdk import CfnOutput, Environment, Stack, Tags
 
 from seatrial.deployment.document import products_stack
 from seatrial.deployment.published import kept_templates, published_versions, weights_of
-from seatrial.spec.load import load_environment
+from seatrial.specs.load import load_environment
 from seatrial_cdk.trial_service.trials_stack import TrialsStack
 from seatrial_cdk.vending.launch_role import LaunchRole
 from seatrial_cdk.vending.product_portfolio import Offer, ProductPortfolio
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from constructs import Construct
 
     from seatrial.deployment.product import LoadedProduct
-    from seatrial.spec.environment import EnvironmentSpec
+    from seatrial.specs.environment import EnvironmentSpec
 
 
 class VendingStack(Stack):

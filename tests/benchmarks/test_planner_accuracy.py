@@ -21,7 +21,7 @@ from benchmarks.planner_accuracy.cells import (
     read_predictions,
     read_published,
 )
-from seatrial.catalog import instances, models
+from seatrial_base.catalog import instances, models
 
 if TYPE_CHECKING:
     from pathlib import Path

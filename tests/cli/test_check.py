@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from tests.hosting_rules.sample import changed, components
+from tests.template_rules.sample import changed, components
 
 if TYPE_CHECKING:
     from pathlib import Path

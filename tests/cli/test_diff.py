@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.changes.sample_stack import Document, properties, sample_document
 from tests.cli.conftest import REPOSITORY, SPECS
 from tests.cli.test_images import NOBODY
+from tests.operations.sample_stack import Document, properties, sample_document
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.changes.sample_stack import properties, sample_document
 from tests.cli.conftest import REPOSITORY
 from tests.cli.test_diff import GIT, git
+from tests.operations.sample_stack import properties, sample_document
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Seatrial

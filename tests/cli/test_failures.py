@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial import cli
-from seatrial.errors import SpecError
+from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

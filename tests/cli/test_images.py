@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.plan.lock.lock_file import seal_of
+from seatrial.locks.lock_file import seal_of
 from tests.cli.conftest import SPECS, files
 
 if TYPE_CHECKING:

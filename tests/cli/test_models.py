@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.catalog import models
+from seatrial_base.catalog import models
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Seatrial

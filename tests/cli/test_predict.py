@@ -1,4 +1,4 @@
-"""`seatrial predict` as a user runs it; what the numbers are is tested in tests/predict."""
+"""`seatrial predict` as a user runs it; what the numbers are is tested in tests/planner/predict."""
 
 from __future__ import annotations
 

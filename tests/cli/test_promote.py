@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.model.request import Expected, TrialTarget
 from seatrial.deployment.trial import trial_request
-from seatrial.plan.lock.lock_file import write_lock
-from seatrial.plan.planner import make_plan
-from seatrial.serving.render import render
-from seatrial.spec.load import load_spec
+from seatrial.engines.render import render
+from seatrial.locks.lock_file import write_lock
+from seatrial.planner.planner import make_plan
+from seatrial.specs.load import load_spec
+from seatrial_load.model.request import Expected, TrialTarget
 from tests.constructs.conftest import level, passing_result
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.model.result import TrialResult
-from seatrial.plan.lock.lock_file import read_locked_plan
-from seatrial.spec.load import load_spec
+from seatrial.locks.lock_file import read_locked_plan
+from seatrial.specs.load import load_spec
+from seatrial_load.model.result import TrialResult
 from tests.report.samples import concluded, sample_level, sample_request
 from tests.sample_plan import sample_plan
 

@@ -10,7 +10,7 @@ import typer
 
 from seatrial.cli.trial import _Told
 from seatrial.deployment.live_trial import LiveTrial
-from seatrial.errors import BenchError
+from seatrial_base.errors import BenchError
 from tests.constructs.conftest import passing_result
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 
 from seatrial.client import Schema, Target, client_config
 from seatrial.deployment.alias import AliasValue, alias_name
-from seatrial.local import lifecycle
+from seatrial_laptop import lifecycle
 from tests.environment import environment
 
 if TYPE_CHECKING:

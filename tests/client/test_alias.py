@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 from botocore.exceptions import ClientError
 
-from seatrial.bench.decode.failure import Failure
 from seatrial.client import Alias, InvocationError, Schema, Target, generate, invoke_many
 from seatrial.client.alias import at_target
 from seatrial.deployment.alias import AliasValue
+from seatrial_load.decode.failure import Failure
 from tests.client.test_invocation import ANSWER, Server
 
 if TYPE_CHECKING:

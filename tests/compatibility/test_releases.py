@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.deployment.load import load_deployment
-from seatrial.errors import SpecError
-from seatrial.plan.document import PLAN_SCHEMA
-from seatrial.plan.lock.lock_file import locked_environments, read_locked_plan
-from seatrial.plan.lock.migrate import migrate_lock
-from seatrial.spec.load import load_spec
-from seatrial.spec.promotion_order import promotion_order
+from seatrial.locks.lock_file import locked_environments, read_locked_plan
+from seatrial.locks.migrate import migrate_lock
+from seatrial.planner.document import PLAN_SCHEMA
+from seatrial.specs.load import load_spec
+from seatrial.specs.promotion_order import promotion_order
+from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from seatrial.bench.model.request import Expected, Load, Objective, TrialRequest, TrialTarget, Workload
-from seatrial.bench.model.result import Check, Knee, LevelResult, LiveProof, TrialResult, Verdict
-from seatrial.bench.model.stop import Stop, StopReason
-from seatrial.measure.distribution import Distribution
 from seatrial_cdk.trial_service.runtime.components import ComponentState
 from seatrial_cdk.trial_service.runtime.store import UnavailableError, Versioned
+from seatrial_load.measure.distribution import Distribution
+from seatrial_load.model.request import Expected, Load, Objective, TrialRequest, TrialTarget, Workload
+from seatrial_load.model.result import Check, Knee, LevelResult, LiveProof, TrialResult, Verdict
+from seatrial_load.model.stop import Stop, StopReason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -6,7 +6,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Template
 
-from seatrial.spec.endpoint import Slo
+from seatrial.specs.endpoint import Slo
 from seatrial_cdk.endpoint_alarms import EndpointAlarms, longest_latency_ms
 from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint
 

@@ -9,8 +9,8 @@ import pytest
 from aws_cdk import App, Stack
 from aws_cdk.assertions import Annotations, Match, Template
 
-from seatrial.errors import SpecError
-from seatrial.spec.endpoint import Percentiles, Slo
+from seatrial.specs.endpoint import Percentiles, Slo
+from seatrial_base.errors import SpecError
 from seatrial_cdk.existing_endpoint_trial import ExistingEndpointTrial
 from seatrial_cdk.llm_endpoint import LlmEndpoint
 from seatrial_cdk.trial_service.runtime.custom_resource import Order, TrialProperties

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.errors import RenderError
+from seatrial_base.errors import RenderError
 from seatrial_cdk.image_repository import ImageRepository
 
 DIGEST = f"@sha256:{'0' * 64}"

@@ -17,10 +17,10 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Match, Template
 
-from seatrial.errors import SeatrialError, SpecError
 from seatrial.node import check_node
-from seatrial.spec.endpoint import Percentiles, Slo
-from seatrial.spec.load import environments_of, load_environment
+from seatrial.specs.endpoint import Percentiles, Slo
+from seatrial.specs.load import environments_of, load_environment
+from seatrial_base.errors import SeatrialError, SpecError
 from seatrial_cdk.container_network import ContainerNetwork
 from seatrial_cdk.endpoint_alarms import EndpointAlarms
 from seatrial_cdk.endpoint_outputs import EndpointOutputs

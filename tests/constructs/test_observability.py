@@ -12,7 +12,7 @@ from aws_cdk import App, Environment, Stack
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Match, Template
 
-from seatrial.spec.endpoint import Slo
+from seatrial.specs.endpoint import Slo
 from seatrial_cdk.alarm_topic import AlarmTopic
 from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint
 from seatrial_cdk.observability.endpoint_dashboard import DashboardInstances, DashboardTrials, EndpointDashboard

@@ -5,8 +5,8 @@ from aws_cdk import App, Stack
 from aws_cdk import aws_sagemaker as sagemaker
 from aws_cdk.assertions import Match, Template
 
-from seatrial.errors import RenderError
-from seatrial.serving.rendered import RenderedConfig
+from seatrial.engines.rendered import RenderedConfig
+from seatrial_base.errors import RenderError
 from seatrial_cdk.inference_component import ComponentCopies
 from seatrial_cdk.llm_endpoint import LlmEndpoint
 from seatrial_cdk.serving_artifact import ServingArtifact

@@ -12,7 +12,7 @@ from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Annotations, Match, Template
 from constructs import Construct
 
-from seatrial.errors import SpecError
+from seatrial_base.errors import SpecError
 from seatrial_cdk.asynchronous_inference import AsynchronousInference
 from seatrial_cdk.backlog_scaling import BacklogScaling
 from seatrial_cdk.data_capture import DataCapture

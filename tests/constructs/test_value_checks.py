@@ -11,7 +11,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk.assertions import Annotations, Match
 from constructs import Construct
 
-from seatrial.errors import SpecError
+from seatrial_base.errors import SpecError
 from seatrial_cdk.added_component import AddedComponent
 from seatrial_cdk.copy_scaling import CopyScaling
 from seatrial_cdk.data_capture import DataCapture

@@ -10,7 +10,7 @@ import pytest
 from botocore import exceptions
 
 from seatrial.deployment.aws_failures import aws_failures
-from seatrial.errors import BenchError
+from seatrial_base.errors import BenchError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,10 +8,10 @@ import pytest
 
 from seatrial.deployment.guests import packing_lines
 from seatrial.deployment.load import load_deployment, load_deployments
-from seatrial.errors import SpecError
-from seatrial.plan.lock.lock_file import write_lock
-from seatrial.plan.planner import make_plan
-from seatrial.spec.load import load_spec
+from seatrial.locks.lock_file import write_lock
+from seatrial.planner.planner import make_plan
+from seatrial.specs.load import load_spec
+from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

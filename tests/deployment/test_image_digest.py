@@ -8,7 +8,7 @@ from botocore.exceptions import NoCredentialsError
 from botocore.stub import Stubber
 
 from seatrial.deployment.image_digest import ImageAddress, read_address, read_digest
-from seatrial.errors import SeatrialError
+from seatrial_base.errors import SeatrialError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -9,7 +9,7 @@ from botocore.response import StreamingBody
 from botocore.stub import Stubber
 
 from seatrial.deployment.live_stack import LiveStack, describe_stack, fetch_result
-from seatrial.errors import BenchError
+from seatrial_base.errors import BenchError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

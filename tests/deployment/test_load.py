@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import seatrial.local.environment
+import seatrial_laptop.environment
 from seatrial.deployment.load import find_deployments, load_deployments
-from seatrial.errors import SpecError
-from seatrial.plan.lock.lock_file import write_lock
-from seatrial.plan.planner import make_plan
-from seatrial.spec.environment import EMBEDDED_ACCOUNT
-from seatrial.spec.load import load_spec
+from seatrial.locks.lock_file import write_lock
+from seatrial.planner.planner import make_plan
+from seatrial.specs.environment import EMBEDDED_ACCOUNT
+from seatrial.specs.load import load_spec
+from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -179,7 +179,7 @@ class TestEveryEnvironment:
             load_deployments(*three, "prod")
 
     def test_the_account_of_the_embedded_aws_is_one(self) -> None:
-        assert seatrial.local.environment.ACCOUNT == EMBEDDED_ACCOUNT
+        assert seatrial_laptop.environment.ACCOUNT == EMBEDDED_ACCOUNT
 
 
 class TestRequiredPromotion:

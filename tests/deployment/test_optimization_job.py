@@ -8,14 +8,14 @@ import pytest
 import yaml
 
 from seatrial.deployment.optimization_job import job_of
-from seatrial.errors import SpecError
-from seatrial.plan.planner import make_plan
-from seatrial.spec.load import load_spec
+from seatrial.planner.planner import make_plan
+from seatrial.specs.load import load_spec
+from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
     from seatrial.deployment.optimization_job import OptimizationJobRequest
-    from seatrial.plan.document import Plan
-    from seatrial.spec.load import LoadedSpec
+    from seatrial.planner.document import Plan
+    from seatrial.specs.load import LoadedSpec
 
 ROOT = Path(__file__).parents[2]
 IN_S3 = {"s3_uri": "s3://weights/base/", "architecture": "meta-llama/Llama-2-7b-chat-hf", "accept_eula": True}

@@ -8,7 +8,7 @@ import pytest
 from botocore.stub import Stubber
 
 from seatrial.deployment.price_list import SOURCE, PriceList, SavingsPlans, read_region, read_savings_plans
-from seatrial.errors import BenchError
+from seatrial_base.errors import BenchError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

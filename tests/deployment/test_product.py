@@ -9,7 +9,7 @@ import pytest
 
 from seatrial.deployment.product import load_product, product_deployments
 from seatrial.deployment.published import made_from, publication_state, published_versions, sealed, template_path
-from seatrial.errors import SpecError
+from seatrial_base.errors import SpecError
 from tests.sample_product import ENDPOINT, lock_sizes, write_product
 
 if TYPE_CHECKING:

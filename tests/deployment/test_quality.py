@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.model.request import Expected, TrialTarget
 from seatrial.deployment.trial import trial_request
-from seatrial.errors import SpecError
-from seatrial.plan.lock.lock_file import read_locked_plan
-from seatrial.serving.render import render
-from seatrial.spec.load import load_spec
+from seatrial.engines.render import render
+from seatrial.locks.lock_file import read_locked_plan
+from seatrial.specs.load import load_spec
+from seatrial_base.errors import SpecError
+from seatrial_load.model.request import Expected, TrialTarget
 from tests.probe.conftest import CHEAP, Locked, locked_as
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seatrial.bench.quality.floor import QualityFloor
+    from seatrial_load.quality.floor import QualityFloor
 
 SERVING = {"instance_types": [CHEAP]}
 

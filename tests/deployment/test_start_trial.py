@@ -12,7 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from seatrial.deployment.start_trial import start_trial
-from seatrial.errors import BenchError
+from seatrial_base.errors import BenchError
 
 ANSWER: dict[str, object] = {"Started": True, "RequestId": "scheduled-7", "Because": ""}
 

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.model.request import PredictedLevel, TrialRequest, TrialTarget
 from seatrial.deployment.trial import request_template, trial_request
-from seatrial.errors import BenchError
-from seatrial.plan.planner import make_plan
-from seatrial.serving.render import render
-from seatrial.spec.load import load_spec
+from seatrial.engines.render import render
+from seatrial.planner.planner import make_plan
+from seatrial.specs.load import load_spec
+from seatrial_base.errors import BenchError
+from seatrial_load.model.request import PredictedLevel, TrialRequest, TrialTarget
 
 if TYPE_CHECKING:
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
 
 ROOT = Path(__file__).parents[2]
 NOWHERE = TrialTarget(endpoint_name="", inference_component=None, region="us-east-1")

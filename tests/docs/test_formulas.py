@@ -7,15 +7,15 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seatrial.catalog import engines, instances, models
-from seatrial.predict.copy_model import hardware_of, place
-from seatrial.predict.memory import fit_memory
-from seatrial.predict.simulation import PUBLISHED, outcome
+from seatrial.planner.predict.copy_model import hardware_of, place
+from seatrial.planner.predict.memory import fit_memory
+from seatrial.planner.predict.simulation import PUBLISHED, outcome
+from seatrial_base.catalog import engines, instances, models
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from seatrial.predict.memory import MemoryFit
+    from seatrial.planner.predict.memory import MemoryFit
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "explanation" / "planner.md").read_text(encoding="utf-8")

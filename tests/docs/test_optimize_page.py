@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from seatrial.plan.recipe_rows import recipe_rows
+from seatrial.planner.recipe_rows import recipe_rows
 from seatrial.report.terminal.recipe_table import recipes_view
-from seatrial.spec.load import load_spec
+from seatrial.specs.load import load_spec
 
 if TYPE_CHECKING:
     import pytest

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.plan.planner import make_plan
-from seatrial.spec.load import load_spec
+from seatrial.planner.planner import make_plan
+from seatrial.specs.load import load_spec
 from tests.docs.command_of import command_of
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.local import lifecycle
+from seatrial_laptop import lifecycle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,18 +19,18 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 import yaml
 
-from seatrial.demo.embedded_aws import EmbeddedAws
-from seatrial.local import lifecycle
-from seatrial.plan.lock.lock_file import write_lock
-from seatrial.plan.planner import make_plan
-from seatrial.spec.load import load_spec
+from seatrial.locks.lock_file import write_lock
+from seatrial.planner.planner import make_plan
+from seatrial.specs.load import load_spec
+from seatrial_laptop import lifecycle
+from seatrial_laptop.demo.embedded_aws import EmbeddedAws
 from tests.environment import environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from seatrial.local.running import LocalAws
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
+    from seatrial_laptop.running import LocalAws
 
     Processes = Callable[[Path], list[str]]
 
@@ -209,7 +209,7 @@ def cloud(state_dir: Path, account_free: dict[str, str]) -> Iterator[EmbeddedAws
 @pytest.fixture(scope="session")
 def engines(state_dir: Path, processes: Processes) -> Callable[[], list[int]]:
     """Return a function that tells the process numbers of the engines of the session's embedded AWS."""
-    return lambda: [int(line.split()[0]) for line in processes(state_dir) if "-m seatrial.local.engine" in line]
+    return lambda: [int(line.split()[0]) for line in processes(state_dir) if "-m seatrial_laptop.engine" in line]
 
 
 @pytest.fixture(scope="session")

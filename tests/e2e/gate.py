@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import boto3
 
 from benchmarks.living_endpoint.synthesis import synthesize
-from seatrial.bench.model.progress import TrialProgress
-from seatrial.local import lifecycle
 from seatrial_cdk.trial_service.runtime.ownership import read_owner
 from seatrial_cdk.trial_service.runtime.store import S3TrialStore, run_key
 from seatrial_cdk.trial_service.trials_stack import TrialsStack
+from seatrial_laptop import lifecycle
+from seatrial_load.model.progress import TrialProgress
 from seatrial_stacks.app_stacks import define_stacks
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from aws_cdk import App
 
-    from seatrial.bench.model.result import TrialResult
-    from seatrial.demo.embedded_aws import EmbeddedAws
+    from seatrial_laptop.demo.embedded_aws import EmbeddedAws
+    from seatrial_load.model.result import TrialResult
     from tests.e2e.conftest import Workspace
 
 SERVICE = "seatrial-local-trials"

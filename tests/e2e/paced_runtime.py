@@ -11,7 +11,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tests.bench.conftest import STREAM_HEAD, answer, lmi_lines, part
+from tests.load.conftest import STREAM_HEAD, answer, lmi_lines, part
 
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter

@@ -11,7 +11,7 @@ import boto3
 import pytest
 
 from seatrial.client import Options, Schema, Target, generate
-from seatrial.local.lifecycle import child_variables
+from seatrial_laptop.lifecycle import child_variables
 from tests.e2e.conftest import BIN, ROOT, run_to_end
 from tests.environment import environment
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from seatrial.demo.embedded_aws import EmbeddedAws
+    from seatrial_laptop.demo.embedded_aws import EmbeddedAws
     from tests.e2e.conftest import RunCdk
 
 pytestmark = pytest.mark.e2e

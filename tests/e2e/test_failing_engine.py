@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from seatrial.demo.embedded_aws import EmbeddedAws
+    from seatrial_laptop.demo.embedded_aws import EmbeddedAws
     from tests.e2e.conftest import Outcome, RunCdk, Workspace
 
     Deploy = Callable[[str, Path], Outcome]

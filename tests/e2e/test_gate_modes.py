@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.local import lifecycle
+from seatrial_laptop import lifecycle
 from tests.e2e.conftest import BIN
 from tests.e2e.gate import boto3_client
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from seatrial.demo.embedded_aws import EmbeddedAws
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
+    from seatrial_laptop.demo.embedded_aws import EmbeddedAws
     from tests.e2e.conftest import Outcome, RunCdk, RunTool, Workspace
 
 pytestmark = pytest.mark.e2e
@@ -119,7 +119,7 @@ def _level_out(report: Path) -> None:
     """Give the levels one throughput, and count each.
 
     A machine that does other things may measure less under more load, and hold up the client itself. Calibration
-    refuses such points, which `tests/plan/test_points.py` tests, and leaves out void levels.
+    refuses such points, which `tests/planner/test_points.py` tests, and leaves out void levels.
     """
     document = json.loads(report.read_text())
     levels = document["levels"]

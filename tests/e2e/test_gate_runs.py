@@ -28,7 +28,7 @@ from tests.e2e.paced_runtime import paced_runtime
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seatrial.demo.embedded_aws import EmbeddedAws
+    from seatrial_laptop.demo.embedded_aws import EmbeddedAws
     from tests.e2e.conftest import RunCdk, Workspace
 
 pytestmark = pytest.mark.e2e

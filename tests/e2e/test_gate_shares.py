@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.model.result import TrialResult
-from seatrial.bench.trial.run import run_trial
 from seatrial_cdk.trial_service.runtime.custom_resource import Order
+from seatrial_load.model.result import TrialResult
+from seatrial_load.trial.run import run_trial
 from tests.e2e.gate import Gate, deploy_arguments
 from tests.e2e.paced_runtime import TOKEN_S, paced_runtime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seatrial.bench.model.result import LevelResult
-    from seatrial.demo.embedded_aws import EmbeddedAws
+    from seatrial_laptop.demo.embedded_aws import EmbeddedAws
+    from seatrial_load.model.result import LevelResult
     from tests.e2e.conftest import RunCdk, Workspace
 
 pytestmark = pytest.mark.e2e

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from seatrial.demo.embedded_aws import EmbeddedAws
-from seatrial.local import lifecycle
-from seatrial.plan.lock.lock_file import write_lock
-from seatrial.plan.planner import make_plan
+from seatrial.locks.lock_file import write_lock
+from seatrial.planner.planner import make_plan
 from seatrial.repository.answers import Answers, new_targets
 from seatrial.repository.write import write_repository
-from seatrial.spec.load import load_spec
+from seatrial.specs.load import load_spec
+from seatrial_laptop import lifecycle
+from seatrial_laptop.demo.embedded_aws import EmbeddedAws
 from tests.e2e.conftest import BIN, plain_spec, run_to_end, variables_of
 from tests.e2e.workflow_runner import Runner, link_installed
 

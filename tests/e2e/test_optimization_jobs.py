@@ -11,9 +11,9 @@ import pytest
 
 from benchmarks.living_endpoint.synthesis import synthesize
 from seatrial.client import Options, Schema, Target, generate
-from seatrial.local.control import change_control, reset_control
-from seatrial.local.engine.weights import weights_file
-from seatrial.local.lifecycle import child_variables
+from seatrial_laptop.control import change_control, reset_control
+from seatrial_laptop.engine.weights import weights_file
+from seatrial_laptop.lifecycle import child_variables
 from tests.environment import environment
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_sagemaker.type_defs import OptimizationJobSummaryTypeDef
 
-    from seatrial.demo.embedded_aws import EmbeddedAws
+    from seatrial_laptop.demo.embedded_aws import EmbeddedAws
     from tests.e2e.conftest import Outcome, RunCdk, Workspace
 
     Deploy = Callable[[str], Outcome]

@@ -16,7 +16,7 @@ from tests.environment import environment
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seatrial.demo.embedded_aws import EmbeddedAws
+    from seatrial_laptop.demo.embedded_aws import EmbeddedAws
     from tests.e2e.conftest import Outcome, RunCdk, RunTool
 
 pytestmark = pytest.mark.e2e

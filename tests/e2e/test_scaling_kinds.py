@@ -12,7 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from benchmarks.living_endpoint.synthesis import synthesize
-from seatrial.local.control import change_control, reset_control
+from seatrial_laptop.control import change_control, reset_control
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_sagemaker_runtime import SageMakerRuntimeClient
 
-    from seatrial.demo.embedded_aws import EmbeddedAws
+    from seatrial_laptop.demo.embedded_aws import EmbeddedAws
     from tests.e2e.conftest import RunCdk, Workspace
 
 pytestmark = pytest.mark.e2e

@@ -9,16 +9,16 @@ import pytest
 
 from benchmarks.living_endpoint.synthesis import synthesize
 from seatrial.client import Alias, Options, Schema, generate
-from seatrial.local.lifecycle import child_variables
-from seatrial.plan.lock.generation import count_generation
-from seatrial.plan.lock.lock_file import write_lock
+from seatrial.locks.generation import count_generation
+from seatrial.locks.lock_file import write_lock
+from seatrial_laptop.lifecycle import child_variables
 from tests.environment import environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from seatrial.demo.embedded_aws import EmbeddedAws
+    from seatrial_laptop.demo.embedded_aws import EmbeddedAws
     from tests.e2e.conftest import Outcome, RunCdk, Workspace
 
     Deploy = Callable[[Path], Outcome]

@@ -11,14 +11,14 @@ import pytest
 
 from benchmarks.living_endpoint.synthesis import synthesize
 from seatrial.client import Alias, Options, Schema, Target, generate
-from seatrial.local.lifecycle import child_variables
 from seatrial.packaging import tar_gz_bytes
+from seatrial_laptop.lifecycle import child_variables
 from tests.environment import environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial.demo.embedded_aws import EmbeddedAws
+    from seatrial_laptop.demo.embedded_aws import EmbeddedAws
     from tests.e2e.conftest import RunCdk, Workspace
 
 pytestmark = pytest.mark.e2e

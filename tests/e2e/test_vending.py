@@ -15,10 +15,10 @@ from botocore.exceptions import ClientError
 from benchmarks.living_endpoint.synthesis import synthesize
 from seatrial.deployment.product import load_product
 from seatrial.deployment.published import template_path
-from seatrial.local.lifecycle import child_variables
-from seatrial.plan.lock.generation import count_generation
-from seatrial.plan.lock.lock_file import locked_document, write_lock
-from seatrial.plan.planner import make_plan
+from seatrial.locks.generation import count_generation
+from seatrial.locks.lock_file import locked_document, write_lock
+from seatrial.planner.planner import make_plan
+from seatrial_laptop.lifecycle import child_variables
 from seatrial_stacks.publish_products import publish
 from tests.e2e.conftest import ENVIRONMENT, ROOT
 from tests.environment import environment
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_cloudformation.type_defs import ParameterTypeDef
 
-    from seatrial.demo.embedded_aws import EmbeddedAws
+    from seatrial_laptop.demo.embedded_aws import EmbeddedAws
     from tests.e2e.conftest import RunCdk, Workspace
 
 ServiceCatalogClient = Any  # no stubs of the service are installed

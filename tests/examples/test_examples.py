@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.catalog import replacement
+from seatrial_base.catalog import replacement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

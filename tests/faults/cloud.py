@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.local import lifecycle
+from seatrial_laptop import lifecycle
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,7 +56,7 @@ class Cloud:
         ports = [entry.ports for entry in lifecycle.status(self.state_dir).components if entry.name == component]
         ps = shutil.which("ps") or "/bin/ps"
         listing = subprocess.run([ps, "-ewwo", "pid=,args="], capture_output=True, text=True, check=True).stdout
-        ours = [line.split() for line in listing.splitlines() if "seatrial.local.engine" in line]
+        ours = [line.split() for line in listing.splitlines() if "seatrial_laptop.engine" in line]
         return [int(words[0]) for port in ports[0] for words in ours if str(port) in words]
 
 

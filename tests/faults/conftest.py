@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import boto3
 import pytest
 
-from seatrial.local import lifecycle
+from seatrial_laptop import lifecycle
 from tests.environment import environment
 from tests.faults.cloud import Cloud, deploy
 from tests.faults.proxy import Proxy

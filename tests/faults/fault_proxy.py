@@ -11,7 +11,7 @@ import json
 import sys
 from dataclasses import asdict
 
-from seatrial.local.loopback import HOST, LIMIT_BYTES, LoopbackError, read_request
+from seatrial_laptop.loopback import HOST, LIMIT_BYTES, LoopbackError, read_request
 from tests.faults.faults import FAULTS, concerns
 from tests.faults.order import Order, Tally
 from tests.faults.passage import Passage

@@ -14,14 +14,14 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from seatrial.bench.aws.credentials import Credentials
-from seatrial.bench.aws.sigv4 import Signer
-from seatrial.local.loopback import HOST, exchange
+from seatrial_laptop.loopback import HOST, exchange
+from seatrial_load.aws.credentials import Credentials
+from seatrial_load.aws.sigv4 import Signer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from seatrial.local.loopback import LoopbackRequest, Response
+    from seatrial_laptop.loopback import LoopbackRequest, Response
     from tests.faults.order import Order
 
 HOP_BY_HOP = ("connection", "content-length", "host", "transfer-encoding")

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.model.result import TrialResult
-from seatrial.bench.trial.dependencies import Tools
-from seatrial.bench.trial.run import run_trial
-from seatrial.errors import BenchError
 from seatrial.report import render_html, render_markdown
+from seatrial_base.errors import BenchError
+from seatrial_load.model.result import TrialResult
+from seatrial_load.trial.dependencies import Tools
+from seatrial_load.trial.run import run_trial
 from tests.faults.order import Order
 from tests.faults.trials import CREDENTIALS, miss_of
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from seatrial.bench.aws.cloudwatch import MetricData
+    from seatrial_load.aws.cloudwatch import MetricData
     from tests.faults.trials import Trials
 
 MEASURED = (

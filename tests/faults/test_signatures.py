@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from botocore.credentials import RefreshableCredentials
 
-from seatrial.bench.aws.credentials import RenewedCredentials
+from seatrial_load.aws.credentials import RenewedCredentials
 from tests.faults.order import Order
 from tests.faults.trials import miss_of, verdict_of
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from seatrial.bench.aws.credentials import Credentials
-from seatrial.bench.model.request import Load, Objective, TrialRequest, TrialTarget, Workload
-from seatrial.bench.model.result import TrialResult
-from seatrial.bench.slo.verdict import verdict_at
-from seatrial.bench.trial.dependencies import Tools
-from seatrial.bench.trial.events import LevelEnded, unwatched
-from seatrial.bench.trial.run import run_trial
+from seatrial_load.aws.credentials import Credentials
+from seatrial_load.model.request import Load, Objective, TrialRequest, TrialTarget, Workload
+from seatrial_load.model.result import TrialResult
+from seatrial_load.slo.verdict import verdict_at
+from seatrial_load.trial.dependencies import Tools
+from seatrial_load.trial.events import LevelEnded, unwatched
+from seatrial_load.trial.run import run_trial
 from tests.faults.cloud import COMPONENT, ENDPOINT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial.bench.aws.credentials import CredentialSource
-    from seatrial.bench.model.result import Verdict
-    from seatrial.bench.trial.events import TrialEvent, Watch
+    from seatrial_load.aws.credentials import CredentialSource
+    from seatrial_load.model.result import Verdict
+    from seatrial_load.trial.events import TrialEvent, Watch
     from tests.faults.cloud import Cloud
     from tests.faults.order import Order, Tally
     from tests.faults.proxy import Proxy

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from seatrial.bench.model.request import Expected, TrialTarget
-from seatrial.bench.model.result import TrialResult, Verdict
 from seatrial.deployment.trial import trial_request
-from seatrial.plan.lock.lock_file import write_lock
-from seatrial.plan.planner import make_plan
+from seatrial.locks.lock_file import write_lock
+from seatrial.planner.planner import make_plan
 from seatrial.probe.deployments import deployments_to_probe
 from seatrial.probe.pinned import pin
-from seatrial.spec.load import load_spec
+from seatrial.specs.load import load_spec
+from seatrial_load.model.request import Expected, TrialTarget
+from seatrial_load.model.result import TrialResult, Verdict
 from tests.constructs.conftest import level, passing_result
 
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import Literal
 
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
     from seatrial.probe.pinned import PinnedSpec
-    from seatrial.spec.load import LoadedSpec
+    from seatrial.specs.load import LoadedSpec
 
 CHEAP, DEAR = "ml.g5.2xlarge", "ml.g5.12xlarge"
 LEVEL = 16

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.console import Console
 
-from seatrial.bench.model.stop import Void, VoidReason
 from seatrial.probe.answer import answer_of, conclusion
 from seatrial.probe.deployments import ProbedHardware, probed_as
 from seatrial.probe.pinned import pin
 from seatrial.probe.view import estimate_lines, longest_s, probe_view
+from seatrial_load.model.stop import Void, VoidReason
 from tests.probe.conftest import CHEAP, NOTE, locked_as, result_of
 
 if TYPE_CHECKING:
     from typing import Literal
 
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
     from seatrial.probe.answer import ProbeAnswer
     from tests.probe.conftest import Locked
 

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.demo.cdk_cli import ToolOutcome
-from seatrial.errors import BenchError, SeatrialError
 from seatrial.probe.deploy import ProbeRun, uninterrupted
+from seatrial_base.errors import BenchError, SeatrialError
+from seatrial_laptop.demo.cdk_cli import ToolOutcome
 from tests.probe.conftest import result_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial.bench.model.result import TrialResult
     from seatrial.probe.pinned import PinnedSpec
+    from seatrial_load.model.result import TrialResult
     from tests.probe.conftest import Locked
 
 STACK = "seatrial-dev-chat-probe-candidate"

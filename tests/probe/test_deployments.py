@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.errors import SpecError
 from seatrial.probe.deployments import ProbedHardware, deployments_to_probe, probed_as, read_candidate
+from seatrial_base.errors import SpecError
 from tests.probe.conftest import CHEAP, DEAR, LEVEL
 
 if TYPE_CHECKING:

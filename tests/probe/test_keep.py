@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.errors import SpecError
-from seatrial.plan.calibration import write_calibration
-from seatrial.plan.planner import make_plan
+from seatrial.planner.calibration import write_calibration
+from seatrial.planner.planner import make_plan
 from seatrial.probe.answer import answer_of
 from seatrial.probe.keep import calibration_of, refuse_local_engine, replaced
-from seatrial.spec.calibration import calibration_path
-from seatrial.spec.load import load_spec
+from seatrial.specs.calibration import calibration_path
+from seatrial.specs.load import load_spec
+from seatrial_base.errors import SpecError
 from tests.probe.conftest import CHEAP, DEAR, LEVEL, NOTE, result_of
 
 if TYPE_CHECKING:
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
     from seatrial.probe.answer import ProbeAnswer
-    from seatrial.spec.load import LoadedSpec
+    from seatrial.specs.load import LoadedSpec
     from tests.probe.conftest import Locked
 
 

@@ -8,9 +8,9 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from seatrial.errors import BenchError
 from seatrial.probe.deployments import ProbedHardware
 from seatrial.probe.live import LiveEndpoint, check_hardware, level_request, read_live
+from seatrial_base.errors import BenchError
 from tests.probe.conftest import CHEAP, LEVEL
 
 if TYPE_CHECKING:

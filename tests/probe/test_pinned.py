@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from seatrial.errors import SpecError
 from seatrial.probe.deployments import ProbedHardware, probed_as
 from seatrial.probe.pinned import LONGEST_NAME, pin, pinned_name
-from seatrial.spec.calibration import calibration_path
-from seatrial.spec.load import load_spec
+from seatrial.specs.calibration import calibration_path
+from seatrial.specs.load import load_spec
+from seatrial_base.errors import SpecError
 from tests.probe.conftest import CHEAP, DEAR, LEVEL, bound_in_doubt, locked_as
 
 if TYPE_CHECKING:

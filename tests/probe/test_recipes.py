@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.model.request import TrialTarget
-from seatrial.bench.quality.evaluation_set import evaluation_set
-from seatrial.errors import BenchError, SpecError
 from seatrial.probe.deploy import ProbeRun
 from seatrial.probe.deployments import ProbedHardware
 from seatrial.probe.local_weights import local_weight_bytes
 from seatrial.probe.recipes import asking_limit_s, compare_folder, pin_recipes, recipe_result
 from seatrial.quality.recipe_comparison import compare_recipes
-from seatrial.spec.recipe import parse_recipe
+from seatrial.specs.recipe import parse_recipe
+from seatrial_base.errors import BenchError, SpecError
+from seatrial_load.model.request import TrialTarget
+from seatrial_load.quality.evaluation_set import evaluation_set
 from tests.probe.conftest import CHEAP, DEAR, locked_as, result_of
 from tests.probe.test_deploy import FakeCdk
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seatrial.bench.model.result import TrialResult
+    from seatrial_load.model.result import TrialResult
     from tests.probe.conftest import Locked
 
 NONE, FP8 = parse_recipe("none"), parse_recipe("fp8")

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.model.result import TrialResult
-from seatrial.errors import SpecError
 from seatrial.probe.run import app_root, check_tools, keep_result, only_probe, probe_folder, result_path
+from seatrial_base.errors import SpecError
+from seatrial_load.model.result import TrialResult
 from tests.probe.conftest import result_of
 
 if TYPE_CHECKING:

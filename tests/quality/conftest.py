@@ -3,9 +3,9 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from seatrial.bench.quality.answers import EvaluationAnswer
-from seatrial.bench.quality.evaluation_set import EvaluationSet, evaluation_set
 from seatrial.quality.recipe_result import RecipeDeployment, RecipeResult, result_digest
+from seatrial_load.quality.answers import EvaluationAnswer
+from seatrial_load.quality.evaluation_set import EvaluationSet, evaluation_set
 from tests.constructs.conftest import level, passing_result
 
 DEPLOYMENT = RecipeDeployment(

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.quality import evaluation_set as sets
-from seatrial.bench.quality.evaluation_set import EvaluationPrompt, SaidMessage, evaluation_set
 from seatrial.deployment.evaluation_file import read_evaluation_set
-from seatrial.errors import BenchError, SpecError
+from seatrial_base.errors import BenchError, SpecError
+from seatrial_load.quality import evaluation_set as sets
+from seatrial_load.quality.evaluation_set import EvaluationPrompt, SaidMessage, evaluation_set
 
 if TYPE_CHECKING:
     from pathlib import Path

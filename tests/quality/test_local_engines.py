@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks.recipes_local.engines import LocalEngine, local_engine
-from seatrial.bench.quality.evaluation_set import EvaluationPrompt
 from seatrial.quality.comparison import compare_quality
 from seatrial.quality.pairs import pairs_of
+from seatrial_load.quality.evaluation_set import EvaluationPrompt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seatrial.bench.quality.answers import EvaluationAnswer
+    from seatrial_load.quality.answers import EvaluationAnswer
 
 PROMPTS = tuple(EvaluationPrompt(id=f"{n}", prompt=f"Tell me more of the number {n} and of") for n in range(24))
 

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from seatrial.bench.quality.answers import EvaluationAnswer
-from seatrial.bench.quality.scores import is_exact_match, normalized, scores_of
 from seatrial.quality.rouge import rouge_l
+from seatrial_load.quality.answers import EvaluationAnswer
+from seatrial_load.quality.scores import is_exact_match, normalized, scores_of
 from tests.quality.conftest import answer, questions
 
 

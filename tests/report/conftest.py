@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from seatrial.bench.model.stop import Stop, StopReason
-from seatrial.plan.document import Band, Decision, Plan
+from seatrial.planner.document import Band, Decision, Plan
 from seatrial.report.document.page import render_html
+from seatrial_load.model.stop import Stop, StopReason
 from tests.report.rich import rich_trial
 from tests.report.samples import (
     LEVELS,
@@ -25,7 +25,7 @@ from tests.sample_plan import COST, LMI_IMAGE, MEMORY, image_of, sample_plan
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.bench.model.result import LevelResult, TrialResult
+    from seatrial_load.model.result import LevelResult, TrialResult
 
 
 class Trial(Protocol):

@@ -7,8 +7,9 @@ from dataclasses import replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from seatrial.bench.metrics.histogram import Histogram
-from seatrial.bench.model.result import (
+from seatrial_load.measure.distribution import Distribution, Interval
+from seatrial_load.metrics.histogram import Histogram
+from seatrial_load.model.result import (
     Change,
     ClientCalibration,
     ClientEvidence,
@@ -20,13 +21,12 @@ from seatrial.bench.model.result import (
     Timeline,
     TrialResult,
 )
-from seatrial.bench.model.stop import Void, VoidReason
-from seatrial.measure.distribution import Distribution, Interval
+from seatrial_load.model.stop import Void, VoidReason
 from tests.report.samples import concluded, sample_level, sample_request
 
 if TYPE_CHECKING:
-    from seatrial.bench.model.request import TrialRequest
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
+    from seatrial_load.model.request import TrialRequest
 
 ORDER = (16, 64, 32, 1, 2, 4, 8, 24)
 VOID_BECAUSE = "the client kept 101.3 of 128 requests in flight, less than 95 %"

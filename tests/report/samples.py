@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.bench.knee.detectors import kneedle_knee, slo_knee
-from seatrial.bench.knee.scaling_target import cost_at, scaling_target
-from seatrial.bench.model.request import Expected, Load, Objective, TrialRequest, TrialTarget, Workload
-from seatrial.bench.model.result import SCHEMA_VERSION, LevelResult, LiveProof, TrialResult
-from seatrial.bench.model.stop import Stop, StopReason
-from seatrial.bench.slo.verdict import judged, verdict_at
-from seatrial.measure.distribution import Distribution
-from seatrial.plan.document import CurvePoint
+from seatrial.planner.document import CurvePoint
+from seatrial_load.knee.detectors import kneedle_knee, slo_knee
+from seatrial_load.knee.scaling_target import cost_at, scaling_target
+from seatrial_load.measure.distribution import Distribution
+from seatrial_load.model.request import Expected, Load, Objective, TrialRequest, TrialTarget, Workload
+from seatrial_load.model.result import SCHEMA_VERSION, LevelResult, LiveProof, TrialResult
+from seatrial_load.model.stop import Stop, StopReason
+from seatrial_load.slo.verdict import judged, verdict_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
 
 LEVELS = (1, 2, 4, 8, 16, 32, 64)
 LOCAL_ENGINE = "local-cpu-random-llama (not the model named)"

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.model.result import TrialResult
-from seatrial.measure.distribution import Interval
 from seatrial.report import write_report
 from seatrial.report.document.downloads import render_csv
+from seatrial_load.measure.distribution import Interval
+from seatrial_load.model.result import TrialResult
 from tests.browser.look import Look, look_at
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
 
 
 @pytest.fixture(scope="module")

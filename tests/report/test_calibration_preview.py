@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.measure.distribution import Distribution
-from seatrial.plan.calibration import measured_copy
-from seatrial.plan.lock.lock_file import read_locked_plan
-from seatrial.plan.search.capacity import trial_protocol
-from seatrial.predict.simulation import outcome
+from seatrial.locks.lock_file import read_locked_plan
+from seatrial.planner.calibration import measured_copy
+from seatrial.planner.predict.simulation import outcome
+from seatrial.planner.search.capacity import trial_protocol
 from seatrial.report.calibration_preview import outlook_of, outlook_sentence, outlook_table, points_of, ratio_sentence
 from seatrial.report.document.prediction import prediction_beside
-from seatrial.spec.load import load_spec
+from seatrial.specs.load import load_spec
+from seatrial_load.measure.distribution import Distribution
 from tests.report.samples import sample_level
 
 if TYPE_CHECKING:
-    from seatrial.bench.model.result import LevelResult, TrialResult
-    from seatrial.plan.document import Plan
-    from seatrial.spec.load import LoadedSpec
+    from seatrial.planner.document import Plan
+    from seatrial.specs.load import LoadedSpec
+    from seatrial_load.model.result import LevelResult, TrialResult
 
 REPOSITORY = Path(__file__).parents[2]
 FASTER = 1.25

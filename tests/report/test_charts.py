@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.model.request import Objective, PredictedLevel, Prior
-from seatrial.bench.model.result import Knee
-from seatrial.printable import printable
 from seatrial.report.charts.asset import LIBRARY, SCRIPT, scripts, source_hash
 from seatrial.report.charts.distribution import distribution_charts
 from seatrial.report.charts.load import load_charts
@@ -19,13 +16,16 @@ from seatrial.report.charts.model import Axis, Chart, ChartPoint, Mark, Region, 
 from seatrial.report.charts.over_time import time_charts
 from seatrial.report.document.curves import curves_section
 from seatrial.report.document.page import page_of
-from seatrial.secrets import redacted
+from seatrial_base.printable import printable
+from seatrial_base.secrets import redacted
+from seatrial_load.model.request import Objective, PredictedLevel, Prior
+from seatrial_load.model.result import Knee
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from seatrial.bench.model.result import Detector, TrialResult
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
+    from seatrial_load.model.result import Detector, TrialResult
 
 
 def by_anchor(charts: Iterable[Chart]) -> dict[str, Chart]:

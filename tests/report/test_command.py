@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.model.request import TrialTarget
-from seatrial.bench.trial.steps import JUMPSTART_LEVELS
 from seatrial.report.document.command import command_of, trial_name
 from seatrial.report.document.header import cautions
 from seatrial.report.document.markdown import render_markdown
 from seatrial.report.document.page import page_of
+from seatrial_load.model.request import TrialTarget
+from seatrial_load.trial.steps import JUMPSTART_LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial.bench.model.request import Load
-    from seatrial.bench.model.result import TrialResult
+    from seatrial_load.model.request import Load
+    from seatrial_load.model.result import TrialResult
 
 
 @pytest.fixture

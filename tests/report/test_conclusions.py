@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 from rich.console import Console
 
-from seatrial.bench.model.result import Check, Comparison
 from seatrial.report.document.baseline import compared_section, comparison_section, comparison_sentence
 from seatrial.report.document.cost import cost_section, level_cost_section, level_cost_table
 from seatrial.report.document.jumpstart import jumpstart_section, jumpstart_table, last_before_timeout
 from seatrial.report.document.page import page_of
 from seatrial.report.document.slo import checks_table, knees_section
 from seatrial.report.terminal.trial import jumpstart_view
+from seatrial_load.model.result import Check, Comparison
 from tests.report.samples import failed_level
 
 if TYPE_CHECKING:
-    from seatrial.bench.model.result import TrialResult
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
     from seatrial.report.table import Table
+    from seatrial_load.model.result import TrialResult
 
 
 def texts(table: Table) -> list[list[str]]:

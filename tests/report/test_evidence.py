@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.model.result import ServiceOverhead
 from seatrial.report.document.client import validity_section, validity_sentence, validity_table
 from seatrial.report.document.failures import failures_section
 from seatrial.report.document.levels import levels_section, measurement_section, protocol_table
 from seatrial.report.document.service_overhead import service_section
 from seatrial.report.values import sentence
+from seatrial_load.model.result import ServiceOverhead
 from tests.report.rich import VOID_BECAUSE
 
 if TYPE_CHECKING:
-    from seatrial.bench.model.result import TrialResult
     from seatrial.report.table import Table
+    from seatrial_load.model.result import TrialResult
 
 
 def texts(table: Table) -> list[list[str]]:

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.bench.model.result import TrialResult
 from seatrial.report.document.markdown import render_markdown
 from seatrial.report.document.page import render_html
+from seatrial_load.model.result import TrialResult
 from tests.report.reading import Tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
 
 OPTIONAL = (
     "output_tok_s",

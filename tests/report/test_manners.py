@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.console import Console
 
-from seatrial.bench.metrics.counts import Unmeasured
-from seatrial.bench.model.progress import TrialProgress
-from seatrial.bench.model.result import LiveProof, TrialResult, UsersLoad
-from seatrial.bench.model.stop import Stop
-from seatrial.bench.slo.baseline import compare
-from seatrial.bench.trial.dependencies import Tools
-from seatrial.bench.trial.finalize import conclude
-from seatrial.bench.trial.manner import next_sparing
 from seatrial.report.calibration_preview import points_of
 from seatrial.report.document.page import page_of
 from seatrial.report.terminal.trial import conclusion_view, knee_line
+from seatrial_load.metrics.counts import Unmeasured
+from seatrial_load.model.progress import TrialProgress
+from seatrial_load.model.result import LiveProof, TrialResult, UsersLoad
+from seatrial_load.model.stop import Stop
+from seatrial_load.slo.baseline import compare
+from seatrial_load.trial.dependencies import Tools
+from seatrial_load.trial.finalize import conclude
+from seatrial_load.trial.manner import next_sparing
 from tests.report.samples import sample_level, sample_request
 
 if TYPE_CHECKING:
-    from seatrial.bench.model.request import Manner
-    from seatrial.bench.model.result import LevelResult
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
+    from seatrial_load.model.request import Manner
+    from seatrial_load.model.result import LevelResult
 
 VERIFIED = Unmeasured(occasion="verification", sent=5, succeeded=5, errors={}, first_errors=(), longest_wait_s=None)
 

@@ -9,8 +9,8 @@ import pytest
 from seatrial.report.document.markdown import escaped, render_markdown
 
 if TYPE_CHECKING:
-    from seatrial.bench.model.result import TrialResult
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
+    from seatrial_load.model.result import TrialResult
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.errors import SpecError
-from seatrial.plan.lock.lock_file import read_locked_plan
+from seatrial.locks.lock_file import read_locked_plan
 from seatrial.report.measured_preset import measured_preset
-from seatrial.spec.load import LoadedSpec, load_spec
+from seatrial.specs.load import LoadedSpec, load_spec
+from seatrial_base.errors import SpecError
 from tests.report.samples import LOCAL_ENGINE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seatrial.bench.model.result import TrialResult
+    from seatrial_load.model.result import TrialResult
 
 
 @pytest.fixture(scope="module")

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.model.result import TrialResult
 from seatrial.report.charts.asset import scripts, source_hash
 from seatrial.report.document.downloads import render_csv, render_json
 from seatrial.report.document.page import page_of, render_html
 from seatrial.report.document.prediction import prediction_beside
-from seatrial.units import usd
+from seatrial_base.units import usd
+from seatrial_load.model.result import TrialResult
 from tests.report.reading import Tables
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
 
 
 MINUS = "\N{MINUS SIGN}"

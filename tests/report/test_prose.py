@@ -14,9 +14,9 @@ from seatrial.report.document.page import page_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.model.result import TrialResult
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
     from seatrial.report.document.section import Section
+    from seatrial_load.model.result import TrialResult
 
 GOLDEN = Path(__file__).parent / "golden"
 TRIALS = ("real", "rich", "local", "hopeless", "empty")

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from seatrial.bench.quality.floor import QualityFloor, QualityObjective, judged_quality, not_asked
 from seatrial.report.document.quality import quality_section
+from seatrial_load.quality.floor import QualityFloor, QualityObjective, judged_quality, not_asked
 from tests.constructs.conftest import passing_result
 from tests.quality.conftest import answer, questions
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 from jsonschema import Draft202012Validator
 
-from seatrial.bench.model.result import SCHEMA_VERSION
 from seatrial.report.document.downloads import render_json
 from seatrial.report.result_schema import result_schema_text
+from seatrial_load.model.result import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial.bench.model.result import TrialResult
+    from seatrial_load.model.result import TrialResult
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "schema" / "trial-result.schema.json"
 

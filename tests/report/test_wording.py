@@ -10,8 +10,8 @@ from seatrial.report.document.page import render_html
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from seatrial.bench.model.result import LevelResult, TrialResult
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
+    from seatrial_load.model.result import LevelResult, TrialResult
 
     class Trial(Protocol):
         def __call__(

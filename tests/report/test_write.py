@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.model.result import TrialResult
-from seatrial.errors import BenchError
 from seatrial.report.document.markdown import render_markdown
 from seatrial.report.write import Report, write_report
+from seatrial_base.errors import BenchError
+from seatrial_load.model.result import TrialResult
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
 
 
 def test_three_files_are_written_into_a_new_folder(

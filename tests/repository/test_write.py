@@ -11,14 +11,14 @@ import pytest
 from typer.testing import CliRunner
 
 import seatrial
-from seatrial.catalog import presets
 from seatrial.cli.app import app
-from seatrial.errors import SpecError
-from seatrial.plan.lock.lock_file import locked_environments
+from seatrial.locks.lock_file import locked_environments
 from seatrial.repository.answers import Ci, TargetEnvironment, new_targets, parse_accounts, targets_of
 from seatrial.repository.write import write_repository
-from seatrial.spec.load import load_spec
-from seatrial.spec.promotion_order import promotion_order
+from seatrial.specs.load import load_spec
+from seatrial.specs.promotion_order import promotion_order
+from seatrial_base.catalog import presets
+from seatrial_base.errors import SpecError
 from tests.make import run_make
 from tests.repository.conftest import ACCOUNTS, answers
 

@@ -15,9 +15,9 @@ from aws_cdk.assertions import Template
 
 from seatrial.deployment.document import Deployment
 from seatrial.deployment.optimization_job import OptimizationJobRequest
-from seatrial.serving.rendered import RenderedConfig
-from seatrial.spec.endpoint import EndpointSpec
-from seatrial.spec.environment import EnvironmentSpec
+from seatrial.engines.rendered import RenderedConfig
+from seatrial.specs.endpoint import EndpointSpec
+from seatrial.specs.environment import EnvironmentSpec
 from seatrial_stacks.app_stacks import add_stacks
 from tests.constructs.conftest import request_of_dev
 from tests.sample_plan import LMI_IMAGE as IMAGE
@@ -26,7 +26,7 @@ from tests.sample_plan import decided, sample_plan
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
 
 ROOT = Path(__file__).parents[2]
 KEY_ARN = "arn:aws:kms:eu-west-1:123456789012:key/11111111-2222-3333-4444-555555555555"

@@ -12,7 +12,7 @@ import pytest
 from aws_cdk import App
 from aws_cdk.assertions import Match, Template
 
-from seatrial.spec.environment import Alarms
+from seatrial.specs.environment import Alarms
 from seatrial_stacks.app_stacks import add_stacks
 from seatrial_stacks.endpoint_stack import EndpointStack
 from tests.sample_plan import decided

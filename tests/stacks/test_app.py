@@ -12,7 +12,7 @@ import pytest
 
 import seatrial.deployment.load
 from seatrial.deployment.load import LockedDeployments
-from seatrial.errors import SpecError
+from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment

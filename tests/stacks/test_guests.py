@@ -10,9 +10,9 @@ import pytest
 from aws_cdk import App
 from aws_cdk.assertions import Match, Template
 
-from seatrial.catalog import instances
-from seatrial.plan.packing import copies_of, pack, reservable
-from seatrial.spec.endpoint import ServingSpec
+from seatrial.planner.packing import copies_of, pack, reservable
+from seatrial.specs.endpoint import ServingSpec
+from seatrial_base.catalog import instances
 from seatrial_stacks.endpoint_stack import EndpointStack
 from tests.sample_plan import decided, sample_plan
 from tests.stacks.conftest import dev, serving, spec

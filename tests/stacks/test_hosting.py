@@ -9,7 +9,7 @@ import pytest
 from aws_cdk import App
 from aws_cdk.assertions import Match, Template
 
-from seatrial.spec.hosting import HostingSpec
+from seatrial.specs.hosting import HostingSpec
 from seatrial_cdk.planned_instances import planned_instances
 from seatrial_stacks.endpoint_stack import EndpointStack
 from tests.sample_plan import decided, sample_plan

@@ -11,9 +11,9 @@ from aws_cdk import App
 from aws_cdk.assertions import Template
 
 from seatrial.deployment.document import Deployment
-from seatrial.plan.planner import make_plan
-from seatrial.serving.render import render
-from seatrial.spec.load import load_spec
+from seatrial.engines.render import render
+from seatrial.planner.planner import make_plan
+from seatrial.specs.load import load_spec
 from seatrial_stacks.app_stacks import add_stacks
 
 if TYPE_CHECKING:

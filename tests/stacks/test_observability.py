@@ -9,8 +9,8 @@ import pytest
 from aws_cdk import App
 from aws_cdk.assertions import Template
 
-from seatrial.spec.environment import EnvironmentSpec
-from seatrial.spec.fingerprint import fingerprint
+from seatrial.specs.environment import EnvironmentSpec
+from seatrial.specs.fingerprint import fingerprint
 from seatrial_stacks.app_stacks import add_stacks
 from tests.stacks.conftest import deployment, serving, spec
 

@@ -10,9 +10,9 @@ import pytest
 from aws_cdk import App
 from aws_cdk.assertions import Template
 
-from seatrial.errors import SpecError
 from seatrial.repository.answers import Answers, new_targets
 from seatrial.repository.write import write_repository
+from seatrial_base.errors import SpecError
 from seatrial_stacks.app_stacks import define_stacks
 
 if TYPE_CHECKING:

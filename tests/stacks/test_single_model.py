@@ -9,7 +9,7 @@ import pytest
 from aws_cdk import App
 from aws_cdk.assertions import Match, Template
 
-from seatrial.spec.endpoint import EndpointSpec
+from seatrial.specs.endpoint import EndpointSpec
 from seatrial_stacks.endpoint_stack import EndpointStack
 from tests.stacks.conftest import dev as of_dev
 

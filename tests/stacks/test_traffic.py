@@ -15,7 +15,7 @@ from aws_cdk.assertions import Match, Template
 from botocore.exceptions import ClientError, ReadTimeoutError
 from cdk_nag import AwsSolutionsChecks
 
-from seatrial.spec.hosting import HostingSpec
+from seatrial.specs.hosting import HostingSpec
 from seatrial_cdk.traffic_router.runtime.handler import UrlEvent, route
 from seatrial_cdk.traffic_router.traffic_router import HANDLER, router_archive
 from seatrial_stacks.endpoint_stack import EndpointStack

@@ -8,9 +8,9 @@ import pytest
 from aws_cdk import App
 from aws_cdk.assertions import Match, Template
 
-from seatrial.errors import RenderError, SpecError
-from seatrial.spec.endpoint import Percentiles
-from seatrial.spec.environment import EnvironmentSpec
+from seatrial.specs.endpoint import Percentiles
+from seatrial.specs.environment import EnvironmentSpec
+from seatrial_base.errors import RenderError, SpecError
 from seatrial_cdk.trial_service.trials_stack import TrialsStack
 from seatrial_stacks.app_stacks import add_stacks
 from seatrial_stacks.endpoint_stack import EndpointStack

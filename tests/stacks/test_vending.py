@@ -12,7 +12,7 @@ from cfnlint import lint  # type: ignore[import-untyped]  # no type information 
 from ministack.core.iam_evaluator import EvalContext, evaluate, parse_policy_document
 
 from benchmarks.living_endpoint.synthesis import synthesize
-from seatrial.errors import SpecError
+from seatrial_base.errors import SpecError
 from seatrial_stacks.publish_products import publish
 from tests.sample_product import ENDPOINT, lock_sizes, write_product
 from tests.stacks.conftest import ROOT

@@ -10,12 +10,12 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from seatrial.local import lifecycle
 from seatrial.stage.destination import Destination
 from seatrial.stage.source import ModelFiles, read_folder
 from seatrial.stage.staging import copy_model
 from seatrial.stage.survey import survey
-from seatrial.units import MIB
+from seatrial_base.units import MIB
+from seatrial_laptop import lifecycle
 from tests.environment import environment
 
 if TYPE_CHECKING:

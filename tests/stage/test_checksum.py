@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.stage.source import MOST_PARTS, base64_of, checksums_of, hex_of, part_bytes
-from seatrial.units import GIB, MIB
+from seatrial_base.units import GIB, MIB
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from seatrial.stage.destination import MANIFEST
-from seatrial.units import MIB
+from seatrial_base.units import MIB
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.errors import StageError
 from seatrial.stage.source import checksums_of, is_commit, read_hub
+from seatrial_base.errors import StageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

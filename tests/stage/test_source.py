@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.errors import SpecError, StageError
 from seatrial.stage.destination import split_uri
 from seatrial.stage.source import ModelFiles, SourceFile, held_twice, read_folder, select
+from seatrial_base.errors import SpecError, StageError
 
 NAMES = ("README.md", "config.json", "model-1.safetensors", "original/consolidated.pth", "pytorch_model.bin")
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.errors import StageError
 from seatrial.stage.destination import MANIFEST, Destination
 from seatrial.stage.source import ModelFiles, SourceFile, StoppedError, read_folder
 from seatrial.stage.survey import survey
-from seatrial.units import MIB
+from seatrial_base.errors import StageError
+from seatrial_base.units import MIB
 from tests.stage.conftest import LARGE_BYTES, patterned
 
 if TYPE_CHECKING:

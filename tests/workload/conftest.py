@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
 
-from seatrial.bench.prompts.synthetic import WORDS
+from seatrial_load.prompts.synthetic import WORDS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.errors import BenchError
 from seatrial.workload.exact import exact_text
 from seatrial.workload.tokenizer import token_count
+from seatrial_base.errors import BenchError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.errors import BenchError
 from seatrial.workload.tokenizer import token_count
+from seatrial_base.errors import BenchError
 
 if TYPE_CHECKING:
     from pathlib import Path

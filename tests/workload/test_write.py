@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.prompts.jsonl import JsonlPrompts
-from seatrial.errors import BenchError
 from seatrial.workload.tokenizer import token_count
 from seatrial.workload.write import write_prompts
+from seatrial_base.errors import BenchError
+from seatrial_load.prompts.jsonl import JsonlPrompts
 
 if TYPE_CHECKING:
     from pathlib import Path

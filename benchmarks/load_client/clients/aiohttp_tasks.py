@@ -21,9 +21,9 @@ from benchmarks.load_client.clients.asking import (
     Order,
 )
 from benchmarks.load_client.measure import Answer, Usage, server_url, tell
-from seatrial.bench.aws.credentials import Credentials
-from seatrial.bench.aws.sigv4 import Signer
-from seatrial.bench.decode.event_stream import FrameDecoder
+from seatrial_load.aws.credentials import Credentials
+from seatrial_load.aws.sigv4 import Signer
+from seatrial_load.decode.event_stream import FrameDecoder
 
 aiohttp = importlib.import_module("aiohttp")  # not a dependency of the project: the type checker needn't know it
 SIGNER = Signer(Credentials(ACCESS_KEY_ID, SECRET_ACCESS_KEY, SESSION_TOKEN), REGION)

@@ -19,20 +19,20 @@ from benchmarks.load_client.clients.asking import (
     Order,
 )
 from benchmarks.load_client.measure import Answer, Usage, middle_rate, server_url, tell, write
-from seatrial.bench.aws.credentials import Credentials
-from seatrial.bench.aws.sigv4 import Signer
-from seatrial.bench.client.connection import Address, dialer, socket_addresses
-from seatrial.bench.client.event_loop import Wave, run_wave
-from seatrial.bench.client.worker_pool import CrewOrder, load
-from seatrial.bench.decode.event_stream import FrameDecoder
-from seatrial.bench.decode.response import record_of
-from seatrial.bench.health.client_health import evidence_of
+from seatrial_load.aws.credentials import Credentials
+from seatrial_load.aws.sigv4 import Signer
+from seatrial_load.client.connection import Address, dialer, socket_addresses
+from seatrial_load.client.event_loop import Wave, run_wave
+from seatrial_load.client.worker_pool import CrewOrder, load
+from seatrial_load.decode.event_stream import FrameDecoder
+from seatrial_load.decode.response import record_of
+from seatrial_load.health.client_health import evidence_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial.bench.client.connection import Dial
-    from seatrial.bench.client.event_loop import Exchange, WriteRequest
+    from seatrial_load.client.connection import Dial
+    from seatrial_load.client.event_loop import Exchange, WriteRequest
 
 SIGNER = Signer(Credentials(ACCESS_KEY_ID, SECRET_ACCESS_KEY, SESSION_TOKEN), REGION)
 

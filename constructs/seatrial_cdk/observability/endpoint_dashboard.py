@@ -15,7 +15,7 @@ from seatrial_cdk.variant_instances import VARIANT_NAME
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial.spec.endpoint import Slo
+    from seatrial.specs.endpoint import Slo
     from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint
 
 SERVICE: Final = "AWS/SageMaker"

@@ -9,7 +9,7 @@ from aws_cdk import aws_budgets as budgets
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from seatrial.tags import ENVIRONMENT_TAG
+from seatrial_base.tags import ENVIRONMENT_TAG
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

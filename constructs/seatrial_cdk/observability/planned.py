@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.catalog import instances
+from seatrial_base.catalog import instances
 from seatrial_cdk.observability.endpoint_dashboard import DashboardInstances, DashboardTrials, EndpointDashboard
 from seatrial_cdk.observability.environment_budget import EnvironmentBudget
 from seatrial_cdk.observability.environment_dashboard import EnvironmentDashboard, ShownEndpoint
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from constructs import Construct
 
     from seatrial.deployment.document import Deployment
-    from seatrial.plan.document import Plan
-    from seatrial.spec.environment import EnvironmentSpec
+    from seatrial.planner.document import Plan
+    from seatrial.specs.environment import EnvironmentSpec
     from seatrial_cdk.alarm_topic import AlarmTopic
     from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint
     from seatrial_cdk.smoke_benchmark import SmokeBenchmark

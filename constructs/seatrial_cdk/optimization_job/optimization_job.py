@@ -9,7 +9,7 @@ from aws_cdk import CustomResource, Duration, Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from seatrial.tags import ENVIRONMENT_TAG
+from seatrial_base.tags import ENVIRONMENT_TAG
 from seatrial_cdk.acknowledgements import acknowledge_wildcards
 from seatrial_cdk.container_network import ContainerNetwork
 from seatrial_cdk.execution_role import join_network

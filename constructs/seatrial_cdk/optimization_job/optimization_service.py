@@ -9,7 +9,7 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from seatrial.deployment.optimization_job import jobs_name, jobs_parameter_path
-from seatrial.spec.environment import Retention
+from seatrial.specs.environment import Retention
 from seatrial_cdk.acknowledgements import acknowledge, acknowledge_wildcards
 from seatrial_cdk.execution_role import NO_OPTIONS
 from seatrial_cdk.optimization_job.request_checks import check_environment

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from seatrial.deployment.document import Deployment
     from seatrial.deployment.optimization_job import OptimizationJobRequest
-    from seatrial.spec.environment import EnvironmentSpec
+    from seatrial.specs.environment import EnvironmentSpec
 
 
 class OptimizationsStack(Stack):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from aws_cdk import Token
 
 from seatrial.deployment.optimization_job import OptimizationJobRequest, instance_types
-from seatrial.errors import Problem, SpecError
-from seatrial.spec.optimization import LONGEST_JOB_HOURS
+from seatrial.specs.optimization import LONGEST_JOB_HOURS
+from seatrial_base.errors import Problem, SpecError
 from seatrial_cdk.container_network import ContainerNetwork
 from seatrial_cdk.place import TOKEN_MARKER
 from seatrial_cdk.value_checks import RULE, names_bucket

@@ -1,7 +1,7 @@
 """What the function of an environment's trials may do: with the endpoints of this environment, and nothing else.
 
 An endpoint and a component belong to an environment by the beginning of their names and by their tag
-(`seatrial.tags`). That the actions below honour `aws:ResourceTag` is told by the Service Authorization
+(`seatrial_base.tags`). That the actions below honour `aws:ResourceTag` is told by the Service Authorization
 Reference, "Amazon SageMaker": the resource types endpoint and inference-component have that key.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from aws_cdk import ArnFormat
 from aws_cdk import aws_iam as iam
 
-from seatrial.tags import ENVIRONMENT_TAG
+from seatrial_base.tags import ENVIRONMENT_TAG
 from seatrial_cdk.trial_service.runtime.components import CANDIDATE
 from seatrial_cdk.trial_service.runtime.event import DETAIL_TYPE, SOURCE
 from seatrial_cdk.trial_service.runtime.store import HELD, LATEST, PASSED, RELEASED, RUNS, TRIALS

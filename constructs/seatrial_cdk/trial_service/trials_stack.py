@@ -18,7 +18,7 @@ from seatrial_cdk.trial_service.trial_service import TrialService, service_name
 if TYPE_CHECKING:
     from constructs import Construct
 
-    from seatrial.spec.environment import EnvironmentSpec
+    from seatrial.specs.environment import EnvironmentSpec
 
 
 class TrialsStack(Stack):

@@ -13,7 +13,7 @@ from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from seatrial.tags import ENVIRONMENT_TAG
+from seatrial_base.tags import ENVIRONMENT_TAG
 from seatrial_cdk.acknowledgements import acknowledge_wildcards
 from seatrial_cdk.container_network import ContainerNetwork
 from seatrial_cdk.execution_role import METRIC_NAMESPACES, join_network
@@ -24,7 +24,7 @@ from seatrial_cdk.unnamed_resources import allow_unnamed
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial.spec.environment import Network
+    from seatrial.specs.environment import Network
 
 SERVICE_CATALOG, CLOUDFORMATION = "servicecatalog.amazonaws.com", "cloudformation.amazonaws.com"
 PROVISIONED_STACKS = "SC-*"

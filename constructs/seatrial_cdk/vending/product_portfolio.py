@@ -10,7 +10,7 @@ from aws_cdk import aws_s3_assets as assets
 from aws_cdk import aws_servicecatalog as servicecatalog
 from constructs import Construct
 
-from seatrial.model import digest
+from seatrial_base.frozen_model import digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from aws_cdk import CfnResource
 
-    from seatrial.spec.product import ProductSpec
+    from seatrial.specs.product import ProductSpec
 
 LONGEST_PROVIDER = 50
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Literal
 import typer
 
 from seatrial.cli.support.terminal import scratch_folder
-from seatrial.errors import BenchError, Problem
-from seatrial.files import check_regular, whole_file
+from seatrial_base.errors import BenchError, Problem
+from seatrial_base.files import check_regular, whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seatrial.bench.decode.response import RequestRecord
-    from seatrial.bench.model.request import TrialRequest
-    from seatrial.bench.trial.dependencies import Keep
+    from seatrial_load.decode.response import RequestRecord
+    from seatrial_load.model.request import TrialRequest
+    from seatrial_load.trial.dependencies import Keep
 
 
 MOST_EXACT_PROMPTS = 5_000  # past them the first comes again: a tokenizer counts each several times
@@ -65,7 +65,7 @@ def prompted(request: TrialRequest, files: PromptFiles) -> Iterator[tuple[TrialR
 
 
 def _named(request: TrialRequest, source: Literal["jsonl", "trace"], path: Path) -> TrialRequest:
-    from seatrial.bench.prompts.choose import digest_of
+    from seatrial_load.prompts.choose import digest_of
 
     rule = "SEA509" if source == "jsonl" else "SEA510"
     try:
@@ -77,7 +77,7 @@ def _named(request: TrialRequest, source: Literal["jsonl", "trace"], path: Path)
 
 
 def _replayed(request: TrialRequest, path: Path) -> TrialRequest:
-    from seatrial.bench.prompts.trace import read_trace
+    from seatrial_load.prompts.trace import read_trace
 
     trace = read_trace(path)
     if trace.skipped:
@@ -89,9 +89,9 @@ def _replayed(request: TrialRequest, path: Path) -> TrialRequest:
 
 
 def _write_exact(request: TrialRequest, tokenizer: Path, path: Path) -> None:
-    from seatrial.bench.metrics.level import level_size
     from seatrial.workload.tokenizer import token_count
     from seatrial.workload.write import write_prompts
+    from seatrial_load.metrics.level import level_size
 
     load = request.load
     sizes = (level_size(request, concurrency).requests for concurrency in load.concurrency_levels)
@@ -176,7 +176,7 @@ class _Records:
 
     def keep(self, records: Sequence[RequestRecord], *, concurrency: int, ramp: int) -> None:
         """Write the requests of a level, unless an earlier level could not be written."""
-        from seatrial.bench.decode.records_file import write_records
+        from seatrial_load.decode.records_file import write_records
 
         if not self._is_whole:
             return

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from seatrial.bench.model.request import TrialRequest
-    from seatrial.bench.model.result import TrialResult
-    from seatrial.bench.trial.events import TrialEvent, Watch
     from seatrial.cli.support.bench_files import Unwritten
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
+    from seatrial_load.model.request import TrialRequest
+    from seatrial_load.model.result import TrialResult
+    from seatrial_load.trial.events import TrialEvent, Watch
 
 
 FAILED = 1
@@ -53,7 +53,7 @@ class _Measured:
 
     def watch(self, event: TrialEvent) -> None:
         """Take note of a level that ended."""
-        from seatrial.bench.trial.events import LevelEnded
+        from seatrial_load.trial.events import LevelEnded
 
         if isinstance(event, LevelEnded):
             self._levels.append(f"{event.level.concurrency}")
@@ -76,8 +76,8 @@ def _both(first: Watch, second: Watch) -> Watch:
 
 
 def _teller(request: TrialRequest) -> Watch:
-    from seatrial.bench.trial.events import LevelEnded, LevelStarted, Told
     from seatrial.report.terminal.progress import level_line
+    from seatrial_load.trial.events import LevelEnded, LevelStarted, Told
 
     def tell(event: TrialEvent) -> None:
         match event:
@@ -99,10 +99,10 @@ def conclude(result: TrialResult, plan: Plan | None, output: Path | None, unwrit
     Raises:
         BenchError: SEA506, the report or the records could not be written; the verdict was told before.
     """
-    from seatrial.errors import BenchError
     from seatrial.report import write_report
     from seatrial.report.document.jumpstart import is_jumpstart
     from seatrial.report.terminal.trial import conclusion_view
+    from seatrial_base.errors import BenchError
 
     if is_jumpstart(result):
         from seatrial.report.terminal.trial import jumpstart_view

@@ -11,8 +11,8 @@ from seatrial.cli.support.terminal import show_json
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.plan.lock.lock_file import Freshness
-    from seatrial.spec.load import LoadedSpec
+    from seatrial.locks.lock_file import Freshness
+    from seatrial.specs.load import LoadedSpec
 
 NOT_FRESH = 1
 
@@ -24,7 +24,7 @@ def check_freshness(loaded: Sequence[LoadedSpec], output_format: Literal["text",
         loaded: The specs.
         output_format: `json` lists every problem.
     """
-    from seatrial.plan.lock.lock_file import freshness_of
+    from seatrial.locks.lock_file import freshness_of
 
     found = [freshness_of(one) for one in loaded]
     if output_format == "json":

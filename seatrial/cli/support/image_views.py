@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.catalog import images
-from seatrial.plan.engine import digest_of, status_of
-from seatrial.units import counted
+from seatrial.planner.engine import digest_of, status_of
+from seatrial_base.catalog import images
+from seatrial_base.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from seatrial.catalog.image_updates import ImageChange, Update
-    from seatrial.catalog.images import Build
-    from seatrial.plan.document import Plan
-    from seatrial.spec.load import LoadedSpec
+    from seatrial.planner.document import Plan
+    from seatrial.specs.load import LoadedSpec
+    from seatrial_base.catalog.image_updates import ImageChange, Update
+    from seatrial_base.catalog.images import Build
 
 
 Row = dict[str, object]

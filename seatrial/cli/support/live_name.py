@@ -18,9 +18,9 @@ def live_name(endpoint: str, environment: str, environments: Path | None) -> tup
     Raises:
         SpecError: The spec, its lock or the environment can't be read.
     """
-    from seatrial.plan.lock.generation import generation_of
-    from seatrial.plan.lock.lock_file import document_in_lock
-    from seatrial.spec.load import load_environment, load_spec
+    from seatrial.locks.generation import generation_of
+    from seatrial.locks.lock_file import document_in_lock
+    from seatrial.specs.load import load_environment, load_spec
 
     spec = Path(endpoint)
     is_file = spec.suffix == ".yaml"

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
 
 
 def lock_plan(plan: Plan, spec: Path, before: Mapping[str, object] | None) -> tuple[Path, tuple[str, ...]]:
@@ -22,10 +22,10 @@ def lock_plan(plan: Plan, spec: Path, before: Mapping[str, object] | None) -> tu
     Raises:
         SpecError: SEA403 when there is a lock that can't be read or replaced.
     """
-    from seatrial.plan.engine import keep_digest
-    from seatrial.plan.lock.changes import changes, dropped_provenance
-    from seatrial.plan.lock.generation import count_generation
-    from seatrial.plan.lock.lock_file import write_lock
+    from seatrial.locks.changes import changes, dropped_provenance
+    from seatrial.locks.generation import count_generation
+    from seatrial.locks.lock_file import write_lock
+    from seatrial.planner.engine import keep_digest
 
     kept, another = count_generation(before, keep_digest(before, plan))
     file = write_lock(kept, spec)

@@ -23,6 +23,6 @@ EnvironmentsFolder = Annotated[
 
 def environments_folder(given: Path | None, spec: Path) -> Path:
     """Return the folder of environments: as given, else `environments` beside the spec, or beside its folder."""
-    from seatrial.spec.load import environments_of
+    from seatrial.specs.load import environments_of
 
     return environments_of(spec) if given is None else given

@@ -6,7 +6,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seatrial.errors import Problem, SpecError
+from seatrial_base.errors import Problem, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,8 +40,8 @@ def spec_inputs(spec: Path | None, environments: Path | None, environment: str |
     """Return the files that an endpoint is loaded from."""
     if spec is None:
         return {}
-    from seatrial.plan.lock.path import lock_path
-    from seatrial.spec.calibration import calibration_path
+    from seatrial.locks.path import lock_path
+    from seatrial.specs.calibration import calibration_path
 
     named = None if environments is None or environment is None else environments / f"{environment}.yaml"
     return {

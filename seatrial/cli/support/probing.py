@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, cast
 
 import typer
 
-from seatrial.errors import SpecError
+from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from seatrial.changes.deployed import Identity
+    from seatrial.operations.deployed import Identity
     from seatrial.probe.run import ProbeTools
-    from seatrial.spec.load import LoadedSpec
+    from seatrial.specs.load import LoadedSpec
 
 
 def aws_tools(loaded: LoadedSpec, root: Path, folder: Path) -> ProbeTools:
@@ -31,8 +31,8 @@ def aws_tools(loaded: LoadedSpec, root: Path, folder: Path) -> ProbeTools:
     """
     import boto3
 
-    from seatrial.changes.deployed import check_account
     from seatrial.deployment.aws_failures import aws_failures
+    from seatrial.operations.deployed import check_account
     from seatrial.probe.deploy import AwsStacks
     from seatrial.probe.run import ProbeTools
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seatrial.errors import BenchError
+from seatrial_base.errors import BenchError
 
 if TYPE_CHECKING:
-    from seatrial.bench.model.result import TrialResult
+    from seatrial_load.model.result import TrialResult
 
 
 def read_result(where: str) -> TrialResult:
@@ -19,10 +19,10 @@ def read_result(where: str) -> TrialResult:
         BenchError: SEA501 when it can't be read or is no result of this release's; as `aws_failures` when AWS
             can't be asked.
     """
-    from seatrial.bench.model.result import TrialResult
     from seatrial.deployment.aws_failures import aws_failures
     from seatrial.deployment.live_stack import fetch_result
-    from seatrial.files import read_text
+    from seatrial_base.files import read_text
+    from seatrial_load.model.result import TrialResult
 
     if where.startswith("s3://"):
         import boto3

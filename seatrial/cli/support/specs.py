@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from seatrial.cli.support.options import environments_folder
-from seatrial.errors import PlanError, Problem, RenderError, SpecError
+from seatrial_base.errors import PlanError, Problem, RenderError, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from seatrial.spec.load import LoadedSpec
+    from seatrial.specs.load import LoadedSpec
 
 
 Given = TypeVar("Given")
@@ -96,7 +96,7 @@ def load_specs(files: Iterable[Path], environment: str, environments: Path | Non
     Raises:
         SpecError: With every problem of every file.
     """
-    from seatrial.spec.load import load_spec
+    from seatrial.specs.load import load_spec
 
     def load(file: Path) -> LoadedSpec:
         return load_spec(file, environment, environments=environments_folder(environments, file))

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, NoReturn, TextIO, cast
 
 import typer
 
-from seatrial.errors import SeatrialError
-from seatrial.printable import printable
+from seatrial_base.errors import SeatrialError
+from seatrial_base.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

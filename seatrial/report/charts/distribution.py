@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.bench.metrics.histogram import Histogram
-from seatrial.measure.distribution import percentile
 from seatrial.report.charts.model import Axis, Chart, ChartPoint, Series
 from seatrial.report.values import digits
+from seatrial_load.measure.distribution import percentile
+from seatrial_load.metrics.histogram import Histogram
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.model.result import LevelResult, TrialResult
-    from seatrial.measure.distribution import Distribution
+    from seatrial_load.measure.distribution import Distribution
+    from seatrial_load.model.result import LevelResult, TrialResult
 
 US_PER_MS = 1000
 PERCENTS = (0, 1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 85, 90, 92.5, 95, 97.5, 99, 99.5, 99.9, 100)

@@ -7,23 +7,23 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from seatrial.bench.slo.evaluate import latency_of, statistic_of
 from seatrial.report.charts.model import Axis, Chart, ChartBand, ChartPoint, Dot, Mark, Outline, Region, Series
 from seatrial.report.metric_names import METRICS, bound_text
 from seatrial.report.planned import expectation_of
 from seatrial.report.quantities import edges
 from seatrial.report.values import digits
-from seatrial.units import whole_or_tenths
+from seatrial_base.units import whole_or_tenths
+from seatrial_load.slo.evaluate import latency_of, statistic_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial.bench.model.request import Metric, Statistic
-    from seatrial.bench.model.result import LevelResult, TrialResult
-    from seatrial.measure.distribution import Interval
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
     from seatrial.report.charts.model import Style
     from seatrial.report.planned import Expectation
+    from seatrial_load.measure.distribution import Interval
+    from seatrial_load.model.request import Metric, Statistic
+    from seatrial_load.model.result import LevelResult, TrialResult
 
 ALWAYS: tuple[Metric, ...] = ("ttft_ms", "tpot_ms")
 LATENCIES: tuple[Metric, ...] = (*ALWAYS, "e2e_latency_ms")

@@ -11,7 +11,7 @@ from seatrial.report.values import digits
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seatrial.bench.model.result import LevelResult, Timeline, TrialResult
+    from seatrial_load.model.result import LevelResult, Timeline, TrialResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from seatrial.report.values import Cell, count, digits, level_name, missing, num
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seatrial.bench.model.result import ClientCalibration, LevelResult, TrialResult
+    from seatrial_load.model.result import ClientCalibration, LevelResult, TrialResult
 
 NOT_WATCHED = "the client was not watched"
 NOT_MEASURED = "it was not measured"

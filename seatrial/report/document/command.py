@@ -5,13 +5,13 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from seatrial.bench.trial.steps import JUMPSTART_LEVELS
-from seatrial.units import S_PER_MINUTE
+from seatrial_base.units import S_PER_MINUTE
+from seatrial_load.trial.steps import JUMPSTART_LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.model.request import Load, TrialRequest
+    from seatrial_load.model.request import Load, TrialRequest
 
 ARRIVALS = {
     "closed": "closed loop",

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.bench.knee.scaling_target import blended_cost_at, cost_at
 from seatrial.report.document.section import Section
 from seatrial.report.table import CONCURRENCY, Column, Table
 from seatrial.report.values import NO_TOKEN_COUNT, Cell, count, money, number, percent, why_missing
+from seatrial_load.knee.scaling_target import blended_cost_at, cost_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.model.result import LevelResult, TrialResult
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
+    from seatrial_load.model.result import LevelResult, TrialResult
 
 NO_PRICE = "the catalog has no price for this instance type"
 NO_MEASURED_COST = "it needs a price, a knee and the endpoint's token counts"

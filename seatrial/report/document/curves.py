@@ -10,8 +10,8 @@ from seatrial.report.document.section import Section
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.model.result import TrialResult
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
+    from seatrial_load.model.result import TrialResult
 
 
 def curves_section(result: TrialResult, plan: Plan | None) -> Section:

@@ -9,13 +9,13 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.secrets import redacted
+from seatrial_base.secrets import redacted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.model.result import LevelResult, TrialResult
-    from seatrial.measure.distribution import Distribution, Interval
+    from seatrial_load.measure.distribution import Distribution, Interval
+    from seatrial_load.model.result import LevelResult, TrialResult
 
 PLAIN = (
     "concurrency", "offered_requests_per_s", "arrival", "requests", "succeeded", "error_rate", "window", "window_s",

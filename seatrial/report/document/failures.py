@@ -11,8 +11,8 @@ from seatrial.report.values import Cell, count, level_name, missing, number, sha
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.metrics.counts import Unmeasured
-    from seatrial.bench.model.result import LevelResult, TrialResult
+    from seatrial_load.metrics.counts import Unmeasured
+    from seatrial_load.model.result import LevelResult, TrialResult
 
 IN_THE_RAMP = "The error rate does not include failures in the ramp."
 OUTSIDE = (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.bench.slo.evaluate import statistic_of
 from seatrial.report.document.baseline import comparison_sentence
 from seatrial.report.document.command import ARRIVALS
 from seatrial.report.document.cost import NO_MEASURED_COST
@@ -24,12 +23,13 @@ from seatrial.report.values import (
     sentence,
     why_missing,
 )
+from seatrial_load.slo.evaluate import statistic_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.model.result import LevelResult, TrialResult
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
+    from seatrial_load.model.result import LevelResult, TrialResult
 
 
 def cautions(result: TrialResult, plan: Plan | None) -> Iterator[str]:

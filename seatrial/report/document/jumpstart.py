@@ -11,8 +11,8 @@ from seatrial.report.values import NO_TOKEN_COUNT, Cell, count, level_name, meas
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.model.result import LevelResult, TrialResult
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
+    from seatrial_load.model.result import LevelResult, TrialResult
 
 PROTOCOL = (
     "Protocol of the JumpStart article of January 2024: concurrency doubles until a request is not answered within "

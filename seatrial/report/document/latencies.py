@@ -24,8 +24,8 @@ from seatrial.report.values import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.model.result import LevelResult, TrialResult
-    from seatrial.measure.distribution import Distribution
+    from seatrial_load.measure.distribution import Distribution
+    from seatrial_load.model.result import LevelResult, TrialResult
 
 STATISTICS = ("mean", "p50", "p90", "p95", "p99", "max")
 READING = (

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.bench.slo.evaluate import statistic_of
-from seatrial.bench.trial.manner import adds_load
 from seatrial.report.document.section import Section
 from seatrial.report.metric_names import plain
 from seatrial.report.table import CONCURRENCY, Column, Table
@@ -26,13 +24,15 @@ from seatrial.report.values import (
     why_missing,
     with_interval,
 )
+from seatrial_load.slo.evaluate import statistic_of
+from seatrial_load.trial.manner import adds_load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seatrial.bench.model.request import Statistic
-    from seatrial.bench.model.result import LevelResult, TrialResult
-    from seatrial.measure.distribution import Distribution
+    from seatrial_load.measure.distribution import Distribution
+    from seatrial_load.model.request import Statistic
+    from seatrial_load.model.result import LevelResult, TrialResult
 
 SUMMARISED: tuple[Statistic, ...] = ("p50", "p95")
 GOODPUT = "Goodput: successful requests that met every latency bound."

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from seatrial.printable import printable
 from seatrial.report.document.baseline import compared_section, comparison_section
 from seatrial.report.document.client import validity_section
 from seatrial.report.document.command import trial_name
@@ -19,15 +18,16 @@ from seatrial.report.document.prediction import prediction_beside
 from seatrial.report.document.quality import quality_section
 from seatrial.report.document.slo import checks_section, knees_section
 from seatrial.report.planned import is_comparable, plan_of_trial
+from seatrial_base.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.model.result import TrialResult
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
     from seatrial.report.document.section import Fact, Section
     from seatrial.report.table import Table
     from seatrial.report.values import Cell
+    from seatrial_load.model.result import TrialResult
 
 
 _PUNCTUATION = re.compile(r"[\\`*{}\[\]<>|~#$&]|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])")

@@ -13,7 +13,7 @@ from seatrial.report.values import Cell, level_name, missing, number, seconds
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seatrial.bench.model.result import LevelResult, Timeline, TrialResult
+    from seatrial_load.model.result import LevelResult, Timeline, TrialResult
 
 READING = (
     "Time starts with the first request of each level, ramp included. Tokens are spread evenly from first to last "

@@ -7,7 +7,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seatrial.printable import printable
 from seatrial.report.charts.asset import ABSENT, LIBRARY, scripts, source_hash
 from seatrial.report.document.baseline import compared_section, comparison_section
 from seatrial.report.document.client import validity_section
@@ -27,16 +26,17 @@ from seatrial.report.document.quality import quality_section
 from seatrial.report.document.service_overhead import service_section
 from seatrial.report.document.slo import checks_section, knees_section
 from seatrial.report.planned import is_comparable, plan_of_trial
+from seatrial_base.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jinja2 import Environment
 
-    from seatrial.bench.model.result import TrialResult
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
     from seatrial.report.calibration_preview import Outlook
     from seatrial.report.document.section import Fact, Section
+    from seatrial_load.model.result import TrialResult
 
 SIGNS = {"pass": "✓ Pass", "fail": "✗ Fail", "inconclusive": "? Inconclusive"}
 SCRIPTS = "<!-- scripts -->"  # in the template; a text from elsewhere is escaped, so it can't say this

@@ -25,10 +25,10 @@ from seatrial.report.values import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seatrial.bench.model.result import LevelResult, TrialResult
-    from seatrial.plan.document import CurvePoint, Plan
+    from seatrial.planner.document import CurvePoint, Plan
     from seatrial.report.calibration_preview import Outlook
     from seatrial.report.quantities import Quantity
+    from seatrial_load.model.result import LevelResult, TrialResult
 
 NOT_PREDICTED = "no prediction at this concurrency"
 

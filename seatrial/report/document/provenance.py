@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from seatrial.plan.document import Decision, Image
-from seatrial.plan.lock.provenance import provenance_lines
+from seatrial.locks.provenance import provenance_lines
+from seatrial.planner.document import Decision, Image
 from seatrial.report.document.command import command_of
 from seatrial.report.document.section import Fact, Section, Text
 from seatrial.report.table import Column, Table
@@ -15,8 +15,8 @@ from seatrial.report.values import Cell, count, missing, number, sentence
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.model.result import TrialResult
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
+    from seatrial_load.model.result import TrialResult
 
 
 REPRODUCTION = "Plan digest and start time seed the prompts. The request contains the rest."

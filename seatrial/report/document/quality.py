@@ -11,9 +11,9 @@ from seatrial.report.values import Cell, digits, percent, sentence
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.model.result import TrialResult
-    from seatrial.bench.quality.floor import QualityResult
-    from seatrial.bench.quality.scores import QualityMetric, QualityScore
+    from seatrial_load.model.result import TrialResult
+    from seatrial_load.quality.floor import QualityResult
+    from seatrial_load.quality.scores import QualityMetric, QualityScore
 
 
 METRICS = {

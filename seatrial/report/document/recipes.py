@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
-from seatrial.measure.interval import CONFIDENCE
-from seatrial.printable import printable
 from seatrial.report.document.markdown import escaped, section_blocks
 from seatrial.report.document.quality import METRICS
 from seatrial.report.document.section import Section
 from seatrial.report.table import Column, Table
 from seatrial.report.values import Cell, Tone, digits, measured, number, percent
-from seatrial.units import GIB, counted, usd
+from seatrial_base.printable import printable
+from seatrial_base.units import GIB, counted, usd
+from seatrial_load.measure.interval import CONFIDENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from seatrial.report.values import number, sentence
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.model.result import ServiceOverhead, TrialResult
+    from seatrial_load.model.result import ServiceOverhead, TrialResult
 
 
 NO_DATAPOINT = "CloudWatch had no datapoint"

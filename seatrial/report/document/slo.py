@@ -6,18 +6,18 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING
 
-from seatrial.measure.distribution import Interval
 from seatrial.report.document.section import Section
 from seatrial.report.metric_names import bound_text, measured_text, objective_name, plain
 from seatrial.report.table import Column, Table
 from seatrial.report.values import Cell, load_value, missing, sentence, with_interval
-from seatrial.units import exported
+from seatrial_base.units import exported
+from seatrial_load.measure.distribution import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seatrial.bench.model.request import Metric
-    from seatrial.bench.model.result import Check, Detector, Knee, TrialResult
+    from seatrial_load.model.request import Metric
+    from seatrial_load.model.result import Check, Detector, Knee, TrialResult
 
 DETECTORS: Mapping[Detector, str] = {
     "slo": "highest load that meets the SLO",

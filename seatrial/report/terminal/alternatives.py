@@ -8,15 +8,15 @@ from rich.console import Group
 from rich.text import Text
 
 from seatrial.report.terminal.tables import UNKNOWN, add_columns, add_row, heading, short, table
-from seatrial.units import usd
+from seatrial_base.units import usd
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import RenderableType
 
-    from seatrial.plan.document import Alternative, Plan
-    from seatrial.plan.why import DegreeVerdict
+    from seatrial.planner.document import Alternative, Plan
+    from seatrial.planner.why import DegreeVerdict
 
 
 FRONT = (

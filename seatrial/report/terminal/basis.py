@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.plan.resolve import resolve
-from seatrial.predict.band import band_of
+from seatrial.planner.predict.band import band_of
+from seatrial.planner.resolve import resolve
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seatrial.predict.band import Band
-    from seatrial.spec.load import LoadedSpec
+    from seatrial.planner.predict.band import Band
+    from seatrial.specs.load import LoadedSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
-from seatrial.predict.calibration import compare
+from seatrial.planner.predict.calibration import compare
 from seatrial.report.terminal.tables import add_row, table
 
 if TYPE_CHECKING:
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from seatrial.predict.calibration import Compared, EndpointCalibration, MeasuredPoint
-    from seatrial.predict.copy_model import Copy
-    from seatrial.predict.simulation import Protocol
+    from seatrial.planner.predict.calibration import Compared, EndpointCalibration, MeasuredPoint
+    from seatrial.planner.predict.copy_model import Copy
+    from seatrial.planner.predict.simulation import Protocol
 
 
 def calibration_view(

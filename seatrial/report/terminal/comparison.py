@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from seatrial.plan.compare import InstanceComparison
-    from seatrial.predict.band import Band
+    from seatrial.planner.compare import InstanceComparison
+    from seatrial.planner.predict.band import Band
     from seatrial.report.terminal.basis import Basis
 
 _NUMBERS = (

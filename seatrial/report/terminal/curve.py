@@ -9,14 +9,14 @@ from rich.text import Text
 
 from seatrial.report.quantities import band_text
 from seatrial.report.terminal.tables import add_columns, add_row, heading, percent, short, table
-from seatrial.units import MS_PER_S
+from seatrial_base.units import MS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from rich.console import RenderableType
 
-    from seatrial.plan.document import CurvePoint, Plan
+    from seatrial.planner.document import CurvePoint, Plan
 
 
 _COLUMNS = (("TTFT", "ms"), ("TPOT", "ms"), ("e2e", "s"))

@@ -12,16 +12,16 @@ from seatrial.deployment.document import stack_name
 from seatrial.report.quantities import edges
 from seatrial.report.terminal.alternatives import money
 from seatrial.report.terminal.tables import add_columns, add_row, percent, short, table
-from seatrial.units import usd
+from seatrial_base.units import usd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import RenderableType
 
-    from seatrial.plan.document import Alternative, CurvePoint, Plan, Probe, Proposal, Rejected
-    from seatrial.spec.endpoint import Percentiles, Slo
-    from seatrial.spec.load import LoadedSpec
+    from seatrial.planner.document import Alternative, CurvePoint, Plan, Probe, Proposal, Rejected
+    from seatrial.specs.endpoint import Percentiles, Slo
+    from seatrial.specs.load import LoadedSpec
 
 HOURS_PER_MONTH = 730
 LONGEST_WARNING = 64  # characters on the first screen; --section warnings has all of it

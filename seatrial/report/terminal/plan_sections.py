@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
-from seatrial.plan.document import Decision, Image
+from seatrial.planner.document import Decision, Image
 from seatrial.report.terminal.tables import add_columns, add_row, heading, percent, table
 from seatrial.report.values import digits
-from seatrial.units import gib, usd
+from seatrial_base.units import gib, usd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from rich.console import RenderableType
 
-    from seatrial.plan.document import Cost, Plan
-    from seatrial.predict.memory import MemoryFit
-    from seatrial.predict.regime import Regime
+    from seatrial.planner.document import Cost, Plan
+    from seatrial.planner.predict.memory import MemoryFit
+    from seatrial.planner.predict.regime import Regime
 
 
 NAMES: Mapping[str, str] = {

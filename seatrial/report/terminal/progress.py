@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
-from seatrial.bench.trial.budget import budget_s
-from seatrial.bench.trial.events import LevelAdvanced, LevelEnded, LevelStarted, Told
 from seatrial.report.terminal.tables import UNKNOWN, add_row, short, table
-from seatrial.units import S_PER_HOUR, S_PER_MINUTE
+from seatrial_base.units import S_PER_HOUR, S_PER_MINUTE
+from seatrial_load.trial.budget import budget_s
+from seatrial_load.trial.events import LevelAdvanced, LevelEnded, LevelStarted, Told
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from seatrial.bench.model.request import TrialRequest
-    from seatrial.bench.model.result import LevelResult
-    from seatrial.bench.trial.events import TrialEvent
-    from seatrial.measure.distribution import Distribution
+    from seatrial_load.measure.distribution import Distribution
+    from seatrial_load.model.request import TrialRequest
+    from seatrial_load.model.result import LevelResult
+    from seatrial_load.trial.events import TrialEvent
 
 _NUMBERS = ("C", "tok/s", "TTFT p95\nms", "TPOT p95\nms", "E2E p95\nms", "answered")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
-from seatrial.plan.recipe_rows import PredictedRecipe
+from seatrial.planner.recipe_rows import PredictedRecipe
 from seatrial.report.terminal.tables import UNKNOWN, add_columns, add_row, heading, percent, short, table
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from seatrial.plan.recipe_rows import RecipeRow
+    from seatrial.planner.recipe_rows import RecipeRow
 
 _GIB = 2**30
 _NUMBERS = ("tok/s", "TPOT\nms", "$/h", "$/1M\nout", "$/1M\nmix", "vs\nnone", "GiB\nwts", "GiB\nKV")

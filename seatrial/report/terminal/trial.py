@@ -11,15 +11,15 @@ from seatrial.report.document.baseline import changed_of, comparison_sentence, c
 from seatrial.report.document.jumpstart import jumpstart_table
 from seatrial.report.metric_names import bound_text, measured_text, objective_name
 from seatrial.report.terminal.tables import UNKNOWN, add_columns, add_row, heading, table
-from seatrial.units import usd, whole_or_tenths
+from seatrial_base.units import usd, whole_or_tenths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rich.console import RenderableType
 
-    from seatrial.bench.model.result import Check, Comparison, TrialResult
-    from seatrial.plan.document import Plan
+    from seatrial.planner.document import Plan
+    from seatrial_load.model.result import Check, Comparison, TrialResult
 
 
 MOST_CHANGES = 10

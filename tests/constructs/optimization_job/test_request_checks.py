@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aws_cdk import App, CfnParameter, Stack
 
-from seatrial.errors import SpecError
+from seatrial_base.errors import SpecError
 from seatrial_cdk.container_network import ContainerNetwork
 from seatrial_cdk.optimization_job.optimization_job import OptimizationJob
 from seatrial_cdk.optimization_job.optimization_service import OptimizationService

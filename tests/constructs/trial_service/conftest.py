@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
-from seatrial.bench.model.progress import TrialProgress
 from seatrial_cdk.trial_service.runtime.handler import receive
 from seatrial_cdk.trial_service.runtime.store import UnavailableError
 from seatrial_cdk.trial_service.runtime.surroundings import Surroundings
+from seatrial_load.model.progress import TrialProgress
 from tests.constructs.trial_service.machine import Machine
 from tests.constructs.trial_service.written_course import WrittenCourse, WrittenLoad
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
     from mypy_boto3_application_autoscaling.type_defs import SuspendedStateTypeDef
 
-    from seatrial.bench.model.request import TrialRequest
-    from seatrial.bench.model.result import TrialResult
-    from seatrial.bench.model.stop import Stop
-    from seatrial.bench.trial.dependencies import ShouldStop
     from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent
     from seatrial_cdk.trial_service.runtime.dead_execution import Execution
     from seatrial_cdk.trial_service.runtime.event import Detail
+    from seatrial_load.model.request import TrialRequest
+    from seatrial_load.model.result import TrialResult
+    from seatrial_load.model.stop import Stop
+    from seatrial_load.trial.dependencies import ShouldStop
     from tests.constructs.conftest import DictComponents, DictScaling, DictStore
 
 ORDERED_S = 1000.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.bench.decode.response import RequestRecord
-from seatrial.bench.metrics.aggregate import LevelTally, tally_of
+from seatrial_load.decode.response import RequestRecord
+from seatrial_load.metrics.aggregate import LevelTally, tally_of
 from tests.constructs.conftest import OBJECTIVE
 
 if TYPE_CHECKING:

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from seatrial.bench.model.stop import Stop, StopReason
 from seatrial_cdk.trial_service.runtime.custom_resource import ToldCopies, tell_copies
 from seatrial_cdk.trial_service.runtime.drain import LONGEST_DRAIN_S
+from seatrial_load.model.stop import Stop, StopReason
 from tests.constructs.conftest import SPECIFICATION, component
 from tests.constructs.trial_service.conftest import COMPONENT, HELD, LATEST, ORDERED_S, PASSED, RELEASED, TRIAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial.bench.model.result import TrialResult
     from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent
+    from seatrial_load.model.result import TrialResult
     from tests.constructs.trial_service.conftest import Response, World
 
 NO_LOAD = Stop(reason=StopReason.VERIFIED, because="verified by 5 requests; no load")

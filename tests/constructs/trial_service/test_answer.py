@@ -25,8 +25,8 @@ from tests.constructs.trial_service.conftest import TRIAL, URI
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seatrial.bench.model.result import TrialResult
     from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent
+    from seatrial_load.model.result import TrialResult
     from tests.constructs.conftest import DictStore
 
 REPORT = URI.replace(".json", ".md")

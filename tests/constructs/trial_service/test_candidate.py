@@ -19,8 +19,8 @@ from tests.constructs.trial_service.conftest import COMPONENT, ROLLBACKS, UNREAD
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial.bench.model.result import TrialResult
     from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent
+    from seatrial_load.model.result import TrialResult
     from tests.constructs.trial_service.conftest import Response, World
 
 CANDIDATE = candidate_name("dev-chat", "request-1")

@@ -14,8 +14,8 @@ from tests.constructs.trial_service.conftest import ROLLBACKS, STOPPED, UNREADAB
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial.bench.model.result import TrialResult
     from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent
+    from seatrial_load.model.result import TrialResult
 
 
 def uris(folder: str) -> dict[str, str]:

@@ -13,8 +13,8 @@ from seatrial_cdk.trial_service.runtime.store import UnavailableError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.model.result import TrialResult
     from seatrial_cdk.trial_service.runtime.event import EventsClient
+    from seatrial_load.model.result import TrialResult
 
 DETAIL: Detail = {"endpoint": "chat", "verdict": "pass"}
 ENTRY = {"Source": "seatrial", "DetailType": "Sea trial finished", "Detail": json.dumps(DETAIL)}

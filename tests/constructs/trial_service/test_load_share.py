@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from seatrial.bench.client.load_share import plan_shares
-from seatrial.bench.model.progress import TrialProgress
-from seatrial.bench.model.stop import Stop, StopReason
-from seatrial.bench.search import NextLevel
-from seatrial.bench.trial.dependencies import go_on
-from seatrial.errors import BenchError
+from seatrial_base.errors import BenchError
 from seatrial_cdk.trial_service.runtime.load_share import FunctionShare, cut_level, work
 from seatrial_cdk.trial_service.runtime.ownership import CANCELLED, take_ownership
 from seatrial_cdk.trial_service.runtime.rounds import Round
+from seatrial_load.client.load_share import plan_shares
+from seatrial_load.model.progress import TrialProgress
+from seatrial_load.model.stop import Stop, StopReason
+from seatrial_load.search import NextLevel
+from seatrial_load.trial.dependencies import go_on
 from tests.constructs.conftest import passing_result, request_of_dev
 from tests.constructs.trial_service.conftest import STOPPED
 from tests.constructs.trial_service.level_records import records, tally
 
 if TYPE_CHECKING:
-    from seatrial.bench.trial.steps import LoadedLevel
     from seatrial_cdk.trial_service.runtime.load_share import ShareCall
+    from seatrial_load.trial.steps import LoadedLevel
     from tests.constructs.trial_service.conftest import World
 
 TALLY = "runs/dev-chat/request-1/0/tally-3.json"

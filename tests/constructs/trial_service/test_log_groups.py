@@ -17,8 +17,8 @@ from tests.constructs.trial_service.conftest import COMPONENT
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial.bench.model.result import TrialResult
     from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent
+    from seatrial_load.model.result import TrialResult
     from tests.constructs.trial_service.conftest import World
 
 OURS = {"/aws/sagemaker/Endpoints/dev-chat", "/aws/sagemaker/InferenceComponents/dev-chat-model"}

@@ -3,12 +3,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seatrial.bench.model.result import Comparison
 from seatrial_cdk.trial_service.runtime.report import short_report
-from tests.bench.conftest import lagging
+from seatrial_load.model.result import Comparison
+from tests.load.conftest import lagging
 
 if TYPE_CHECKING:
-    from seatrial.bench.model.result import TrialResult
+    from seatrial_load.model.result import TrialResult
 
 URI = "s3://results/trials/dev-chat/b/request-1.json"
 

@@ -4,9 +4,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.metrics.level import level_of
-from seatrial.bench.model.stop import Stop, StopReason
-from seatrial.bench.model.strict_json import write_document
 from seatrial_cdk.trial_service.runtime.rounds import (
     CutLevel,
     Loss,
@@ -15,6 +12,9 @@ from seatrial_cdk.trial_service.runtime.rounds import (
     error_document,
     merged_tally,
 )
+from seatrial_load.metrics.level import level_of
+from seatrial_load.model.stop import Stop, StopReason
+from seatrial_load.model.strict_json import write_document
 from tests.constructs.conftest import OBJECTIVE
 from tests.constructs.trial_service.level_records import records, tally
 

@@ -26,10 +26,10 @@ def test_only_the_bench_the_payloads_and_the_handlers_are_in_the_archive() -> No
     with zipfile.ZipFile(io.BytesIO(runtime_archive())) as archive:
         names = archive.namelist()
     tops = {name.rpartition("/")[0] for name in names}
-    assert {top for top in tops if not top.startswith("seatrial/bench")} == {
+    assert {top for top in tops if not top.startswith("packages/seatrial-load/seatrial_load")} == {
         "seatrial",
-        "seatrial/measure",
-        "seatrial/payload",
+        "packages/seatrial-load/seatrial_load/measure",
+        "packages/seatrial-load/seatrial_load/payload",
         "seatrial_cdk",
         "seatrial_cdk/trial_service",
         "seatrial_cdk/trial_service/runtime",

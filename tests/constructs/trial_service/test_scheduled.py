@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from seatrial.bench.model.result import Comparison, Verdict
 from seatrial_cdk.trial_service.runtime.components import candidate_name
 from seatrial_cdk.trial_service.runtime.handler import dispatch
 from seatrial_cdk.trial_service.runtime.ownership import read_owner, take_ownership
@@ -15,6 +14,7 @@ from seatrial_cdk.trial_service.runtime.scaling import read_held
 from seatrial_cdk.trial_service.runtime.scheduled import ScheduledCall, start_scheduled
 from seatrial_cdk.trial_service.runtime.store import UnavailableError
 from seatrial_cdk.trial_service.runtime.sweep import sweep
+from seatrial_load.model.result import Comparison, Verdict
 from tests.constructs.conftest import SPECIFICATION, component, passing_result
 from tests.constructs.trial_service.conftest import COMPONENT, LATEST, PASSED, RELEASED, World
 

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.bench.model.request import PredictedLevel, Prior
 from seatrial_cdk.trial_service.runtime.share_count import (
     MOST_WORKERS,
     predicted_parts_per_s,
     workers_at,
 )
+from seatrial_load.model.request import PredictedLevel, Prior
 from tests.constructs.conftest import request_of_dev
 
 

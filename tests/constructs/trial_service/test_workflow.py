@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.model.request import Expected, TrialTarget
-from seatrial.bench.model.stop import Stop, StopReason
-from seatrial.bench.search import NextLevel
-from seatrial.errors import BenchError
+from seatrial_base.errors import BenchError
 from seatrial_cdk.trial_service.runtime.handler import dispatch
 from seatrial_cdk.trial_service.runtime.ownership import CANCELLED
 from seatrial_cdk.trial_service.runtime.rounds import CutLevel
 from seatrial_cdk.trial_service.runtime.store import UnavailableError
 from seatrial_cdk.trial_service.workflow import DEAD, MOST_SHARES, definition
+from seatrial_load.model.request import Expected, TrialTarget
+from seatrial_load.model.stop import Stop, StopReason
+from seatrial_load.search import NextLevel
 from tests.constructs.trial_service.conftest import (
     BEFORE,
     COMPONENT,
@@ -33,10 +33,10 @@ from tests.constructs.trial_service.machine import DiedError
 from tests.constructs.trial_service.written_course import ALL_MEASURED, NEXT
 
 if TYPE_CHECKING:
-    from seatrial.bench.model.result import TrialResult
     from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent
     from seatrial_cdk.trial_service.runtime.handler import ExecutionEvent
     from seatrial_cdk.trial_service.runtime.load_share import FunctionShare
+    from seatrial_load.model.result import TrialResult
     from tests.constructs.trial_service.conftest import World
     from tests.constructs.trial_service.written_course import Begun
 
@@ -207,7 +207,7 @@ class TestALevelOfSeveralFunctions:
 
 
 def _late() -> Exception:
-    from seatrial.bench.client.load_share import LateStartError  # noqa: PLC0415 (only here)
+    from seatrial_load.client.load_share import LateStartError  # noqa: PLC0415 (only here)
 
     return LateStartError.of("SEA507", "worker 0 of 4 started 5.0 s late")
 

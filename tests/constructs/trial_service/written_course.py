@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from seatrial.bench.model.progress import TrialProgress
-from seatrial.bench.model.stop import StopReason
-from seatrial.bench.search import NextLevel, Stop
-from seatrial.bench.trial.dependencies import ShouldStop, Tools, go_on
+from seatrial_load.model.progress import TrialProgress
+from seatrial_load.model.stop import StopReason
+from seatrial_load.search import NextLevel, Stop
+from seatrial_load.trial.dependencies import ShouldStop, Tools, go_on
 from tests.constructs.conftest import level, passing_result
 from tests.constructs.trial_service.level_records import records, tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial.bench.metrics.aggregate import LevelTally
-    from seatrial.bench.model.request import TrialRequest
-    from seatrial.bench.model.result import TrialResult
     from seatrial_cdk.trial_service.runtime.load_share import FunctionShare
     from seatrial_cdk.trial_service.runtime.rounds import CutLevel
+    from seatrial_load.metrics.aggregate import LevelTally
+    from seatrial_load.model.request import TrialRequest
+    from seatrial_load.model.result import TrialResult
 
 NEXT = NextLevel(concurrency=16, because="the gate")
 BEGUN = TrialProgress(started_at="2026-11-21T01:00:00+00:00", elapsed_s=3.0, sent=2, live=passing_result().live)

@@ -9,8 +9,8 @@ import pytest
 import yaml
 from rich.console import Console
 
-from seatrial.plan.document import Alternative, CurvePoint, Plan, Rejected
-from seatrial.spec.load import load_spec
+from seatrial.planner.document import Alternative, CurvePoint, Plan, Rejected
+from seatrial.specs.load import load_spec
 from tests.sample_plan import BAND, COST, MEMORY, PARETO, REGIME, decided, sample_plan
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from seatrial.spec.load import LoadedSpec
+    from seatrial.specs.load import LoadedSpec
 
 SPEC: dict[str, object] = {
     "name": "chat",

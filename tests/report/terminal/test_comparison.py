@@ -5,8 +5,8 @@ import io
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seatrial.plan.compare import InstanceComparison
-from seatrial.predict.band import Band
+from seatrial.planner.compare import InstanceComparison
+from seatrial.planner.predict.band import Band
 from seatrial.report.terminal.basis import Basis
 from seatrial.report.terminal.comparison import band_lines, comparison_csv, comparison_rows, comparison_view
 

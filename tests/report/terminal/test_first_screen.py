@@ -11,11 +11,11 @@ import pytest
 
 from seatrial.report.plan_view import SECTIONS, plan_view
 from seatrial.report.terminal.first_screen import gate_point, load_tok_s, slo_state, warnings_of
-from seatrial.spec.endpoint import EndpointSpec
+from seatrial.specs.endpoint import EndpointSpec
 
 if TYPE_CHECKING:
-    from seatrial.plan.document import Plan
-    from seatrial.spec.load import LoadedSpec
+    from seatrial.planner.document import Plan
+    from seatrial.specs.load import LoadedSpec
     from tests.report.terminal.conftest import Shown
 
 GOLDEN = Path(__file__).parent / "golden"

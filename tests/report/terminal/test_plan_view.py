@@ -9,8 +9,8 @@ import pytest
 from seatrial.report.plan_view import SECTIONS, plan_view
 
 if TYPE_CHECKING:
-    from seatrial.plan.document import Plan
-    from seatrial.spec.load import LoadedSpec
+    from seatrial.planner.document import Plan
+    from seatrial.specs.load import LoadedSpec
     from tests.report.terminal.conftest import Shown
 
 GOLDEN = Path(__file__).parent / "golden"

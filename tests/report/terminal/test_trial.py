@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.bench.model.result import Change, Comparison
 from seatrial.report.terminal.trial import MOST_CHANGES, comparison_view, conclusion_view
+from seatrial_load.model.result import Change, Comparison
 from tests.report.rich import rich_trial
 from tests.sample_plan import sample_plan
 
 if TYPE_CHECKING:
-    from seatrial.bench.model.result import TrialResult
+    from seatrial_load.model.result import TrialResult
     from tests.report.terminal.conftest import Shown
 
 GOLDEN = Path(__file__).parent / "golden"

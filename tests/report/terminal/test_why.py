@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.plan.why import DegreeVerdict
+from seatrial.planner.why import DegreeVerdict
 from seatrial.report.terminal.alternatives import why_view
 
 if TYPE_CHECKING:

@@ -14,14 +14,14 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
-from seatrial.bench.model.result import TrialResult
-from seatrial.errors import BenchError
-from seatrial.printable import printable
-from seatrial.secrets import redacted
+from seatrial_base.errors import BenchError
+from seatrial_base.printable import printable
+from seatrial_base.secrets import redacted
 from seatrial_cdk.trial_service.runtime.attributes import NOT_TRIED, UNKNOWN, copies_attributes, measured_attributes
 from seatrial_cdk.trial_service.runtime.custom_resource import Answer, not_made, physical_id, read_copies
 from seatrial_cdk.trial_service.runtime.outcome import UNTRIED
 from seatrial_cdk.trial_service.runtime.store import UnavailableError, latest_key, passed_key, run_key, trial_key
+from seatrial_load.model.result import TrialResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable

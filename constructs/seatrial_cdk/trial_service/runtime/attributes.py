@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.bench.knee.scaling_target import at_load
-from seatrial.units import exported
+from seatrial_base.units import exported
 from seatrial_cdk.trial_service.runtime.store import report_key
+from seatrial_load.knee.scaling_target import at_load
 
 if TYPE_CHECKING:
-    from seatrial.bench.knee.scaling_target import LoadPoint
-    from seatrial.bench.model.result import TrialResult
-    from seatrial.measure.crossing import Reading
     from seatrial_cdk.trial_service.runtime.custom_resource import Attributes
+    from seatrial_load.knee.scaling_target import LoadPoint
+    from seatrial_load.measure.crossing import Reading
+    from seatrial_load.model.result import TrialResult
 
 UNKNOWN = "unknown"
 NOT_TRIED = "not tried"

@@ -10,7 +10,7 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from seatrial.tags import ENVIRONMENT_TAG
+from seatrial_base.tags import ENVIRONMENT_TAG
 from seatrial_cdk.trial_service.runtime.attributes import NOT_TRIED, copies_attributes
 from seatrial_cdk.trial_service.runtime.components import is_lack_of_capacity, specification_of
 from seatrial_cdk.trial_service.runtime.custom_resource import (

@@ -12,9 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal, NotRequired, Self, TypeAlias, TypedDict
 
-from seatrial.bench.model.request import TrialRequest
-from seatrial.bench.model.result import TrialResult
-from seatrial.errors import BenchError
+from seatrial_base.errors import BenchError
 from seatrial_cdk.trial_service.runtime.attributes import (
     copies_attributes,
     measured_attributes,
@@ -36,6 +34,8 @@ from seatrial_cdk.trial_service.runtime.store import (
     run_key,
     trial_key,
 )
+from seatrial_load.model.request import TrialRequest
+from seatrial_load.model.result import TrialResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

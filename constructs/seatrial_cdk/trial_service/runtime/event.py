@@ -6,15 +6,15 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-from seatrial.printable import printable
-from seatrial.secrets import redacted
+from seatrial_base.printable import printable
+from seatrial_base.secrets import redacted
 from seatrial_cdk.trial_service.runtime.attributes import headline
 from seatrial_cdk.trial_service.runtime.store import UnavailableError, calling
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from seatrial.bench.model.result import TrialResult
+    from seatrial_load.model.result import TrialResult
 
 SOURCE: Final = "seatrial"
 DETAIL_TYPE: Final = "Sea trial finished"

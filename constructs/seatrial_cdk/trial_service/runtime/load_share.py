@@ -10,29 +10,29 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypedDict
 
-from seatrial.bench.client import load_share as share
-from seatrial.bench.model.stop import Stop, StopReason
-from seatrial.bench.model.strict_json import write_document
-from seatrial.bench.search.forecast import forecast
-from seatrial.bench.trial import steps as course
-from seatrial.bench.trial.dependencies import Tools
-from seatrial.bench.trial.live_count import live_request
-from seatrial.bench.trial.run import DECODE_S_PER_TOKEN
 from seatrial_cdk.trial_service.runtime.custom_resource import read_order
 from seatrial_cdk.trial_service.runtime.ownership import Ownership
 from seatrial_cdk.trial_service.runtime.rounds import CutLevel, Round, error_document
 from seatrial_cdk.trial_service.runtime.store import UnavailableError, run_key
+from seatrial_load.client import load_share as share
+from seatrial_load.model.stop import Stop, StopReason
+from seatrial_load.model.strict_json import write_document
+from seatrial_load.search.forecast import forecast
+from seatrial_load.trial import steps as course
+from seatrial_load.trial.dependencies import Tools
+from seatrial_load.trial.live_count import live_request
+from seatrial_load.trial.run import DECODE_S_PER_TOKEN
 
 if TYPE_CHECKING:
-    from seatrial.bench.client.load_share import ShareOrder
-    from seatrial.bench.metrics.aggregate import LevelTally
-    from seatrial.bench.model.progress import TrialProgress
-    from seatrial.bench.model.request import TrialRequest
-    from seatrial.bench.search import NextLevel
-    from seatrial.bench.trial.dependencies import ShouldStop
-    from seatrial.bench.trial.steps import LoadedLevel
     from seatrial_cdk.trial_service.runtime.custom_resource import Order
     from seatrial_cdk.trial_service.runtime.surroundings import Surroundings
+    from seatrial_load.client.load_share import ShareOrder
+    from seatrial_load.metrics.aggregate import LevelTally
+    from seatrial_load.model.progress import TrialProgress
+    from seatrial_load.model.request import TrialRequest
+    from seatrial_load.search import NextLevel
+    from seatrial_load.trial.dependencies import ShouldStop
+    from seatrial_load.trial.steps import LoadedLevel
 
 PAUSE_MARGIN_S = 15.0  # of the function's time, for the tally and for the last requests of a level to end
 
@@ -89,7 +89,7 @@ class LoadShare(Protocol):
 
 
 def load_share(load: FunctionShare) -> LevelTally | CutLevel:
-    """Load a share by `seatrial.bench`: a whole level ends when enough is known, a part sends all its requests."""
+    """Load a share by `seatrial_load`: a whole level ends when enough is known, a part sends all its requests."""
     if load.share.workers > 1:
         return share.load_share(load.request, load.progress, load.share, should_stop=load.should_stop)
     return _load_alone(load, Tools())

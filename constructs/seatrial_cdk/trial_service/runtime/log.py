@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from seatrial.printable import printable
-from seatrial.secrets import redacted
+from seatrial_base.printable import printable
+from seatrial_base.secrets import redacted
 
 
 def log(*lines: str) -> None:

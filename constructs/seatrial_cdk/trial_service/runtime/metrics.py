@@ -14,7 +14,7 @@ from seatrial_cdk.trial_service.runtime.attributes import headline, value_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seatrial.bench.model.result import TrialResult
+    from seatrial_load.model.result import TrialResult
 
 NAMESPACE: Final = "Seatrial"
 DIMENSIONS: Final = ("Endpoint", "Environment")

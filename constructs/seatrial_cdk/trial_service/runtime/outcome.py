@@ -6,9 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from seatrial.bench.model.result import TrialResult
-from seatrial.errors import BenchError
-from seatrial.secrets import redacted
+from seatrial_base.errors import BenchError
+from seatrial_base.secrets import redacted
 from seatrial_cdk.trial_service.runtime.event import announce, error_detail, result_detail
 from seatrial_cdk.trial_service.runtime.metrics import metrics_line
 from seatrial_cdk.trial_service.runtime.report import evidence, short_report
@@ -21,6 +20,7 @@ from seatrial_cdk.trial_service.runtime.store import (
     report_key,
     trial_key,
 )
+from seatrial_load.model.result import TrialResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
-from seatrial.bench.model.stop import Stop, StopReason
 from seatrial_cdk.trial_service.runtime.store import UnavailableError, is_scheduled, owner_key, run_key
+from seatrial_load.model.stop import Stop, StopReason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

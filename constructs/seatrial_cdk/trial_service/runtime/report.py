@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.units import exported, tenths, whole_or_tenths
+from seatrial_base.units import exported, tenths, whole_or_tenths
 from seatrial_cdk.trial_service.runtime.attributes import headline, trial_usd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.bench.model.result import LevelResult, TrialResult
-    from seatrial.measure.distribution import Distribution
+    from seatrial_load.measure.distribution import Distribution
+    from seatrial_load.model.result import LevelResult, TrialResult
 
 MISSING = "-"
 

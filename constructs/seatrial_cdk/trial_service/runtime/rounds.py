@@ -16,14 +16,14 @@ from dataclasses import dataclass, replace
 from enum import StrEnum, unique
 from typing import TYPE_CHECKING, Self
 
-from seatrial.bench.client.load_share import ShareOrder
-from seatrial.bench.metrics.aggregate import LevelTally, merge
-from seatrial.bench.metrics.counts import Unmeasured  # noqa: TC001 (the strict reader resolves the types)
-from seatrial.bench.model.progress import TrialProgress
-from seatrial.bench.model.stop import Stop  # noqa: TC001 (likewise)
-from seatrial.bench.model.strict_json import read_document, write_document
-from seatrial.bench.search import NextLevel
 from seatrial_cdk.trial_service.runtime.store import run_key
+from seatrial_load.client.load_share import ShareOrder
+from seatrial_load.metrics.aggregate import LevelTally, merge
+from seatrial_load.metrics.counts import Unmeasured  # noqa: TC001 (the strict reader resolves the types)
+from seatrial_load.model.progress import TrialProgress
+from seatrial_load.model.stop import Stop  # noqa: TC001 (likewise)
+from seatrial_load.model.strict_json import read_document, write_document
+from seatrial_load.search import NextLevel
 
 if TYPE_CHECKING:
     from seatrial_cdk.trial_service.runtime.store import TrialStore

@@ -11,7 +11,7 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final, TypedDict
 
-from seatrial.bounds import LONGEST_TRIAL_S
+from seatrial_base.bounds import LONGEST_TRIAL_S
 from seatrial_cdk.trial_service.runtime.custom_resource import Order
 from seatrial_cdk.trial_service.runtime.log import log
 from seatrial_cdk.trial_service.runtime.outcome import readable_result
@@ -27,11 +27,11 @@ from seatrial_cdk.trial_service.runtime.store import (
 from seatrial_cdk.trial_service.runtime.sweep import LONGEST_ORDER_S
 
 if TYPE_CHECKING:
-    from seatrial.bench.model.result import TrialResult
     from seatrial_cdk.trial_service.runtime.components import ComponentState
     from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent
     from seatrial_cdk.trial_service.runtime.store import TrialStore
     from seatrial_cdk.trial_service.runtime.surroundings import Surroundings
+    from seatrial_load.model.result import TrialResult
 
 AT_REST: Final = (
     "CREATE_COMPLETE",

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.printable import printable
-from seatrial.secrets import redacted
+from seatrial_base.printable import printable
+from seatrial_base.secrets import redacted
 from seatrial_cdk.trial_service.runtime.event import announce, result_detail, scheduled_detail
 from seatrial_cdk.trial_service.runtime.metrics import metrics_line
 from seatrial_cdk.trial_service.runtime.outcome import Baseline, baseline_of, readable_result
@@ -22,11 +22,11 @@ from seatrial_cdk.trial_service.runtime.store import (
 )
 
 if TYPE_CHECKING:
-    from seatrial.bench.model.result import TrialResult
     from seatrial_cdk.trial_service.runtime.custom_resource import Order, TrialProperties
     from seatrial_cdk.trial_service.runtime.event import Bus
     from seatrial_cdk.trial_service.runtime.findings import Findings
     from seatrial_cdk.trial_service.runtime.store import TrialStore
+    from seatrial_load.model.result import TrialResult
 
 
 def scheduled_baseline(store: TrialStore, endpoint_name: str) -> Baseline:

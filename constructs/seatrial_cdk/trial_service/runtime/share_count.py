@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from seatrial.bench.model.request import PredictedLevel, TrialRequest
+    from seatrial_load.model.request import PredictedLevel, TrialRequest
 
 SOCKETS_PER_FUNCTION = 900
 """A function may hold 1,024 file descriptors (Lambda quotas); the rest is for libraries, logs and the selector."""

@@ -11,12 +11,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, NotRequired, TypeAlias, TypedDict
 
-from seatrial.bench.client.load_share import BARRIER_S, plan_shares
-from seatrial.bench.model.stop import Stop, StopReason
-from seatrial.bench.trial.dependencies import Tools
-from seatrial.bench.trial.live_count import live_request
-from seatrial.bounds import LONGEST_TRIAL_S, TRIAL_MARGIN_S
-from seatrial.errors import BenchError
+from seatrial_base.bounds import LONGEST_TRIAL_S, TRIAL_MARGIN_S
+from seatrial_base.errors import BenchError
 from seatrial_cdk.trial_service.runtime.answer import final_answer, give_once, lets_go_on
 from seatrial_cdk.trial_service.runtime.candidate import (
     REFUSED_S,
@@ -45,15 +41,19 @@ from seatrial_cdk.trial_service.runtime.scaling import resume, suspend_scale_in
 from seatrial_cdk.trial_service.runtime.scheduled_outcome import keep_scheduled, scheduled_baseline, tell_not_made
 from seatrial_cdk.trial_service.runtime.share_count import workers_at
 from seatrial_cdk.trial_service.runtime.store import UnavailableError, is_scheduled, run_key, trial_key
+from seatrial_load.client.load_share import BARRIER_S, plan_shares
+from seatrial_load.model.stop import Stop, StopReason
+from seatrial_load.trial.dependencies import Tools
+from seatrial_load.trial.live_count import live_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from seatrial.bench.client.load_share import ShareOrder
-    from seatrial.bench.model.progress import TrialProgress
-    from seatrial.bench.model.request import TrialRequest
     from seatrial_cdk.trial_service.runtime.custom_resource import Order, TrialProperties
     from seatrial_cdk.trial_service.runtime.surroundings import Surroundings
+    from seatrial_load.client.load_share import ShareOrder
+    from seatrial_load.model.progress import TrialProgress
+    from seatrial_load.model.request import TrialRequest
 
 START_S = 60.0  # an order that is carried out within this has the whole budget
 OVERDUE_MARGIN_S = 240.0  # proof, what passes between steps, and a function that died

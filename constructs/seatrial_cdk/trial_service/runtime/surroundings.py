@@ -11,9 +11,6 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
-from seatrial.bench.trial import steps as course
-from seatrial.bench.trial.dependencies import Tools
-from seatrial.bench.trial.guard import guard_of
 from seatrial_cdk.trial_service.runtime.answer import put_answer
 from seatrial_cdk.trial_service.runtime.components import AwsComponents
 from seatrial_cdk.trial_service.runtime.event import AwsBus
@@ -24,6 +21,9 @@ from seatrial_cdk.trial_service.runtime.ownership import LOOK_S, beside
 from seatrial_cdk.trial_service.runtime.scaling import AwsCopyScaling
 from seatrial_cdk.trial_service.runtime.share_count import SOCKETS_PER_FUNCTION
 from seatrial_cdk.trial_service.runtime.store import S3TrialStore, calling
+from seatrial_load.trial import steps as course
+from seatrial_load.trial.dependencies import Tools
+from seatrial_load.trial.guard import guard_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,13 +32,6 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_stepfunctions import SFNClient
 
-    from seatrial.bench.aws.cloudwatch import CloudWatch
-    from seatrial.bench.metrics.aggregate import LevelTally
-    from seatrial.bench.model.progress import TrialProgress
-    from seatrial.bench.model.request import TrialRequest
-    from seatrial.bench.model.result import TrialResult
-    from seatrial.bench.search import NextLevel, Step
-    from seatrial.bench.trial.dependencies import ShouldStop
     from seatrial_cdk.trial_service.runtime.answer import Respond
     from seatrial_cdk.trial_service.runtime.components import Components
     from seatrial_cdk.trial_service.runtime.dead_execution import Execution
@@ -48,6 +41,13 @@ if TYPE_CHECKING:
     from seatrial_cdk.trial_service.runtime.log_groups import LogGroups
     from seatrial_cdk.trial_service.runtime.scaling import ComponentScaling
     from seatrial_cdk.trial_service.runtime.store import TrialStore
+    from seatrial_load.aws.cloudwatch import CloudWatch
+    from seatrial_load.metrics.aggregate import LevelTally
+    from seatrial_load.model.progress import TrialProgress
+    from seatrial_load.model.request import TrialRequest
+    from seatrial_load.model.result import TrialResult
+    from seatrial_load.search import NextLevel, Step
+    from seatrial_load.trial.dependencies import ShouldStop
 
 MS_PER_S = 1000.0
 LOAD_PERIOD_S = 10  # of the metric: high resolution
@@ -63,7 +63,7 @@ class LambdaContext(Protocol):
 
 
 class Course(Protocol):
-    """A trial, level by level: `seatrial.bench.trial.steps`."""
+    """A trial, level by level: `seatrial_load.trial.steps`."""
 
     def begin(
         self, request: TrialRequest, tools: Tools = ..., *, should_stop: ShouldStop = ..., waited_s: float = ...

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from seatrial.bounds import LONGEST_ANSWER_S
+from seatrial_base.bounds import LONGEST_ANSWER_S
 from seatrial_cdk.trial_service.runtime.components import candidate_name, remove
 from seatrial_cdk.trial_service.runtime.dead_execution import bury, is_answered
 from seatrial_cdk.trial_service.runtime.log import log

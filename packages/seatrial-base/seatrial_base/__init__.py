@@ -1,0 +1,1 @@
+"""What every package of Seatrial shares: errors, findings, rules and facts."""

@@ -1,0 +1,119 @@
+"""How far predictions were off from measured rows that the fit did not see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Literal
+
+from seatrial_base.catalog import precision
+from seatrial_base.catalog.rows import read_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from seatrial_base.catalog.architecture import Architecture
+
+ModelFamily = Literal["dense", "MoE", "MLA"]
+Facet = Literal["model", "accelerator", "engine", "precision"]
+_FILE = "bands.json"
+_BITS_16 = 16
+
+
+@dataclass(frozen=True, slots=True)
+class BandCell:
+    """What 80 % of some left-out rows were predicted within; a part that is `None` holds for all.
+
+    Attributes:
+        left_out: What of a row the fit did not see.
+        accelerator: Name of the accelerator.
+        bits: Bits of a weight: 16, 8 or 4.
+        family: Kind of model.
+        engine: The engine whose constants were fitted: `vllm`, `sglang` or `trtllm`.
+        rows: Measured rows of the cell.
+        models: Different models of these rows.
+        throughput: Share of a throughput; `None` when fewer rows than needed have one.
+        latency: Share of an end-to-end latency; `None` likewise.
+    """
+
+    left_out: Facet
+    accelerator: str | None
+    bits: int | None
+    family: ModelFamily | None
+    engine: str | None
+    rows: int
+    models: int
+    throughput: float | None
+    latency: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class BandPlace:
+    """Where a deployment stands among the cells.
+
+    Attributes:
+        accelerator: Name of its accelerator.
+        bits: Bits of a weight.
+        family: Kind of model.
+        engine: The engine whose constants predict it.
+    """
+
+    accelerator: str
+    bits: int
+    family: ModelFamily
+    engine: str
+
+
+@cache
+def every() -> tuple[BandCell, ...]:
+    """Return every cell; of each kind of what was left out the finest ones first."""
+    return read_rows(_FILE, BandCell)
+
+
+@cache
+def measured() -> tuple[BandPlace, ...]:
+    """Return every place that has a measured row."""
+    return read_rows(_FILE, BandPlace, part="measured")
+
+
+def holding(cells: Iterable[BandCell], place: BandPlace, left_out: Facet) -> tuple[BandCell, ...]:
+    """Return the cells that hold for a place while this was left out, the finest first."""
+    return tuple(cell for cell in cells if cell.left_out == left_out and _holds(cell, place))
+
+
+def unseen(places: Iterable[BandPlace], place: BandPlace) -> tuple[Facet, ...]:
+    """Return what of a place none of these places has; its model is not looked at."""
+    known = tuple(places)
+    facets: dict[Facet, bool] = {
+        "accelerator": all(one.accelerator != place.accelerator for one in known),
+        "engine": all(one.engine != place.engine for one in known),
+        "precision": all(one.bits != place.bits for one in known),
+    }
+    return tuple(facet for facet, is_new in facets.items() if is_new)
+
+
+def family_of(architecture: Architecture) -> ModelFamily:
+    """Return the kind of a model: multi-head latent attention goes before mixture of experts."""
+    if architecture.is_mla or architecture.latent_dim is not None:
+        return "MLA"
+    return "dense" if architecture.experts is None else "MoE"
+
+
+def bits_of(quantization: str | None) -> int:
+    """Return the bits of a weight, without those of its group's scale: 16, 8 or 4.
+
+    Raises:
+        KeyError: The quantization is unknown.
+    """
+    found = precision.find(quantization)
+    return _BITS_16 if found is None else int(found.bits)
+
+
+def _holds(cell: BandCell, place: BandPlace) -> bool:
+    pairs = (
+        (cell.accelerator, place.accelerator),
+        (cell.bits, place.bits),
+        (cell.family, place.family),
+        (cell.engine, place.engine),
+    )
+    return all(own is None or own == asked for own, asked in pairs)

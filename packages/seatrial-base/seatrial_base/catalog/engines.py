@@ -1,0 +1,165 @@
+"""Engine constants: how fast a serving engine runs on given hardware, and the defaults that shape its batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from seatrial_base.catalog.rows import read_rows
+
+Family = Literal["lmi", "tgi", "vllm", "sglang", "trtllm", "neuron"]
+
+
+@dataclass(frozen=True, slots=True)
+class Performance:
+    """The constants of the performance model (`seatrial.planner.predict.iteration_cost`).
+
+    Attributes:
+        id: Engine and version that the constants belong to.
+        fitted: Whether they were fitted on measurements; assumed when not.
+        cuda_graphs: Decode steps run as CUDA graphs: the host launches no kernel.
+        product_factor: Time of matrix products over that of the measured kernels (`catalog/operators.py`).
+        experts_factor: The same of experts.
+        attention_factor: The same of attention.
+        link_factor: The same of all-reduces.
+        kernel_factors: What differs from these on one accelerator, as `NVIDIA B200 SXM/experts/mxfp4=0.61`.
+        sharpness: How reading and arithmetic add up; 0 where each operator's own holds.
+        step_s: Work between two iterations: scheduling, sampling, preparing the next one.
+        layer_s: Small kernels of a layer: norms, rotary embedding, activation, quantization.
+        kernels: Kernels that the host launches for one dense layer, all-reduces not counted.
+        moe_kernels: The same for a layer with experts.
+        kernel_launch_s: Time of the host to launch one kernel.
+        host_slowdowns: Families of instance types whose host is slower, and how much, as `ml.p4d=1.31`.
+        sequence_s: Work of the server per sequence and step.
+        input_token_s: Work of the server per prompt token.
+        request_s: Time of a request before its prefill and after its last token: front end, tokenizer.
+        bunching: Share of the requests in flight whose prompts arrive together, beyond those that chance brings.
+        attention_token_s: Time of one head of one layer per token of context on one multiprocessor of an A10G; 0 where
+            the kernel spreads a head over several.
+        hop_s: What each further accelerator adds to the latency of an all-reduce.
+        reserve_bytes: Memory of one accelerator that neither weights nor KV cache can use.
+        throughput_error: Band of throughputs where `catalog/data/bands.json` has none for the engine: the share that
+            80 % of predictions were off by at most with configurations left out (TGI 1.x), or an assumption.
+        latency_error: The same of latencies.
+        fitted_accelerators: Accelerators of the fit.
+        source: What the constants were fitted on.
+        date: When.
+    """
+
+    id: str
+    fitted: bool
+    cuda_graphs: bool
+    product_factor: float
+    experts_factor: float
+    attention_factor: float
+    link_factor: float
+    kernel_factors: tuple[str, ...]
+    sharpness: float
+    step_s: float
+    layer_s: float
+    kernels: int
+    moe_kernels: int
+    kernel_launch_s: float
+    host_slowdowns: tuple[str, ...]
+    sequence_s: float
+    input_token_s: float
+    request_s: float
+    bunching: float
+    attention_token_s: float
+    hop_s: float
+    reserve_bytes: int
+    throughput_error: float
+    latency_error: float
+    fitted_accelerators: tuple[str, ...]
+    source: str
+    date: str
+
+    def factor(self, accelerator: str, operator: str, precision: str) -> float:
+        """Return the time of an operator on an accelerator over that of the measured kernels."""
+        plain = {
+            "product": self.product_factor,
+            "experts": self.experts_factor,
+            "link": self.link_factor,
+        }.get(operator, self.attention_factor)
+        return plain * _factors(self.kernel_factors).get(f"{accelerator}/{operator}/{precision}", 1.0)
+
+    def slowdown(self, instance_type: str) -> float:
+        """Return how much slower the host of an instance type is than the one of the fit."""
+        family = instance_type.rpartition(".")[0]
+        slow = dict(entry.split("=") for entry in self.host_slowdowns)
+        return float(slow.get(family, 1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What the planner knows about one engine.
+
+    Attributes:
+        id: Name of the row.
+        family: The container that it belongs to.
+        version_prefix: Versions that it holds for begin like this.
+        constants: Row of its performance constants, or of those that it borrows.
+        fitted: Whether the constants were fitted on this engine; borrowed or assumed when not.
+        scheduler: Whether a prefill stops decoding, or prompts are mixed into decode steps in chunks.
+        steps_between_prefills: Decode steps after which waiting prompts are admitted (`separate`).
+        waiting_served_ratio: Share of the running batch that lets waiting prompts in at once (`separate`).
+        kv_block_tokens: Tokens of one block of the KV cache.
+        kv_reserved_output: Share of the output that holds room in the KV cache on average: all of it where the engine
+            reserves it with the prompt, half where it grows token by token.
+        moe_dense_tokens: Tokens up to which every expert is computed for every token.
+        default_batched_tokens: Prompt tokens of one iteration by default.
+        large_batched_tokens: The same on accelerators newer than the A100 with at least 70 GiB.
+        memory_utilization: Share of the accelerator's memory that the engine takes by default.
+        source: Where the defaults were read.
+        date: When.
+        compiled_shapes: Batch and sequence length are compiled in: every step computes the whole batch over the whole
+            length, and every prompt is filled up to it (AWS Neuron).
+        batch_limit: Sequences that the planner batches at most.
+    """
+
+    id: str
+    family: Family
+    version_prefix: str
+    constants: str
+    fitted: bool
+    scheduler: Literal["separate", "chunked"]
+    steps_between_prefills: int
+    waiting_served_ratio: float
+    kv_block_tokens: int
+    kv_reserved_output: float
+    moe_dense_tokens: int
+    default_batched_tokens: int
+    large_batched_tokens: int
+    memory_utilization: float
+    source: str
+    date: str
+    compiled_shapes: bool = False
+    batch_limit: int = 256
+
+    @property
+    def performance(self) -> Performance:
+        """The performance constants of this engine, or those that it borrows."""
+        return _performance()[self.constants]
+
+
+def find(family: Family, version: str) -> Engine:
+    """Return the constants of an engine's version: those of the longest prefix that matches."""
+    matching = [row for row in _every() if row.family == family and version.startswith(row.version_prefix)]
+    return max(matching, key=lambda row: len(row.version_prefix))
+
+
+@cache
+def _factors(written: tuple[str, ...]) -> dict[str, float]:
+    pairs = (entry.rpartition("=") for entry in written)
+    return {name: float(value) for name, _, value in pairs}
+
+
+@cache
+def _every() -> tuple[Engine, ...]:
+    return read_rows("engines.json", Engine)
+
+
+@cache
+def _performance() -> dict[str, Performance]:
+    return {row.id: row for row in read_rows("engines.json", Performance, part="performance")}

@@ -1,0 +1,233 @@
+"""Container images of the serving engines: versions, registry accounts by region, the AMI that their CUDA needs.
+
+A line is an engine in one flavour: what its images bundle, or who builds them. `scripts/build_images.py` writes the
+table.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Literal, get_args
+
+from seatrial_base.catalog.rows import nearest, read_mapping, read_rows
+from seatrial_base.errors import PlanError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ImageFamily = Literal["lmi", "tgi", "vllm", "sglang"]
+Flavour = Literal["vllm", "cuda", "server", "huggingface", "trtllm", "neuronx", "deepspeed", "fastertransformer"]
+
+# What an engine is unless its backend says otherwise; before LMI 10 vLLM and lmi-dist shipped in the DeepSpeed image.
+_USUAL: dict[ImageFamily, tuple[Flavour, ...]] = {
+    "lmi": ("vllm", "deepspeed"),
+    "tgi": ("cuda",),
+    "vllm": ("cuda",),
+    "sglang": ("cuda",),
+}
+# AMIs whose driver is native to the image's CUDA (InferenceAmiVersion: 535 is CUDA 12.2, 550 is 12.4, 580 is 13.0).
+_AMI_BY_CUDA = {
+    "cu122": "al2-ami-sagemaker-inference-gpu-2",
+    "cu124": "al2-ami-sagemaker-inference-gpu-3-1",
+    "cu130": "al2023-ami-sagemaker-inference-gpu-4-1",
+}
+# CUDA that the driver of each AMI runs without a compatibility layer (InferenceAmiVersion, developer guide).
+_CUDA_BY_AMI = {
+    "al2-ami-sagemaker-inference-gpu-2": (12, 2),
+    "al2-ami-sagemaker-inference-gpu-2-1": (12, 2),
+    "al2-ami-sagemaker-inference-gpu-3-1": (12, 4),
+    "al2023-ami-sagemaker-inference-gpu-4-1": (13, 0),
+}
+DEFAULT_AMI_CUDA = (12, 2)
+"""CUDA that counts as the default AMI's: its driver is not documented, and CUDA 13 was seen to fail on it."""
+NEWEST_AMI = "al2023-ami-sagemaker-inference-gpu-4-1"
+"""The InferenceAmiVersion with the newest driver."""
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """One published build of a container.
+
+    Attributes:
+        family: The engine.
+        flavour: What it bundles (`trtllm`, `neuronx`), or whose build it is (`huggingface`; `server` is AWS's line on
+            Amazon Linux).
+        version: Version as the catalog writes it: `0.36.0-lmi27.0.0`, `3.3.6`.
+        lmi: Number of the LMI build; one DJL version covers several. `None` before DJL 0.25.
+        repository: ECR repository.
+        tag: Image tag.
+        cuda: CUDA of the image as its tag writes it, `cu130`; `None` when it has none or none is told.
+        bundles: The inference library inside, where the version does not say it: `vLLM 0.23.1`.
+        documented: How this build behaves has been read in its sources or documentation.
+        missing_regions: Regions of the registry table for which it isn't listed.
+        source: Where it was listed.
+        date: When.
+    """
+
+    family: ImageFamily
+    flavour: Flavour
+    version: str
+    lmi: int | None
+    repository: str
+    tag: str
+    cuda: str | None
+    bundles: str | None
+    documented: bool
+    missing_regions: tuple[str, ...]
+    source: str
+    date: str
+
+
+@dataclass(frozen=True, slots=True)
+class RegionalImage:
+    """A build in one region: `account.dkr.ecr.region.suffix/repository:tag`.
+
+    Attributes:
+        build: The build.
+        uri: Address in the region's registry; listed, not pulled.
+        ami_version: InferenceAmiVersion with a driver native to its CUDA; `None` when none is known.
+    """
+
+    build: Build
+    uri: str
+    ami_version: str | None
+
+
+def resolve(
+    family: ImageFamily,
+    version: str | None,
+    region: str,
+    *,
+    flavours: tuple[Flavour, ...] | None = None,
+    accepted: Callable[[Build], bool] | None = None,
+) -> RegionalImage:
+    """Return a build's address in a region.
+
+    Args:
+        family: The engine.
+        version: As the catalog writes it; an LMI build also by its number (`lmi27`, `27`), a DJL version (`0.36.0`,
+            its newest documented build) or its tag. `None` takes the newest build whose behaviour is documented.
+        region: AWS region.
+        flavours: The lines that may serve; the engine's usual one by default.
+        accepted: Says which builds may be taken when no version is given; every one by default.
+
+    Raises:
+        PlanError: SEA303 when the version or the region is unknown.
+    """
+    builds = line(family, flavours)
+    matching = [build for build in builds if version in _names(build)] if version else _accepted(builds, accepted)
+    if not matching:
+        asked = f"version {version} of {family}" if version else f"{family} with {' or '.join(flavours or ())}"
+        raise _unknown(asked, version or "", [build.version for build in builds])
+    build = max(matching, key=_newness)
+    if region not in regions(build):
+        raise _unknown(f"{build.tag} in {region}", region, regions(build))
+    return RegionalImage(build, uri(build, region), ami_version(build.cuda))
+
+
+def line(family: ImageFamily, flavours: tuple[Flavour, ...] | None = None) -> list[Build]:
+    """Return the builds of an engine in some flavours, the usual ones by default."""
+    chosen = flavours or _USUAL[family]
+    return [build for build in every() if build.family == family and build.flavour in chosen]
+
+
+def regions(build: Build) -> list[str]:
+    """Return the regions for which a build is listed, sorted."""
+    return sorted(set(_accounts()) - set(build.missing_regions))
+
+
+def check_region(region: str) -> None:
+    """Check that there are registries in a region.
+
+    Raises:
+        PlanError: SEA303 when none is known.
+    """
+    if region not in _accounts():
+        raise _unknown(region, region, sorted(_accounts()))
+
+
+def rank(build: Build) -> tuple[int, int, tuple[int, ...]]:
+    """Return a key that is lowest for the builds of the foremost line, and grows from new to old within a line."""
+    families, flavours = get_args(ImageFamily), get_args(Flavour)
+    newest_first = tuple(-number for number in _order(build))
+    return families.index(build.family), flavours.index(build.flavour), newest_first
+
+
+def uri(build: Build, region: str) -> str:
+    """Return the address of a build in a region for which it is listed."""
+    return f"{registry(region)}/{build.repository}:{build.tag}"
+
+
+def registry(region: str) -> str | None:
+    """Return the registry of a region, `account.dkr.ecr.region.suffix`; `None` when none is known."""
+    account = _accounts().get(region)
+    return f"{account}.dkr.ecr.{region}.{_dns_suffix(region)}" if account else None
+
+
+def repositories(family: str) -> tuple[str, ...]:
+    """Return the repositories that hold builds of an engine, sorted."""
+    return tuple(sorted({build.repository for build in every() if build.family == family}))
+
+
+def find(repository: str, tag: str) -> Build | None:
+    """Return the build with a repository and tag; `None` when the catalog has none."""
+    return next((build for build in every() if (build.repository, build.tag) == (repository, tag)), None)
+
+
+def newer(build: Build) -> list[Build]:
+    """Return the builds of the same line that came after a build, oldest first."""
+    own_line = [other for other in line(build.family, (build.flavour,)) if _order(other) > _order(build)]
+    return sorted(own_line, key=_order)
+
+
+@cache
+def every() -> tuple[Build, ...]:
+    """Return every build, sorted by engine and version."""
+    return read_rows("images.json", Build)
+
+
+def ami_version(cuda: str | None) -> str | None:
+    """Return the InferenceAmiVersion whose driver is native to a CUDA (`cu130`); `None` when none is known."""
+    return _AMI_BY_CUDA.get(cuda) if cuda else None
+
+
+def ami_cuda(version: str) -> tuple[int, int] | None:
+    """Return the newest CUDA that an InferenceAmiVersion runs natively, as (13, 0); `None` of an unknown one."""
+    return _CUDA_BY_AMI.get(version)
+
+
+def _order(build: Build) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", build.version))
+
+
+def _newness(build: Build) -> tuple[bool, tuple[int, ...]]:
+    return build.documented, _order(build)
+
+
+def _accepted(builds: list[Build], accepted: Callable[[Build], bool] | None) -> list[Build]:
+    return [build for build in builds if accepted is None or accepted(build)]
+
+
+def _names(build: Build) -> tuple[str, ...]:
+    if build.family != "lmi":
+        return (build.version, build.tag)
+    number = () if build.lmi is None else (f"lmi{build.lmi}", str(build.lmi))
+    return (build.version, build.tag, build.version.partition("-")[0], *number)
+
+
+def _unknown(what: str, asked: str, known: list[str]) -> PlanError:
+    names = nearest(asked, known) or tuple(known[-8:])
+    hint = f"known: {', '.join(names)}; or give the image's URI in serving.image"
+    return PlanError.of("SEA303", f"no image is known for {what}", hint=hint)
+
+
+def _dns_suffix(region: str) -> str:
+    suffixes = read_mapping("images.json", "dns_suffixes")
+    return next(suffix for prefix, suffix in suffixes.items() if region.startswith(prefix))
+
+
+@cache
+def _accounts() -> dict[str, str]:
+    return read_mapping("images.json", "accounts")

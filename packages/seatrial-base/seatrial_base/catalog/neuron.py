@@ -1,0 +1,158 @@
+"""AWS Neuron: NeuronCores of each chip, the degrees of its runtime, and the models that its engines have code for.
+
+A degree counts NeuronCores; SageMaker counts chips. The planner sees an instance in cores (`in_cores`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+from seatrial_base.catalog import instances
+from seatrial_base.catalog.rows import read_rows
+
+if TYPE_CHECKING:
+    from seatrial_base.catalog.architecture import Architecture
+    from seatrial_base.catalog.instances import Instance
+
+_FILE = "neuron.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """One kind of Neuron chip.
+
+    Attributes:
+        accelerator: Its name, as instances have it.
+        cores: NeuronCores that an engine sees: logical ones of two on Trainium2.
+        degrees: Tensor parallel degrees of the Neuron runtime that use whole chips, in cores.
+        source: Where that was read.
+        date: When.
+    """
+
+    accelerator: str
+    cores: int
+    degrees: tuple[int, ...]
+    source: str
+    date: str
+
+
+@dataclass(frozen=True, slots=True)
+class NeuronEngine:
+    """What an engine for Neuron can serve.
+
+    Attributes:
+        option: Its name in `engine_choice.json`.
+        accelerators: Chips that its image supports.
+        families: `model_type` of the models that it has code for.
+        source: Where that was read.
+        date: When.
+    """
+
+    option: str
+    accelerators: tuple[str, ...]
+    families: tuple[str, ...]
+    source: str
+    date: str
+
+
+def is_neuron(instance: Instance) -> bool:
+    """Tell whether an instance type has AWS Neuron chips."""
+    return instance.link == "neuron"
+
+
+def chip_of(instance: Instance) -> Chip:
+    """Return the chip of a Neuron instance type.
+
+    Raises:
+        KeyError: When the instance type has none; a test keeps every Neuron type of the catalog in the table.
+    """
+    return _chips()[instance.accelerator]
+
+
+def in_cores(instance: Instance) -> Instance:
+    """Return an instance type whose accelerators are NeuronCores; one with GPUs as it is."""
+    if not is_neuron(instance):
+        return instance
+    cores = chip_of(instance).cores
+    return replace(
+        instance,
+        accelerator_count=instance.accelerator_count * cores,
+        accelerator_memory_bytes=instance.accelerator_memory_bytes // cores,
+        memory_bandwidth_bytes_s=_share(instance.memory_bandwidth_bytes_s, cores),
+        flops_16bit=_share(instance.flops_16bit, cores),
+        flops_8bit=_share(instance.flops_8bit, cores),
+    )
+
+
+def _share(whole: int | None, cores: int) -> int | None:
+    return None if whole is None else whole // cores
+
+
+def devices(instance_type: str, degree: int) -> int:
+    """Return the accelerators, as SageMaker counts them, of a copy: whole chips on Neuron, else the degree itself."""
+    instance = instances.find(instance_type)
+    if instance is None or not is_neuron(instance):
+        return degree
+    return math.ceil(degree / chip_of(instance).cores)
+
+
+def device_count(instance: Instance) -> int:
+    """Return the accelerators of an instance type as SageMaker counts them, whether it is given in cores or not."""
+    known = instances.find(instance.instance_type)
+    return instance.accelerator_count if known is None else known.accelerator_count
+
+
+def counted_as(instance: Instance) -> str:
+    """Return what a degree counts on an instance type, for people: `accelerators` or `NeuronCores`."""
+    return "NeuronCores" if is_neuron(instance) else "accelerators"
+
+
+def shards(architecture: Architecture, degree: int) -> bool:
+    """Tell whether a model can be sharded over so many NeuronCores.
+
+    optimum-neuron fills up the query heads to a multiple of the degree, and copies KV heads where there are fewer than
+    cores. Models whose KV heads fit neither way, or that have as many as query heads and do not divide, are left out:
+    the cache would grow.
+    """
+    heads, kv_heads = architecture.attention_heads, architecture.kv_heads
+    if degree > heads:
+        return False
+    if heads == kv_heads:
+        return heads % degree == 0
+    return degree % kv_heads == 0 or kv_heads % degree == 0
+
+
+def degrees(architecture: Architecture, instance: Instance) -> tuple[int, ...]:
+    """Return the degrees that the chips of an instance type support and that a model can be sharded over.
+
+    Args:
+        architecture: The model.
+        instance: The instance type in cores.
+    """
+    supported = chip_of(instance).degrees
+    return tuple(each for each in supported if each <= instance.accelerator_count and shards(architecture, each))
+
+
+def engine(option: str) -> NeuronEngine | None:
+    """Return what an engine for Neuron can serve; `None` for an engine for GPUs."""
+    return next((each for each in engines() if each.option == option), None)
+
+
+@cache
+def engines() -> tuple[NeuronEngine, ...]:
+    """Return every engine for Neuron."""
+    return read_rows(_FILE, NeuronEngine, part="engines")
+
+
+@cache
+def chips() -> tuple[Chip, ...]:
+    """Return every chip."""
+    return read_rows(_FILE, Chip, part="chips")
+
+
+@cache
+def _chips() -> dict[str, Chip]:
+    return {chip.accelerator: chip for chip in chips()}

@@ -1,0 +1,47 @@
+"""Which properties of a CloudFormation resource can be changed only by replacing it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from seatrial_base.catalog.rows import read_rows
+
+CUSTOM = "AWS::CloudFormation::CustomResource"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacementRule:
+    """How one resource type is updated.
+
+    Attributes:
+        resource_type: CloudFormation's name of the type.
+        replaced_by: Properties of which any change replaces the resource.
+        named_by: Properties that give it a name of its own: two resources can't have the same values of them at once.
+        unchangeable: Properties of which a change can't be carried out: it neither replaces nor updates.
+        source: Where the facts were read.
+        date: When they were valid.
+    """
+
+    resource_type: str
+    replaced_by: tuple[str, ...]
+    named_by: tuple[str, ...]
+    unchangeable: tuple[str, ...]
+    source: str
+    date: str
+
+
+def find(resource_type: str) -> ReplacementRule | None:
+    """Return the rule of a type, `None` when the catalog lacks it; every `Custom::…` is a custom resource."""
+    return _by_type().get(CUSTOM if resource_type.startswith("Custom::") else resource_type)
+
+
+@cache
+def every() -> tuple[ReplacementRule, ...]:
+    """Return the rule of every type that is known, sorted by name."""
+    return read_rows("replacement.json", ReplacementRule)
+
+
+@cache
+def _by_type() -> dict[str, ReplacementRule]:
+    return {rule.resource_type: rule for rule in every()}

@@ -1,0 +1,61 @@
+"""What containers and SageMaker write when an endpoint fails, and what it means."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from seatrial_base.catalog.rows import read_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Symptom:
+    """A text that tells a cause.
+
+    Attributes:
+        name: A short name.
+        rule: The rule of the cause.
+        pattern: Regular expression of the text, whatever its case.
+        cause: What is wrong, as a sentence.
+        mend: How to mend it, as an imperative.
+        source: Where it was met or is documented.
+        date: When that was read.
+    """
+
+    name: str
+    rule: str
+    pattern: str
+    cause: str
+    mend: str
+    source: str
+    date: str
+
+
+@dataclass(frozen=True, slots=True)
+class SymptomFound:
+    """A symptom, and the line in which it was found."""
+
+    symptom: Symptom
+    line: str
+
+
+@cache
+def every() -> tuple[Symptom, ...]:
+    """Return all symptoms; the more a text says, the earlier it comes."""
+    return read_rows("symptoms.json", Symptom)
+
+
+def find_symptom(lines: tuple[str, ...]) -> SymptomFound | None:
+    """Return the first symptom that a line has, with the last such line; None when no line has one."""
+    for symptom in every():
+        pattern = _compiled(symptom.pattern)
+        for line in reversed(lines):
+            if pattern.search(line):
+                return SymptomFound(symptom, line.strip())
+    return None
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)

@@ -1,0 +1,177 @@
+"""A user's files: read within a limit, written whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import shutil
+import stat
+import tempfile
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from seatrial_base.units import MIB
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import TextIO
+
+MOST_BYTES: Final = 16 * MIB
+"""Specs, locks and results have some KiB; a result of 100 levels has less than one MiB."""
+_KINDS = (
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+)
+_PLAIN_MODE: Final = 0o644
+
+
+def read_bytes(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
+    """Read a regular file whole. A pipe or a device is never waited for, and no more than the limit is read.
+
+    Raises:
+        OSError: It can't be read, is no regular file, or has more bytes; `strerror` says which.
+    """
+    descriptor = _open_regular(path)
+    with open(descriptor, "rb") as file:  # noqa: PTH123 (an open descriptor)
+        content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise OSError(errno.EFBIG, f"larger than {most_bytes / MIB:,.4g} MiB", path.as_posix())
+    return content
+
+
+def read_text(path: Path, *, most_bytes: int = MOST_BYTES, errors: str = "strict") -> str:
+    """Read a regular file of UTF-8 text whole; its line ends become line feeds.
+
+    Raises:
+        OSError: As of `read_bytes`.
+        UnicodeDecodeError: It is no UTF-8 text.
+    """
+    text = read_bytes(path, most_bytes=most_bytes).decode("utf-8", errors)
+    return io.StringIO(text, newline=None).read() if "\r" in text else text
+
+
+def check_regular(path: Path) -> None:
+    """Refuse what is read line by line but is no regular file: a pipe would block, a device never ends.
+
+    Raises:
+        OSError: It can't be read, or is no regular file; `strerror` says which.
+    """
+    os.close(_open_regular(path))
+
+
+def _open_regular(path: Path) -> int:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return descriptor
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path.as_posix())
+    kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "something else")
+    raise OSError(errno.EINVAL, f"{kind}, not a regular file", path.as_posix())
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a path beside a file, to be written; when the block ends well, what it holds takes the file's place.
+
+    A reader sees the old file or the new one, whole. The file keeps its mode; a link stays one, and what it leads to is
+    replaced. When the block fails, the file is as it was and nothing is left beside it.
+
+    Raises:
+        OSError: The folder can't be written to, or is full.
+    """
+    target = path.resolve()
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    os.close(handle)
+    scratch = Path(name)
+    try:
+        yield scratch
+        scratch.chmod(target.stat().st_mode & 0o7777 if target.exists() else _PLAIN_MODE)
+        scratch.replace(target)
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[TextIO]:
+    """Open a text file that takes the place of another when the block ends well; a device is written to as it is.
+
+    Raises:
+        OSError: It can't be written.
+    """
+    if path.exists() and not path.is_file():
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            yield file
+        return
+    with replacing(path) as scratch, scratch.open("w", encoding="utf-8", newline="\n") as file:
+        yield file
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file whole or not at all; text as UTF-8.
+
+    Raises:
+        OSError: It can't be written; it is then as it was.
+    """
+    with replacing(path) as scratch:
+        scratch.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def write_new(path: Path, text: str) -> None:
+    """Write a file that isn't there yet, whole or not at all.
+
+    Raises:
+        FileExistsError: It is there.
+        OSError: It can't be written.
+    """
+    with ExitStack() as undo:
+        with path.open("x", encoding="utf-8", newline="\n") as file:
+            undo.callback(path.unlink, missing_ok=True)
+            file.write(text)
+        undo.pop_all()
+
+
+def write_together(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write some files of a folder, all or none; what was replaced comes back if a later one fails.
+
+    Raises:
+        OSError: One can't be written; then none is changed.
+    """
+    with tempfile.TemporaryDirectory(prefix=".part-", dir=folder) as scratch, ExitStack() as undo:
+        for name, text in texts.items():
+            Path(scratch, name).write_text(text, encoding="utf-8", newline="\n")
+        for name in texts:
+            _replace(folder / name, Path(scratch), undo)
+        undo.pop_all()
+
+
+def _replace(path: Path, scratch: Path, undo: ExitStack) -> None:
+    earlier = scratch / f"earlier-{path.name}"
+    if path.exists():
+        shutil.copy2(path, earlier)
+        undo.callback(earlier.replace, path)
+    else:
+        undo.callback(path.unlink, missing_ok=True)
+    (scratch / path.name).replace(path)
+
+
+def write_folder(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write a folder of files that isn't there yet, or is empty, whole or not at all.
+
+    Raises:
+        OSError: It can't be written, or it holds something.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".part-", dir=folder.parent) as scratch:
+        whole = Path(scratch, "whole")
+        whole.mkdir()
+        for name, text in texts.items():
+            (whole / name).write_text(text, encoding="utf-8", newline="\n")
+        if folder.exists():
+            folder.rmdir()
+        shutil.move(whole, folder)

@@ -1,0 +1,462 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from seatrial_base.catalog import families, models
+from seatrial_base.catalog.architecture import architecture_of, from_config_json, shards_evenly
+from seatrial_base.catalog.config_json import config_of
+from seatrial_base.errors import PlanError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Write = Callable[[object], Path]
+
+LLAMA_2_7B = {
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "intermediate_size": 11008,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 32,
+    "vocab_size": 32000,
+    "max_position_embeddings": 4096,
+    "torch_dtype": "float16",
+    "tie_word_embeddings": False,
+}
+FALCON_7B = {
+    "model_type": "falcon",
+    "hidden_size": 4544,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 71,
+    "num_kv_heads": 71,
+    "multi_query": True,
+    "new_decoder_architecture": False,
+    "vocab_size": 65024,
+    "torch_dtype": "bfloat16",
+}
+FALCON_40B = {
+    "model_type": "falcon",
+    "hidden_size": 8192,
+    "num_hidden_layers": 60,
+    "num_attention_heads": 128,
+    "num_kv_heads": 8,
+    "multi_query": True,
+    "new_decoder_architecture": True,
+    "vocab_size": 65024,
+    "torch_dtype": "bfloat16",
+}
+MIXTRAL_8X7B = {
+    "model_type": "mixtral",
+    "hidden_size": 4096,
+    "intermediate_size": 14336,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "num_local_experts": 8,
+    "num_experts_per_tok": 2,
+    "vocab_size": 32000,
+    "max_position_embeddings": 32768,
+    "torch_dtype": "bfloat16",
+}
+MISTRAL_7B = {
+    "model_type": "mistral",
+    "hidden_size": 4096,
+    "intermediate_size": 14336,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "sliding_window": 4096,
+    "vocab_size": 32000,
+    "max_position_embeddings": 32768,
+    "torch_dtype": "bfloat16",
+}
+QWEN_2_5_7B = {
+    "model_type": "qwen2",
+    "hidden_size": 3584,
+    "intermediate_size": 18944,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 28,
+    "num_key_value_heads": 4,
+    "vocab_size": 152064,
+    "max_position_embeddings": 131072,
+    "torch_dtype": "bfloat16",
+}
+QWEN_3_8B = {
+    "model_type": "qwen3",
+    "hidden_size": 4096,
+    "intermediate_size": 12288,
+    "head_dim": 128,
+    "num_hidden_layers": 36,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "vocab_size": 151936,
+    "max_position_embeddings": 40960,
+    "dtype": "bfloat16",
+}
+QWEN_3_30B = {
+    "model_type": "qwen3_moe",
+    "hidden_size": 2048,
+    "intermediate_size": 6144,
+    "moe_intermediate_size": 768,
+    "head_dim": 128,
+    "num_hidden_layers": 48,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 4,
+    "num_experts": 128,
+    "num_experts_per_tok": 8,
+    "vocab_size": 151936,
+    "max_position_embeddings": 40960,
+    "torch_dtype": "bfloat16",
+}
+CODE_LLAMA_7B = {**LLAMA_2_7B, "vocab_size": 32016, "max_position_embeddings": 16384, "torch_dtype": "bfloat16"}
+GEMMA_7B = {
+    "model_type": "gemma",
+    "hidden_size": 3072,
+    "intermediate_size": 24576,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 16,
+    "head_dim": 256,
+    "vocab_size": 256000,
+    "max_position_embeddings": 8192,
+    "torch_dtype": "bfloat16",
+}
+GEMMA_2_9B = {
+    "model_type": "gemma2",
+    "hidden_size": 3584,
+    "intermediate_size": 14336,
+    "num_hidden_layers": 42,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 8,
+    "head_dim": 256,
+    "vocab_size": 256000,
+    "max_position_embeddings": 8192,
+    "sliding_window": 4096,
+    "torch_dtype": "bfloat16",
+}
+GEMMA_3_1B = {
+    "model_type": "gemma3_text",
+    "hidden_size": 1152,
+    "intermediate_size": 6912,
+    "num_hidden_layers": 26,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 1,
+    "head_dim": 256,
+    "vocab_size": 262144,
+    "max_position_embeddings": 32768,
+    "sliding_window": 512,
+    "sliding_window_pattern": 6,
+    "torch_dtype": "bfloat16",
+}
+PHI_2 = {
+    "model_type": "phi",
+    "hidden_size": 2560,
+    "intermediate_size": 10240,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": None,
+    "vocab_size": 51200,
+    "max_position_embeddings": 2048,
+    "torch_dtype": "float16",
+}
+PHI_3_MINI_4K = {
+    "model_type": "phi3",
+    "hidden_size": 3072,
+    "intermediate_size": 8192,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 32,
+    "vocab_size": 32064,
+    "max_position_embeddings": 4096,
+    "sliding_window": 2047,
+    "torch_dtype": "bfloat16",
+}
+PYTHIA_12B = {
+    "model_type": "gpt_neox",
+    "hidden_size": 5120,
+    "intermediate_size": 20480,
+    "num_hidden_layers": 36,
+    "num_attention_heads": 40,
+    "vocab_size": 50688,
+    "max_position_embeddings": 2048,
+    "torch_dtype": "float16",
+}
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def written(config: object) -> Path:
+        path = tmp_path / "config.json"
+        path.write_text(config if isinstance(config, str) else json.dumps(config), encoding="utf-8")
+        return path
+
+    return written
+
+
+@pytest.mark.parametrize(
+    ("config", "catalog_id"),
+    [
+        (LLAMA_2_7B, "meta-llama/Llama-2-7b-hf"),
+        (FALCON_7B, "tiiuae/falcon-7b"),
+        (FALCON_40B, "tiiuae/falcon-40b"),
+        (MIXTRAL_8X7B, "mistralai/Mixtral-8x7B-v0.1"),
+        (MISTRAL_7B, "mistralai/Mistral-7B-v0.1"),
+        (QWEN_2_5_7B, "Qwen/Qwen2.5-7B"),
+        (QWEN_3_8B, "Qwen/Qwen3-8B"),
+        (QWEN_3_30B, "Qwen/Qwen3-30B-A3B"),
+        (CODE_LLAMA_7B, "codellama/CodeLlama-7b-hf"),
+        (GEMMA_7B, "google/gemma-7b"),
+        (GEMMA_2_9B, "google/gemma-2-9b"),
+        (GEMMA_3_1B, "google/gemma-3-1b-it"),
+        (PHI_2, "microsoft/phi-2"),
+        (PHI_3_MINI_4K, "microsoft/Phi-3-mini-4k-instruct"),
+        (PYTHIA_12B, "EleutherAI/pythia-12b"),
+    ],
+)
+def test_a_config_gives_what_the_catalog_says(config: dict[str, object], catalog_id: str, write: Write) -> None:
+    read, known = from_config_json(write(config)), models.find(catalog_id)
+
+    assert known is not None
+    assert replace(known, id="", source="", date=None) == replace(read, id="", source="")
+
+
+def test_a_quantized_checkpoint_is_told(write: Write) -> None:
+    config = {**LLAMA_2_7B, "quantization_config": {"quant_method": "awq", "bits": 4}}
+
+    assert from_config_json(write(config)).checkpoint_quantization == "awq"
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (
+            {key: value for key, value in LLAMA_2_7B.items() if key not in ("hidden_size", "vocab_size")},
+            "SEA201: hidden_size, vocab_size missing\n  hint: use the config.json of the weights",
+        ),
+        (
+            {**LLAMA_2_7B, "model_type": "gpt2"},
+            f"SEA209: the model_type gpt2 is not supported\n  hint: known: {', '.join(families.names())}; or give "
+            "model.architecture, a catalog id of the same shape (seatrial models list), or model.shape, its numbers",
+        ),
+        (
+            {**LLAMA_2_7B, "quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": True}},
+            "SEA209: weights quantized with bitsandbytes are not supported\n"
+            f"  hint: known: {', '.join(families.names())}; or give "
+            "model.architecture, a catalog id of the same shape (seatrial models list), or model.shape, its numbers",
+        ),
+        (
+            {**LLAMA_2_7B, "num_attention_heads": 0, "num_key_value_heads": -1},
+            "SEA211: num_attention_heads is 0, num_key_value_heads is -1: at least 1\n"
+            "  hint: use the config.json of the weights",
+        ),
+        (
+            {**LLAMA_2_7B, "num_key_value_heads": 5},
+            "SEA211: 5 KV heads do not divide 32 attention heads\n  hint: use the config.json of the weights",
+        ),
+        (
+            {**LLAMA_2_7B, "model_type": "deepseek_v3", "kv_lora_rank": 512},
+            "SEA201: n_routed_experts, num_experts_per_tok, moe_intermediate_size, qk_nope_head_dim, "
+            "qk_rope_head_dim, v_head_dim missing\n  hint: use the config.json of the weights",
+        ),
+        (
+            {**MIXTRAL_8X7B, "num_experts_per_tok": 9},
+            "SEA211: 9 experts of each token are more than 8\n  hint: use the config.json of the weights",
+        ),
+        ([], "SEA201: the file is not a JSON object\n  hint: give the model's config.json"),
+    ],
+)
+def test_says_what_is_wrong(config: object, message: str, write: Write) -> None:
+    path = write(config)
+
+    with pytest.raises(PlanError) as caught:
+        from_config_json(path)
+
+    assert str(caught.value) == f"{path.as_posix()}: {message}"
+
+
+@pytest.mark.parametrize(
+    ("config", "sliding"),
+    [
+        pytest.param(MISTRAL_7B, (4096, None), id="mistral-every-layer"),
+        pytest.param({**MISTRAL_7B, "sliding_window": None}, (None, None), id="mistral-without"),
+        pytest.param(PHI_3_MINI_4K, (2047, None), id="phi3-every-layer"),
+        pytest.param({**PHI_3_MINI_4K, "sliding_window": 262144}, (None, None), id="wider-than-the-context"),
+        pytest.param({**GEMMA_2_9B, "num_hidden_layers": 43}, (4096, 22), id="gemma2-the-first-and-every-other"),
+        pytest.param(GEMMA_3_1B, (512, 22), id="gemma3-five-of-six"),
+        pytest.param({**QWEN_2_5_7B, "sliding_window": 4096, "use_sliding_window": False}, (None, None), id="qwen-off"),
+        pytest.param(
+            {**QWEN_2_5_7B, "sliding_window": 4096, "use_sliding_window": True, "max_window_layers": 21},
+            (4096, 7),
+            id="qwen-on",
+        ),
+        pytest.param(
+            {**QWEN_3_8B, "sliding_window": 4096, "layer_types": ["sliding_attention", "full_attention"] * 18},
+            (4096, 18),
+            id="layers-written-out",
+        ),
+    ],
+)
+def test_says_which_layers_slide(
+    config: dict[str, object], sliding: tuple[int | None, int | None], write: Write
+) -> None:
+    read = from_config_json(write(config))
+
+    assert (read.sliding_window, read.sliding_layers) == sliding
+
+
+def test_a_missing_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="SEA201: the file can't be read"):
+        from_config_json(tmp_path / "config.json")
+
+
+FACTS = json.loads((Path(__file__).parents[2] / "scripts" / "facts" / "configs.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("fact", FACTS["models"], ids=lambda fact: fact["id"])
+def test_a_published_configuration_gives_the_catalogs_row(fact: dict[str, object], write: Write) -> None:
+    read, known = from_config_json(write(fact["config"])), models.find(str(fact["id"]))
+
+    assert known is not None
+    assert replace(known, id="", source="", date=None) == replace(read, id="", source="")
+
+
+@pytest.mark.parametrize("alias", FACTS["aliases"], ids=lambda alias: alias["alias"])
+def test_an_alias_has_the_shape_of_its_model(alias: dict[str, object]) -> None:
+    found, model = models.find(str(alias["alias"])), models.find(str(alias["id"]))
+
+    assert found is not None
+    assert model is not None
+    assert replace(found, max_context=model.max_context) == model
+    assert found.max_context == (alias["max_context"] or model.max_context)
+
+
+def test_a_gemma_3_wrapper_needs_only_what_it_publishes(write: Write) -> None:
+    text = {"model_type": "gemma3_text", "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34}
+    config = {"model_type": "gemma3", "text_config": {**text, "sliding_window": 1024}, "vision_config": {"layers": 27}}
+
+    read, known = from_config_json(write(config)), models.find("google/gemma-3-4b-it")
+
+    assert known is not None
+    assert replace(known, id="", source="", date=None) == replace(read, id="", source="")
+
+
+@pytest.mark.parametrize(
+    ("described", "quantization"),
+    [
+        ({"quant_method": "gptq", "bits": 4}, "gptq"),
+        ({"quant_method": "gptq", "bits": 8}, "int8"),
+        ({"quant_method": "fbgemm_fp8"}, "fp8"),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "nvfp4"),
+        ({"quant_algo": "FP8"}, "fp8"),
+        (
+            {
+                "quant_method": "modelopt",
+                "quant_algo": "MIXED_PRECISION",
+                "quantized_layers": {
+                    "a": {"quant_algo": "FP8"},
+                    "b": {"quant_algo": "NVFP4"},
+                    "c": {"quant_algo": "NVFP4"},
+                },
+            },
+            "nvfp4",
+        ),
+        (
+            {
+                "quant_method": "compressed-tensors",
+                "config_groups": {"g": {"weights": {"num_bits": 8, "type": "float"}}},
+            },
+            "fp8",
+        ),
+        (
+            {"quant_method": "compressed-tensors", "config_groups": {"g": {"weights": {"num_bits": 4, "type": "int"}}}},
+            "gptq",
+        ),
+        (
+            {
+                "quant_method": "compressed-tensors",
+                "config_groups": {"g": {"weights": {"num_bits": 4, "type": "int", "group_size": 32}}},
+                "ignore": ["lm_head", "re:.*self_attn.*"],
+            },
+            "int4",
+        ),
+        (
+            {
+                "quant_method": "compressed-tensors",
+                "config_groups": {"g": {"weights": {"num_bits": 4, "type": "float", "group_size": 16}}},
+            },
+            "nvfp4",
+        ),
+        ({}, None),
+    ],
+)
+def test_a_checkpoint_says_its_precision(described: dict[str, object], quantization: str | None, write: Write) -> None:
+    read = from_config_json(write({**LLAMA_2_7B, "quantization_config": described}))
+
+    assert read.checkpoint_quantization == quantization
+
+
+@pytest.mark.parametrize(
+    "described",
+    [
+        {"quant_method": "hqq"},
+        {"quant_method": "compressed-tensors", "config_groups": {}},
+        {"quant_method": "compressed-tensors", "config_groups": {"g": {"weights": {"num_bits": 3, "type": "int"}}}},
+        {"quant_algo": "MIXED_PRECISION", "quantized_layers": {}},
+        {"bits": 4},
+    ],
+)
+def test_a_precision_that_no_plan_knows_is_refused(described: dict[str, object], write: Write) -> None:
+    with pytest.raises(PlanError, match="SEA209: weights quantized with"):
+        from_config_json(write({**LLAMA_2_7B, "quantization_config": described}))
+
+
+@pytest.mark.parametrize(
+    ("model_type", "lacking"), [("nemotron_h", "Mamba layers"), ("deepseek_v4", "compressed attention")]
+)
+def test_a_family_that_was_looked_at_says_what_the_planner_lacks(model_type: str, lacking: str, write: Write) -> None:
+    with pytest.raises(PlanError) as caught:
+        from_config_json(write({**LLAMA_2_7B, "model_type": model_type}))
+
+    (problem,) = caught.value.problems
+    assert (problem.rule, lacking in problem.message) == ("SEA209", True)
+
+
+def test_latent_attention_is_sharded_by_its_heads() -> None:
+    deepseek = models.find("deepseek-ai/DeepSeek-V3")
+
+    assert deepseek is not None
+    assert [degree for degree in (1, 2, 3, 4, 8, 16, 128, 256) if shards_evenly(deepseek, degree)] == [
+        1,
+        2,
+        4,
+        8,
+        16,
+        128,
+    ]
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([*LLAMA_2_7B, "text_config", "layer_types", "num_experts", "kv_lora_rank", "block_configs"]),
+        st.none() | st.booleans() | st.integers(-3, 300) | st.text(max_size=5) | st.lists(st.integers(), max_size=3),
+    ),
+    st.sampled_from(families.names()),
+)
+@example({"kv_lora_rank": 0, "num_key_value_heads": None}, "cohere")
+@example({"kv_lora_rank": 5, "num_key_value_heads": None}, "cohere")
+def test_any_configuration_is_read_or_refused(fields: dict[str, object], family: str) -> None:
+    try:
+        config = config_of({**LLAMA_2_7B, **fields, "model_type": family}, "a test")
+        read = architecture_of(config, name="a", source="a test")
+    except PlanError:
+        return
+    assert 0 < read.params_active <= read.params_total
+    assert 0 <= read.linear_layers <= read.layers

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from seatrial_base.catalog import engines
+
+if TYPE_CHECKING:
+    from seatrial_base.catalog.engines import Family
+
+A10G, B200 = "NVIDIA A10G", "NVIDIA B200 SXM"
+H100, H200 = "NVIDIA H100 SXM5 80GB", "NVIDIA H200 SXM 141GB"
+
+
+@pytest.mark.parametrize(
+    ("family", "version", "row", "fitted"),
+    [
+        ("tgi", "1.1.0", "tgi-1.x", True),
+        ("tgi", "3.3.6", "tgi", False),
+        ("lmi", "0.36.0-lmi27.0.0", "lmi", False),
+        ("lmi", "any-tag", "lmi", False),
+    ],
+)
+def test_a_version_takes_the_row_of_its_longest_prefix(family: Family, version: str, row: str, *, fitted: bool) -> None:
+    found = engines.find(family, version)
+
+    assert (found.id, found.fitted) == (row, fitted)
+
+
+def test_an_engine_borrows_constants_and_says_so() -> None:
+    vllm = engines.find("vllm", "0.17.0")
+    assert (vllm.performance.id, vllm.fitted) == ("vllm-v1", True)
+    for borrowing in (engines.find("tgi", "3.3.6"), engines.find("lmi", "27")):
+        assert (borrowing.performance, borrowing.fitted) == (vllm.performance, False)
+
+
+@pytest.mark.parametrize(
+    ("family", "accelerators"),
+    [
+        ("vllm", {A10G, H100, H200, B200, "NVIDIA RTX PRO 6000 Blackwell Server"}),
+        ("sglang", {H100, H200, B200}),
+        ("trtllm", {"NVIDIA A100 80GB SXM4", "NVIDIA L40S", H100, H200, B200}),
+    ],
+)
+def test_an_engine_of_today_is_fitted_on_the_measured_rows(family: Family, accelerators: set[str]) -> None:
+    constants = engines.find(family, "").performance
+
+    assert constants.fitted
+    assert set(constants.fitted_accelerators) == accelerators
+    assert constants.source.startswith("benchmarks/planner_accuracy/fit_engines.py on the published rows")
+
+
+def test_the_constants_say_where_they_come_from() -> None:
+    constants = engines.find("tgi", "1.1.0").performance
+
+    assert "benchmarks/planner_accuracy/fit.py on the 52 published rows of Llama 2 7B" in constants.source
+    assert constants.fitted_accelerators == ("NVIDIA A10G", "NVIDIA A100 40GB SXM4")
+
+
+def test_a_slower_host_is_known_by_the_family_of_its_instance_type() -> None:
+    constants = engines.find("tgi", "1.1.0").performance
+
+    assert constants.slowdown("ml.p4d.24xlarge") == constants.slowdown("ml.p4de.24xlarge") > 1
+    assert constants.slowdown("ml.g5.2xlarge") == 1

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import pytest
+
+from seatrial_base.catalog import instances
+
+
+def test_knows_the_instance_types_of_the_published_tables() -> None:
+    found = instances.find("ml.g5.12xlarge")
+
+    assert found is not None
+    assert (found.accelerator, found.accelerator_count, found.link) == ("NVIDIA A10G", 4, "pcie")
+    assert found.accelerator_memory_bytes == 22_888 * 2**20
+    assert found.memory_bandwidth_bytes_s == 600 * 10**9
+    assert found.flops_16bit == 70 * 10**12
+    assert (found.usd_per_hour, found.price_date) == (7.09, "2026-04-21")
+
+
+def test_an_unknown_instance_type_is_no_error() -> None:
+    assert instances.find("ml.g99.xlarge") is None
+
+
+def test_is_sorted_without_duplicates() -> None:
+    names = [instance.instance_type for instance in instances.every()]
+
+    assert names == sorted(set(names))
+    assert len(names) == 58
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "link"),
+    [
+        ("ml.g5.2xlarge", "single"),
+        ("ml.g6.12xlarge", "pcie"),
+        ("ml.p4d.24xlarge", "nvlink"),
+        ("ml.p5.4xlarge", "single"),
+        ("ml.inf2.48xlarge", "neuron"),
+    ],
+)
+def test_knows_how_accelerators_are_joined(instance_type: str, link: str) -> None:
+    found = instances.find(instance_type)
+
+    assert found is not None
+    assert found.link == link
+
+
+def test_what_nobody_published_is_none() -> None:
+    found = instances.find("ml.g7.2xlarge")
+
+    assert found is not None
+    assert (found.flops_16bit, found.memory_bandwidth_bytes_s, found.usd_per_hour) == (None, None, None)
+
+
+def test_only_turing_lacks_bf16() -> None:
+    without = {instance.accelerator for instance in instances.every() if not instance.has_bf16}
+
+    assert without == {"NVIDIA T4"}
+
+
+def test_every_row_names_its_source_and_every_price_its_own() -> None:
+    for instance in instances.every():
+        assert instance.source
+        assert instance.date
+        assert (instance.usd_per_hour is None) == (instance.price_source is None) == (instance.price_date is None)

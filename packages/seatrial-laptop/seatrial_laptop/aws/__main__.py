@@ -1,0 +1,179 @@
+"""Run the embedded AWS: `python -m seatrial_laptop.aws --port P --state-dir DIR`; `seatrial_laptop.lifecycle` does."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import faulthandler
+import os
+import secrets
+import signal
+import string
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar, cast
+
+from seatrial_laptop.environment import ACCOUNT, engine_environment, function_environment
+from seatrial_laptop.loopback import HOST
+from seatrial_laptop.state import RunningProcess, StateLock, hold_lock, scratch_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Mapping
+    from contextvars import Context
+
+    from hypercorn.config import Config
+    from hypercorn.typing import ASGIFramework
+
+PRIVATE: Final = 0o077
+"""The umask: what it and its engines and functions write is for the user alone."""
+KEY_ID_SIGNS: Final = string.ascii_uppercase + "234567"
+WATCH_S: Final = 0.5
+LONGEST_END_S: Final = 1.0
+"""How long requests may end after the stop; more than hypercorn's own `graceful_timeout`."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedAwsArguments:
+    """The command line."""
+
+    port: int
+    account: str
+    state_dir: Path
+    verbose: bool
+
+
+def main() -> int:
+    """Serve until a signal, or until the state folder no longer leads here; return the exit status."""
+    arguments = _arguments()
+    os.umask(PRIVATE)
+    lock = hold_lock(arguments.state_dir)
+    if lock is None:
+        sys.stderr.write(f"an embedded AWS is already running with the state of {arguments.state_dir}\n")
+        return 1
+    key_id, secret = new_access_key_id(), secrets.token_urlsafe(32)
+    process = RunningProcess(os.getpid(), arguments.port, key_id, secret, arguments.account)
+    scratch = scratch_folder(arguments.state_dir)
+    (scratch / "home").mkdir(parents=True)
+    engines = engine_environment()
+    os.environ.clear()  # functions inherit what is left
+    os.environ.update(function_environment(process, scratch=scratch, verbose=arguments.verbose))
+    with lock:
+        # `asyncio.run` would wait for threads that await functions
+        asyncio.new_event_loop().run_until_complete(_serve(arguments, process, lock, engines))
+        if lock.is_ours():
+            lock.clean()
+    sys.stdout.flush()
+    os._exit(0)  # MiniStack leaves threads that nobody waits for
+
+
+T = TypeVar("T")
+_running: Final[set[asyncio.Task[object]]] = set()
+
+
+def kept_task(
+    loop: asyncio.AbstractEventLoop,
+    work: Coroutine[object, object, T],
+    /,
+    *,
+    name: str | None = None,
+    context: Context | None = None,
+) -> asyncio.Task[T]:
+    """Make a task that lives until it is done.
+
+    MiniStack keeps no reference to the task of a stack's operation, and asyncio's own are weak: the garbage collector
+    may end such a task in the middle (https://docs.python.org/3/library/asyncio-task.html#asyncio.create_task).
+    """
+    task = asyncio.Task(work, loop=loop, name=name, context=context)
+    _running.add(task)
+    task.add_done_callback(_running.discard)
+    return task
+
+
+def new_access_key_id() -> str:
+    """Return a random access key ID of the form that AWS gives to users."""
+    return "AKIA" + "".join(secrets.choice(KEY_ID_SIGNS) for _ in range(16))
+
+
+async def _serve(
+    arguments: EmbeddedAwsArguments, process: RunningProcess, lock: StateLock, engines: Mapping[str, str]
+) -> None:
+    from hypercorn.asyncio import serve  # noqa: PLC0415 (after the lock is held: heavy)
+    from ministack.app import app as ministack  # noqa: PLC0415 (after the lock is held: heavy)
+    from ministack.core import lambda_runtime  # noqa: PLC0415 (after the lock is held: heavy)
+
+    from seatrial_laptop.aws.alarms.alarm_book import MiniStackAlarms  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial_laptop.aws.autoscaling.scalable_targets import Scaling  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial_laptop.aws.cloudformation.register import register_types  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial_laptop.aws.control_plane.cloud import open_cloud  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial_laptop.aws.gateway.authentication import AccessControl  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial_laptop.aws.gateway.gateway import Gateway  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial_laptop.aws.life import start_life  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial_laptop.aws.runtime.telemetry import start_publishing  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial_laptop.aws.service_catalog.catalog import Catalog  # noqa: PLC0415 (after the lock is held: heavy)
+
+    faulthandler.register(signal.SIGUSR1)  # tells in the log where every thread is
+    asyncio.get_running_loop().set_task_factory(kept_task)  # type: ignore[arg-type] # MiniStack has no generators as tasks
+    stop = asyncio.Event()
+    for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(name, stop.set)
+    cloud = open_cloud(arguments.state_dir, engines, alarm_state=MiniStackAlarms().state)
+    scaling = Scaling(cloud.store, date_s=cloud.clock.date_s)
+    catalog = Catalog()
+    register_types(cloud, scaling, catalog)
+    lock.write_state(process)
+    start_publishing(cloud)
+    start_life(cloud, scaling)
+    watch = asyncio.create_task(_watch(lock, stop))
+    try:
+        app = cast("ASGIFramework", AccessControl(process, Gateway(cloud, scaling, catalog, ministack)))
+        await _until_stopped(
+            asyncio.create_task(serve(app, _server_config(arguments), shutdown_trigger=stop.wait)), stop
+        )
+    finally:
+        watch.cancel()
+        cloud.running.close()
+        lambda_runtime.reset()  # ends every function
+
+
+def _server_config(arguments: EmbeddedAwsArguments) -> Config:
+    from hypercorn.config import Config  # noqa: PLC0415 (after the lock is held: heavy)
+
+    config = Config()
+    config.bind = [f"{HOST}:{arguments.port}"]
+    config.loglevel = "INFO" if arguments.verbose else "WARNING"
+    config.accesslog = "-" if arguments.verbose else None
+    config.access_log_format = "%(m)s %(U)s %(s)s"  # no query: a presigned one is a credential
+    config.graceful_timeout = 0.5
+    config.shutdown_timeout = 2.0
+    return config
+
+
+async def _watch(lock: StateLock, stop: asyncio.Event) -> None:
+    """Stop when the state folder is gone or another's: `seatrial local down` would not find this process any more."""
+    while lock.is_ours():  # noqa: ASYNC110 (nothing tells when a file is changed)
+        await asyncio.sleep(WATCH_S)
+    sys.stderr.write("the state folder was removed or changed: the embedded AWS stops\n")
+    stop.set()
+
+
+async def _until_stopped(serving: asyncio.Task[None], stop: asyncio.Event) -> None:
+    """Wait until the server has ended, after the stop a second at most: it waits for requests that await a function."""
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({serving}, timeout=LONGEST_END_S)
+    if serving.done():
+        serving.result()
+
+
+def _arguments() -> EmbeddedAwsArguments:
+    parser = argparse.ArgumentParser(prog="python -m seatrial_laptop.aws", description="the embedded AWS")
+    parser.add_argument("--port", type=int, required=True, help="the loopback port to listen on")
+    parser.add_argument("--account", default=ACCOUNT, help="the account that it is")
+    parser.add_argument("--state-dir", type=Path, required=True, help="where state and logs are kept")
+    parser.add_argument("--verbose", action="store_true", help="log every request")
+    return EmbeddedAwsArguments(**vars(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,324 @@
+"""The control plane of Application Auto Scaling for SageMaker: targets, policies and the alarms of target tracking.
+
+It keeps what it's told and makes the alarms; `scaling_actions` acts on them.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from seatrial_laptop.aws.api import ApiError, absent, check_request, invalid, service_model
+from seatrial_laptop.aws.autoscaling.scheduled_actions import kept_action, view_of
+from seatrial_laptop.aws.autoscaling.step_scaling import check_steps
+from seatrial_laptop.aws.autoscaling.target_tracking import COPIES, INSTANCES, delete_alarms, put_alarms
+from seatrial_laptop.aws.control_plane.endpoint_settings import is_asynchronous
+from seatrial_laptop.aws.control_plane.live_variants import live_variants
+from seatrial_laptop.aws.control_plane.records import Kind, Store
+from seatrial_laptop.aws.json_document import Document, child, text, text_map, texts, whole
+from seatrial_laptop.environment import REGION, own_account
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+SERVICE: Final = "application-autoscaling"
+LINKED_ROLE: Final = (
+    "role/aws-service-role/sagemaker.application-autoscaling.amazonaws.com/"
+    "AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint"
+)
+
+MOST_ACTIVITIES: Final = 50
+"""Activities in one answer when the request doesn't say."""
+
+ACTIVE: Final[Document] = {
+    "DynamicScalingInSuspended": False,
+    "DynamicScalingOutSuspended": False,
+    "ScheduledScalingSuspended": False,
+}
+"""The suspended state of a target that nobody suspended."""
+
+Key = tuple[str, str, str]
+"""Namespace, resource and dimension: what identifies a scalable target."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ScalingActivity:
+    """One change of a capacity by Application Auto Scaling.
+
+    Attributes:
+        key: Whose capacity.
+        desired: The capacity that was asked for.
+        scales_out: Whether it is more than before.
+        cause: What triggered it.
+        status: InProgress, Successful or Failed.
+        message: How it ended; while it goes on, what was asked for.
+        description: What was done, when it isn't a desired count.
+        started_s: Seconds since the epoch.
+        ended_s: Seconds since the epoch; None while it goes on.
+    """
+
+    key: Key
+    desired: int
+    scales_out: bool
+    cause: str
+    status: str = "InProgress"
+    message: str
+    description: str = ""
+    activity_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    started_s: float = field(default_factory=time.time)
+    ended_s: float | None = None
+
+    @property
+    def counted(self) -> str:
+        """What is counted, as the messages call it."""
+        return "desired copy count" if self.key[2] == COPIES else "desired instance count"
+
+    def end(self, failure: str | None) -> None:
+        """Note how it ended."""
+        done = f"Successfully set {self.counted} to {self.desired}. Change successfully fulfilled by sagemaker."
+        self.status, self.message = ("Successful", done) if failure is None else ("Failed", failure)
+        self.ended_s = time.time()
+
+    def view(self) -> Document:
+        """Return what DescribeScalingActivities says."""
+        namespace, resource, dimension = self.key
+        return {
+            "ActivityId": self.activity_id,
+            "ServiceNamespace": namespace,
+            "ResourceId": resource,
+            "ScalableDimension": dimension,
+            "Description": self.description or f"Setting {self.counted} to {self.desired}.",
+            "Cause": self.cause,
+            "StartTime": self.started_s,
+            **({} if self.ended_s is None else {"EndTime": self.ended_s}),
+            "StatusCode": self.status,
+            "StatusMessage": self.message,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """What Application Auto Scaling remembers; hold `lock` over every call.
+
+    Attributes:
+        store: The resources that targets name.
+        targets: The scalable targets.
+        policies: The policies of each target, by their names.
+        scheduled: The scheduled actions of each target, by their names.
+        date_s: Tells the virtual date and time, in seconds since the epoch.
+        tags: By ARN.
+        activities: What was scaled, oldest first.
+        lock: Held over every call.
+    """
+
+    store: Store
+    targets: dict[Key, Document] = field(default_factory=dict)
+    policies: dict[tuple[Key, str], Document] = field(default_factory=dict)
+    scheduled: dict[tuple[Key, str], Document] = field(default_factory=dict)
+    date_s: Callable[[], float] = time.time
+    tags: dict[str, dict[str, str]] = field(default_factory=dict)
+    activities: list[ScalingActivity] = field(default_factory=list)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+
+def call_autoscaling(scaling: Scaling, operation: str, request: Document) -> Document:
+    """Do one operation of the Application Auto Scaling API.
+
+    Raises:
+        ApiError: The request isn't valid, or the embedded AWS has no such operation.
+    """
+    if operation not in service_model(SERVICE).operation_names or operation not in OPERATIONS:
+        raise absent(operation)
+    check_request(SERVICE, operation, request)
+    with scaling.lock:
+        return OPERATIONS[operation](scaling, request)
+
+
+def _register_target(scaling: Scaling, request: Document) -> Document:
+    key = _key(request)
+    _check_resource(scaling.store, request)
+    arn = f"arn:aws:application-autoscaling:{REGION}:{own_account()}:scalable-target/{uuid.uuid5(uuid.NAMESPACE_URL, '|'.join(key)).hex[:22]}"  # noqa: E501 (an ARN reads as one)
+    new = {
+        "RoleARN": f"arn:aws:iam::{own_account()}:{LINKED_ROLE}",
+        "CreationTime": time.time(),
+        "ScalableTargetARN": arn,
+        "SuspendedState": ACTIVE,
+    }
+    asked = {name: value for name, value in request.items() if name != "Tags"}
+    target = {**new, **scaling.targets.get(key, {}), **asked}
+    target["SuspendedState"] = {**ACTIVE, **child(target, "SuspendedState")}
+    if "MinCapacity" not in target or "MaxCapacity" not in target:
+        raise invalid("MinCapacity and MaxCapacity are required to register a scalable target.")
+    if whole(target, "MinCapacity") > whole(target, "MaxCapacity"):
+        raise invalid("MaxCapacity must be greater than or equal to MinCapacity.")
+    scaling.targets[key] = target
+    scaling.tags.setdefault(arn, {}).update(text_map(request, "Tags"))
+    return {"ScalableTargetARN": arn}
+
+
+def _deregister_target(scaling: Scaling, request: Document) -> Document:
+    key = _key(request)
+    if scaling.targets.pop(key, None) is None:
+        raise _not_found(f"No scalable target found for {' '.join(key)}.")
+    for action_key in [action_key for action_key in scaling.scheduled if action_key[0] == key]:
+        del scaling.scheduled[action_key]
+    for policy_key in [policy_key for policy_key in scaling.policies if policy_key[0] == key]:
+        delete_alarms(scaling.policies.pop(policy_key))
+    return {}
+
+
+def _describe_targets(scaling: Scaling, request: Document) -> Document:
+    wanted = texts(request, "ResourceIds")
+    found = [target for target in scaling.targets.values() if not wanted or target["ResourceId"] in wanted]
+    return {"ScalableTargets": [target for target in found if _has(target, request)]}
+
+
+def _put_policy(scaling: Scaling, request: Document) -> Document:
+    key, name = _key(request), text(request, "PolicyName")
+    if key not in scaling.targets:
+        raise _not_found(f"No scalable target registered for {' '.join(key)}.")
+    old = scaling.policies.get((key, name), {})
+    kind = text(request, "PolicyType", text(old, "PolicyType", "StepScaling"))
+    if kind not in ("TargetTrackingScaling", "StepScaling"):
+        raise absent(f"{kind} policies: they would never act")
+    place = f"resource/{key[0]}/{key[1]}:policyName/{name}"
+    arn = f"arn:aws:autoscaling:{REGION}:{own_account()}:scalingPolicy:{uuid.uuid4()}:{place}"
+    policy = {
+        "PolicyARN": arn,
+        "CreationTime": time.time(),
+        **old,
+        **request,
+        "PolicyType": kind,
+        "Alarms": [],
+    }
+    alarms: list[Document] = []
+    if kind == "StepScaling":
+        check_steps(child(policy, "StepScalingPolicyConfiguration"))
+    else:
+        alarms = put_alarms(policy, child(policy, "TargetTrackingScalingPolicyConfiguration"))
+    policy = {**policy, "Alarms": alarms}
+    if old:
+        delete_alarms(old)
+    scaling.policies[key, name] = policy
+    return {"PolicyARN": policy["PolicyARN"], "Alarms": policy["Alarms"]}
+
+
+def _describe_policies(scaling: Scaling, request: Document) -> Document:
+    names = texts(request, "PolicyNames")
+    found = [policy for policy in scaling.policies.values() if not names or policy["PolicyName"] in names]
+    return {"ScalingPolicies": [policy for policy in found if _has(policy, request)]}
+
+
+def _delete_policy(scaling: Scaling, request: Document) -> Document:
+    policy = scaling.policies.pop((_key(request), text(request, "PolicyName")), None)
+    if policy is None:
+        raise _not_found(f"No scaling policy found for {' '.join(_key(request))} {text(request, 'PolicyName')}.")
+    delete_alarms(policy)
+    return {}
+
+
+def _put_scheduled(scaling: Scaling, request: Document) -> Document:
+    key, name = _key(request), text(request, "ScheduledActionName")
+    if key not in scaling.targets:
+        raise _not_found(f"No scalable target registered for {' '.join(key)}.")
+    scaling.scheduled[key, name] = kept_action(scaling.scheduled.get((key, name), {}), request, scaling.date_s())
+    return {}
+
+
+def _describe_scheduled(scaling: Scaling, request: Document) -> Document:
+    names = texts(request, "ScheduledActionNames")
+    views = [view_of(action) for action in scaling.scheduled.values() if _has(action, request)]
+    found = [view for view in views if not names or view["ScheduledActionName"] in names]
+    first, most = int(text(request, "NextToken", "0")), whole(request, "MaxResults", MOST_ACTIVITIES)
+    more = {"NextToken": str(first + most)} if first + most < len(found) else {}
+    return {"ScheduledActions": found[first : first + most], **more}
+
+
+def _delete_scheduled(scaling: Scaling, request: Document) -> Document:
+    name = text(request, "ScheduledActionName")
+    if scaling.scheduled.pop((_key(request), name), None) is None:
+        raise _not_found(f"No scheduled action found for {' '.join(_key(request))} {name}.")
+    return {}
+
+
+def _describe_activities(scaling: Scaling, request: Document) -> Document:
+    """Return the activities, newest first; what was not scaled is not told here."""
+    views = [activity.view() for activity in reversed(scaling.activities)]
+    found = [view for view in views if _has(view, request)]
+    first, most = int(text(request, "NextToken", "0")), whole(request, "MaxResults", MOST_ACTIVITIES)
+    more = {"NextToken": str(first + most)} if first + most < len(found) else {}
+    return {"ScalingActivities": found[first : first + most], **more}
+
+
+def _tag(scaling: Scaling, request: Document) -> Document:
+    scaling.tags.setdefault(text(request, "ResourceARN"), {}).update(text_map(request, "Tags"))
+    return {}
+
+
+def _untag(scaling: Scaling, request: Document) -> Document:
+    for name in texts(request, "TagKeys"):
+        scaling.tags.get(text(request, "ResourceARN"), {}).pop(name, None)
+    return {}
+
+
+def _list_tags(scaling: Scaling, request: Document) -> Document:
+    return {"Tags": scaling.tags.get(text(request, "ResourceARN"), {})}
+
+
+OPERATIONS: Final[dict[str, Callable[[Scaling, Document], Document]]] = {
+    "RegisterScalableTarget": _register_target,
+    "DeregisterScalableTarget": _deregister_target,
+    "DescribeScalableTargets": _describe_targets,
+    "PutScalingPolicy": _put_policy,
+    "DescribeScalingPolicies": _describe_policies,
+    "DeleteScalingPolicy": _delete_policy,
+    "PutScheduledAction": _put_scheduled,
+    "DescribeScheduledActions": _describe_scheduled,
+    "DeleteScheduledAction": _delete_scheduled,
+    "DescribeScalingActivities": _describe_activities,
+    "TagResource": _tag,
+    "UntagResource": _untag,
+    "ListTagsForResource": _list_tags,
+}
+
+
+def _key(request: Document) -> Key:
+    return text(request, "ServiceNamespace"), text(request, "ResourceId"), text(request, "ScalableDimension")
+
+
+def _has(entry: Document, request: Document) -> bool:
+    names = ("ServiceNamespace", "ResourceId", "ScalableDimension")
+    return all(entry[name] == request[name] for name in names if name in request)
+
+
+def _check_resource(store: Store, request: Document) -> None:
+    kind, _, rest = text(request, "ResourceId").partition("/")
+    if kind == "inference-component":
+        component = store.need(Kind.INFERENCE_COMPONENT, rest)
+        if "BaseInferenceComponentName" in child(component.request, "Specification"):
+            raise invalid(f"Inference component {rest} is an adapter: scale its base.")
+    elif kind == "endpoint" and len(rest.split("/")) == len(("endpoint", "variant", "name")):
+        _check_variant(store, rest, request)
+    else:
+        raise invalid(f"Unsupported resource ID: {text(request, 'ResourceId')}.")
+
+
+def _check_variant(store: Store, rest: str, request: Document) -> None:
+    name, _, variant = rest.split("/")
+    endpoint = store.need(Kind.ENDPOINT, name)
+    found = next((each for each in live_variants(store, endpoint) if each.name == variant), None)
+    if found is None:
+        raise invalid(f'Could not find variant "{variant}" of endpoint "{endpoint.arn}".')
+    if not found.has_model:
+        raise invalid(f"Variant {variant} hosts inference components: register their copies as scalable targets.")
+    zero = request.get("MinCapacity") == 0 and text(request, "ScalableDimension") == INSTANCES
+    if zero and not is_asynchronous(store, endpoint):
+        raise invalid(f"MinCapacity of variant {variant} must be at least 1: the endpoint is not asynchronous.")
+
+
+def _not_found(message: str) -> ApiError:
+    return ApiError("ObjectNotFoundException", message)

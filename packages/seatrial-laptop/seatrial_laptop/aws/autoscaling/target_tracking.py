@@ -1,0 +1,151 @@
+"""The two alarms of a target-tracking policy, made in the embedded CloudWatch."""
+
+from __future__ import annotations
+
+import functools
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, Protocol
+
+import boto3
+
+from seatrial_laptop.aws.api import invalid
+from seatrial_laptop.aws.json_document import Document, child, children, number, text
+from seatrial_laptop.environment import REGION, own_account
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+HIGH: Final = "AlarmHigh"
+HIGH_PERIODS: Final = 3
+LOW: Final = "AlarmLow"
+COPIES: Final = "sagemaker:inference-component:DesiredCopyCount"
+INSTANCES: Final = "sagemaker:variant:DesiredInstanceCount"
+PROVISIONED: Final = "sagemaker:variant:DesiredProvisionedConcurrency"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A CloudWatch metric that a policy tracks; `period_s` is how often it's evaluated."""
+
+    namespace: str
+    name: str
+    statistic: str
+    period_s: int
+    dimensions: Sequence[Document]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two alarms; `periods` of `period_s` in a row have to breach."""
+
+    name: str
+    comparison: Literal["GreaterThanThreshold", "LessThanThreshold"]
+    threshold: float
+    period_s: int
+    periods: int
+
+
+PREDEFINED: Final = {
+    "SageMakerInferenceComponentInvocationsPerCopy": (COPIES, "InvocationsPerCopy", "Sum", 60),
+    "SageMakerInferenceComponentConcurrentRequestsPerCopyHighResolution": (
+        COPIES,
+        "ConcurrentRequestsPerCopy",
+        "Maximum",
+        10,
+    ),
+    "SageMakerVariantInvocationsPerInstance": (INSTANCES, "InvocationsPerInstance", "Sum", 60),
+    "SageMakerVariantConcurrentRequestsPerModelHighResolution": (
+        INSTANCES,
+        "ConcurrentRequestsPerModel",
+        "Maximum",
+        10,
+    ),
+    "SageMakerVariantProvisionedConcurrencyUtilization": (
+        PROVISIONED,
+        "ServerlessProvisionedConcurrencyUtilization",
+        "Maximum",
+        60,
+    ),
+}
+"""Predefined metric: the dimension that it fits, its CloudWatch name, statistic and period in seconds."""
+
+
+class AlarmClient(Protocol):
+    """The two calls of CloudWatch that are made here."""
+
+    def put_metric_alarm(self, **request: object) -> object:
+        """Make an alarm."""
+
+    def delete_alarms(self, **request: object) -> object:
+        """Delete alarms."""
+
+
+@functools.cache
+def _own_cloudwatch() -> AlarmClient:
+    """Return a client of this same process's CloudWatch; use it off the event loop only."""
+    client: AlarmClient = boto3.client("cloudwatch", region_name=REGION)
+    return client
+
+
+def put_alarms(policy: Document, configuration: Document) -> list[Document]:
+    """Make the alarm that scales out (above the target) and the one that scales in (10 % below it).
+
+    Raises:
+        ApiError: ValidationException, the metric doesn't fit the policy's dimension.
+    """
+    metric = _metric(policy, configuration)
+    target = number(configuration, "TargetValue")
+    sides = (
+        Side(HIGH, "GreaterThanThreshold", threshold=target, period_s=metric.period_s, periods=HIGH_PERIODS),
+        Side(LOW, "LessThanThreshold", threshold=target * 0.9, period_s=60, periods=15),
+    )
+    return [_put_alarm(policy, metric, side) for side in sides]
+
+
+def delete_alarms(policy: Document) -> None:
+    """Delete the alarms of a policy."""
+    names = [text(alarm, "AlarmName") for alarm in children(policy, "Alarms")]
+    if names:
+        _own_cloudwatch().delete_alarms(AlarmNames=names)
+
+
+def _put_alarm(policy: Document, metric: Metric, side: Side) -> Document:
+    name = f"TargetTracking-{text(policy, 'ResourceId')}-{side.name}-{uuid.uuid4()}"
+    _own_cloudwatch().put_metric_alarm(
+        AlarmName=name,
+        AlarmDescription=f"DO NOT EDIT OR DELETE. For TargetTrackingScaling policy {text(policy, 'PolicyARN')}.",
+        AlarmActions=[text(policy, "PolicyARN")],
+        Namespace=metric.namespace,
+        MetricName=metric.name,
+        Statistic=metric.statistic,
+        Dimensions=list(metric.dimensions),
+        Period=side.period_s,
+        EvaluationPeriods=side.periods,
+        Threshold=side.threshold,
+        ComparisonOperator=side.comparison,
+    )
+    return {"AlarmName": name, "AlarmARN": f"arn:aws:cloudwatch:{REGION}:{own_account()}:alarm:{name}"}
+
+
+def _metric(policy: Document, configuration: Document) -> Metric:
+    predefined = text(child(configuration, "PredefinedMetricSpecification"), "PredefinedMetricType")
+    dimension = text(policy, "ScalableDimension")
+    if predefined:
+        fits, name, statistic, period_s = PREDEFINED.get(predefined, ("", "", "", 0))
+        if fits != dimension:
+            raise invalid(f"Predefined metric {predefined} does not fit scalable dimension {dimension}.")
+        return Metric("AWS/SageMaker", name, statistic, period_s, _dimensions(text(policy, "ResourceId")))
+    custom = child(configuration, "CustomizedMetricSpecification")
+    if "MetricName" not in custom:
+        raise invalid("The embedded AWS tracks a predefined metric, or a customized one with a MetricName.")
+    statistic = text(custom, "Statistic")
+    return Metric(text(custom, "Namespace"), text(custom, "MetricName"), statistic, 60, children(custom, "Dimensions"))
+
+
+def _dimensions(resource_id: str) -> list[Document]:
+    parts = resource_id.split("/")
+    if parts[0] == "inference-component":
+        return [{"Name": "InferenceComponentName", "Value": parts[1]}]
+    return [{"Name": "EndpointName", "Value": parts[1]}, {"Name": "VariantName", "Value": parts[3]}]

@@ -1,0 +1,84 @@
+"""CancelUpdateStack ends the wait for a custom resource, as on AWS; MiniStack looks between two resources only.
+
+The resource counts as failed, so that the rollback sends it its old properties. Done through names that are not
+MiniStack's interface; `packages/seatrial-laptop/tests/laptop` holds the contract on them.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+import time
+from typing import TYPE_CHECKING, Final
+
+from ministack.services import cloudformation
+from ministack.services.cloudformation import custom_resource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+POLL_S: Final = 0.1
+CANCELLED: Final = "Resource update cancelled"
+
+_stack: Final[contextvars.ContextVar[str]] = contextvars.ContextVar("_stack", default="")
+"""The stack whose custom resource is created or updated by this thread."""
+
+
+class CancellableWait(threading.Event):
+    """What waits for the answer of a custom resource, until it comes or the update is cancelled.
+
+    Args:
+        cancelled: Whether the update was cancelled.
+        cancel: Answers in place of the function.
+    """
+
+    def __init__(self, cancelled: Callable[[], bool], cancel: Callable[[], object]) -> None:
+        super().__init__()
+        self._cancelled = cancelled
+        self._cancel = cancel
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Return whether there is an answer; a cancelled update gives one."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not super().wait(_next_s(deadline)):
+            if deadline is not None and time.monotonic() >= deadline:
+                return False
+            if self._cancelled():
+                self._cancel()
+        return True
+
+
+def end_waits_on_cancel() -> None:
+    """Let MiniStack's custom resources wait by `CancellableWait`; deletions are never cancelled."""
+    invoke = custom_resource.invoke_custom_resource
+
+    def invoke_custom_resource(
+        request_type: str, logical_id: str, props: object, stack: str, *rest: object, **named: object
+    ) -> object:
+        token = _stack.set("" if request_type == "Delete" else stack)
+        try:
+            return invoke(request_type, logical_id, props, stack, *rest, **named)
+        finally:
+            _stack.reset(token)
+
+    def register_token(token: str) -> threading.Event:
+        stack = _stack.get()
+        told = {"Status": "FAILED", "Reason": CANCELLED}
+        wait = CancellableWait(lambda: is_cancelled(stack), lambda: custom_resource.deliver_response(token, told))
+        with custom_resource._lock:  # noqa: SLF001 (the contract)
+            custom_resource._pending[token] = {"event": wait, "result": None}  # noqa: SLF001 (the contract)
+        return wait
+
+    custom_resource.invoke_custom_resource = invoke_custom_resource
+    custom_resource.register_token = register_token
+
+
+def is_cancelled(stack_name: str) -> bool:
+    """Return whether the running update of a stack was cancelled; its rollback isn't."""
+    stack = cloudformation._stacks.get(stack_name) if stack_name else None  # noqa: SLF001 (the contract)
+    return bool(stack and stack.get("StackStatus") == "UPDATE_IN_PROGRESS" and stack.get("_cancel_requested"))
+
+
+def _next_s(deadline: float | None) -> float:
+    return POLL_S if deadline is None else max(0.0, min(POLL_S, deadline - time.monotonic()))

@@ -1,0 +1,132 @@
+"""How an endpoint's variants with models move to new copies: blue/green with shifts of traffic, or rolling.
+
+The share of the traffic that goes to the new copies is the share of new copies among those that serve.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seatrial_laptop.aws.control_plane.alarm_watch import AlarmWatch
+from seatrial_laptop.aws.control_plane.variant_copies import launch_variant
+from seatrial_laptop.aws.json_document import child, text, whole
+from seatrial_laptop.aws.runtime.copy_process import CopyFailed
+from seatrial_laptop.aws.runtime.running_copies import stop_copies
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from seatrial_laptop.aws.control_plane.cloud import Cloud
+    from seatrial_laptop.aws.control_plane.variant_copies import WantedVariant
+    from seatrial_laptop.aws.json_document import Document
+    from seatrial_laptop.aws.runtime.copy_process import CopyProcess
+    from seatrial_laptop.aws.runtime.running_copies import Place
+
+
+Copies = dict["Place", tuple["CopyProcess", ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class FleetShift:
+    """One deployment of an endpoint's variants with models.
+
+    Attributes:
+        cloud: Where.
+        wanted: What shall run; places that are not named here stop at the end.
+        before: The copies that serve now.
+        deployment: The DeploymentConfig; empty for blue/green all at once.
+    """
+
+    cloud: Cloud
+    wanted: Mapping[Place, WantedVariant]
+    before: Mapping[Place, tuple[CopyProcess, ...]]
+    deployment: Document
+
+    def run(self) -> None:
+        """Move to the new copies.
+
+        Raises:
+            CopyFailed: The old copies serve as before, and no new one is left.
+        """
+        fresh: Copies = dict.fromkeys(self.wanted, ())
+        try:
+            if "RollingUpdatePolicy" in self.deployment:
+                self._roll(fresh)
+            else:
+                self._blue_green(fresh)
+        except CopyFailed:
+            self._return_to_old(fresh)
+            raise
+        for place in {*self.before, *fresh}:
+            self.cloud.running.put(place, fresh.get(place, ()))
+
+    def _blue_green(self, fresh: Copies) -> None:
+        policy = child(self.deployment, "BlueGreenUpdatePolicy")
+        routing = child(policy, "TrafficRoutingConfiguration")
+        watch = AlarmWatch(self.cloud, self.deployment, whole(policy, "MaximumExecutionTimeoutInSeconds"))
+        for place, wanted in self.wanted.items():
+            fresh[place] = launch_variant(self.cloud, place, wanted, wanted.copies)
+        if not self.before:
+            return
+        shifts = traffic_shifts(routing, max(each.copies for each in self.wanted.values()) if self.wanted else 1)
+        for index, new_copies in enumerate(shifts):
+            self._serve(fresh, new_copies)
+            if index < len(shifts) - 1:
+                watch.wait(whole(routing, "WaitIntervalInSeconds"))
+        watch.wait(whole(policy, "TerminationWaitInSeconds"))
+
+    def _roll(self, fresh: Copies) -> None:
+        policy = child(self.deployment, "RollingUpdatePolicy")
+        watch = AlarmWatch(self.cloud, self.deployment, whole(policy, "MaximumExecutionTimeoutInSeconds"))
+        while any(len(fresh[place]) < wanted.copies for place, wanted in self.wanted.items()):
+            for place, wanted in self.wanted.items():
+                batch = count_of(child(policy, "MaximumBatchSize"), wanted.copies)
+                missing = min(batch, wanted.copies - len(fresh[place]))
+                fresh[place] += launch_variant(self.cloud, place, wanted, missing)
+            self._serve(fresh, len)
+            watch.wait(whole(policy, "WaitIntervalInSeconds"))
+
+    def _serve(self, fresh: Copies, new_copies: Callable[[tuple[CopyProcess, ...]], int]) -> None:
+        """Let some new copies take the place of as many old ones, which wait."""
+        for place, copies in fresh.items():
+            old, count = self.before.get(place, ()), new_copies(copies)
+            total = max(self.wanted[place].copies, 1)
+            stays = len(old) - math.ceil(len(old) * count / total)
+            serving = old[:stays] + copies[:count]
+            self.cloud.running.put(place, serving, standby=old[stays:] + copies[count:])
+
+    def _return_to_old(self, fresh: Copies) -> None:
+        unseen = [copy for place, copies in fresh.items() for copy in copies if not self._knows(place, copy)]
+        for place in fresh:
+            self.cloud.running.put(place, self.before.get(place, ()))
+        stop_copies(unseen)
+
+    def _knows(self, place: Place, copy: CopyProcess) -> bool:
+        return copy in self.cloud.running.every_copy(place)
+
+
+def traffic_shifts(routing: Document, most: int) -> list[Callable[[tuple[CopyProcess, ...]], int]]:
+    """Return, for each shift of traffic, how many of the new copies serve after it; `most` is the largest variant."""
+    kind = text(routing, "Type", "ALL_AT_ONCE")
+    if kind == "CANARY":
+        size = child(routing, "CanarySize")
+        return [lambda copies: count_of(size, len(copies)), len]
+    if kind == "LINEAR":
+        size = child(routing, "LinearStepSize")
+        steps = math.ceil(max(most, 1) / max(count_of(size, most), 1))
+        return [*(_linear(size, step) for step in range(1, steps)), len]
+    return [len]
+
+
+def _linear(size: Document, step: int) -> Callable[[tuple[CopyProcess, ...]], int]:
+    return lambda copies: count_of(size, len(copies), step)
+
+
+def count_of(size: Document, copies: int, times: int = 1) -> int:
+    """Return how many of so many copies a capacity size is, at least one; `times` for several steps of it."""
+    value = whole(size, "Value", 1) * times
+    if text(size, "Type") == "INSTANCE_COUNT":
+        return min(value, copies)
+    return min(copies, max(1, math.ceil(copies * value / 100)))

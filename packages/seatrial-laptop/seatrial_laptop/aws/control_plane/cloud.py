@@ -1,0 +1,119 @@
+"""What the control planes share: the records, the copies, and work in the background."""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from seatrial_laptop.aws.clock import VirtualClock
+from seatrial_laptop.aws.control_plane.fleets import Fleets
+from seatrial_laptop.aws.control_plane.optimization_jobs import OptimizationJobs
+from seatrial_laptop.aws.control_plane.records import Kind, Status, Store
+from seatrial_laptop.aws.faults import Faults
+from seatrial_laptop.aws.runtime.async_queue import AsyncQueues
+from seatrial_laptop.aws.runtime.data_capture import CaptureFiles
+from seatrial_laptop.aws.runtime.metric_history import MetricHistory
+from seatrial_laptop.aws.runtime.running_copies import Place, RunningCopies
+from seatrial_laptop.aws.runtime.telemetry import Telemetry
+from seatrial_laptop.aws.runtime.traffic_split import TrafficSplit
+from seatrial_laptop.state import LOG_FOLDER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from seatrial_laptop.aws.alarms.alarm_rule import StateValue
+    from seatrial_laptop.aws.control_plane.records import Record
+
+LONGEST_REASON: Final = 1024
+"""The most characters of a FailureReason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """The state of the embedded SageMaker."""
+
+    store: Store
+    running: RunningCopies
+    clock: VirtualClock
+    faults: Faults
+    fleets: Fleets
+    alarm_state: Callable[[str], StateValue | None]
+    jobs: OptimizationJobs
+    telemetry: Telemetry = field(default_factory=Telemetry)
+    history: MetricHistory = field(default_factory=MetricHistory)
+    traffic: TrafficSplit = field(default_factory=TrafficSplit)
+    queues: AsyncQueues = field(default_factory=AsyncQueues)
+    capture: CaptureFiles = field(default_factory=CaptureFiles)
+
+
+def no_alarm(_name: str) -> StateValue | None:
+    """Return that there is no such alarm."""
+    return None
+
+
+def open_cloud(
+    state_dir: Path,
+    engines: Mapping[str, str],
+    *,
+    alarm_state: Callable[[str], StateValue | None] = no_alarm,
+    clock: VirtualClock | None = None,
+) -> Cloud:
+    """Return an empty cloud that keeps its files under `state_dir` and starts engines with these variables.
+
+    Args:
+        state_dir: Where copies keep their files and logs.
+        engines: The variables that engines start with.
+        alarm_state: Returns the state of an alarm by its name, None when there is none.
+        clock: What it waits by; one at the speed of real time by default.
+    """
+    clock = clock or VirtualClock()
+    store = Store(clock.now_s)
+
+    def died(place: Place, reason: str) -> None:
+        kind = Kind.ENDPOINT if place.variant else Kind.INFERENCE_COMPONENT
+        record = store.find(kind, place.owner)
+        if record and record.status is not Status.DELETING:
+            store.change(record, status=Status.FAILED, failure_reason=clipped(reason))
+
+    faults = Faults(clock)
+    return Cloud(
+        store=store,
+        running=RunningCopies(state_dir, engines, died),
+        clock=clock,
+        faults=faults,
+        fleets=Fleets(clock, faults.settings),
+        alarm_state=alarm_state,
+        jobs=OptimizationJobs(state_dir / LOG_FOLDER),
+    )
+
+
+def in_background(cloud: Cloud, record: Record, work: Callable[[], None], *, name: str) -> threading.Thread:
+    """Do the slow part of a record's change while the caller already has its answer.
+
+    A defect of the work fails the record: it must not change for ever, since whoever waits for it would wait as long.
+    """
+
+    def change() -> None:
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 (the border of a thread)
+            traceback.print_exc()
+            reason = f"InternalFailure: {type(error).__name__}: {error}"
+            cloud.store.change(record, status=Status.FAILED, failure_reason=clipped(reason))
+
+    thread = threading.Thread(target=change, name=name, daemon=True)
+    thread.start()
+    return thread
+
+
+def clipped(reason: str) -> str:
+    """Shorten a failure reason to what the API can say; its first sentence and its last lines stay."""
+    if len(reason) <= LONGEST_REASON:
+        return reason
+    head, _, _ = reason.partition("\n")
+    head = head[: LONGEST_REASON // 2]
+    gap = "\n...\n"
+    return head + gap + reason[-(LONGEST_REASON - len(head) - len(gap)) :]

@@ -1,0 +1,122 @@
+"""The container that a model or an inference component asks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from seatrial_base.catalog import images
+from seatrial_laptop.aws.api import invalid
+from seatrial_laptop.aws.control_plane.records import Kind, Record, Store
+from seatrial_laptop.aws.json_document import Document, child, children, text, text_map, whole
+from seatrial_laptop.aws.runtime.artifacts import ArtifactError, copy_prefix, unpack_artifact
+from seatrial_laptop.aws.runtime.download_rights import refused_download
+from seatrial_laptop.environment import REGION
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+LONGEST_START_S: Final = 120
+"""The local cap of ContainerStartupHealthCheckTimeoutInSeconds: no weights are loaded here."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerSpec:
+    """What runs as one copy.
+
+    Attributes:
+        image: The URI of the container image.
+        environment: The container's environment.
+        artifact_url: The tar.gz file that is unpacked into the model folder; empty for none.
+        properties_prefix: The S3 prefix whose configuration and GGUF files are copied; empty for none.
+        health_timeout_s: How long the container may take until /ping answers 200.
+        checked_role: The execution role whose right to download is checked; empty for none.
+    """
+
+    image: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+    artifact_url: str = ""
+    properties_prefix: str = ""
+    health_timeout_s: int = LONGEST_START_S
+    checked_role: str = ""
+
+    def fill(self, model_dir: Path) -> None:
+        """Put the container's files into its model folder.
+
+        Raises:
+            ArtifactError: The artifact can't be had, or the execution role may not download it.
+        """
+        self._check_right()
+        if self.artifact_url:
+            unpack_artifact(self.artifact_url, model_dir)
+        if self.properties_prefix:
+            copy_prefix(self.properties_prefix, model_dir)
+
+    def _check_right(self) -> None:
+        properties = f"{self.properties_prefix.rstrip('/')}/serving.properties" if self.properties_prefix else ""
+        for url in (self.artifact_url, properties):
+            if url and self.checked_role and (reason := refused_download(self.checked_role, url)):
+                raise ArtifactError(reason)
+
+
+def model_container(store: Store, model_name: str, startup: Document) -> ContainerSpec:
+    """Return the container of a model; `startup` holds the health check's timeout.
+
+    Raises:
+        ApiError: ValidationException, there is no such model, or it has several containers.
+    """
+    model = store.need(Kind.MODEL, model_name)
+    container = primary_container(model)
+    source = child(child(container, "ModelDataSource"), "S3DataSource")
+    uri = text(source, "S3Uri")
+    is_archive = text(source, "CompressionType") == "Gzip"
+    package = text(container, "ModelPackageName")
+    return ContainerSpec(
+        image=_stand_in() if package else text(container, "Image"),
+        environment={**({"HF_MODEL_ID": package} if package else {}), **text_map(container, "Environment")},
+        artifact_url=text(container, "ModelDataUrl") or (uri if is_archive else ""),
+        properties_prefix="" if is_archive else uri,
+        health_timeout_s=_health_timeout_s(startup),
+        checked_role=text(model.request, "ExecutionRoleArn") if model.role_is_known else "",
+    )
+
+
+def _stand_in() -> str:
+    """Return the image that runs for a model package: there are no packages here, so theirs is not known."""
+    return images.uri(images.line("lmi")[-1], REGION)
+
+
+def component_container(store: Store, specification: Document) -> ContainerSpec:
+    """Return the container of an inference component's specification.
+
+    Raises:
+        ApiError: ValidationException, the model that it names isn't there.
+    """
+    startup = child(specification, "StartupParameters")
+    if model_name := text(specification, "ModelName"):
+        return model_container(store, model_name, startup)
+    container = child(specification, "Container")
+    return ContainerSpec(
+        image=text(container, "Image"),
+        environment=text_map(container, "Environment"),
+        artifact_url=text(container, "ArtifactUrl"),
+        health_timeout_s=_health_timeout_s(startup),
+    )
+
+
+def primary_container(model: Record) -> Document:
+    """Return the one container of a model.
+
+    Raises:
+        ApiError: ValidationException, the model is an inference pipeline.
+    """
+    containers = children(model.request, "Containers") or [child(model.request, "PrimaryContainer")]
+    if len(containers) != 1:
+        raise invalid(f"The embedded AWS runs one container per model; {model.name} has {len(containers)}.")
+    return containers[0]
+
+
+def _health_timeout_s(startup: Document) -> int:
+    return min(whole(startup, "ContainerStartupHealthCheckTimeoutInSeconds", LONGEST_START_S), LONGEST_START_S)

@@ -1,0 +1,331 @@
+"""Endpoints: their variants' copies, from creation to deletion."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seatrial_laptop.aws.api import invalid
+from seatrial_laptop.aws.control_plane.alarm_watch import check_alarms_exist
+from seatrial_laptop.aws.control_plane.blue_green import FleetShift
+from seatrial_laptop.aws.control_plane.cloud import Cloud, clipped, in_background
+from seatrial_laptop.aws.control_plane.endpoint_settings import is_asynchronous
+from seatrial_laptop.aws.control_plane.live_variants import (
+    COUNT,
+    DESIRED,
+    WEIGHT,
+    LiveVariant,
+    configured_variants,
+    live_variants,
+    merged_changes,
+)
+from seatrial_laptop.aws.control_plane.records import Kind, Record, Status
+from seatrial_laptop.aws.control_plane.variant_copies import (
+    WantedVariant,
+    check_capacity,
+    launch_variant,
+    wanted_variant,
+)
+from seatrial_laptop.aws.json_document import Document, child, children, text
+from seatrial_laptop.aws.runtime.copy_process import CopyFailed
+from seatrial_laptop.aws.runtime.metric_history import dimensions_of
+from seatrial_laptop.aws.runtime.running_copies import Place, stop_copies
+from seatrial_laptop.aws.runtime.telemetry import dimensions, endpoint_dimensions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seatrial_laptop.aws.runtime.copy_process import CopyProcess
+
+WantedCopies = Mapping[Place, WantedVariant]
+"""What each variant with a model runs."""
+
+
+def create_endpoint(cloud: Cloud, request: Document) -> Document:
+    """Start an endpoint; its variants with a model get one process per instance.
+
+    Raises:
+        ApiError: ValidationException, the configuration isn't there or the name is taken.
+    """
+    name, config_name = text(request, "EndpointName"), text(request, "EndpointConfigName")
+    variants = configured_variants(cloud.store.need(Kind.ENDPOINT_CONFIG, config_name))
+    wanted_copies = _wanted_copies(cloud, name, variants)
+    check_alarms_exist(cloud, child(request, "DeploymentConfig"))
+    kept = {key: value for key, value in request.items() if key != "Tags"}
+    record = cloud.store.add(Record(Kind.ENDPOINT, name, kept, status=Status.CREATING), children(request, "Tags"))
+    change = _Deployment(cloud, record, kept, wanted_copies, _hosts(variants), {})
+    in_background(cloud, record, change.run, name=f"create-{record.name}")
+    return {"EndpointArn": record.arn}
+
+
+def update_endpoint(cloud: Cloud, request: Document) -> Document:
+    """Move an endpoint to another configuration; when the new copies fail, the old ones stay (the silent rollback).
+
+    With RetainAllVariantProperties the variants keep their weights and instance counts, unless they are excluded.
+
+    Raises:
+        ApiError: ValidationException, the endpoint or the configuration isn't there, or the endpoint is changing.
+    """
+    with cloud.store.lock:
+        record = settled(cloud, Kind.ENDPOINT, text(request, "EndpointName"))
+        config = cloud.store.need(Kind.ENDPOINT_CONFIG, text(request, "EndpointConfigName"))
+        deployment = _deployment_config(record, request)
+        check_alarms_exist(cloud, deployment)
+        desired = _retained(cloud, record, config, request)
+        variants = configured_variants(config, desired)
+        wanted_copies = _wanted_copies(cloud, record.name, variants)
+        cloud.store.change(record, status=Status.UPDATING)
+    last = {"DeploymentConfig": deployment, "LastDeploymentConfig": deployment} if deployment else {}
+    plain = {key: value for key, value in record.request.items() if key not in ("DeploymentConfig", DESIRED)}
+    wanted = {**plain, "EndpointConfigName": config.name, **last, **({DESIRED: desired} if desired else {})}
+    retained = _retains(request, COUNT)
+    change = _Deployment(cloud, record, wanted, wanted_copies, _hosts(variants), deployment, retained=retained)
+    in_background(cloud, record, change.run, name=f"update-{record.name}")
+    return {"EndpointArn": record.arn}
+
+
+def update_weights_and_capacities(cloud: Cloud, request: Document) -> Document:
+    """Change the weights and the instance counts of variants with models.
+
+    Raises:
+        ApiError: ValidationException, the endpoint or a variant isn't there, the endpoint is changing, or a count is
+            not allowed.
+    """
+    changes = children(request, "DesiredWeightsAndCapacities")
+    with cloud.store.lock:
+        record = settled(cloud, Kind.ENDPOINT, text(request, "EndpointName"))
+        _check_changes(cloud, record, changes)
+        desired = merged_changes(children(record.request, DESIRED), changes)
+        wanted = {**record.request, DESIRED: desired}
+        changed = Record(record.kind, record.name, wanted)
+        cloud.store.change(record, status=Status.UPDATING)
+    wanted_copies = _wanted_copies(cloud, record.name, live_variants(cloud.store, changed))
+    change = _Resize(cloud, record, wanted, wanted_copies)
+    in_background(cloud, record, change.run, name=f"resize-{record.name}")
+    return {"EndpointArn": record.arn}
+
+
+def delete_endpoint(cloud: Cloud, request: Document) -> Document:
+    """Stop an endpoint.
+
+    Raises:
+        ApiError: ValidationException, the endpoint isn't there, is changing, or still has inference components.
+    """
+    with cloud.store.lock:
+        record = settled(cloud, Kind.ENDPOINT, text(request, "EndpointName"))
+        placed = [component.name for component in components_of(cloud, record.name)]
+        if placed:
+            raise invalid(
+                f"Cannot delete endpoint {record.name} while it hosts inference components: {', '.join(placed)}. "
+                "Delete them first."
+            )
+        cloud.store.change(record, status=Status.DELETING)
+    in_background(cloud, record, lambda: _remove(cloud, record), name=f"delete-{record.name}")
+    return {}
+
+
+def endpoint_view(cloud: Cloud, record: Record) -> Document:
+    """Return what DescribeEndpoint says."""
+    config = cloud.store.find(Kind.ENDPOINT_CONFIG, text(record.request, "EndpointConfigName"))
+    reason = {"FailureReason": record.failure_reason} if record.failure_reason else {}
+    live = live_variants(cloud.store, record)
+    views = [(each.is_shadow, _variant_view(cloud, record.name, each)) for each in live]
+    shadows = [view for is_shadow, view in views if is_shadow]
+    return {
+        **record.request,
+        **reason,
+        **(_told_by_config(config.request) if config else {}),
+        "EndpointStatus": record.status,
+        "ProductionVariants": [view for is_shadow, view in views if not is_shadow],
+        **({"ShadowProductionVariants": shadows} if shadows else {}),
+    }
+
+
+def components_of(cloud: Cloud, endpoint_name: str) -> list[Record]:
+    """Return the inference components of an endpoint."""
+    every = cloud.store.all(Kind.INFERENCE_COMPONENT)
+    return [record for record in every if text(record.request, "EndpointName") == endpoint_name]
+
+
+def serving_component(component: Record) -> str:
+    """Return the component whose copies serve: an adapter's base, or the component itself."""
+    return text(child(component.request, "Specification"), "BaseInferenceComponentName") or component.name
+
+
+def settled(cloud: Cloud, kind: Kind, name: str) -> Record:
+    """Return a record that isn't changing.
+
+    Raises:
+        ApiError: ValidationException, it isn't there or is changing.
+    """
+    record = cloud.store.need(kind, name)
+    if record.status and record.status.in_transit:
+        raise invalid(f'Cannot update in-progress {kind.in_words} "{record.arn}": its status is {record.status}.')
+    return record
+
+
+def live_copies(cloud: Cloud, endpoint_name: str, variant: str) -> int:
+    """Return how many instances of a variant with a model serve."""
+    return len(cloud.running.copies(Place(endpoint_name, variant)))
+
+
+def _wanted_copies(cloud: Cloud, name: str, variants: Sequence[LiveVariant]) -> WantedCopies:
+    return {
+        Place(name, variant.name): wanted_variant(cloud, variant.document, variant.instances)
+        for variant in variants
+        if variant.has_model
+    }
+
+
+def _hosts(variants: Sequence[LiveVariant]) -> list[Document]:
+    """Return the variants that host inference components."""
+    return [variant.document for variant in variants if not variant.has_model]
+
+
+def _deployment_config(record: Record, request: Document) -> Document:
+    kept = child(record.request, "DeploymentConfig") if request.get("RetainDeploymentConfig") is True else {}
+    return child(request, "DeploymentConfig") or kept
+
+
+def _retains(request: Document, what: str) -> bool:
+    excluded = [text(each, "VariantPropertyType") for each in children(request, "ExcludeRetainedVariantProperties")]
+    return request.get("RetainAllVariantProperties") is True and what not in excluded
+
+
+def _retained(cloud: Cloud, record: Record, config: Record, request: Document) -> list[Document]:
+    """Return the weights and counts that the variants of the new configuration keep."""
+    names = {variant.name for variant in configured_variants(config)}
+    kept: list[Document] = []
+    for variant in live_variants(cloud.store, record):
+        weight = {WEIGHT: variant.weight} if _retains(request, WEIGHT) else {}
+        live = live_copies(cloud, record.name, variant.name) or variant.instances
+        count = {COUNT: live} if variant.has_model and _retains(request, COUNT) else {}
+        if variant.name in names and (weight or count):
+            kept.append({"VariantName": variant.name, **weight, **count})
+    return kept
+
+
+def _check_changes(cloud: Cloud, record: Record, changes: Sequence[Document]) -> None:
+    variants = {variant.name: variant for variant in live_variants(cloud.store, record)}
+    repeated = [name for name, count in Counter(text(each, "VariantName") for each in changes).items() if count > 1]
+    if repeated:
+        raise invalid(f"Variants are named more than once: {', '.join(repeated)}.")
+    for change in changes:
+        name = text(change, "VariantName")
+        if name not in variants:
+            raise invalid(f'Could not find variant "{name}" of endpoint "{record.arn}".')
+        if COUNT in change and not variants[name].has_model:
+            raise invalid(f"Variant {name} hosts inference components: its instances follow ManagedInstanceScaling.")
+        if change.get(COUNT) == 0 and not is_asynchronous(cloud.store, record):
+            raise invalid(
+                f"DesiredInstanceCount of variant {name} must be at least 1: the endpoint is not asynchronous."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Deployment:
+    """What the creation or the update of an endpoint does in the background."""
+
+    cloud: Cloud
+    record: Record
+    wanted: Document
+    copies: WantedCopies
+    hosts: list[Document]
+    deployment: Document
+    retained: bool = False
+
+    def run(self) -> None:
+        cloud, record = self.cloud, self.record
+        before = {place: cloud.running.copies(place) for place in _places(cloud, record)}
+        try:
+            check_capacity(cloud, sum(each.copies for each in self.copies.values()))
+            for variant in self.hosts:
+                cloud.fleets.open(record.name, variant, retained=self.retained)
+            FleetShift(cloud, self.copies, before, self.deployment).run()
+        except CopyFailed as failure:
+            status = Status.IN_SERVICE if record.status is Status.IN_SERVICE else Status.FAILED
+            cloud.store.change(record, status=status, failure_reason=clipped(str(failure)))
+            return
+        cloud.fleets.close(record.name, keep=[text(variant, "VariantName") for variant in self.hosts])
+        cloud.traffic.forget(record.name)
+        cloud.store.change(record, status=Status.IN_SERVICE, request=self.wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class _Resize:
+    """What a change of weights and counts does in the background."""
+
+    cloud: Cloud
+    record: Record
+    wanted: Document
+    copies: WantedCopies
+
+    def run(self) -> None:
+        added: dict[Place, tuple[CopyProcess, ...]] = {}
+        try:
+            check_capacity(self.cloud, sum(each.copies for each in self.copies.values()))
+            for place, wanted in self.copies.items():
+                missing = wanted.copies - len(self.cloud.running.copies(place))
+                added[place] = launch_variant(self.cloud, place, wanted, missing)
+        except CopyFailed as failure:
+            stop_copies([copy for copies in added.values() for copy in copies])
+            self.cloud.store.change(self.record, status=Status.IN_SERVICE, failure_reason=clipped(str(failure)))
+            return
+        for place, wanted in self.copies.items():
+            kept = self.cloud.running.copies(place)[: wanted.copies]
+            self.cloud.running.put(place, kept + added[place])
+        self.cloud.traffic.forget(self.record.name)
+        self.cloud.store.change(self.record, status=Status.IN_SERVICE, request=self.wanted)
+
+
+def _places(cloud: Cloud, record: Record) -> set[Place]:
+    return {place for place in cloud.running.places() if place.variant and place.owner == record.name}
+
+
+def _remove(cloud: Cloud, record: Record) -> None:
+    cloud.queues.close(record.name)
+    for place in _places(cloud, record):
+        cloud.running.put(place, ())
+        cloud.history.forget(dimensions_of(dimensions(place)))
+    cloud.history.forget(endpoint_dimensions(record.name))
+    cloud.fleets.close(record.name)
+    cloud.traffic.forget(record.name)
+    cloud.store.remove(record)
+
+
+TOLD: tuple[str, ...] = ("AsyncInferenceConfig", "MetricsConfig", "ExplainerConfig")
+"""Members of an endpoint configuration that DescribeEndpoint repeats."""
+
+
+def _told_by_config(request: Document) -> Document:
+    told = {key: request[key] for key in TOLD if key in request}
+    capture = child(request, "DataCaptureConfig")
+    if not capture:
+        return told
+    enabled = capture.get("EnableCapture", True) is True
+    summary = {
+        "EnableCapture": enabled,
+        "CaptureStatus": "Started" if enabled else "Stopped",
+        "CurrentSamplingPercentage": capture["InitialSamplingPercentage"],
+        "DestinationS3Uri": capture["DestinationS3Uri"],
+        "KmsKeyId": capture.get("KmsKeyId", ""),
+    }
+    return {**told, "DataCaptureConfig": summary}
+
+
+def _variant_view(cloud: Cloud, endpoint_name: str, variant: LiveVariant) -> Document:
+    fleet = cloud.fleets.find(endpoint_name, variant.name)
+    copies = cloud.running.copies(Place(endpoint_name, variant.name))
+    types = fleet.instance_types() if fleet else [copy.instance_type for copy in copies]
+    current, desired = (fleet.current, fleet.desired) if fleet else (len(copies), variant.instances)
+    counts = {"CurrentInstanceCount": current, "DesiredInstanceCount": desired}
+    weights = {"CurrentWeight": variant.weight, "DesiredWeight": variant.weight}
+    repeated = ("ManagedInstanceScaling", "RoutingConfig", "CapacityReservationConfig")
+    kept = {key: variant.document[key] for key in repeated if key in variant.document}
+    pools = [
+        {"InstanceType": text(pool, "InstanceType"), "CurrentInstanceCount": types.count(text(pool, "InstanceType"))}
+        for pool in children(variant.document, "InstancePools")
+    ]
+    return {"VariantName": variant.name, **counts, **weights, **kept, **({"InstancePools": pools} if pools else {})}

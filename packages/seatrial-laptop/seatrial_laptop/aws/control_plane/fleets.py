@@ -1,0 +1,376 @@
+"""The instances of every variant that hosts inference components: copies are placed on them by their accelerators.
+
+Managed instance scaling starts instances when copies don't fit, and releases those that are idle. An instance type that
+is not in the catalog takes any number of copies.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from seatrial_laptop.aws.control_plane.instance_pools import InstancePool, pool_with_capacity, pools_of
+from seatrial_laptop.aws.json_document import child, number, text, whole
+from seatrial_laptop.aws.runtime.copy_process import CopyFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from seatrial_laptop.aws.clock import WaitingClock
+    from seatrial_laptop.aws.faults import ControlSettings
+    from seatrial_laptop.aws.json_document import Document
+
+
+NEEDED: Final = "NumberOfAcceleratorDevicesRequired"
+_FEWEST_TO_MERGE: Final = 2
+"""Instances with copies, of which one can become idle."""
+IDLE_MINUTES: Final = 20
+"""Minutes after which an idle instance is released, when the scale-in policy doesn't say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceRules:
+    """What a variant says about its instances.
+
+    Attributes:
+        instance_type: SageMaker's name.
+        accelerators: Of one instance; None for a type that is not in the catalog.
+        initial: Instances at the start.
+        least: Instances that stay.
+        most: Instances that may run.
+        idle_s: Virtual seconds until an idle instance is released.
+        released_at_once: Instances that one release ends at most.
+        pools: The instance types in the order of their priority; empty for `instance_type` alone.
+        consolidates: Whether copies are moved together so that instances become idle.
+    """
+
+    instance_type: str
+    accelerators: int | None
+    initial: int
+    least: int
+    most: int
+    idle_s: float = IDLE_MINUTES * 60.0
+    released_at_once: int | None = None
+    pools: tuple[InstancePool, ...] = ()
+    consolidates: bool = False
+
+    @property
+    def choices(self) -> tuple[InstancePool, ...]:
+        """The instance types in the order of their priority."""
+        return self.pools or (InstancePool(self.instance_type, self.accelerators),)
+
+
+def instance_rules(variant: Document) -> InstanceRules:
+    """Return what a variant says about its instances; without managed scaling their number doesn't change."""
+    scaling, count = child(variant, "ManagedInstanceScaling"), whole(variant, "InitialInstanceCount", 1)
+    pools = pools_of(variant)
+    managed = text(scaling, "Status") == "ENABLED"
+    policy = child(scaling, "ScaleInPolicy")
+    return InstanceRules(
+        instance_type=pools[0].instance_type,
+        accelerators=pools[0].accelerators,
+        initial=count,
+        least=min(count, whole(scaling, "MinInstanceCount", count)) if managed else count,
+        most=max(count, whole(scaling, "MaxInstanceCount", count)) if managed else count,
+        idle_s=whole(policy, "CooldownInMinutes", IDLE_MINUTES) * 60.0,
+        released_at_once=whole(policy, "MaximumStepSize") or None,
+        pools=pools,
+        consolidates=text(policy, "Strategy") == "CONSOLIDATION",
+    )
+
+
+def placement(request: Document) -> str:
+    """Return the PlacementStrategy of a component: SPREAD, BINPACK, or nothing for the first instance with room."""
+    return text(child(child(request, "Specification"), "SchedulingConfig"), "PlacementStrategy")
+
+
+def devices(request: Document) -> int:
+    """Return the accelerators that one copy of a component needs."""
+    needs = child(child(request, "Specification"), "ComputeResourceRequirements")
+    return math.ceil(number(needs, NEEDED)) if NEEDED in needs else 0
+
+
+@dataclass(eq=False, slots=True)
+class Seat:
+    """The accelerators of one instance that one copy holds, until it gives them back."""
+
+    owner: str
+    devices: int
+    give_back: Callable[[Seat], None] = field(repr=False)
+    instance_type: str = ""
+
+    def release(self) -> None:
+        """Give the accelerators back; a second time changes nothing."""
+        self.give_back(self)
+
+
+@dataclass(eq=False, slots=True)
+class _Instance:
+    idle_since_s: float
+    pool: InstancePool
+    running: bool = False
+    seats: list[Seat] = field(default_factory=list)
+
+    @property
+    def used(self) -> int:
+        """The accelerators that copies hold."""
+        return sum(seat.devices for seat in self.seats)
+
+    def has_room(self, wanted: int) -> bool:
+        """Return whether a copy with so many accelerators fits beside the others."""
+        return self.pool.takes(self.used + wanted)
+
+
+class Fleet:
+    """The instances of one variant; threads may share it.
+
+    Args:
+        rules: What the variant says.
+        clock: For starts and idle times.
+        settings: The faults in force.
+    """
+
+    def __init__(self, rules: InstanceRules, clock: WaitingClock, settings: Callable[[], ControlSettings]) -> None:
+        self.rules = rules
+        self._clock = clock
+        self._settings = settings
+        self._lock = threading.RLock()
+        self._instances: list[_Instance] = []
+
+    @property
+    def current(self) -> int:
+        """The instances that run."""
+        with self._lock:
+            return sum(each.running for each in self._instances)
+
+    @property
+    def desired(self) -> int:
+        """The instances that run or start."""
+        with self._lock:
+            return len(self._instances)
+
+    def seats(self) -> list[int]:
+        """Return how many copies each instance has."""
+        with self._lock:
+            return [len(each.seats) for each in self._instances]
+
+    def instance_types(self) -> list[str]:
+        """Return the type of every instance that runs."""
+        with self._lock:
+            return [each.pool.instance_type for each in self._instances if each.running]
+
+    def grow(self, count: int) -> None:
+        """Start instances until there are so many, and wait until they run.
+
+        Raises:
+            CopyFailed: InsufficientInstanceCapacity.
+        """
+        with self._lock:
+            if count > self._most():
+                raise CopyFailed(
+                    f"InsufficientInstanceCapacity: {count} instances of {self.rules.instance_type} were asked for, "
+                    f"and {self._most()} can be had."
+                )
+            fresh = [self._instance() for _ in range(len(self._instances), count)]
+            self._instances += fresh
+        self._await(fresh)
+
+    def reserve(self, owner: str, wanted: int, count: int, *, strategy: str = "") -> tuple[Seat, ...]:
+        """Place copies with so many accelerators each, and wait until every instance runs that they need.
+
+        Args:
+            owner: Their component.
+            wanted: Accelerators of one copy.
+            count: How many copies.
+            strategy: SPREAD, BINPACK, or nothing for the first instance with room.
+
+        Raises:
+            CopyFailed: InsufficientInstanceCapacity; none of them was placed.
+        """
+        with self._lock:
+            before = list(self._instances)
+            seats = [Seat(owner, wanted, self._give_back) for _ in range(count)]
+            reason = self._place_all(seats, most=max(self._most(), len(before)), strategy=strategy)
+            if reason:
+                for seat in seats:
+                    self._give_back(seat)
+                self._instances = before
+                raise CopyFailed(reason)
+            fresh = [each for each in self._instances if each not in before]
+        self._await(fresh)
+        return tuple(seats)
+
+    def change(self, rules: InstanceRules, *, retained: bool) -> None:
+        """Go on with other rules: the copies are placed anew, on as many instances as before when that is retained.
+
+        Raises:
+            CopyFailed: InsufficientInstanceCapacity; nothing was changed.
+        """
+        with self._lock:
+            before, old_rules = self._instances, self.rules
+            seats = sorted((seat for each in before for seat in each.seats), key=lambda seat: -seat.devices)
+            stays = rules.choices == old_rules.choices
+            count = len(before) if retained else rules.initial
+            self.rules = rules
+            reason = self._replace_all(before[: count if stays else 0], count, seats)
+            if reason:
+                self._instances, self.rules = before, old_rules
+                raise CopyFailed(reason)
+            fresh = [each for each in self._instances if not each.running]
+        self._await(fresh)
+
+    def release_idle(self, now_s: float) -> None:
+        """End the instances that have been idle for long enough, but the least that stay."""
+        with self._lock:
+            rules = self.rules
+            if rules.consolidates:
+                self._consolidate(now_s)
+            idle = [each for each in self._instances if not each.seats and now_s - each.idle_since_s >= rules.idle_s]
+            spare = max(0, len(self._instances) - rules.least)
+            gone = idle[-min(spare, rules.released_at_once or spare, len(idle)) :] if idle and spare else []
+            self._instances = [each for each in self._instances if each not in gone]
+            if rules.released_at_once and gone:
+                for each in idle:
+                    each.idle_since_s = now_s
+
+    def _most(self) -> int:
+        limit = self._settings().capacity_limit
+        return self.rules.most if limit is None else min(self.rules.most, limit)
+
+    def _replace_all(self, kept: Sequence[_Instance], count: int, seats: Sequence[Seat]) -> str:
+        """Place copies anew on instances that stay and on new ones; return why they can't be had, or nothing."""
+        now_s = self._clock.now_s()
+        try:
+            new = [self._instance() for _ in range(count - len(kept))]
+        except CopyFailed as failure:
+            return str(failure)
+        self._instances = [*(_Instance(now_s, each.pool, running=True) for each in kept), *new]
+        return self._place_all(seats, most=max(self._most(), count))
+
+    def _place_all(self, seats: Sequence[Seat], *, most: int, strategy: str = "") -> str:
+        """Place copies, with more instances where they don't fit; return why they can't be had, or nothing."""
+        for seat in seats:
+            if not any(pool.takes(seat.devices) for pool in self.rules.choices):
+                return (
+                    f"InsufficientInstanceCapacity: a copy of {seat.owner} needs {seat.devices} accelerators, and "
+                    f"{self.rules.instance_type} has {self.rules.accelerators}."
+                )
+            home = self._home(seat, strategy)
+            if home is None:
+                try:
+                    home = self._instance(seat.devices)
+                except CopyFailed as failure:
+                    return str(failure)
+                self._instances.append(home)
+            home.seats.append(seat)
+            seat.instance_type = home.pool.instance_type
+        return self._lack(seats[0].owner) if seats and len(self._instances) > most else ""
+
+    def _home(self, seat: Seat, strategy: str) -> _Instance | None:
+        """Return the instance that takes a copy: spread over all, packed on the fullest, or the first with room."""
+        open_ = [each for each in self._instances if each.has_room(seat.devices)]
+        if strategy == "SPREAD":
+            return min(open_, key=lambda each: (_held(each, seat.owner), each.used), default=None)
+        if strategy == "BINPACK":
+            return max(open_, key=lambda each: each.used, default=None)
+        return next(iter(open_), None)
+
+    def _consolidate(self, now_s: float) -> None:
+        """Move the copies of the emptiest instance to the others when all of them fit there."""
+        used = sorted((each for each in self._instances if each.seats and each.running), key=lambda each: each.used)
+        if len(used) < _FEWEST_TO_MERGE:
+            return
+        source, others = used[0], used[1:]
+        homes = {each: each.used for each in others}
+        moves = []
+        for seat in source.seats:
+            home = next((each for each in others if each.pool.takes(homes[each] + seat.devices)), None)
+            if home is None:
+                return
+            homes[home] += seat.devices
+            moves.append((seat, home))
+        for seat, home in moves:
+            source.seats.remove(seat)
+            home.seats.append(seat)
+        source.idle_since_s = now_s
+
+    def _give_back(self, seat: Seat) -> None:
+        with self._lock:
+            for each in self._instances:
+                if seat in each.seats:
+                    each.seats.remove(seat)
+                    each.idle_since_s = self._clock.now_s()
+
+    def _instance(self, wanted: int = 0) -> _Instance:
+        """Return a new instance for a copy with so many accelerators; it doesn't run yet."""
+        return _Instance(self._clock.now_s(), pool_with_capacity(self.rules.choices, self._settings, wanted))
+
+    def _await(self, fresh: Sequence[_Instance]) -> None:
+        if fresh and (start_s := self._settings().instance_start_s):
+            self._clock.wait(start_s)
+        with self._lock:
+            for each in fresh:
+                each.running, each.idle_since_s = True, self._clock.now_s()
+
+    def _lack(self, owner: str) -> str:
+        held = sum(seat.owner == owner for each in self._instances for seat in each.seats)
+        return (
+            f"InsufficientInstanceCapacity: {held} copies of {owner} need {len(self._instances)} instances of "
+            f"{self.rules.instance_type} with the endpoint's other copies, and its variant has at most {self._most()}."
+        )
+
+
+def _held(instance: _Instance, owner: str) -> int:
+    return sum(seat.owner == owner for seat in instance.seats)
+
+
+class Fleets:
+    """The fleet of every variant without a model of its own.
+
+    Args:
+        clock: For starts and idle times.
+        settings: The faults in force.
+    """
+
+    def __init__(self, clock: WaitingClock, settings: Callable[[], ControlSettings]) -> None:
+        self._clock = clock
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._fleets: dict[tuple[str, str], Fleet] = {}
+
+    def find(self, endpoint: str, variant: str) -> Fleet | None:
+        """Return the fleet of a variant; None for one that hosts a model."""
+        with self._lock:
+            return self._fleets.get((endpoint, variant))
+
+    def open(self, endpoint: str, variant: Document, *, retained: bool = False) -> None:
+        """Start the instances of a new variant, or let those of an old one go on with other rules.
+
+        Raises:
+            CopyFailed: InsufficientInstanceCapacity.
+        """
+        key, rules = (endpoint, text(variant, "VariantName")), instance_rules(variant)
+        fleet = self.find(*key)
+        if fleet is not None:
+            fleet.change(rules, retained=retained)
+            return
+        fleet = Fleet(rules, self._clock, self._settings)
+        fleet.grow(rules.initial)
+        with self._lock:
+            self._fleets[key] = fleet
+
+    def close(self, endpoint: str, *, keep: Sequence[str] = ()) -> None:
+        """Forget the variants of an endpoint but those that stay."""
+        with self._lock:
+            gone = [key for key in self._fleets if key[0] == endpoint and key[1] not in keep]
+            for key in gone:
+                del self._fleets[key]
+
+    def release_idle(self, now_s: float) -> None:
+        """End the instances that have been idle for long enough."""
+        with self._lock:
+            fleets = list(self._fleets.values())
+        for fleet in fleets:
+            fleet.release_idle(now_s)

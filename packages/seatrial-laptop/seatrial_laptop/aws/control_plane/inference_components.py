@@ -1,0 +1,287 @@
+"""Inference components: their copies, from creation to deletion."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from seatrial_laptop.aws.api import ApiError, invalid
+from seatrial_laptop.aws.control_plane.alarm_watch import check_alarms_exist
+from seatrial_laptop.aws.control_plane.batch_size import batch_size
+from seatrial_laptop.aws.control_plane.cloud import Cloud, clipped, in_background
+from seatrial_laptop.aws.control_plane.component_specification import (
+    adapters_of,
+    base_name,
+    check_adapter,
+    specified_container,
+    with_one_specification,
+)
+from seatrial_laptop.aws.control_plane.containers import component_container
+from seatrial_laptop.aws.control_plane.endpoints import settled
+from seatrial_laptop.aws.control_plane.live_variants import has_model
+from seatrial_laptop.aws.control_plane.records import Kind, Record, Status, arn_of, variants
+from seatrial_laptop.aws.control_plane.rollout import (
+    Configured,
+    RollbackFailed,
+    RolledBack,
+    Rollout,
+    launch_copies,
+)
+from seatrial_laptop.aws.json_document import Document, child, children, text, whole
+from seatrial_laptop.aws.runtime.artifacts import ArtifactError
+from seatrial_laptop.aws.runtime.copy_process import CopyFailed
+from seatrial_laptop.aws.runtime.metric_history import dimensions_of
+from seatrial_laptop.aws.runtime.running_copies import Place
+from seatrial_laptop.aws.runtime.telemetry import dimensions
+
+STUCK_POLL_S: Final = 0.05
+"""Real seconds between two looks whether an update is still held by a fault."""
+
+
+def create_component(cloud: Cloud, request: Document) -> Document:
+    """Place a model on an endpoint and start its copies.
+
+    Raises:
+        ApiError: ValidationException, the request doesn't fit the endpoint, or the name is taken.
+    """
+    plain = {key: value for key, value in request.items() if key != "Tags"}
+    variant = _check_endpoint(cloud, request)
+    kept = with_one_specification(cloud, {**plain, "VariantName": variant})
+    if base_name(kept):
+        return _create_adapter(cloud, request, kept)
+    if copy_count(kept) == 0:
+        raise invalid("RuntimeConfig.CopyCount must be at least 1 to create an inference component.")
+    wanted = Configured(kept, specified_container(cloud, kept), copy_count(kept))
+    record = Record(Kind.INFERENCE_COMPONENT, text(request, "InferenceComponentName"), kept, status=Status.CREATING)
+    record = cloud.store.add(record, children(request, "Tags"))
+    in_background(cloud, record, lambda: _create(cloud, record, wanted), name=f"create-{record.name}")
+    return {"InferenceComponentArn": record.arn}
+
+
+def _create_adapter(cloud: Cloud, request: Document, kept: Document) -> Document:
+    with cloud.store.lock:
+        base = check_adapter(cloud, kept)
+        kept = {**kept, "VariantName": base.request["VariantName"]}
+        record = Record(Kind.INFERENCE_COMPONENT, text(request, "InferenceComponentName"), kept, status=Status.CREATING)
+        record = cloud.store.add(record, children(request, "Tags"))
+    in_background(cloud, record, lambda: _load_adapter(cloud, record, kept), name=f"create-{record.name}")
+    return {"InferenceComponentArn": record.arn}
+
+
+def _load_adapter(cloud: Cloud, record: Record, wanted: Document) -> None:
+    """Look at an adapter's files; the local engine does not load them, so the base answers as it is."""
+    spec = component_container(cloud.store, child(wanted, "Specification"))
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            spec.fill(Path(folder))
+    except ArtifactError as error:
+        status = Status.IN_SERVICE if record.status is Status.IN_SERVICE else Status.FAILED
+        cloud.store.change(record, status=status, request=record.request, failure_reason=clipped(str(error)))
+        return
+    cloud.store.change(record, status=Status.IN_SERVICE, request=wanted)
+
+
+def update_component(cloud: Cloud, request: Document) -> Document:
+    """Change a component's specification or its number of copies.
+
+    New copies start before the old ones stop, in batches when the DeploymentConfig says so. When they fail, the old
+    ones go on serving the old specification and the component is InService again, with a FailureReason. A request that
+    changes nothing restarts nothing and clears the FailureReason; one without RuntimeConfig keeps the live copy count.
+
+    Raises:
+        ApiError: ValidationException, the component isn't there, is changing, or the request isn't allowed.
+    """
+    deployment = child(request, "DeploymentConfig")
+    with cloud.store.lock:
+        record = settled(cloud, Kind.INFERENCE_COMPONENT, text(request, "InferenceComponentName"))
+        changes = {key: request[key] for key in ("Specification", "Specifications", "RuntimeConfig") if key in request}
+        last = {"LastDeploymentConfig": deployment} if deployment else {}
+        if "Specification" in changes and "Specifications" in changes:
+            raise invalid("Specification and Specifications exclude each other.")
+        plain = {key: value for key, value in record.request.items() if key not in _replaced(changes)}
+        asked = with_one_specification(cloud, {**plain, **changes, **last})
+        if base_name(record.request) or base_name(asked):
+            return _update_adapter(cloud, record, asked, changes)
+        wanted = Configured(asked, specified_container(cloud, asked), copy_count(asked))
+        batch = _batch(cloud, deployment, wanted.copies)
+        told = {**record.request, "RuntimeConfig": {"CopyCount": wanted.copies}}
+        cloud.store.change(record, status=Status.UPDATING, request=told)
+    change = _Update(cloud, record, wanted, batch, deployment)
+    in_background(cloud, record, change.run, name=f"update-{record.name}")
+    return {"InferenceComponentArn": record.arn}
+
+
+def _replaced(changes: Document) -> tuple[str, ...]:
+    """Return the members that a change of the specification replaces."""
+    either = ("Specification", "Specifications")
+    return either if any(key in changes for key in either) else ()
+
+
+def _update_adapter(cloud: Cloud, record: Record, asked: Document, changes: Document) -> Document:
+    if base_name(record.request) != base_name(asked):
+        raise invalid("The base of an adapter can't be changed, and a component can't become an adapter.")
+    if "RuntimeConfig" in changes:
+        raise invalid(f"Inference component {record.name} is an adapter: its copies are those of its base.")
+    check_adapter(cloud, asked)
+    cloud.store.change(record, status=Status.UPDATING)
+    in_background(cloud, record, lambda: _load_adapter(cloud, record, asked), name=f"update-{record.name}")
+    return {"InferenceComponentArn": record.arn}
+
+
+def scale_component(cloud: Cloud, request: Document) -> Document:
+    """Change a component's number of copies.
+
+    Raises:
+        ApiError: ValidationException, the component isn't there or is changing.
+    """
+    name = text(request, "InferenceComponentName")
+    runtime = {"RuntimeConfig": child(request, "DesiredRuntimeConfig")}
+    return update_component(cloud, {"InferenceComponentName": name, **runtime})
+
+
+def delete_component(cloud: Cloud, request: Document) -> Document:
+    """Stop a component's copies.
+
+    Raises:
+        ApiError: ValidationException, the component isn't there or is changing.
+    """
+    with cloud.store.lock:
+        record = settled(cloud, Kind.INFERENCE_COMPONENT, text(request, "InferenceComponentName"))
+        if adapters := adapters_of(cloud, record):
+            raise invalid(
+                f"Cannot delete inference component {record.name} while it is the base of: {', '.join(adapters)}. "
+                "Delete them first."
+            )
+        cloud.store.change(record, status=Status.DELETING)
+    in_background(cloud, record, lambda: _remove(cloud, record), name=f"delete-{record.name}")
+    return {}
+
+
+def component_view(cloud: Cloud, record: Record) -> Document:
+    """Return what DescribeInferenceComponent says."""
+    several = children(record.request, "Specifications")
+    reason = {"FailureReason": record.failure_reason} if record.failure_reason else {}
+    plain = {key: value for key, value in record.request.items() if key != "Specification"}
+    told: Document = {"Specification": _deployed(child(record.request, "Specification"))}
+    return {
+        **plain,
+        **reason,
+        **({"Specifications": [_deployed(each) for each in several]} if several else told),
+        "EndpointArn": arn_of(Kind.ENDPOINT, text(record.request, "EndpointName")),
+        "InferenceComponentStatus": record.status,
+        "RuntimeConfig": _runtime_view(cloud, record),
+    }
+
+
+def _runtime_view(cloud: Cloud, record: Record) -> Document:
+    """Return the copies of a component, or those of an adapter's base; with several specifications by instance type."""
+    base = cloud.store.find(Kind.INFERENCE_COMPONENT, base_name(record.request)) or record
+    copies = cloud.running.copies(Place(base.name))
+    types = Counter(copy.instance_type for copy in copies if copy.instance_type)
+    placed = [{"InstanceType": name, "CurrentCopyCount": count} for name, count in types.items()]
+    counts = {"DesiredCopyCount": copy_count(base.request), "CurrentCopyCount": len(copies)}
+    return {**counts, **({"PlacementStatus": placed} if "Specifications" in base.request else {})}
+
+
+def _deployed(specification: Document) -> Document:
+    """Return a specification as Describe tells it: the image as a DeployedImage."""
+    container = child(specification, "Container")
+    if not container:
+        return specification
+    image = {"DeployedImage": {"SpecifiedImage": text(container, "Image")}} if "Image" in container else {}
+    return {**specification, "Container": {**{key: container[key] for key in container if key != "Image"}, **image}}
+
+
+def copy_count(request: Document) -> int:
+    """Return the number of copies that a request asks for."""
+    return whole(child(request, "RuntimeConfig"), "CopyCount", 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Update:
+    """What an update does in the background."""
+
+    cloud: Cloud
+    record: Record
+    wanted: Configured
+    batch: int
+    deployment: Document
+
+    def run(self) -> None:
+        faults, record = self.cloud.faults, self.record
+        while faults.is_stuck(record.name):
+            time.sleep(STUCK_POLL_S)
+        same = child(self.wanted.request, "Specification") == child(record.request, "Specification")
+        if not same and faults.take_silent_rollback():
+            self._end(record.request)
+            return
+        try:
+            self._scale() if same else self._roll()
+        except (CopyFailed, RolledBack) as failure:
+            status = Status.IN_SERVICE if record.status is Status.IN_SERVICE else Status.FAILED
+            self._end(record.request, status, str(failure))
+        except RollbackFailed as failure:
+            self._end(record.request, Status.FAILED, str(failure))
+        else:
+            self._end(self.wanted.request)
+
+    def _scale(self) -> None:
+        place = Place(self.record.name)
+        kept = self.cloud.running.copies(place)[: self.wanted.copies]
+        missing = self.wanted.copies - len(kept)
+        added = launch_copies(self.cloud, self.record.name, self.wanted, missing) if missing else ()
+        self.cloud.running.put(place, kept + added)
+
+    def _roll(self) -> None:
+        request = self.record.request
+        try:
+            spec = specified_container(self.cloud, request)
+        except ApiError:  # its model was deleted; what runs goes on
+            spec = None
+        old = Configured(request, spec, copy_count(request))
+        Rollout(self.cloud, self.record.name, old, self.wanted, self.batch, self.deployment).run()
+
+    def _end(self, request: Document, status: Status = Status.IN_SERVICE, reason: str = "") -> None:
+        self.cloud.store.change(self.record, status=status, request=request, failure_reason=clipped(reason))
+
+
+def _create(cloud: Cloud, record: Record, wanted: Configured) -> None:
+    try:
+        copies = launch_copies(cloud, record.name, wanted, wanted.copies)
+    except CopyFailed as failure:
+        cloud.store.change(record, status=Status.FAILED, failure_reason=clipped(str(failure)))
+        return
+    cloud.running.put(Place(record.name), copies)
+    cloud.store.change(record, status=Status.IN_SERVICE)
+
+
+def _batch(cloud: Cloud, deployment: Document, copies: int) -> int:
+    """Return how many copies are replaced at a time; all of them without a policy."""
+    check_alarms_exist(cloud, deployment)
+    policy = child(deployment, "RollingUpdatePolicy")
+    return batch_size(child(policy, "MaximumBatchSize"), copies) if policy else max(copies, 1)
+
+
+def _check_endpoint(cloud: Cloud, request: Document) -> str:
+    """Return the name of the variant that takes the component."""
+    endpoint = cloud.store.need(Kind.ENDPOINT, text(request, "EndpointName"))
+    if endpoint.status is not Status.IN_SERVICE:
+        raise invalid(f'Endpoint "{endpoint.arn}" must be InService to take inference components: {endpoint.status}.')
+    placed = variants(cloud.store.need(Kind.ENDPOINT_CONFIG, text(endpoint.request, "EndpointConfigName")))
+    if any(has_model(variant) for variant in placed):
+        raise invalid(f'Endpoint "{endpoint.arn}" hosts models, it can not take inference components.')
+    name = text(request, "VariantName")
+    if name and name not in [text(variant, "VariantName") for variant in placed]:
+        raise invalid(f'Could not find variant "{name}" of endpoint "{endpoint.arn}".')
+    return name or text(placed[0], "VariantName")
+
+
+def _remove(cloud: Cloud, record: Record) -> None:
+    place = Place(record.name)
+    cloud.running.put(place, ())
+    cloud.history.forget(dimensions_of(dimensions(place)))
+    cloud.store.remove(record)

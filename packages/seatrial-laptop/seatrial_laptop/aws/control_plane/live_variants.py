@@ -1,0 +1,87 @@
+"""The variants of an endpoint as they are now: UpdateEndpointWeightsAndCapacities and scaling change them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from seatrial_laptop.aws.control_plane.records import Kind, variants
+from seatrial_laptop.aws.json_document import Document, children, number, text, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seatrial_laptop.aws.control_plane.records import Record, Store
+
+
+DESIRED: Final = "DesiredWeightsAndCapacities"
+"""The member of an endpoint's request that keeps the changes since its configuration was deployed."""
+SHADOWS: Final = "ShadowProductionVariants"
+COUNT: Final = "DesiredInstanceCount"
+WEIGHT: Final = "DesiredWeight"
+
+
+@dataclass(frozen=True, slots=True)
+class LiveVariant:
+    """One variant of an endpoint.
+
+    Attributes:
+        name: Its name.
+        document: What the endpoint configuration says about it.
+        weight: Its share of the traffic, relative to the other variants.
+        instances: How many instances it should have.
+        is_shadow: Whether it gets copies of requests only.
+    """
+
+    name: str
+    document: Document
+    weight: float
+    instances: int
+    is_shadow: bool = False
+
+    @property
+    def has_model(self) -> bool:
+        """Whether its instances run a model, not inference components."""
+        return has_model(self.document)
+
+
+def has_model(variant: Document) -> bool:
+    """Return whether the instances of a variant run a model, not inference components."""
+    pools = children(variant, "InstancePools")
+    return "ModelName" in variant or any("ModelNameOverride" in pool for pool in pools)
+
+
+def live_variants(store: Store, endpoint: Record) -> list[LiveVariant]:
+    """Return the variants of an endpoint, its shadow variants last; none when its configuration was deleted."""
+    config = store.find(Kind.ENDPOINT_CONFIG, text(endpoint.request, "EndpointConfigName"))
+    return configured_variants(config, children(endpoint.request, DESIRED)) if config else []
+
+
+def configured_variants(config: Record, desired: Sequence[Document] = ()) -> list[LiveVariant]:
+    """Return the variants of an endpoint configuration, with weights and counts that were changed since."""
+    changes = {text(each, "VariantName"): each for each in desired}
+    shadows = children(config.request, SHADOWS)
+    both = [(variant, False) for variant in variants(config)] + [(variant, True) for variant in shadows]
+    return [_live(variant, changes, is_shadow=is_shadow) for variant, is_shadow in both]
+
+
+def merged_changes(old: Sequence[Document], new: Sequence[Document]) -> list[Document]:
+    """Return what is desired after one more request; a later value replaces an earlier one."""
+    merged: dict[str, Document] = {}
+    for change in (*old, *new):
+        name = text(change, "VariantName")
+        merged[name] = {**merged.get(name, {}), **change}
+    return list(merged.values())
+
+
+def _live(variant: Document, changes: dict[str, Document], *, is_shadow: bool) -> LiveVariant:
+    name = text(variant, "VariantName")
+    change = changes.get(name, {})
+    initial = number(variant, "InitialVariantWeight") if "InitialVariantWeight" in variant else 1.0
+    return LiveVariant(
+        name=name,
+        document=variant,
+        weight=number(change, WEIGHT) if WEIGHT in change else initial,
+        instances=whole(change, COUNT, whole(variant, "InitialInstanceCount", 1)),
+        is_shadow=is_shadow,
+    )

@@ -1,0 +1,187 @@
+"""What the control planes remember."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from seatrial_laptop.aws.api import invalid
+from seatrial_laptop.aws.json_document import children, text
+from seatrial_laptop.environment import REGION, own_account
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from seatrial_laptop.aws.json_document import Document
+
+
+class Kind(StrEnum):
+    """A kind of SageMaker resource; the value is the service's word in operation names."""
+
+    MODEL = "Model"
+    ENDPOINT_CONFIG = "EndpointConfig"
+    ENDPOINT = "Endpoint"
+    INFERENCE_COMPONENT = "InferenceComponent"
+
+    @property
+    def in_arn(self) -> str:
+        """The kind's word in ARNs."""
+        words = {Kind.ENDPOINT_CONFIG: "endpoint-config", Kind.INFERENCE_COMPONENT: "inference-component"}
+        return words.get(self, self.value.lower())
+
+    @property
+    def in_words(self) -> str:
+        """The kind's words in messages."""
+        return {Kind.ENDPOINT_CONFIG: "endpoint configuration"}.get(self, self.in_arn.replace("-", " "))
+
+
+class Status(StrEnum):
+    """Where an endpoint or an inference component stands."""
+
+    CREATING = "Creating"
+    UPDATING = "Updating"
+    IN_SERVICE = "InService"
+    FAILED = "Failed"
+    DELETING = "Deleting"
+
+    @property
+    def in_transit(self) -> bool:
+        """Whether it changes by itself, so that no change can be asked for."""
+        return self in (Status.CREATING, Status.UPDATING, Status.DELETING)
+
+
+def arn_of(kind: Kind, name: str) -> str:
+    """Return the ARN of a resource; SageMaker writes names in lower case there."""
+    return f"arn:aws:sagemaker:{REGION}:{own_account()}:{kind.in_arn}/{name.lower()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One resource: what was asked for, and where it stands.
+
+    Attributes:
+        kind: What it is.
+        name: Its name, unique within its kind.
+        request: The request that made it, with the changes of later updates, without tags.
+        status: None for a resource that has no life of its own.
+        failure_reason: Why the last change failed; empty when it didn't.
+        created_s: Seconds since the epoch.
+        modified_s: Seconds since the epoch.
+        born_s: When it was created, in virtual seconds; the store sets it.
+        role_is_known: Whether a model's execution role existed when the model was created.
+    """
+
+    kind: Kind
+    name: str
+    request: Document
+    status: Status | None = None
+    failure_reason: str = ""
+    created_s: float = field(default_factory=time.time)
+    modified_s: float = field(default_factory=time.time)
+    born_s: float = 0.0
+    role_is_known: bool = False
+
+    @property
+    def arn(self) -> str:
+        """The resource's ARN."""
+        return arn_of(self.kind, self.name)
+
+
+class Store:
+    """Every record and every tag; hold `lock` over a check and the change that depends on it.
+
+    Args:
+        now_s: Tells the virtual time.
+    """
+
+    def __init__(self, now_s: Callable[[], float]) -> None:
+        self._now_s = now_s
+        self.lock = threading.RLock()
+        self._records: dict[Kind, dict[str, Record]] = {kind: {} for kind in Kind}
+        self._tags: dict[str, dict[str, str]] = {}
+
+    def find(self, kind: Kind, name: str) -> Record | None:
+        """Return a record, or None."""
+        with self.lock:
+            return self._records[kind].get(name)
+
+    def need(self, kind: Kind, name: str) -> Record:
+        """Return a record.
+
+        Raises:
+            ApiError: ValidationException, there is none.
+        """
+        record = self.find(kind, name)
+        if record is None:
+            raise invalid(f'Could not find {kind.in_words} "{arn_of(kind, name)}".')
+        return record
+
+    def all(self, kind: Kind) -> list[Record]:
+        """Return the records of a kind, oldest first."""
+        with self.lock:
+            return list(self._records[kind].values())
+
+    def add(self, record: Record, tags: Iterable[Document] = ()) -> Record:
+        """Keep a new record with its tags.
+
+        Raises:
+            ApiError: ValidationException, the name is taken.
+        """
+        with self.lock:
+            if record.name in self._records[record.kind]:
+                raise invalid(f'Cannot create already existing {record.kind.in_words} "{record.arn}".')
+            record = replace(record, born_s=self._now_s())
+            self._records[record.kind][record.name] = record
+            self.tag(record.arn, tags)
+        return record
+
+    def change(
+        self, record: Record, *, status: Status, request: Document | None = None, failure_reason: str = ""
+    ) -> None:
+        """Note a change of a record's state; one that was deleted meanwhile stays deleted."""
+        with self.lock:
+            current = self.find(record.kind, record.name)
+            if current is None or current.created_s != record.created_s:
+                return
+            asked = current.request if request is None else request
+            changed = replace(current, status=status, request=asked, failure_reason=failure_reason)
+            self._records[record.kind][record.name] = replace(changed, modified_s=time.time())
+
+    def remove(self, record: Record) -> None:
+        """Forget a record and its tags."""
+        with self.lock:
+            self._records[record.kind].pop(record.name, None)
+            self._tags.pop(record.arn, None)
+
+    def tag(self, arn: str, tags: Iterable[Document]) -> None:
+        """Add tags, or change the values of those that are there."""
+        with self.lock:
+            self._tags.setdefault(arn, {}).update({text(tag, "Key"): text(tag, "Value") for tag in tags})
+
+    def untag(self, arn: str, keys: Iterable[str]) -> None:
+        """Remove tags."""
+        with self.lock:
+            for key in keys:
+                self._tags.get(arn, {}).pop(key, None)
+
+    def tags(self, arn: str) -> list[Document]:
+        """Return the tags of a resource."""
+        with self.lock:
+            return [{"Key": key, "Value": value} for key, value in self._tags.get(arn, {}).items()]
+
+    def tagged(self) -> list[tuple[str, list[Document]]]:
+        """Return the ARN and the tags of every resource that has tags."""
+        with self.lock:
+            return [(arn, self.tags(arn)) for arn, tags in self._tags.items() if tags]
+
+    def has_arn(self, arn: str) -> bool:
+        """Return whether a resource of this ARN exists."""
+        return any(record.arn == arn for kind in Kind for record in self.all(kind))
+
+
+def variants(endpoint_config: Record) -> list[Document]:
+    """Return the production variants of an endpoint configuration."""
+    return children(endpoint_config.request, "ProductionVariants")

@@ -1,0 +1,68 @@
+"""The few ASGI types and calls that the gateway needs."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from seatrial_laptop.aws.api import ApiError
+
+
+REQUEST_ID: Final = "x-amzn-requestid"
+Message = MutableMapping[str, object]
+Scope = Mapping[str, object]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+def headers_of(scope: Scope) -> dict[str, str]:
+    """Return the headers of a request, names in lower case."""
+    pairs = scope["headers"]
+    if not isinstance(pairs, list | tuple):
+        raise TypeError(f"not headers: {pairs!r}")
+    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in pairs}
+
+
+async def body_of(receive: Receive) -> bytes:
+    """Return the whole body of a request."""
+    parts = []
+    while True:
+        message = await receive()
+        part = message.get("body", b"")
+        parts.append(part if isinstance(part, bytes) else b"")
+        if not message.get("more_body"):
+            return b"".join(parts)
+
+
+async def disconnected(receive: Receive) -> None:
+    """Return when the client has gone; call it after the body was read."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def begin(send: Send, status: int, headers: Mapping[str, str]) -> None:
+    """Send the head of a response, with an ID of the request as every service of AWS tells one."""
+    named = {REQUEST_ID: str(uuid.uuid4()), **headers}
+    pairs = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in named.items()]
+    await send({"type": "http.response.start", "status": status, "headers": pairs})
+
+
+async def chunk(send: Send, data: bytes, *, more: bool = True) -> None:
+    """Send a part of a response's body."""
+    await send({"type": "http.response.body", "body": data, "more_body": more})
+
+
+async def reply(send: Send, status: int, document: object, headers: Mapping[str, str] | None = None) -> None:
+    """Send a whole JSON response."""
+    await begin(send, status, {"content-type": "application/x-amz-json-1.1", **(headers or {})})
+    await chunk(send, json.dumps(document).encode(), more=False)
+
+
+async def reply_error(send: Send, error: ApiError) -> None:
+    """Send an error as botocore and the JavaScript SDK read it."""
+    document = {"__type": error.code, "message": error.message}
+    await reply(send, error.status, document, {"x-amzn-errortype": error.code})

@@ -1,0 +1,182 @@
+"""Whom the embedded AWS answers: its user and its own functions, and no web page. It stands in front of everything.
+
+Refused with 403, in the form in which the asked service tells its errors: a request with an `Origin` (each one that a
+page of another origin sends has it), a request for another host (a page whose name was rebound to this machine), a
+request that isn't signed with a key of this start, and every WebSocket. Nothing here invites a page: no answer has
+`Access-Control-*` headers.
+
+One address needs no signature, as on AWS: the response URL of a custom resource, a random capability for one use.
+
+OpenAI's paths are refused with 501: no mock of a model answers here, and SageMaker's runtime has no such path.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qs, quote
+from xml.sax.saxutils import escape
+
+from ministack.core.router import detect_service
+from ministack.services.cloudformation import custom_resource
+
+from seatrial_laptop.aws.gateway.asgi import begin, body_of, chunk
+from seatrial_laptop.aws.gateway.authorization import refusal_of_user
+from seatrial_laptop.aws.gateway.signature import Received, Refusal, access_denied, read_claim
+from seatrial_laptop.loopback import refusal
+from seatrial_load.decode.response import NO_MODEL_HEADER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from seatrial_laptop.aws.gateway.asgi import App, Message, Receive, Scope, Send
+    from seatrial_laptop.aws.gateway.signature import Claim
+    from seatrial_laptop.state import RunningProcess
+
+
+RESPONSE_PATH: Final = "/_ministack/cfn-response/"
+QUERY_SERVICES: Final = frozenset(
+    {"autoscaling", "cloudformation", "cloudwatch", "ec2", "elasticache", "elasticloadbalancing", "iam", "monitoring"}
+    | {"rds", "redshift", "route53", "ses", "sns", "sts"}
+)
+"""Services that tell errors as XML of the query protocol."""
+POLICY_VIOLATION: Final = 1008
+OPENAI_PATH: Final = re.compile(
+    r"/+(?:openai/+)?v1/+(?:chat/+completions|completions|responses|embeddings|models)(?:/.*)?"
+)
+NO_MODEL: Final = (
+    "no OpenAI route: send OpenAI bodies with InvokeEndpoint to /endpoints/NAME/invocations, as on SageMaker"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AccessControl:
+    """The ASGI app in front of the embedded AWS."""
+
+    process: RunningProcess
+    behind: App
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse a request, or let what is behind answer it."""
+        if scope["type"] == "lifespan":
+            await self.behind(scope, receive, send)
+        elif scope["type"] == "http":
+            await self._answer(scope, receive, send)
+        else:
+            await receive()
+            await send({"type": "websocket.close", "code": POLICY_VIOLATION})
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        received = received_of(scope)
+        if why := refusal(received.headers, self.process.port):
+            await _refuse(received, access_denied(why), send)
+            return
+        if OPENAI_PATH.fullmatch(received.raw_path):
+            await _refuse_model(send)
+            return
+        if is_awaited_response(received):
+            await self.behind(scope, receive, without_cors(send))
+            return
+        claim = read_claim(received, self.process, datetime.now(UTC))
+        body = b"" if isinstance(claim, Refusal) else await body_of(receive)
+        refused = claim if isinstance(claim, Refusal) else claim.refusal(body) or self._denial(received, claim, body)
+        if refused:
+            await _refuse(received, refused, send)
+        else:
+            await self.behind(scope, replayed(body, receive), without_cors(send))
+
+    def _denial(self, received: Received, claim: Claim, body: bytes) -> Refusal | None:
+        """Return why the user who signed may not do this."""
+        key_id, own = claim.signature.access_key_id, self.process.access_key_id
+        return refusal_of_user(received, key_id, own, claim.signature.service, body)
+
+
+def received_of(scope: Scope) -> Received:
+    """Return the head of a request."""
+    raw_path, query = scope.get("raw_path"), scope.get("query_string", b"")
+    path = raw_path.decode("latin-1") if isinstance(raw_path, bytes) else quote(str(scope["path"]))
+    text = query.decode("latin-1") if isinstance(query, bytes) else ""
+    headers: dict[str, str] = {}
+    for name, value in _pairs(scope["headers"]):
+        headers[name] = f"{headers[name]},{value}" if name in headers else value
+    return Received(str(scope["method"]), path, parse_qs(text, keep_blank_values=True), headers)
+
+
+def is_awaited_response(received: Received) -> bool:
+    """Return whether a function answers the custom resource that waits for it."""
+    token = received.raw_path.removeprefix(RESPONSE_PATH)
+    return received.method == "PUT" and token != received.raw_path and token in custom_resource._pending  # noqa: SLF001 (the contract)
+
+
+def replayed(body: bytes, receive: Receive) -> Receive:
+    """Return the channel of a request whose body was read already."""
+    told = False
+
+    async def again() -> Message:
+        nonlocal told
+        if told:
+            return await receive()
+        told = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
+
+
+def without_cors(send: Send) -> Send:
+    """Return a channel for answers that invites no page of another origin."""
+
+    async def stripped(message: Message) -> None:
+        pairs = message.get("headers")
+        if isinstance(pairs, list | tuple):
+            kept = [(name, value) for name, value in pairs if not name.lower().startswith(b"access-control-")]
+            message = {**message, "headers": kept}
+        await send(message)
+
+    return stripped
+
+
+async def _refuse(received: Received, refused: Refusal, send: Send) -> None:
+    kind, body = error_document(received, refused)
+    await begin(
+        send,
+        HTTPStatus.FORBIDDEN,
+        {
+            "content-type": kind,
+            "content-length": str(len(body)),
+            "x-amzn-errortype": refused.json,
+            "connection": "close",  # what follows may be a body that nobody reads
+        },
+    )
+    await chunk(send, b"" if received.method == "HEAD" else body, more=False)
+
+
+async def _refuse_model(send: Send) -> None:
+    document = {"error": {"message": NO_MODEL, "type": "not_implemented", "code": HTTPStatus.NOT_IMPLEMENTED.value}}
+    body = json.dumps(document).encode()
+    head = {"content-type": "application/json", "content-length": str(len(body)), NO_MODEL_HEADER: "openai"}
+    await begin(send, HTTPStatus.NOT_IMPLEMENTED, {**head, "connection": "close"})
+    await chunk(send, body, more=False)
+
+
+def error_document(received: Received, refused: Refusal) -> tuple[str, bytes]:
+    """Return the content type and the body of a refusal, in the form of the service that was asked."""
+    query = {name: list(values) for name, values in received.query.items()}
+    service = detect_service(received.method, received.raw_path, dict(received.headers), query)
+    message = escape(refused.message)
+    if service in QUERY_SERVICES:
+        error = f"<Error><Type>Sender</Type><Code>{refused.query}</Code><Message>{message}</Message></Error>"
+        return "text/xml", f"<ErrorResponse>{error}</ErrorResponse>".encode()
+    if service == "s3" and not received.raw_path.startswith(("/endpoints/", "/_")):
+        return "application/xml", f"<Error><Code>{refused.s3}</Code><Message>{message}</Message></Error>".encode()
+    document = {"__type": refused.json, "message": refused.message}
+    return "application/x-amz-json-1.1", json.dumps(document).encode()
+
+
+def _pairs(headers: object) -> Iterable[tuple[str, str]]:
+    if not isinstance(headers, list | tuple):
+        raise TypeError(f"not headers: {headers!r}")
+    return ((name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in headers)

@@ -1,0 +1,181 @@
+"""One ASGI app: our services in front, MiniStack behind; `gate` lets in what is signed.
+
+The credential scope of the signature tells the service; the path tells the runtime from the control plane.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
+
+from seatrial_laptop.aws.api import ApiError, absent
+from seatrial_laptop.aws.autoscaling.scalable_targets import Scaling, call_autoscaling
+from seatrial_laptop.aws.control_plane.records import Kind
+from seatrial_laptop.aws.control_plane.sagemaker import call_sagemaker
+from seatrial_laptop.aws.gateway.asgi import body_of, headers_of, reply, reply_error
+from seatrial_laptop.aws.gateway.authorization import principal_of
+from seatrial_laptop.aws.json_document import Document, text
+from seatrial_laptop.aws.runtime.async_invocation import invoke_async
+from seatrial_laptop.aws.runtime.invocation import invoke
+from seatrial_laptop.aws.runtime.running_copies import Place
+from seatrial_laptop.aws.service_catalog.operations import call_service_catalog
+from seatrial_laptop.running import CONTROL_PATH, STATUS_PATH
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seatrial_laptop.aws.control_plane.cloud import Cloud
+    from seatrial_laptop.aws.control_plane.records import Record
+    from seatrial_laptop.aws.gateway.asgi import App, Receive, Scope, Send
+    from seatrial_laptop.aws.service_catalog.catalog import Catalog
+
+
+SERVICE_IN_SCOPE: Final = re.compile(r"Credential=([^/]+)/[^/]+/[^/]+/([^/]+)/")
+ASYNC_PATH: Final = re.compile(r"/endpoints/([^/]+)/async-invocations")
+RUNTIME_PATH: Final = re.compile(r"/endpoints/([^/]+)/invocations(-response-stream)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """The ASGI app of the embedded AWS."""
+
+    cloud: Cloud
+    scaling: Scaling
+    catalog: Catalog
+    behind: App
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or let MiniStack answer it."""
+        if scope["type"] != "http":
+            await self.behind(scope, receive, send)
+            return
+        path, headers = unquote(str(scope["path"])), headers_of(scope)
+        found = SERVICE_IN_SCOPE.search(headers.get("authorization", ""))
+        key_id, service = (found[1], found[2]) if found else ("", "")
+        if path == STATUS_PATH:
+            await reply(send, HTTPStatus.OK, status_document(self.cloud), {"content-type": "application/json"})
+        elif path == CONTROL_PATH:
+            await _set_control(self.cloud, str(scope["method"]), receive, send)
+        elif runtime := RUNTIME_PATH.fullmatch(path):
+            operation = f"InvokeEndpoint{'WithResponseStream' if runtime[2] else ''}"
+            if denied := denial(self.cloud, operation, {"EndpointName": runtime[1]}):
+                await reply_error(send, denied)
+                return
+            await invoke(self.cloud, runtime[1], scope, receive, send, streamed=runtime[2] is not None)
+        elif asynchronous := ASYNC_PATH.fullmatch(path):
+            if denied := denial(self.cloud, "InvokeEndpointAsync", {"EndpointName": asynchronous[1]}):
+                await reply_error(send, denied)
+                return
+            await invoke_async(self.cloud, asynchronous[1], scope, receive, send)
+        elif plane := self._control_plane(service, key_id):
+            await _control(self.cloud, plane, headers, receive, send)
+        elif service.startswith("bedrock"):
+            await reply_error(send, absent("Amazon Bedrock is not supported: no model runs here"))
+        else:
+            await self.behind(scope, receive, send)
+
+    def _control_plane(self, service: str, key_id: str) -> Callable[[str, Document], Document] | None:
+        """Return what answers the operations of a service; `None` for one that is not ours."""
+        if service == "sagemaker":
+            return lambda name, ask: call_sagemaker(self.cloud, name, ask)
+        if service == "application-autoscaling":
+            return lambda name, ask: call_autoscaling(self.scaling, name, ask)
+        if service == "servicecatalog":
+            principal = principal_of(key_id)
+            return lambda name, ask: call_service_catalog(self.catalog, name, ask, principal)
+        return None
+
+
+def status_document(cloud: Cloud) -> Document:
+    """Return what the embedded AWS runs: its endpoints and components, with their copies' ports."""
+    return {
+        "pid": os.getpid(),
+        "endpoints": [
+            {"name": record.name, "status": record.status, "ports": _ports_of_variants(cloud, record.name)}
+            for record in cloud.store.all(Kind.ENDPOINT)
+        ],
+        "inference_components": [
+            {
+                "name": record.name,
+                "endpoint": text(record.request, "EndpointName"),
+                "status": record.status,
+                "ports": [copy.port for copy in cloud.running.copies(Place(record.name))],
+            }
+            for record in cloud.store.all(Kind.INFERENCE_COMPONENT)
+        ],
+    }
+
+
+def _ports_of_variants(cloud: Cloud, endpoint_name: str) -> list[int]:
+    places = [place for place in cloud.running.places() if place.variant and place.owner == endpoint_name]
+    return [copy.port for place in places for copy in cloud.running.copies(place)]
+
+
+def denial(cloud: Cloud, operation: str, request: Document) -> ApiError | None:
+    """Return the refusal that a fault makes of a request, or None; a request of CloudFormation is never denied."""
+    named = [cloud.store.find(kind, name) for kind in Kind if (name := str(request.get(f"{kind}Name") or ""))]
+    arns = {str(request.get("ResourceArn") or "")}
+    tagged = [record for kind in Kind for record in cloud.store.all(kind) if record.arn in arns]
+    born_s = [record.born_s for record in (*named, *tagged, _scaled(cloud, request)) if record]
+    if not cloud.faults.denies(operation, born_s):
+        return None
+    message = f"User is not authorized to perform: {operation} because no identity-based policy allows the action"
+    return ApiError("AccessDeniedException", message)
+
+
+def _scaled(cloud: Cloud, request: Document) -> Record | None:
+    """Return what a request to Application Auto Scaling names, or None."""
+    kind, name, *_ = [*str(request.get("ResourceId") or "").split("/"), ""]
+    return cloud.store.find(Kind.ENDPOINT if kind == "endpoint" else Kind.INFERENCE_COMPONENT, name)
+
+
+async def _set_control(cloud: Cloud, method: str, receive: Receive, send: Send) -> None:
+    """Answer the control interface: GET tells the settings, PUT changes those given, DELETE returns to the defaults."""
+    body = await body_of(receive)
+    try:
+        _change_control(cloud, method, body)
+    except ApiError as error:
+        await reply_error(send, error)
+        return
+    settings = cloud.faults.settings().model_dump(mode="json")
+    await reply(send, HTTPStatus.OK, settings, {"content-type": "application/json"})
+
+
+def _change_control(cloud: Cloud, method: str, body: bytes) -> None:
+    if method == "DELETE":
+        cloud.faults.reset()
+    elif method == "PUT":
+        cloud.faults.change(_object(body))
+    elif method != "GET":
+        raise ApiError("ValidationException", f"{CONTROL_PATH} takes GET, PUT and DELETE, not {method}.")
+
+
+def _object(body: bytes) -> Document:
+    try:
+        document = json.loads(body)
+    except ValueError as error:
+        raise ApiError("ValidationException", f"the body is no JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise ApiError("ValidationException", "the body is no JSON object")
+    return document
+
+
+async def _control(
+    cloud: Cloud, call: Callable[[str, Document], Document], headers: dict[str, str], receive: Receive, send: Send
+) -> None:
+    operation = headers.get("x-amz-target", "").rpartition(".")[2]
+    request = json.loads(await body_of(receive) or b"{}")
+    try:
+        if denied := denial(cloud, operation, request):
+            raise denied
+        answer = await asyncio.to_thread(call, operation, request)
+    except ApiError as error:
+        await reply_error(send, error)
+    else:
+        await reply(send, HTTPStatus.OK, answer)

@@ -1,0 +1,248 @@
+"""What Service Catalog remembers, until the embedded AWS stops."""
+
+from __future__ import annotations
+
+import secrets
+import string
+import threading
+import time
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from seatrial_laptop.aws.api import ApiError
+from seatrial_laptop.environment import REGION, own_account
+
+if TYPE_CHECKING:
+    from seatrial_laptop.aws.json_document import Document
+
+SERVICE: Final = "servicecatalog"
+ID_SIGNS: Final = string.ascii_lowercase + string.digits
+ID_DIGITS: Final = 13
+Kept = TypeVar("Kept")
+
+
+def root() -> str:
+    """Return the ARN of who calls with the key of this start: everything is allowed."""
+    return f"arn:aws:iam::{own_account()}:root"
+
+
+def new_id(prefix: str) -> str:
+    """Return an ID of the form that the service gives: `prod-4xmplb6lr6abc`."""
+    return f"{prefix}-{''.join(secrets.choice(ID_SIGNS) for _ in range(ID_DIGITS))}"
+
+
+def not_found(what: str) -> ApiError:
+    """Return the error for what isn't there, or isn't the caller's to see."""
+    return ApiError("ResourceNotFoundException", f"{what} not found.")
+
+
+def refused(message: str) -> ApiError:
+    """Return the error for parameters that the service does not take."""
+    return ApiError("InvalidParametersException", message)
+
+
+@dataclass(slots=True, kw_only=True)
+class Artifact:
+    """A version of a product.
+
+    Attributes:
+        name: The version's name.
+        description: For people.
+        url: Where its template was read.
+        template: The template's text.
+        guidance: DEFAULT or DEPRECATED.
+        created_s: Seconds since the epoch.
+    """
+
+    name: str
+    description: str
+    url: str
+    template: str
+    artifact_id: str = field(default_factory=lambda: new_id("pa"))
+    guidance: str = "DEFAULT"
+    created_s: float = field(default_factory=time.time)
+
+    def view(self) -> Document:
+        """Return what the service tells of it."""
+        return {
+            "Id": self.artifact_id,
+            "Name": self.name,
+            "Description": self.description,
+            "CreatedTime": self.created_s,
+            "Guidance": self.guidance,
+        }
+
+
+@dataclass(slots=True, kw_only=True)
+class Product:
+    """A product with its versions, the oldest first."""
+
+    product_id: str
+    properties: Document
+    artifacts: list[Artifact]
+    created_s: float = field(default_factory=time.time)
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return str(self.properties.get("Name", ""))
+
+    def summary(self) -> Document:
+        """Return what the service tells of it in lists."""
+        names = {
+            "Owner": "Owner",
+            "Distributor": "Distributor",
+            "Description": "ShortDescription",
+            "SupportDescription": "SupportDescription",
+            "SupportEmail": "SupportEmail",
+            "SupportUrl": "SupportUrl",
+        }
+        told = {new: self.properties[old] for old, new in names.items() if old in self.properties}
+        return {
+            "Id": self.product_id.replace("prod-", "prodview-"),
+            "ProductId": self.product_id,
+            "Name": self.name,
+            "Type": "CLOUD_FORMATION_TEMPLATE",
+            "HasDefaultPath": False,
+            **told,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constraint:
+    """A constraint of a product in a portfolio: LAUNCH, TEMPLATE or RESOURCE_UPDATE."""
+
+    kind: str
+    portfolio_id: str
+    product_id: str
+    properties: Document
+
+
+@dataclass(slots=True, kw_only=True)
+class CatalogRecord:
+    """One operation on a provisioned product.
+
+    Attributes:
+        kind: PROVISION_PRODUCT, UPDATE_PROVISIONED_PRODUCT or TERMINATE_PROVISIONED_PRODUCT.
+        stack_id: The stack that it works on.
+        artifact_id: The version that it leads to.
+        token: The caller's token, by which a repeated request is known.
+        parameters: What it gives; the stack's when it has succeeded, as a failed update is rolled back.
+        status: IN_PROGRESS until the stack has ended.
+        error: Why it failed.
+    """
+
+    kind: str
+    provisioned_id: str
+    stack_id: str
+    artifact_id: str
+    token: str
+    parameters: dict[str, str] = field(default_factory=dict)
+    status: str = "IN_PROGRESS"
+    error: str = ""
+    outputs: list[Document] = field(default_factory=list)
+    record_id: str = field(default_factory=lambda: new_id("rec"))
+    created_s: float = field(default_factory=time.time)
+    updated_s: float = field(default_factory=time.time)
+
+
+@dataclass(slots=True, kw_only=True)
+class Provisioned:
+    """A provisioned product: a stack of its own.
+
+    Attributes:
+        principal: Who provisioned it.
+        parameters: The parameters of its stack.
+        status: AVAILABLE, UNDER_CHANGE, TAINTED after a failed update, ERROR after a failed launch.
+    """
+
+    name: str
+    product_id: str
+    artifact_id: str
+    portfolio_id: str
+    principal: str
+    stack_id: str = ""
+    last: CatalogRecord | None = None
+    parameters: dict[str, str] = field(default_factory=dict)
+    tags: list[Document] = field(default_factory=list)
+    status: str = "UNDER_CHANGE"
+    message: str = ""
+    provisioned_id: str = field(default_factory=lambda: new_id("pp"))
+    created_s: float = field(default_factory=time.time)
+
+    @property
+    def stack_name(self) -> str:
+        """Its stack's name."""
+        return f"SC-{own_account()}-{self.provisioned_id}"
+
+    @property
+    def arn(self) -> str:
+        """Its ARN."""
+        return f"arn:aws:servicecatalog:{REGION}:{own_account()}:stack/{self.name}/{self.provisioned_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """Everything; hold `lock` over every call."""
+
+    portfolios: dict[str, Document] = field(default_factory=dict)
+    products: dict[str, Product] = field(default_factory=dict)
+    offered: set[tuple[str, str]] = field(default_factory=set)
+    principals: set[tuple[str, str]] = field(default_factory=set)
+    constraints: dict[str, Constraint] = field(default_factory=dict)
+    provisioned: dict[str, Provisioned] = field(default_factory=dict)
+    records: dict[str, CatalogRecord] = field(default_factory=dict)
+    launch_roles: dict[str, str] = field(default_factory=dict)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def portfolios_of(self, principal: str, product_id: str) -> list[str]:
+        """Return the portfolios in which a principal may launch a product; the root's are all of them."""
+        return [
+            portfolio
+            for portfolio, offered in sorted(self.offered)
+            if offered == product_id
+            and (principal == root() or any(_names(arn, principal) for of, arn in self.principals if of == portfolio))
+        ]
+
+    def product_for(self, principal: str, product_id: str) -> Product:
+        """Return a product that a principal may launch.
+
+        Raises:
+            ApiError: ResourceNotFoundException.
+        """
+        product = self.products.get(product_id)
+        if product is None or not self.portfolios_of(principal, product_id):
+            raise not_found(f"Product {product_id}")
+        return product
+
+    def constraint(self, kind: str, portfolio_id: str, product_id: str) -> Constraint | None:
+        """Return the constraint of a kind; `None` without one."""
+        place = (kind, portfolio_id, product_id)
+        return next(
+            (each for each in self.constraints.values() if (each.kind, each.portfolio_id, each.product_id) == place),
+            None,
+        )
+
+    def provisioned_for(self, principal: str, request: Document) -> Provisioned:
+        """Return what a principal has provisioned, by ID or name; that of another is not its to see.
+
+        Raises:
+            ApiError: ResourceNotFoundException.
+        """
+        wanted = {
+            str(request[key])
+            for key in ("Id", "Name", "ProvisionedProductId", "ProvisionedProductName")
+            if key in request
+        }
+        for each in self.provisioned.values():
+            if wanted & {each.provisioned_id, each.name} and principal in (root(), each.principal):
+                return each
+        raise not_found(f"Provisioned product {', '.join(sorted(wanted))}")
+
+
+def _names(associated: str, principal: str) -> bool:
+    """Tell whether an associated ARN names a principal; a pattern has no account."""
+    if ":iam:::" not in associated:
+        return associated == principal
+    return fnmatchcase(principal.replace(f":{own_account()}:", "::", 1), associated)

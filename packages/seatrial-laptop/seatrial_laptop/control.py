@@ -1,0 +1,101 @@
+"""The control interface of a running embedded AWS: its clock, and the faults that it is to have."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+
+from seatrial_base.errors import LocalError
+from seatrial_laptop.environment import REGION
+from seatrial_laptop.lifecycle import running
+from seatrial_laptop.loopback import HOST
+from seatrial_laptop.running import CONTROL_PATH
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from seatrial_laptop.running import LocalAws
+
+TIMEOUT_S: Final = 10.0
+Settings = dict[str, object]
+"""What the embedded AWS tells: every setting by its name."""
+
+
+def settings_of(words: Sequence[str]) -> Settings:
+    """Return the settings of `KEY=VALUE` words; a value that is no JSON is text.
+
+    Raises:
+        LocalError: SEA608, a word has no `=` or no key, or a key stands twice.
+    """
+    settings: Settings = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not key or key in settings:
+            fault = "stands twice" if key in settings else "is not of the form KEY=VALUE"
+            raise LocalError.of("SEA608", f"{word!r} {fault}")
+        settings[key] = _value(value)
+    return settings
+
+
+def read_control(state_dir: Path) -> Settings:
+    """Return the settings in force.
+
+    Raises:
+        LocalError: SEA602, none runs; SEA607, its state can't be read.
+    """
+    return _ask(running(state_dir), "GET")
+
+
+def change_control(state_dir: Path, changes: Mapping[str, object]) -> Settings:
+    """Change the given settings and return all of them.
+
+    Raises:
+        LocalError: SEA602, none runs; SEA607, its state can't be read; SEA608, a key is unknown or a value is wrong.
+    """
+    return _ask(running(state_dir), "PUT", json.dumps(changes).encode())
+
+
+def reset_control(state_dir: Path) -> Settings:
+    """Return every setting to its default and return all of them.
+
+    Raises:
+        LocalError: SEA602, none runs; SEA607, its state can't be read.
+    """
+    return _ask(running(state_dir), "DELETE")
+
+
+def _value(text: str) -> object:
+    try:
+        value: object = json.loads(text)
+    except ValueError:
+        return text
+    return value
+
+
+def _ask(local: LocalAws, method: str, body: bytes = b"") -> Settings:
+    connection = http.client.HTTPConnection(HOST, int(local.endpoint_url.rpartition(":")[2]), timeout=TIMEOUT_S)
+    try:
+        connection.request(method, CONTROL_PATH, body=body or None, headers=_signed(local, method, body))
+        response = connection.getresponse()
+        document: Settings = json.loads(response.read())
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise LocalError.of("SEA602", f"the embedded AWS does not answer: {error}") from error
+    finally:
+        connection.close()
+    if response.status != HTTPStatus.OK:
+        raise LocalError.of("SEA608", str(document.get("message", response.reason)))
+    return document
+
+
+def _signed(local: LocalAws, method: str, body: bytes) -> dict[str, str]:
+    from botocore.auth import SigV4Auth  # noqa: PLC0415 (heavy)
+    from botocore.awsrequest import AWSRequest  # noqa: PLC0415 (heavy)
+    from botocore.credentials import Credentials  # noqa: PLC0415 (heavy)
+
+    request = AWSRequest(method, f"{local.endpoint_url}{CONTROL_PATH}", data=body)
+    credentials = Credentials(local.access_key_id, local.secret_access_key)
+    SigV4Auth(credentials, "sagemaker", REGION).add_auth(request)
+    return {name: str(value) for name, value in request.headers.items()}

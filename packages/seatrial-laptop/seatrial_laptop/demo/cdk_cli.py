@@ -1,0 +1,123 @@
+"""Runs the real tools as child processes; a failure shows their last useful lines."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seatrial_base.errors import LocalError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+LAST_LINES = 25
+STOP_S = 1.0  # so that Ctrl-C ends everything within 3 s
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutcome:
+    """How a tool ended."""
+
+    exit_code: int
+    output: str
+
+    def last_lines(self) -> str:
+        """Return the last lines of the output that are not empty."""
+        lines = [line for line in self.output.splitlines() if line.strip()]
+        return "\n".join(lines[-LAST_LINES:])
+
+    def failure(self) -> str:
+        """Say how it failed: its exit code, and its last lines."""
+        return f"exit code {self.exit_code}; its last lines:\n{self.last_lines()}"
+
+
+def cdk_path() -> Path:
+    """Return where the CDK CLI of this installation lies, or is to lie."""
+    return Path(sys.executable).parent / "cdk"
+
+
+@dataclass(frozen=True, slots=True)
+class CdkCli:
+    """The CDK CLI of this installation, in one repository and with one environment of variables.
+
+    Attributes:
+        root: The repository, where `cdk.json` lies.
+        env: All environment variables of the tools.
+        log: File that gets all their output.
+        verbose: Show their output as it comes.
+    """
+
+    root: Path
+    env: Mapping[str, str]
+    log: Path
+    verbose: bool
+
+    def cdk(self, *arguments: str, folder: Path | None = None) -> ToolOutcome:
+        """Run the CDK CLI and return how it ended; outside the repository's folder it synthesizes nothing."""
+        return self._run([cdk_path(), *arguments], folder or self.root)
+
+    def cdk_must(self, *arguments: str, folder: Path | None = None) -> ToolOutcome:
+        """Run the CDK CLI.
+
+        Raises:
+            LocalError: SEA606 with the last lines of its output when it fails.
+        """
+        return self.must(arguments[0], self.cdk(*arguments, folder=folder))
+
+    def must(self, command: str, outcome: ToolOutcome) -> ToolOutcome:
+        """Return the outcome of a command of the CDK CLI.
+
+        Raises:
+            LocalError: SEA606 with the last lines of its output when it failed.
+        """
+        if outcome.exit_code != 0:
+            hint = f"full output: {self.log}; --verbose shows it live"
+            raise LocalError.of("SEA606", f"cdk {command} failed: {outcome.failure()}", hint=hint)
+        return outcome
+
+    def _run(self, command: Sequence[str | Path], folder: Path) -> ToolOutcome:
+        lines: list[str] = []
+        with (
+            self.log.open("a", encoding="utf-8") as log,
+            subprocess.Popen(
+                command,
+                cwd=folder,
+                env=dict(self.env),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            ) as process,
+        ):
+            try:
+                for line in process.stdout or ():
+                    lines.append(line)
+                    log.write(line)
+                    if self.verbose:
+                        sys.stdout.write(line)
+                process.wait()
+            except BaseException:
+                _stop(process)
+                raise
+        return ToolOutcome(process.returncode, "".join(lines))
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    """End a tool and everything that it started: the wrappers around Node pass no signal on."""
+    try:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(STOP_S)
+    except (ProcessLookupError, subprocess.TimeoutExpired):
+        pass  # it has ended by itself, or is ended now
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)

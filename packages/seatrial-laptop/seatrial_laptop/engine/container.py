@@ -1,0 +1,170 @@
+"""The SageMaker container contract in front of llama.cpp: GET /ping, POST /invocations, and GET /info of our own."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+from contextlib import aclosing
+from dataclasses import asdict
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+
+from seatrial_laptop.engine.admission import Admission, Overloaded
+from seatrial_laptop.engine.answers import AnswerFormat, Written, answer_format
+from seatrial_laptop.engine.generation import (
+    Ask,
+    BadRequest,
+    limit_output,
+    overloaded_status,
+    read_ask,
+    refused_status,
+)
+from seatrial_laptop.engine.llama import EngineError, Llama, LlamaToken, LlamaUsage
+from seatrial_laptop.engine.settings import EngineSettings, WireFormat
+from seatrial_laptop.loopback import TOKEN_HEADER, LoopbackError, LoopbackRequest, Reply, read_request, refusal
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from seatrial_laptop.engine.served import ServedWeights
+
+ENGINE_NAME: Final = "local-cpu-random-llama (not the model named)"
+ENGINE_HEADER: Final = {"x-seatrial-engine": ENGINE_NAME}
+JSON: Final = {"content-type": "application/json", **ENGINE_HEADER}
+
+
+class Container:
+    """One engine process as the outside sees it; it answers 503 on /ping until `llama` is there.
+
+    Args:
+        settings: What the container was configured to.
+        weights: What it serves.
+        port: Where it listens.
+        token: What an invocation must bring; empty for nothing.
+    """
+
+    def __init__(self, settings: EngineSettings, weights: ServedWeights, *, port: int, token: str = "") -> None:
+        self.settings = settings
+        self.weights = weights
+        self._port = port
+        self._token = token
+        self.llama: Llama | None = None
+        self.admission = Admission(
+            slots=settings.slots,
+            batch_total_tokens=settings.batch_total_tokens,
+            max_in_flight=settings.max_in_flight,
+        )
+
+    async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the one request of a connection; a client that goes away frees its slot."""
+        try:
+            request = await read_request(reader)
+            answer = asyncio.create_task(self._answer(request, Reply(writer)))
+            gone = asyncio.create_task(reader.read(1))
+            await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
+            for task in (gone, answer):
+                if not task.done():
+                    task.cancel()
+            await asyncio.gather(answer, gone, return_exceptions=True)
+        except LoopbackError:
+            pass  # a port scan or a client that left in the middle of its request
+        finally:
+            writer.close()
+
+    async def _answer(self, request: LoopbackRequest, reply: Reply) -> None:
+        if why := refusal(request.headers, self._port):
+            await reply.send(HTTPStatus.FORBIDDEN, json.dumps({"error": why}).encode(), JSON)
+        elif request.path == "/ping":
+            ready = HTTPStatus.OK if self.llama else HTTPStatus.SERVICE_UNAVAILABLE
+            await reply.send(ready, b"{}", JSON)
+        elif request.path == "/info":
+            await reply.send(HTTPStatus.OK, json.dumps(self._info()).encode(), JSON)
+        elif (request.method, request.path) != ("POST", "/invocations"):
+            await reply.send(HTTPStatus.NOT_FOUND, b'{"error":"not found"}', JSON)
+        elif not self._knows(request):
+            await reply.send(HTTPStatus.FORBIDDEN, b'{"error":"only the embedded AWS may invoke this engine"}', JSON)
+        elif self.llama is None:
+            await reply.send(HTTPStatus.SERVICE_UNAVAILABLE, b'{"error":"the model is loading"}', JSON)
+        else:
+            await self._invocation(self.llama, request, reply)
+
+    def _knows(self, request: LoopbackRequest) -> bool:
+        return hmac.compare_digest(self._token.encode(), request.headers.get(TOKEN_HEADER, "").encode())
+
+    async def _invocation(self, llama: Llama, request: LoopbackRequest, reply: Reply) -> None:
+        wire_format = self.settings.wire_format
+        try:
+            await self._generate(llama, read_ask(request.body), reply)
+        except BadRequest as refused:
+            await self._refuse(reply, refused_status(wire_format), str(refused), "validation")
+        except Overloaded:
+            await self._refuse(reply, overloaded_status(wire_format), "Model is overloaded", "overloaded")
+        except EngineError as failure:
+            if reply.begun:
+                return  # the missing end of the chunks tells the client
+            status = HTTPStatus.FAILED_DEPENDENCY if wire_format is WireFormat.TGI else HTTPStatus.INTERNAL_SERVER_ERROR
+            await self._refuse(reply, status, str(failure), "generation")
+
+    async def _generate(self, llama: Llama, ask: Ask, reply: Reply) -> None:
+        prompt = await llama.tokenize(await _prompt_text(llama, ask))
+        output_tokens = limit_output(ask, len(prompt), self.settings)
+        async with self.admission.slot(len(prompt) + output_tokens):
+            answer = answer_format(self.settings.wire_format, ask)
+            items = llama.generate(prompt, output_tokens=output_tokens, sampling=ask.sampling)
+            async with aclosing(items):
+                if ask.stream:
+                    await _stream(items, output_tokens, answer, reply)
+                else:
+                    await reply.send(HTTPStatus.OK, answer.whole(await _whole(items), details=ask.details), JSON)
+
+    async def _refuse(self, reply: Reply, status: HTTPStatus, message: str, kind: str) -> None:
+        if self.settings.wire_format is WireFormat.TGI:
+            document: dict[str, object] = {"error": message, "error_type": kind}
+        else:
+            document = {"code": status.value, "type": kind, "message": message}
+        await reply.send(status, json.dumps(document).encode(), JSON)
+
+    def _info(self) -> dict[str, object]:
+        return {
+            "engine": ENGINE_NAME,
+            "model": "a small random model on the CPU of this machine; nothing was downloaded",
+            "model_named": self.settings.model_id,
+            "weights": self.weights.text,
+            "weights_bytes": self.weights.bytes,
+            "gguf_type": self.weights.gguf_type,
+            "settings": asdict(self.settings),
+            "slots": self.settings.slots,
+            "running": self.admission.running,
+            "waiting": self.admission.waiting,
+        }
+
+
+async def _prompt_text(llama: Llama, ask: Ask) -> str:
+    return await llama.chat_prompt(ask.prompt) if ask.schema == "messages" else str(ask.prompt)
+
+
+async def _whole(items: AsyncIterator[LlamaToken | LlamaUsage]) -> Written:
+    tokens: list[LlamaToken] = []
+    async for item in items:
+        if isinstance(item, LlamaUsage):
+            return Written(tuple(tokens), item)
+        tokens.append(item)
+    raise EngineError("the engine ended without its usage")
+
+
+async def _stream(
+    items: AsyncIterator[LlamaToken | LlamaUsage], output_tokens: int, answer: AnswerFormat, reply: Reply
+) -> None:
+    tokens: list[LlamaToken] = []
+    async for item in items:
+        if not reply.begun:
+            await reply.begin(HTTPStatus.OK, {"content-type": answer.stream_type, **ENGINE_HEADER})
+        if isinstance(item, LlamaUsage):
+            held = tokens[-1] if len(tokens) == output_tokens else None
+            await reply.chunk(answer.last(held, Written(tuple(tokens), item)))
+            await reply.end()
+            return
+        tokens.append(item)
+        if len(tokens) < output_tokens:  # the last one waits for the usage, which follows at once
+            await reply.chunk(answer.token(len(tokens) - 1, item))

@@ -1,0 +1,298 @@
+"""Start, find and stop the embedded AWS; nothing heavy is imported here."""
+
+from __future__ import annotations
+
+import errno
+import importlib.util
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from seatrial_base.errors import LocalError
+from seatrial_laptop.environment import (
+    ACCOUNT,
+    REGION,
+    child_environment,
+    package_root,
+    server_environment,
+    shell_lines,
+    variables,
+)
+from seatrial_laptop.loopback import HOST
+from seatrial_laptop.running import (
+    LocalAws,
+    LocalStatus,
+    RunningComponent,
+    RunningEndpoint,
+    local_status,
+    status_document,
+)
+from seatrial_laptop.state import (
+    RunningProcess,
+    aws_log,
+    hold_lock,
+    lock_holder,
+    make_private,
+    open_private,
+    running_process,
+    scratch_folder,
+    was_killed,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = [
+    "LocalAws",
+    "LocalStatus",
+    "RunningComponent",
+    "RunningEndpoint",
+    "child_variables",
+    "down",
+    "environment",
+    "exports",
+    "log_files",
+    "running",
+    "status",
+    "up",
+    "was_killed",
+]
+
+USUAL_PORT: Final = 4566
+OPTIONAL_MODULES: Final = ("ministack", "hypercorn", "xllamacpp", "gguf", "tokenizers", "numpy")
+POLL_S: Final = 0.05
+START_S: Final = 60.0
+STOP_S: Final = 15.0
+LAST_LINES: Final = 15
+ADDRESS_IN_USE: Final = os.strerror(errno.EADDRINUSE)
+
+
+def up(*, state_dir: Path, port: int | None = None, account: str | None = None, verbose: bool = False) -> LocalAws:
+    """Start the embedded AWS in the background and wait until it answers; return the running one when there is one.
+
+    Args:
+        state_dir: Where its state and logs are kept; one embedded AWS per folder.
+        port: The loopback port; None takes 4566 when it's free, else any free one.
+        account: The AWS account that it is, twelve digits; None takes that of a running one, else 000000000000.
+        verbose: Log every request.
+
+    Raises:
+        LocalError: SEA601, it did not start; SEA603, the optional dependencies are missing; SEA604, the port is taken;
+            SEA480, one of another account runs with this folder; SEA607, one runs whose state can't be read.
+    """
+    found = _found_or_started(state_dir, port, account or ACCOUNT, verbose=verbose)
+    if account not in (None, found.account):
+        message = f"the embedded AWS of this folder is account {found.account}, not {account}"
+        hint = "stop it first (seatrial local down), or give another folder with --state"
+        raise LocalError.of("SEA480", message, where=str(state_dir), hint=hint)
+    return found
+
+
+def _found_or_started(state_dir: Path, port: int | None, account: str, *, verbose: bool) -> LocalAws:
+    if lock_holder(state_dir) is not None:
+        return _await_answer(state_dir, None)
+    _check_dependencies()
+    try:
+        return _start(state_dir, _port(port), account, verbose=verbose)
+    except LocalError:
+        if port is not None or ADDRESS_IN_USE not in _last_lines(state_dir):
+            raise
+    return _start(
+        state_dir, _any_port(), account, verbose=verbose
+    )  # another start took the usual port in the same moment
+
+
+def _start(state_dir: Path, port: int, account: str, *, verbose: bool) -> LocalAws:
+    state_dir = state_dir.absolute()  # the server works in this folder
+    log = aws_log(state_dir)
+    _make_folders(state_dir, log.parent)
+    where = ["--port", str(port), "--account", account, "--state-dir", str(state_dir)]
+    command = [sys.executable, "-m", "seatrial_laptop.aws", *where]
+    ours = {"PYTHONPATH": package_root(), "TMPDIR": str(scratch_folder(state_dir))}
+    with open_private(log, "wb") as output:
+        process = subprocess.Popen(
+            [*command, *(["--verbose"] if verbose else [])],
+            cwd=state_dir,
+            env={**server_environment(port, account=account, verbose=verbose), **ours},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        return _await_answer(state_dir, process)
+    except BaseException:  # Ctrl-C too: until its state is written, `down` can't find it
+        process.kill()
+        process.wait()
+        if left := hold_lock(state_dir):  # which removes what it left
+            with left:
+                raise
+        raise
+
+
+def down(state_dir: Path) -> bool:
+    """Stop the embedded AWS and every engine; return whether there was one.
+
+    Raises:
+        LocalError: SEA601, it could not be stopped; SEA607, no file tells which process it is.
+    """
+    pid = lock_holder(state_dir)
+    if pid is None:
+        return False
+    for signal_number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):  # it has ended meanwhile
+            os.kill(pid, signal_number)
+        deadline = time.monotonic() + STOP_S
+        while time.monotonic() < deadline:
+            if not _holds(pid, state_dir):
+                return True
+            time.sleep(POLL_S)
+    raise LocalError.of("SEA601", f"the embedded AWS (process {pid}) could not be stopped")
+
+
+def running(state_dir: Path) -> LocalAws:
+    """Return the embedded AWS that runs.
+
+    Raises:
+        LocalError: SEA602, none runs; SEA607, its state can't be read.
+    """
+    process = running_process(state_dir)
+    if process is None:
+        where = str(state_dir.absolute())
+        hint = "start it (seatrial local up), or give another folder with --state"
+        raise LocalError.of("SEA602", "no embedded AWS is running with this state folder", where=where, hint=hint)
+    return _local_aws(process)
+
+
+def status(state_dir: Path) -> LocalStatus:
+    """Return what runs: the embedded AWS, its endpoints and inference components.
+
+    Raises:
+        LocalError: SEA607, one runs, but its state can't be read.
+    """
+    process = running_process(state_dir)
+    document = status_document(process) if process else None
+    if process is None or document is None:
+        return LocalStatus(local=None)
+    return local_status(_local_aws(process), document)
+
+
+def log_files(state_dir: Path) -> tuple[Path, ...]:
+    """Return the logs: the embedded AWS's first, then those of the engines, oldest first."""
+    own = aws_log(state_dir)
+    engines = [path for path in own.parent.glob("*.log") if path != own]
+    engines.sort(key=lambda path: path.stat().st_mtime)
+    return (own, *engines) if own.exists() else tuple(engines)
+
+
+def environment(local: LocalAws) -> dict[str, str]:
+    """Return every variable that leads the CLI, CDK and boto3 to the embedded AWS, with its access key."""
+    return variables(_process_of(local))
+
+
+def exports(local: LocalAws) -> list[str]:
+    """Return the lines for a POSIX shell that set `environment` and unset what leads elsewhere."""
+    return shell_lines(_process_of(local))
+
+
+def child_variables(local: LocalAws) -> dict[str, str]:
+    """Return a whole environment for a child process: ours without the user's AWS_* and CDK_*, plus `environment`."""
+    return child_environment(_process_of(local))
+
+
+def _await_answer(state_dir: Path, started: subprocess.Popen[bytes] | None) -> LocalAws:
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline:
+        process = running_process(state_dir)
+        document = status_document(process) if process else None
+        if process and document and document["pid"] == process.pid:
+            return _local_aws(process)
+        if started and started.poll() is not None:
+            if lock_holder(state_dir) is not None:  # another `up` was faster
+                return _await_answer(state_dir, None)
+            break
+        time.sleep(POLL_S)
+    raise LocalError.of("SEA601", f"the embedded AWS did not start; its last lines:\n{_last_lines(state_dir)}")
+
+
+def _holds(pid: int, state_dir: Path) -> bool:
+    try:
+        return lock_holder(state_dir) == pid
+    except LocalError:
+        return True  # its files are gone, the lock isn't
+
+
+def _local_aws(process: RunningProcess) -> LocalAws:
+    return LocalAws(
+        endpoint_url=f"http://{HOST}:{process.port}",
+        region=REGION,
+        account=process.account,
+        pid=process.pid,
+        access_key_id=process.access_key_id,
+        secret_access_key=process.secret_access_key,
+    )
+
+
+def _process_of(local: LocalAws) -> RunningProcess:
+    port = int(local.endpoint_url.rpartition(":")[2])
+    return RunningProcess(local.pid, port, local.access_key_id, local.secret_access_key, local.account)
+
+
+def _port(asked: int | None) -> int:
+    if _is_free(asked or USUAL_PORT):
+        return asked or USUAL_PORT
+    if asked:
+        raise LocalError.of(
+            "SEA604", f"port {asked} of {HOST} is in use", hint="choose another port, or leave it out for a free one"
+        )
+    return _any_port()
+
+
+def _any_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+    return True
+
+
+def _check_dependencies() -> None:
+    missing = [name for name in OPTIONAL_MODULES if importlib.util.find_spec(name) is None]
+    if missing:
+        raise LocalError.of(
+            "SEA603",
+            f"missing packages: {', '.join(missing)}",
+            hint="pip install 'seatrial[local]'",
+        )
+
+
+def _make_folders(state_dir: Path, logs: Path) -> None:
+    try:
+        make_private(state_dir)
+        make_private(logs)
+    except OSError as error:
+        message = f"the state folder can't be created: {error.strerror}"
+        raise LocalError.of("SEA601", message, where=logs.as_posix(), hint="give another with --state") from error
+
+
+def _last_lines(state_dir: Path) -> str:
+    log = aws_log(state_dir)
+    if not log.exists():
+        return ""
+    with log.open(errors="replace") as lines:
+        return "".join(deque(lines, maxlen=LAST_LINES)).strip()

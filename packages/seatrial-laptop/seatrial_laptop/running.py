@@ -1,0 +1,126 @@
+"""What a running embedded AWS tells about itself."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
+
+from seatrial_laptop.environment import REGION
+from seatrial_laptop.loopback import HOST
+from seatrial_load.aws.credentials import Credentials
+from seatrial_load.aws.sigv4 import Signer
+
+if TYPE_CHECKING:
+    from seatrial_laptop.state import RunningProcess
+
+STATUS_PATH: Final = "/_seatrial/status"
+CONTROL_PATH: Final = "/_seatrial/control"
+NO_BODY: Final = hashlib.sha256(b"").hexdigest()
+
+
+class PlaceEntry(TypedDict):
+    """An endpoint or an inference component, as the embedded AWS tells it."""
+
+    name: str
+    endpoint: NotRequired[str]
+    status: str
+    ports: list[int]
+
+
+class StatusDocument(TypedDict):
+    """The answer of the embedded AWS about itself."""
+
+    pid: int
+    endpoints: list[PlaceEntry]
+    inference_components: list[PlaceEntry]
+
+
+@dataclass(frozen=True, slots=True)
+class LocalAws:
+    """A running embedded AWS; whoever has its access key may do everything on it that its user may."""
+
+    endpoint_url: str
+    region: str
+    account: str
+    pid: int
+    access_key_id: str
+    secret_access_key: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RunningEndpoint:
+    """An endpoint of the embedded AWS; the ports are those of the engines of its variants with a model."""
+
+    name: str
+    status: str
+    ports: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunningComponent:
+    """An inference component of the embedded AWS; each port is one copy's engine."""
+
+    name: str
+    endpoint: str
+    status: str
+    ports: tuple[int, ...]
+
+    @property
+    def copy_count(self) -> int:
+        """The copies that serve now."""
+        return len(self.ports)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalStatus:
+    """What runs on this machine; `local` is None when nothing does."""
+
+    local: LocalAws | None
+    endpoints: tuple[RunningEndpoint, ...] = ()
+    components: tuple[RunningComponent, ...] = ()
+
+    @property
+    def running(self) -> bool:
+        """Whether the embedded AWS runs."""
+        return self.local is not None
+
+
+def status_document(process: RunningProcess) -> StatusDocument | None:
+    """Ask an embedded AWS for its status; None when nothing answers that knows the question and accepts the key."""
+    signer = Signer(Credentials(process.access_key_id, process.secret_access_key), REGION)
+    headers = signer.signed_headers(STATUS_PATH, {"Host": f"{HOST}:{process.port}"}, NO_BODY, datetime.now(UTC))
+    connection = http.client.HTTPConnection(HOST, process.port, timeout=5.0)
+    try:
+        connection.request("POST", STATUS_PATH, headers=headers)
+        response = connection.getresponse()
+        body = response.read()
+    except (OSError, http.client.HTTPException):
+        return None
+    finally:
+        connection.close()
+    if response.status != HTTPStatus.OK:
+        return None
+    document: StatusDocument = json.loads(body)
+    return document
+
+
+def local_status(local: LocalAws, document: StatusDocument) -> LocalStatus:
+    """Return the status that a document tells."""
+    return LocalStatus(
+        local=local,
+        endpoints=tuple(
+            RunningEndpoint(name=entry["name"], status=entry["status"], ports=tuple(entry["ports"]))
+            for entry in document["endpoints"]
+        ),
+        components=tuple(
+            RunningComponent(
+                name=entry["name"], endpoint=entry["endpoint"], status=entry["status"], ports=tuple(entry["ports"])
+            )
+            for entry in document["inference_components"]
+        ),
+    )

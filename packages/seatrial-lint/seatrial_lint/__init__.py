@@ -1,0 +1,1 @@
+"""What a container, or SageMaker, makes of a configuration before anything is deployed."""

@@ -1,0 +1,1 @@
+"""How engines spell their options: read, converted, written."""

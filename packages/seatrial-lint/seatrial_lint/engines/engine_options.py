@@ -1,0 +1,59 @@
+"""Features of an engine that a user may fix, in words of no engine; the serving layer spells them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from seatrial_base.bounds import MOST_IN_FLIGHT, MOST_TOKENS
+from seatrial_base.frozen_model import FrozenModel
+
+Backend = Literal["auto", "vllm", "vllm-rolling", "lmi-dist", "trtllm", "neuronx", "deepspeed", "python"]
+KvCacheDtype = Literal["auto", "fp8_e4m3", "fp8_e5m2"]
+OutputFormat = Literal["json", "jsonlines", "sse", "json_chat", "jsonlines_chat", "sse_chat"]
+DraftMethod = Literal["draft_model", "ngram", "eagle", "eagle3", "medusa"]
+Factor = Annotated[float, Field(gt=0, le=10**12)]
+Count = Annotated[int, Field(gt=0, le=MOST_IN_FLIGHT)]
+AdapterText = Annotated[str, StringConstraints(pattern=r"^[^=@,\s]+$")]
+
+
+class Adapter(FrozenModel):
+    """One LoRA adapter that is loaded at start."""
+
+    name: AdapterText = Field(description="Adapter name in requests.")
+    path: AdapterText = Field(description="Hub id or path of the adapter.")
+
+
+class Lora(FrozenModel):
+    """LoRA adapters beside the base model."""
+
+    max_adapters: Count | None = Field(None, description="Most adapters in one batch.")
+    max_rank: Count | None = Field(None, description="Highest adapter rank.")
+    max_cpu_adapters: Count | None = Field(None, description="Most adapters in host memory.")
+    fully_sharded: bool | None = Field(None, description="The adapters are sharded as well.")
+    adapters: Annotated[tuple[Adapter, ...], Field(min_length=1)] | None = Field(
+        None, description="Adapters loaded at start."
+    )
+
+
+class RopeScaling(FrozenModel):
+    """Positions stretched beyond the length that the model was trained on."""
+
+    kind: Literal["linear", "dynamic", "yarn", "llama3", "longrope"] | None = Field(
+        None, description="The method, as the model's `config.json` names it."
+    )
+    factor: Factor | None = Field(None, description="Extended length divided by trained length.")
+    original_max_position_embeddings: Annotated[int, Field(gt=0, le=MOST_TOKENS)] | None = Field(
+        None, description="Trained length, in tokens."
+    )
+    theta: Factor | None = Field(None, description="Base of the rotation.")
+
+
+class DynamicBatching(FrozenModel):
+    """Requests that wait for each other and run to the end together."""
+
+    batch_size: Count = Field(description="Most requests in one batch.")
+    max_delay_ms: Annotated[int, Field(gt=0, le=3_600_000)] | None = Field(
+        None, description="Longest wait for a full batch."
+    )

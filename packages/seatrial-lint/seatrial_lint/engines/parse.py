@@ -1,0 +1,204 @@
+"""Reads what people have, in an engine's own syntax, back as a neutral configuration."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from seatrial_base.catalog.spellings import find
+from seatrial_lint.engines.fields import PRESENT, unflatten
+from seatrial_lint.engines.properties import PropertyLine, read_env, read_properties
+from seatrial_lint.engines.read_value import is_object, read_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from seatrial_base.catalog.dialects import DialectName
+    from seatrial_base.catalog.spellings import Spelling, SpellingTable
+    from seatrial_lint.engines.config import ServingConfig
+    from seatrial_lint.engines.fields import Neutral
+
+PROPERTIES = "serving.properties"
+ENVIRONMENT = "environment"
+_OPTION_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_CAPITALS = re.compile(r"[A-Z0-9_]+")
+# Variables of an environment that no launcher takes for one of its options.
+_NOT_THE_ENGINE_S = ("AWS_", "HF_", "HUGGING_FACE_", "SAGEMAKER_", "SM_", "OPTION_", "SERVING_")
+_EXTRA_PREFIX = {"vllm": "SM_VLLM_", "sglang": "SM_SGLANG_", "tgi": ""}
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedEntry:
+    """One key that was found.
+
+    Attributes:
+        source: `serving.properties` or `environment`.
+        key: As it is written.
+        value: As it is written.
+        line: Line of the text, from 1; 0 when it was no text.
+        field: The neutral field that it says, `extra.name` for a passed option; `None` when it says none.
+        because: Why it says none; empty when it does.
+    """
+
+    source: str
+    key: str
+    value: str
+    line: int
+    field: str | None
+    because: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A neutral configuration and where each part of it came from.
+
+    Attributes:
+        config: What was understood.
+        entries: Every key, in the order in which it was found.
+    """
+
+    config: ServingConfig
+    entries: tuple[ParsedEntry, ...]
+
+    @property
+    def unknown(self) -> tuple[ParsedEntry, ...]:
+        """Return the keys that say nothing to this engine and version, or say what it can't mean."""
+        return tuple(entry for entry in self.entries if entry.because)
+
+
+@dataclass(slots=True)
+class _ParseState:
+    values: dict[str, Neutral] = field(default_factory=dict)
+    extra: dict[str, str] = field(default_factory=dict)
+    entries: list[ParsedEntry] = field(default_factory=list)
+
+
+def parse(
+    dialect: DialectName, version: str, *, properties: str = "", env: Mapping[str, str] | str | None = None
+) -> Parsed:
+    """Read a configuration.
+
+    Args:
+        dialect: How the container is configured.
+        version: The container's version, as `catalog.engine_versions.read_version` reads it.
+        properties: Text of `serving.properties`; it wins over the environment.
+        env: Environment variables, as a mapping or as `NAME=value` lines.
+
+    Raises:
+        RenderError: SEA307 for a version or dialect that doesn't exist. Nothing else: what can't be read is listed.
+    """
+    table = find(dialect, version)
+    reading = _ParseState()
+    for source, line in (*_file_lines(table, properties), *_env_lines(env)):
+        _read(source, line, table, reading)
+    waiting = reading.values.get("max_queued_requests")
+    if table.dialect.engine == "tgi" and isinstance(waiting, str):
+        _without_running(waiting, reading)
+    config, wrong = unflatten(reading.values, reading.extra)
+    entries = tuple(_marked(entry, wrong) for entry in reading.entries)
+    return Parsed(config, entries)
+
+
+def _file_lines(table: SpellingTable, properties: str) -> Iterator[tuple[str, PropertyLine]]:
+    if table.dialect.engine != "lmi":
+        return
+    last = {line.key: line for line in read_properties(properties)}  # Java keeps the last of a key
+    yield from ((PROPERTIES, line) for line in last.values())
+
+
+def _env_lines(env: Mapping[str, str] | str | None) -> Iterator[tuple[str, PropertyLine]]:
+    if isinstance(env, str):
+        last = {line.key: line for line in read_env(env)}
+        yield from ((ENVIRONMENT, line) for line in last.values())
+        return
+    yield from ((ENVIRONMENT, PropertyLine(name, value, 0)) for name, value in (env or {}).items())
+
+
+def property_of_env(name: str) -> str | None:
+    """Return the key of `serving.properties` that LMI makes of an `OPTION_` variable; `None` for another variable."""
+    if not name.startswith("OPTION_"):
+        return None
+    option = name.removeprefix("OPTION_")
+    option = option.lower() if _CAPITALS.fullmatch(option) else option
+    option = {"entrypoint": "entryPoint"}.get(option, option)
+    return option if option == "engine" else f"option.{option}"
+
+
+def _read(source: str, line: PropertyLine, table: SpellingTable, reading: _ParseState) -> None:
+    name, because = _understand(source, line, table, reading)
+    reading.entries.append(ParsedEntry(source, line.key, line.value, line.number, name, because))
+
+
+def _understand(source: str, line: PropertyLine, table: SpellingTable, reading: _ParseState) -> tuple[str | None, str]:
+    rows = _rows(source, line.key, table)
+    for row in rows:
+        said = read_value(row, line.value)
+        if said is not None:
+            return row.field or row.when, _take(said, line, reading)
+    says_more = any(row.kind == "json" for row in rows) and is_object(line.value)
+    if rows and not says_more:
+        return rows[0].field, _why_not(rows[0], line, table)
+    option = _extra_name(source, line.key, table)
+    if option is None:
+        return None, f"{table.called} does not know {line.key}"
+    reading.extra.setdefault(option, line.value)
+    return f"extra.{option}", ""
+
+
+def _rows(source: str, key: str, table: SpellingTable) -> tuple[Spelling, ...]:
+    if source == PROPERTIES:
+        return table.of_key(key)
+    option = property_of_env(key) if table.dialect.engine == "lmi" else None
+    return table.of_env(key) or (table.of_key(option) if option else ())
+
+
+def _take(said: Mapping[str, Neutral], line: PropertyLine, reading: _ParseState) -> str:
+    for name, value in said.items():
+        known = reading.values.setdefault(name, value)
+        if known not in (value, PRESENT) and value != PRESENT:
+            return f"{line.key} sets {name} again to another value"
+        reading.values[name] = known or value
+    return ""
+
+
+def _why_not(row: Spelling, line: PropertyLine, table: SpellingTable) -> str:
+    if row.fixed is not None:
+        return f"{table.called} has {line.key}={row.fixed}"
+    return f"{line.value!r} is not valid for {line.key} in {table.called}"
+
+
+def _extra_name(source: str, key: str, table: SpellingTable) -> str | None:
+    if table.dialect.engine == "lmi":
+        option = key if source == PROPERTIES else property_of_env(key) or ""
+        name = option.removeprefix("option.") if option.startswith("option.") else ""
+    else:
+        prefix = _EXTRA_PREFIX[table.dialect.engine]
+        foreign = not prefix and key.startswith(_NOT_THE_ENGINE_S)
+        name = key.removeprefix(prefix).lower() if key.startswith(prefix) and not foreign else ""
+    return name if _OPTION_NAME.fullmatch(name) else None
+
+
+def _without_running(waiting: str, reading: _ParseState) -> None:
+    """Take the sequences that run off the requests that TGI bounds, running and waiting together."""
+    running = reading.values.get("max_num_seqs")
+    if isinstance(running, str) and int(waiting) > int(running):
+        reading.values["max_queued_requests"] = str(int(waiting) - int(running))
+        return
+    del reading.values["max_queued_requests"]
+    because = "it limits running and waiting requests together; the limit of running requests is missing"
+    reading.entries = [
+        ParsedEntry(entry.source, entry.key, entry.value, entry.line, entry.field, because)
+        if entry.field == "max_queued_requests"
+        else entry
+        for entry in reading.entries
+    ]
+
+
+def _marked(entry: ParsedEntry, wrong: Mapping[str, str]) -> ParsedEntry:
+    names = [name for name in wrong if entry.field and (name == entry.field or name.startswith(f"{entry.field}."))]
+    if entry.because or not names:
+        return entry
+    return ParsedEntry(
+        entry.source, entry.key, entry.value, entry.line, entry.field, f"{entry.value!r}: {wrong[names[0]]}"
+    )

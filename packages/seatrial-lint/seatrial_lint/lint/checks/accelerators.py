@@ -1,0 +1,106 @@
+"""What the accelerators of the instance can't run, and what the model's shape forbids."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seatrial_base.catalog.kernels import computes_in, has_kernels
+from seatrial_lint.lint.rules import found
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial_base.catalog.instances import Instance
+    from seatrial_lint.lint.finding import Finding
+    from seatrial_lint.lint.subject import NeutralField, Subject
+
+
+# Engines that give each GPU the same number of heads: Transformers-NeuronX pads them, Accelerate places whole layers,
+# and DeepSpeed shards unevenly.
+SPLIT_HEADS = ("lmi-async", "lmi-vllm", "lmi-dist", "lmi-trtllm", "tgi", "vllm", "sglang")
+
+
+def degree(subject: Subject) -> Iterator[Finding]:
+    """SEA326: a tensor parallel degree that the model or the instance can't be split into."""
+    said = subject.fields.get("tensor_parallel_degree")
+    degree = said.number if said else None
+    if said is None or degree is None:
+        return
+    instance = subject.instance
+    if degree <= 0:
+        return  # told as out of range
+    heads = subject.attention_heads if subject.target and subject.target.dialect in SPLIT_HEADS else None
+    if heads and heads % degree:
+        message = f"{degree} GPUs do not divide the {heads} attention heads of {subject.fields['model_id'].value}"
+        fits = ", ".join(str(number) for number in (1, 2, 4, 8, 16) if not heads % number)
+        yield found(subject, "SEA326", said.option.entry, message, f"write {fits.replace(', ', ' or ')}")
+    if instance and degree > _devices(instance):
+        message = f"{instance.instance_type} has {_devices(instance)} accelerators, fewer than {degree}"
+        fix = f"write at most {_devices(instance)}, or choose a larger instance"
+        yield found(subject, "SEA326", said.option.entry, message, fix)
+
+
+def _devices(instance: Instance) -> int:
+    """Count what a degree counts: GPUs, or the two NeuronCores of a first- or second-generation Neuron chip."""
+    return instance.accelerator_count * (2 if instance.link == "neuron" else 1)
+
+
+def dtype(subject: Subject) -> Iterator[Finding]:
+    """SEA327, SEA328: a type or quantization that the accelerator can't run, or only weight-only."""
+    instance = subject.instance
+    if instance is None or instance.link == "neuron":
+        return
+    told = subject.fields.get("dtype")
+    if told and told.value == "bf16" and not instance.has_bf16:
+        message = f"{instance.accelerator} has no bfloat16: the engine does not start"
+        is_lmi = subject.target is not None and subject.target.engine == "lmi"
+        yield found(subject, "SEA327", told.option.entry, message, f"write {'fp16' if is_lmi else 'float16'}")
+    quantization = subject.fields.get("quantization")
+    if quantization:
+        yield from _quantization(subject, quantization, instance)
+    cache = subject.fields.get("kv_cache_dtype")
+    if cache and cache.value.startswith("fp8") and not _has_fp8(instance):
+        yield found(subject, "SEA328", cache.option.entry, _no_fp8(instance, "cache"), "leave it out")
+
+
+def _quantization(subject: Subject, said: NeutralField, instance: Instance) -> Iterator[Finding]:
+    if said.value == "fp8" and not _has_fp8(instance):
+        yield found(subject, "SEA328", said.option.entry, _no_fp8(instance, "weights"), "choose awq or gptq weights")
+    elif not has_kernels(instance, said.value):
+        message = f"there are no {said.value} kernels for {instance.accelerator}"
+        yield found(subject, "SEA327", said.option.entry, message, "choose an instance with a newer GPU: ml.g5, ml.g6")
+
+
+def _is_on(text: str) -> bool:
+    return text.strip().lower() in ("1", "true", "yes", "on")
+
+
+def _no_fp8(instance: Instance, what: str) -> str:
+    if what == "cache":
+        return f"{instance.accelerator} has no FP8: some attention kernels reject an FP8 cache"
+    return f"{instance.accelerator} has no FP8: weights are stored in FP8 but computed in 16 bits, which is slower"
+
+
+def _has_fp8(instance: Instance) -> bool:
+    return computes_in(instance, "fp8")
+
+
+def context(subject: Subject) -> Iterator[Finding]:
+    """SEA340: more tokens than the model was made for."""
+    said, model = subject.fields.get("max_model_len"), subject.architecture
+    stretched = any(name.startswith("rope_scaling") for name in subject.fields) or subject.option("hf_overrides")
+    vllm = subject.target is not None and subject.target.dialect in ("lmi-async", "lmi-vllm", "vllm")
+    if said is None or model is None or said.number is None or stretched or not vllm:
+        return
+    if said.number <= model.max_context:
+        return
+    if _is_on(subject.text_of("VLLM_ALLOW_LONG_MAX_MODEL_LEN")):
+        message = (
+            f"{said.number} tokens exceed the context of {model.id}, {model.max_context}: "
+            "vLLM starts, and fails or answers nonsense beyond it"
+        )
+        fix = f"write at most {model.max_context}"
+        yield found(subject, "SEA340", said.option.entry, message, fix, severity="warning")
+    else:
+        message = f"{said.number} tokens exceed the context of {model.id}, {model.max_context}: vLLM does not start"
+        yield found(subject, "SEA340", said.option.entry, message, f"write at most {model.max_context}")

@@ -1,0 +1,176 @@
+"""Keys that contradict each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seatrial_base.catalog.dialects import within
+from seatrial_lint.engines.conflicts import FIRST_TGI_WITH_TYPED_BITSANDBYTES
+from seatrial_lint.lint.batching import is_above_one
+from seatrial_lint.lint.rules import found, key_like, rename
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial_lint.lint.finding import Finding
+    from seatrial_lint.lint.names import NamedOption
+    from seatrial_lint.lint.subject import Subject
+    from seatrial_lint.lint.target import TargetContainer
+
+# vLLM's names of what LMI always sets under its own (vllm_rb_properties.handle_lmi_vllm_config_conflicts).
+_OWN_NAMES = {
+    "max_num_seqs": "max_rolling_batch_size",
+    "tensor_parallel_size": "tensor_parallel_degree",
+    "pipeline_parallel_size": "pipeline_parallel_degree",
+}
+_FIRST_PASSED_ON = (14,)
+_BOTH_WAYS = ("bitsandbytes", "bitsandbytes-nf4", "bitsandbytes-fp4")
+
+
+def own_names(subject: Subject) -> Iterator[Finding]:
+    """SEA319: vLLM's name of what LMI sets itself."""
+    target = subject.target
+    if target is None or target.dialect not in ("lmi-async", "lmi-vllm") or target.version < _FIRST_PASSED_ON:
+        return
+    for name, own in _OWN_NAMES.items():
+        option, beside = subject.option(name), subject.option(own)
+        if option is None or (beside and beside.value == option.value):
+            continue
+        key = key_like(option, own)
+        message = f"LMI always sets {own}: vLLM does not start if {name} differs"
+        edit = None if beside else rename(subject.source, option.entry, key)
+        yield found(subject, "SEA319", option.entry, message, f"write {key} only", edit)
+
+
+def modes(subject: Subject) -> Iterator[Finding]:
+    """SEA319: batching modes of LMI that exclude each other."""
+    rolling, batch = subject.text("rolling_batch"), subject.option("batch_size", "server")
+    is_async = subject.text("async_mode").lower() == "true"
+    if is_async and rolling not in ("", "disable"):
+        option = subject.option("rolling_batch")
+        message = f"the asynchronous handler does its own batching and excludes rolling_batch={rolling}"
+        yield found(subject, "SEA319", option.entry if option else None, message, "write rolling_batch=disable")
+    if batch and is_above_one(batch.value) and rolling not in ("", "disable"):
+        message = f"batch_size={batch.value} selects dynamic batching and disables rolling_batch={rolling}"
+        yield found(subject, "SEA319", batch.entry, message, "leave batch_size out, or write rolling_batch=disable")
+
+
+def two_names(subject: Subject) -> Iterator[Finding]:
+    """SEA319: two names of one option that say different things."""
+    first: dict[tuple[str, str], NamedOption] = {}
+    for option in subject.options:
+        known = first.setdefault((option.space, option.name), option)
+        if known.entry.key != option.entry.key and known.value != option.value:
+            message = (
+                f"{known.entry.key}={known.value} on line {known.entry.line} sets the same option to another value"
+            )
+            yield found(subject, "SEA319", option.entry, message, "keep one of them")
+
+
+def tgi(subject: Subject) -> Iterator[Finding]:
+    """SEA319: what TGI refuses together."""
+    target = subject.target
+    if target is None or target.engine != "tgi":
+        return
+    old, new = subject.option("MAX_INPUT_LENGTH"), subject.option("MAX_INPUT_TOKENS")
+    if old and new and within(target.version, "2.0.0", None):
+        message = "TGI does not start with both MAX_INPUT_LENGTH and MAX_INPUT_TOKENS"
+        yield found(subject, "SEA319", old.entry, message, "leave MAX_INPUT_LENGTH out")
+    yield from _type_and_quantization(subject, target)
+    shards, quantize = subject.fields.get("tensor_parallel_degree"), subject.option("QUANTIZE")
+    if quantize and quantize.value == "exl2" and shards and (shards.number or 1) > 1:
+        yield found(subject, "SEA319", quantize.entry, "TGI can't shard exl2 weights", "write SM_NUM_GPUS=1")
+
+
+def _type_and_quantization(subject: Subject, target: TargetContainer) -> Iterator[Finding]:
+    dtype, quantize = subject.option("DTYPE"), subject.option("QUANTIZE")
+    if dtype is None or quantize is None:
+        return
+    if quantize.value in _BOTH_WAYS and target.version >= FIRST_TGI_WITH_TYPED_BITSANDBYTES:
+        return
+    message = f"TGI does not start with both DTYPE and QUANTIZE={quantize.value}"
+    yield found(subject, "SEA319", dtype.entry, message, "leave DTYPE out")
+
+
+def prefill(subject: Subject) -> Iterator[Finding]:
+    """SEA319: vLLM without chunked prefill must take its longest prompt in one step."""
+    tokens, length = subject.fields.get("max_num_batched_tokens"), subject.fields.get("max_model_len")
+    chunked = subject.fields.get("chunked_prefill")
+    vllm = subject.target is not None and subject.target.dialect in ("lmi-async", "lmi-vllm", "vllm")
+    if not (vllm and tokens and chunked and chunked.value == "false"):
+        return
+    context = subject.architecture.max_context if subject.architecture else None
+    longest = length.number if length else context
+    if tokens.number is not None and longest is not None and tokens.number < longest:
+        whose = "" if length else ", the model's context"
+        message = (
+            f"{tokens.number} tokens per step are below the sequence length {longest}{whose}, without chunked prefill"
+        )
+        fix = f"write at least {longest}, or enable chunked prefill"
+        yield found(subject, "SEA319", tokens.option.entry, message, fix)
+
+
+def shards(subject: Subject) -> Iterator[Finding]:
+    """SEA319: TGI that is told to shard a model over one GPU."""
+    target, sharded, number = subject.target, subject.option("SHARDED"), subject.option("NUM_SHARD")
+    if target is None or target.engine != "tgi" or sharded is None or sharded.value.lower() != "true":
+        return
+    one_gpu = number is None and subject.instance is not None and subject.instance.accelerator_count == 1
+    if one_gpu or (number is not None and number.value.strip() in ("0", "1")):
+        message = "TGI does not start with SHARDED=true on one GPU"
+        yield found(subject, "SEA319", sharded.entry, message, "leave SHARDED out")
+
+
+def tool_calls(subject: Subject) -> Iterator[Finding]:
+    """SEA319: automatic tool choice, or reasoning, without the parser that it needs."""
+    target = subject.target
+    if target is None or target.dialect not in ("lmi-async", "lmi-vllm", "lmi-dist", "vllm"):
+        return
+    pairs = (("enable_auto_tool_choice", "tool_call_parser"), ("enable_reasoning", "reasoning_parser"))
+    for flag, parser in pairs:
+        option = subject.option(flag, "option")
+        off = option is None or option.value.strip().lower() == "false"
+        if option and not off and not subject.option(parser, "option") and not subject.option("tool_parser_plugin"):
+            key = key_like(option, parser)
+            message = f"{target.called} does not start with {flag} without {parser}"
+            yield found(subject, "SEA319", option.entry, message, f"write {key} beside it")
+
+
+_LAST_WITHOUT_DEGREE = (8,)  # from LMI 9 on, LmiConfigRecommender.java sets the degree to all GPUs
+
+
+def bitsandbytes(subject: Subject) -> Iterator[Finding]:
+    """SEA319: quantized loading in Accelerate without a device map (hf_properties.py, construct_kwargs_quantize)."""
+    target = subject.target
+    if target is None or target.dialect != "lmi-python" or target.version > _LAST_WITHOUT_DEGREE:
+        return
+    if subject.option("device_map") or subject.option("tensor_parallel_degree"):
+        return
+    for option in subject.options:
+        quantized = option.name == "quantize" and option.value in ("bitsandbytes8", "bitsandbytes4")
+        if quantized or (option.name in ("load_in_8bit", "load_in_4bit") and option.value.lower() == "true"):
+            message = f"{target.called} does not start with {option.name}={option.value} without device_map"
+            yield found(
+                subject, "SEA319", option.entry, message, f"write {key_like(option, 'device_map')}=auto beside it"
+            )
+
+
+_WITHOUT_ADAPTERS = {
+    "lmi-python": "Hugging Face Accelerate loads no adapters",
+    "lmi-trtllm": "LMI loads no adapters with TensorRT-LLM",
+}
+
+
+def adapters(subject: Subject) -> Iterator[Finding]:
+    """SEA319: LoRA where no batcher loads adapters (huggingface.py and rolling_batch.py, add_lora, since DJL 0.28)."""
+    target, option = subject.target, subject.option("enable_lora")
+    if target is None or option is None or option.value.lower() != "true" or target.version < _FIRST_ADAPTERS:
+        return
+    because = _WITHOUT_ADAPTERS.get(target.dialect) if subject.handler != "user" else None
+    if because:
+        message = f"{because}: registering one fails"
+        fix = "choose vLLM, or leave enable_lora out"
+        yield found(subject, "SEA319", option.entry, message, fix, severity="warning")
+
+
+_FIRST_ADAPTERS = (10,)

@@ -1,0 +1,51 @@
+"""What several files, or a file and the environment, make together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seatrial_lint.lint.redaction import shown
+from seatrial_lint.lint.rules import found
+from seatrial_lint.lint.subject import hub_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from seatrial_lint.lint.finding import Finding
+    from seatrial_lint.lint.subject import Subject
+
+
+def two_models(subject: Subject, beside: Sequence[Subject]) -> Iterator[Finding]:
+    """SEA335: a hub id in the environment beside a packaged model loads two models."""
+    target = subject.target
+    written = next((entry for entry in subject.source.entries if entry.key == "HF_MODEL_ID"), None)
+    if target is None or target.engine != "lmi" or written is None or not hub_id(written.value):
+        return
+    packaged = [other for other in beside if _is_packaged(other)]
+    data = next(
+        (subject.facts[name] for name in ("s3_uri", "model_data_url", "artifact_url") if name in subject.facts), None
+    )
+    place = f"{packaged[0].source.file}" if packaged else data.value if data else ""
+    if place:
+        message = f"LMI loads {written.value} as a second model besides the one in {place}"
+        fix = "leave HF_MODEL_ID out and write option.model_id in serving.properties, or package no model"
+        yield found(subject, "SEA335", written, message, fix)
+
+
+def overruled(subject: Subject, beside: Sequence[Subject]) -> Iterator[Finding]:
+    """SEA343: an environment variable that the packaged file overrules."""
+    if subject.target is None or subject.target.engine != "lmi" or subject.source.kind == "serving.properties":
+        return
+    for other in (one for one in beside if _is_packaged(one)):
+        for option in subject.options:
+            same = other.option(option.name, option.space)
+            if same and same.value != option.value and option.name != "model_id":
+                message = (
+                    f"{other.source.file} has {shown(same.entry)} on line {same.entry.line}, which takes precedence"
+                )
+                yield found(subject, "SEA343", option.entry, message, "keep one of them")
+
+
+def _is_packaged(subject: Subject) -> bool:
+    """Say whether LMI would find a file beside the model: it reads that one name only."""
+    return subject.source.file.rpartition("/")[2] == "serving.properties"

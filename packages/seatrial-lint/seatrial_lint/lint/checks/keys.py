@@ -1,0 +1,332 @@
+"""Keys that the container doesn't read: unknown, renamed, removed, dropped, in the wrong case, or written twice."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from seatrial_base.catalog.dialects import within
+from seatrial_base.catalog.engine_versions import version_text
+from seatrial_base.catalog.rows import read_rows
+from seatrial_lint.lint.known import is_known_option, judge
+from seatrial_lint.lint.known_keys import SERVER_KEYS
+from seatrial_lint.lint.names import PREFIXES, NamedOption
+from seatrial_lint.lint.nearest import nearest_in
+from seatrial_lint.lint.rules import found, key_like, remove, rename
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial_lint.lint.finding import Finding
+    from seatrial_lint.lint.subject import Subject
+    from seatrial_lint.lint.target import TargetContainer
+
+FOREIGN = ("OPTION_", "SERVING_", "SM_VLLM_", "SM_SGLANG_")
+_PACKAGED = {"model_data_url", "artifact_url"}  # an archive may hold a handler that reads options of its own
+_NEAR_SERVER_KEY = 0.8
+_ANYBODYS = frozenset(["HF_TOKEN", "MODEL_ID", "MODEL_DIR", "MODEL_NAME", "TRUST_REMOTE_CODE"])
+# deepjavalibrary/djl-serving@7e13b081 engines/python/.../PyModel.java, load: the cases of its switch over the options.
+NEED_PREFIX = frozenset(
+    [
+        *("entryPoint", "model_loading_timeout", "predict_timeout", "pythonExecutable", "parallel_loading"),
+        *("enable_venv", "handler", "mpi_mode", "async_mode"),
+    ]
+)
+# deepjavalibrary/djl-serving 0.27.0-dlc and 0.28.0-dlc serving/docker/dockerd-entrypoint-with-cuda-compat.sh,
+# translateTGIToLMI: TGI's names and the first LMI that translates them.
+TRANSLATED: dict[str, tuple[int]] = {
+    "HF_MODEL_QUANTIZE": (9,),
+    "HF_MODEL_TRUST_REMOTE_CODE": (9,),
+    "SM_NUM_GPUS": (9,),
+    "MAX_CONCURRENT_REQUESTS": (9,),
+    "MAX_BATCH_PREFILL_TOKENS": (9,),
+    "MAX_BATCH_SIZE": (9,),
+    "CUDA_MEMORY_FRACTION": (10,),
+}
+_OF_TRANSLATED = {
+    "HF_MODEL_QUANTIZE": "OPTION_QUANTIZE",
+    "HF_MODEL_TRUST_REMOTE_CODE": "OPTION_TRUST_REMOTE_CODE",
+    "SM_NUM_GPUS": "TENSOR_PARALLEL_DEGREE",
+    "MAX_CONCURRENT_REQUESTS": "SERVING_JOB_QUEUE_SIZE",
+    "MAX_BATCH_PREFILL_TOKENS": "OPTION_MAX_ROLLING_BATCH_PREFILL_TOKENS",
+    "MAX_BATCH_SIZE": "OPTION_MAX_ROLLING_BATCH_SIZE",
+    "CUDA_MEMORY_FRACTION": "OPTION_GPU_MEMORY_UTILIZATION",
+}
+# Fields of SageMaker's API and arguments of its SDK that were found in environments (aws/amazon-sagemaker-examples
+# issue 3432), in small letters, and where they belong.
+_API_FIELDS = {
+    "container_startup_health_check_timeout": "ContainerStartupHealthCheckTimeoutInSeconds of the endpoint config",
+    "container_startup_health_check_timeout_in_seconds": (
+        "ContainerStartupHealthCheckTimeoutInSeconds of the endpoint config"
+    ),
+    "containerstartuphealthchecktimeoutinseconds": "ContainerStartupHealthCheckTimeoutInSeconds of the endpoint config",
+    "model_data_download_timeout": "ModelDataDownloadTimeoutInSeconds of the endpoint config",
+    "model_data_download_timeout_in_seconds": "ModelDataDownloadTimeoutInSeconds of the endpoint config",
+    "modeldatadownloadtimeoutinseconds": "ModelDataDownloadTimeoutInSeconds of the endpoint config",
+    "volume_size": "VolumeSizeInGB of the endpoint config",
+    "volumesizeingb": "VolumeSizeInGB of the endpoint config",
+    "instance_type": "InstanceType of the endpoint config",
+    "instancetype": "InstanceType of the endpoint config",
+    "initial_instance_count": "InitialInstanceCount of the endpoint config",
+    "initialinstancecount": "InitialInstanceCount of the endpoint config",
+    "inference_ami_version": "InferenceAmiVersion of the endpoint config",
+    "inferenceamiversion": "InferenceAmiVersion of the endpoint config",
+    "enable_network_isolation": "EnableNetworkIsolation of the model",
+    "enablenetworkisolation": "EnableNetworkIsolation of the model",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Renamed:
+    """An option that has another name in some versions."""
+
+    dialects: tuple[str, ...]
+    name: str
+    to: str
+    since: str
+    because: str
+    source: str
+    date: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Options that are read or passed over, and have no effect."""
+
+    dialects: tuple[str, ...]
+    names: tuple[str, ...]
+    because: str
+    fix: str
+    source: str
+    date: str
+    since: str | None = None
+    until: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Successor:
+    """What to write instead of an option that is gone."""
+
+    name: str
+    instead: str
+
+
+def unknown(subject: Subject) -> Iterator[Finding]:
+    """SEA313, SEA315, SEA337: a key that this version does not read."""
+    target = subject.target
+    if target is None or subject.source.facts.keys() & _PACKAGED:
+        return
+    for option in subject.options:
+        if option.space == ("env" if target.engine == "tgi" else "option") and not _told(target, option):
+            yield from _judged(subject, target, option)
+
+
+def _judged(subject: Subject, target: TargetContainer, option: NamedOption) -> Iterator[Finding]:
+    verdict = judge(target, option.name)
+    if verdict is None:
+        return
+    cased = _in_known_case(target, option.name)
+    if cased:
+        key = _cased_key(option, cased)
+        message = f"case matters: {target.called} reads {option.name}, but the key is {cased}"
+        yield found(subject, "SEA337", option.entry, message, f"write {key}", rename(subject.source, option.entry, key))
+    elif verdict.kind == "elsewhere":
+        instead = _successors().get(option.name, "leave it out")
+        yield found(subject, "SEA315", option.entry, f"{option.name} {verdict.because}", instead)
+    else:
+        nearest = key_like(option, verdict.nearest) if verdict.nearest else ""
+        fix = f"did you mean {nearest}?" if nearest else "leave it out"
+        yield found(subject, "SEA313", option.entry, f"{option.name} {verdict.because}", fix)
+
+
+def _told(target: TargetContainer, option: NamedOption) -> bool:
+    name = option.name
+    if name not in _renames() and name not in _drops():
+        return False
+    return bool(_renamed_to(target, name) or _dropped(target, name))
+
+
+def _in_known_case(target: TargetContainer, name: str) -> str:
+    if target.engine != "lmi":
+        return ""
+    if name != name.lower() and is_known_option(target, name.lower()):
+        return name.lower()
+    return next((known for known in ("entryPoint", "pythonExecutable") if known.lower() == name.lower() != known), "")
+
+
+def _cased_key(option: NamedOption, name: str) -> str:
+    return (
+        f"option.{name}" if option.entry.form == "properties" else f"OPTION_{name.upper() if name.islower() else name}"
+    )
+
+
+def renamed(subject: Subject) -> Iterator[Finding]:
+    """SEA314: a key that has a newer name."""
+    for option in subject.options if subject.target else ():
+        row = _renamed_to(subject.target, option.name) if subject.target else None
+        if row is None or (row.name == "MAX_INPUT_LENGTH" and subject.option(row.to)):
+            continue  # the two together are refused, and told as that
+        key = key_like(option, row.to)
+        edit = None if subject.option(row.to) else rename(subject.source, option.entry, key)
+        yield found(subject, "SEA314", option.entry, row.because, f"write {key}", edit)
+
+
+def dropped(subject: Subject) -> Iterator[Finding]:
+    """SEA316: a key that has no effect in this form."""
+    target = subject.target
+    for option in subject.options if target else ():
+        if target and (row := _dropped(target, option.name)):
+            yield found(subject, "SEA316", option.entry, row.because, row.fix)
+        if target and target.engine == "vllm":
+            yield from _left_out(subject, option)
+
+
+def foreign(subject: Subject) -> Iterator[Finding]:
+    """SEA316: a variable that this container does not read."""
+    target = subject.target
+    for option in subject.options if target else ():
+        if target and option.space == "env" and not _dropped(target, option.name):
+            yield from _foreign(subject, target, option)
+        elif target and target.engine == "lmi":
+            yield from _of_tgi(subject, target, option)
+
+
+def bare(subject: Subject) -> Iterator[Finding]:
+    """SEA313, SEA316: a key of serving.properties without `option.`.
+
+    The model server hands all keys to the handler (ModelInfo.java: arguments; PyModel.java: addParameter); only what
+    its own Java code looks up among the options needs the prefix.
+    """
+    for option in subject.options if subject.target and subject.handler != "java" else ():
+        if option.space != "server" or option.entry.form != "properties" or option.name in SERVER_KEYS:
+            continue
+        if option.name in NEED_PREFIX:
+            message = "without the prefix `option.` the model server does not read it"
+            yield found(subject, "SEA316", option.entry, message, f"write option.{option.name}")
+        elif subject.handler == "own" and subject.target and not is_known_option(subject.target, option.name):
+            yield from _unknown_server_key(subject, option)
+
+
+def _foreign(subject: Subject, target: TargetContainer, option: NamedOption) -> Iterator[Finding]:
+    key = option.entry.key
+    if key.lower() in _API_FIELDS and key != key.upper():
+        message = "no container reads this field of SageMaker's API or SDK from the environment"
+        yield found(subject, "SEA316", option.entry, message, f"set {_API_FIELDS[key.lower()]}")
+        return
+    if target.engine == "lmi" and key == "SERVING_ENGINE":
+        message = "the model server reads no SERVING_ENGINE: it chooses nothing"
+        yield found(subject, "SEA316", option.entry, message, "write OPTION_ENGINE, or leave it out")
+        return
+    packaged = subject.facts.keys() & _PACKAGED
+    if target.engine == "lmi" and subject.handler == "own" and not packaged and _unprefixed(target, key):
+        message = f"without the prefix OPTION_, {target.called} ignores it silently"
+        yield found(subject, "SEA316", option.entry, message, f"write OPTION_{key}")
+        return
+    own = PREFIXES.get(target.engine, "OPTION_" if target.engine == "lmi" else "")
+    if key.startswith(FOREIGN) and not (own and key.startswith((own, "SERVING_"))):
+        message = f"{target.called} does not read variables of another container"
+        yield found(subject, "SEA316", option.entry, message, "convert the configuration: seatrial convert")
+    elif target.engine != "tgi" and (instead := _TGI_ONLY.get(key)) is not None:
+        fix = f"write {instead[target.engine]}" if target.engine in instead else "leave it out"
+        yield found(subject, "SEA316", option.entry, f"{target.called} does not read this variable of TGI", fix)
+
+
+def _of_tgi(subject: Subject, target: TargetContainer, option: NamedOption) -> Iterator[Finding]:
+    """Judge TGI's names, which LMI's start script translates since LMI 9."""
+    key = option.entry.key
+    first = TRANSLATED.get(key)
+    if first is not None and target.version < first:
+        message = f"LMI reads it since {version_text('lmi', first)}; {target.called} ignores it silently"
+        yield found(subject, "SEA316", option.entry, message, f"write {_OF_TRANSLATED[key]}")
+
+
+def _unprefixed(target: TargetContainer, key: str) -> bool:
+    """Say whether a variable is an option of LMI that lacks `OPTION_`; short words may be anybody's."""
+    return key.isupper() and "_" in key and key not in _ANYBODYS and is_known_option(target, key.lower())
+
+
+def _unknown_server_key(subject: Subject, option: NamedOption) -> Iterator[Finding]:
+    if nearest := nearest_in(option.name, tuple(sorted(SERVER_KEYS)), _NEAR_SERVER_KEY):
+        message = f"{option.name} is not a key of the model server"
+        yield found(subject, "SEA313", option.entry, message, f"did you mean {nearest}?")
+
+
+def _left_out(subject: Subject, option: NamedOption) -> Iterator[Finding]:
+    flags = ("enable_prefix_caching", "enable_chunked_prefill")
+    if option.name in flags and option.value.lower() == "false":
+        key = f"SM_VLLM_NO_{option.name.upper()}"
+        message = "the container drops flags with value false: vLLM's default, on, stays"
+        yield found(subject, "SEA316", option.entry, message, f"write {key}=true")
+
+
+def twice(subject: Subject) -> Iterator[Finding]:
+    """SEA320: a key that is written more than once."""
+    seen: dict[str, list[NamedOption]] = defaultdict(list)
+    options = subject.options or tuple(NamedOption("env", entry.key, entry) for entry in subject.source.entries)
+    for option in options:
+        seen[option.entry.key].append(option)
+    for repeated in (options for options in seen.values() if len(options) > 1):
+        yield from _repeated(subject, repeated)
+
+
+def _repeated(subject: Subject, repeated: list[NamedOption]) -> Iterator[Finding]:
+    last = repeated[-1].entry
+    for option in repeated[:-1]:
+        same = option.value == last.value
+        message = f"duplicate on line {last.line}" + ("" if same else f", which takes precedence: {last.value}")
+        edit = remove(option.entry) if same else None
+        yield found(subject, "SEA320", option.entry, message, "keep one of them", edit)
+
+
+def _renamed_to(target: TargetContainer, name: str) -> Renamed | None:
+    rows = (row for row in _renames().get(name, ()) if target.dialect in row.dialects)
+    return next((row for row in rows if within(target.version, row.since, None)), None)
+
+
+def _dropped(target: TargetContainer, name: str) -> Dropped | None:
+    rows = (row for row in _drops().get(name, ()) if target.dialect in row.dialects)
+    return next((row for row in rows if within(target.version, row.since, row.until)), None)
+
+
+@cache
+def _renames() -> dict[str, list[Renamed]]:
+    found: dict[str, list[Renamed]] = defaultdict(list)
+    for row in read_rows("lint_rules.json", Renamed, part="renamed"):
+        found[row.name].append(row)
+    return dict(found)
+
+
+@cache
+def _drops() -> dict[str, list[Dropped]]:
+    found: dict[str, list[Dropped]] = defaultdict(list)
+    for row in read_rows("lint_rules.json", Dropped, part="dropped"):
+        for name in row.names:
+            found[name].append(row)
+    return dict(found)
+
+
+@cache
+def _successors() -> dict[str, str]:
+    return {row.name: row.instead for row in read_rows("lint_rules.json", Successor, part="successors")}
+
+
+_TGI_ONLY: dict[str, dict[str, str]] = {
+    "MAX_TOTAL_TOKENS": {
+        "lmi": "OPTION_MAX_MODEL_LEN",
+        "vllm": "SM_VLLM_MAX_MODEL_LEN",
+        "sglang": "SM_SGLANG_CONTEXT_LENGTH",
+    },
+    "MAX_INPUT_TOKENS": {},
+    "MAX_INPUT_LENGTH": {},
+    "MAX_BATCH_TOTAL_TOKENS": {},
+    "HF_MODEL_REVISION": {"lmi": "HF_REVISION", "vllm": "SM_VLLM_REVISION", "sglang": "SM_SGLANG_REVISION"},
+    "NUM_SHARD": {
+        "lmi": "TENSOR_PARALLEL_DEGREE",
+        "vllm": "SM_VLLM_TENSOR_PARALLEL_SIZE",
+        "sglang": "SM_SGLANG_TP",
+    },
+    "MESSAGES_API_ENABLED": {},
+    "WAITING_SERVED_RATIO": {},
+}

@@ -1,0 +1,113 @@
+"""Limits that constrain each other, and limits of the service."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seatrial_base.catalog.dialects import within
+from seatrial_lint.engines.limits import env_problems
+from seatrial_lint.lint.finding import Edit
+from seatrial_lint.lint.rules import found
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial_lint.lint.finding import Finding
+    from seatrial_lint.lint.subject import NeutralField, Subject
+
+LAST_WITHOUT_CHUNKS = "2.3"  # TGI 2.4 brought prefill chunking; before it a prompt must fit one prefill
+
+
+def tgi(subject: Subject) -> Iterator[Finding]:
+    """SEA322: TGI's token limits. Prompt < total <= batch total; prefill <= batch total; prompt <= prefill."""
+    target = subject.target
+    if target is None or target.engine != "tgi":
+        return
+    prompt, total = _limit(subject, "max_input_len"), _limit(subject, "max_model_len")
+    prefill, batch = _limit(subject, "max_num_batched_tokens"), _limit(subject, "max_batch_total_tokens")
+    yield from _beyond_defaults(subject, prompt, total, prefill)
+    if prompt and total and prompt[1] >= total[1]:
+        yield _broken(subject, prompt, "not below", total, f"write at most {total[1] - 1}")
+    if total and batch and total[1] > batch[1]:
+        yield _broken(subject, total, "above", batch, f"write at most {batch[1]}")
+    if prefill and batch and prefill[1] > batch[1]:
+        yield _broken(subject, prefill, "above", batch, f"write at most {batch[1]}")
+    if prompt and prefill and prefill[1] < prompt[1] and within(target.version, "0", LAST_WITHOUT_CHUNKS):
+        yield _broken(subject, prefill, "below", prompt, f"write at least {prompt[1]}")
+    yield from _positive(subject)
+
+
+# huggingface/text-generation-inference v0.9.3 to v1.4.5 launcher/src/main.rs: defaults before TGI 2.0 read the model's.
+LAST_WITH_FIXED_DEFAULTS = "1"
+DEFAULT_PROMPT, DEFAULT_TOTAL, DEFAULT_PREFILL = 1024, 2048, 4096
+LARGEST_DEFAULT_TOTAL, LAST_WITH_LARGEST = 4096, "2"  # TGI 2.0 to 2.4: min(max_position_embeddings, 4096)
+
+
+def _beyond_defaults(
+    subject: Subject, prompt: _Limit | None, total: _Limit | None, prefill: _Limit | None
+) -> Iterator[Finding]:
+    """Yield limits that exceed the default of one that is not written."""
+    version = subject.target.version if subject.target else (0,)
+    if within(version, "2.0", LAST_WITH_LARGEST):
+        if prompt and not total and prompt[1] >= LARGEST_DEFAULT_TOTAL:
+            yield _beyond(subject, prompt, "MAX_TOTAL_TOKENS", LARGEST_DEFAULT_TOTAL)
+        return
+    if not within(version, "0", LAST_WITH_FIXED_DEFAULTS):
+        return
+    if prompt and not total and prompt[1] >= DEFAULT_TOTAL:
+        yield _beyond(subject, prompt, "MAX_TOTAL_TOKENS", DEFAULT_TOTAL)
+    if total and not prompt and total[1] <= DEFAULT_PROMPT:
+        yield _beyond(subject, total, "MAX_INPUT_LENGTH", DEFAULT_PROMPT)
+    if prompt and not prefill and prompt[1] > DEFAULT_PREFILL:
+        yield _beyond(subject, prompt, "MAX_BATCH_PREFILL_TOKENS", DEFAULT_PREFILL)
+    if prefill and not prompt and prefill[1] < DEFAULT_PROMPT:
+        yield _beyond(subject, prefill, "MAX_INPUT_LENGTH", DEFAULT_PROMPT)
+
+
+def _beyond(subject: Subject, this: _Limit, other: str, default: int) -> Finding:
+    entry = this[0].option.entry
+    called = subject.target.called if subject.target else "TGI"
+    message = f"{entry.key}={this[1]} does not fit {other}, which is {default} when left out: {called} does not start"
+    return found(subject, "SEA322", entry, message, f"write {other} beside it")
+
+
+_Limit = tuple["NeutralField", int]
+
+
+def _limit(subject: Subject, field: str) -> _Limit | None:
+    said = subject.fields.get(field)
+    return (said, said.number) if said and said.number is not None else None
+
+
+def _broken(subject: Subject, this: _Limit, how: str, other: _Limit, fix: str) -> Finding:
+    entry, beside = this[0].option.entry, other[0].option.entry
+    message = f"{entry.key}={this[1]} is {how} {beside.key}={other[1]}, and TGI does not start"
+    return found(subject, "SEA322", entry, message, fix)
+
+
+def _positive(subject: Subject) -> Iterator[Finding]:
+    for name in ("MAX_BATCH_SIZE", "VALIDATION_WORKERS"):
+        option = subject.option(name)
+        if option and option.value.strip() == "0":
+            yield found(subject, "SEA322", option.entry, f"{name} must be above 0, or TGI does not start", "write 1")
+
+
+def texts(subject: Subject) -> Iterator[Finding]:
+    """SEA302: a number or true without quotes in the Environment of SageMaker's API, which takes texts only."""
+    if subject.source.kind != "model definition" or not subject.source.is_fixable:
+        return
+    for entry in subject.source.entries:
+        start, end = entry.value_span
+        if start < end and subject.source.text[start] != '"':
+            message = f"{entry.value} is not a text: the API refuses the request"
+            quoted = Edit(start, end, f'"{subject.source.text[start:end]}"')
+            yield found(subject, "SEA302", entry, message, "put it in quotes", quoted)
+
+
+def service(subject: Subject) -> Iterator[Finding]:
+    """SEA302: the service's limits on a container's environment."""
+    entries = {entry.key: entry for entry in subject.source.entries if entry.form == "env"}
+    by_start = {key[:40]: entry for key, entry in entries.items()}
+    for problem in env_problems({key: entry.value for key, entry in entries.items()}, subject.source.file):
+        hint = problem.hint or "remove variables, or move options to serving.properties"
+        yield found(subject, "SEA302", by_start.get(problem.field), problem.message, hint)

@@ -1,0 +1,134 @@
+"""What SageMaker itself makes of a model: timeouts, AMI, accelerators, isolation, secrets, EULA, weights."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from seatrial_base.catalog.images import NEWEST_AMI, ami_cuda, ami_version
+from seatrial_lint.lint.redaction import secret_in
+from seatrial_lint.lint.rules import found
+from seatrial_lint.lint.subject import MOUNT, hub_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial_lint.lint.finding import Finding
+    from seatrial_lint.lint.subject import Subject
+
+MAX_STARTUP_TIMEOUT_S = 3600  # ContainerStartupHealthCheckTimeoutInSeconds
+_CUDA = re.compile(r"cu(\d{2})(\d)")
+_GATED_BUCKET = re.compile(r"s3://jumpstart-private-cache-", re.IGNORECASE)
+
+
+def startup_timeout(subject: Subject) -> Iterator[Finding]:
+    """SEA323: a loading timeout that the startup health check cuts off."""
+    said = subject.fields.get("model_loading_timeout_s")
+    check, loading_s = subject.fact("startup_timeout_s"), said.number if said else None
+    if said is None or loading_s is None:
+        return
+    limit_s = int(check) if check and check.isdigit() else MAX_STARTUP_TIMEOUT_S
+    if loading_s > limit_s:
+        told = f"the startup health check's {limit_s} s" if check else f"{limit_s} s, the longest startup health check"
+        message = f"{loading_s} s of loading exceed {told}, which stops the container first"
+        yield found(subject, "SEA323", said.option.entry, message, f"write at most {limit_s}")
+
+
+def ami(subject: Subject) -> Iterator[Finding]:
+    """SEA324: a CUDA that the instance's AMI can't run."""
+    chosen = subject.fact("ami_version")
+    if chosen is None and "variant" not in subject.facts:
+        return  # which AMI is used is not told
+    image = subject.fact("image") or ""
+    if (gap := driver_gap(image, chosen)) is not None:
+        fix = f"write InferenceAmiVersion {gap[1]}"
+        yield found(subject, "SEA324", subject.source.facts.get("image"), gap[0], fix)
+    elif (cuda := _CUDA.search(image.rpartition(":")[2])) and chosen and _is_newer(chosen, int(cuda[1])):
+        message = (
+            f"CUDA {cuda[1]}.{cuda[2]} of the image is older than the driver of {chosen}: "
+            "such endpoints were seen to stay in Creating without a log"
+        )
+        fix = f"write InferenceAmiVersion {ami_version('cu124')}, or use an image with CUDA 13"
+        yield found(subject, "SEA324", subject.source.facts.get("image"), message, fix, severity="warning")
+
+
+def _is_newer(chosen: str, major: int) -> bool:
+    """Say whether an AMI's driver is of a newer CUDA (aws/deep-learning-containers pull 6187)."""
+    has = ami_cuda(chosen)
+    return has is not None and has[0] > major
+
+
+def driver_gap(image: str, chosen: str | None) -> tuple[str, str] | None:
+    """Return why the AMI of an instance has no driver for an image, and the AMI that has; None when it has one.
+
+    Args:
+        image: The image's URI; its tag tells its CUDA (`cu130`).
+        chosen: The variant's InferenceAmiVersion; None for the service's own choice.
+    """
+    cuda = _CUDA.search(image.rpartition(":")[2])
+    if cuda is None:
+        return None
+    needed = (int(cuda[1]), int(cuda[2]))
+    has = ami_cuda(chosen) if chosen else None
+    if needed[0] <= (has[0] if has else 12 if chosen is None else needed[0]):
+        return None
+    told = chosen or "the default AMI"
+    message = f"CUDA {needed[0]}.{needed[1]} of the image needs a newer driver than {told} has; it fails without a log"
+    return message, ami_version(cuda[0]) or NEWEST_AMI
+
+
+def accelerator(subject: Subject) -> Iterator[Finding]:
+    """SEA325: an image for other accelerators than the instance has."""
+    image, instance = subject.fact("image"), subject.instance
+    if image is None or instance is None:
+        return
+    for_neuron = "neuron" in image
+    has_neuron = instance.link == "neuron"
+    if for_neuron != has_neuron:
+        wanted = "AWS Neuron" if for_neuron else "NVIDIA GPUs"
+        message = f"the image is for {wanted}, but {instance.instance_type} has {instance.accelerator}"
+        fix = (
+            "choose ml.inf2, ml.trn1 or ml.trn2"
+            if for_neuron
+            else "choose an image for Neuron, or an instance with GPUs"
+        )
+        yield found(subject, "SEA325", subject.facts["image"], message, fix)
+
+
+def isolation(subject: Subject) -> Iterator[Finding]:
+    """SEA329: an isolated container that would fetch its model."""
+    said = subject.fields.get("model_id")
+    if said is None or (subject.fact("network_isolation") or "").lower() != "true":
+        return
+    if hub_id(said.value) or said.value.startswith("s3://"):
+        message = f"with network isolation, the container can't download {said.value}"
+        fix = f"stage the weights (seatrial stage), set ModelDataSource, and write {MOUNT} here"
+        yield found(subject, "SEA329", said.option.entry, message, fix)
+
+
+def secrets(subject: Subject) -> Iterator[Finding]:
+    """SEA330: a secret in plain text; no part of it is repeated."""
+    for entry in subject.source.entries:
+        if what := secret_in(entry.key, entry.value):
+            message = f"{what} is in plain text, readable with sagemaker:DescribeModel"
+            fix = "revoke it and remove it; use Secrets Manager: model.hub_token_secret"
+            yield found(subject, "SEA330", entry, message, fix)
+
+
+def eula(subject: Subject) -> Iterator[Finding]:
+    """SEA331: gated weights whose EULA is not accepted."""
+    uri, accepted = subject.facts.get("s3_uri"), subject.facts.get("accept_eula")
+    if accepted and accepted.value.lower() != "true":
+        message = "the EULA is declined: SageMaker refuses the weights"
+        yield found(subject, "SEA331", accepted, message, "read it, then set ModelAccessConfig.AcceptEula: true")
+    elif uri and accepted is None and _GATED_BUCKET.match(uri.value):
+        message = "these weights are gated, but no ModelAccessConfig accepts their EULA"
+        fix = "read the EULA, then set ModelAccessConfig: {AcceptEula: true} beside S3Uri"
+        yield found(subject, "SEA331", uri, message, fix)
+
+
+def prefix(subject: Subject) -> Iterator[Finding]:
+    """SEA338: a prefix that doesn't end in a slash."""
+    uri = subject.facts.get("s3_uri")
+    if uri and subject.fact("s3_data_type") == "S3Prefix" and not uri.value.endswith("/"):
+        yield found(subject, "SEA338", uri, "an S3Prefix must end in a slash", f"write {uri.value}/")

@@ -1,0 +1,147 @@
+"""Reads JSON and remembers where each value stands; the depth is bounded, so that no text can end the process."""
+
+from __future__ import annotations
+
+import bisect
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from seatrial_lint.lint.source import Span
+
+MAX_DEPTH = 64
+MAX_VALUES = 200_000  # a template of 1 MiB has fewer
+_STRINGS = json.JSONDecoder(strict=False)  # control characters pass
+_BLANK = re.compile(r"[ \t\r\n]*")
+_SCALAR = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One value of a JSON text.
+
+    Attributes:
+        value: Members of an object, items of an array, or the scalar as text; `None` for null.
+        quoted: The scalar is a string.
+        line: Line on which it begins.
+        span: Its characters.
+    """
+
+    value: tuple[Member, ...] | tuple[Node, ...] | str | None
+    quoted: bool
+    line: int
+    span: Span
+    is_object: bool = False
+
+    def member(self, name: str) -> Node | None:
+        """Return an object's member, the last one of this name as JSON readers do."""
+        found = [member.node for member in self.members() if member.name == name]
+        return found[-1] if found else None
+
+    def members(self) -> tuple[Member, ...]:
+        """Return an object's members; none for anything else."""
+        return tuple(one for one in self.value if isinstance(one, Member)) if isinstance(self.value, tuple) else ()
+
+    def items(self) -> tuple[Node, ...]:
+        """Return an array's items; none for anything else."""
+        return tuple(one for one in self.value if isinstance(one, Node)) if isinstance(self.value, tuple) else ()
+
+    def text(self) -> str | None:
+        """Return a scalar as text; `None` for null, objects and arrays."""
+        return self.value if isinstance(self.value, str) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One member of an object: its name, where that stands, and its value."""
+
+    name: str
+    line: int
+    span: Span
+    node: Node
+
+
+def read_json(text: str) -> Node:
+    """Read a JSON text.
+
+    Raises:
+        ValueError: When the text is not JSON, nested deeper than `MAX_DEPTH`, or of more than `MAX_VALUES` values.
+    """
+    reader = _JsonReader(text)
+    node = reader.value(reader.blank(0), 0)
+    if reader.blank(node.span[1]) != len(text):
+        raise ValueError(f"line {reader.line(node.span[1])}: something follows the JSON text")
+    return node
+
+
+class _JsonReader:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.values = 0
+        self.starts = [0, *(found.end() for found in re.finditer(r"\n", text))]
+
+    def line(self, at: int) -> int:
+        return bisect.bisect_right(self.starts, at)
+
+    def blank(self, at: int) -> int:
+        found = _BLANK.match(self.text, at)
+        return found.end() if found else at
+
+    def value(self, at: int, depth: int) -> Node:
+        char = self.text[at : at + 1]
+        if depth > MAX_DEPTH:
+            raise ValueError(f"line {self.line(at)}: nested deeper than {MAX_DEPTH}")
+        self.values += 1
+        if self.values > MAX_VALUES:
+            raise ValueError(f"more than {MAX_VALUES:,} values")
+        if char == "{":
+            return self.object(at, depth)
+        if char == "[":
+            return self.array(at, depth)
+        if char == '"':
+            value, end = self.string(at)
+            return Node(value, quoted=True, line=self.line(at), span=(at, end))
+        found = _SCALAR.match(self.text, at)
+        if found is None:
+            raise ValueError(f"line {self.line(at)}: a value is missing")
+        scalar = None if found[0] == "null" else found[0]
+        return Node(scalar, quoted=False, line=self.line(at), span=found.span())
+
+    def string(self, at: int) -> tuple[str, int]:
+        try:
+            value, end = _STRINGS.raw_decode(self.text, at)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"line {error.lineno}: {error.msg}") from error
+        return str(value), end
+
+    def object(self, at: int, depth: int) -> Node:
+        members: list[Member] = []
+        position = self.blank(at + 1)
+        while self.text[position : position + 1] != "}":
+            position = self.separator(position) if members else position
+            if self.text[position : position + 1] != '"':
+                raise ValueError(f"line {self.line(position)}: a name in quotes is missing")
+            name, end = self.string(position)
+            colon = self.blank(end)
+            if self.text[colon : colon + 1] != ":":
+                raise ValueError(f"line {self.line(colon)}: a colon is missing")
+            node = self.value(self.blank(colon + 1), depth + 1)
+            members.append(Member(name, self.line(position), (position, end), node))
+            position = self.blank(node.span[1])
+        return Node(tuple(members), quoted=False, line=self.line(at), span=(at, position + 1), is_object=True)
+
+    def array(self, at: int, depth: int) -> Node:
+        items: list[Node] = []
+        position = self.blank(at + 1)
+        while self.text[position : position + 1] != "]":
+            position = self.separator(position) if items else position
+            items.append(self.value(position, depth + 1))
+            position = self.blank(items[-1].span[1])
+        return Node(tuple(items), quoted=False, line=self.line(at), span=(at, position + 1))
+
+    def separator(self, at: int) -> int:
+        if self.text[at : at + 1] != ",":
+            raise ValueError(f"line {self.line(at)}: a comma is missing")
+        return self.blank(at + 1)

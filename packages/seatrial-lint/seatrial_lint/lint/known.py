@@ -1,0 +1,279 @@
+"""Which keys a container knows, in which versions: from its sources, its spellings and the bundled vLLM's arguments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Literal
+
+from seatrial_base.catalog import known_options, spellings
+from seatrial_base.catalog.dialects import within
+from seatrial_base.catalog.engine_versions import EngineName, Version, read_version, version_text
+from seatrial_base.catalog.rows import read_rows
+from seatrial_base.errors import RenderError
+from seatrial_lint.lint.known_keys import BATCHERS, FRONTEND, JAVA_OPTIONS, SCOPES, SERVER_KEYS
+from seatrial_lint.lint.names import NEURON_PREFIX, PREFIXES
+from seatrial_lint.lint.nearest import nearest_in
+from seatrial_lint.lint.target import TargetContainer
+
+if TYPE_CHECKING:
+    from seatrial_base.catalog.dialects import DialectName
+
+FIRST_PASSED_ON = (14,)  # from LMI 14 on, any argument of vLLM's engine is passed on
+_TEXTS = frozenset(["model", "tokenizer", "hf_token", "api_key", "served_model_name", "enable_reasoning_parser"])
+_OLDEST_READ = {"tgi": "0.9.3"}  # scripts/build_lint_keys.py: nothing is known of older versions
+_NEAR = 0.7  # above which a known name is suggested
+_ALIKE = 0.85  # share of letters in common above which a variable is taken for a slip
+
+
+@dataclass(frozen=True, slots=True)
+class KnownKey:
+    """One key of one engine, as its sources name it.
+
+    Attributes:
+        engine: The container.
+        scope: The batcher that reads it, `common` for all.
+        name: Without prefix.
+        since: First version that names it.
+        until: Last version; `None` when the newest that was read still does.
+    """
+
+    engine: EngineName
+    scope: str
+    name: str
+    since: str
+    until: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyVerdict:
+    """What a container makes of a key that it doesn't read.
+
+    Attributes:
+        kind: Never known, or known elsewhere or at another time.
+        because: In words, to follow the key.
+        nearest: The known key that is written most like it; empty when none is.
+    """
+
+    kind: Literal["unknown", "elsewhere"]
+    because: str
+    nearest: str = ""
+
+
+def judge(target: TargetContainer, name: str) -> KeyVerdict | None:
+    """Return what is wrong with the name of an option; `None` when it is known, or when nothing tells."""
+    return _verdict(target.engine, target.version, target.dialect, target.others, target.is_candidate, name)
+
+
+@cache
+def _verdict(  # noqa: PLR0917 (a key of the cache)
+    engine: EngineName,
+    version: Version,
+    dialect: DialectName,
+    others: tuple[DialectName, ...],
+    is_candidate: bool,  # noqa: FBT001 (a key of the cache)
+    name: str,
+) -> KeyVerdict | None:
+    target = TargetContainer(
+        engine, version, dialect, "", assumed=False, because="", others=others, is_candidate=is_candidate
+    )
+    if name in _spelled(target.dialect, target.version) or name in JAVA_OPTIONS:
+        return None
+    if target.engine == "lmi":
+        return _judge_lmi(target, name)
+    if target.engine == "vllm":
+        return _judge_vllm(target, name)
+    return _judge_variable(target, name)
+
+
+def _judge_lmi(target: TargetContainer, name: str) -> KeyVerdict | None:
+    rows = _rows("lmi", name)
+    scopes = tuple(scope for dialect in (target.dialect, *target.others) for scope in SCOPES[dialect])
+    handed_on = target.dialect == "lmi-trtllm" and any(row.scope == "trtllm" for row in rows)
+    if handed_on or any(row.scope in scopes and within(target.version, row.since, row.until) for row in rows):
+        return None  # TensorRT-LLM's own code, to which options are handed on, is not public
+    passes_on = target.dialect in ("lmi-async", "lmi-vllm") and target.version >= FIRST_PASSED_ON
+    if passes_on and _is_passed_on(target, name) is not False:
+        return None
+    others = {row.scope for row in rows if within(target.version, row.since, row.until)} - {"common"}
+    if others:
+        return KeyVerdict("elsewhere", f"is read by {BATCHERS[min(others)]} only, not by {BATCHERS[target.dialect]}")
+    if passes_on and (because := _passed_on_elsewhere(target, name)):
+        return KeyVerdict("elsewhere", because)
+    if said := [row for row in rows if row.scope in scopes] or list(rows):
+        return KeyVerdict("elsewhere", _when(target, _nearest_row(target, said)))
+    nearest = "" if target.is_candidate else nearest_in(name, _names(target, passes_on=passes_on), _NEAR)
+    return KeyVerdict("unknown", f"is unknown to {target.called}, which ignores it silently", nearest)
+
+
+def _nearest_row(target: TargetContainer, rows: list[KnownKey]) -> KnownKey:
+    """Return the row that comes nearest: the one that ends last before the version, else the one that begins first."""
+    ended = [row for row in rows if (read_version("lmi", row.since) or (0,)) <= target.version]
+    if ended:
+        return max(ended, key=lambda row: read_version("lmi", row.until or row.since) or (0,))
+    return min(rows, key=lambda row: read_version("lmi", row.since) or (0,))
+
+
+def _judge_vllm(target: TargetContainer, name: str) -> KeyVerdict | None:
+    plain = name.removeprefix("no_")
+    known = _is_argument(target.version, plain)
+    if plain in FRONTEND or known:
+        return None
+    versions = [version for version, names in _arguments() if plain in names]
+    if not versions and target.version > max(version for version, _ in _arguments()):
+        return _near_slip(target, name)
+    nearest = nearest_in(name, _names(target, passes_on=True), _NEAR)
+    if not versions:
+        return KeyVerdict("unknown", f"is not an argument of {target.called}, which does not start with it", nearest)
+    if known is None and max(versions) == max(version for version, _ in _arguments()):
+        return None  # the newest that was read has it
+    last = version_text("vllm", max(versions))
+    later = min(versions) > target.version
+    first = version_text("vllm", min(versions))
+    when = f"is newer (first seen in {first})" if later else f"was removed (last seen in {last})"
+    return KeyVerdict("elsewhere", f"{when}: {target.called} does not start with it")
+
+
+def _judge_variable(target: TargetContainer, name: str) -> KeyVerdict | None:
+    """Judge a variable of an environment, where everybody may write: only what is named, or nearly, is judged."""
+    rows = _rows(target.engine, name)
+    is_older = target.version < (read_version(target.engine, _OLDEST_READ.get(target.engine, "")) or (0,))
+    if is_older or any(within(target.version, row.since, row.until) for row in rows):
+        return None
+    return KeyVerdict("elsewhere", _when(target, rows[0])) if rows else _near_slip(target, name)
+
+
+def _near_slip(target: TargetContainer, name: str) -> KeyVerdict | None:
+    """Judge a name of which nothing is known: a slip is told, anything else may be new."""
+    nearest = nearest_in(name, _names(target, passes_on=target.engine == "vllm"), _ALIKE)
+    return KeyVerdict("unknown", f"is unknown to {target.called}", nearest) if nearest else None
+
+
+def _when(target: TargetContainer, row: KnownKey) -> str:
+    since = read_version(target.engine, row.since)
+    if since is not None and since > target.version:
+        return f"is newer (first seen in {version_text(target.engine, since)}); {target.called} ignores it silently"
+    last = read_version(target.engine, row.until or row.since)
+    seen = version_text(target.engine, last or target.version)
+    return f"was removed (last seen in {seen}); {target.called} ignores it silently"
+
+
+def _is_passed_on(target: TargetContainer, name: str) -> bool | None:
+    """Say whether the bundled vLLM has an argument; `None` where that build was not read and its neighbours differ."""
+    return _between(target.version, tuple(((row.lmi,), row.options) for row in known_options.every() if row.lmi), name)
+
+
+def _passed_on_elsewhere(target: TargetContainer, name: str) -> str:
+    numbers = [row.lmi for row in known_options.every() if row.lmi and name in row.options]
+    if not numbers:
+        return ""
+    if min(numbers) > target.version[0]:
+        return f"is newer (first seen in LMI {min(numbers)}); {target.called} ignores it silently"
+    return f"was removed from vLLM (last seen in LMI {max(numbers)}); {target.called} ignores it silently"
+
+
+def _is_argument(version: Version, name: str) -> bool | None:
+    return _between(version, _arguments(), name)
+
+
+def _between(version: Version, known: tuple[tuple[Version, tuple[str, ...]], ...], name: str) -> bool | None:
+    """Say whether a version has a name, from the versions that were read; `None` when they don't tell."""
+    below = [names for number, names in known if number <= version]
+    above = [names for number, names in known if number >= version]
+    sides = [name in names for names in (*below[-1:], *above[:1])]
+    if not below or not above:
+        return True if any(sides) else None
+    return sides[0] if all(side == sides[0] for side in sides) else None
+
+
+@cache
+def _arguments() -> tuple[tuple[Version, tuple[str, ...]], ...]:
+    rows = [(read_version("vllm", row.vllm), row.options) for row in known_options.every() if row.vllm]
+    return tuple(sorted((version, names) for version, names in rows if version))
+
+
+def _names(target: TargetContainer, *, passes_on: bool) -> tuple[str, ...]:
+    return _names_of(target.engine, target.dialect, target.version, passes_on)
+
+
+@cache
+def _names_of(engine: EngineName, dialect: DialectName, version: Version, passes_on: bool) -> tuple[str, ...]:  # noqa: FBT001 (a key of the cache)
+    scopes = SCOPES.get(dialect, ("common",))
+    rows = (row for row in _every() if row.engine == engine and row.scope in scopes)
+    names = {row.name for row in rows if within(version, row.since, row.until)} | _spelled(dialect, version)
+    if engine == "lmi":
+        names |= SERVER_KEYS
+    if passes_on and engine == "lmi":
+        names |= {name for row in known_options.every() if row.lmi == _nearest_build(version) for name in row.options}
+    if engine == "vllm":
+        names |= {name for read, passed in _arguments() if read <= version for name in passed} | FRONTEND
+    return tuple(sorted(names))
+
+
+def _nearest_build(version: Version) -> int | None:
+    numbers = [row.lmi for row in known_options.every() if row.lmi]
+    return min(numbers, key=lambda number: abs(number - version[0])) if numbers else None
+
+
+@cache
+def _spelled(dialect: DialectName, version: Version) -> frozenset[str]:
+    try:
+        table = spellings.find(dialect, ".".join(map(str, version)))
+    except RenderError:
+        return frozenset()
+    if dialect == "vllm-neuronx":
+        return frozenset(row.env.removeprefix(NEURON_PREFIX).lower() for row in table.rows if row.env)
+    if table.dialect.engine == "tgi":
+        return frozenset(row.env for row in table.rows if row.env)
+    keys = {row.key.removeprefix("option.") for row in table.rows if row.key}
+    prefix = PREFIXES.get(table.dialect.engine)
+    variables = [row.env for row in table.rows if row.env and prefix and row.env.startswith(prefix)]
+    return frozenset(keys | {name.removeprefix(prefix or "").lower() for name in variables})
+
+
+def is_known_option(target: TargetContainer, name: str) -> bool:
+    """Say whether a name is an option that the container knows for sure."""
+    return name in _names(target, passes_on=True)
+
+
+def carries(target: TargetContainer, name: str) -> bool:
+    """Say whether a container is known to read an option, by the nearest version that was read."""
+    if name in _spelled(target.dialect, target.version):
+        return True
+    if target.engine == "vllm":
+        below = [names for version, names in _arguments() if version <= target.version]
+        return name in FRONTEND or name in (below[-1] if below else _arguments()[0][1])
+    if target.engine == "lmi" and target.dialect in ("lmi-async", "lmi-vllm") and target.version >= FIRST_PASSED_ON:
+        passed = {
+            option
+            for row in known_options.every()
+            if row.lmi == _nearest_build(target.version)
+            for option in row.options
+        }
+        return name in passed or judge(target, name) is None
+    rows = _rows(target.engine, name)
+    scopes = SCOPES.get(target.dialect, ("common",))
+    return any(row.scope in scopes and within(target.version, row.since, row.until) for row in rows)
+
+
+def takes_value(name: str) -> bool:
+    """Say whether `true` may be the value of an argument of vLLM or SGLang, not the flag's own state."""
+    return name in _TEXTS or name.endswith(("_config", "_token", "_name", "_template", "_path", "_dir"))
+
+
+@cache
+def _rows(engine: EngineName, name: str) -> tuple[KnownKey, ...]:
+    return _by_name().get((engine, name), ())
+
+
+@cache
+def _by_name() -> dict[tuple[EngineName, str], tuple[KnownKey, ...]]:
+    found: dict[tuple[EngineName, str], tuple[KnownKey, ...]] = {}
+    for row in _every():
+        found[row.engine, row.name] = (*found.get((row.engine, row.name), ()), row)
+    return found
+
+
+@cache
+def _every() -> tuple[KnownKey, ...]:
+    return read_rows("lint_keys.json", KnownKey)

@@ -1,0 +1,266 @@
+"""Lints configurations: every rule over every source, in the order of files and lines."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+from seatrial_base.secrets import redacted
+from seatrial_lint.lint import target as targets
+from seatrial_lint.lint.candidates import held_by_all
+from seatrial_lint.lint.checks import (
+    accelerators,
+    conflicts,
+    defaults,
+    groups,
+    image_age,
+    keys,
+    limits,
+    ranges,
+    service,
+    speculation,
+    traps,
+    values,
+)
+from seatrial_lint.lint.redaction import told
+from seatrial_lint.lint.rules import LINT_RULES
+from seatrial_lint.lint.source import ConfigSource, SourceEntry, Unreadable
+from seatrial_lint.lint.subject import Subject, look_at
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from seatrial_base.catalog.engine_versions import EngineName
+    from seatrial_lint.lint.finding import Finding
+
+OF_VERSIONS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
+    keys.foreign,
+    keys.bare,
+    conflicts.two_names,
+    conflicts.adapters,
+)
+# What the service, the model server's Java side or the file itself makes of a configuration, whoever reads the options.
+CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
+    *OF_VERSIONS,
+    keys.twice,
+    limits.service,
+    limits.texts,
+    defaults.frozen,
+    defaults.revision,
+    service.startup_timeout,
+    service.ami,
+    service.accelerator,
+    service.isolation,
+    service.secrets,
+    service.eula,
+    service.prefix,
+)
+# What the image's own engine makes of its options: nothing is known of a user's handler.
+ENGINE_CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
+    keys.unknown,
+    keys.renamed,
+    keys.dropped,
+    values.dtype,
+    values.spelled,
+    values.batching,
+    values.dialect_exists,
+    values.whole_text,
+    ranges.limits,
+    conflicts.own_names,
+    conflicts.modes,
+    conflicts.tgi,
+    conflicts.shards,
+    conflicts.prefill,
+    conflicts.tool_calls,
+    conflicts.bitsandbytes,
+    limits.tgi,
+    defaults.batch_size,
+    defaults.degree,
+    defaults.marlin,
+    defaults.compiled_at_start,
+    defaults.accelerate,
+    defaults.model,
+    accelerators.degree,
+    accelerators.dtype,
+    accelerators.context,
+    image_age.flags,
+    image_age.model,
+    image_age.adapters,
+    speculation.lmi_dist,
+    speculation.vllm,
+    speculation.v2_block_manager,
+    traps.every,
+)
+_OF_NAMES = frozenset(["SEA313", "SEA337"])  # said of a key, whatever its value is
+_OF_SAGEMAKER = frozenset(["SEA302", "SEA344"])
+GROUP_CHECKS = (groups.two_models, groups.overruled)
+
+
+OF_ONE_OPTION = (keys.unknown, keys.dropped, keys.foreign, keys.bare)  # checks that read no other option
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the user says beside the files; it overrules what they tell.
+
+    Attributes:
+        engine: The container.
+        version: Its version.
+        instance_type: What it runs on.
+        ami_version: The instance's InferenceAmiVersion.
+        startup_timeout_s: The startup health check's timeout.
+    """
+
+    engine: EngineName | None = None
+    version: str | None = None
+    instance_type: str | None = None
+    ami_version: str | None = None
+    startup_timeout_s: int | None = None
+
+    def facts(self) -> dict[str, SourceEntry]:
+        """Return the deployment's facts among them."""
+        told = {
+            "instance_type": self.instance_type,
+            "ami_version": self.ami_version,
+            "startup_timeout_s": self.startup_timeout_s,
+        }
+        return {name: SourceEntry("", str(value), 1, "env") for name, value in told.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class LintReport:
+    """What was found.
+
+    Attributes:
+        findings: By file, line and rule.
+        readings: For each configuration, what it was read as and why.
+        unreadable: Paths that could not be read.
+        files: How many files were read.
+    """
+
+    findings: tuple[Finding, ...]
+    readings: tuple[str, ...]
+    unreadable: tuple[Unreadable, ...]
+    files: int = 0
+
+
+def lint(sources: Iterable[ConfigSource | Unreadable], given: Given | None = None) -> LintReport:
+    """Apply every rule to every source.
+
+    Raises:
+        ValueError: When the given version is none of the engine's.
+    """
+    given = given or Given()
+    every = list(sources)
+    readable = [one for one in every if isinstance(one, ConfigSource)]
+    variants = {one.fact("model_name"): one for one in reversed(readable) if one.kind == "endpoint config"}
+    subjects = [_subject(one, variants, given) for one in readable if one.kind != "endpoint config"]
+    judged = [_judged(subject, variants, given) for subject in subjects]
+    found = [finding for findings, _ in judged for finding in findings]
+    found += _of_groups(subjects)
+    order = {source.file: number for number, source in reversed(list(enumerate(readable)))}
+    findings = sorted(
+        dict.fromkeys(told(found, readable)),
+        key=lambda one: (order[one.file], one.line, one.rule, one.key, one.message),
+    )
+    told_of = (_reading(subject, left) for subject, (_, left) in zip(subjects, judged, strict=True))
+    readings = tuple(dict.fromkeys(redacted(text) for text in told_of))
+    unreadable = tuple(dict.fromkeys(one for one in every if isinstance(one, Unreadable)))
+    return LintReport(tuple(findings), readings, unreadable, len({one.file for one in readable}))
+
+
+def _judged(subject: Subject, variants: Mapping[str | None, ConfigSource], given: Given) -> tuple[list[Finding], int]:
+    """Return the findings of one configuration, and how many were left out because only some versions have them."""
+    findings = list(_of_one(subject))
+    target = subject.target
+    if target is None or not target.assumed or not findings:
+        return findings, 0
+
+    engine, facts = target.engine, _facts_of_variant(subject.source, variants) | subject.source.facts | given.facts()
+    sought = {finding.rule for finding in findings}
+    places = {(finding.line, finding.key) for finding in findings}
+    few = tuple(option for option in subject.options if (option.entry.line, option.entry.key) in places)
+    checks = (*OF_VERSIONS, *ENGINE_CHECKS) if subject.handler == "own" else OF_VERSIONS
+    applied = [check for check in checks if not sought.isdisjoint(_rules_of(check))]
+    together = [check for check in applied if check not in OF_ONE_OPTION]
+
+    def found_in(version: str) -> list[Finding]:
+        candidate = targets.guess(subject.source, engine, version, subject.options)
+        if candidate is None:
+            return []
+        other = replace(candidate, is_candidate=True)
+        alone = look_at(subject.source, other, facts, few, handler=subject.handler)
+        found = [finding for check in applied if check in OF_ONE_OPTION for finding in check(alone)]
+        if together:
+            whole = look_at(subject.source, other, facts, subject.options)
+            found += [finding for check in together for finding in check(whole)]
+        return found
+
+    return held_by_all(findings, target.engine, found_in)
+
+
+@cache
+def _rules_of(check: Callable[[Subject], Iterator[Finding]]) -> frozenset[str]:
+    """Return the rules that a check names at the beginning of its docstring; all of a range that it names."""
+    first = (check.__doc__ or f"{min(LINT_RULES)} to {max(LINT_RULES)}").partition(":")[0]  # without docstrings: all
+    spans = (part.partition(" to ") for part in first.split(", "))
+    return frozenset(rule for low, _, high in spans for rule in LINT_RULES if low <= rule <= (high or low))
+
+
+def _of_one(subject: Subject) -> Iterator[Finding]:
+    checks = (*CHECKS, *ENGINE_CHECKS) if subject.handler == "own" else CHECKS
+    return _sure(subject, (finding for check in checks for finding in check(subject)))
+
+
+def _sure(subject: Subject, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield the findings that do not rest on what only the deployment knows, or on an API that does not run it."""
+    source = subject.source
+    unknown = {(one.line, one.key) for one in source.entries if not one.is_known}
+    outside = _OF_SAGEMAKER if source.kind == "container manifest" else frozenset()
+    for one in findings:
+        is_of_name = one.rule in _OF_NAMES or (one.line, one.key) not in unknown
+        if is_of_name and one.rule not in outside and not (source.is_partial and not one.key):
+            yield one
+
+
+def _subject(source: ConfigSource, variants: Mapping[str | None, ConfigSource], given: Given) -> Subject:
+    target = targets.guess(source, given.engine, given.version)
+    return look_at(source, target, _facts_of_variant(source, variants) | source.facts | given.facts())
+
+
+def _facts_of_variant(source: ConfigSource, variants: Mapping[str | None, ConfigSource]) -> dict[str, SourceEntry]:
+    """Return what an endpoint config among the inputs says of the variant that runs this model."""
+    name = source.fact("model_name")
+    variant = variants.get(name) if name else None
+    if variant is None:
+        return {}
+    return variant.facts | {"variant": SourceEntry("", variant.file, variant.line, "env")}
+
+
+def _of_groups(subjects: list[Subject]) -> Iterator[Finding]:
+    """Yield what the configurations of one folder make together."""
+    folders: dict[str, list[Subject]] = defaultdict(list)
+    for subject in subjects:
+        folders[subject.source.file.rpartition("/")[0]].append(subject)
+    for together in folders.values():
+        for subject in together:
+            beside = [other for other in together if other is not subject]
+            yield from _sure(subject, (finding for check in GROUP_CHECKS for finding in check(subject, beside)))
+
+
+def _reading(subject: Subject, left_out: int) -> str:
+    unread = f"; {subject.source.unread}" if subject.source.unread else ""
+    return f"{_read_as(subject, left_out)}{unread}"
+
+
+def _read_as(subject: Subject, left_out: int) -> str:
+    target = subject.target
+    if target is None:
+        return f"{subject.source.file}: {subject.source.kind}; container unknown: give --engine"
+    others = f"; {left_out} more findings in some versions only" if left_out else ""
+    how = f"assumed, the newest; give --version{others}" if target.assumed else target.because
+    why = f"{target.because}; version {how}" if target.assumed else how
+    dialect = "" if target.dialect == target.engine else f", {target.dialect}"
+    return f"{subject.source.file}: {subject.source.kind}, read as {target.called}{dialect} ({why})"

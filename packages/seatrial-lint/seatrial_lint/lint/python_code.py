@@ -1,0 +1,315 @@
+"""Reads the models that Python files and notebooks make with boto3 or the SageMaker SDK, as far as literals go.
+
+Nothing is run. A name stands for what was last assigned to it above, unless a branch or a loop assigns it.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import warnings
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from seatrial_lint.lint.json_text import Member, Node
+from seatrial_lint.lint.literal import HOLE, as_object, text_of, unknown
+from seatrial_lint.lint.sagemaker_json import components, models, variants
+from seatrial_lint.lint.source import ConfigSource, SourceEntry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+MARKS = (b"create_model", b"create_inference_component", b"create_endpoint_config", b"Model(", b"%%writefile")
+_OPAQUE = "**"  # as a member's name: further names may come
+# SageMaker Python SDK 2: model.py and djl_inference/model.py, Model.deploy.
+_DEPLOYED = {
+    "instance_type": "instance_type",
+    "container_startup_health_check_timeout": "startup_timeout_s",
+    "inference_ami_version": "ami_version",
+}
+_FRAMEWORKS = {
+    "djl-lmi": "lmi",
+    "djl-deepspeed": "deepspeed",
+    "djl-neuronx": "neuronx",
+    "djl-tensorrtllm": "tensorrtllm",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CodeCell:
+    """A piece of Python.
+
+    Attributes:
+        text: The source.
+        lines: The line of the file of each of its lines.
+    """
+
+    text: str
+    lines: Sequence[int]
+
+
+def read_python(cells: Sequence[CodeCell], file: str) -> tuple[tuple[ConfigSource, ...], list[str]]:
+    """Return the containers and variants that calls make, and why cells can't be read.
+
+    Args:
+        cells: The file's text, or the code cells of a notebook in their order.
+        file: Its path.
+    """
+    reader = _CallReader(file)
+    wrong: list[str] = []
+    for cell in cells:
+        try:
+            with warnings.catch_warnings(action="ignore"):  # of escapes in texts that aren't ours
+                tree = ast.parse(cell.text)
+            reader.lines = cell.lines
+            reader.visit(tree)
+        except SyntaxError as error:
+            line = cell.lines[min((error.lineno or 1), len(cell.lines)) - 1] if cell.lines else 1
+            wrong.append(f"not Python: line {line}: {error.msg}")
+        except (ValueError, RecursionError, MemoryError):
+            wrong.append("not Python: nested too deep")
+    return tuple(replace(one, is_fixable=False) for one in reader.found), wrong
+
+
+def notebook_cells(root: Node) -> Iterator[CodeCell]:
+    """Yield the code cells of a notebook; shell commands and magics are left out."""
+    cells = root.member("cells")
+    for cell in cells.items() if cells else ():
+        kind, source = cell.member("cell_type"), cell.member("source")
+        if kind is not None and source is not None and kind.text() == "code":
+            yield _cell(source)
+
+
+def _cell(source: Node) -> CodeCell:
+    pieces = [(one.text() or "", one.line) for one in source.items()] or [(source.text() or "", source.line)]
+    lines: list[int] = []
+    for text, line in pieces:
+        lines += [line] * max(1, len(text.splitlines()))
+    return CodeCell("".join(text for text, _ in pieces), lines)
+
+
+def written_file(cell: CodeCell) -> tuple[str, CodeCell] | None:
+    """Return name and content of the file that a cell writes (`%%writefile NAME`); `None` of another cell."""
+    first, _, rest = cell.text.partition("\n")
+    words = first.split()
+    if len(words) < 2 or words[0] != "%%writefile":  # noqa: PLR2004 (the magic and the name)
+        return None
+    return words[-1], CodeCell(rest, cell.lines[1:])
+
+
+def without_magics(cell: CodeCell) -> CodeCell:
+    """Return a cell in which lines for the notebook are empty statements."""
+    if cell.text.startswith("%%") and not cell.text.startswith("%%time"):
+        return CodeCell("", cell.lines)
+    lines = (
+        line[: len(line) - len(line.lstrip())] + "pass" if line.lstrip().startswith(("%", "!")) else line
+        for line in cell.text.split("\n")
+    )
+    return CodeCell("\n".join(lines), cell.lines)
+
+
+class _CallReader(ast.NodeVisitor):
+    """Follows a program from top to bottom."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.lines: Sequence[int] = ()
+        self.names: dict[str, Node] = {}
+        self.made: dict[str, list[int]] = {}  # name of an SDK model to the places in `found`
+        self.found: list[ConfigSource] = []
+
+    def line(self, node: ast.AST) -> int:
+        at = getattr(node, "lineno", 1)
+        return self.lines[at - 1] if 0 < at <= len(self.lines) else at
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        before = len(self.found)
+        self.visit(node.value)
+        for target in node.targets:
+            self._bind(target, node.value, range(before, len(self.found)))
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            before = len(self.found)
+            self.visit(node.value)
+            self._bind(node.target, node.value, range(before, len(self.found)))
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        self._forget(node)
+
+    def visit_Delete(self, node: ast.Delete) -> None:
+        self._forget(node)
+
+    def _bind(self, target: ast.expr, value: ast.expr, made: range) -> None:
+        match target:
+            case ast.Name(id=name):
+                self.names[name] = self.value(value)
+                self.made[name] = list(made)
+            case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=str(key))) if name in self.names:
+                self.names[name] = _with_member(self.names[name], key, self.value(value), self.line(target))
+            case _:
+                self._forget(target)
+
+    def _forget(self, node: ast.AST) -> None:
+        """Take every name that is written below a node for unknown."""
+        for one in ast.walk(node):
+            name = one.id if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store | ast.Del) else ""
+            match one:
+                case ast.Subscript(value=ast.Name(id=known), slice=ast.Constant(value=str(key)), ctx=ast.Store()):
+                    line = self.line(one)
+                    self.names[known] = _with_member(self.names.get(known, unknown(line)), key, unknown(line), line)
+                case ast.Subscript(ctx=ast.Store() | ast.Del()) | ast.Attribute(ctx=ast.Store() | ast.Del()):
+                    name = next((each.id for each in ast.walk(one) if isinstance(each, ast.Name)), "")
+            if name:
+                self.names[name] = unknown(self.line(node))
+                self.made.pop(name, None)
+
+    def _branch(self, node: ast.AST) -> None:
+        self.generic_visit(node)
+        self._forget(node)
+
+    visit_If = visit_For = visit_While = visit_Match = visit_AsyncFor = _branch  # noqa: N815 (names of the standard library)
+
+    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        outer = dict(self.names)
+        for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
+            self.names[one.arg] = unknown(self.line(node))
+        self.generic_visit(node)
+        self.names = outer
+
+    visit_FunctionDef = visit_AsyncFunctionDef = _function  # noqa: N815 (as above)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        self.generic_visit(node)
+        name = _called(node)
+        given = {one.arg: one.value for one in node.keywords if one.arg}
+        if name == "update" and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
+            self._update(node.func.value.id, node)
+        elif name == "deploy" and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
+            self._deploy(node.func.value.id, given)
+        elif name in _OF_BOTO3:
+            members = {key: self.value(value) for key, value in given.items()}
+            self.found += _OF_BOTO3[name](as_object(members, self.line(node)), self.file)
+        elif name.endswith("Model") and ("env" in given or "image_uri" in given):
+            self.found.append(self._of_sdk(node, name, given))
+
+    def _update(self, name: str, node: ast.Call) -> None:
+        known = self.names.get(name)
+        parts = [self.value(one) for one in node.args]
+        parts += [as_object({one.arg: self.value(one.value)}, self.line(node)) for one in node.keywords if one.arg]
+        if known is None:
+            return
+        for part in parts:
+            members = part.members() if _is_dict(part) else (_opaque(self.line(node)),)
+            known = replace(known, value=(*known.members(), *members)) if _is_dict(known) else known
+        self.names[name] = known
+
+    def _deploy(self, name: str, given: dict[str, ast.expr]) -> None:
+        facts = {}
+        for argument, fact in _DEPLOYED.items():
+            value = text_of(self.value(given[argument])) if argument in given else None
+            if value is not None and HOLE not in value:
+                facts[fact] = SourceEntry(argument, value, self.line(given[argument]), "env")
+        for index in self.made.get(name, ()):
+            self.found[index] = replace(self.found[index], facts=self.found[index].facts | facts)
+
+    def _of_sdk(self, node: ast.Call, name: str, given: dict[str, ast.expr]) -> ConfigSource:
+        members = {"Environment": self.value(given["env"])} if "env" in given else {}
+        if "image_uri" in given:
+            members["Image"] = self.value(given["image_uri"])
+        elif name == "HuggingFaceModel":  # without an image, that of Hugging Face's toolkit
+            members["Image"] = Node("huggingface-pytorch-inference", quoted=True, line=self.line(node), span=(0, 0))
+        if "model_data" in given:
+            data = self.value(given["model_data"])
+            members["ModelDataSource" if _is_dict(data) else "ModelDataUrl"] = data
+        container = as_object(members, self.line(node))
+        return next(models(as_object({"PrimaryContainer": container}, self.line(node)), self.file))
+
+    def value(self, node: ast.expr) -> Node:  # noqa: PLR0911 (one for each kind of expression)
+        """Return what an expression is, as JSON; unknown where it is no literal."""
+        line = self.line(node)
+        match node:
+            case ast.Constant(value=bool() | int() | float() | str()):
+                text = node.value if isinstance(node.value, str) else json.dumps(node.value)
+                return Node(text, quoted=isinstance(node.value, str), line=line, span=(0, 0))
+            case ast.Constant(value=None):
+                return Node(None, quoted=False, line=line, span=(0, 0))
+            case ast.Name(id=name):
+                return self.names.get(name, unknown(line))
+            case ast.Dict():
+                return Node(tuple(self._members(node)), quoted=False, line=line, span=(0, 0), is_object=True)
+            case ast.List() | ast.Tuple():
+                return Node(tuple(self.value(one) for one in node.elts), quoted=False, line=line, span=(0, 0))
+            case ast.JoinedStr() | ast.BinOp(op=ast.Add()):
+                return self._joined(node)
+            case ast.Call():
+                return self._called(node)
+        return unknown(line)
+
+    def _members(self, node: ast.Dict) -> Iterator[Member]:
+        for key, value in zip(node.keys, node.values, strict=True):
+            read = self.value(value)
+            name = text_of(self.value(key)) if key is not None else None
+            if key is None and _is_dict(read):
+                yield from read.members()
+            elif key is None or name is None or HOLE in name:
+                yield _opaque(self.line(value))
+            else:
+                yield Member(name, self.line(key), (0, 0), read)
+
+    def _joined(self, node: ast.JoinedStr | ast.BinOp) -> Node:
+        parts: list[ast.expr] = [node.left, node.right] if isinstance(node, ast.BinOp) else list(node.values)
+        inner = (one.value if isinstance(one, ast.FormattedValue) else one for one in parts)
+        text = "".join(text_of(self.value(one)) or HOLE for one in inner)
+        line = self.line(node)
+        return unknown(line, text) if HOLE in text else Node(text, quoted=True, line=line, span=(0, 0))
+
+    def _called(self, node: ast.Call) -> Node:
+        line, name = self.line(node), _called(node)
+        given = {one.arg: text_of(self.value(one.value)) for one in node.keywords if one.arg}
+        if name in ("str", "dumps") and len(node.args) == 1 and not node.keywords:
+            text = text_of(self.value(node.args[0]))
+            is_text = isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str)
+            if text is not None and HOLE not in text and not (is_text and name == "dumps"):
+                return Node(text, quoted=True, line=line, span=(0, 0))
+        first = text_of(self.value(node.args[0])) if node.args else given.get("framework") or given.get("backend")
+        image = _image(name, first or "", given.get("version") or "")
+        return Node(image, quoted=True, line=line, span=(0, 0)) if image else unknown(line)
+
+
+def _image(call: str, framework: str, version: str) -> str:
+    """Return an image as the SDK's helpers give it, with the parts that tell container and version; empty for none."""
+    if call == "retrieve" and framework in _FRAMEWORKS and HOLE not in version:
+        return f"djl-inference:{version}-{_FRAMEWORKS[framework]}"
+    if call == "get_huggingface_llm_image_uri" and framework == "huggingface" and HOLE not in version:
+        return f"huggingface-pytorch-tgi-inference:tgi{version}" if version else "huggingface-pytorch-tgi-inference"
+    return ""
+
+
+_OF_BOTO3: dict[str, Callable[[Node, str], Iterator[ConfigSource]]] = {
+    "create_model": models,
+    "create_inference_component": components,
+    "create_endpoint_config": variants,
+}
+
+
+def _called(node: ast.Call) -> str:
+    match node.func:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+    return ""
+
+
+def _is_dict(node: Node) -> bool:
+    return node.is_object and node.member("Fn::Sub") is None
+
+
+def _opaque(line: int) -> Member:
+    return Member(_OPAQUE, line, (0, 0), unknown(line))
+
+
+def _with_member(known: Node, name: str, value: Node, line: int) -> Node:
+    if not _is_dict(known):
+        return known
+    others = tuple(one for one in known.members() if one.name != name)
+    return replace(known, value=(*others, Member(name, line, (0, 0), value)))

@@ -1,0 +1,256 @@
+"""Reads the files that a user names: each one's form by name and content, and nothing outside those paths."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seatrial_base.units import counted
+from seatrial_lint.engines.properties import property_lines
+from seatrial_lint.lint.env_text import read_env
+from seatrial_lint.lint.json_text import read_json
+from seatrial_lint.lint.manifest import is_manifest, read_manifest
+from seatrial_lint.lint.python_code import MARKS, CodeCell, notebook_cells, read_python, without_magics, written_file
+from seatrial_lint.lint.sagemaker_json import read_definition
+from seatrial_lint.lint.source import ConfigSource, SourceEntry, Unreadable
+from seatrial_lint.lint.target import guess
+from seatrial_lint.lint.template import is_plan, is_template, read_plan, read_template
+from seatrial_lint.lint.yaml_text import read_yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import BinaryIO
+
+    from seatrial_lint.lint.json_text import Node
+    from seatrial_lint.lint.source import Kind
+
+HANDLER = "model.py"
+STDIN = "-"
+MAX_KEYS = 2_000  # of one file; more are not read, so that no file takes minutes
+MAX_BYTES = 4 * 1024 * 1024  # a serving configuration is text of a few KiB; weights lie in the same folders
+_NAMES = re.compile(r"(^|\.)(env|properties|json|ya?ml|template|py|ipynb)$|^\.env(\.|$)|\.env\.")
+_YAML = (".yaml", ".yml", ".template")
+_YAML_MARKS = (b"AWS::SageMaker", b"image:", b"PrimaryContainer", b"ProductionVariants", b"Environment")
+_SKIPPED = frozenset({".git", ".venv", "node_modules", "__pycache__", "cdk.out"})
+_NO_CALLS = "no call that makes a model has a literal environment or image"
+_DEFINITIONS = "an environment, model, inference component or endpoint config"
+_PROPERTY = re.compile(r"^[ \t]*(option\.|engine[ \t]*[=:])", re.MULTILINE)
+_VARIABLE = re.compile(r"^[ \t]*(?:export[ \t]+)?[A-Za-z_][A-Za-z0-9_]*=", re.MULTILINE)
+
+
+def read_path(path: Path) -> Iterator[ConfigSource | Unreadable]:
+    """Yield what a file, or every file of a folder, holds.
+
+    In a folder, files of other content are passed over, and symbolic links that leave it are not followed. A file that
+    is named and holds no serving configuration is unreadable.
+    """
+    try:
+        is_folder = path.is_dir()
+    except (OSError, ValueError) as error:  # a part of the path may not be searched, or is no name
+        yield Unreadable(path.as_posix(), _why(error))
+        return
+    yield from _read_folder(path) if is_folder else read_file(path)
+
+
+def _read_folder(folder: Path) -> Iterator[ConfigSource | Unreadable]:
+    found = False
+    closed: list[OSError] = []
+    for file in _walk(folder, closed.append):
+        for source in map(with_handler, read_file(file)):
+            found = found or isinstance(source, ConfigSource)
+            if isinstance(source, ConfigSource) or source.is_failure or file.name == "serving.properties":
+                yield source
+    yield from (Unreadable(str(error.filename or folder), _why(error), is_failure=True) for error in closed)
+    if not found and not closed:
+        yield Unreadable(folder.as_posix(), "no serving configuration in this folder")
+
+
+def _why(error: OSError | ValueError) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
+def with_handler(source: ConfigSource | Unreadable) -> ConfigSource | Unreadable:
+    """Note a `model.py` beside a packaged file: LMI takes it for the handler, which reads options of its own."""
+    if isinstance(source, Unreadable) or source.kind != "serving.properties":
+        return source
+    handler = Path(source.file).parent / HANDLER
+    if handler.is_symlink() or not handler.is_file():
+        return source
+    return replace(source, facts={**source.facts, "model_py": SourceEntry("", HANDLER, 1, "env")})
+
+
+def read_file(path: Path) -> tuple[ConfigSource | Unreadable, ...]:
+    """Read one file; whatever its bytes are, it is read or said to be unreadable."""
+    try:
+        if not path.is_file():  # a pipe or device would block
+            because = "no such file" if not path.exists() else "not a regular file"
+            return (Unreadable(path.as_posix(), because, is_failure=True),)
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        return (Unreadable(path.as_posix(), _why(error), is_failure=True),)
+    return read_bytes(content, path.as_posix())
+
+
+def read_stdin(stream: BinaryIO, name: str) -> tuple[ConfigSource | Unreadable, ...]:
+    """Read the standard input.
+
+    Args:
+        stream: The standard input.
+        name: The name of the file that it stands for; it tells the form.
+    """
+    try:
+        content = stream.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        return (Unreadable(name, _why(error), is_failure=True),)
+    return read_bytes(content, name)
+
+
+def read_bytes(content: bytes, file: str) -> tuple[ConfigSource | Unreadable, ...]:  # noqa: PLR0911 (one for each form)
+    """Read a file's content."""
+    if len(content) > MAX_BYTES:
+        return (Unreadable(file, f"larger than {MAX_BYTES:,} bytes"),)
+    if b"\0" in content:
+        return (Unreadable(file, "not a text file"),)
+    encoding = _encoding(content)
+    text = content.decode(encoding)
+    name = file.rpartition("/")[2].lower()
+    plain = text.removeprefix("\ufeff").lstrip()
+    if name.endswith((".py", ".ipynb")):
+        return _from_code(text, file, encoding, content)
+    if name.endswith(".tf"):
+        return (Unreadable(file, "Terraform's own files are not read; give the plan: terraform show -json PLAN"),)
+    if name.endswith(_YAML) and not plain.startswith("{"):
+        return _from_yaml(text, file, encoding, content)
+    if name.endswith((".json", *_YAML)) or (plain.startswith("{") and not name.endswith((".properties", ".env"))):
+        return _from_json(text, file, encoding)
+    if name.endswith(".properties") or (_PROPERTY.search(text) and not name.endswith(".env")):
+        return _bounded(ConfigSource(file, "serving.properties", (), text=text, encoding=encoding), _properties(text))
+    if name.endswith(".env") or name.startswith(".env") or _VARIABLE.search(text):
+        return _bounded(ConfigSource(file, "environment file", (), text=text, encoding=encoding), read_env(text))
+    return (Unreadable(file, "not a serving configuration"),)
+
+
+def _properties(text: str) -> Iterator[SourceEntry]:
+    for line in property_lines(text):
+        spans = line.key_span, line.value_span, line.whole_span
+        yield SourceEntry(line.key, line.value, line.number, "properties", *spans)
+
+
+def _bounded(source: ConfigSource, entries: Iterable[SourceEntry]) -> tuple[ConfigSource | Unreadable, ...]:
+    """Return a file with its first keys, and that there are more."""
+    read = tuple(islice(entries, MAX_KEYS + 1))
+    bounded = replace(source, entries=read[:MAX_KEYS])
+    if len(read) <= MAX_KEYS:
+        return (bounded,)
+    return bounded, Unreadable(source.file, f"only its first {MAX_KEYS:,} keys are read", is_failure=True)
+
+
+def _encoding(content: bytes) -> str:
+    """Return UTF-8, or Latin-1 in which every text can be read, as Java reads properties."""
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        return "latin-1"
+    return "utf-8"
+
+
+def _from_json(text: str, file: str, encoding: str) -> tuple[ConfigSource | Unreadable, ...]:
+    bom = 1 if text.startswith("\ufeff") else 0
+    try:
+        root = read_json(" " * bom + text[bom:])
+    except ValueError as error:
+        return (Unreadable(file, f"not JSON: {error}"),)
+    except RecursionError:
+        return (Unreadable(file, "not JSON: nested too deep"),)
+    found = _definitions(root, file)
+    if not found:
+        return (Unreadable(file, f"not {_DEFINITIONS}"),)
+    return _of_text(found, text, encoding)
+
+
+def _definitions(root: Node, file: str) -> tuple[ConfigSource, ...]:
+    if is_template(root):
+        return tuple(_as_kind(read_template(root, file), "CloudFormation template"))
+    if is_plan(root):
+        return tuple(_as_kind(read_plan(root, file), "Terraform plan"))
+    if is_manifest(root):
+        return tuple(one for one in read_manifest(root, file) if guess(one) is not None)
+    return read_definition(root, file)
+
+
+def _as_kind(found: Iterable[ConfigSource], kind: Kind) -> Iterator[ConfigSource]:
+    return (one if one.kind == "endpoint config" else replace(one, kind=kind) for one in found)
+
+
+def _of_text(found: Iterable[ConfigSource], text: str, encoding: str) -> tuple[ConfigSource | Unreadable, ...]:
+    placed = (replace(one, text=text, encoding=encoding) for one in found)
+    return tuple(part for one in placed for part in _bounded(one, one.entries))
+
+
+def _from_yaml(text: str, file: str, encoding: str, content: bytes) -> tuple[ConfigSource | Unreadable, ...]:
+    if not any(mark in content for mark in _YAML_MARKS):
+        return (Unreadable(file, f"not {_DEFINITIONS}"),)
+    try:
+        found = [one for root in read_yaml(text) for one in _definitions(root, file)]
+    except (ValueError, RecursionError) as error:
+        return (Unreadable(file, f"not YAML: {error}"),)
+    if not found:
+        return (Unreadable(file, f"not {_DEFINITIONS}"),)
+    return _of_text((replace(one, is_fixable=False) for one in found), text, encoding)
+
+
+def _from_code(text: str, file: str, encoding: str, content: bytes) -> tuple[ConfigSource | Unreadable, ...]:
+    if not any(mark in content for mark in MARKS):
+        return (Unreadable(file, _NO_CALLS),)
+    cells = [CodeCell(text, range(1, text.count("\n") + 2))]
+    written: tuple[ConfigSource, ...] = ()
+    if file.lower().endswith(".ipynb"):
+        try:
+            every = list(notebook_cells(read_json(text)))
+        except (ValueError, RecursionError) as error:
+            return (Unreadable(file, f"not a notebook: {error}"),)
+        written = tuple(source for cell in every for source in _written_by(cell, file))
+        cells = [without_magics(cell) for cell in every]
+    found, wrong = read_python(cells, file)
+    if not found and not written:
+        return (Unreadable(file, wrong[0] if wrong else _NO_CALLS),)
+    unread = f"{counted(len(wrong), 'cell')} not read: no Python" if wrong and len(cells) > 1 else ""
+    placed = (replace(one, unread=", ".join(filter(None, (one.unread, unread)))) for one in found)
+    return _of_text((*written, *placed), text, encoding)
+
+
+def _written_by(cell: CodeCell, file: str) -> Iterator[ConfigSource]:
+    """Yield the configuration that a cell writes to a file, with the lines of the notebook."""
+    found = written_file(cell)
+    if found is None or found[0].lower().endswith((".py", ".ipynb")):
+        return
+    name, body = found
+    for source in read_bytes(body.text.encode(), name):
+        if isinstance(source, ConfigSource) and body.lines:
+            entries = tuple(replace(one, line=body.lines[one.line - 1]) for one in source.entries)
+            yield replace(source, file=file, entries=entries, line=body.lines[source.line - 1], is_fixable=False)
+
+
+def _walk(folder: Path, on_error: Callable[[OSError], None]) -> Iterator[Path]:
+    """Yield the folder's files that may hold a configuration, sorted; no link out of it is followed."""
+    home = folder.resolve()
+    for root, folders, names in os.walk(folder, onerror=on_error, followlinks=False):
+        folders[:] = sorted(name for name in folders if name not in _SKIPPED)
+        for name in sorted(names):
+            file = Path(root) / name
+            if _NAMES.search(name.lower()) and _stays(file, home):
+                yield file
+
+
+def _stays(file: Path, home: Path) -> bool:
+    if not file.is_symlink():
+        return True
+    try:
+        return file.resolve(strict=True).is_relative_to(home)
+    except (OSError, RuntimeError):
+        return False

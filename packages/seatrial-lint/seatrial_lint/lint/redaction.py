@@ -1,0 +1,110 @@
+"""Secrets in a configuration: found by their form or their key's name, and never repeated in what is told."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from seatrial_base.secrets import BY_NAME, credentials, holds_credential, redacted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from seatrial_lint.lint.finding import Finding
+    from seatrial_lint.lint.source import ConfigSource, SourceEntry
+
+
+HIDDEN = "(hidden)"
+_SHORTEST = 4  # a shorter value is hidden by no search: it stands in other words too
+_SHORTEST_DISTINCT = 8
+_ORDINARY = re.compile(r"[A-Za-z_. /-]*|[0-9.]*")  # words and numbers, which messages are made of
+_TELLS_NO_VALUE = "SEA330"  # that a secret is there
+_COVER = "\ue000"  # of Unicode's private use area: stands for one character of a secret
+
+
+@dataclass(slots=True)
+class _FileSecrets:
+    """The secrets of one file.
+
+    Attributes:
+        of_key: The secret values by the key that has them.
+        distinct: Those that no message contains by chance.
+    """
+
+    of_key: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    distinct: set[str] = field(default_factory=set)
+
+
+def secret_in(key: str, value: str) -> str:
+    """Return what kind of secret stands in a value; empty for none, and for a reference to one."""
+    kinds = {one.kind for one in credentials(value, name=key)}
+    if kinds == {BY_NAME}:
+        return "a secret"
+    return "a credential" if kinds or holds_credential(key) else ""
+
+
+def shown(entry: SourceEntry) -> str:
+    """Return a value as another entry's message may tell it."""
+    return HIDDEN if secret_in(entry.key, entry.value) else entry.value
+
+
+def told(findings: Iterable[Finding], sources: Iterable[ConfigSource]) -> Iterator[Finding]:
+    """Yield findings whose words repeat no secret.
+
+    A secret is hidden in the messages about its own key, and in those about its own file when it is no ordinary word.
+    """
+    secrets = _by_file(sources)
+    by_file: dict[str, list[Finding]] = defaultdict(list)
+    for finding in findings:
+        by_file[finding.file].append(finding)
+    for file, found in by_file.items():
+        known = secrets.get(file, _FileSecrets())
+        words = "\n".join(f"{one.message}\n{one.fix}" for one in found) if known.distinct else ""
+        distinct = [secret for secret in known.distinct if secret in words]
+        for one in found:
+            own = () if one.rule == _TELLS_NO_VALUE else known.of_key.get(one.key, ())
+            yield _told(one, [*own, *distinct])
+
+
+def _told(finding: Finding, secrets: list[str]) -> Finding:
+    message, fix = finding.message, finding.fix
+    for secret in sorted(secrets, key=len, reverse=True):
+        whole = re.compile(rf"(?<![A-Za-z0-9_]){re.escape(secret)}(?![A-Za-z0-9_])")
+        message, fix = whole.sub(HIDDEN, message), whole.sub(HIDDEN, fix)
+    return replace(finding, key=redacted(finding.key), message=redacted(message), fix=redacted(fix))
+
+
+def _by_file(sources: Iterable[ConfigSource]) -> dict[str, _FileSecrets]:
+    found: dict[str, _FileSecrets] = defaultdict(_FileSecrets)
+    for source in sources:
+        for entry in source.entries:
+            for secret in _secrets_of(entry):
+                found[source.file].of_key[entry.key].append(secret)
+                if len(secret) >= _SHORTEST_DISTINCT and not _ORDINARY.fullmatch(secret):
+                    found[source.file].distinct.add(secret)
+    return found
+
+
+def _secrets_of(entry: SourceEntry) -> Iterator[str]:
+    for one in credentials(entry.value, name=entry.key):
+        if one.end - one.start >= _SHORTEST:
+            yield entry.value[one.start : one.end]
+
+
+def covered(source: ConfigSource) -> str:
+    """Return a file's text whose secret values are covered, each character by one, so that every place stays."""
+    parts: list[str] = []
+    at = 0
+    entries = (entry for entry in source.entries if next(_secrets_of(entry), None) is not None)
+    for start, end in sorted(entry.value_span for entry in entries):
+        if start >= at:
+            parts += [source.text[at:start], _COVER * (end - start)]
+            at = end
+    return "".join((*parts, source.text[at:]))
+
+
+def uncovered(text: str) -> str:
+    """Return a text for people in which something was covered."""
+    return redacted(re.sub(f"{_COVER}+", HIDDEN, text))

@@ -1,0 +1,314 @@
+"""Which container reads a configuration: from its image, or guessed from what is written in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Literal, get_args
+
+from seatrial_base.catalog import dialects, images
+from seatrial_base.catalog.engine_versions import EngineName, Version, given_version, read_version, version_text
+from seatrial_lint.lint.batching import ASYNC_BY_DEFAULT, batches_dynamically, is_accelerate_trap
+from seatrial_lint.lint.handler import JAVA_ENGINES
+from seatrial_lint.lint.names import NEURON_PREFIX, PREFIXES, read_options
+
+if TYPE_CHECKING:
+    from seatrial_base.catalog.dialects import DialectName
+    from seatrial_lint.lint.names import NamedOption
+    from seatrial_lint.lint.source import ConfigSource
+
+Flavour = Literal["vllm", "trtllm", "neuronx", "deepspeed", ""]
+ENGINES: tuple[EngineName, ...] = get_args(EngineName)
+FIRST_ASYNC = (15,)
+LAST_LMI_DIST = (14,)
+
+_TGI_NAMES = frozenset(
+    [
+        "MAX_INPUT_LENGTH",
+        "MAX_INPUT_TOKENS",
+        "MAX_TOTAL_TOKENS",
+        "MAX_BATCH_TOTAL_TOKENS",
+        "NUM_SHARD",
+        "WAITING_SERVED_RATIO",
+        "MAX_WAITING_TOKENS",
+        "MESSAGES_API_ENABLED",
+        "HF_MODEL_REVISION",
+        "HF_MODEL_QUANTIZE",
+        "QUANTIZE",
+        "SM_NUM_GPUS",
+        "MAX_BATCH_PREFILL_TOKENS",
+        "MAX_BEST_OF",
+        "SPECULATE",
+        "CUDA_GRAPHS",
+    ]
+)
+_IMAGE_ENGINES: tuple[tuple[str, EngineName], ...] = (
+    ("djl-inference", "lmi"),
+    ("djl-serving", "lmi"),
+    ("tgi-inference", "tgi"),
+    ("text-generation-inference", "tgi"),
+    ("sglang", "sglang"),
+    ("vllm", "vllm"),
+)
+# Images that read neither of these engines' options: Hugging Face's toolkit, embeddings, Triton, and AWS's frameworks.
+_OTHER_IMAGES = frozenset(
+    [
+        *("tei", "embeddings", "tritonserver", "pytorch", "tensorflow", "mxnet", "xgboost", "scikit", "sklearn"),
+        *("autogluon", "llama", "whisperx", "neuronx"),
+    ]
+)
+# What only one batcher or era of LMI reads, and the newest build that does (REFERENCE: DJL branches).
+_ROLLING: dict[str, DialectName] = {
+    "vllm": "lmi-vllm",
+    "lmi-dist": "lmi-dist",
+    "trtllm": "lmi-trtllm",
+    "tnx": "lmi-neuronx",
+    "deepspeed": "lmi-deepspeed",
+    "scheduler": "lmi-python",
+    "disable": "lmi-python",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TargetContainer:
+    """The container that a configuration is read for.
+
+    Attributes:
+        engine: Its engine.
+        version: Its version, as a tuple that compares.
+        dialect: The way in which it is configured.
+        flavour: What the image carries; empty when no image is named.
+        assumed: Nothing names the version; the newest one that has this dialect is taken.
+        because: Where engine and version come from.
+        others: Further ways in which an image that is not named may read the same text.
+        is_candidate: One of several versions that it may be: only whether something is found counts.
+    """
+
+    engine: EngineName
+    version: Version
+    dialect: DialectName
+    flavour: Flavour
+    assumed: bool
+    because: str
+    others: tuple[DialectName, ...] = ()
+    is_candidate: bool = False
+
+    @property
+    def called(self) -> str:
+        """The container's version for people."""
+        return version_text(self.engine, self.version)
+
+
+def guess(
+    source: ConfigSource,
+    engine: EngineName | None = None,
+    version: str | None = None,
+    options: tuple[NamedOption, ...] | None = None,
+) -> TargetContainer | None:
+    """Return the container of a configuration; what is given overrules what is written, `None` when nothing tells.
+
+    Args:
+        source: The configuration.
+        engine: The container that the user names.
+        version: Its version.
+        options: What the engine makes of the keys, when that was read before.
+
+    Raises:
+        ValueError: When the given version is none of the engine's.
+    """
+    image = source.fact("image") or ""
+    of_image = _engine_of_image(image)
+    content, why = _engine_of_content(source)
+    chosen = engine or of_image or (None if _is_other(image) else content)
+    if chosen is None:
+        return None
+    named = _named_version(chosen, version, image if of_image == chosen else "")
+    flavour = (_flavour(image) if of_image == "lmi" == chosen else "") or _flavour_of_version(chosen, version)
+    read = options if options is not None else read_options(chosen, source.entries)
+    written = {option.name: option.value for option in read}
+    dialect = _dialect(chosen, source, named, flavour, written)
+    reasons = ("as given" if engine else "", f"image {_tag(image)}" if of_image == chosen else "", why)
+    number = named or _newest(dialect, source)
+    return TargetContainer(
+        chosen,
+        number,
+        dialect,
+        flavour,
+        assumed=named is None,
+        because=next(reason for reason in reasons if reason),
+        others=_others(chosen, written, flavour, number),
+    )
+
+
+def _others(engine: EngineName, written: dict[str, str], flavour: Flavour, version: Version) -> tuple[DialectName, ...]:
+    """Return what `rolling_batch=auto`, or nothing, comes to in the other images of LMI, when none is named."""
+    if engine != "lmi" or flavour:
+        return ()
+    if written.get("rolling_batch", "auto") not in ("", "auto") or written.get("entryPoint"):
+        return ()
+    return tuple(name for name in ("lmi-trtllm", "lmi-neuronx", "lmi-deepspeed") if version <= _last_image(name))
+
+
+@cache
+def _last_image(name: DialectName) -> Version:
+    return newest_build(name)
+
+
+def _named_version(engine: EngineName, given: str | None, image: str) -> Version | None:
+    if given is not None:
+        return given_version(engine, given)
+    return read_version(engine, _tag(image)) if image else None
+
+
+def _tag(image: str) -> str:
+    name = image.rpartition("/")[2]
+    return name.partition("@")[0].partition(":")[2] or name
+
+
+def _engine_of_image(image: str) -> EngineName | None:
+    name = image.lower()
+    return next((engine for mark, engine in _IMAGE_ENGINES if mark in name.partition(":")[0]), None)
+
+
+def _is_other(image: str) -> bool:
+    """Say whether an image is known to be of another kind, whatever its variables are called."""
+    name = image.rpartition("/")[2].lower().partition(":")[0]
+    return not _OTHER_IMAGES.isdisjoint(name.replace("_", "-").split("-"))
+
+
+def _flavour_of_version(engine: EngineName, version: str | None) -> Flavour:
+    """Return the flavour that a given version names: `0.29.0-tensorrtllm0.11.0`."""
+    return _flavour(f":{version}") if engine == "lmi" and version and "-" in version else ""
+
+
+def _flavour(image: str) -> Flavour:
+    tag = _tag(image).lower()
+    marks: tuple[tuple[str, Flavour], ...] = (
+        ("tensorrtllm", "trtllm"),
+        ("neuronx", "neuronx"),
+        ("deepspeed", "deepspeed"),
+        ("lmi", "vllm"),
+    )
+    return next((flavour for mark, flavour in marks if mark in tag), "")
+
+
+def _engine_of_content(source: ConfigSource) -> tuple[EngineName | None, str]:
+    if source.kind == "serving.properties":
+        return "lmi", "a serving.properties is read by LMI"
+    keys = [entry.key for entry in source.entries]
+    for engine, prefix in PREFIXES.items():
+        if found := next((key for key in keys if key.startswith(prefix)), None):
+            return engine, f"{found} is a variable of the {engine} container"
+    if found := next((key for key in keys if key.startswith(NEURON_PREFIX)), None):
+        return "vllm", f"{found} is a variable of the vLLM container for AWS Neuron"
+    lmi = next((key for key in keys if key.startswith(("OPTION_", "SERVING_"))), None) or next(
+        (key for key in keys if key in ("TENSOR_PARALLEL_DEGREE", "HF_REVISION", "HF_TASK")), None
+    )
+    if lmi:
+        return "lmi", f"{lmi} is a variable of LMI"
+    if found := next((key for key in keys if key in _TGI_NAMES), None):
+        return "tgi", f"{found} is a variable of TGI"
+    return None, ""
+
+
+def _dialect(
+    engine: EngineName, source: ConfigSource, version: Version | None, flavour: Flavour, written: dict[str, str]
+) -> DialectName:
+    if engine != "lmi":
+        return _on_neuron(engine, source, version) or engine
+    number = version or ((7,) if "paged_attention" in written else _newest_lmi())
+    return (
+        ("lmi-python" if written.get("engine", "").lower() in JAVA_ENGINES else None)
+        or _of_handler(written, flavour)
+        or _of_rolling_batch(written, version, number)
+        or _of_auto(written, number, flavour)
+    )
+
+
+# Of an engine: its dialects for GPUs and for AWS Neuron, and how variables begin that only the latter reads.
+_ON_NEURON: dict[EngineName, tuple[DialectName, DialectName, tuple[str, ...]]] = {
+    "tgi": ("tgi", "tgi-neuronx", ("HF_NUM_CORES", "HF_AUTO_CAST_TYPE")),
+    "vllm": ("vllm", "vllm-neuronx", (NEURON_PREFIX,)),
+}
+
+
+def _on_neuron(engine: EngineName, source: ConfigSource, version: Version | None) -> DialectName | None:
+    """Return the dialect for AWS Neuron where image, version or variables tell it."""
+    if engine not in _ON_NEURON:
+        return None
+    on_gpus, dialect, marks = _ON_NEURON[engine]
+    if "neuron" in (source.fact("image") or "").lower():
+        return dialect
+    if version is not None and not dialects.exists(dialects.dialects()[on_gpus], version):
+        return dialect if dialects.exists(dialects.dialects()[dialect], version) else None
+    told = any(entry.key.startswith(marks) for entry in source.entries)
+    return dialect if told and version is None else None
+
+
+def _of_handler(written: dict[str, str], flavour: Flavour) -> DialectName | None:
+    entry_point, rolling = written.get("entryPoint", ""), written.get("rolling_batch", "")
+    if "neuronx" in entry_point:
+        return "lmi-neuronx"
+    if "trtllm" in entry_point or (flavour == "trtllm" and rolling in ("", "auto")):
+        return "lmi-trtllm"
+    is_async = written.get("async_mode", "").lower() == "true" or "vllm_async" in entry_point
+    return "lmi-async" if is_async else None
+
+
+def _of_rolling_batch(written: dict[str, str], version: Version | None, number: Version) -> DialectName | None:
+    rolling = written.get("rolling_batch", "")
+    if rolling == "lmi-dist" and version is not None and number > LAST_LMI_DIST:
+        return "lmi-vllm"  # rewritten by the Java side, with a warning
+    if is_accelerate_trap(written, number):
+        return "lmi-async"  # what was meant; a rule says what happens
+    if rolling in _ROLLING:
+        return _ROLLING[rolling]
+    is_deepspeed = written.get("engine", "").lower() == "deepspeed" or "deepspeed" in written.get("entryPoint", "")
+    return "lmi-deepspeed" if is_deepspeed else None
+
+
+def _of_auto(written: dict[str, str], number: Version, flavour: Flavour) -> DialectName:
+    """Return what `rolling_batch=auto`, or nothing, comes to (DJL Serving, LmiConfigRecommender by branch)."""
+    if flavour == "neuronx" or "n_positions" in written:
+        return "lmi-neuronx"
+    if batches_dynamically(written):
+        return "lmi-python"
+    if number >= ASYNC_BY_DEFAULT:
+        return "lmi-async"
+    if number >= FIRST_ASYNC:
+        return "lmi-vllm"
+    by_hand = number <= (7,) and written.get("rolling_batch") is None and written.get("engine", "").lower() != "mpi"
+    return "lmi-python" if by_hand else "lmi-dist"
+
+
+def _newest(dialect: DialectName, source: ConfigSource) -> Version:
+    """Return the newest version that has a dialect and reads what is written."""
+    keys = {entry.key for entry in source.entries}
+    if dialect.startswith("lmi") and keys & {"option.paged_attention", "OPTION_PAGED_ATTENTION"}:
+        return (7,)
+    return newest_build(dialect)
+
+
+def newest_build(dialect: DialectName) -> Version:
+    """Return the newest version with an image that has a dialect."""
+    row = dialects.dialects()[dialect]
+    last = row.last_image or row.until
+    if last is not None and (version := read_version(row.engine, last)):
+        return version
+    return _newest_build(row.engine)
+
+
+@cache
+def _newest_build(engine: EngineName) -> Version:
+    builds = (build for build in images.every() if build.flavour != "neuronx" or engine == "lmi")
+    texts = [build.version for build in builds if build.family == engine and build.documented]
+    versions = [version for text in texts if (version := read_version(engine, text))]
+    return max(versions) if versions else _NEWEST_KNOWN[engine]
+
+
+def _newest_lmi() -> Version:
+    return _newest_build("lmi")
+
+
+# For engines of which the catalog lists no image: the newest that REFERENCE names (DLC documentation, 2026-08-21).
+_NEWEST_KNOWN: dict[EngineName, Version] = {"lmi": (27,), "tgi": (3, 3, 6), "vllm": (0, 30, 0), "sglang": (0, 5, 20)}

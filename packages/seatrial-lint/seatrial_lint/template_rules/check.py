@@ -1,0 +1,74 @@
+"""Every rule on every resource of several templates, all at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seatrial_lint.template_rules.checks import components, endpoint_configs, endpoints, models, scaling
+from seatrial_lint.template_rules.hosting import Hosting
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from seatrial_lint.template_rules.template_finding import TemplateFinding
+    from seatrial_lint.template_rules.template_value import Json
+
+CHECKS: tuple[Callable[[Hosting], Iterator[TemplateFinding]], ...] = (
+    models.fixed_names,
+    models.prefixes,
+    models.eulas,
+    models.isolation,
+    models.secrets,
+    models.environments,
+    endpoint_configs.execution_role,
+    endpoint_configs.mixed,
+    endpoint_configs.instances_given,
+    endpoint_configs.managed_scaling,
+    endpoint_configs.pools,
+    endpoint_configs.routing,
+    endpoint_configs.timeouts,
+    endpoint_configs.ami,
+    endpoint_configs.volumes,
+    endpoint_configs.kinds,
+    endpoints.policies,
+    endpoints.batches,
+    endpoints.alarms,
+    endpoints.traffic,
+    endpoints.retained,
+    components.copies,
+    components.order,
+    components.fits,
+    components.packed,
+    components.same_names,
+    components.names,
+    components.regions,
+    components.requirements,
+    components.variants,
+    scaling.dimensions,
+    scaling.bounds,
+    scaling.metrics,
+    scaling.variants,
+    scaling.cooldowns,
+    scaling.alarms,
+    scaling.waking,
+    scaling.billed_at_zero,
+    scaling.zero_variants,
+    scaling.order,
+    scaling.backlogs,
+)
+
+
+def check_templates(
+    templates: Mapping[str, Mapping[str, Json]], region: str | None = None
+) -> tuple[TemplateFinding, ...]:
+    """Return every finding of CloudFormation templates, sorted by template, resource, property and rule.
+
+    A value that only the deployment knows breaks no rule. References lead through `Ref`, `Fn::GetAtt`, `Fn::Sub`,
+    `Fn::Join` and `Fn::ImportValue` of an output of another of these templates.
+
+    Args:
+        templates: The templates by name, as `cdk synth` writes them, of one account and region.
+        region: Their region; without one, what depends on it is not checked.
+    """
+    hosting = Hosting(templates, region)
+    return tuple(sorted({finding for check in CHECKS for finding in check(hosting)}))

@@ -1,0 +1,191 @@
+"""Inference components: creation, order, names, and what they ask of their instances."""
+
+from __future__ import annotations
+
+import re
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from seatrial_base.catalog import instances
+from seatrial_base.catalog.regions import availability
+from seatrial_lint.template_rules.hosting import (
+    COMPONENT,
+    CONFIG,
+    ENDPOINT,
+    MODEL,
+    most_instances,
+    specifications,
+    types_of,
+)
+from seatrial_lint.template_rules.rule_table import found
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial_lint.template_rules.hosting import CopyRequirement, Hosting
+    from seatrial_lint.template_rules.template_finding import TemplateFinding
+    from seatrial_lint.template_rules.template_resources import HostedResource
+    from seatrial_lint.template_rules.template_value import TemplateValue
+
+LONGEST_NAME = 63
+_NAME = re.compile(r"[a-zA-Z0-9](?:-*[a-zA-Z0-9])*")
+_NAMED = (
+    (MODEL, "ModelName"),
+    (CONFIG, "EndpointConfigName"),
+    (ENDPOINT, "EndpointName"),
+    (COMPONENT, "InferenceComponentName"),
+)
+
+
+def copies(hosting: Hosting) -> Iterator[TemplateFinding]:
+    """SEA730: a component that is created without a copy."""
+    for component in hosting.resources.of(COMPONENT):
+        count = component.at("RuntimeConfig", "CopyCount")
+        if count.number == 0:
+            hint = "set CopyCount to 1, and let Application Auto Scaling remove the copy: MinCapacity 0"
+            yield found(component, count, "SEA730", "a component can't be created with CopyCount 0", hint)
+
+
+def order(hosting: Hosting) -> Iterator[TemplateFinding]:
+    """SEA731: a component that may be created before its endpoint."""
+    for component in hosting.resources.of(COMPONENT):
+        endpoint = hosting.endpoint_of(component)
+        if endpoint and endpoint.template == component.template and not hosting.resources.depends(component, endpoint):
+            message = f"the component does not wait for its endpoint {endpoint.logical_id}"
+            hint = f"set DependsOn: {endpoint.logical_id}, or refer to it in EndpointName"
+            yield found(component, component.at("EndpointName"), "SEA731", message, hint)
+
+
+def fits(hosting: Hosting) -> Iterator[TemplateFinding]:
+    """SEA732: a copy that is larger than an instance."""
+    for component in hosting.resources.of(COMPONENT):
+        variant = hosting.variant_of(component)
+        for specification in specifications(component) if variant else ():
+            own = specification.at("InstanceType")
+            kinds = types_of(variant) if own.is_absent and variant else (own,)
+            for name in (each.text for each in kinds):
+                yield from _too_large(component, specification, name)
+
+
+def _too_large(component: HostedResource, specification: TemplateValue, name: str | None) -> Iterator[TemplateFinding]:
+    instance = instances.find(name) if name else None
+    if instance is None:
+        return
+    asked = specification.at("ComputeResourceRequirements")
+    for field, has, unit in (
+        ("NumberOfAcceleratorDevicesRequired", instance.accelerator_count, "accelerators"),
+        ("NumberOfCpuCoresRequired", instance.vcpus, "vCPUs"),
+        ("MinMemoryRequiredInMb", instance.memory_mib, "MiB of memory"),
+    ):
+        value = asked.at(field)
+        if value.number is not None and value.number > has:
+            message = f"{field} {value.text} exceeds the {has} {unit} of {name}"
+            yield found(component, value, "SEA732", message, f"ask for at most {has}, or choose a larger instance type")
+
+
+def packed(hosting: Hosting) -> Iterator[TemplateFinding]:
+    """SEA733: copies of all components of a variant that need more accelerators than its instances have."""
+    for endpoint in hosting.resources.of(ENDPOINT):
+        placed: dict[str, list[HostedResource]] = {}
+        for component in hosting.components_on(endpoint):
+            if variant := hosting.variant_of(component):
+                placed.setdefault(variant.path, []).append(component)
+        for together in placed.values():
+            if finding := _overfull(hosting, together):
+                yield finding
+
+
+def _overfull(hosting: Hosting, together: list[HostedResource]) -> TemplateFinding | None:
+    variant = hosting.variant_of(together[0])
+    kinds = types_of(variant) if variant else ()
+    instance = instances.find(kinds[0].text or "") if len(kinds) == 1 else None
+    most = most_instances(variant) if variant else None
+    needed = list(chain.from_iterable(map(_once, map(hosting.requirements, together))))
+    if instance is None or most is None or any(each.accelerators is None or each.copies is None for each in needed):
+        return None
+    asked = sum((each.accelerators or 0) * (each.copies or 0) for each in needed)
+    has = instance.accelerator_count * most
+    if asked <= has:
+        return None
+    named = ", ".join(each.logical_id for each in together)
+    message = (
+        f"the copies of {named} need {asked:.0f} accelerators; {most:.0f} x {instance.instance_type} have {has:.0f}"
+    )
+    value = together[-1].at("RuntimeConfig", "CopyCount")
+    return found(together[-1], value, "SEA733", message, "raise MaxInstanceCount, or lower CopyCount")
+
+
+def _once(needed: Iterator[CopyRequirement]) -> Iterator[CopyRequirement]:
+    """Yield the first specification only: the others are for other instance types."""
+    yield from list(needed)[:1]
+
+
+def same_names(hosting: Hosting) -> Iterator[TemplateFinding]:
+    """SEA734: two components or two endpoints of one template with the same name."""
+    for kind, name in ((COMPONENT, "InferenceComponentName"), (ENDPOINT, "EndpointName")):
+        seen: dict[tuple[str, str], HostedResource] = {}
+        for resource in hosting.resources.of(kind):
+            written = hosting.resources.written(resource.template, resource.at(name))
+            if not written:
+                continue
+            first = seen.setdefault((resource.template, written), resource)
+            if first is not resource:
+                message = f"{hosting.resources.readable(written)} is also the name of {first.logical_id}"
+                yield found(resource, resource.at(name), "SEA734", message, f"give each its own {name}")
+
+
+def names(hosting: Hosting) -> Iterator[TemplateFinding]:
+    """SEA735: a name that the API refuses."""
+    given = [(each, each.at(name)) for kind, name in _NAMED for each in hosting.resources.of(kind)]
+    given += [
+        (config, variant.at("VariantName"))
+        for config in hosting.resources.of(CONFIG)
+        for variant in config.at("ProductionVariants").items
+    ]
+    for resource, value in given:
+        text = value.text
+        if text is None or "{{resolve:" in text:
+            continue
+        if len(text) > LONGEST_NAME:
+            message = f"{text} has {len(text)} characters, more than {LONGEST_NAME}"
+            yield found(resource, value, "SEA735", message, f"use at most {LONGEST_NAME} characters")
+        elif not _NAME.fullmatch(text):
+            message = f"{text!r} has other characters than letters, digits and hyphens between them"
+            yield found(
+                resource, value, "SEA735", message, "use letters, digits and hyphens; begin and end without one"
+            )
+
+
+def regions(hosting: Hosting) -> Iterator[TemplateFinding]:
+    """SEA736: a region where CloudFormation is not known to have inference components."""
+    region = hosting.region
+    if region is None or region in availability().regions:
+        return
+    for component in hosting.resources.of(COMPONENT):
+        message = f"AWS::SageMaker::InferenceComponent is not listed for {region}"
+        yield found(component, component.properties, "SEA736", message, "check the region, or deploy in another one")
+
+
+def requirements(hosting: Hosting) -> Iterator[TemplateFinding]:
+    """SEA737: a specification without what the API requires, or an adapter with what it refuses."""
+    for component in hosting.resources.of(COMPONENT):
+        for specification in filter(lambda each: each.is_known, specifications(component)):
+            asked = specification.at("ComputeResourceRequirements")
+            is_adapter = not specification.at("BaseInferenceComponentName").is_absent
+            if is_adapter and not asked.is_absent:
+                message = "an adapter uses the resources of its base component, and ComputeResourceRequirements is set"
+                yield found(component, asked, "SEA737", message, "remove ComputeResourceRequirements")
+            elif not is_adapter and asked.at("MinMemoryRequiredInMb").is_absent:
+                message = "ComputeResourceRequirements has no MinMemoryRequiredInMb, which the API requires"
+                yield found(component, asked, "SEA737", message, "set MinMemoryRequiredInMb to at least 128")
+
+
+def variants(hosting: Hosting) -> Iterator[TemplateFinding]:
+    """SEA738: a component on a variant that its endpoint doesn't have."""
+    for component in hosting.resources.of(COMPONENT):
+        config, name = hosting.config_of(hosting.endpoint_of(component)), component.at("VariantName")
+        given = [each.at("VariantName") for each in config.at("ProductionVariants").items] if config else []
+        if name.text and given and all(each.text for each in given) and name.text not in {each.text for each in given}:
+            there = ", ".join(each.text or "" for each in given)
+            message = f"the endpoint has no variant {name.text}; it has {there}"
+            yield found(component, name, "SEA738", message, f"set VariantName to {given[0].text}")

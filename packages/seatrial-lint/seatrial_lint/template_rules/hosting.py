@@ -1,0 +1,250 @@
+"""Endpoints, components and scaling of several templates, each with what belongs to it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from seatrial_lint.template_rules.template_resources import HostedResources, begins_unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from seatrial_lint.template_rules.template_resources import HostedResource
+    from seatrial_lint.template_rules.template_value import Json, TemplateValue
+
+MODEL = "AWS::SageMaker::Model"
+CONFIG = "AWS::SageMaker::EndpointConfig"
+ENDPOINT = "AWS::SageMaker::Endpoint"
+COMPONENT = "AWS::SageMaker::InferenceComponent"
+TARGET = "AWS::ApplicationAutoScaling::ScalableTarget"
+POLICY = "AWS::ApplicationAutoScaling::ScalingPolicy"
+ALARMS = ("AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm")
+COPIES = "sagemaker:inference-component:DesiredCopyCount"
+INSTANCES = "sagemaker:variant:DesiredInstanceCount"
+CONCURRENCY = "sagemaker:variant:DesiredProvisionedConcurrency"
+_COMPONENT_ID = re.compile(r"inference-component/(.+)")
+_VARIANT_ID = re.compile(r"endpoint/(.+)/variant/(.+)")
+
+
+@dataclass(frozen=True, slots=True)
+class CopyRequirement:
+    """What one component asks for, as far as the template tells.
+
+    Attributes:
+        resource: The component.
+        specification: The specification that asks.
+        accelerators: Accelerators of one copy; `None` when only the deployment knows.
+        copies: Copies at creation; `None` likewise.
+    """
+
+    resource: HostedResource
+    specification: TemplateValue
+    accelerators: float | None
+    copies: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SageMakerTarget:
+    """A scalable target of SageMaker, with what it scales.
+
+    Attributes:
+        resource: The target.
+        dimension: Its scalable dimension; `None` when only the deployment knows.
+        resource_id: Its resource ID, with references marked; `None` likewise.
+        component: The component that it scales, of these templates.
+        endpoint: The endpoint whose variant it scales, of these templates.
+        variant: The variant's name.
+    """
+
+    resource: HostedResource
+    dimension: str | None
+    resource_id: str | None
+    component: HostedResource | None
+    endpoint: HostedResource | None
+    variant: str | None
+
+    @property
+    def is_known(self) -> bool:
+        """The templates tell what it scales."""
+        return self.resource_id is not None and not begins_unknown(self.resource_id)
+
+    @property
+    def is_component(self) -> bool:
+        """It scales copies of a component, wherever that is defined."""
+        return self.resource_id is not None and _COMPONENT_ID.fullmatch(self.resource_id) is not None
+
+    @property
+    def is_variant(self) -> bool:
+        """It scales a variant of an endpoint, wherever that is defined."""
+        return self.resource_id is not None and _VARIANT_ID.fullmatch(self.resource_id) is not None
+
+
+class Hosting:
+    """What several templates host.
+
+    Args:
+        templates: The templates by name, of one account and region.
+        region: The region; `None` when it is not known.
+    """
+
+    def __init__(self, templates: Mapping[str, Mapping[str, Json]], region: str | None) -> None:
+        self.resources = HostedResources(templates)
+        self.region = region
+
+    def config_of(self, endpoint: HostedResource | None) -> HostedResource | None:
+        """Return the configuration of an endpoint."""
+        if endpoint is None:
+            return None
+        return self.resources.named(endpoint.template, endpoint.at("EndpointConfigName"), CONFIG, "EndpointConfigName")
+
+    def endpoint_of(self, component: HostedResource) -> HostedResource | None:
+        """Return the endpoint that a component is placed on."""
+        return self.resources.named(component.template, component.at("EndpointName"), ENDPOINT, "EndpointName")
+
+    @cached_property
+    def _components(self) -> Mapping[tuple[str, str], list[HostedResource]]:
+        placed: dict[tuple[str, str], list[HostedResource]] = {}
+        for component in self.resources.of(COMPONENT):
+            if endpoint := self.endpoint_of(component):
+                placed.setdefault(endpoint.key, []).append(component)
+        return placed
+
+    def components_on(self, endpoint: HostedResource) -> list[HostedResource]:
+        """Return the components on an endpoint."""
+        return self._components.get(endpoint.key, [])
+
+    def variant_of(self, component: HostedResource) -> TemplateValue | None:
+        """Return the variant whose instances a component uses: the one it names, or the only one."""
+        config = self.config_of(self.endpoint_of(component))
+        variants = config.at("ProductionVariants").items if config else ()
+        name = component.at("VariantName")
+        if name.is_absent:
+            return variants[0] if len(variants) == 1 else None
+        return next((each for each in variants if name.text and each.at("VariantName").text == name.text), None)
+
+    def target_variant(self, target: SageMakerTarget) -> TemplateValue | None:
+        """Return the variant that a target scales, or whose instances its component uses."""
+        if target.component:
+            return self.variant_of(target.component)
+        config = self.config_of(target.endpoint)
+        variants = config.at("ProductionVariants").items if config else ()
+        return next((each for each in variants if each.at("VariantName").text == target.variant), None)
+
+    def model_of(self, template: str, value: TemplateValue) -> HostedResource | None:
+        """Return the model that a value names."""
+        return self.resources.named(template, value, MODEL, "ModelName")
+
+    def requirements(self, component: HostedResource) -> Iterator[CopyRequirement]:
+        """Yield what each specification of a component asks for; adapters ask for nothing."""
+        copies = component.at("RuntimeConfig", "CopyCount")
+        for specification in specifications(component):
+            if specification.at("BaseInferenceComponentName").is_absent:
+                needed = specification.at("ComputeResourceRequirements", "NumberOfAcceleratorDevicesRequired")
+                accelerators = 0.0 if needed.is_absent else needed.number
+                yield CopyRequirement(component, specification, accelerators, copies.number)
+
+    @cached_property
+    def targets(self) -> tuple[SageMakerTarget, ...]:
+        """The scalable targets of SageMaker."""
+        return tuple(map(self._target, filter(_is_sagemaker, self.resources.of(TARGET))))
+
+    def _target(self, resource: HostedResource) -> SageMakerTarget:
+        written = self.resources.written(resource.template, resource.at("ResourceId"))
+        component = _COMPONENT_ID.fullmatch(written or "")
+        variant = _VARIANT_ID.fullmatch(written or "")
+        by_text = self.resources.by_text
+        return SageMakerTarget(
+            resource=resource,
+            dimension=resource.at("ScalableDimension").text,
+            resource_id=written,
+            component=by_text(resource.template, component and component[1], COMPONENT, "InferenceComponentName"),
+            endpoint=by_text(resource.template, variant and variant[1], ENDPOINT, "EndpointName"),
+            variant=variant[2] if variant else None,
+        )
+
+    def target_of(self, policy: HostedResource) -> SageMakerTarget | None:
+        """Return the scalable target that a policy belongs to."""
+        referred = self.resources.referred(policy.template, policy.at("ScalingTargetId"))
+        if referred:
+            return next((each for each in self.targets if each.resource.key == referred.key), None)
+        written = self.resources.written(policy.template, policy.at("ResourceId"))
+        dimension = policy.at("ScalableDimension").text
+        same = (each for each in self.targets if (each.resource_id, each.dimension) == (written, dimension))
+        return next(same, None) if written else None
+
+    @cached_property
+    def _policies(self) -> Mapping[tuple[str, str], list[HostedResource]]:
+        of_target: dict[tuple[str, str], list[HostedResource]] = {}
+        for policy in self.resources.of(POLICY):
+            if target := self.target_of(policy):
+                of_target.setdefault(target.resource.key, []).append(policy)
+        return of_target
+
+    def policies_of(self, target: SageMakerTarget) -> list[HostedResource]:
+        """Return the policies of a scalable target."""
+        return self._policies.get(target.resource.key, [])
+
+    @cached_property
+    def _alarms(self) -> Mapping[tuple[str, str], list[HostedResource]]:
+        of_policy: dict[tuple[str, str], list[HostedResource]] = {}
+        for alarm in (each for kind in ALARMS for each in self.resources.of(kind)):
+            actions = (action for name in ("AlarmActions", "OKActions") for action in alarm.at(name).items)
+            for action in actions:
+                if policy := self.resources.referred(alarm.template, action):
+                    of_policy.setdefault(policy.key, []).append(alarm)
+        return of_policy
+
+    def alarms_of(self, policy: HostedResource) -> list[HostedResource]:
+        """Return the alarms that start a policy."""
+        return self._alarms.get(policy.key, [])
+
+    @cached_property
+    def has_unknown_alarm_actions(self) -> bool:
+        """Whether the actions of some alarm are known at deployment alone."""
+        alarms = (each for kind in ALARMS for each in self.resources.of(kind))
+        return any(self._is_unknown(alarm, alarm.at("AlarmActions")) for alarm in alarms)
+
+    def _is_unknown(self, alarm: HostedResource, actions: TemplateValue) -> bool:
+        if not actions.is_known:
+            return not actions.is_absent
+        referred = self.resources.referred
+        return any(not each.is_known and referred(alarm.template, each) is None for each in actions.items)
+
+
+def specifications(component: HostedResource) -> tuple[TemplateValue, ...]:
+    """Return the specifications of a component: one, or one for each instance type."""
+    several = component.at("Specifications").items
+    return several or (component.at("Specification"),)
+
+
+def with_model(variant: TemplateValue) -> bool:
+    """Return whether a variant names a model, itself or in a pool of instances."""
+    pools = variant.at("InstancePools").items
+    return not variant.at("ModelName").is_absent or any(not each.at("ModelNameOverride").is_absent for each in pools)
+
+
+def for_components(variant: TemplateValue) -> bool:
+    """Return whether a variant is for components: it names no model."""
+    return not with_model(variant) and variant.at("ServerlessConfig").is_absent
+
+
+def types_of(variant: TemplateValue) -> tuple[TemplateValue, ...]:
+    """Return the instance types of a variant: its own, or those of its pools."""
+    own = variant.at("InstanceType")
+    pools = variant.at("InstancePools").items
+    return (*(() if own.is_absent else (own,)), *(each.at("InstanceType") for each in pools))
+
+
+def most_instances(variant: TemplateValue) -> float | None:
+    """Return how many instances a variant may have; `None` when only the deployment knows."""
+    scaling = variant.at("ManagedInstanceScaling")
+    managed = scaling.at("Status").text == "ENABLED" or (scaling.at("Status").is_absent and not scaling.is_absent)
+    return (scaling.at("MaxInstanceCount") if managed else variant.at("InitialInstanceCount")).number
+
+
+def _is_sagemaker(target: HostedResource) -> bool:
+    namespace, dimension = target.at("ServiceNamespace").text, target.at("ScalableDimension").text
+    return namespace == "sagemaker" or (dimension or "").startswith("sagemaker:")

@@ -1,0 +1,189 @@
+"""Keys that the container doesn't read. Each row: what is written, and what is said of it, or nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from seatrial_lint.lint.lint import Given
+from tests.lint.cases import BASE, LMI, TGI, VLLM, Case
+
+CASES = (
+    Case(
+        "SEA313",
+        BASE + "option.max_rolling_batch=64",
+        "4: option.max_rolling_batch: warning",
+    ),
+    Case("SEA313", BASE, ""),
+    Case(
+        "SEA313",
+        BASE + "option.entirely_made_up_thing=1",
+        "4: option.entirely_made_up_thing: warning",
+        given=Given(version="lmi27", engine="lmi"),
+    ),
+    Case(
+        "SEA313",
+        BASE + "option.entryPoint=model.py\noption.entirely_made_up_thing=1",
+        "",
+        given=Given(version="lmi27", engine="lmi"),
+    ),
+    Case(
+        "SEA313",
+        BASE + "job_queue_sise=10",
+        "4: job_queue_sise: warning",
+    ),
+    Case("SEA313", BASE + "job_queue_size=10", ""),
+    Case(
+        "SEA313",
+        TGI + "MAX_BATCH_PREFIL_TOKENS=4096",
+        "4: MAX_BATCH_PREFIL_TOKENS: warning",
+        "container.env",
+    ),
+    Case("SEA313", TGI + "MAX_BATCH_PREFILL_TOKENS=4096\nSOME_VARIABLE_OF_MINE=1", "", "container.env"),
+    Case(
+        "SEA313",
+        VLLM + "SM_VLLM_MAX_MODEL_LENGTH=4096",
+        "4: SM_VLLM_MAX_MODEL_LENGTH: warning",
+        "container.env",
+        Given(engine="vllm", version="0.26.0"),
+    ),
+    Case("SEA313", VLLM + "SM_VLLM_MAX_MODEL_LEN=4096", "", "container.env", Given(engine="vllm", version="0.26.0")),
+    Case(
+        "SEA314",
+        TGI + "MAX_INPUT_LENGTH=1024",
+        "4: MAX_INPUT_LENGTH: warning",
+        "container.env",
+        Given(engine="tgi", version="2.0.0"),
+    ),
+    Case("SEA314", TGI + "MAX_INPUT_TOKENS=1024", "", "container.env", Given(engine="tgi", version="2.0.0")),
+    Case(
+        "SEA314",
+        TGI + "USE_PREFIX_CACHING=1",
+        "4: USE_PREFIX_CACHING: warning",
+        "container.env",
+        Given(engine="tgi", version="2.4.0"),
+    ),
+    Case("SEA314", TGI + "PREFIX_CACHING=1", "", "container.env", Given(engine="tgi", version="2.4.0")),
+    Case(
+        "SEA314",
+        BASE + "option.rolling_batch=lmi-dist",
+        "4: option.rolling_batch: warning",
+        given=Given(engine="lmi", version="lmi15"),
+    ),
+    Case("SEA314", BASE + "option.rolling_batch=vllm", "", given=Given(engine="lmi", version="lmi15")),
+    Case(
+        "SEA315",
+        BASE + "option.swap_space=4",
+        "4: option.swap_space: warning",
+        given=Given(engine="lmi", version="lmi27"),
+    ),
+    Case(
+        "SEA315",
+        BASE + "option.rope_scaling={}",
+        "4: option.rope_scaling: warning",
+        given=Given(engine="lmi", version="lmi17"),
+    ),
+    Case(
+        "SEA315",
+        BASE + "option.paged_attention=True\noption.rolling_batch=lmi-dist\nengine=MPI",
+        "4: option.paged_attention: warning",
+        given=Given(engine="lmi", version="0.26.0"),
+    ),
+    Case(
+        "SEA315",
+        BASE + "option.max_input_len=1024",
+        "4: option.max_input_len: warning",
+        given=Given(engine="lmi", version="lmi27"),
+    ),
+    Case(
+        "SEA315",
+        TGI + "ROPE_SCALING=linear",
+        "4: ROPE_SCALING: warning",
+        "container.env",
+        Given(engine="tgi", version="0.9.3"),
+    ),
+    Case(
+        "SEA316",
+        BASE + "option.output_formatter=jsonlines",
+        "4: option.output_formatter: warning",
+        given=Given(engine="lmi", version="lmi27"),
+    ),
+    Case("SEA316", BASE + "option.rolling_batch=vllm\noption.output_formatter=jsonlines", ""),
+    Case(
+        "SEA316",
+        BASE + "option.speculative_draft_model=org/draft",
+        "4: option.speculative_draft_model: warning",
+        given=Given(engine="lmi", version="lmi15"),
+    ),
+    Case(
+        "SEA316",
+        BASE + "model_loading_timeout=600",
+        "4: model_loading_timeout: warning",
+    ),
+    Case("SEA316", BASE + "tensor_parallel_degree=4\ndtype=fp16\nnormalize=false", ""),
+    Case("SEA316", BASE + "option.tensor_parallel_degree=4", ""),
+    Case(
+        "SEA316",
+        TGI + "MESSAGES_API_ENABLED=true",
+        "4: MESSAGES_API_ENABLED: warning",
+        "container.env",
+        Given(engine="tgi", version="2.4.0"),
+    ),
+    Case(
+        "SEA316",
+        VLLM + "SM_VLLM_ENABLE_PREFIX_CACHING=false",
+        "4: SM_VLLM_ENABLE_PREFIX_CACHING: warning",
+        "container.env",
+    ),
+    Case("SEA316", VLLM + "SM_VLLM_NO_ENABLE_PREFIX_CACHING=true", "", "container.env"),
+    Case(
+        "SEA316",
+        LMI + "SM_VLLM_DTYPE=auto",
+        "4: SM_VLLM_DTYPE: warning",
+        "container.env",
+        Given(engine="lmi", version="lmi27"),
+    ),
+    Case("SEA316", LMI, "", "container.env", Given(engine="lmi", version="lmi27")),
+    Case(
+        "SEA316",
+        LMI + "MAX_TOTAL_TOKENS=4096",
+        "4: MAX_TOTAL_TOKENS: warning",
+        "container.env",
+        Given(engine="lmi", version="lmi27"),
+    ),
+    Case("SEA316", LMI + "OPTION_MAX_MODEL_LEN=4096", "", "container.env", Given(engine="lmi", version="lmi27")),
+    Case(
+        "SEA320",
+        BASE + "option.max_model_len=1024\noption.max_model_len=2048",
+        "4: option.max_model_len: warning",
+    ),
+    Case("SEA320", BASE + "option.max_model_len=1024", ""),
+    Case(
+        "SEA320",
+        BASE + "option.max_model_len=1024\noption.max_model_len=1024",
+        "4: option.max_model_len: warning",
+    ),
+    Case(
+        "SEA337",
+        BASE + "option.Max_Model_Len=4096",
+        "4: option.Max_Model_Len: warning",
+    ),
+    Case("SEA337", BASE + "option.max_model_len=4096", ""),
+    Case(
+        "SEA337",
+        BASE + "option.entrypoint=djl_python.lmi_vllm.vllm_async_service",
+        "4: option.entrypoint: warning",
+    ),
+    Case("SEA337", BASE + "option.entryPoint=djl_python.lmi_vllm.vllm_async_service", ""),
+    Case(
+        "SEA337",
+        LMI + "OPTION_max_Model_len=4096",
+        "4: OPTION_max_Model_len: warning",
+        "container.env",
+    ),
+    Case("SEA337", LMI + "OPTION_MAX_MODEL_LEN=4096", "", "container.env"),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_rule_finds_its_boundary(case: Case) -> None:
+    assert case.found() == ([case.place] if case.place else [])

@@ -1,0 +1,96 @@
+"""A wrong clock: learn from the service how wrong it is, and sign with the right time.
+
+A signature holds for some minutes around its date. A machine whose clock is off by more is refused with an error that
+speaks of the time; the `Date` header of that answer tells what the service's clock says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, timedelta
+from typing import TYPE_CHECKING
+
+from seatrial_load.decode.response import failure_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from seatrial_load.client.event_loop import Exchange
+    from seatrial_load.decode.failure import Failure
+
+
+_TIME_WORDS = (
+    "requesttimetooskewed",
+    "requestexpired",
+    "requestinthefuture",
+    "signature expired",
+    "signature not yet current",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """What the first request told.
+
+    Attributes:
+        exchange: The request that counts: the first one, or the one that was sent again by the service's clock.
+        offset_s: What must be added to this machine's clock to sign with; None when its time was not refused.
+    """
+
+    exchange: Exchange
+    offset_s: float | None
+
+
+def probe(send: Callable[[float], Exchange], now: Callable[[], datetime]) -> Probed:
+    """Send one request; where it is refused for its time, learn the offset and send it once more.
+
+    Args:
+        send: Sends one request, signed by this machine's clock plus so many seconds, and returns its exchange.
+        now: This machine's clock, in UTC.
+    """
+    first = send(0.0)
+    date = _date_of(first)
+    if date is None or not is_skewed(failure_of(first)):
+        return Probed(first, None)
+    offset_s = offset_of(date, now())
+    return Probed(first, None) if offset_s is None else Probed(send(offset_s), offset_s)
+
+
+def is_skewed(failure: Failure | None) -> bool:
+    """Tell whether a signature was refused for its time, by the words of AWS's errors.
+
+    An `InvalidSignatureException` that doesn't speak of the time is a wrong key, not a wrong clock.
+    """
+    if failure is None or failure.error != "auth":
+        return False
+    said = failure.detail.lower()
+    return any(words in said for words in _TIME_WORDS)
+
+
+def offset_of(date_header: str, now: datetime) -> float | None:
+    """Return the service's clock minus this one, in seconds (the header has whole seconds); None when it isn't a date.
+
+    Args:
+        date_header: The HTTP header `Date`.
+        now: This machine's time of day in UTC when the header arrived.
+    """
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 (costs 30 ms; only needed where a clock is wrong)
+
+    try:
+        theirs = parsedate_to_datetime(date_header)
+    except ValueError:
+        return None
+    aware = theirs if theirs.tzinfo else theirs.replace(tzinfo=UTC)
+    return (aware - now).total_seconds()
+
+
+def shifted(now: Callable[[], datetime], offset_s: float) -> Callable[[], datetime]:
+    """Return a clock that is so many seconds ahead of another one."""
+    ahead = timedelta(seconds=offset_s)
+    return lambda: now() + ahead
+
+
+def _date_of(exchange: Exchange) -> str | None:
+    head = exchange.inbox.head
+    return None if head is None else head.headers.get("date")

@@ -1,0 +1,176 @@
+"""Why AWS did not answer, as a problem with its rule: the one place where botocore's failures are read.
+
+Facts: the errors common to all AWS services ("Common error types" of their API references), those of AWS STS, Amazon
+EC2 and Amazon S3, and `botocore.exceptions`. Some failures reach us as they are in Python: a file that the credentials
+come from and that can't be read is an `OSError`, an endpoint that is no URL a `ValueError`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+from seatrial_base.errors import Problem
+
+if TYPE_CHECKING:
+    from botocore.exceptions import BotoCoreError, ClientError
+
+
+EXPIRED = ("ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired")
+REFUSED = (
+    "AuthFailure",
+    "IncompleteSignature",
+    "IncompleteSignatureException",
+    "InvalidAccessKeyId",
+    "InvalidClientTokenId",
+    "InvalidSignatureException",
+    "InvalidToken",
+    "MissingAuthenticationToken",
+    "MissingAuthenticationTokenException",
+    "NotSignedUp",
+    "OptInRequired",
+    "RequestTimeTooSkewed",
+    "SignatureDoesNotMatch",
+    "UnrecognizedClient",
+    "UnrecognizedClientException",
+)
+DENIED = (
+    "AccessDenied",
+    "AccessDeniedException",
+    "AuthorizationError",
+    "NotAuthorized",
+    "UnauthorizedException",
+    "UnauthorizedOperation",
+)
+BUSY = (
+    "InternalFailure",
+    "InternalServerError",
+    "InternalServerException",
+    "RequestLimitExceeded",
+    "ServiceUnavailable",
+    "ServiceUnavailableException",
+    "SlowDown",
+    "Throttling",
+    "ThrottlingException",
+    "TooManyRequestsException",
+)
+RENEW = (
+    "renew them (`aws sso login`, or AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN); check with `aws "
+    "sts get-caller-identity`"
+)
+LOG_IN = "log in (aws sso login), or set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+PROFILES = "set AWS_PROFILE to one of `aws configure list-profiles`"
+CONFIGURE = "fix the profile in ~/.aws/config (AWS_CONFIG_FILE), or choose another with AWS_PROFILE"
+CONNECTION = "check the connection, the region and AWS_ENDPOINT_URL"
+AGAIN = "try again in a minute; the Service Quotas console shows the account's quotas"
+WRONG_VALUE = "check AWS_ENDPOINT_URL and the other AWS_ variables, and the profile in ~/.aws/config"
+_NOT_AUTHORIZED = re.compile(
+    r"(?:User: (?P<who>\S+) is )?not authorized to perform: (?P<action>[\w-]+:\w+)(?: on resource: (?P<what>\S+))?"
+)
+
+
+def aws_problem(error: BaseException, *, where: str) -> Problem | None:
+    """Say what kept AWS from answering, and how to mend it.
+
+    SEA503: there are no credentials, they have expired, or they are refused. SEA504: AWS can't be reached, or refuses
+    for load. SEA511: a permission is missing. SEA512: a value of the AWS configuration can't be used. SEA501: a name
+    that is asked for can't be one.
+
+    Args:
+        error: What boto3 raised.
+        where: What was asked for.
+
+    Returns:
+        The problem; None of an answer that says something about what was asked for, and of any other exception.
+    """
+    from botocore import exceptions  # noqa: PLC0415 (half a second; whoever has such an error has loaded it)
+
+    if isinstance(error, exceptions.ClientError):
+        return _of_answer(error, where)
+    if isinstance(error, exceptions.BotoCoreError):
+        return _of_botocore(error, where)
+    if isinstance(error, json.JSONDecodeError):
+        message = f"the output of credential_process is not JSON: {error}"
+        return Problem(where, "", "SEA503", message, CONFIGURE)
+    if isinstance(error, OSError) and error.filename:
+        return _unread(error, where)
+    if isinstance(error, ValueError):
+        return Problem(where, "", "SEA512", f"the AWS configuration has an invalid value: {error}", WRONG_VALUE)
+    return None
+
+
+def is_denied(error: ClientError) -> bool:
+    """Tell whether a service refused a call for lack of a permission."""
+    return error.response.get("Error", {}).get("Code", "") in DENIED
+
+
+def _of_answer(error: ClientError, where: str) -> Problem | None:
+    told = error.response.get("Error", {})
+    code, message = told.get("Code", ""), told.get("Message", "")
+    said = f"{code}: {message}" if message else code
+    if code in EXPIRED:
+        clock = "; if they are new, check this machine's clock" if code == "RequestExpired" else ""
+        return Problem(where, "", "SEA503", f"the AWS credentials have expired ({said})", f"{RENEW}{clock}")
+    if code == "RequestTimeTooSkewed":
+        hint = "set this machine's clock"
+        return Problem(where, "", "SEA503", f"the request's timestamp is refused ({said})", hint)
+    if code in REFUSED:
+        return Problem(where, "", "SEA503", f"the AWS credentials are refused ({said})", RENEW)
+    if code in DENIED:
+        return _denied(error.operation_name, said, where)
+    if code in BUSY:
+        return Problem(where, "", "SEA504", f"AWS could not answer {error.operation_name} ({said})", AGAIN)
+    return None
+
+
+def _denied(operation: str, said: str, where: str) -> Problem:
+    """Name who may not do what on what, as far as the service tells; some services tell the operation alone."""
+    found = _NOT_AUTHORIZED.search(said)
+    if found is None:
+        hint = f"allow the caller to call {operation} there, or use other credentials"
+        return Problem(where, "", "SEA511", f"access is denied: {operation} ({said})", hint)
+    action, what = found["action"], (found["what"] or "").rstrip(".,")
+    who = found["who"] or "the caller"
+    target = f" on {what}" if what else ""
+    reason = said[found.end() :].strip(" .,")
+    hint = f"allow {action}{target} in the caller's policy, or use other credentials"
+    return Problem(where, "", "SEA511", f"{who} may not {action}{target}{f' ({reason})' if reason else ''}", hint)
+
+
+def _of_botocore(error: BotoCoreError, where: str) -> Problem:
+    from botocore import exceptions  # noqa: PLC0415 (likewise)
+
+    said = f"{error}".replace("\n", " ").strip()
+    if isinstance(error, exceptions.ProfileNotFound):
+        return Problem(where, "", "SEA503", said, PROFILES)
+    if isinstance(error, exceptions.ConfigParseError | exceptions.ConfigNotFound | exceptions.InvalidConfigError):
+        return Problem(where, "", "SEA503", f"the AWS configuration holds no credentials: {said}", CONFIGURE)
+    expired = (exceptions.UnauthorizedSSOTokenError, exceptions.LoginRefreshRequired)
+    if isinstance(error, expired) or (isinstance(error, exceptions.TokenRetrievalError) and "expired" in said):
+        return Problem(where, "", "SEA503", f"the AWS login has expired: {said}", RENEW)
+    missing = (
+        exceptions.CredentialRetrievalError,
+        exceptions.LoginError,
+        exceptions.MetadataRetrievalError,
+        exceptions.MissingDependencyException,
+        exceptions.NoAuthTokenError,
+        exceptions.NoCredentialsError,
+        exceptions.PartialCredentialsError,
+        exceptions.RefreshWithMFAUnsupportedError,
+        exceptions.SSOError,
+        exceptions.TokenRetrievalError,
+        exceptions.UnknownCredentialError,
+    )
+    if isinstance(error, missing):
+        return Problem(where, "", "SEA503", f"there are no AWS credentials: {said}", LOG_IN)
+    if isinstance(error, exceptions.ParamValidationError):
+        return Problem(where, "", "SEA501", said)
+    return Problem(where, "", "SEA504", f"AWS can't be reached: {said}", CONNECTION)
+
+
+def _unread(error: OSError, where: str) -> Problem:
+    """A file that botocore opens itself holds a token, or is the program that prints credentials."""
+    message = f"the AWS credentials come from {error.filename}, which can't be read: {error.strerror}"
+    hint = "check AWS_WEB_IDENTITY_TOKEN_FILE, AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE and credential_process"
+    return Problem(where, "", "SEA503", message, hint)

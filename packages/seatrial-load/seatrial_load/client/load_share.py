@@ -1,0 +1,193 @@
+"""One worker's share of a level that many functions load together: begin together, load, sum up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seatrial_base.errors import BenchError
+from seatrial_load.client.arrivals import offered_per_s, schedule
+from seatrial_load.client.event_loop import Wave
+from seatrial_load.client.worker_pool import CrewOrder, load
+from seatrial_load.metrics.aggregate import tally_of
+from seatrial_load.metrics.level import level_size
+from seatrial_load.trial.budget import left_s
+from seatrial_load.trial.steps import ALL_SENT, EVERYDAY
+
+if TYPE_CHECKING:
+    from seatrial_load.metrics.aggregate import LevelTally
+    from seatrial_load.model.progress import TrialProgress
+    from seatrial_load.model.request import TrialRequest
+    from seatrial_load.trial.dependencies import ShouldStop, Tools
+
+
+LATE_START_S = 0.25
+"""A worker whose connections were open so long after the common start didn't load beside the others."""
+BARRIER_S = 15.0  # a function starts in some seconds, connects and shakes hands in some more
+
+
+class LateStartError(BenchError):
+    """A worker wasn't ready at the common start: all that is wrong is that it had too little time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareOrder:
+    """What one worker loads of a level.
+
+    Attributes:
+        concurrency: Requests in flight per copy, of the whole level.
+        worker: The worker's number, from 0.
+        workers: How many there are: every `workers`-th request is this one's.
+        streams: Requests that this worker keeps in flight.
+        requests: Requests of its share, ramp included.
+        ramp: Its first requests, which aren't measured.
+        first_index: The number of its first request.
+        due_s: When each of its requests must leave, from the start; None in a closed loop.
+        start_at_epoch_s: When all workers begin, in seconds since the epoch.
+        deadline_epoch_s: When the share is given up.
+    """
+
+    concurrency: int
+    worker: int
+    workers: int
+    streams: int
+    requests: int
+    ramp: int
+    first_index: int
+    due_s: tuple[float, ...] | None
+    start_at_epoch_s: float
+    deadline_epoch_s: float
+
+
+def plan_shares(
+    request: TrialRequest,
+    progress: TrialProgress,
+    concurrency: int,
+    workers: int,
+    now_epoch_s: float,
+    *,
+    barrier_s: float = BARRIER_S,
+    tools: Tools = EVERYDAY,
+) -> tuple[ShareOrder, ...]:
+    """Part a level among workers, at most one for each stream.
+
+    A share has no say in when enough is measured: every worker sends all of its requests, the level's fewest.
+
+    Args:
+        request: The trial.
+        progress: Where it stands.
+        concurrency: Requests in flight per copy.
+        workers: How many functions load.
+        now_epoch_s: The time, in seconds since the epoch.
+        barrier_s: How long the workers have until they begin.
+        tools: What reads a trace.
+    """
+    size = level_size(request, concurrency)
+    due_s = None if request.load.arrival == "closed" else schedule(request, progress, tools)
+    start_s = now_epoch_s + barrier_s
+    whole = Wave(
+        streams=size.streams,
+        requests=size.ramp + size.least if due_s is None else len(due_s),
+        timeout_s=request.load.request_timeout_s,
+        deadline_s=start_s + max(0.0, left_s(request, progress)),
+        first_index=progress.sent,
+        due_s=due_s,
+    )
+    workers = min(workers, whole.streams, whole.requests)
+    ramp = size.ramp if due_s is None else 0
+    return tuple(
+        _order(whole, ramp=ramp, concurrency=concurrency, worker=number, workers=workers, start_s=start_s)
+        for number in range(workers)
+    )
+
+
+def _order(whole: Wave, *, ramp: int, concurrency: int, worker: int, workers: int, start_s: float) -> ShareOrder:
+    share = whole.share(worker, workers)
+    return ShareOrder(
+        concurrency=concurrency,
+        worker=worker,
+        workers=workers,
+        streams=share.streams,
+        requests=share.requests,
+        ramp=len(range(worker, ramp, workers)),
+        first_index=share.first_index,
+        due_s=None if share.due_s is None else tuple(share.due_s),
+        start_at_epoch_s=start_s,
+        deadline_epoch_s=whole.deadline_s,
+    )
+
+
+def load_share(
+    request: TrialRequest,
+    progress: TrialProgress,
+    order: ShareOrder,
+    *,
+    should_stop: ShouldStop,
+    tools: Tools = EVERYDAY,
+) -> LevelTally:
+    """Wait for the common start, load the share and sum it up.
+
+    Args:
+        request: The trial.
+        progress: Where it stands.
+        order: The share.
+        should_stop: Says why the trial is to stop; asked now and then.
+        tools: What to measure with.
+
+    Raises:
+        LateStartError: SEA507, it came too late for the common start, or its connections did.
+        BenchError: SEA507, the share was stopped or cut short.
+    """
+    _check_start(order, tools.wall_clock().timestamp() - order.start_at_epoch_s, 0.0)
+    wave = _wave(request, order, tools, should_stop)
+    writer = tools.writer(
+        request,
+        started_at=progress.started_at,
+        words_per_token=progress.words_per_token,
+        clock_offset_s=progress.clock_offset_s,
+        first=progress.sent,
+    )
+    dial = tools.dial_to(writer)
+    crew_order = CrewOrder(wave=wave, stream=request.workload.stream, secret=writer.secret)
+    crew = load(crew_order, writer, lambda: dial, workers=1, clock=tools.clock)
+    _check_start(order, crew.started_s - (wave.start_s or crew.started_s), LATE_START_S)
+    if crew.stopped is not None:
+        raise BenchError.of("SEA507", crew.stopped.because)
+    if crew.cut:
+        over = f"({len(crew.over)} of {order.requests} requests were over)"
+        raise BenchError.of("SEA507", f"the budget ended before worker {order.worker} was done {over}")
+    return tally_of(
+        crew.records,
+        concurrency=order.concurrency,
+        objectives=request.objectives,
+        ramp=order.ramp,
+        arrival=request.load.arrival,
+        protocol=request.load.protocol,
+        offered_requests_per_s=None if order.due_s is None else offered_per_s(request.load, order.due_s),
+        client=crew.evidence,
+        enough_because=crew.enough_because or ALL_SENT,
+    )
+
+
+def _check_start(order: ShareOrder, late_s: float, at_most_s: float) -> None:
+    if late_s > at_most_s:
+        message = f"worker {order.worker} of {order.workers} started {late_s:.1f} s late"
+        raise LateStartError.of("SEA507", message, hint="allow the workers more time to start")
+
+
+def _wave(request: TrialRequest, order: ShareOrder, tools: Tools, stop: ShouldStop) -> Wave:
+    epoch_to_clock_s = tools.clock() - tools.wall_clock().timestamp()
+    return Wave(
+        streams=order.streams,
+        requests=order.requests,
+        timeout_s=request.load.request_timeout_s,
+        deadline_s=order.deadline_epoch_s + epoch_to_clock_s,
+        first_index=order.first_index,
+        stride=order.workers,
+        start_s=order.start_at_epoch_s + epoch_to_clock_s,
+        due_s=order.due_s,
+        stall_timeout_s=request.load.stall_timeout_s,
+        max_retries=request.load.max_retries,
+        measured_from=order.first_index + order.ramp * order.workers,
+        stop=stop,
+    )

@@ -1,0 +1,237 @@
+"""The bytes of whole HTTP requests, ready for the socket: SageMaker's, signed, and those of OpenAI-compatible servers.
+
+A writer holds no state: any process may write any request, and each is signed at the time it is written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Protocol
+
+from seatrial_base.errors import BenchError, Problem
+from seatrial_load.aws.credentials import credential_source
+from seatrial_load.aws.sigv4 import Signer
+from seatrial_load.client.connection import address_of
+from seatrial_load.payload.options import Options
+from seatrial_load.payload.request import CONTENT_TYPE, request_body
+from seatrial_load.payload.schema import FACTS, Schema
+from seatrial_load.prompts.synthetic import RawBody
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from datetime import datetime
+
+    from seatrial_load.aws.credentials import CredentialSource
+    from seatrial_load.client.connection import Address
+    from seatrial_load.model.request import PayloadSchema, TrialTarget, Workload
+    from seatrial_load.payload.json_text import Json
+    from seatrial_load.prompts.synthetic import Content, Prompts
+
+
+SCHEMAS: Mapping[PayloadSchema, Schema] = MappingProxyType(
+    {
+        "lmi": Schema.LMI_ROLLING,
+        "tgi": Schema.TGI,
+        "openai_chat": Schema.OPENAI_CHAT,
+        "openai_completions": Schema.OPENAI_COMPLETIONS,
+    }
+)
+
+
+def payload(
+    schema: PayloadSchema, content: Content, *, output_tokens: int, stream: bool, model: str | None = None
+) -> bytes:
+    """Write the body of one request: greedy, its length fixed where the schema can (TGI's can't ignore the end).
+
+    Args:
+        schema: How to spell it.
+        content: What is asked. A whole body is sent as it is; only whether it streams, and the model, are set.
+        output_tokens: Length of the answer; a whole body says its own.
+        stream: Whether tokens are asked for as they are made.
+        model: The model's name, for servers that want it.
+    """
+    named: dict[str, Json] = {} if model is None else {"model": model}
+    if isinstance(content, RawBody):
+        return _as_it_is({**content.document, **named}, schema, stream=stream)
+    spelled = SCHEMAS[schema]
+    ignore_eos = FACTS[spelled].ignore_eos_key is not None
+    options = Options(max_tokens=output_tokens, temperature=0, ignore_eos=ignore_eos, extra=named)
+    return request_body(spelled, content, options, stream=stream)
+
+
+def _as_it_is(document: dict[str, Json], schema: PayloadSchema, *, stream: bool) -> bytes:
+    document["stream"] = stream
+    document.pop("stream_options", None)
+    if stream and schema in {"openai_chat", "openai_completions"}:
+        document["stream_options"] = {"include_usage": True}
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+COMPONENT_HEADER = "X-Amzn-SageMaker-Inference-Component"
+SESSION_HEADER = "X-Amzn-SageMaker-Session-Id"
+VARIANT_HEADER = "X-Amzn-SageMaker-Target-Variant"
+_WHERE = "trial request"
+
+
+class Authorize(Protocol):
+    """Adds to the headers of a request what proves who sends it."""
+
+    def __call__(self, path: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
+        """Return the headers with the proof."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """AWS Signature Version 4, at the time of `now` (UTC)."""
+
+    signer: Signer
+    now: Callable[[], datetime]
+
+    def __call__(self, path: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
+        """Return the headers with date, session token and signature."""
+        return self.signer.signed_headers(path, headers, hashlib.sha256(body).hexdigest(), self.now())
+
+
+class Unsigned:
+    """No proof but what the headers hold already."""
+
+    __slots__ = ()
+
+    def __call__(self, path: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:  # noqa: ARG002 (nothing to sign)
+        """Return the headers as they are."""
+        return headers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestWriter:
+    """Writes the HTTP request with a given number.
+
+    Attributes:
+        workload: Schema, and whether answers stream.
+        prompts: What is asked, and how long the answers are.
+        address: Where the requests go.
+        headers: Those of every request.
+        authorize: Proves who sends it.
+        model: The model's name, for servers that want it.
+        secret: The key among the headers; empty for none.
+    """
+
+    workload: Workload
+    prompts: Prompts
+    address: Address
+    headers: Mapping[str, str] = field(repr=False)
+    authorize: Authorize
+    model: str | None = None
+    secret: str = field(default="", repr=False)
+
+    def __call__(self, index: int) -> bytes:
+        """Return the bytes of the request, ready for the socket."""
+        body = payload(
+            self.workload.schema,
+            self.prompts.content(index),
+            output_tokens=self.prompts.output_tokens(index),
+            stream=self.workload.stream,
+            model=self.model,
+        )
+        headers = self.authorize(self.address.path, self.headers, body)
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        head = f"POST {self.address.path} HTTP/1.1\r\n{lines}Content-Length: {len(body)}\r\n\r\n"
+        return head.encode() + body
+
+
+def request_writer(
+    target: TrialTarget,
+    workload: Workload,
+    prompts: Prompts,
+    *,
+    now: Callable[[], datetime],
+    credentials: CredentialSource | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> RequestWriter:
+    """Return the writer of the requests to a target.
+
+    Args:
+        target: Where they go and what speaks there.
+        workload: How they are spelled.
+        prompts: What they ask.
+        now: This machine's time of day in UTC, which dates the signatures.
+        credentials: What signs; the process's own when not given. An OpenAI-compatible server needs none.
+        environ: Holds the key of an OpenAI-compatible server, and boto3's endpoint variables.
+
+    Raises:
+        BenchError: SEA501 the target can't be spoken to so, SEA503 no credentials or no key, SEA504 an unusable URL.
+    """
+    if problems := [Problem(_WHERE, field, "SEA501", text) for field, text in _impossible(target, workload)]:
+        raise BenchError(problems)
+    address = address_of(target, stream=workload.stream, schema=workload.schema, environ=environ)
+    headers = {"Host": address.authority, "Content-Type": CONTENT_TYPE}
+    authorize: Authorize = Unsigned()
+    key = ""
+    if target.kind == "openai":
+        key = _key(target, environ)
+        headers |= {"Authorization": f"Bearer {key}"} if key else {}
+    else:
+        headers |= _sagemaker_headers(target)
+        authorize = Signed(Signer(credentials or credential_source(environ), target.region), now)
+    model = target.model if target.kind == "openai" else None
+    return RequestWriter(
+        workload=workload,
+        prompts=prompts,
+        address=address,
+        headers=headers,
+        authorize=authorize,
+        model=model,
+        secret=key,
+    )
+
+
+def _sagemaker_headers(target: TrialTarget) -> dict[str, str]:
+    told = {
+        COMPONENT_HEADER: target.inference_component,
+        SESSION_HEADER: target.session_id,
+        VARIANT_HEADER: target.target_variant,
+    }
+    return {name: value for name, value in told.items() if value}
+
+
+def _key(target: TrialTarget, environ: Mapping[str, str]) -> str:
+    variable = target.api_key_variable
+    if variable is None:
+        return ""
+    key = environ.get(variable, "")
+    if not key or not _is_header_text(key):
+        what = "is not a valid header value" if key else "is not set"
+        message = f"the environment variable {variable} for the server's key {what}"
+        raise BenchError.of("SEA503", message, hint=f"export {variable}=…", field="target.api_key_variable")
+    return key
+
+
+def _impossible(target: TrialTarget, workload: Workload) -> Iterator[tuple[str, str]]:
+    for name, value in (
+        ("target.inference_component", target.inference_component),
+        ("target.session_id", target.session_id),
+        ("target.target_variant", target.target_variant),
+    ):
+        if value and not _is_header_text(value):
+            yield name, f"{value!r} is not a valid header value: printable ASCII without leading or trailing spaces"
+        if value and target.kind == "openai":
+            yield name, "only SageMaker supports it"
+    if target.session_id == "NEW_SESSION" and workload.stream:
+        yield "target.session_id", "a stream can't open a new session; give the ID of an existing one"
+    if target.kind == "openai" and not workload.schema.startswith("openai_"):
+        message = f"an OpenAI-compatible server needs openai_chat or openai_completions, not {workload.schema}"
+        yield "workload.schema", message
+    if target.kind == "sagemaker":
+        yield from (
+            (f"target.{name}", "only OpenAI-compatible servers support it")
+            for name, value in (("model", target.model), ("api_key_variable", target.api_key_variable))
+            if value
+        )
+
+
+def _is_header_text(text: str) -> bool:
+    return text.isascii() and text.isprintable() and text == text.strip()

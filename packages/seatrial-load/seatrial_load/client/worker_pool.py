@@ -1,0 +1,604 @@
+"""One load from several processes: forked, held at a common barrier, released together, merged afterwards.
+
+`multiprocessing` is no choice: its queues and pools need /dev/shm, which AWS Lambda doesn't have. A fork and a socket
+pair work there and everywhere else but on Windows.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import resource
+import selectors
+import signal
+import socket
+import struct
+import time
+import warnings
+from array import array
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import TYPE_CHECKING
+
+from seatrial_base.errors import BenchError, Problem
+from seatrial_load.client.event_loop import ENOUGH_SHARE, TELL_EVERY_S, Watch, run_wave
+from seatrial_load.decode.failure import shorten
+from seatrial_load.decode.response import RequestRecord, record_of
+from seatrial_load.health.client_health import evidence_of, together
+from seatrial_load.model.result import ClientEvidence
+from seatrial_load.model.stop import Stop, StopReason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from seatrial_load.client.connection import Dial
+    from seatrial_load.client.event_loop import Wave, WriteRequest
+
+
+STREAMS_PER_WORKER = 384
+SPARE_DESCRIPTORS = 64
+LAMBDA_MIB_PER_CORE = 1_769
+"""AWS Lambda gives a function one virtual CPU for each 1,769 MB ("Configure Lambda function memory")."""
+
+
+def usable_cores(environ: Mapping[str, str] = os.environ) -> int:
+    """Return the cores that this process may use; a Lambda function sees more than its memory pays for."""
+    seen = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    memory_mib = environ.get("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "")
+    return min(seen, math.ceil(int(memory_mib) / LAMBDA_MIB_PER_CORE)) if memory_mib.isdigit() else seen
+
+
+def workers_for(streams: int, cores: int) -> int:
+    """Return how many processes shall load: one for each 384 streams, and never more than there are cores.
+
+    One process takes in what 512 streams of 50 tokens/s send, at some two thirds of a core.
+    """
+    return min(max(1, cores), math.ceil(streams / STREAMS_PER_WORKER) or 1)
+
+
+def require_descriptors(streams: int, workers: int, limits: tuple[int, int] | None = None) -> int:
+    """Make sure that each process may open its streams, and return the soft limit that this takes.
+
+    The soft limit is raised as far as the hard one allows, as everything that opens many sockets does.
+
+    Args:
+        streams: All processes together.
+        workers: Processes.
+        limits: Soft and hard limit of open files; the kernel's when not given, and then the soft one is set.
+
+    Raises:
+        BenchError: SEA508, the hard limit is too low.
+    """
+    soft, hard = limits or resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = math.ceil(streams / workers) + SPARE_DESCRIPTORS
+    if hard != resource.RLIM_INFINITY and needed > hard:
+        raise BenchError.of(
+            "SEA508",
+            f"{streams} streams in {workers} {'process' if workers == 1 else 'processes'} need {needed} open files"
+            f" each; this machine allows {hard}",
+            hint=f"use at most {(hard - SPARE_DESCRIPTORS) * workers} streams, more workers"
+            " or more machines, or raise the hard limit (ulimit -Hn)",
+            field="load.concurrency_levels",
+        )
+    if needed > soft != resource.RLIM_INFINITY:
+        soft = needed
+        if limits is None:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+    return soft
+
+
+READY = b"R"
+SECONDS = b"S"
+REPORT = b"D"
+REFUSED = b"E"
+BROKEN = b"X"
+_FRAME = struct.Struct("!cQ")
+_LENGTH = struct.Struct("!Q")
+_PLAIN_FIELDS = tuple(field.name for field in fields(RequestRecord) if field.name != "token_times_s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerReport:
+    """What one worker brought home."""
+
+    records: tuple[RequestRecord, ...]
+    evidence: ClientEvidence
+    cut: bool
+    started_s: float
+    ended_s: float
+
+
+def frame(kind: bytes, content: bytes = b"") -> bytes:
+    """Write one frame."""
+    return _FRAME.pack(kind, len(content)) + content
+
+
+class FrameReader:
+    """Takes bytes in pieces of any size and returns the frames that they completed."""
+
+    __slots__ = ("_buffer",)
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Take the next bytes."""
+        self._buffer += data
+        while len(self._buffer) >= _FRAME.size:
+            kind, length = _FRAME.unpack_from(self._buffer)
+            end = _FRAME.size + length
+            if len(self._buffer) < end:
+                return
+            content = bytes(self._buffer[_FRAME.size : end])
+            del self._buffer[:end]
+            yield kind, content
+
+
+def write_report(report: WorkerReport) -> bytes:
+    """Write a report."""
+    times_s = array("d")
+    rows = []
+    for record in report.records:
+        times_s.extend(record.token_times_s)
+        rows.append([len(record.token_times_s), *[getattr(record, name) for name in _PLAIN_FIELDS]])
+    head = {
+        "records": rows,
+        "evidence": asdict(report.evidence),
+        "cut": report.cut,
+        "started_s": report.started_s,
+        "ended_s": report.ended_s,
+    }
+    line = json.dumps(head).encode()
+    return _LENGTH.pack(len(line)) + line + times_s.tobytes()
+
+
+def read_report(content: bytes) -> WorkerReport:
+    """Read a report; it comes from this very program, so that what is wrong in it is a defect."""
+    (length,) = _LENGTH.unpack_from(content)
+    head = json.loads(content[_LENGTH.size : _LENGTH.size + length])
+    times_s = array("d")
+    times_s.frombytes(content[_LENGTH.size + length :])
+    return WorkerReport(
+        records=tuple(_records(head["records"], times_s)),
+        evidence=ClientEvidence(**head["evidence"]),
+        cut=head["cut"],
+        started_s=head["started_s"],
+        ended_s=head["ended_s"],
+    )
+
+
+def write_seconds(seconds: Sequence[float]) -> bytes:
+    """Write durations."""
+    return array("d", seconds).tobytes()
+
+
+def read_seconds(content: bytes) -> array[float]:
+    """Read durations."""
+    seconds = array("d")
+    seconds.frombytes(content)
+    return seconds
+
+
+def _records(rows: list[list[object]], times_s: array[float]) -> Iterator[RequestRecord]:
+    start = 0
+    for count, *values in rows:
+        end = start + count  # type: ignore[operator]  # written above
+        plain = dict(zip(_PLAIN_FIELDS, values, strict=True))
+        plain["retried"] = tuple(plain["retried"])  # type: ignore[arg-type]  # likewise
+        yield RequestRecord(token_times_s=tuple(times_s[start:end]), **plain)  # type: ignore[arg-type]  # likewise
+        start = end
+
+
+RECEIVE_BYTES = 1_048_576
+STOP = b"\x00"
+_START = struct.Struct("!d")
+_OF_THE_PARENT = (signal.SIGINT, signal.SIGTERM)  # a child that they reached would unwind its parent's frames
+
+
+@dataclass(slots=True, kw_only=True)
+class Worker:
+    """A worker, as its parent sees it.
+
+    Attributes:
+        pid: Its process.
+        name: What messages call it.
+        channel: Our end of the socket pair.
+        requests: How many it shall send.
+        started: Whether it was told to start.
+        reported: Whether its report came.
+        broken_because: What went wrong in it, in its own words; None when nothing did.
+    """
+
+    pid: int
+    name: str
+    channel: socket.socket
+    requests: int
+    started: bool = False
+    reported: bool = False
+    broken_because: str | None = None
+    _reader: FrameReader = field(default_factory=FrameReader)
+    _status: int | None = None
+
+    def listen(self) -> tuple[list[tuple[bytes, bytes]], bool]:
+        """Take what it said, and whether it has gone."""
+        try:
+            data = self.channel.recv(RECEIVE_BYTES)
+        except ConnectionError:
+            data = b""
+        return list(self._reader.feed(data)), not data
+
+    def start(self, start_s: float) -> None:
+        """Let it start; one that has gone meanwhile is noticed when we listen."""
+        self.started = True
+        with suppress(OSError):
+            self.channel.sendall(_START.pack(start_s))
+
+    def stop(self) -> None:
+        """Let it send no more."""
+        with suppress(OSError):
+            self.channel.sendall(STOP)
+
+    def fate(self) -> str:
+        """Say how it ended, and what is missing for it."""
+        self._reap()
+        if self.broken_because is not None:
+            how = f"failed: {self.broken_because}"
+        elif self._status is not None and self._status < 0:
+            how = f"was killed by signal {-self._status}"
+        else:
+            how = f"exited without a report (status {self._status})"
+        return f"{how}; its {self.requests} requests are lost"
+
+    def end(self) -> None:
+        """End the process if it still runs, and forget it; may be called again."""
+        self.channel.close()
+        if self._status is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+            self._reap()
+
+    def _reap(self) -> None:
+        _, status = os.waitpid(self.pid, 0)
+        self._status = os.waitstatus_to_exitcode(status)
+
+    @staticmethod
+    def problems(content: bytes) -> list[Problem]:
+        """Read the problems for which it refuses."""
+        return [Problem(**entry) for entry in json.loads(content)]
+
+
+def _fork() -> int:
+    with warnings.catch_warnings():
+        # Python 3.12 warns of threads: the child takes no lock of theirs.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+
+
+def fork_worker(
+    share: CrewOrder,
+    write_request: WriteRequest,
+    dial_factory: Callable[[], Dial],
+    clock: Callable[[], float],
+    *,
+    name: str,
+    elders: Sequence[Worker],
+) -> Worker:
+    """Fork a process that loads its share and then ends; Python is its copy of this one, threads are not.
+
+    Args:
+        share: Its part of the load.
+        write_request: Gives the bytes of a request.
+        dial_factory: Makes what starts connections.
+        clock: Monotonic seconds.
+        name: What messages call it.
+        elders: Those forked before, whose channels are not its own.
+    """
+    ours, theirs = socket.socketpair()
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, _OF_THE_PARENT)  # until the child ignores them
+    try:
+        pid = _fork()
+    except OSError:
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
+        raise
+    if pid:
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
+        theirs.close()
+        return Worker(pid=pid, name=name, channel=ours, requests=share.wave.requests)
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
+        for channel in (ours, *(elder.channel for elder in elders)):
+            channel.close()
+        _work(_Parent(theirs), share, write_request, dial_factory, clock)
+    finally:
+        os._exit(0)
+
+
+def _work(
+    parent: _Parent,
+    share: CrewOrder,
+    write_request: WriteRequest,
+    dial_factory: Callable[[], Dial],
+    clock: Callable[[], float],
+) -> None:
+    wave = replace(share.wave, enough=parent.enough, least_requests=0, stop=parent.gone)
+    try:
+        result = run_wave(wave, write_request, dial_factory(), clock=clock, ready=parent.ready)
+        report = WorkerReport(
+            records=tuple(record_of(one, stream=share.stream, secret=share.secret) for one in result.every),
+            evidence=evidence_of(wave, result),
+            cut=result.cut,
+            started_s=result.started_s,
+            ended_s=result.ended_s,
+        )
+        parent.say(REPORT, write_report(report))
+    except BenchError as refused:
+        parent.say(REFUSED, json.dumps([asdict(problem) for problem in refused.problems]).encode())
+    except Exception as broken:  # noqa: BLE001 (the border of a process: whatever broke it is told to its parent)
+        parent.say(BROKEN, f"{type(broken).__name__}: {broken}".encode(errors="replace"))
+
+
+class _Parent:
+    """The parent, as a worker sees it. One that has gone ends the worker."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+        self._told = 0
+
+    def say(self, kind: bytes, content: bytes = b"") -> None:
+        """Send a frame."""
+        self._channel.sendall(frame(kind, content))
+
+    def ready(self) -> float:
+        """Tell that the connections are open, and wait for the common start."""
+        self.say(READY)
+        return float(_START.unpack(self._receive(_START.size, socket.MSG_WAITALL))[0])
+
+    def enough(self, seconds: Sequence[float]) -> str | None:
+        """Tell the new durations; return a reason when the parent said that it is enough."""
+        if len(seconds) > self._told:
+            self.say(SECONDS, write_seconds(seconds[self._told :]))
+            self._told = len(seconds)
+        with suppress(BlockingIOError):
+            self._receive(len(STOP), socket.MSG_DONTWAIT)
+            return "the parent said so"
+        return None
+
+    def gone(self) -> Stop | None:
+        """Return that the parent has gone, killed perhaps: nobody would end a load that goes on without it."""
+        with suppress(BlockingIOError, InterruptedError):
+            if not self._channel.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
+                return Stop(reason=StopReason.LOAD_FAILED, because="the parent has gone")
+        return None
+
+    def _receive(self, size: int, flags: int) -> bytes:
+        data = self._channel.recv(size, flags)
+        if len(data) < size:
+            raise EOFError("the parent has gone")
+        return data
+
+
+DECODE_TIMEOUT_S = 120.0
+LISTEN_S = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrewOrder:
+    """What a crew shall do.
+
+    Attributes:
+        wave: The load, all processes together.
+        stream: Whether answers are asked for as streams of tokens.
+        secret: The key that is sent, to be hidden in what is kept; empty for none.
+    """
+
+    wave: Wave
+    stream: bool
+    secret: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrewResult:
+    """What a crew brought.
+
+    Attributes:
+        records: The requests that ended, in order of ending; and as `unanswered` those that the deadline found
+            in flight.
+        cut: Whether the deadline ended the load before every request was over.
+        started_s: When the first request could leave.
+        ended_s: When the last process was done loading.
+        enough_because: Why no more were sent; None when all were.
+        evidence: How the client fared.
+        lost_because: Which processes came to grief, and what is missing for it; None when none did. The rest loaded on
+            without them, so the load was less than ordered.
+        stopped: Why the load was given up; None when it wasn't.
+    """
+
+    records: tuple[RequestRecord, ...]
+    cut: bool
+    started_s: float
+    ended_s: float
+    enough_because: str | None
+    evidence: ClientEvidence
+    lost_because: str | None = None
+    stopped: Stop | None = None
+
+    @property
+    def over(self) -> tuple[RequestRecord, ...]:
+        """The requests that came to their end by themselves."""
+        return tuple(record for record in self.records if record.error != "unanswered")
+
+
+def load(
+    order: CrewOrder,
+    write_request: WriteRequest,
+    dial_factory: Callable[[], Dial],
+    *,
+    workers: int | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> CrewResult:
+    """Load with several processes, or in this one.
+
+    Args:
+        order: What to do.
+        write_request: Gives the bytes of the request with this index; called in the process that sends it.
+        dial_factory: Makes what starts connections; called in each process.
+        workers: Processes; None chooses by the number of streams and of cores.
+        clock: Monotonic seconds, the same in all processes.
+
+    Raises:
+        BenchError: SEA508, more streams than the machine may open; or what `write_request` raised.
+    """
+    wave = order.wave
+    most = max(1, min(wave.streams, wave.requests))
+    workers = min(most, workers or workers_for(wave.streams, usable_cores()))
+    require_descriptors(most, workers)
+    if workers == 1:
+        return _load_here(order, write_request, dial_factory(), clock)
+    crew: list[Worker] = []
+    try:
+        for number in range(workers):
+            share = replace(order, wave=replace(wave.share(number, workers), stop=None, tell=None))
+            name = f"process {number + 1} of {workers}"
+            crew.append(fork_worker(share, write_request, dial_factory, clock, name=name, elders=crew))
+        return _Foreman(wave, crew, clock).result()
+    finally:
+        for worker in crew:
+            worker.end()
+
+
+def _load_here(order: CrewOrder, write_request: WriteRequest, dial: Dial, clock: Callable[[], float]) -> CrewResult:
+    result = run_wave(order.wave, write_request, dial, clock=clock)
+    return CrewResult(
+        records=tuple(record_of(one, stream=order.stream, secret=order.secret) for one in result.every),
+        cut=result.cut,
+        started_s=result.started_s,
+        ended_s=result.ended_s,
+        enough_because=result.enough_because,
+        evidence=evidence_of(order.wave, result),
+        stopped=result.stopped,
+    )
+
+
+class _Foreman:
+    """Listens to the workers: lets them start together, says when it is enough, takes their reports."""
+
+    def __init__(self, wave: Wave, crew: list[Worker], clock: Callable[[], float]) -> None:
+        self._wave = wave
+        self._crew = crew
+        self._clock = clock
+        self._at_work = {worker.channel.fileno(): worker for worker in crew}
+        self._awaited = len(crew)
+        self._reports: list[WorkerReport] = []
+        self._lost: dict[str, str] = {}
+        self._seconds: list[float] = []
+        self._enough_because: str | None = None
+        self._given_up: Stop | None = None
+        self._ask_again_s = self._tell_again_s = 0.0
+
+    def result(self) -> CrewResult:
+        """Wait for all reports, and merge them."""
+        watch: Watch[Worker] = Watch()
+        try:
+            for worker in self._crew:
+                watch.set(worker.channel.fileno(), selectors.EVENT_READ, worker)
+            while self._at_work and self._clock() < self._wave.deadline_s + DECODE_TIMEOUT_S and not self._is_stopped():
+                for descriptor, _ in watch.poll(LISTEN_S):
+                    self._listen_to(watch.owners[descriptor])
+                    if descriptor not in self._at_work:
+                        watch.forget(descriptor)
+        finally:
+            watch.close()
+        if self._given_up is not None:
+            return self._stopped_result(self._given_up)
+        self._lost.update({worker.name: f"{worker.name} did not report" for worker in self._at_work.values()})
+        return self._merged()
+
+    def _is_stopped(self) -> bool:
+        if self._wave.tell is not None and self._clock() >= self._tell_again_s:
+            self._wave.tell(len(self._seconds))
+            self._tell_again_s = self._clock() + TELL_EVERY_S
+        self._given_up = self._wave.stop() if self._wave.stop is not None else None
+        return self._given_up is not None
+
+    def _stopped_result(self, stop: Stop) -> CrewResult:
+        """Return what is left of a load that was given up: that it was."""
+        now_s, streams = self._clock(), self._wave.streams
+        evidence = ClientEvidence(
+            workers=len(self._crew),
+            streams=streams,
+            receive_lag_p99_ms=None,
+            delivered_concurrency=None,
+            cpu_share=None,
+        )
+        return CrewResult(
+            records=(),
+            cut=True,
+            started_s=now_s,
+            ended_s=now_s,
+            enough_because=None,
+            evidence=evidence,
+            stopped=stop,
+        )
+
+    def _listen_to(self, worker: Worker) -> None:
+        frames, closed = worker.listen()
+        for kind, content in frames:
+            if kind == READY:
+                self._one_less_awaited()
+            elif kind == SECONDS:
+                self._hear_seconds(content)
+            elif kind == REPORT:
+                self._reports.append(read_report(content))
+                worker.reported = True
+            elif kind == REFUSED:
+                raise BenchError(worker.problems(content))
+            elif kind == BROKEN:
+                worker.broken_because = content.decode(errors="replace")
+        if closed:
+            del self._at_work[worker.channel.fileno()]
+            if not worker.reported:
+                self._lost[worker.name] = shorten(f"{worker.name} {worker.fate()}")
+                if not worker.started:
+                    self._one_less_awaited()
+
+    def _one_less_awaited(self) -> None:
+        self._awaited -= 1
+        if self._awaited:
+            return
+        start_s = self._clock()
+        for worker in self._at_work.values():
+            worker.start(start_s)
+
+    def _hear_seconds(self, content: bytes) -> None:
+        self._seconds.extend(read_seconds(content))
+        wave = self._wave
+        if wave.enough is None or self._enough_because is not None or len(self._seconds) < wave.least_requests:
+            return
+        began_s = self._clock()
+        if began_s < self._ask_again_s:
+            return
+        self._enough_because = wave.enough(self._seconds)
+        now_s = self._clock()
+        self._ask_again_s = now_s + (now_s - began_s) / ENOUGH_SHARE
+        if self._enough_because is not None:
+            for worker in self._at_work.values():
+                worker.stop()
+
+    def _merged(self) -> CrewResult:
+        reports = self._reports
+        lost = [self._lost[worker.name] for worker in self._crew if worker.name in self._lost]
+        if not reports:
+            raise BenchError.of("SEA507", f"all load workers failed: {'; '.join(lost)}")
+        records = sorted((record for report in reports for record in report.records), key=lambda record: record.ended_s)
+        return CrewResult(
+            records=tuple(records),
+            cut=bool(lost) or any(report.cut for report in reports),
+            started_s=min(report.started_s for report in reports),
+            ended_s=max(report.ended_s for report in reports),
+            enough_because=self._enough_because,
+            evidence=together([report.evidence for report in reports]),
+            lost_because="; ".join(lost) or None,
+        )

@@ -1,0 +1,196 @@
+"""Why a request failed: a class that can be counted and a detail that can be read. Always data, never an exception."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from seatrial_base.printable import printable
+from seatrial_base.secrets import redacted
+from seatrial_load.decode.http1 import ProtocolError, TooLargeError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+ErrorClass: TypeAlias = Literal[
+    "throttled",
+    "not_ready",
+    "model_error",
+    "validation",
+    "auth",
+    "timeout",
+    "stalled",
+    "connection",
+    "protocol",
+    "answer_too_large",
+    "server",
+    "unanswered",
+]
+MAX_DETAIL_CHARACTERS = 300
+LEAST_SECRET = 8
+"""Shorter keys are what servers without a key are given (`EMPTY`): words that a message may well hold."""
+MASK = "[hidden]"
+_PROOFS = re.compile(r"""(bearer\s+|x-amz-security-token\s*[:=]\s*)[^\s"',;}]+""", re.IGNORECASE)
+"""Beside these every word goes, whatever it looks like: an endpoint repeats here what this client has sent."""
+_REFUSALS = range(HTTPStatus.BAD_REQUEST, HTTPStatus.INTERNAL_SERVER_ERROR)
+_STATUS_CLASSES: Mapping[int, ErrorClass] = {
+    HTTPStatus.UNAUTHORIZED: "auth",
+    HTTPStatus.FORBIDDEN: "auth",
+    HTTPStatus.TOO_MANY_REQUESTS: "throttled",
+    HTTPStatus.SERVICE_UNAVAILABLE: "throttled",
+    HTTPStatus.FAILED_DEPENDENCY: "model_error",
+}
+_TYPE_CLASSES: Mapping[str, ErrorClass] = {
+    "throttlingexception": "throttled",
+    "throttling": "throttled",
+    "toomanyrequestsexception": "throttled",
+    "overloaded": "throttled",
+    "modelnotreadyexception": "not_ready",
+    "modelerror": "model_error",
+    "modelstreamerror": "model_error",
+    "generation": "model_error",
+    "incomplete_generation": "model_error",
+    "validationerror": "validation",
+    "validationexception": "validation",
+    "validation": "validation",
+    "accessdenied": "auth",
+    "accessdeniedexception": "auth",
+    "expiredtoken": "auth",
+    "expiredtokenexception": "auth",
+    "incompletesignature": "auth",
+    "incompletesignatureexception": "auth",
+    "invalidclienttokenid": "auth",
+    "invalidsignatureexception": "auth",
+    "missingauthenticationtoken": "auth",
+    "missingauthenticationtokenexception": "auth",
+    "optinrequired": "auth",
+    "requestexpired": "auth",
+    "requesttimetooskewed": "auth",
+    "signaturedoesnotmatch": "auth",
+    "unrecognizedclient": "auth",
+    "unrecognizedclientexception": "auth",
+    "serviceunavailable": "server",
+    "internalfailure": "server",
+    "internalserverexception": "server",
+    "internaldependencyexception": "server",
+    "internalstreamfailure": "server",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What went wrong with one request.
+
+    Attributes:
+        error: `throttled` (the service or the container refused for load), `not_ready` (no copy is up yet),
+            `model_error` (the container answered with an error), `validation` (the request was refused as wrong),
+            `auth` (who sent it was refused: credentials expired, unknown or not allowed, a wrong signature, a wrong
+            clock, a wrong key), `timeout` (ours: no complete answer in time), `stalled` (ours: a stream that had begun
+            was silent for too long), `connection` (refused or broken), `protocol` (bytes that make no sense),
+            `answer_too_large` (ours: an answer was cut that passed a limit of the client's memory), `server` (the
+            service's own failure), `unanswered` (ours: in flight when its level was cut).
+        detail: The service's or the container's own words, shortened.
+    """
+
+    error: ErrorClass
+    detail: str
+
+
+def failure_of_malformed(malformed: ProtocolError) -> Failure:
+    """Classify bytes that no parser takes, or too many of them."""
+    return Failure("answer_too_large" if isinstance(malformed, TooLargeError) else "protocol", shorten(str(malformed)))
+
+
+def failure_of_response(status: int, headers: Mapping[str, str], body: bytes) -> Failure:
+    """Classify an HTTP answer that isn't 200.
+
+    A `ModelError` passes on what the container answered: its `OriginalStatusCode` 429 or 503 is the container's full
+    queue, 400 to 422 its refusal of the request. A validation error that speaks of capacity is an inference component
+    at zero copies. Facts: the runtime API's error shapes and the errors common to all AWS services; container codes of
+    LMI (503) and TGI (422, 424, 429); the `error` object of OpenAI-compatible servers.
+    """
+    document = _object(body)
+    name = _error_name(headers, document)
+    message = _message(document) or body[: 2 * MAX_DETAIL_CHARACTERS].decode(errors="replace") or "empty answer"
+    error = _TYPE_CLASSES.get(name.lower()) or class_of_status(status)
+    if error == "model_error":
+        error = class_of_container_status(document.get("OriginalStatusCode"))
+    if error == "validation" and "capacity" in message.lower():
+        error = "not_ready"
+    return Failure(error, shorten(f"HTTP {status} {name}: {message}" if name else f"HTTP {status}: {message}"))
+
+
+def failure_of_type(name: str, message: str, *, code: object = None) -> Failure:
+    """Classify an error that came inside a stream: an exception frame's type, or a line's `error_type` or `code`."""
+    error = _TYPE_CLASSES.get(name.lower()) or class_of_container_status(code)
+    return Failure(error, shorten(f"{name}: {message}" if name else message))
+
+
+def class_of_status(status: int) -> ErrorClass:
+    """Classify a status code of a container, or of a service that named no error type."""
+    if status in _STATUS_CLASSES:
+        return _STATUS_CLASSES[status]
+    return "validation" if status in _REFUSALS else "server"
+
+
+def class_of_container_status(status: object) -> ErrorClass:
+    """Classify the status that a container gave; one that failed inside (5xx but 503) is a model error."""
+    if isinstance(status, int) and status in _REFUSALS:
+        return class_of_status(status)
+    return "throttled" if status == HTTPStatus.SERVICE_UNAVAILABLE else "model_error"
+
+
+def shorten(text: str) -> str:
+    """Cut a message to one line that a report can show, its credentials masked and its control characters replaced."""
+    line = redacted(" ".join(text.encode(errors="replace").decode().split())[: 2 * MAX_DETAIL_CHARACTERS])
+    line = printable(line)
+    return line if len(line) <= MAX_DETAIL_CHARACTERS else f"{line[: MAX_DETAIL_CHARACTERS - 1]}…"
+
+
+def masked(text: str, secret: str) -> str:
+    """Hide what proves who sent a request, where a service repeats it in its words: they are shown to many.
+
+    Other credentials that an endpoint tells are masked as everywhere (`seatrial_base.secrets`).
+
+    Args:
+        text: The service's words, shortened perhaps.
+        secret: The key that was sent; empty for none.
+    """
+    shown = redacted(_PROOFS.sub(lambda found: found[1] + MASK, text))
+    if len(secret) < LEAST_SECRET:
+        return shown
+    shown = shown.replace(secret, MASK)
+    cut = shown.removesuffix("…")
+    ends = (length for length in range(len(secret), LEAST_SECRET - 1, -1) if cut.endswith(secret[:length]))
+    length = next(ends, 0)
+    return f"{cut[:-length]}{MASK}…" if length else shown
+
+
+def _object(body: bytes) -> Mapping[str, object]:
+    try:
+        document: object = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _error_name(headers: Mapping[str, str], document: Mapping[str, object]) -> str:
+    said = _openai_error(document).get("type")
+    candidates = (headers.get("x-amzn-errortype"), document.get("__type"), document.get("error_type"), said)
+    name = next((name for name in candidates if isinstance(name, str) and name), "")
+    return name.partition(":")[0].rpartition("#")[2]
+
+
+def _message(document: Mapping[str, object]) -> str:
+    candidates = [document.get(key) for key in ("OriginalMessage", "Message", "message", "error")]
+    said = _openai_error(document).get("message")
+    return next((text for text in (*candidates, said) if isinstance(text, str) and text), "")
+
+
+def _openai_error(document: Mapping[str, object]) -> Mapping[str, object]:
+    error = document.get("error")
+    return error if isinstance(error, dict) else {}

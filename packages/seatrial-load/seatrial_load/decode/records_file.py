@@ -1,0 +1,121 @@
+"""Every request of a trial as one line of JSON, for those who want to compute for themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from seatrial_base.units import MS_PER_S
+from seatrial_load.decode.failure import ErrorClass  # noqa: TC001 (the strict reader resolves the fields' types)
+from seatrial_load.decode.response import TokenSource  # noqa: TC001 (likewise)
+from seatrial_load.metrics.window import split
+from seatrial_load.model.strict_json import read_document, write_document
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from seatrial_load.decode.response import RequestRecord
+
+
+DIGITS = 3  # of a millisecond: whole microseconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawRequest:
+    """One request; times are milliseconds since the first sending of its level, as in `RequestRecord` otherwise.
+
+    Attributes:
+        concurrency: Requests in flight per copy, of its level.
+        ramp: Whether it is one of those that aren't measured.
+        index: The request's number in the trial.
+        sent_ms: Sent.
+        due_ms: When an open loop had to send it.
+        first_token_ms: First token.
+        last_token_ms: Last token, or the whole answer.
+        ended_ms: Over.
+        token_times_ms: Every token event.
+        input_tokens: Length of the prompt.
+        output_tokens: Length of the answer.
+        output_tokens_from: Where that comes from.
+        parts: Pieces that carried it.
+        error: The class of the failure; None on success.
+        status: The HTTP status.
+        detail: The failure in the service's own words.
+        retried: The failures that were repeated before.
+    """
+
+    concurrency: int
+    ramp: bool
+    index: int
+    sent_ms: float
+    due_ms: float | None
+    first_token_ms: float | None
+    last_token_ms: float | None
+    ended_ms: float
+    token_times_ms: tuple[float, ...]
+    input_tokens: int | None
+    output_tokens: int | None
+    output_tokens_from: TokenSource | None
+    parts: int | None
+    error: ErrorClass | None
+    status: int | None
+    detail: str
+    retried: tuple[ErrorClass, ...]
+
+
+def write_records(into: TextIO | Path, records: Sequence[RequestRecord], *, concurrency: int, ramp: int = 0) -> None:
+    """Append the requests of one level, a line each, in the order of their numbers.
+
+    Args:
+        into: An open file, or the path of one.
+        records: The requests.
+        concurrency: Requests in flight per copy, of the level.
+        ramp: So many first requests aren't measured.
+    """
+    if isinstance(into, Path):
+        with into.open("a", encoding="utf-8") as file:
+            write_records(file, records, concurrency=concurrency, ramp=ramp)
+        return
+    first, measured = split(records, ramp)
+    began_s = min((record.sent_s for record in records), default=0.0)
+    for is_ramp, part in ((True, first), (False, measured)):
+        for record in part:
+            raw = _raw(record, began_s, concurrency=concurrency, is_ramp=is_ramp)
+            into.write(f"{write_document(raw)}\n")
+
+
+def read_records(path: Path) -> Iterator[RawRequest]:
+    """Read what `write_records` wrote, strictly.
+
+    Raises:
+        BenchError: SEA501, with every problem of the first line that has one.
+    """
+    with path.open(encoding="utf-8") as file:
+        for number, line in enumerate(file, start=1):
+            yield read_document(RawRequest, line, where=f"{path}:{number}")
+
+
+def _raw(record: RequestRecord, began_s: float, *, concurrency: int, is_ramp: bool) -> RawRequest:
+    def since(at_s: float) -> float:
+        return round((at_s - began_s) * MS_PER_S, DIGITS)
+
+    return RawRequest(
+        concurrency=concurrency,
+        ramp=is_ramp,
+        index=record.index,
+        sent_ms=since(record.sent_s),
+        due_ms=None if record.due_s is None else since(record.due_s),
+        first_token_ms=None if record.first_token_s is None else since(record.first_token_s),
+        last_token_ms=None if record.last_token_s is None else since(record.last_token_s),
+        ended_ms=since(record.ended_s),
+        token_times_ms=tuple(map(since, record.token_times_s)),
+        input_tokens=record.input_tokens,
+        output_tokens=record.output_tokens,
+        output_tokens_from=record.output_tokens_from,
+        parts=record.parts,
+        error=record.error,
+        status=record.status,
+        detail=record.detail,
+        retried=record.retried,
+    )

@@ -1,0 +1,251 @@
+"""From raw exchange to request record: HTTP body, event stream, token lines; every malformation becomes a record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from urllib.parse import urlsplit
+
+from seatrial_load.decode.event_stream import MEDIA_TYPE, FrameDecoder
+from seatrial_load.decode.failure import (
+    Failure,
+    failure_of_malformed,
+    failure_of_response,
+    failure_of_type,
+    masked,
+    shorten,
+)
+from seatrial_load.decode.http1 import ProtocolError
+from seatrial_load.decode.tokens import TimedAnswer, TimedAnswerReader, read_whole
+from seatrial_load.payload.reader import settled_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial_load.client.event_loop import Exchange, Inbox
+    from seatrial_load.decode.event_stream import Frame
+    from seatrial_load.decode.failure import ErrorClass
+    from seatrial_load.decode.http1 import ResponseHead
+
+
+TokenSource: TypeAlias = Literal["events", "reported"]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRecord:
+    """One request of the trial; times are seconds of the trial's monotonic clock, `None` is "not known".
+
+    Attributes:
+        sent_s: Just before the first byte of the request was handed to the socket.
+        first_token_s: Arrival of the bytes that completed the first token event; None when no token streamed.
+        token_times_s: Arrival of every token event; bytes that arrived together share their time.
+        last_token_s: Arrival of the last token event, or of the whole answer when nothing streamed; None on failure.
+        ended_s: When the answer was complete, or the request was given up.
+        input_tokens: Length of the prompt, where the endpoint told it.
+        output_tokens: Number of generated tokens.
+        output_tokens_from: `events` when token events were counted, `reported` when the endpoint's own count is used.
+        error: The class of the failure; None on success.
+        status: The HTTP status; None when no answer came.
+        detail: The failure in the service's own words; empty on success.
+        engine: The header by which a simulated or local engine announces itself; empty on AWS.
+        index: The request's number in the trial; the prompts and a trace's lengths follow from it.
+        due_s: When an open loop had to send it; None in a closed loop. Its latencies count from `sent_s`, and how late
+            it was sent is the client's lag.
+        parts: Pieces that carried the answer: frames of an event stream, SSE events or chunks; None when not streamed.
+        retried: The failures that were repeated before this answer, in order; its times start with the first attempt.
+    """
+
+    sent_s: float
+    first_token_s: float | None
+    token_times_s: tuple[float, ...]
+    last_token_s: float | None
+    ended_s: float
+    input_tokens: int | None
+    output_tokens: int | None
+    output_tokens_from: TokenSource | None
+    error: ErrorClass | None
+    status: int | None
+    detail: str
+    engine: str = ""
+    index: int = 0
+    due_s: float | None = None
+    parts: int | None = None
+    retried: tuple[ErrorClass, ...] = ()
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the request was answered in full."""
+        return self.error is None
+
+
+ENGINE_HEADER = "x-seatrial-engine"
+NO_MODEL_HEADER = "x-seatrial-no-model"
+"""By which the embedded AWS says that no model answers at an address."""
+MAX_EARLY_BYTES = 4_096
+MAX_ERROR_BYTES = 65_536
+"""What is read of an answer that isn't 200: an error's words stand at its beginning."""
+_NOTHING = TimedAnswer((), finished=False, finished_at_s=None, reported_tokens=None, input_tokens=None,
+                      finish_reason=None, failure=None)  # fmt: skip
+_REDIRECTS = range(HTTPStatus.MULTIPLE_CHOICES, HTTPStatus.BAD_REQUEST)
+
+
+class _Said(NamedTuple):
+    completion: TimedAnswer = _NOTHING
+    failure: Failure | None = None
+    parts: int | None = None
+
+
+def record_of(exchange: Exchange, *, stream: bool, secret: str = "") -> RequestRecord:
+    """Decode an exchange. What the endpoint said about an error outranks how the connection ended.
+
+    Args:
+        exchange: A request that is over.
+        stream: Whether the answer was asked for as a stream of tokens.
+        secret: The key that was sent, to be hidden where the endpoint repeats it.
+    """
+    said, found, parts = _read(exchange.inbox, stream=stream)
+    failure = _outranking(exchange, found)
+    head = exchange.inbox.head
+    count, source = (None, None) if failure else output_tokens(said)
+    times_s = tuple([event.at_s for event in said.events])
+    return RequestRecord(
+        sent_s=exchange.sent_s,
+        first_token_s=times_s[0] if times_s else None,
+        token_times_s=times_s,
+        last_token_s=None if failure else times_s[-1] if times_s else said.finished_at_s,
+        ended_s=exchange.ended_s,
+        input_tokens=said.input_tokens,
+        output_tokens=count,
+        output_tokens_from=source,
+        error=failure.error if failure else None,
+        status=head.status if head else None,
+        detail=masked(_detail(failure, len(times_s)), secret),
+        engine=shorten(head.headers.get(ENGINE_HEADER, "")) if head else "",
+        index=exchange.index,
+        due_s=exchange.due_s,
+        parts=parts or None,
+        retried=exchange.retried,
+    )
+
+
+def failure_of(exchange: Exchange) -> Failure | None:
+    """Tell why a request failed, while the clock runs: a 200 is only read where it is as short as an error's."""
+    head = exchange.inbox.head
+    if head is None or (head.status == HTTPStatus.OK and exchange.inbox.received_bytes > MAX_EARLY_BYTES):
+        return exchange.failure
+    return _outranking(exchange, _read(exchange.inbox, stream=True).failure)
+
+
+def _outranking(exchange: Exchange, found: Failure | None) -> Failure | None:
+    given_up = exchange.failure
+    if given_up is not None and given_up.error == "answer_too_large":
+        return given_up
+    return found if found and found.error != "protocol" else given_up or found
+
+
+def output_tokens(said: TimedAnswer) -> tuple[int | None, TokenSource | None]:
+    """Choose the number of generated tokens, and tell whose count it is.
+
+    `settled_count` chooses; an answer that wasn't streamed has only the endpoint's own count.
+    """
+    events = len(said.events)
+    count = settled_count(events, said.reported_tokens)
+    if count is None:
+        return None, None
+    return count, "events" if count == events else "reported"
+
+
+def _detail(failure: Failure | None, tokens: int) -> str:
+    if failure is None:
+        return ""
+    return shorten(f"{failure.detail} (after {tokens} token events)") if tokens else failure.detail
+
+
+def _read(inbox: Inbox, *, stream: bool) -> _Said:
+    """Read what arrived, however little; a protocol failure is returned, not raised."""
+    if inbox.head is None:
+        return _Said(failure=Failure("protocol", "no response arrived"))
+    return _read_body(inbox, inbox.head, stream=stream)
+
+
+def _read_body(inbox: Inbox, head: ResponseHead, *, stream: bool) -> _Said:
+    if head.status in _REDIRECTS:
+        return _Said(failure=_redirected(head))
+    if head.status != HTTPStatus.OK:
+        return _Said(failure=failure_of_response(head.status, head.headers, _beginning(inbox)))
+    if stream:
+        return _read_stream(inbox, framed=MEDIA_TYPE in head.headers.get("content-type", ""))
+    try:
+        said = read_whole(inbox.last_arrival_s, b"".join(part for _, part in inbox.body))
+    except ProtocolError as malformed:
+        return _Said(failure=failure_of_malformed(malformed))
+    return _Said(said, _failure_in(said))
+
+
+def _beginning(inbox: Inbox) -> bytes:
+    beginning = b""
+    for _, part in inbox.body:
+        beginning += part
+        if len(beginning) >= MAX_ERROR_BYTES:
+            break
+    return beginning[:MAX_ERROR_BYTES]
+
+
+def _redirected(head: ResponseHead) -> Failure:
+    """Name the host only: a query string may hold a signature."""
+    location = head.headers.get("location", "")
+    try:
+        host = urlsplit(location).hostname
+    except ValueError:
+        host = None
+    where = host or ("another path of the same host" if location else "nowhere")
+    return Failure("protocol", shorten(f"HTTP {head.status}: redirect to {where} refused; a trial loads one endpoint"))
+
+
+def _read_stream(inbox: Inbox, *, framed: bool) -> _Said:
+    reader = TimedAnswerReader()
+    parts = 0
+    refused: Failure | None = None
+    try:
+        for at_s, part in _unframed(inbox) if framed else inbox.body:
+            if isinstance(part, Failure):
+                refused = part
+                break
+            parts += 1
+            reader.feed(at_s, part)
+        else:
+            reader.finish(inbox.last_arrival_s)
+    except ProtocolError as malformed:
+        refused = reader.completion().failure or failure_of_malformed(malformed)
+    said = reader.completion()
+    return _Said(said, refused or _failure_in(said), parts if framed else reader.documents)
+
+
+def _unframed(inbox: Inbox) -> Iterator[tuple[float, bytes | Failure]]:
+    decoder = FrameDecoder()
+    for at_s, part in inbox.body:
+        for frame in decoder.feed(part):
+            yield at_s, _failure_of_frame(frame) or frame.payload
+    decoder.finish()
+
+
+def _failure_of_frame(frame: Frame) -> Failure | None:
+    """Read the protocol's own headers: an event, a modeled exception, or an unmodeled error."""
+    message = frame.payload.decode(errors="replace")
+    match frame.headers.get(":message-type"):
+        case "exception":
+            return failure_of_type(frame.headers.get(":exception-type", "exception"), message)
+        case "error":
+            return failure_of_type(
+                frame.headers.get(":error-code", "error"), frame.headers.get(":error-message", message)
+            )
+    return None
+
+
+def _failure_in(said: TimedAnswer) -> Failure | None:
+    if said.failure is None and not said.finished:
+        return Failure("protocol", "the answer ended before its closing line")
+    if said.failure is None and said.finished_at_s is None:
+        return Failure("protocol", "the answer has only its closing line")
+    return said.failure

@@ -1,0 +1,165 @@
+"""What a body means to the trial: token events with their time, the final counts, or the container's error.
+
+`seatrial_load.payload` knows the schemas. A token event is a line that carries generated text; the line that closes a stream
+may carry a token of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seatrial_load.decode.failure import Failure, failure_of_type
+from seatrial_load.decode.http1 import ProtocolError, TooLargeError
+from seatrial_load.payload.error import AnswerError
+from seatrial_load.payload.fragment import read_fragment
+from seatrial_load.payload.json_text import parse_json
+from seatrial_load.payload.lines import DONE, LineReader
+
+if TYPE_CHECKING:
+    from seatrial_load.payload.fragment import Fragment
+
+
+_ENDED_BY_ERROR = "the engine ended the generation with finish_reason error"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenEvent:
+    """Generated text that arrived at `at_s` (seconds of the trial's clock)."""
+
+    at_s: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimedAnswer:
+    """Everything that one body said.
+
+    Attributes:
+        events: The token events in order; empty for an answer that wasn't streamed.
+        finished: Whether the body said that the generation is over.
+        finished_at_s: Arrival of the last thing said; None when nothing was.
+        reported_tokens: The endpoint's own count of generated tokens; LMI's async handler says one too many.
+        input_tokens: The endpoint's own count of the prompt's tokens.
+        finish_reason: Why the generation stopped, in the engine's word; None when not told.
+        failure: The error that the body carried.
+    """
+
+    events: tuple[TokenEvent, ...]
+    finished: bool
+    finished_at_s: float | None
+    reported_tokens: int | None
+    input_tokens: int | None
+    finish_reason: str | None
+    failure: Failure | None
+
+
+class TimedAnswerReader:
+    """Takes a streamed body in pieces of any size, each with its time of arrival.
+
+    Attributes:
+        documents: How many lines carried something.
+    """
+
+    __slots__ = (
+        "_at_s",
+        "_events",
+        "_failure",
+        "_finish_reason",
+        "_finished",
+        "_input_tokens",
+        "_lines",
+        "_reported_tokens",
+        "documents",
+    )
+
+    def __init__(self) -> None:
+        self.documents = 0
+        self._lines = LineReader()
+        self._at_s: float | None = None
+        self._events: list[TokenEvent] = []
+        self._finished = False
+        self._reported_tokens: int | None = None
+        self._input_tokens: int | None = None
+        self._finish_reason: str | None = None
+        self._failure: Failure | None = None
+
+    def feed(self, at_s: float, data: bytes) -> None:
+        """Take the next bytes, which arrived at `at_s`.
+
+        Raises:
+            ProtocolError: A line is neither JSON nor an SSE field, or JSON of no known shape.
+            TooLargeError: A line is longer than any that an engine writes.
+        """
+        try:
+            lines = self._lines.feed(data)
+        except AnswerError as endless:
+            raise TooLargeError(endless.problems[0].message) from endless
+        for line in lines:
+            self._read_line(at_s, line)
+
+    def finish(self, at_s: float) -> None:
+        """Tell that the body is over: what remains is a line without its end.
+
+        Raises:
+            ProtocolError: The remainder is malformed.
+        """
+        for line in self._lines.finish():
+            self._read_line(at_s, line)
+
+    def completion(self) -> TimedAnswer:
+        """Return what was said so far."""
+        return TimedAnswer(
+            events=tuple(self._events),
+            finished=self._finished,
+            finished_at_s=self._at_s,
+            reported_tokens=self._reported_tokens,
+            input_tokens=self._input_tokens,
+            finish_reason=self._finish_reason,
+            failure=self._failure,
+        )
+
+    def read_text(self, at_s: float, text: bytes) -> None:
+        """Take one JSON document: a stream's line or a whole answer.
+
+        Raises:
+            ProtocolError: The text isn't JSON of a known shape.
+        """
+        try:
+            said = read_fragment(parse_json(text))
+        except AnswerError as malformed:
+            raise ProtocolError(malformed.problems[0].message) from malformed
+        self._at_s = at_s
+        self._failure = self._failure or _failure_of(said)
+        self._events.extend(TokenEvent(at_s, (piece.reasoning or "") + piece.text) for piece in said.pieces)
+        self._finished = self._finished or said.ended
+        self._finish_reason = self._finish_reason if said.reason is None else str(said.reason)
+        self._reported_tokens = self._reported_tokens if said.output_tokens is None else said.output_tokens
+        self._input_tokens = self._input_tokens if said.input_tokens is None else said.input_tokens
+
+    def _read_line(self, at_s: float, line: bytes) -> None:
+        self.documents += 1
+        if line == DONE:
+            self._finished = True
+        else:
+            self.read_text(at_s, line)
+
+
+def read_whole(at_s: float, body: bytes) -> TimedAnswer:
+    """Read an answer that wasn't streamed; it has no token events, so nothing can be said about its first token.
+
+    Raises:
+        ProtocolError: The body isn't JSON of a known shape.
+    """
+    reader = TimedAnswerReader()
+    reader.read_text(at_s, body)
+    said = reader.completion()
+    return TimedAnswer(
+        (), said.finished, at_s, said.reported_tokens, said.input_tokens, said.finish_reason, said.failure
+    )
+
+
+def _failure_of(said: Fragment) -> Failure | None:
+    if said.failure is not None:
+        return failure_of_type(said.failure.kind, said.failure.message, code=said.failure.code)
+    return failure_of_type("", _ENDED_BY_ERROR) if said.reason == "error" else None

@@ -1,0 +1,339 @@
+"""Where more load stops paying: six detectors, each named, each with its reason, None when it sees no knee."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import takewhile
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+from seatrial_base.units import tenths, whole_or_tenths
+from seatrial_load.measure.crossing import Crossing, Reading, crossing
+from seatrial_load.measure.distribution import Interval
+from seatrial_load.measure.saturation import saturation
+from seatrial_load.metrics.request_metrics import is_met
+from seatrial_load.model.result import Knee
+from seatrial_load.slo.evaluate import reading, reading_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from seatrial_load.model.request import Objective, Prior
+    from seatrial_load.model.result import LevelResult
+
+
+def ascending(levels: Sequence[LevelResult]) -> list[LevelResult]:
+    """Return the levels that say something of the endpoint, by concurrency."""
+    return sorted((level for level in levels if level.valid), key=attrgetter("concurrency"))
+
+
+def throughputs(levels: Sequence[LevelResult]) -> list[Reading]:
+    """Return the throughput of every valid level that has one; of one concurrency the highest.
+
+    Levels of an open loop are rates: several may have the same number in flight.
+    """
+    highest: dict[float, Reading] = {}
+    for level in ascending(levels):
+        found = reading(level, "output_tok_s", "value")
+        if found is not None and (found.load not in highest or found.value > highest[found.load].value):
+            highest[found.load] = found
+    return list(highest.values())
+
+
+LATENCY_RATIO = 2.0
+MIN_LEVELS = 2
+
+
+def half_latency_knee(levels: Sequence[LevelResult]) -> Knee:
+    """Find the highest level whose mean latency is at most twice the lowest level's, with every level below it."""
+    known = [(level.concurrency, level.e2e_latency_ms.mean) for level in ascending(levels) if level.e2e_latency_ms]
+    if len(known) < MIN_LEVELS:
+        because = f"{len(known)} levels with a latency; {MIN_LEVELS} are needed"
+        return Knee(detector="half_latency", concurrency=None, because=because)
+    (lowest, unloaded_ms), (highest, _) = known[0], known[-1]
+    within = [concurrency for concurrency, _ in takewhile(lambda one: one[1] <= LATENCY_RATIO * unloaded_ms, known)]
+    twice = f"twice the {tenths(unloaded_ms)} ms at {lowest} per copy"
+    if len(within) == len(known):
+        because = f"mean latency is at most {twice} up to {highest} per copy, the highest level"
+        return Knee(detector="half_latency", concurrency=None, because=because)
+    above, above_ms = known[len(within)]
+    because = f"mean latency at {above} per copy is {tenths(above_ms)} ms, above {twice}"
+    return Knee(detector="half_latency", concurrency=within[-1], because=because)
+
+
+KNEEDLE_MIN_LEVELS = 3
+SENSITIVITY = 1.0
+
+
+def kneedle_knee(levels: Sequence[LevelResult]) -> Knee:
+    """Find the level at which throughput bends."""
+    points = throughputs(levels)
+    if len(points) < KNEEDLE_MIN_LEVELS:
+        because = f"{len(points)} levels with a throughput; {KNEEDLE_MIN_LEVELS} are needed"
+        return Knee(detector="kneedle", concurrency=None, because=because)
+    knee = bend(points)
+    if knee is None:
+        because = f"throughput does not bend between {points[0].load:g} and {points[-1].load:g} per copy"
+        return Knee(detector="kneedle", concurrency=None, because=because)
+    because = f"throughput bends at {whole_or_tenths(knee.load)} per copy, {tenths(knee.value)} tok/s"
+    return Knee(detector="kneedle", concurrency=knee.load, because=because)
+
+
+def bend(points: Sequence[Reading]) -> Reading | None:
+    """Return the knee of a curve, ascending; None when there is none or there are too few points."""
+    index = _first_knee(_differences(points)) if len(points) >= KNEEDLE_MIN_LEVELS else None
+    return None if index is None else points[index]
+
+
+def _differences(points: Sequence[Reading]) -> list[float]:
+    xs = [float(point.load) for point in points]
+    ys = [point.value for point in points]
+    return [y - x for x, y in zip(_scaled(xs), _scaled(ys), strict=True)]
+
+
+def _scaled(values: Sequence[float]) -> list[float]:
+    low, high = min(values), max(values)
+    return [(value - low) / (high - low) if high > low else 0.0 for value in values]
+
+
+def _first_knee(differences: Sequence[float]) -> int | None:
+    mean_step = 1 / (len(differences) - 1)
+    candidate: int | None = None
+    for index in range(1, len(differences)):
+        before, here = differences[index - 1], differences[index]
+        after = differences[index + 1] if index + 1 < len(differences) else here
+        if candidate is not None and here < differences[candidate] - SENSITIVITY * mean_step:
+            return candidate
+        if before < here and after < here:
+            candidate = index
+    return None
+
+
+def saturation_knee(levels: Sequence[LevelResult]) -> Knee:
+    """Find the load at which the unloaded pace would give the highest throughput (`measure.saturation`).
+
+    Levels with a failed request don't count: what an endpoint gives while it refuses is not what it can keep.
+    """
+    clean = [level for level in levels if level.succeeded == level.requests]
+    found = saturation(throughputs(clean))
+    if found is None:
+        because = "no level without an error has a throughput" if levels else "no level was measured"
+        return Knee(detector="saturation", concurrency=None, because=because)
+    at = whole_or_tenths(found.load)
+    low, high = (f"{tenths(one.value)} tok/s at {whole_or_tenths(one.load)}" for one in (found.lowest, found.highest))
+    because = (
+        f"the highest throughput ({high}) needs {at} per copy at the latency of {low} per copy"
+        if found.is_reached
+        else f"throughput grows with the load up to {at} per copy, the highest level without an error"
+    )
+    return Knee(detector="saturation", concurrency=found.load, because=because, interval=found.interval)
+
+
+class SloBracket(NamedTuple):
+    """The highest level that meets the SLO, and the lowest above it that misses; None where there is none."""
+
+    held: LevelResult | None
+    missed: LevelResult | None
+
+
+def slo_bracket(levels: Sequence[LevelResult]) -> SloBracket:
+    """Return the levels between which the SLO begins to be missed.
+
+    Levels that miss below the first one that meets don't count: less load per copy, which is all that scaling can do,
+    doesn't mend them. Where no level meets the SLO, the lowest one is the missed one. Void levels don't count.
+    """
+    held: LevelResult | None = None
+    lowest_missed: LevelResult | None = None
+    for level in ascending(levels):
+        if level.meets_slo:
+            held = level
+        elif held is not None:
+            return SloBracket(held, level)
+        else:
+            lowest_missed = lowest_missed or level
+    return SloBracket(held, None) if held is not None else SloBracket(None, lowest_missed)
+
+
+def slo_knee(levels: Sequence[LevelResult], objectives: Sequence[Objective] = ()) -> Knee:
+    """Find the load at which the SLO begins to be missed, between the highest level that meets it and the next miss.
+
+    It is the lowest load at which the metric of a missed objective reaches its bound (`measure.crossing`). Where a miss
+    can't be placed, as where no request succeeded, it is the highest level that meets the SLO. Where no level above
+    misses, it is that level, too, and its interval has no upper end.
+
+    Args:
+        levels: The measured levels, in any order.
+        objectives: The SLO; without it the knee is a measured level.
+    """
+    held, missed = slo_bracket(levels)
+    if held is None:
+        return _none(levels, missed)
+    at = whole_or_tenths(held.concurrency)
+    if missed is None:
+        because = f"every level meets the SLO, up to {at} per copy"
+        return _knee(float(held.concurrency), Interval(low=float(held.concurrency), high=None), because)
+    misses = "; ".join(missed.misses)
+    found = min(_crossings(levels, objectives, held, missed), key=lambda one: one.load, default=None)
+    if found is None:
+        return _knee(float(held.concurrency), None, misses)
+    between = f"{at} and {whole_or_tenths(missed.concurrency)} per copy"
+    because = f"{misses}; interpolated between {between}: {whole_or_tenths(found.load)} per copy"
+    return _knee(found.load, found.interval, because)
+
+
+def _crossings(
+    levels: Sequence[LevelResult], objectives: Sequence[Objective], held: LevelResult, missed: LevelResult
+) -> Iterator[Crossing]:
+    if missed.concurrency <= held.concurrency:  # two rates of an open loop with the same number in flight
+        return
+    for objective in objectives:
+        known = [one for one in (reading_of(level, objective) for level in ascending(levels)) if one is not None]
+        within, beyond = reading_of(held, objective), reading_of(missed, objective)
+        if within is None or beyond is None or not missed.succeeded:
+            continue
+        if is_met(within.value, objective) and not is_met(beyond.value, objective):
+            yield crossing(known, within, beyond, objective.bound)
+
+
+def _none(levels: Sequence[LevelResult], missed: LevelResult | None) -> Knee:
+    if missed is not None:
+        because = f"no level meets the SLO; the lowest: {'; '.join(missed.misses)}"
+    else:
+        because = "no level is valid: the client was the limit" if levels else "no level was measured"
+    return Knee(detector="slo", concurrency=None, because=because)
+
+
+def _knee(load: float, interval: Interval | None, because: str) -> Knee:
+    return Knee(detector="slo", concurrency=load, because=because, interval=interval)
+
+
+def theory_knee(prior: Prior) -> Knee:
+    """Return the lesser of the batch limit and the knee of the predicted curve; predicted, not measured."""
+    found = bend([Reading(load=float(level.concurrency), value=level.output_tok_s) for level in prior.levels])
+    limit = prior.batch_limit
+    if limit is not None and (found is None or limit <= found.load):
+        because = f"batch limit of one copy: {limit} sequences; predicted, not measured"
+        return Knee(detector="theory", concurrency=limit, because=because)
+    if found is not None:
+        because = f"predicted throughput bends at {whole_or_tenths(found.load)} per copy; not measured"
+        return Knee(detector="theory", concurrency=found.load, because=because)
+    because = "predicted throughput does not bend" if prior.levels else "the plan has no prediction"
+    return Knee(detector="theory", concurrency=None, because=because)
+
+
+TWO_SEGMENT_MIN_LEVELS = 4
+STRAIGHT = 0.05  # of the range of throughputs: what a level's throughput may be off by itself (an assumption)
+FLATTER = 0.5  # of the first slope: else the second line still pays
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """y = height + slope x (x - at), and what it leaves: the sum of squared distances."""
+
+    at: float
+    height: float
+    slope: float
+    squares: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bend:
+    """Two lines that meet at `concurrency`, and the sum of squared distances that they leave."""
+
+    concurrency: float
+    first_slope: float
+    second_slope: float
+    squares: float
+
+
+def two_segment_knee(levels: Sequence[LevelResult]) -> Knee:
+    """Find where the throughput of the levels turns from one straight line to a flatter one.
+
+    There is no knee where one line explains the levels, to within 5 % of the range of their throughputs (root mean
+    square), or where the second line still rises at more than half of the first one's slope.
+    """
+    points = throughputs(levels)
+    if len(points) < TWO_SEGMENT_MIN_LEVELS:
+        return _no_bend(f"{len(points)} levels with a throughput; {TWO_SEGMENT_MIN_LEVELS} are needed")
+    span = f"between {points[0].load:g} and {points[-1].load:g} per copy"
+    ys = [point.value for point in points]
+    off = math.sqrt(line(points).squares / len(points))
+    if off <= STRAIGHT * (max(ys) - min(ys)):
+        return _no_bend(f"one line fits the throughput {span}, mean error {off:.1f} tok/s")
+    found = best_bend(points)
+    if found.second_slope > FLATTER * found.first_slope:
+        return _no_bend(f"throughput growth does not slow {span}")
+    slopes = f"from {found.first_slope:.1f} to {found.second_slope:.1f} tok/s per further concurrent request"
+    because = f"two lines fit the throughput and meet at {found.concurrency:.1f} per copy: {slopes}"
+    return Knee(detector="two_segment", concurrency=found.concurrency, because=because)
+
+
+def _no_bend(because: str) -> Knee:
+    return Knee(detector="two_segment", concurrency=None, because=because)
+
+
+def best_bend(points: Sequence[Reading]) -> Bend:
+    """Return the two lines that lie nearest to four points or more, ascending."""
+    return min((*_between_levels(points), *_on_levels(points)), key=attrgetter("squares"))
+
+
+def line(points: Sequence[Reading]) -> Line:
+    """Return the least-squares line of two points or more."""
+    mean_x = sum(point.load for point in points) / len(points)
+    mean_y = sum(point.value for point in points) / len(points)
+    spread = sum((point.load - mean_x) ** 2 for point in points)
+    slope = sum((point.load - mean_x) * (point.value - mean_y) for point in points) / spread
+    squares = sum((point.value - mean_y - slope * (point.load - mean_x)) ** 2 for point in points)
+    return Line(mean_x, mean_y, slope, squares)
+
+
+def _between_levels(points: Sequence[Reading]) -> Iterator[Bend]:
+    for above in range(2, len(points) - 1):
+        first, second = line(points[:above]), line(points[above:])
+        if first.slope == second.slope:
+            continue
+        gap = second.height - first.height + first.slope * first.at - second.slope * second.at
+        meet = gap / (first.slope - second.slope)
+        if points[above - 1].load <= meet <= points[above].load:
+            yield Bend(meet, first.slope, second.slope, first.squares + second.squares)
+
+
+def _on_levels(points: Sequence[Reading]) -> Iterator[Bend]:
+    """Yield the lines that meet on each inner level x: y = height + a min(u, 0) + b max(u, 0), where u = C - x."""
+    for knot in range(1, len(points) - 1):
+        below = [(point.load - points[knot].load, point.value) for point in points[: knot + 1]]
+        above = [(point.load - points[knot].load, point.value) for point in points[knot + 1 :]]
+        height = _height(below, above)
+        slopes = [_slope_from(height, side) for side in (below, above)]
+        squares = sum(
+            (y - height - slope * u) ** 2 for slope, side in zip(slopes, (below, above), strict=True) for u, y in side
+        )
+        yield Bend(float(points[knot].load), slopes[0], slopes[1], squares)
+
+
+def _height(*sides: Sequence[tuple[float, float]]) -> float:
+    """Return the value at the breakpoint: the normal equations, with both slopes eliminated."""
+    weight, total = 0.0, 0.0
+    for side in sides:
+        u, uu = sum(u for u, _ in side), sum(u * u for u, _ in side)
+        weight += len(side) - u * u / uu
+        total += sum(y for _, y in side) - u / uu * sum(u * y for u, y in side)
+    return total / weight
+
+
+def _slope_from(height: float, side: Sequence[tuple[float, float]]) -> float:
+    return sum(u * (y - height) for u, y in side) / sum(u * u for u, _ in side)
+
+
+def knees_of(levels: Sequence[LevelResult], prior: Prior, objectives: Sequence[Objective] = ()) -> tuple[Knee, ...]:
+    """Return the knee of every detector: first the two that scaling takes, then those shown beside.
+
+    Args:
+        levels: The measured levels, in any order; those that the client limited don't count.
+        prior: What the plan predicts.
+        objectives: The SLO.
+    """
+    taken = (slo_knee(levels, objectives), saturation_knee(levels))
+    shown = (kneedle_knee(levels), two_segment_knee(levels), half_latency_knee(levels), theory_knee(prior))
+    return (*taken, *shown)

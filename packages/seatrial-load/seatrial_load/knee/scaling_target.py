@@ -1,0 +1,209 @@
+"""What follows from the levels: the concurrency that scaling shall track, and what a million tokens cost there."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from seatrial_base.units import BLENDED_TOKENS_PER_OUTPUT_TOKEN, S_PER_HOUR, as_exported, whole_or_tenths
+from seatrial_load.knee.detectors import ascending
+from seatrial_load.measure.crossing import Reading
+from seatrial_load.measure.distribution import Interval
+from seatrial_load.slo.evaluate import reading
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seatrial_load.model.request import Metric, Statistic, TrialRequest
+    from seatrial_load.model.result import Detector, Knee, LevelResult
+
+
+Asked: TypeAlias = "tuple[Metric, Statistic]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadPoint:
+    """What an endpoint does at one load; each is None where no level measured it.
+
+    Attributes:
+        concurrency: Requests in flight per copy.
+        throughput: Output tokens per second, all copies together.
+        ttft_p50_ms: Median time to first token.
+        ttft_p95_ms: Its 95th percentile.
+        tpot_p95_ms: 95th percentile of the time per output token.
+        e2e_p95_ms: 95th percentile of the end-to-end latency.
+        errors: Share of requests that failed, 0 to 1.
+    """
+
+    concurrency: float
+    throughput: Reading | None
+    ttft_p50_ms: Reading | None
+    ttft_p95_ms: Reading | None
+    tpot_p95_ms: Reading | None
+    e2e_p95_ms: Reading | None
+    errors: Reading | None
+
+    @property
+    def output_tok_s(self) -> float | None:
+        """Output tokens per second, all copies together."""
+        return None if self.throughput is None else self.throughput.value
+
+
+def at_load(levels: Sequence[LevelResult], concurrency: float) -> LoadPoint | None:
+    """Return what was measured at a load, or what lies between the nearest levels; None without a valid level.
+
+    Between two levels a metric follows the straight line, logarithm over logarithm (without logarithms where it is 0),
+    and so do the ends of its interval. Below the lowest and above the highest level it is that level's.
+
+    Args:
+        levels: What was measured, in any order; those that the client limited don't count.
+        concurrency: Requests in flight per copy.
+    """
+    valid = [level for level in ascending(levels) if level.succeeded]
+    if not valid:
+        return None
+
+    def found(metric: Metric, statistic: Statistic) -> Reading | None:
+        known = [one for one in (reading(level, metric, statistic) for level in valid) if one is not None]
+        return interpolated(known, concurrency)
+
+    return LoadPoint(
+        concurrency=concurrency,
+        throughput=found("output_tok_s", "value"),
+        ttft_p50_ms=found("ttft_ms", "p50"),
+        ttft_p95_ms=found("ttft_ms", "p95"),
+        tpot_p95_ms=found("tpot_ms", "p95"),
+        e2e_p95_ms=found("e2e_latency_ms", "p95"),
+        errors=found("error_rate", "value"),
+    )
+
+
+def interpolated(readings: Sequence[Reading], load: float) -> Reading | None:
+    """Return a metric at a load, of readings at ascending loads; None of none."""
+    exact = next((one for one in readings if one.load == load), None)
+    below = max((one for one in readings if one.load < load), key=_load, default=None)
+    above = min((one for one in readings if one.load > load), key=_load, default=None)
+    if exact is not None or below is None or above is None:
+        return exact or below or above
+    share = math.log(load / below.load) / math.log(above.load / below.load)
+    value = _between(below.value, above.value, share)
+    return Reading(load=load, value=value, interval=_between_intervals(below.interval, above.interval, share))
+
+
+def _load(one: Reading) -> float:
+    return one.load
+
+
+def _between(low: float, high: float, share: float) -> float:
+    if min(low, high) > 0:
+        return float(low * (high / low) ** share)
+    return low + share * (high - low)
+
+
+def _between_intervals(below: Interval | None, above: Interval | None, share: float) -> Interval | None:
+    if below is None or above is None:
+        return None
+    low, high = (
+        None if one is None or other is None else _between(one, other, share)
+        for one, other in ((below.low, above.low), (below.high, above.high))
+    )
+    return Interval(low=low, high=high)
+
+
+TOKENS_PER_MILLION = 1_000_000
+
+
+class Yield(Protocol):
+    """What yields tokens at some load: a measured level, or a point between two."""
+
+    @property
+    def output_tok_s(self) -> float | None:
+        """Output tokens per second, all copies together; None when nobody told."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingTarget:
+    """What scaling shall track.
+
+    Attributes:
+        concurrency_per_copy: Requests in flight per copy, rounded as the attribute is that scaling reads.
+        knee: The knee that it comes from; None for the fallback.
+        at: What the endpoint does at that knee; None for the fallback.
+        because: The reason.
+    """
+
+    concurrency_per_copy: float
+    knee: Knee | None
+    at: LoadPoint | None
+    because: str
+
+    @property
+    def detector(self) -> Detector | None:
+        """The detector of the knee."""
+        return None if self.knee is None else self.knee.detector
+
+
+def scaling_target(request: TrialRequest, levels: Sequence[LevelResult], knees: Sequence[Knee]) -> ScalingTarget:
+    """Choose what scaling shall track: the knee times the target utilization.
+
+    With objectives the knee is that of `slo`: where the SLO begins to be missed, or the highest level where none is.
+    Without, it is that of `saturation`. Neither takes a slope of throughput, which is mostly noise: the same endpoint,
+    tried again, gets the same target within 15 %. Without that knee it is the request's fallback, as it is.
+
+    Args:
+        request: What was asked.
+        levels: What was measured.
+        knees: What each detector found.
+    """
+    detector: Detector = "slo" if request.objectives else "saturation"
+    knee = next((knee for knee in knees if knee.detector == detector), None)
+    if knee is None or knee.concurrency is None:
+        return fallback_target(request, f"no {detector} knee: {'not evaluated' if knee is None else knee.because}")
+    at = whole_or_tenths(knee.concurrency)
+    because = f"knee ({detector}) {at} per copy{_bounded(knee)} x target utilization {request.target_utilization:g}"
+    target = as_exported(knee.concurrency * request.target_utilization)
+    return ScalingTarget(target, knee, at_load(levels, knee.concurrency), because)
+
+
+def fallback_target(request: TrialRequest, reason: str) -> ScalingTarget:
+    """Return the request's fallback, for a reason."""
+    fallback = as_exported(request.fallback_target_concurrency)
+    return ScalingTarget(fallback, None, None, f"fallback {fallback:g} per copy: {reason}")
+
+
+def _bounded(knee: Knee) -> str:
+    """Name the interval of a knee."""
+    bounds = knee.interval
+    if bounds is None or bounds.low is None:
+        return ""
+    low = whole_or_tenths(bounds.low)
+    if bounds.high is None:
+        return " (at least: no higher level was measured)"
+    return f" ({low} to {whole_or_tenths(bounds.high)} with 95 % confidence)"
+
+
+def cost_at(request: TrialRequest, level: Yield | None) -> float | None:
+    """Cost of output, USD per million tokens: price per hour and copy / (3600 x tokens/s per copy) x 10^6.
+
+    None without a level to take it from, without its throughput, or without a price.
+    """
+    if level is None or not level.output_tok_s or request.usd_per_hour_per_copy is None:
+        return None
+    tokens_per_hour_per_copy = S_PER_HOUR * level.output_tok_s / request.copy_count
+    return request.usd_per_hour_per_copy / tokens_per_hour_per_copy * TOKENS_PER_MILLION
+
+
+def unpriced(request: TrialRequest) -> TrialRequest:
+    """Return the request without its price: a local engine's speed on a CPU says nothing of a GPU's cost."""
+    return replace(request, usd_per_hour_per_copy=None)
+
+
+def blended_cost_at(request: TrialRequest, level: Yield | None) -> float | None:
+    """Blended cost, USD per million tokens at three input tokens to one output token, by the articles' formula.
+
+    Price per hour x (1 - discount) / (output tokens per hour in millions) / 4: a price per copy has its discount in it.
+    None where `cost_at` is.
+    """
+    cost = cost_at(request, level)
+    return None if cost is None else cost / BLENDED_TOKENS_PER_OUTPUT_TOKEN

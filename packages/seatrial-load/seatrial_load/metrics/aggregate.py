@@ -1,0 +1,478 @@
+"""One worker's share of one level, summed up: small enough to ship, and whole when merged with the other shares."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from seatrial_base.units import MS_PER_S
+from seatrial_load.health.client_health import together
+from seatrial_load.measure.distribution import Distribution, Interval, percentile
+from seatrial_load.measure.interval import BOTH_TAILS, mean_interval, percentile_interval, rate_interval, ratio_interval
+from seatrial_load.measure.window import Window  # noqa: TC001 (the strict reader resolves the fields' types)
+from seatrial_load.metrics import request_metrics as metrics
+from seatrial_load.metrics.counts import Counts, Tokens, added_counts, added_tokens, counts_of, tokens_of
+from seatrial_load.metrics.histogram import HIGHEST_US, Histogram
+from seatrial_load.metrics.timeline import added_timelines, timeline_of
+from seatrial_load.metrics.window import has_steady_window, measured_time, share_inside, split
+from seatrial_load.model.request import Arrival  # noqa: TC001 (the strict reader resolves the fields' types)
+from seatrial_load.model.result import (
+    ClientEvidence,  # noqa: TC001 (the strict reader resolves the fields' types)
+    Timeline,  # noqa: TC001 (the strict reader resolves the fields' types)
+)
+from seatrial_load.model.strict_json import read_document, write_document
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from seatrial_load.decode.response import RequestRecord
+    from seatrial_load.measure.distribution import Ranked
+    from seatrial_load.measure.window import MeasuredTime
+    from seatrial_load.model.request import Objective, PreparedBy
+
+
+US_PER_MS = 1_000.0
+PERCENTS: Mapping[str, float] = {"p50": 50, "p90": 90, "p95": 95, "p99": 99}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """Measurements in milliseconds: exact sums and extremes, the rest in a histogram.
+
+    Attributes:
+        count: How many there are, at least one.
+        total_ms: Their sum.
+        total_squares_ms2: The sum of their squares.
+        min_ms: The least.
+        max_ms: The greatest.
+        histogram: All of them, as in `Distribution.histogram`.
+    """
+
+    count: int
+    total_ms: float
+    total_squares_ms2: float
+    min_ms: float
+    max_ms: float
+    histogram: str
+
+
+def sample_of(values_ms: Sequence[float]) -> Sample | None:
+    """Take measurements together; None when there are none."""
+    if not values_ms:
+        return None
+    histogram = Histogram()
+    for value_ms in values_ms:
+        histogram.add(value_ms * US_PER_MS)
+    return Sample(
+        count=len(values_ms),
+        total_ms=math.fsum(values_ms),
+        total_squares_ms2=math.fsum(value_ms * value_ms for value_ms in values_ms),
+        min_ms=min(values_ms),
+        max_ms=max(values_ms),
+        histogram=histogram.encode(),
+    )
+
+
+def merged(samples: Sequence[Sample | None]) -> Sample | None:
+    """Take the measurements of several together; None when none has any."""
+    known = [sample for sample in samples if sample is not None]
+    if len(known) <= 1:
+        return known[0] if known else None
+    histogram = Histogram()
+    for sample in known:
+        histogram.merge(Histogram.decode(sample.histogram))
+    return Sample(
+        count=sum(sample.count for sample in known),
+        total_ms=math.fsum(sample.total_ms for sample in known),
+        total_squares_ms2=math.fsum(sample.total_squares_ms2 for sample in known),
+        min_ms=min(sample.min_ms for sample in known),
+        max_ms=max(sample.max_ms for sample in known),
+        histogram=histogram.encode(),
+    )
+
+
+def distribution_of(sample: Sample | None, *, independent: bool = True) -> Distribution | None:
+    """Sum up a sample; None without one.
+
+    Count, mean and maximum are exact. Percentiles are interpolated between the closest ranks (`percentile`), with the
+    histogram's values: they are within 0.1 % of the exact ones, or within half a microsecond.
+
+    Args:
+        sample: The measurements.
+        independent: Whether they come from different requests. The gaps of one answer don't, so they get no intervals.
+    """
+    if sample is None:
+        return None
+    ordered = _Milliseconds(
+        Histogram.decode(sample.histogram).ranked(
+            lowest_us=sample.min_ms * US_PER_MS, highest_us=sample.max_ms * US_PER_MS
+        )
+    )
+    return Distribution(
+        count=sample.count,
+        mean=sample.total_ms / sample.count,
+        p50=percentile(ordered, 50),
+        p90=percentile(ordered, 90),
+        p95=percentile(ordered, 95),
+        p99=percentile(ordered, 99),
+        max=sample.max_ms,
+        intervals=_intervals(sample, ordered) if independent else {},
+        histogram=sample.histogram,
+    )
+
+
+def percentile_bounds(values: Distribution, percent: float, *, tail: float) -> Interval | None:
+    """Bound a percentile of a distribution with other confidence than its own intervals; None without a histogram."""
+    if not values.histogram:
+        return None
+    ranked = Histogram.decode(values.histogram).ranked(highest_us=min(values.max * US_PER_MS, HIGHEST_US))
+    return percentile_interval(_Milliseconds(ranked), percent, tail=tail)
+
+
+@dataclass(frozen=True, slots=True)
+class _Milliseconds:
+    ranked_us: Ranked
+
+    def __len__(self) -> int:
+        return len(self.ranked_us)
+
+    def __getitem__(self, rank: int, /) -> float:
+        return self.ranked_us[rank] / US_PER_MS
+
+
+def _intervals(sample: Sample, ordered: Ranked) -> dict[str, Interval]:
+    mean = sample.total_ms / sample.count
+    variance = (sample.total_squares_ms2 - sample.total_ms * mean) / (sample.count - 1) if sample.count > 1 else 0.0
+    deviation = math.sqrt(max(variance, 0.0))  # equal values leave a rounding error, which may be below 0
+    of_mean = mean_interval(mean=mean, deviation=deviation, count=sample.count, tail=BOTH_TAILS)
+    of_percentiles = {
+        name: percentile_interval(ordered, percent, tail=BOTH_TAILS) for name, percent in PERCENTS.items()
+    }
+    return {"mean": of_mean, **of_percentiles}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latencies:
+    """The latencies of the measured requests that succeeded, as `metrics` defines them; None where none has one."""
+
+    ttft_ms: Sample | None
+    tpot_ms: Sample | None
+    itl_ms: Sample | None
+    ms_per_token: Sample | None
+    e2e_latency_ms: Sample | None
+
+
+def latencies_of(succeeded: Sequence[RequestRecord]) -> Latencies:
+    """Measure answered requests."""
+    return Latencies(
+        ttft_ms=_sample(metrics.ttft_ms, succeeded),
+        tpot_ms=_sample(metrics.tpot_ms, succeeded),
+        itl_ms=sample_of(list(chain.from_iterable(map(metrics.itl_ms, succeeded)))),
+        ms_per_token=_sample(metrics.ms_per_token, succeeded),
+        e2e_latency_ms=_sample(metrics.e2e_latency_ms, succeeded),
+    )
+
+
+def merged_latencies(shares: Sequence[Latencies]) -> Latencies:
+    """Take the latencies of shares together."""
+    return Latencies(
+        ttft_ms=merged([share.ttft_ms for share in shares]),
+        tpot_ms=merged([share.tpot_ms for share in shares]),
+        itl_ms=merged([share.itl_ms for share in shares]),
+        ms_per_token=merged([share.ms_per_token for share in shares]),
+        e2e_latency_ms=merged([share.e2e_latency_ms for share in shares]),
+    )
+
+
+def _sample(metric: Callable[[RequestRecord], float | None], records: Sequence[RequestRecord]) -> Sample | None:
+    return sample_of([value for value in map(metric, records) if value is not None])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """Sums over requests, ramp included, that tell how much their pace differs; a failed one takes time for nothing.
+
+    Attributes:
+        requests: How many there are.
+        tokens: Their output tokens.
+        seconds: Their time from sending to end.
+        tokens_squared: Sum of the squares of these tokens.
+        seconds_squared: Sum of the squares of these times.
+        tokens_by_seconds: Sum of the products of both.
+        in_window: How many of them the window holds, each counted by the share of its time inside.
+    """
+
+    requests: int
+    tokens: float
+    seconds: float
+    tokens_squared: float
+    seconds_squared: float
+    tokens_by_seconds: float
+    in_window: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throughput:
+    """Rates over one window.
+
+    Shares that were loaded side by side add up, though each has its own window: no clock is shared, and a closed loop
+    that is steady yields the same over any stretch of it. That holds as far as shares are alike and end together: one
+    that goes on while others are over has the endpoint more to itself.
+
+    Attributes:
+        window: Over which time it was taken; `whole` if that is so of any share.
+        window_s: How long that was; the longest of the shares'.
+        answered: Requests answered in full, those of the ramp too.
+        output_tok_s: None when nothing was answered, or an answer didn't tell its tokens.
+        output_tok_s_slices: The same of each slice of the window.
+        total_tok_s: Input and output tokens.
+        requests_per_s: None when the window has no length.
+        goodput_requests_per_s: Those of them within every per-request objective.
+        in_flight: Requests in flight, averaged over the window.
+        pace: How much requests differ.
+    """
+
+    window: Window
+    window_s: float
+    answered: int
+    output_tok_s: float | None
+    output_tok_s_slices: tuple[float, ...]
+    total_tok_s: float | None
+    requests_per_s: float | None
+    goodput_requests_per_s: float | None
+    in_flight: float | None
+    pace: Pace
+
+
+def throughput_of(records: Sequence[RequestRecord], time: MeasuredTime, objectives: Sequence[Objective]) -> Throughput:
+    """Take the throughput of requests, ramp included, over a window."""
+    return Throughput(
+        window=time.kind,
+        window_s=time.length_s,
+        answered=sum(record.succeeded for record in records),
+        output_tok_s=metrics.output_tok_s(records, time),
+        output_tok_s_slices=metrics.output_tok_s_slices(records, time),
+        total_tok_s=metrics.total_tok_s(records, time),
+        requests_per_s=metrics.requests_per_s(records, time),
+        goodput_requests_per_s=metrics.goodput_requests_per_s(records, time, objectives),
+        in_flight=metrics.in_flight(records, time),
+        pace=_pace(records, time),
+    )
+
+
+def added(shares: Sequence[Throughput]) -> Throughput:
+    """Add up the throughput of shares that were loaded side by side, at least one."""
+    answering = [share for share in shares if share.answered]
+    return Throughput(
+        window="steady" if all(share.window == "steady" for share in shares) else "whole",
+        window_s=max(share.window_s for share in shares),
+        answered=sum(share.answered for share in shares),
+        output_tok_s=_sum([share.output_tok_s for share in answering]),
+        output_tok_s_slices=_sum_of_slices([share.output_tok_s_slices for share in answering]),
+        total_tok_s=_sum([share.total_tok_s for share in answering]),
+        requests_per_s=_sum([share.requests_per_s for share in shares]),
+        goodput_requests_per_s=_sum([share.goodput_requests_per_s for share in shares]),
+        in_flight=_sum([share.in_flight for share in shares]),
+        pace=_added_pace([share.pace for share in shares]),
+    )
+
+
+def output_tok_s_interval(share: Throughput, *, request_ms: float | None, arrival: Arrival) -> Interval | None:
+    """Bound output throughput with 95 % confidence.
+
+    In a closed loop by how much requests differ (`pace_interval`). Besides, by batch means (`rate_interval`), where the
+    window has five slices or more that are each as long as a request: shorter ones see the same requests as their
+    neighbours and agree for that reason alone. Of two intervals the wider one counts. In an open loop the arrivals
+    decide how much there is to do, so only batch means tell.
+
+    Args:
+        share: The throughput of the whole level.
+        request_ms: The median time of a request; None when none succeeded.
+        arrival: How requests were timed.
+
+    Returns:
+        The interval; None when the level is too short for either.
+    """
+    if share.output_tok_s is None or request_ms is None:
+        return None
+    found = [rate_interval(_long_slices(share, request_ms), tail=BOTH_TAILS)]
+    if arrival == "closed":
+        found.append(_pace_interval(share.pace, share.output_tok_s))
+    return max((bounds for bounds in found if bounds.high is not None), key=_width, default=None)
+
+
+def _long_slices(share: Throughput, request_ms: float) -> tuple[float, ...]:
+    """Return the slices if they are as long as a request, else as pairs if those are, else none."""
+    slices = share.output_tok_s_slices
+    if share.window_s * MS_PER_S >= len(slices) * request_ms:
+        return slices
+    pairs = tuple((first + second) / 2 for first, second in zip(slices[::2], slices[1::2], strict=True))
+    return pairs if share.window_s * MS_PER_S >= len(pairs) * request_ms else ()
+
+
+def _pace_interval(pace: Pace, tok_s: float) -> Interval:
+    if pace.requests < 2 or not pace.tokens or not pace.seconds:  # noqa: PLR2004 (one request doesn't differ)
+        return Interval(low=None, high=None)
+    tokens, seconds = pace.tokens / pace.requests, pace.seconds / pace.requests
+    squares = (
+        pace.tokens_squared / tokens**2
+        - 2 * pace.tokens_by_seconds / (tokens * seconds)
+        + pace.seconds_squared / seconds**2
+    )
+    deviation = math.sqrt(max(squares, 0.0) / (pace.requests - 1))  # equal requests leave a rounding error
+    return ratio_interval(tok_s, relative_deviation=deviation, count=pace.in_window, tail=BOTH_TAILS)
+
+
+def _width(bounds: Interval) -> float:
+    return (bounds.high or 0.0) - (bounds.low or 0.0)
+
+
+def _pace(records: Sequence[RequestRecord], time: MeasuredTime) -> Pace:
+    pairs = [
+        (float(record.output_tokens or 0) if record.succeeded else 0.0, record.ended_s - record.sent_s)
+        for record in records
+    ]
+    return Pace(
+        requests=len(pairs),
+        tokens=math.fsum(tokens for tokens, _ in pairs),
+        seconds=math.fsum(seconds for _, seconds in pairs),
+        tokens_squared=math.fsum(tokens * tokens for tokens, _ in pairs),
+        seconds_squared=math.fsum(seconds * seconds for _, seconds in pairs),
+        tokens_by_seconds=math.fsum(tokens * seconds for tokens, seconds in pairs),
+        in_window=math.fsum(share_inside(record, time) for record in records),
+    )
+
+
+def _added_pace(shares: Sequence[Pace]) -> Pace:
+    return Pace(
+        requests=sum(share.requests for share in shares),
+        tokens=math.fsum(share.tokens for share in shares),
+        seconds=math.fsum(share.seconds for share in shares),
+        tokens_squared=math.fsum(share.tokens_squared for share in shares),
+        seconds_squared=math.fsum(share.seconds_squared for share in shares),
+        tokens_by_seconds=math.fsum(share.tokens_by_seconds for share in shares),
+        in_window=math.fsum(share.in_window for share in shares),
+    )
+
+
+def _sum(rates: Sequence[float | None]) -> float | None:
+    """Add rates; None when there are none or one is unknown: a sum with a hole is no sum."""
+    known = [rate for rate in rates if rate is not None]
+    return math.fsum(known) if known and len(known) == len(rates) else None
+
+
+def _sum_of_slices(shares: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
+    """Add the rates slice by slice; none when one share has none (all have equally many, or none)."""
+    return tuple(map(math.fsum, zip(*shares, strict=True))) if all(shares) else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelTally:
+    """One worker's share of one level, or of several workers'; `level.level_of` makes the level's result of it.
+
+    Attributes:
+        concurrency: Requests in flight per copy, of the whole level.
+        arrival: How requests were timed.
+        offered_requests_per_s: What an open loop offered through this worker; None in a closed loop.
+        counts: How many requests there were, and how they ended.
+        throughput: What they yielded per second.
+        latencies: How long they took.
+        tokens: How long they were.
+        client: How the client fared; None when nobody looked.
+        enough_because: Why no more was sent.
+        timeline: What happened when; None when it wasn't kept.
+    """
+
+    concurrency: int
+    arrival: Arrival
+    offered_requests_per_s: float | None
+    counts: Counts
+    throughput: Throughput
+    latencies: Latencies
+    tokens: Tokens
+    client: ClientEvidence | None
+    enough_because: str
+    timeline: Timeline | None = None
+
+    def to_json(self) -> str:
+        """Write the tally as one line of JSON."""
+        return write_document(self)
+
+    @classmethod
+    def from_json(cls, text: str) -> LevelTally:
+        """Read a tally strictly.
+
+        Raises:
+            BenchError: SEA501, with every unknown key and wrong type.
+        """
+        return read_document(cls, text, where="level tally")
+
+
+def tally_of(
+    records: Sequence[RequestRecord],
+    *,
+    concurrency: int,
+    objectives: Sequence[Objective],
+    ramp: int = 0,
+    arrival: Arrival = "closed",
+    protocol: PreparedBy = "seatrial",
+    offered_requests_per_s: float | None = None,
+    client: ClientEvidence | None = None,
+    enough_because: str = "",
+) -> LevelTally:
+    """Sum up one worker's share of a level.
+
+    Args:
+        records: Every request of the share, ramp included, at least one.
+        concurrency: Requests in flight per copy, of the whole level.
+        objectives: The SLO; goodput counts what is within it.
+        ramp: How many of the share's first requests, in the order of their numbers, aren't measured.
+        arrival: How requests were timed.
+        protocol: Whose way of measuring this is.
+        offered_requests_per_s: What an open loop offered through this worker.
+        client: How the client fared.
+        enough_because: Why no more was sent.
+    """
+    first, measured = split(records, ramp)
+    succeeded = [record for record in measured if record.succeeded]
+    time = measured_time(records, ramp=ramp, steady=has_steady_window(arrival, protocol))
+    return LevelTally(
+        concurrency=concurrency,
+        arrival=arrival,
+        offered_requests_per_s=offered_requests_per_s,
+        counts=counts_of(first, measured),
+        throughput=throughput_of(records, time, objectives),
+        latencies=latencies_of(succeeded),
+        tokens=tokens_of(succeeded),
+        client=client,
+        enough_because=enough_because,
+        timeline=timeline_of(records),
+    )
+
+
+def merge(tallies: Sequence[LevelTally]) -> LevelTally:
+    """Put the shares of one level together, at least one; all are of workers that loaded side by side."""
+    offered = [tally.offered_requests_per_s for tally in tallies if tally.offered_requests_per_s is not None]
+    return LevelTally(
+        concurrency=tallies[0].concurrency,
+        arrival=tallies[0].arrival,
+        offered_requests_per_s=math.fsum(offered) if offered else None,
+        counts=added_counts([tally.counts for tally in tallies]),
+        throughput=added([tally.throughput for tally in tallies]),
+        latencies=merged_latencies([tally.latencies for tally in tallies]),
+        tokens=added_tokens([tally.tokens for tally in tallies]),
+        client=_together([tally.client for tally in tallies]),
+        enough_because=next((tally.enough_because for tally in tallies if tally.enough_because), ""),
+        timeline=added_timelines([tally.timeline for tally in tallies]),
+    )
+
+
+def _together(seen: Sequence[ClientEvidence | None]) -> ClientEvidence | None:
+    """Sum up how the clients fared; of a sum with a share that nobody looked at, nobody knows."""
+    known = [evidence for evidence in seen if evidence is not None]
+    if not known:
+        return None
+    joined = together(known)
+    return joined if len(known) == len(seen) else replace(joined, delivered_concurrency=None)

@@ -1,0 +1,247 @@
+"""How many requests and tokens one worker's share of a level had; shares add up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping  # noqa: TC003 (the strict reader resolves the fields' types)
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from seatrial_load.decode.response import RequestRecord
+    from seatrial_load.model.result import LevelResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """How many requests there were, and how they ended.
+
+    Attributes:
+        requests: Measured requests that ended.
+        succeeded: Those answered in full.
+        errors: How many of them failed, by error class.
+        first_errors: The first failure of each class in the service's own words, those of the ramp too.
+        retried: How many failures were repeated, by error class, those of the ramp too.
+        ramp_requests: Requests sent before, not measured.
+        ramp_errors: How many of these failed, by error class.
+        duration_s: First request sent to last request ended, ramp included; the longest of the shares'.
+    """
+
+    requests: int
+    succeeded: int
+    errors: Mapping[str, int]
+    first_errors: Mapping[str, str]
+    retried: Mapping[str, int]
+    ramp_requests: int
+    ramp_errors: Mapping[str, int]
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokens:
+    """The lengths of the measured requests that succeeded.
+
+    Attributes:
+        read: Sum of the prompts' tokens, of those that told them.
+        prompts: How many did.
+        written: Sum of the answers' tokens, of those that told them.
+        answers: How many did.
+        parts: Pieces that carried the streamed ones among these answers.
+        written_in_parts: Their tokens.
+    """
+
+    read: int
+    prompts: int
+    written: int
+    answers: int
+    parts: int
+    written_in_parts: int
+
+
+def counts_of(first: Sequence[RequestRecord], measured: Sequence[RequestRecord]) -> Counts:
+    """Count the requests of a share: the ramp's and the measured ones, at least one of either."""
+    every = (*first, *measured)
+    return Counts(
+        requests=len(measured),
+        succeeded=sum(record.succeeded for record in measured),
+        errors=_by_frequency(record.error for record in measured if record.error is not None),
+        first_errors=first_of_each(
+            (record.error, f"{record.error}: {record.detail}") for record in every if record.error is not None
+        ),
+        retried=_by_frequency(name for record in every for name in record.retried),
+        ramp_requests=len(first),
+        ramp_errors=_by_frequency(record.error for record in first if record.error is not None),
+        duration_s=max(record.ended_s for record in every) - min(record.sent_s for record in every),
+    )
+
+
+def added_counts(shares: Sequence[Counts]) -> Counts:
+    """Add up the counts of shares, at least one."""
+    return Counts(
+        requests=sum(share.requests for share in shares),
+        succeeded=sum(share.succeeded for share in shares),
+        errors=_by_frequency(*(share.errors for share in shares)),
+        first_errors=first_of_each(item for share in shares for item in share.first_errors.items()),
+        retried=_by_frequency(*(share.retried for share in shares)),
+        ramp_requests=sum(share.ramp_requests for share in shares),
+        ramp_errors=_by_frequency(*(share.ramp_errors for share in shares)),
+        duration_s=max(share.duration_s for share in shares),
+    )
+
+
+def tokens_of(succeeded: Iterable[RequestRecord]) -> Tokens:
+    """Count the tokens of answered requests."""
+    records = list(succeeded)
+    prompts = [record.input_tokens for record in records if record.input_tokens is not None]
+    answers = [(record.output_tokens, record.parts) for record in records if record.output_tokens is not None]
+    in_parts = [(tokens, parts) for tokens, parts in answers if parts is not None]
+    return Tokens(
+        read=sum(prompts),
+        prompts=len(prompts),
+        written=sum(tokens for tokens, _ in answers),
+        answers=len(answers),
+        parts=sum(parts for _, parts in in_parts),
+        written_in_parts=sum(tokens for tokens, _ in in_parts),
+    )
+
+
+def added_tokens(shares: Sequence[Tokens]) -> Tokens:
+    """Add up the tokens of shares."""
+    return Tokens(
+        read=sum(share.read for share in shares),
+        prompts=sum(share.prompts for share in shares),
+        written=sum(share.written for share in shares),
+        answers=sum(share.answers for share in shares),
+        parts=sum(share.parts for share in shares),
+        written_in_parts=sum(share.written_in_parts for share in shares),
+    )
+
+
+def _by_frequency(*names: Iterable[str] | Mapping[str, int]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for some in names:
+        total.update(some)
+    return dict(total.most_common())
+
+
+def first_of_each(items: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the first sentence of each name."""
+    first: dict[str, str] = {}
+    for name, sentence in items:
+        first.setdefault(name, sentence)
+    return first
+
+
+Occasion: TypeAlias = Literal["first_request", "warm_up", "level", "verification"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unmeasured:
+    """Requests of which no latency and no throughput is reported, and how they ended.
+
+    Attributes:
+        occasion: `first_request`, `warm_up`, `level` (a level that was cut before it was over), or `verification`: the
+            single requests of a trial that adds no load.
+        concurrency: Requests in flight per copy of the level; None of the others.
+        offered_requests_per_s: What an open loop offered at the level; None of the others.
+        sent: Requests that left.
+        succeeded: Those answered in full.
+        errors: How many failed, by error class; `unanswered` are those in flight when the level was cut.
+        first_errors: The first failure of each class in the service's own words.
+        longest_wait_s: How long it took until the last of the failures that took longest; None without a failure.
+        because: Why the level was cut; empty where every request came to its end.
+    """
+
+    occasion: Occasion
+    concurrency: int | None = None
+    offered_requests_per_s: float | None = None
+    sent: int
+    succeeded: int
+    errors: Mapping[str, int]
+    first_errors: tuple[str, ...]
+    longest_wait_s: float | None
+    because: str = ""
+
+    @property
+    def place(self) -> str:
+        """What it was, in words."""
+        if self.occasion == "first_request":
+            return "the first request"
+        if self.occasion == "warm_up":
+            return "the warm-up"
+        if self.occasion == "verification":
+            return "the verification"
+        if self.offered_requests_per_s is not None:
+            return f"{self.offered_requests_per_s:g} requests/s"
+        return f"concurrency {self.concurrency} per copy"
+
+    @property
+    def sentence(self) -> str:
+        """How many were sent and answered, why the others were not, and after how long."""
+        return _sentence(self.sent, self.succeeded, [self])
+
+
+def unmeasured_of(
+    records: Sequence[RequestRecord],
+    occasion: Occasion,
+    *,
+    concurrency: int | None = None,
+    offered_requests_per_s: float | None = None,
+    because: str = "",
+) -> Unmeasured:
+    """Sum up requests, with those that were in flight at the end."""
+    failed = [(record.error, record) for record in records if record.error is not None]
+    return Unmeasured(
+        occasion=occasion,
+        concurrency=concurrency,
+        offered_requests_per_s=offered_requests_per_s,
+        sent=len(records),
+        succeeded=len(records) - len(failed),
+        errors=dict(Counter(error for error, _ in failed).most_common()),
+        first_errors=tuple(first_of_each((error, f"{error}: {record.detail}") for error, record in failed).values()),
+        longest_wait_s=max((record.ended_s - record.sent_s for _, record in failed), default=None),
+        because=because,
+    )
+
+
+def nothing_answered(levels: Sequence[LevelResult], unmeasured: Sequence[Unmeasured]) -> str | None:
+    """Say that requests were sent in this trial and none was answered; None where one was, or none was sent."""
+    answered = sum(level.succeeded for level in levels) + sum(seen.succeeded for seen in unmeasured)
+    sent = sum(level.requests for level in levels) + sum(seen.sent for seen in unmeasured)
+    if answered or not sent:
+        return None
+    return _sentence(sent, 0, [*levels, *unmeasured])
+
+
+def _sentence(sent: int, succeeded: int, seen: Sequence[Unmeasured | LevelResult]) -> str:
+    classes = ", ".join(f"{name} {count}" for name, count in _errors(seen).most_common())
+    if not classes:
+        return f"{succeeded} of {sent} requests succeeded"
+    longest_s = _longest_wait_s([one for one in seen if isinstance(one, Unmeasured)])
+    waited = "" if longest_s is None else f", {sent - succeeded} failed within {longest_s:.1f} s"
+    first = next(iter(_first_errors(seen)), "")
+    told = f" ({first})" if first else ""
+    return f"{succeeded} of {sent} requests succeeded{waited}: {classes}{told}"
+
+
+def _errors(seen: Sequence[Unmeasured | LevelResult]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for one in seen:
+        total.update(one.errors)
+    return total
+
+
+def _first_errors(seen: Sequence[Unmeasured | LevelResult]) -> tuple[str, ...]:
+    """Return the first failure of each class, those of the most frequent class first."""
+    first = first_of_each(_classed(seen))
+    return tuple(first[name] for name, _ in _errors(seen).most_common() if name in first)
+
+
+def _classed(seen: Sequence[Unmeasured | LevelResult]) -> Iterator[tuple[str, str]]:
+    return ((text.partition(":")[0], text) for one in seen for text in one.first_errors)
+
+
+def _longest_wait_s(seen: Sequence[Unmeasured]) -> float | None:
+    return max((one.longest_wait_s for one in seen if one.longest_wait_s is not None), default=None)

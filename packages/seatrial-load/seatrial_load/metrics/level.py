@@ -1,0 +1,196 @@
+"""From the tally of a level to its result."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from seatrial_load.measure.interval import BOTH_TAILS, share_interval
+from seatrial_load.metrics import request_metrics as metrics
+from seatrial_load.metrics.aggregate import distribution_of, output_tok_s_interval, tally_of
+from seatrial_load.model.result import LevelResult
+from seatrial_load.slo.evaluate import requests_needed
+from seatrial_load.slo.verdict import judged
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seatrial_load.decode.response import RequestRecord
+    from seatrial_load.metrics.aggregate import LevelTally
+    from seatrial_load.model.request import Arrival, Objective, PreparedBy, TrialRequest
+    from seatrial_load.model.result import ClientEvidence
+    from seatrial_load.model.stop import Void
+
+
+def measure_level(
+    concurrency: int,
+    records: Sequence[RequestRecord],
+    objectives: Sequence[Objective],
+    *,
+    ramp: int = 0,
+    arrival: Arrival = "closed",
+    protocol: PreparedBy = "seatrial",
+    offered_requests_per_s: float | None = None,
+    copy_count: int = 1,
+    client: ClientEvidence | None = None,
+    enough_because: str = "",
+    void: Void | None = None,
+) -> LevelResult:
+    """Compute every metric of a level and judge it: `level_of` its `tally_of`, where all requests are in one hand.
+
+    Args:
+        concurrency: Requests in flight per copy; of an open loop, what is measured takes its place.
+        records: Every request of the level, ramp included, at least one.
+        objectives: The SLO.
+        ramp: How many first requests, in the order of their numbers, aren't measured.
+        arrival: How requests were timed.
+        protocol: Whose way of measuring this is.
+        offered_requests_per_s: What an open loop offered.
+        copy_count: Copies that shared the load.
+        client: How the client fared.
+        enough_because: Why no more was sent.
+        void: Why the level says something of the client instead of the endpoint; None when it is valid.
+    """
+    tally = tally_of(
+        records,
+        concurrency=concurrency,
+        objectives=objectives,
+        ramp=ramp,
+        arrival=arrival,
+        protocol=protocol,
+        offered_requests_per_s=offered_requests_per_s,
+        client=client,
+        enough_because=enough_because,
+    )
+    return level_of(tally, objectives, copy_count=copy_count, void=void)
+
+
+def level_of(
+    tally: LevelTally, objectives: Sequence[Objective], *, copy_count: int = 1, void: Void | None = None
+) -> LevelResult:
+    """Make the result of a level of its tally, that of one worker or the merged one of all.
+
+    Args:
+        tally: What was measured.
+        objectives: The SLO; the level is judged by its measured values, the verdict asks for proof besides.
+        copy_count: Copies that shared the load.
+        void: Why the level says something of the client instead of the endpoint; None when it is valid.
+    """
+    counts, yielded, took = tally.counts, tally.throughput, tally.latencies
+    level = LevelResult(
+        concurrency=_concurrency(tally, copy_count),
+        requests=counts.requests,
+        succeeded=counts.succeeded,
+        errors=counts.errors,
+        first_errors=tuple(counts.first_errors.values()),
+        window_s=yielded.window_s,
+        output_tok_s=yielded.output_tok_s,
+        requests_per_s=yielded.requests_per_s,
+        goodput_requests_per_s=yielded.goodput_requests_per_s,
+        ttft_ms=distribution_of(took.ttft_ms),
+        tpot_ms=distribution_of(took.tpot_ms),
+        itl_ms=distribution_of(took.itl_ms, independent=False),
+        ms_per_token=distribution_of(took.ms_per_token),
+        e2e_latency_ms=distribution_of(took.e2e_latency_ms),
+        input_tokens_mean=_mean(tally.tokens.read, tally.tokens.prompts),
+        output_tokens_mean=_mean(tally.tokens.written, tally.tokens.answers),
+        meets_slo=False,
+        misses=(),
+        arrival=tally.arrival,
+        offered_requests_per_s=tally.offered_requests_per_s,
+        void=void,
+    )
+    return judged(_with_details(level, tally), objectives)
+
+
+def with_queue_share(levels: Sequence[LevelResult]) -> tuple[LevelResult, ...]:
+    """Return the levels with the share of their TTFT that is waiting, as against the lowest valid level that has one.
+
+    A level that the client limited gets none: its TTFT holds the client's own waiting.
+    """
+    medians = [
+        (level.concurrency, level.offered_requests_per_s or 0.0, level.ttft_ms.p50)
+        for level in levels
+        if level.valid and level.ttft_ms is not None
+    ]
+    if not medians:
+        return tuple(levels)
+    _, _, unloaded_ms = min(medians)
+    return tuple(
+        replace(level, queue_share=metrics.queue_share(unloaded_ms, level.ttft_ms.p50))
+        if level.valid and level.ttft_ms is not None
+        else level
+        for level in levels
+    )
+
+
+def _with_details(level: LevelResult, tally: LevelTally) -> LevelResult:
+    counts, yielded, tokens = tally.counts, tally.throughput, tally.tokens
+    request_ms = None if level.e2e_latency_ms is None else level.e2e_latency_ms.p50
+    return replace(
+        level,
+        window=yielded.window,
+        ramp_requests=counts.ramp_requests,
+        ramp_errors=counts.ramp_errors,
+        retried=counts.retried,
+        total_tok_s=yielded.total_tok_s,
+        output_tok_s_interval=output_tok_s_interval(yielded, request_ms=request_ms, arrival=tally.arrival),
+        error_rate_interval=share_interval(counts.requests - counts.succeeded, counts.requests, tail=BOTH_TAILS),
+        parts_per_token=metrics.parts_per_token(tokens.parts, tokens.written_in_parts),
+        duration_s=counts.duration_s,
+        enough_because=tally.enough_because,
+        client=tally.client,
+        timeline=tally.timeline,
+    )
+
+
+def _concurrency(tally: LevelTally, copy_count: int) -> int:
+    """Return the level's concurrency; of an open loop, the mean in flight per copy, rounded up."""
+    if tally.arrival == "closed" or tally.throughput.in_flight is None:
+        return tally.concurrency
+    return math.ceil(tally.throughput.in_flight / copy_count)
+
+
+def _mean(total: int, count: int) -> float | None:
+    return total / count if count else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelSize:
+    """The requests of one level, all copies together.
+
+    Attributes:
+        streams: Requests in flight.
+        ramp: The first requests, which aren't measured.
+        least: Measured requests at least.
+        most: Measured requests at most.
+    """
+
+    streams: int
+    ramp: int
+    least: int
+    most: int
+
+    @property
+    def requests(self) -> int:
+        """Requests of the level at most, ramp included."""
+        return self.ramp + self.most
+
+
+def level_size(request: TrialRequest, concurrency: int) -> LevelSize:
+    """Return the size of a closed-loop level at a concurrency per copy.
+
+    The gate's level measures as many as its objectives need to be proven one way or the other.
+    """
+    load, streams = request.load, concurrency * request.copy_count
+    least = load.requests or load.requests_per_concurrency * streams
+    if concurrency == request.gate_concurrency and load.protocol == "seatrial" and load.requests is None:
+        least = max(least, requests_needed(request.objectives, request.gate.confidence))
+    cap = load.max_requests_per_concurrency or load.requests_per_concurrency
+    return LevelSize(
+        streams=streams,
+        ramp=load.ramp_per_concurrency * streams,
+        least=least,
+        most=load.requests or max(least, cap * streams),
+    )

@@ -1,0 +1,159 @@
+"""What each metric means: one function each, formula and unit in its docstring. Missing is None, never 0."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from seatrial_base.units import MS_PER_S
+from seatrial_load.measure.interval import SLICES
+from seatrial_load.metrics.window import share_by, share_inside
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from seatrial_load.decode.response import RequestRecord
+    from seatrial_load.measure.window import MeasuredTime
+    from seatrial_load.model.request import Metric, Objective
+
+
+def ttft_ms(record: RequestRecord) -> float | None:
+    """Time to first token, ms: first token received - request sent, at the client; queueing counts."""
+    if record.first_token_s is None:
+        return None
+    return (record.first_token_s - record.sent_s) * MS_PER_S
+
+
+def e2e_latency_ms(record: RequestRecord) -> float | None:
+    """End-to-end latency, ms: last token received - request sent."""
+    if record.last_token_s is None:
+        return None
+    return (record.last_token_s - record.sent_s) * MS_PER_S
+
+
+def tpot_ms(record: RequestRecord) -> float | None:
+    """Time per output token, ms: (end-to-end - TTFT) / (output tokens - 1), as vLLM has it; None for one token."""
+    total_ms, first_ms = e2e_latency_ms(record), ttft_ms(record)
+    if total_ms is None or first_ms is None or record.output_tokens is None or record.output_tokens <= 1:
+        return None
+    return (total_ms - first_ms) / (record.output_tokens - 1)
+
+
+def itl_ms(record: RequestRecord) -> tuple[float, ...]:
+    """Inter-token latencies, ms: each gap between token events, to be pooled over requests; an event may bundle."""
+    times_s = record.token_times_s
+    return tuple((later - earlier) * MS_PER_S for earlier, later in pairwise(times_s))
+
+
+def ms_per_token(record: RequestRecord) -> float | None:
+    """Published tables' "latency (ms/token)", ms: end-to-end latency / output tokens; only to compare with them."""
+    total_ms = e2e_latency_ms(record)
+    return total_ms / record.output_tokens if total_ms is not None and record.output_tokens else None
+
+
+def output_tok_s(records: Sequence[RequestRecord], time: MeasuredTime) -> float | None:
+    """Output throughput, tokens/s: output tokens of successful requests in the window / window, all copies together.
+
+    Requests count by the share of their time inside (`window.share_by`), the ramp's too. None when no success told its
+    tokens, or one didn't: a sum with a hole is no sum.
+    """
+    answered = [record for record in records if record.succeeded]
+    if not answered or any(record.output_tokens is None for record in answered):
+        return None
+    return _per_s(answered, time, lambda record: record.output_tokens or 0)
+
+
+def total_tok_s(records: Sequence[RequestRecord], time: MeasuredTime) -> float | None:
+    """Total throughput, tokens/s: input and output tokens of successful requests in the window / window.
+
+    None when a success didn't tell one of its counts.
+    """
+    answered = [record for record in records if record.succeeded]
+    written = output_tok_s(answered, time)
+    read = _per_s(answered, time, lambda record: record.input_tokens or 0)
+    if written is None or read is None or any(record.input_tokens is None for record in answered):
+        return None
+    return written + read
+
+
+def output_tok_s_slices(records: Sequence[RequestRecord], time: MeasuredTime) -> tuple[float, ...]:
+    """Output throughput of each slice of the window, tokens/s; none where the window has no throughput."""
+    if output_tok_s(records, time) is None:
+        return ()
+    answered = [(record.output_tokens or 0, record) for record in records if record.succeeded]
+    totals = [math.fsum(tokens * share_by(record, edge_s) for tokens, record in answered) for edge_s in time.edges_s()]
+    return tuple((after - before) * SLICES / time.length_s for before, after in pairwise(totals))
+
+
+def requests_per_s(records: Sequence[RequestRecord], time: MeasuredTime) -> float | None:
+    """Successful requests per second of the window, each counted by the share of its time inside."""
+    return _per_s([record for record in records if record.succeeded], time, lambda _: 1)
+
+
+def goodput_requests_per_s(
+    records: Sequence[RequestRecord], time: MeasuredTime, objectives: Sequence[Objective]
+) -> float | None:
+    """Goodput, 1/s: those of them that met every per-request objective."""
+    return _per_s([record for record in records if meets_every(record, objectives)], time, lambda _: 1)
+
+
+def in_flight(records: Sequence[RequestRecord], time: MeasuredTime) -> float | None:
+    """Requests in flight, failed ones too, averaged over the window: their seconds inside / window."""
+    return _per_s(records, time, lambda record: record.ended_s - record.sent_s)
+
+
+def parts_per_token(parts: int, tokens: int) -> float | None:
+    """Pieces on the wire per output token, of the streamed answers that told their tokens: 1 is a piece a token."""
+    return parts / tokens if tokens else None
+
+
+def queue_share(unloaded_ttft_p50_ms: float, ttft_p50_ms: float) -> float | None:
+    """Share of the median TTFT spent waiting for other requests, 0 to 1: 1 - median TTFT unloaded / median TTFT.
+
+    The lowest level stands for the unloaded engine. A level with a lower TTFT than that one waits for nobody: 0.
+    """
+    return max(1 - unloaded_ttft_p50_ms / ttft_p50_ms, 0.0) if ttft_p50_ms > 0 else None
+
+
+def error_rate(records: Sequence[RequestRecord]) -> float | None:
+    """Share of requests that failed, 0 to 1."""
+    return sum(not record.succeeded for record in records) / len(records) if records else None
+
+
+PER_REQUEST: Mapping[Metric, Callable[[RequestRecord], float | None]] = {
+    "ttft_ms": ttft_ms,
+    "tpot_ms": tpot_ms,
+    "e2e_latency_ms": e2e_latency_ms,
+}
+
+
+def meets_every(record: RequestRecord, objectives: Sequence[Objective]) -> bool:
+    """Tell whether a request succeeded within the bound of every objective on latency, whatever its statistic.
+
+    A request of one token has no tpot, so none to miss; any other missing number isn't within a bound.
+    """
+    return record.succeeded and all(
+        _is_within(record, objective) for objective in objectives if objective.metric in PER_REQUEST
+    )
+
+
+def is_met(value: float, objective: Objective) -> bool:
+    """Tell whether a value is within an objective's bound; the bound itself is."""
+    return value <= objective.bound if objective.sense == "at_most" else value >= objective.bound
+
+
+def _is_within(record: RequestRecord, objective: Objective) -> bool:
+    value = PER_REQUEST[objective.metric](record)
+    if value is None:
+        return objective.metric == "tpot_ms" and record.output_tokens == 1
+    return is_met(value, objective)
+
+
+def _per_s(
+    records: Sequence[RequestRecord], time: MeasuredTime, amount: Callable[[RequestRecord], float]
+) -> float | None:
+    """Sum up an amount of each request, by the share of its time inside the window, per second."""
+    if time.length_s <= 0:
+        return None
+    return math.fsum(amount(record) * share_inside(record, time) for record in records) / time.length_s

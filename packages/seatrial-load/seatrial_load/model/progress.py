@@ -1,0 +1,75 @@
+"""A trial that is not over yet: everything that another run of the same trial needs to go on with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from seatrial_load.metrics.counts import Unmeasured  # noqa: TC001 (likewise)
+from seatrial_load.model.result import (  # noqa: TC001 (likewise)
+    ClientCalibration,
+    LevelResult,
+    LiveProof,
+    SearchStep,
+    UsersLoad,
+)
+from seatrial_load.model.stop import Stop  # noqa: TC001 (likewise)
+from seatrial_load.model.strict_json import read_document, write_document
+
+PROGRESS_VERSION: Literal["1"] = "1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialProgress:
+    """A trial between two levels.
+
+    Attributes:
+        schema_version: Of this document.
+        started_at: ISO 8601, UTC; also seeds the prompts.
+        elapsed_s: Time of the trial so far, over all its runs; pauses between them don't count.
+        sent: Requests sent so far: the next one has this number.
+        live: What was proven live before the measurement.
+        levels: The levels measured so far, in the order of their measurement.
+        search: Why each level was measured, in that order.
+        unmeasured: What was seen of the first request, the warm-up and the levels that were cut.
+        engine_note: As in `TrialResult`.
+        words_per_token: As in `TrialResult`.
+        clock_offset_s: As in `TrialResult`.
+        client: As in `TrialResult`.
+        measured_from_s: When the first level started, in seconds since the epoch; None before.
+        measured_to_s: When the last level ended.
+        stopped: Why no further level is measured; None while one may be.
+        runs: How many runs have worked on the trial.
+        users: As in `TrialResult`.
+    """
+
+    schema_version: Literal["1"] = PROGRESS_VERSION
+    started_at: str
+    elapsed_s: float
+    sent: int
+    live: LiveProof
+    levels: tuple[LevelResult, ...] = ()
+    search: tuple[SearchStep, ...] = ()
+    unmeasured: tuple[Unmeasured, ...] = ()
+    engine_note: str = ""
+    words_per_token: float | None = None
+    clock_offset_s: float | None = None
+    client: ClientCalibration | None = None
+    measured_from_s: float | None = None
+    measured_to_s: float | None = None
+    stopped: Stop | None = None
+    runs: int = 1
+    users: UsersLoad | None = None
+
+    def to_json(self) -> str:
+        """Write the progress as one line of JSON."""
+        return write_document(self)
+
+    @classmethod
+    def from_json(cls, text: str) -> TrialProgress:
+        """Read a progress strictly.
+
+        Raises:
+            BenchError: SEA501, with every unknown key and wrong type.
+        """
+        return read_document(cls, text, where="trial progress")

@@ -1,0 +1,418 @@
+"""The trial's input document: what to load, how hard, what is good, and what the live endpoint must be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import inf
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from seatrial_base.bounds import (
+    MOST_IN_FLIGHT,
+    MOST_REQUESTS,
+    MOST_SECONDS,
+    MOST_TOKENS,
+    MOST_WORKERS,
+    wrong_objective,
+    wrong_prefix,
+)
+from seatrial_base.errors import BenchError, Problem
+from seatrial_load.model.strict_json import RULE, not_finite, read_document, write_document
+from seatrial_load.quality.floor import QualityFloor  # noqa: TC001 (the strict reader resolves the fields' types)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+Arrival: TypeAlias = Literal["closed", "poisson", "constant", "ramp", "replay"]
+Search: TypeAlias = Literal["sweep", "adaptive"]
+Goal: TypeAlias = Literal["knee", "max_concurrency", "max_goodput"]
+PreparedBy: TypeAlias = Literal["seatrial", "jumpstart-2024"]
+Manner: TypeAlias = Literal["load", "in_place", "verify"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """How hard to load, and for how long.
+
+    A level first sends `ramp_per_concurrency` x C requests, which are not measured, then at least
+    `requests_per_concurrency` x C; it goes on until the interval of its end-to-end latency is narrower than `precision`
+    or `max_requests_per_concurrency` x C are sent.
+
+    Attributes:
+        concurrency_levels: Requests in flight per copy, ascending; of an adaptive search, the bounds are the first and
+            the last of them.
+        requests_per_concurrency: A level measures at least this many requests for each request in flight.
+        warmup_requests: Requests sent before the first level, not measured.
+        budget_s: No measurement goes on past this time, warm-up included; a level cut by it isn't reported.
+        request_timeout_s: A request not answered in full by then has failed.
+        ramp_per_concurrency: A level's first requests, for each in flight: they fill the batch and aren't measured.
+        max_requests_per_concurrency: The cap of a level's measured requests, for each in flight; None is no going on.
+        requests: A level measures exactly this many requests, whatever its concurrency; None leaves it to those above.
+        precision: Half the 95 % interval of the median end-to-end latency, over it, at which a level is measured well
+            enough.
+        arrival: `closed` keeps C requests in flight; the others send at times of their own, whatever is answered.
+        rates_per_s: The levels of an open loop (`poisson`, `constant`): requests per second, all copies together,
+            ascending; the start and the end of a `ramp`.
+        level_s: How long a level of an open loop sends.
+        max_connections: Most requests in flight of an open loop.
+        max_retries: How often a request is repeated that was throttled, or whose model wasn't ready; every repetition
+            is counted, and its time is part of the request's.
+        stall_timeout_s: A stream that is silent for so long has failed; None waits for `request_timeout_s`.
+        search: `sweep` measures every level; `adaptive` chooses the next level from what was measured.
+        goal: What the search looks for: the knee, the highest concurrency within the SLO, or the most goodput.
+        budget_usd: The trial ends before it costs more, at the copies' price; None is no such bound.
+        workers: Processes that load; None chooses by the number of streams and of cores.
+        protocol: Whose way of measuring this is, for the reader of the result.
+    """
+
+    concurrency_levels: tuple[int, ...]
+    requests_per_concurrency: int
+    warmup_requests: int
+    budget_s: float
+    request_timeout_s: float
+    ramp_per_concurrency: int = 0
+    max_requests_per_concurrency: int | None = None
+    requests: int | None = None
+    precision: float = 0.05
+    arrival: Arrival = "closed"
+    rates_per_s: tuple[float, ...] = ()
+    level_s: float = 30.0
+    max_connections: int = 512
+    max_retries: int = 0
+    stall_timeout_s: float | None = None
+    search: Search = "sweep"
+    goal: Goal = "knee"
+    budget_usd: float | None = None
+    workers: int | None = None
+    protocol: PreparedBy = "seatrial"
+
+
+def wrong_load(load: Load) -> Iterator[tuple[str, str]]:
+    """Yield every impossible value as its field and what is wrong with it."""
+    yield from ((field, f"{number:g} is not above 0") for field, number in _positive(load) if number <= 0)
+    yield from ((field, f"{number} is below 0") for field, number in _from_zero(load) if number < 0)
+    beyond = (each for each in _bounded(load) if each[2] < each[1] < inf)
+    yield from ((field, f"{number:,.12g} is more than {most:,.12g}") for field, number, most in beyond)
+    levels = load.concurrency_levels
+    if not levels or levels[0] < 1 or not _ascends(levels):
+        yield "concurrency_levels", f"{list(levels)} is not an ascending list of whole numbers from 1"
+    least, most = load.requests_per_concurrency, load.max_requests_per_concurrency
+    if most is not None and most < least:
+        yield "max_requests_per_concurrency", f"{most} is below requests_per_concurrency {least}"
+    yield from _wrong_rates(load)
+
+
+def _positive(load: Load) -> Iterator[tuple[str, float]]:
+    yield "requests_per_concurrency", load.requests_per_concurrency
+    yield "budget_s", load.budget_s
+    yield "request_timeout_s", load.request_timeout_s
+    yield "precision", load.precision
+    yield "level_s", load.level_s
+    yield "max_connections", load.max_connections
+    optional = {"requests": load.requests, "stall_timeout_s": load.stall_timeout_s, "budget_usd": load.budget_usd}
+    yield from ((name, value) for name, value in {**optional, "workers": load.workers}.items() if value is not None)
+
+
+def _from_zero(load: Load) -> Iterator[tuple[str, int]]:
+    yield "warmup_requests", load.warmup_requests
+    yield "ramp_per_concurrency", load.ramp_per_concurrency
+    yield "max_retries", load.max_retries
+
+
+def _bounded(load: Load) -> Iterator[tuple[str, float, float]]:
+    yield "concurrency_levels", max(load.concurrency_levels, default=0), MOST_IN_FLIGHT
+    yield "requests", load.requests or 0, MOST_REQUESTS
+    yield "warmup_requests", load.warmup_requests, MOST_REQUESTS
+    yield "rates_per_s", max(load.rates_per_s, default=0.0), MOST_REQUESTS
+    yield "level_s", load.level_s, MOST_SECONDS
+    yield "max_connections", load.max_connections, MOST_IN_FLIGHT
+    yield "workers", load.workers or 0, MOST_WORKERS
+    yield "budget_s", load.budget_s, MOST_SECONDS
+    yield "request_timeout_s", load.request_timeout_s, MOST_SECONDS
+    yield "stall_timeout_s", load.stall_timeout_s or 0, MOST_SECONDS
+
+
+def _wrong_rates(load: Load) -> Iterator[tuple[str, str]]:
+    rates = load.rates_per_s
+    if load.arrival in ("closed", "replay"):
+        if rates:
+            yield "rates_per_s", f"a {load.arrival} loop has no rates, but {list(rates)} are given"
+    elif load.arrival == "ramp":
+        if len(rates) != len(("start", "end")) or min(rates) <= 0:
+            yield "rates_per_s", f"{list(rates)} is not the start and the end of a ramp, both above 0"
+    elif not rates or rates[0] <= 0 or not _ascends(rates):
+        yield "rates_per_s", f"{list(rates)} is not an ascending list of rates above 0"
+
+
+def _ascends(values: Sequence[float]) -> bool:
+    return all(low < high for low, high in pairwise(values))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictedLevel:
+    """What the planner predicts of one concurrency: the prior of a search, and of the theory's knee.
+
+    Attributes:
+        concurrency: Requests in flight per copy.
+        output_tok_s: Output tokens per second, one copy.
+        ttft_p95_ms: Time to first token.
+        e2e_mean_ms: End-to-end latency, mean.
+    """
+
+    concurrency: int
+    output_tok_s: float
+    ttft_p95_ms: float
+    e2e_mean_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prior:
+    """What the plan says before anything is measured.
+
+    Attributes:
+        levels: The predicted curve, ascending; may be empty.
+        batch_limit: Sequences that one copy batches at once (`max_num_seqs` and the KV room, the lesser); None unknown.
+    """
+
+    levels: tuple[PredictedLevel, ...] = ()
+    batch_limit: int | None = None
+
+
+Metric: TypeAlias = Literal["ttft_ms", "tpot_ms", "e2e_latency_ms", "error_rate", "output_tok_s"]
+Statistic: TypeAlias = Literal["p50", "p90", "p95", "p99", "mean", "value"]
+PayloadSchema: TypeAlias = Literal["lmi", "tgi", "openai_chat", "openai_completions"]
+PER_REQUEST_METRICS: tuple[Metric, ...] = ("ttft_ms", "tpot_ms", "e2e_latency_ms")
+WHERE = "trial request"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialTarget:
+    """The endpoint under trial.
+
+    Attributes:
+        endpoint_name: SageMaker's name of the endpoint; of an OpenAI-compatible server, what people call it.
+        inference_component: The component that holds the model; None when the variant holds it.
+        region: The region, which also signs.
+        endpoint_url: The runtime API's URL; None is boto3's endpoint variables, else the region's public URL. Of an
+            OpenAI-compatible server, its base URL (`http://localhost:8000/v1`).
+        kind: What speaks there: SageMaker's runtime API, or an OpenAI-compatible server without SageMaker before it.
+        model: The `model` of an OpenAI-compatible request; None leaves the field out.
+        api_key_variable: The environment variable that holds an OpenAI-compatible server's key; the key itself stands
+            in no document.
+        target_variant: SageMaker's `X-Amzn-SageMaker-Target-Variant`; None lets the endpoint choose.
+        session_id: SageMaker's `X-Amzn-SageMaker-Session-Id`, which sends all requests to one instance; None is none.
+    """
+
+    endpoint_name: str
+    inference_component: str | None
+    region: str
+    endpoint_url: str | None = None
+    kind: Literal["sagemaker", "openai"] = "sagemaker"
+    model: str | None = None
+    api_key_variable: str | None = None
+    target_variant: str | None = None
+    session_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What the live endpoint must consist of to be this deployment's: names, not ARNs.
+
+    Attributes:
+        endpoint_config_name: The endpoint configuration.
+        model_name: The model of the variant or of the component's specification.
+        image: The container image that the plan pinned (tag or digest); None leaves it unproven.
+    """
+
+    endpoint_config_name: str
+    model_name: str
+    image: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """The requests of a trial.
+
+    Attributes:
+        input_tokens: Length of a prompt; of a file's, the mean.
+        output_tokens: Length of an answer; of a file's, the mean.
+        schema: The body's schema.
+        stream: Whether tokens are asked for as they are made.
+        source: Where prompts come from: made up, or read from a file of prompts or of a recorded trace.
+        source_digest: SHA-256 of that file; empty for made-up prompts.
+        shared_prefix_tokens: So many first tokens of a prompt are those of the others of its group.
+        prefix_groups: So many different shared beginnings, taken in turn.
+    """
+
+    input_tokens: int
+    output_tokens: int
+    schema: PayloadSchema
+    stream: bool = True
+    source: Literal["synthetic", "jsonl", "trace"] = "synthetic"
+    source_digest: str = ""
+    shared_prefix_tokens: int = 0
+    prefix_groups: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """When a measurement is proof enough, and what an inconclusive one does.
+
+    Attributes:
+        confidence: An objective is met or missed only when its one-sided interval of this confidence says so; 0 takes
+            the measured value as it is.
+        on_inconclusive: Whether a verdict that proves nothing lets the deployment pass or fails it.
+        regression_tolerance: A result may be worse than the last release's by this share before it is a regression.
+        on_regression: What a regression beyond tolerance and noise does.
+        max_error_rate: The share of failed requests, 0 to 1, above which a level fails the trial, as measured; None
+            asks for nothing but the objectives.
+        max_error_rate_up_to: It holds of the levels up to this concurrency per copy; None is every level.
+    """
+
+    confidence: float = 0.0
+    on_inconclusive: Literal["pass", "fail"] = "fail"
+    regression_tolerance: float = 0.1
+    on_regression: Literal["fail", "warn", "ignore"] = "warn"
+    max_error_rate: float | None = None
+    max_error_rate_up_to: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objective:
+    """One bound of the SLO; `value` is the statistic of `error_rate` (a share) and `output_tok_s` (all copies)."""
+
+    metric: Metric
+    statistic: Statistic
+    bound: float
+    sense: Literal["at_most", "at_least"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialRequest:
+    """Everything that a trial needs to know.
+
+    Attributes:
+        endpoint: The endpoint's name in its spec.
+        environment: The environment deployed to (dev, prod).
+        plan_digest: The plan that the deployment was made from; also seeds the prompts.
+        target: The live endpoint.
+        expected: What the live endpoint must consist of; None when no deployment of ours is proven.
+        workload: The kind of request.
+        load: How hard to load.
+        objectives: The SLO; may be empty.
+        gate_concurrency: Requests in flight per copy at which the SLO must hold.
+        copy_count: Running copies; a level opens its concurrency times this many streams.
+        mode: What the deployment gate does with a failed verdict; the trial itself measures alike.
+        usd_per_hour_per_copy: Price of the hardware that one copy occupies; None when unknown.
+        fallback_target_concurrency: The scaling target per copy when the trial finds no knee.
+        target_utilization: Share of the knee's concurrency to scale at, above 0 and at most 1.
+        gate: When a measurement is proof enough.
+        prior: What the plan predicts.
+        manner: `load` loads as hard as `load` says, and looks for the knee; `in_place` adds load beside users'
+            requests, up to the gate; `verify` sends a few single requests, and no load.
+        alarms: Names of CloudWatch alarms; a trial beside users' requests ends when one is in ALARM.
+        quality: The evaluation set that is asked after the levels, and its bounds; None asks nothing.
+    """
+
+    endpoint: str
+    environment: str
+    plan_digest: str
+    target: TrialTarget
+    expected: Expected | None
+    workload: Workload
+    load: Load
+    objectives: tuple[Objective, ...]
+    gate_concurrency: int
+    copy_count: int
+    mode: Literal["rollback", "report", "off"]
+    usd_per_hour_per_copy: float | None
+    fallback_target_concurrency: float
+    target_utilization: float
+    gate: Gate = field(default_factory=Gate)
+    prior: Prior = field(default_factory=Prior)
+    manner: Manner = "load"
+    alarms: tuple[str, ...] = ()
+    quality: QualityFloor | None = None
+
+    def to_json(self) -> str:
+        """Write the request as one line of JSON."""
+        return write_document(self)
+
+    @classmethod
+    def from_json(cls, text: str) -> TrialRequest:
+        """Read a request strictly.
+
+        Raises:
+            BenchError: SEA501, with every unknown key, wrong type and impossible value.
+        """
+        request = read_document(cls, text, where=WHERE)
+        request.check()
+        return request
+
+    def check(self) -> None:
+        """Check the values that no type excludes.
+
+        Raises:
+            BenchError: SEA501, with every impossible value.
+        """
+        problems = [
+            Problem(where=WHERE, field=field, rule=RULE, message=message) for field, message in _impossible(self)
+        ]
+        if problems:
+            raise BenchError(problems)
+
+
+def _impossible(request: TrialRequest) -> Iterator[tuple[str, str]]:
+    yield from ((field, f"{number:g} is not a finite number") for field, number in not_finite(request))
+    yield from _not_positive(request)
+    yield from _too_large(request)
+    yield from ((f"load.{field}", message) for field, message in wrong_load(request.load))
+    yield from _wrong_objectives(request.objectives)
+    yield from _wrong_prefix(request.workload)
+    if not 0 < request.target_utilization <= 1:
+        yield "target_utilization", f"{request.target_utilization:g} is not above 0 and at most 1"
+    if not 0 <= request.gate.confidence < 1:
+        yield "gate.confidence", f"{request.gate.confidence:g} is not from 0 and below 1"
+    if request.gate.max_error_rate is not None and not 0 <= request.gate.max_error_rate <= 1:
+        yield "gate.max_error_rate", f"{request.gate.max_error_rate:g} is not a share from 0 to 1"
+    if request.load.budget_usd is not None and request.usd_per_hour_per_copy is None:
+        yield "load.budget_usd", f"a budget of {request.load.budget_usd:g} USD needs a price per hour"
+
+
+def _not_positive(request: TrialRequest) -> Iterator[tuple[str, str]]:
+    workload = request.workload
+    numbers: dict[str, float] = {
+        "workload.input_tokens": workload.input_tokens,
+        "workload.output_tokens": workload.output_tokens,
+        "workload.prefix_groups": workload.prefix_groups,
+        "gate_concurrency": request.gate_concurrency,
+        "copy_count": request.copy_count,
+        "fallback_target_concurrency": request.fallback_target_concurrency,
+        **({} if request.usd_per_hour_per_copy is None else {"usd_per_hour_per_copy": request.usd_per_hour_per_copy}),
+    }
+    return ((field, f"{number:g} is not above 0") for field, number in numbers.items() if number <= 0)
+
+
+def _too_large(request: TrialRequest) -> Iterator[tuple[str, str]]:
+    workload = request.workload
+    numbers: dict[str, tuple[int, int]] = {
+        "workload.input_tokens": (workload.input_tokens, MOST_TOKENS),
+        "workload.output_tokens": (workload.output_tokens, MOST_TOKENS),
+        "gate_concurrency": (request.gate_concurrency, MOST_IN_FLIGHT),
+    }
+    return ((field, f"{number:,} is more than {most:,}") for field, (number, most) in numbers.items() if number > most)
+
+
+def _wrong_prefix(workload: Workload) -> Iterator[tuple[str, str]]:
+    if workload.input_tokens > 0 and (wrong := wrong_prefix(workload.shared_prefix_tokens, workload.input_tokens)):
+        yield "workload.shared_prefix_tokens", wrong
+
+
+def _wrong_objectives(objectives: tuple[Objective, ...]) -> Iterator[tuple[str, str]]:
+    for index, objective in enumerate(objectives):
+        if (objective.metric in PER_REQUEST_METRICS) == (objective.statistic == "value"):
+            wanted = "a percentile or mean" if objective.metric in PER_REQUEST_METRICS else "value"
+            yield f"objectives[{index}].statistic", f"{objective.metric} has {wanted}, not {objective.statistic}"
+        elif wrong := wrong_objective(objective.metric, objective.bound):
+            yield f"objectives[{index}].bound", f"{objective.metric}: {wrong}"

@@ -1,0 +1,425 @@
+"""The trial's output document: what was measured, what it means, and what it was measured on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping  # noqa: TC003 (the strict reader resolves the fields' types)
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from seatrial_load.measure.distribution import Distribution, Interval  # noqa: TC001 (likewise)
+from seatrial_load.measure.window import Window  # noqa: TC001 (likewise)
+from seatrial_load.metrics.counts import Unmeasured  # noqa: TC001 (likewise)
+from seatrial_load.model.request import (
+    Arrival,  # noqa: TC001 (likewise)
+    Objective,  # noqa: TC001 (the strict reader resolves the fields' types)
+    TrialRequest,  # noqa: TC001 (likewise)
+)
+from seatrial_load.model.stop import Stop, Void  # noqa: TC001 (likewise)
+from seatrial_load.model.strict_json import read_document, write_document
+from seatrial_load.quality.floor import QualityResult  # noqa: TC001 (likewise)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientEvidence:
+    """How the client itself fared at one level: whether the level measures the endpoint or the client.
+
+    Attributes:
+        workers: Processes that loaded.
+        streams: Connections, all processes together.
+        receive_lag_p99_ms: Time from when bytes may have arrived to their timestamp: from the return of the selector
+            (of the one before, when it didn't wait) to the read; the worst process.
+        delivered_concurrency: Time average of the requests in flight over the window, all processes together.
+        cpu_share: CPU time of the loading thread over window, in the busiest process: 1 is a whole core.
+        run_delay_share: Share of the window in which that process was ready to run but had no core; None where the
+            kernel doesn't tell (`/proc/thread-self/schedstat`).
+        send_lag_p99_ms: How late an open loop sent the requests that found a free connection; None in a closed loop.
+        idle_ms: Mean time that a stream of a closed loop waited for the client to send its next request.
+        full_share: Share of an open loop's requests that found every connection taken when they were due.
+        reads_per_s: Reads of the busiest process per second; a read brings a token event, or several that had queued.
+    """
+
+    workers: int
+    streams: int
+    receive_lag_p99_ms: float | None
+    delivered_concurrency: float | None
+    cpu_share: float | None
+    run_delay_share: float | None = None
+    send_lag_p99_ms: float | None = None
+    idle_ms: float | None = None
+    full_share: float | None = None
+    reads_per_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientCalibration:
+    """What this client can take in here, measured against a server that costs nothing (plain HTTP on the loopback).
+
+    Attributes:
+        streams: Connections of the measurement.
+        parts_per_s: Token events per second that arrived; the server offered `offered_parts_per_s`.
+        offered_parts_per_s: Token events per second that the server would have sent to an infinitely fast client.
+        cpu_s_per_1k_parts: CPU seconds of the client for a thousand token events.
+        receive_lag_p99_ms: As in `ClientEvidence`.
+        because: What was measured, or why nothing was, in a sentence.
+    """
+
+    streams: int
+    parts_per_s: float | None
+    offered_parts_per_s: float
+    cpu_s_per_1k_parts: float | None
+    receive_lag_p99_ms: float | None
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceOverhead:
+    """What SageMaker adds to the container's time, over the trial's measured time.
+
+    Attributes:
+        client_mean_ms: Mean end-to-end latency at the client.
+        model_latency_mean_ms: CloudWatch `ModelLatency`, mean; None when CloudWatch had no datapoint.
+        overhead_latency_mean_ms: CloudWatch `OverheadLatency`, mean.
+        overhead_ms: client_mean_ms - model_latency_mean_ms: service and network.
+        because: Where it comes from, or why it is missing.
+    """
+
+    client_mean_ms: float | None
+    model_latency_mean_ms: float | None
+    overhead_latency_mean_ms: float | None
+    overhead_ms: float | None
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One objective held against one level.
+
+    Attributes:
+        objective: The objective.
+        measured: The value; None when there was nothing to measure.
+        met: Whether it is proven met or missed; None when there was nothing to measure, or the interval reaches over
+            the bound.
+        sentence: The same in words.
+        bound_low: Lower end of the one-sided interval at the gate's confidence; None without one.
+        bound_high: Its upper end.
+    """
+
+    objective: Objective
+    measured: float | None
+    met: bool | None
+    sentence: str
+    bound_low: float | None = None
+    bound_high: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Whether the SLO holds at the gate's concurrency, and why."""
+
+    status: Literal["pass", "fail", "inconclusive"]
+    because: str
+    checks: tuple[Check, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One number of this trial beside the last release's, at one concurrency per copy.
+
+    Attributes:
+        metric: What is compared (`output_tok_s`, `ttft_ms p95`, …).
+        concurrency: Where.
+        before: The last release's value.
+        after: This trial's.
+        share: (after - before) / before; of the error rate, which is a share itself, after - before.
+        worse: Whether it is worse beyond tolerance and noise.
+        sentence: The same in words.
+        better: Whether it is better beyond tolerance and noise.
+    """
+
+    metric: str
+    concurrency: int
+    before: float
+    after: float
+    share: float
+    worse: bool
+    sentence: str
+    better: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """This trial beside the last release's of the same workload.
+
+    Attributes:
+        status: `same` within tolerance or noise, `better`, `worse`, or `incomparable` (another workload, or none).
+        because: Why, in a sentence.
+        baseline_uri: Where the last release's result lies; empty when unknown.
+        baseline_plan_digest: Its plan.
+        baseline_started_at: When it was measured.
+        changes: Number by number.
+    """
+
+    status: Literal["same", "better", "worse", "incomparable"]
+    because: str
+    baseline_uri: str = ""
+    baseline_plan_digest: str = ""
+    baseline_started_at: str = ""
+    changes: tuple[Change, ...] = ()
+
+
+SCHEMA_VERSION: Literal["3"] = "3"
+Detector: TypeAlias = Literal["slo", "saturation", "half_latency", "kneedle", "two_segment", "theory"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """What happened within a level, in bins of equal width from its first sending on, ramp included.
+
+    Attributes:
+        bin_s: Width of a bin: a power of two of a second, so that there are at most 60.
+        output_tokens: Output tokens of answered requests in each bin, all copies together; each request's are spread
+            evenly from its first token to its last.
+        in_flight: Requests in flight, averaged over the bin, all copies together; failed ones too.
+        first_tokens: Answered requests sent in the bin that streamed a first token.
+        ttft_ms: Their mean time to first token; None where there are none.
+    """
+
+    bin_s: float
+    output_tokens: tuple[float, ...]
+    in_flight: tuple[float, ...]
+    first_tokens: tuple[int, ...]
+    ttft_ms: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelResult:
+    """One concurrency, measured.
+
+    Attributes:
+        concurrency: Requests in flight per copy.
+        requests: Requests that ended; all of the level's but the ramp's.
+        succeeded: Those answered in full.
+        errors: How many failed, by error class.
+        first_errors: A few failures in the service's own words, each class once, those of the ramp too.
+        window_s: Length of the window that throughput is taken over; see `window`.
+        output_tok_s: Output tokens per second, all copies together; None when the endpoint didn't tell counts.
+        requests_per_s: Successful requests per second, all copies together.
+        goodput_requests_per_s: Those of them that met every per-request objective.
+        ttft_ms: Time to first token; None when nothing streamed.
+        tpot_ms: Time per output token after the first; None when no request had two.
+        itl_ms: Gaps between token events, pooled.
+        ms_per_token: End-to-end latency by output tokens, to compare with published tables.
+        e2e_latency_ms: Request sent to last token.
+        input_tokens_mean: Prompt length by the endpoint's own count.
+        output_tokens_mean: Generated tokens per successful request.
+        meets_slo: Whether some request succeeded and every objective was met, by the measured values as they are.
+        misses: One sentence for each objective that wasn't.
+        arrival: How requests were timed.
+        offered_requests_per_s: What an open loop offered; None in a closed loop, whose `concurrency` says it. Of an
+            open loop, `concurrency` is the mean in flight per copy, rounded up.
+        window: `steady`: throughput is over the time from the first measured request's sending to the last one's, while
+            all streams were busy; `whole`: over the whole level, where there is no such time. A request counts by the
+            share of its time inside, one of the ramp too.
+        ramp_requests: Requests sent before, whose latencies aren't measured.
+        ramp_errors: How many of these failed, by error class; `errors` doesn't hold them.
+        retried: How many failures were repeated, by error class, those of the ramp too.
+        total_tok_s: Input and output tokens per second; None when the endpoint didn't tell both counts.
+        output_tok_s_interval: The 95 % interval of `output_tok_s`; see `aggregate.output_tok_s_interval`.
+        error_rate_interval: Wilson's 95 % interval of the error rate.
+        parts_per_token: Pieces on the wire per output token: 1 is a piece a token.
+        queue_share: Share of the median TTFT that the lowest level's doesn't have: waiting for other requests.
+        duration_s: From the level's first sending to its last answer, ramp included.
+        enough_because: Why the level sent no more.
+        client: How the client fared; None when nobody looked.
+        void: Why the level says something of the client instead of the endpoint; None when it is valid.
+        timeline: What happened within the level; None when it wasn't kept.
+    """
+
+    concurrency: int
+    requests: int
+    succeeded: int
+    errors: Mapping[str, int]
+    first_errors: tuple[str, ...]
+    window_s: float
+    output_tok_s: float | None
+    requests_per_s: float | None
+    goodput_requests_per_s: float | None
+    ttft_ms: Distribution | None
+    tpot_ms: Distribution | None
+    itl_ms: Distribution | None
+    ms_per_token: Distribution | None
+    e2e_latency_ms: Distribution | None
+    input_tokens_mean: float | None
+    output_tokens_mean: float | None
+    meets_slo: bool
+    misses: tuple[str, ...]
+    arrival: Arrival = "closed"
+    offered_requests_per_s: float | None = None
+    window: Window = "whole"
+    ramp_requests: int = 0
+    ramp_errors: Mapping[str, int] = field(default_factory=dict)
+    retried: Mapping[str, int] = field(default_factory=dict)
+    total_tok_s: float | None = None
+    output_tok_s_interval: Interval | None = None
+    error_rate_interval: Interval | None = None
+    parts_per_token: float | None = None
+    queue_share: float | None = None
+    duration_s: float | None = None
+    enough_because: str = ""
+    client: ClientEvidence | None = None
+    void: Void | None = None
+    timeline: Timeline | None = None
+
+    @property
+    def valid(self) -> bool:
+        """Whether the endpoint was the limit, not the client."""
+        return self.void is None
+
+    @property
+    def void_because(self) -> str:
+        """Why it is void, in words; empty when it is valid."""
+        return "" if self.void is None else self.void.because
+
+    @property
+    def error_rate(self) -> float:
+        """Share of requests that failed, 0 to 1."""
+        return (self.requests - self.succeeded) / self.requests
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knee:
+    """Where more load stops paying, by one detector.
+
+    Attributes:
+        detector: Which one.
+        concurrency: Requests in flight per copy, interpolated where it lies between two levels; None without a knee.
+        because: Where it comes from, or why there is none.
+        interval: Its 95 % interval, from those of the metric that it is read from; `high` is None where no level was
+            past the knee. None where nothing tells it.
+    """
+
+    detector: Detector
+    concurrency: float | None
+    because: str
+    interval: Interval | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveProof:
+    """What the control plane said the live endpoint was.
+
+    Attributes:
+        proven: Whether it is this deployment's; False when nothing was asked.
+        endpoint_config_name: The live endpoint configuration.
+        model_name: The live component's model.
+        copy_count: Its running copies; the load of the trial is for so many.
+        because: What was seen, in a sentence.
+        planned_copy_count: Copies of the plan, where another count was live.
+    """
+
+    proven: bool
+    endpoint_config_name: str | None
+    model_name: str | None
+    copy_count: int | None
+    because: str
+    planned_copy_count: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsersLoad:
+    """What users sent to the component before the trial's first request.
+
+    Attributes:
+        concurrency_per_copy: Highest number of their concurrent requests per copy; None when it is unknown.
+        because: Where the number comes from, or why there is none.
+    """
+
+    concurrency_per_copy: float | None
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchStep:
+    """Why one level was measured, in the order of measurement."""
+
+    concurrency: int
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialResult:
+    """One trial, whole.
+
+    Attributes:
+        schema_version: Of this document.
+        request: What was asked.
+        started_at: ISO 8601, UTC.
+        duration_s: Seconds of the trial, proofs and warm-up included.
+        engine_note: How a simulated or local engine announced itself; empty on AWS.
+        live: What was proven live before and after the measurement.
+        levels: The levels measured in full, ascending.
+        knees: One for each detector; `knee` is the one that counts.
+        verdict: Whether the SLO holds at the gate's concurrency.
+        target_concurrency_per_copy: What scaling shall track.
+        target_detector: The detector whose knee it comes from; None when it comes from no knee.
+        target_because: Where this number comes from.
+        usd_per_million_output_tokens: At the knee the target comes from; None without price, knee or token count, and
+            of a local engine.
+        stopped: Why no further level was measured.
+        blended_usd_per_million_tokens: Input and output blended at 3:1, by the articles' formula; see `scaling_target`.
+        search: Why each level was measured.
+        unmeasured: What was seen of the first request, the warm-up and the levels that were cut, in their order.
+        client: What this client can take in; None when it wasn't measured.
+        overhead: What SageMaker adds; None when CloudWatch wasn't asked.
+        comparison: This trial beside the last release's; None when there is none.
+        clock_offset_s: What was added to this machine's clock to sign with, learned from the service's refusal; None
+            when the clock was right.
+        words_per_token: Words of synthetic prompts per token of the endpoint's own count; None before it told one.
+        seatrial_version: The release that measured.
+        users: What users sent meanwhile; None of a trial that doesn't load beside them.
+        quality: What the answers to the evaluation set are worth; None where none was to be asked.
+    """
+
+    schema_version: Literal["3"]
+    request: TrialRequest
+    started_at: str
+    duration_s: float
+    engine_note: str
+    live: LiveProof
+    levels: tuple[LevelResult, ...]
+    knees: tuple[Knee, ...]
+    verdict: Verdict
+    target_concurrency_per_copy: float
+    target_detector: Detector | None
+    target_because: str
+    usd_per_million_output_tokens: float | None
+    stopped: Stop
+    blended_usd_per_million_tokens: float | None = None
+    search: tuple[SearchStep, ...] = ()
+    unmeasured: tuple[Unmeasured, ...] = ()
+    client: ClientCalibration | None = None
+    overhead: ServiceOverhead | None = None
+    comparison: Comparison | None = None
+    clock_offset_s: float | None = None
+    words_per_token: float | None = None
+    seatrial_version: str = ""
+    users: UsersLoad | None = None
+    quality: QualityResult | None = None
+
+    @property
+    def knee(self) -> Knee | None:
+        """The knee of the trial: the one that the scaling target comes from; None where that is the fallback."""
+        return next((knee for knee in self.knees if knee.detector == self.target_detector), None)
+
+    def to_json(self) -> str:
+        """Write the result as one line of JSON."""
+        return write_document(self)
+
+    @classmethod
+    def from_json(cls, text: str) -> TrialResult:
+        """Read a result strictly.
+
+        Raises:
+            BenchError: SEA501, with every unknown key and wrong type.
+        """
+        return read_document(cls, text, where="trial result")

@@ -1,0 +1,149 @@
+"""JSON documents of the trial: frozen dataclasses written as they are, read strictly, all problems at once."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import types
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from seatrial_base.errors import BenchError, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from _typeshed import DataclassInstance
+
+
+RULE = "SEA501"
+_WORDS: Mapping[object, str] = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
+_WRONG = object()
+
+DocumentT = TypeVar("DocumentT", bound="DataclassInstance")
+
+
+def write_document(document: DataclassInstance) -> str:
+    """Write a document as one line of JSON, fields in their declared order: equal documents give equal bytes."""
+    return json.dumps(dataclasses.asdict(document), separators=(",", ":"), allow_nan=False)
+
+
+def read_document(kind: type[DocumentT], text: str, *, where: str) -> DocumentT:
+    """Read a document: every key known, every type right; a whole number stands for a number too.
+
+    Args:
+        kind: The dataclass to read.
+        text: The JSON text.
+        where: What is being read, for the errors.
+
+    Raises:
+        BenchError: SEA501, with one problem for each key or value that is wrong.
+    """
+    problems: list[Problem] = []
+    try:
+        raw: object = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as malformed:
+        raise BenchError.of(RULE, f"not JSON: {malformed}", where=where) from malformed
+    document = _Reader(where, problems).read(kind, raw, "")
+    if problems or not isinstance(document, kind):
+        raise BenchError(problems)
+    return document
+
+
+def not_finite(value: object, path: str = "") -> Iterator[tuple[str, float]]:
+    """Yield the path of every number of a document that JSON can't hold, and the number."""
+    if isinstance(value, float) and not math.isfinite(value):
+        yield path, value
+    elif isinstance(value, tuple):
+        for index, item in enumerate(value):
+            yield from not_finite(item, f"{path}[{index}]")
+    elif dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            yield from not_finite(getattr(value, field.name), _join(path, field.name))
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Reader:
+    where: str
+    problems: list[Problem]
+
+    def read(self, hint: object, value: object, path: str) -> object:
+        """Return the value as the hinted type, or `_WRONG` after noting the problem."""
+        origin = get_origin(hint)
+        if origin in (Union, types.UnionType):
+            return self._read_optional(hint, value, path)
+        if origin is Literal:
+            return value if value in get_args(hint) else self._wrong(path, _choice(hint), value)
+        if origin is tuple:
+            return self._read_tuple(hint, value, path)
+        if origin is Mapping:
+            return self._read_mapping(hint, value, path)
+        if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+            return self._read_dataclass(hint, value, path)
+        return self._read_scalar(hint, value, path)
+
+    def _read_optional(self, hint: object, value: object, path: str) -> object:
+        if value is None:
+            return None
+        (present,) = (option for option in get_args(hint) if option is not types.NoneType)
+        return self.read(present, value, path)
+
+    def _read_tuple(self, hint: object, value: object, path: str) -> object:
+        if not isinstance(value, list):
+            return self._wrong(path, "a list", value)
+        return tuple(self.read(get_args(hint)[0], item, f"{path}[{index}]") for index, item in enumerate(value))
+
+    def _read_mapping(self, hint: object, value: object, path: str) -> object:
+        if not isinstance(value, dict):
+            return self._wrong(path, "an object", value)
+        return {key: self.read(get_args(hint)[1], item, _join(path, key)) for key, item in value.items()}
+
+    def _read_dataclass(self, kind: type[DataclassInstance], value: object, path: str) -> object:
+        if not isinstance(value, dict):
+            return self._wrong(path, "an object", value)
+        hints = get_type_hints(kind)
+        fields = {field.name: field for field in dataclasses.fields(kind)}
+        for key in sorted(value.keys() - fields.keys()):
+            self._note(_join(path, key), f"unknown key; known are {', '.join(fields)}")
+        missing = [name for name in fields if name not in value and not _has_default(fields[name])]
+        for name in missing:
+            self._note(_join(path, name), "missing")
+        known = {name: self.read(hints[name], value[name], _join(path, name)) for name in fields if name in value}
+        return _WRONG if missing or _WRONG in known.values() else kind(**known)
+
+    def _read_scalar(self, hint: object, value: object, path: str) -> object:
+        if isinstance(hint, type) and issubclass(hint, StrEnum):
+            known = {member.value: member for member in hint}
+            return known[value] if value in known else self._wrong(path, f"one of {', '.join(known)}", value)
+        is_whole = isinstance(value, int) and not isinstance(value, bool)
+        if hint is float and is_whole and isinstance(value, int):
+            return float(value) if abs(value) < 2**1023 else self._wrong(path, _WORDS[hint], value)
+        right = is_whole if hint is int else isinstance(hint, type) and isinstance(value, hint)
+        if not right or (isinstance(value, float) and not math.isfinite(value)):
+            return self._wrong(path, _WORDS[hint], value)
+        return value
+
+    def _wrong(self, path: str, expected: str, value: object) -> object:
+        self._note(path, f"expected {expected}, got {json.dumps(value)[:60]}")
+        return _WRONG
+
+    def _note(self, path: str, message: str) -> None:
+        self.problems.append(Problem(where=self.where, field=path, rule=RULE, message=message))
+
+
+def _has_default(field: dataclasses.Field[object]) -> bool:
+    return field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
+
+
+def _choice(hint: object) -> str:
+    return f"one of {', '.join(map(str, get_args(hint)))}"
+
+
+def _join(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key

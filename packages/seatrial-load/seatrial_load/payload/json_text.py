@@ -1,0 +1,62 @@
+"""JSON, typed: what may stand in a body, and reading it without surprises."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, TypeAlias
+
+from seatrial_load.payload.error import ANSWER_RULE, AnswerError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+JsonObject: TypeAlias = "Mapping[str, object]"
+
+MAX_QUOTED_BYTES = 80
+MAX_COUNT = 1_000_000_000
+
+
+def parse_json(text: bytes) -> object:
+    """Parse UTF-8 JSON.
+
+    Raises:
+        AnswerError: SEA371, it isn't.
+    """
+    try:
+        document: object = json.loads(text.decode())
+    except (ValueError, RecursionError) as malformed:
+        raise AnswerError.of(ANSWER_RULE, f"not JSON: {text[:MAX_QUOTED_BYTES]!r}") from malformed
+    return document
+
+
+def write_json(document: Mapping[str, Json]) -> bytes:
+    """Write a document without spaces; text is escaped to ASCII, so that any text can be sent."""
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def object_of(value: object) -> JsonObject:
+    """Return the value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def list_of(value: object) -> list[object]:
+    """Return the value if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def text_of(value: object) -> str | None:
+    """Return the value if it is a text."""
+    return value if isinstance(value, str) else None
+
+
+def count_of(value: object) -> int | None:
+    """Return the value if it is a whole number that can count tokens (0 to 10⁹)."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 <= value <= MAX_COUNT else None
+
+
+def whole_number_of(value: object) -> int | None:
+    """Return the value if it is a whole number."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

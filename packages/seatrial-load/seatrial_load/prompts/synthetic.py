@@ -1,0 +1,186 @@
+"""Made-up prompts of about so many tokens, which share no beginning but the one they are told to share.
+
+A word of the list is one token in the common vocabularies (a frequent English word with its space before it), one to
+five in a small one; prompts of one length are the same words in different orders, so that none is longer than another.
+The first prompt has half as many words as tokens, so that no endpoint refuses it for its length;
+`calibrated` mends that by what the endpoint itself counts, chat template and special tokens included. The first words
+differ from request to request and from trial to trial: a prefix cache has nothing to reuse, unless a shared prefix is
+asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+
+from seatrial_load.prompts.refusal import speaks_of_length, told_prompt_tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from seatrial_load.payload.json_text import Json
+    from seatrial_load.payload.request import Prompt
+
+
+_TEXT = """
+the of and to in is that for it as was with be by on not he his but at are this have from or had an they which one you
+were all her she there would their we him been has when who will no more if out so up said what its about than into
+them can only other time new some could these two may first then do any like my now over such our man me even most
+made after also did many off before must well back through years much where your way down should because long each
+just state those people too same work still between life being under never last day another while house might great
+world year since against right used take three states himself few use place during without again home around small
+however found school part once general high upon every does got united left number course war until always away
+something fact water less public put think almost hand enough took head yet government system set told nothing night
+end why called eyes find going look asked later point knew next city business case group give days young let room word
+social side given order often seemed early white large along big show feel face door turn best help line north south
+east west free table money story music book paper letter class road car body light voice power force heart child
+mother father friend family street river tree green black red blue gold stone
+"""
+_BY_LENGTH: Final = sorted(_TEXT.split(), key=len)
+WORDS: Final = tuple(_BY_LENGTH[place * 159 % len(_BY_LENGTH)] for place in range(len(_BY_LENGTH)))
+"""256 words in an order in which the first of any number are of all lengths: 159 / 256 is near the golden section."""
+_FEWEST_SAME: Final = 16
+"""Fewer words than these differ from seed to seed: they have few orders."""
+
+
+FIRST_WORDS_PER_TOKEN: Final = 0.5
+"""Of the first prompt, before the endpoint told how it counts: on the short side."""
+BELOW_THE_LIMIT: Final = 0.95
+"""Of the wanted length, where prompts of that length were refused: single prompts vary by some percent."""
+_MOST_WORDS_PER_TOKEN: Final = 2.0
+"""A word is one token at least: an endpoint that counts much less does not count the whole prompt."""
+_UNTOLD: Final = 0.5
+"""Of the words of a prompt that was refused for its length without a count."""
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from seatrial_load.decode.response import RequestRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyntheticPrompts:
+    """Prompts of one length.
+
+    Attributes:
+        seed: Another seed gives prompts that share nothing with these.
+        tokens_in: Length of a prompt.
+        tokens_out: Length of an answer.
+        words_per_token: Words that make one token of the endpoint's own count.
+        shared_prefix_tokens: So many first tokens are those of the others of the same group; at most `tokens_in`.
+        prefix_groups: So many different shared beginnings, taken in turn.
+    """
+
+    seed: str
+    tokens_in: int
+    tokens_out: int
+    words_per_token: float = 1.0
+    shared_prefix_tokens: int = 0
+    prefix_groups: int = 1
+
+    def content(self, index: int) -> str:
+        """Write the prompt of the request with this number."""
+        total = word_count(self.tokens_in, self.words_per_token)
+        shared = min(round(self.shared_prefix_tokens * self.words_per_token), total)
+        own = words(f"{self.seed}:{index}", total - shared)
+        if not shared:
+            return " ".join(own)
+        return " ".join(words(f"{self.seed}:group {index % self.prefix_groups}", shared) + own)
+
+    def output_tokens(self, _index: int) -> int:
+        """Return the length of an answer."""
+        return self.tokens_out
+
+    def input_tokens(self, _index: int) -> int:
+        """Return the length of a prompt."""
+        return self.tokens_in
+
+
+def words(seed: str, count: int) -> list[str]:
+    """Draw words by the digest of the seed: the same words for the same seed, in another order for another one.
+
+    As many words are the same words for every seed, but for very few: the whole list again and again, and of it the
+    first that are missing. So as many words are as many tokens, however a tokenizer cuts them.
+    """
+    if count < len(WORDS):
+        among = count if count >= _FEWEST_SAME else len(WORDS)
+        return [WORDS[place] for place in _order(seed, among)[:count]]
+    whole, rest = divmod(count, len(WORDS))
+    places = order = _order(seed, len(WORDS))
+    drawn: list[str] = []
+    for _ in range(whole):
+        drawn += map(WORDS.__getitem__, places)
+        places = places.translate(order)  # shuffled once more
+    return drawn + [WORDS[place] for place in places if place < rest]
+
+
+def _order(seed: str, among: int) -> bytes:
+    """Return the places of the first words in an order that the seed gives, at most 256."""
+    return bytes(sorted(range(among), key=hashlib.shake_256(seed.encode()).digest(among).__getitem__))
+
+
+def word_count(tokens: int, words_per_token: float) -> int:
+    """Return how many words make so many tokens; a prompt has at least one."""
+    return max(1, round(tokens * words_per_token))
+
+
+def calibrated(
+    words_per_token: float, records: Iterable[RequestRecord], wanted_tokens: Callable[[int], int | None]
+) -> float | None:
+    """Return the words per token that the endpoint's own counts call for.
+
+    Formula: words_per_token x (tokens that were wanted) / (tokens that the endpoint counted), over the requests whose
+    count it told; a refusal for the length tells it too. The endpoint counts its template and special tokens too, so
+    these are part of the length. Where a prompt was refused, the longest of the refused becomes 5 % shorter than was
+    wanted; half as long where the refusal tells no count.
+
+    Args:
+        words_per_token: With which the requests were written.
+        records: Requests that are over, such as the warm-up's.
+        wanted_tokens: `Prompts.input_tokens` of the source that wrote them.
+
+    Returns:
+        None when the endpoint told no count.
+    """
+    answered: list[tuple[int, int]] = []
+    refused: list[float] = []
+    for record in records:
+        wanted = wanted_tokens(record.index)
+        if wanted and record.error is None and record.input_tokens:
+            answered.append((wanted, record.input_tokens))
+        elif wanted and is_too_long(record):
+            counted = told_prompt_tokens(record.detail)
+            refused.append(BELOW_THE_LIMIT * wanted / counted if counted else _UNTOLD)
+    ratios = [min(refused)] if refused else []
+    if answered:
+        ratios.append(sum(wanted for wanted, _ in answered) / sum(counted for _, counted in answered))
+    return min(words_per_token * min(ratios), _MOST_WORDS_PER_TOKEN) if ratios else None
+
+
+def is_too_long(record: RequestRecord) -> bool:
+    """Tell whether a request was refused for its length."""
+    return record.error in ("validation", "model_error") and speaks_of_length(record.detail)
+
+
+@dataclass(frozen=True, slots=True)
+class RawBody:
+    """A whole body: only whether it streams, and the target's model, are written into it."""
+
+    document: Mapping[str, Json]
+
+
+Content: TypeAlias = "Prompt | RawBody"
+
+
+class Prompts(Protocol):
+    """A source of prompts; holds nothing that a fork would have to share."""
+
+    def content(self, index: int) -> Content:
+        """Return the text, the messages or the whole body of this request."""
+
+    def output_tokens(self, index: int) -> int:
+        """Return how many tokens are asked for."""
+
+    def input_tokens(self, index: int) -> int | None:
+        """Return how long the prompt is meant to be; None when nobody says."""

@@ -1,0 +1,239 @@
+"""Asks an endpoint the prompts of an evaluation set: greedy, the same seed, each answer with its log-probabilities.
+
+The answers are asked for whole: SageMaker gives a model 60 s for each.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from seatrial_load.aws.clock_skew import probe, shifted
+from seatrial_load.client.connection import dialer, socket_addresses
+from seatrial_load.client.event_loop import Exchange, Inbox, Wave, limits_of, run_wave
+from seatrial_load.client.request_writer import SCHEMAS, request_writer
+from seatrial_load.decode.failure import Failure
+from seatrial_load.decode.response import record_of
+from seatrial_load.model.request import Workload
+from seatrial_load.payload.error import AnswerError
+from seatrial_load.payload.options import Options
+from seatrial_load.payload.reader import read_answer
+from seatrial_load.payload.request import request_body
+from seatrial_load.prompts.synthetic import RawBody
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from seatrial_load.aws.credentials import CredentialSource
+    from seatrial_load.client.connection import Dial
+    from seatrial_load.client.request_writer import RequestWriter
+    from seatrial_load.model.request import PayloadSchema, TrialTarget
+    from seatrial_load.payload.answer import Completion
+    from seatrial_load.prompts.synthetic import Content
+    from seatrial_load.quality.evaluation_set import EvaluationPrompt
+    from seatrial_load.trial.dependencies import ShouldStop
+
+
+MOST_AT_ONCE: Final = 4
+"""Requests in flight: few, so that nothing queues and a loaded batch changes few answers."""
+TIMEOUT_S: Final = 60.0
+RETRIES: Final = 5
+SEED: Final = 1  # TGI takes no 0
+NO_LOG_PROBABILITY: Final = -9999.0  # what vLLM says of a token whose log-probability it doesn't know
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationAnswer:
+    """What became of one prompt.
+
+    Attributes:
+        id: The prompt's.
+        text: The generated text; empty of a failed request.
+        tokens: The texts of the generated tokens; None where the engine doesn't tell them.
+        log_probabilities: Natural logarithm of each token's probability; None where it is not told for every token.
+        failure: Why there is no answer; empty when there is one.
+        retried: How often the request was repeated.
+        engine: The header by which a local engine announces itself; empty on AWS.
+    """
+
+    id: str
+    text: str
+    tokens: tuple[str, ...] | None = None
+    log_probabilities: tuple[float, ...] | None = None
+    failure: str = ""
+    retried: int = 0
+    engine: str = ""
+
+    @property
+    def answered(self) -> bool:
+        """Whether the request was answered in full."""
+        return not self.failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QualityTools:
+    """What answers are collected with; each has the default of everyday use.
+
+    Attributes:
+        clock: Monotonic seconds.
+        wall_clock: Time of day in UTC, which dates the signatures.
+        credentials: What signs; None is the process's own.
+        dial: Starts a connection; None connects to the target's address.
+        should_stop: Says why to stop at once.
+    """
+
+    clock: Callable[[], float] = time.perf_counter
+    wall_clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    credentials: CredentialSource | None = None
+    dial: Dial | None = None
+    should_stop: ShouldStop | None = None
+
+
+EVERYDAY: Final = QualityTools()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """The bodies of the requests."""
+
+    prompts: Sequence[EvaluationPrompt]
+    schema: PayloadSchema
+    most_tokens: int
+
+    def content(self, index: int) -> Content:
+        prompt = self.prompts[index % len(self.prompts)]
+        return RawBody(json.loads(evaluation_body(self.schema, prompt, self.most_tokens)))
+
+    def output_tokens(self, _index: int) -> int:
+        return self.most_tokens
+
+    def input_tokens(self, _index: int) -> int | None:
+        return None
+
+
+def collect_answers(
+    target: TrialTarget,
+    schema: PayloadSchema,
+    prompts: Sequence[EvaluationPrompt],
+    *,
+    most_tokens: int,
+    streams: int = MOST_AT_ONCE,
+    within_s: float,
+    tools: QualityTools = EVERYDAY,
+) -> tuple[EvaluationAnswer, ...]:
+    """Ask every prompt once; what fails is repeated where that helps, and then is an answer with a failure.
+
+    Args:
+        target: The endpoint.
+        schema: The body's schema.
+        prompts: What is asked; not empty.
+        most_tokens: Tokens that an answer may have.
+        streams: Requests in flight.
+        within_s: After so many seconds the rest is given up.
+        tools: What to ask with.
+
+    Returns:
+        One answer for each prompt, in their order.
+
+    Raises:
+        BenchError: SEA501, SEA503 or SEA504, as `request_writer` and `socket_addresses` do.
+    """
+    asked = _Asked(prompts=prompts, schema=schema, most_tokens=most_tokens)
+    workload = Workload(input_tokens=1, output_tokens=most_tokens, schema=schema, stream=False)
+    run = _Run(target, workload, asked, tools, tools.clock() + within_s)
+    return run.answers(streams)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    target: TrialTarget
+    workload: Workload
+    asked: _Asked
+    tools: QualityTools
+    deadline_s: float
+
+    def answers(self, streams: int) -> tuple[EvaluationAnswer, ...]:
+        """Ask the first prompt alone, which tells whether the clock is right, then the others."""
+        secret = self._writer(0.0).secret
+        first = probe(self._one, self.tools.wall_clock)
+        rest = self._wave(first.offset_s or 0.0, streams, 1, len(self.asked.prompts) - 1)
+        found = {exchange.index: exchange for exchange in (first.exchange, *rest)}
+        return tuple(self._answer(index, found.get(index), secret) for index in range(len(self.asked.prompts)))
+
+    def _one(self, offset_s: float) -> Exchange:
+        ended = self._wave(offset_s, 1, 0, 1)
+        now_s = self.tools.clock()
+        return ended[0] if ended else Exchange(now_s, now_s, Inbox(), Failure("timeout", "the time was over"))
+
+    def _wave(self, offset_s: float, streams: int, first: int, requests: int) -> tuple[Exchange, ...]:
+        if requests < 1:
+            return ()
+        writer = self._writer(offset_s)
+        dial = self.tools.dial or dialer(writer.address, socket_addresses(writer.address))
+        wave = Wave(
+            streams=min(streams, requests),
+            requests=requests,
+            timeout_s=TIMEOUT_S,
+            deadline_s=self.deadline_s,
+            first_index=first,
+            max_retries=RETRIES,
+            stop=self.tools.should_stop,
+            limits=limits_of(self.workload, requests),
+        )
+        return run_wave(wave, writer, dial, clock=self.tools.clock).every
+
+    def _writer(self, offset_s: float) -> RequestWriter:
+        now = shifted(self.tools.wall_clock, offset_s) if offset_s else self.tools.wall_clock
+        return request_writer(self.target, self.workload, self.asked, now=now, credentials=self.tools.credentials)
+
+    def _answer(self, index: int, exchange: Exchange | None, secret: str) -> EvaluationAnswer:
+        name = self.asked.prompts[index].id
+        if exchange is None:
+            return EvaluationAnswer(id=name, text="", failure="not sent: the time was over")
+        record, retried = record_of(exchange, stream=False, secret=secret), len(exchange.retried)
+        failure, said = f"{record.error}: {record.detail}" if record.error else "", None
+        if not failure:
+            try:
+                said = read_answer(SCHEMAS[self.asked.schema], b"".join(part for _, part in exchange.inbox.body))
+            except AnswerError as malformed:
+                failure = f"protocol: {malformed.problems[0].message}"
+        if said is None:
+            return EvaluationAnswer(id=name, text="", failure=failure, retried=retried, engine=record.engine)
+        return replace(evaluation_answer(name, said), retried=retried, engine=record.engine)
+
+
+def evaluation_body(schema: PayloadSchema, prompt: EvaluationPrompt, most_tokens: int) -> bytes:
+    """Write the body that asks a prompt: greedy, with log-probabilities.
+
+    Args:
+        schema: How to spell it.
+        prompt: What is asked.
+        most_tokens: Tokens that the answer may have.
+    """
+    options = Options(max_tokens=most_tokens, temperature=0, seed=SEED, log_probabilities=True)
+    return request_body(SCHEMAS[schema], prompt.asked, options)
+
+
+def evaluation_answer(name: str, said: Completion) -> EvaluationAnswer:
+    """Return what is kept of an answer that came in full.
+
+    Args:
+        name: The prompt's id.
+        said: The answer.
+    """
+    return EvaluationAnswer(
+        id=name,
+        text=said.text,
+        tokens=None if said.tokens is None else tuple(token.text for token in said.tokens),
+        log_probabilities=_log_probabilities(said),
+    )
+
+
+def _log_probabilities(said: Completion) -> tuple[float, ...] | None:
+    """Return the tokens' log-probabilities; None unless every token has one."""
+    told = [token.log_probability for token in said.tokens or ()]
+    known = [value for value in told if value is not None and value > NO_LOG_PROBABILITY]
+    return tuple(known) if known and len(known) == len(told) else None

@@ -1,0 +1,191 @@
+"""An evaluation set: prompts whose answers are judged, one JSON object a line.
+
+    {"prompt": "What is the capital of France? One word.", "reference": "Paris"}
+    {"messages": [{"role": "user", "content": "Name a sea."}], "id": "sea-1"}
+
+`reference` is the right answer; without one, only the answers of two recipes can be compared. A line without an `id` is
+called by its number. Every line is checked before anything is sent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Final
+
+from seatrial_base.units import MIB
+from seatrial_load.prompts.jsonl import LineProblems, is_chat, why_not_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from seatrial_load.payload.request import Prompt
+
+
+RULE: Final = "SEA527"
+KEYS: Final = ("prompt", "messages", "reference", "id")
+MOST_PROMPTS: Final = 10_000
+MOST_SET_BYTES: Final = 16 * MIB
+LONGEST_ID: Final = 200
+_EXAMPLE: Final = 'write one JSON object per line: {"prompt": "…", "reference": "…"}'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaidMessage:
+    """One message of a chat.
+
+    Attributes:
+        role: Who says it: `system`, `user` or `assistant`.
+        content: Its text.
+    """
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationPrompt:
+    """One prompt: a text or a chat.
+
+    Attributes:
+        id: Its name in the set.
+        prompt: The text; empty where messages are asked.
+        messages: The chat; empty where a text is asked.
+        reference: The right answer; None without one.
+    """
+
+    id: str
+    prompt: str = ""
+    messages: tuple[SaidMessage, ...] = ()
+    reference: str | None = None
+
+    @property
+    def asked(self) -> Prompt:
+        """What is sent."""
+        if self.messages:
+            return [{"role": said.role, "content": said.content} for said in self.messages]
+        return self.prompt
+
+    @property
+    def shown(self) -> str:
+        """What people read of it."""
+        return self.prompt or "\n".join(f"{said.role}: {said.content}" for said in self.messages)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationSet:
+    """The prompts of one file.
+
+    Attributes:
+        prompts: In the order of the file.
+        digest: SHA-256 of what the prompts say, whatever the file's spaces and order of keys.
+    """
+
+    prompts: tuple[EvaluationPrompt, ...]
+    digest: str
+
+    @property
+    def has_references(self) -> bool:
+        """Whether some prompt has a right answer."""
+        return any(prompt.reference is not None for prompt in self.prompts)
+
+
+def evaluation_set(content: bytes, where: str, *, chat: bool) -> EvaluationSet:
+    """Read an evaluation set.
+
+    Args:
+        content: The file's bytes.
+        where: The file's name, for errors.
+        chat: Whether the schema of the endpoint takes messages.
+
+    Raises:
+        BenchError: SEA527, with every bad line, or an empty or too large set.
+    """
+    problems = LineProblems(where, RULE)
+    if len(content) > MOST_SET_BYTES:
+        problems.note(0, f"larger than {MOST_SET_BYTES // MIB} MiB")
+        problems.raise_if_any()
+    prompts = tuple(_prompts(content, problems, chat=chat))
+    if not prompts and not problems:
+        problems.note(0, "the file is empty", hint=_EXAMPLE)
+    if len(prompts) > MOST_PROMPTS:
+        problems.note(0, f"{len(prompts):,} prompts; the maximum is {MOST_PROMPTS:,}")
+    problems.raise_if_any()
+    return EvaluationSet(prompts=prompts, digest=digest_of_prompts(prompts))
+
+
+def digest_of_prompts(prompts: Sequence[EvaluationPrompt]) -> str:
+    """Return the SHA-256 of what prompts say, in hexadecimal digits."""
+    text = json.dumps([asdict(prompt) for prompt in prompts], separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _prompts(content: bytes, problems: LineProblems, *, chat: bool) -> Iterator[EvaluationPrompt]:
+    seen: dict[str, int] = {}
+    for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        found = _read(line, number, problems, chat=chat)
+        if found is None:
+            continue
+        if (first := seen.setdefault(found.id, number)) != number:
+            problems.note(number, f"{found.id!r} is the id of line {first} too", field="id")
+        yield found
+
+
+def _read(line: bytes, number: int, problems: LineProblems, *, chat: bool) -> EvaluationPrompt | None:
+    try:
+        document: object = json.loads(line.strip())
+    except (ValueError, RecursionError) as malformed:
+        problems.note(number, why_not_json(malformed), hint=_EXAMPLE)
+        return None
+    if not isinstance(document, dict):
+        problems.note(number, "not a JSON object", hint=_EXAMPLE)
+        return None
+    wrong = [*_wrong(document, chat=chat)]
+    for field, message in wrong:
+        problems.note(number, message, field=field)
+    return None if wrong else _prompt(document, number)
+
+
+def _prompt(document: Mapping[str, object], number: int) -> EvaluationPrompt:
+    messages, reference = document.get("messages"), document.get("reference")
+    said = messages if isinstance(messages, list) else []
+    return EvaluationPrompt(
+        id=str(document.get("id", f"line-{number}")),
+        prompt=str(document.get("prompt", "")),
+        messages=tuple(SaidMessage(role=each["role"], content=each["content"]) for each in said),
+        reference=None if reference is None else str(reference),
+    )
+
+
+def _wrong(document: Mapping[str, object], *, chat: bool) -> Iterator[tuple[str, str]]:
+    yield from ((key, f"unknown key; known are {', '.join(KEYS)}") for key in document if key not in KEYS)
+    present = [key for key in ("prompt", "messages") if key in document]
+    if len(present) != 1:
+        yield "", f"needs one of prompt and messages, has {' and '.join(present) or 'none'}"
+    elif present == ["prompt"]:
+        if not _is_text(document["prompt"]):
+            yield "prompt", "not a non-empty string"
+    else:
+        yield from _wrong_messages(document["messages"], chat=chat)
+    if document.get("reference") is not None and not _is_text(document["reference"]):
+        yield "reference", "not a non-empty string"
+    named = document.get("id", "-")
+    if isinstance(named, bool) or not isinstance(named, str | int) or not 0 < len(str(named)) <= LONGEST_ID:
+        yield "id", f"not a whole number or a string of 1 to {LONGEST_ID} characters"
+
+
+def _wrong_messages(messages: object, *, chat: bool) -> Iterator[tuple[str, str]]:
+    texts = isinstance(messages, list) and all(
+        isinstance(said, dict) and isinstance(said.get("content"), str) for said in messages
+    )
+    if not (is_chat(messages) and texts):
+        yield "messages", 'not a list of objects with "role" and "content", both strings'
+    elif not chat:
+        yield "messages", "the endpoint's schema needs a string, not messages"
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())

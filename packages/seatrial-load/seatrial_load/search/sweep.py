@@ -1,0 +1,52 @@
+"""The full sweep: every listed level, ascending, until more load would teach nothing."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from seatrial_load.model.stop import Stop, StopReason
+from seatrial_load.search.step import NextLevel, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seatrial_load.model.request import Load
+    from seatrial_load.model.result import LevelResult
+
+ALL_MEASURED = Stop(reason=StopReason.ALL_MEASURED, because="every level was measured")
+LISTED = "next listed level"
+
+
+def next_of_sweep(load: Load, levels: Sequence[LevelResult]) -> Step:
+    """Return the lowest listed level above the last one, unless there is a reason to stop."""
+    if levels and (stop := why_stop(levels)) is not None:
+        return stop
+    highest = max((level.concurrency for level in levels), default=0)
+    following = next((concurrency for concurrency in load.concurrency_levels if concurrency > highest), None)
+    return ALL_MEASURED if following is None else NextLevel(concurrency=following, because=LISTED)
+
+
+def why_stop(levels: Sequence[LevelResult]) -> Stop | None:
+    """Return why more load would teach nothing, levels ascending; None when it would.
+
+    That is so after a level without success, after two levels in a row that each missed the SLO and had less throughput
+    than the level before, and after two levels in a row that the client limited.
+    """
+    last = levels[-1]
+    if not last.succeeded:
+        because = f"no request succeeded at concurrency {last.concurrency} per copy"
+        return Stop(reason=StopReason.NO_SUCCESS, because=because)
+    at = f"last at concurrency {last.concurrency} per copy"
+    if [level.valid for level in levels[-2:]] == [False, False]:
+        because = f"the client was the limit twice in a row, {at}: {last.void_because}"
+        return Stop(reason=StopReason.CLIENT_LIMIT, because=because)
+    falling = [not after.meets_slo and _throughput(after) < _throughput(before) for before, after in pairwise(levels)]
+    if last.valid and falling[-2:] == [True, True]:
+        because = f"throughput fell and the SLO was missed twice in a row, {at}"
+        return Stop(reason=StopReason.FALLING, because=because)
+    return None
+
+
+def _throughput(level: LevelResult) -> float:
+    return level.requests_per_s or 0.0 if level.output_tok_s is None else level.output_tok_s

@@ -1,0 +1,189 @@
+"""What is good: levels held against objectives, and the verdict at the gate's concurrency, in sentences."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from seatrial_load.metrics.counts import nothing_answered
+from seatrial_load.model.result import Verdict
+from seatrial_load.slo.evaluate import checks_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seatrial_load.metrics.counts import Unmeasured
+    from seatrial_load.model.request import Gate, Objective
+    from seatrial_load.model.result import LevelResult
+
+
+def judged(level: LevelResult, objectives: Sequence[Objective]) -> LevelResult:
+    """Return the level with its verdict on the SLO filled in, by the measured values as they are."""
+    misses = (
+        tuple(check.sentence for check in checks_of(level, objectives) if not check.met)
+        if level.succeeded
+        else (no_success(level),)
+    )
+    return replace(level, meets_slo=not misses, misses=misses)
+
+
+def verdict_at(
+    gate_concurrency: int,
+    levels: Sequence[LevelResult],
+    objectives: Sequence[Objective],
+    *,
+    confidence: float = 0.0,
+    unmeasured: Sequence[Unmeasured] = (),
+) -> Verdict:
+    """Judge at the gate's concurrency per copy; of an open loop, at the highest rate offered.
+
+    The level there decides. When it wasn't measured, a level above that meets the SLO passes (less load isn't
+    worse), the level below fails if it misses the SLO (more load isn't better); anything else is inconclusive. A level
+    that the client limited proves nothing, neither there nor beside it.
+
+    No success is no doubt: where requests were sent at the gate's load and none was answered, though the client may
+    have been the limit or the level cut, and where none of the whole trial was, the verdict is `fail`.
+
+    Args:
+        gate_concurrency: Requests in flight per copy at which the SLO must hold.
+        levels: What was measured, ascending.
+        objectives: The SLO.
+        confidence: Of the proof; see `checks_of`.
+        unmeasured: What was seen of the first request, the warm-up and the levels that were cut.
+    """
+    verdict = _verdict_at(gate_concurrency, levels, objectives, confidence, unmeasured)
+    dead = None if verdict.status == "fail" else no_success_at(gate_concurrency, levels, unmeasured)
+    return verdict if dead is None else replace(verdict, status="fail", because=dead)
+
+
+def _verdict_at(
+    gate_concurrency: int,
+    levels: Sequence[LevelResult],
+    objectives: Sequence[Objective],
+    confidence: float,
+    unmeasured: Sequence[Unmeasured],
+) -> Verdict:
+    at, cut = _at_gate(gate_concurrency, levels, unmeasured)
+    if at is not None:
+        return _verdict_of(at, objectives, "", confidence)
+    preface = _preface(gate_concurrency, cut)
+    valid = [level for level in levels if level.valid]
+    above = [level for level in valid if level.concurrency > gate_concurrency and not _is_open(level)][:1]
+    below = [level for level in valid if level.concurrency < gate_concurrency or _is_open(level)][-1:]
+    for level, proof in [*((level, "pass") for level in above), *((level, "fail") for level in below)]:
+        verdict = _verdict_of(level, objectives, f"{preface}; ", confidence)
+        if verdict.status == proof:
+            return verdict
+    measured = ", ".join(map(_named, levels)) or "none"
+    return Verdict(status="inconclusive", because=f"{preface}; measured levels: {measured}", checks=())
+
+
+def no_success_at(gate_concurrency: int, levels: Sequence[LevelResult], unmeasured: Sequence[Unmeasured]) -> str | None:
+    """Say that no request succeeded at the gate's load, or in the whole trial; None where that is not so."""
+    at, cut = _at_gate(gate_concurrency, levels, unmeasured)
+    if at is not None:
+        return None if at.succeeded else no_success(at)
+    preface = _preface(gate_concurrency, cut)
+    if cut is not None and cut.sent and not cut.succeeded:
+        return preface
+    told = nothing_answered(levels, unmeasured)
+    return None if told is None else f"{preface}; whole trial: {told}"
+
+
+def _at_gate(
+    gate_concurrency: int, levels: Sequence[LevelResult], unmeasured: Sequence[Unmeasured]
+) -> tuple[LevelResult | None, Unmeasured | None]:
+    """Return the level that decides, or what was seen of it where it was cut: of an open loop, the highest rate."""
+    measured = {level.offered_requests_per_s for level in levels if _is_open(level)}
+    cuts = [seen for seen in unmeasured if seen.occasion == "level"]
+    rates = [seen for seen in cuts if seen.offered_requests_per_s is not None]
+    missing = max((seen for seen in rates if seen.offered_requests_per_s not in measured), key=_rate, default=None)
+    if measured or missing is not None:
+        highest = max((level for level in levels if _is_open(level)), key=_rate, default=None)
+        return (highest, None) if missing is None or (highest and _rate(highest) > _rate(missing)) else (None, missing)
+    exact = next((level for level in levels if level.concurrency == gate_concurrency), None)
+    return exact, next((seen for seen in reversed(cuts) if seen.concurrency == gate_concurrency), None)
+
+
+def _is_open(level: LevelResult) -> bool:
+    return level.offered_requests_per_s is not None
+
+
+def _rate(seen: LevelResult | Unmeasured) -> float:
+    return seen.offered_requests_per_s or 0.0
+
+
+def _preface(gate_concurrency: int, cut: Unmeasured | None) -> str:
+    """Say that the gate's load was not measured, and what was seen of it where it was cut."""
+    if cut is None:
+        return f"concurrency {gate_concurrency} per copy was not measured"
+    return f"{cut.place} was not measured: {cut.because}; {cut.sentence}"
+
+
+def with_error_rate(verdict: Verdict, levels: Sequence[LevelResult], gate: Gate) -> Verdict:
+    """Return the verdict as `fail` where more of a level's requests failed than the gate lets: which, and how many.
+
+    A request that failed has failed, though the client was the limit. That nothing succeeded, a verdict that fails has
+    said already.
+    """
+    most, up_to = gate.max_error_rate, gate.max_error_rate_up_to
+    if most is None:
+        return verdict
+    told = verdict.status == "fail"
+    asked = [level for level in levels if up_to is None or _is_open(level) or level.concurrency <= up_to]
+    failing = [_failing(level, most) for level in asked if level.error_rate > most and (level.succeeded or not told)]
+    if not failing:
+        return verdict
+    before = (verdict.because,) if told else ()
+    return replace(verdict, status="fail", because="; ".join((*before, *failing)))
+
+
+def _failing(level: LevelResult, most: float) -> str:
+    counts = ", ".join(f"{name} {count}" for name, count in level.errors.items())
+    first = f" ({level.first_errors[0]})" if level.first_errors else ""
+    load = f"concurrency {level.concurrency} per copy"
+    load = load if level.offered_requests_per_s is None else f"{level.offered_requests_per_s:g} requests/s"
+    failed = f"{level.requests - level.succeeded} of {level.requests} requests failed at {load}"
+    return f"{failed}, more than {most * 100:g} %: {counts}{first}"
+
+
+def inconclusive(verdict: Verdict, because: str) -> Verdict:
+    """Return the verdict as one that proves nothing, for a reason; what was measured stays readable."""
+    return replace(verdict, status="inconclusive", because=f"{because}; {verdict.because}")
+
+
+def no_success(level: LevelResult) -> str:
+    """Say that nothing succeeded, and what happened instead."""
+    counts = ", ".join(f"{name} {count}" for name, count in level.errors.items())
+    first = f" ({level.first_errors[0]})" if level.first_errors else ""
+    return f"0 of {level.requests} requests succeeded at concurrency {level.concurrency} per copy: {counts}{first}"
+
+
+def _named(level: LevelResult) -> str:
+    load = f"{level.concurrency}" if level.offered_requests_per_s is None else f"{level.offered_requests_per_s:g}/s"
+    return load if level.valid else f"{load} (void: {level.void_because})"
+
+
+def _verdict_of(level: LevelResult, objectives: Sequence[Objective], preface: str, confidence: float) -> Verdict:
+    checks = checks_of(level, objectives, confidence) if level.succeeded else ()
+    if not level.valid:
+        because = f"{preface}the level at concurrency {level.concurrency} per copy is void: {level.void_because}"
+        unproven = tuple(replace(check, met=None) for check in checks)
+        return Verdict(status="inconclusive", because=because, checks=unproven)
+    if not level.succeeded:
+        return Verdict(status="fail", because=preface + no_success(level), checks=())
+    missed = [check.sentence for check in checks if check.met is False]
+    unknown = [check.sentence for check in checks if check.met is None]
+    if missed:
+        return Verdict(status="fail", because=preface + "; ".join(missed + unknown), checks=checks)
+    if unknown:
+        return Verdict(status="inconclusive", because=preface + "; ".join(unknown), checks=checks)
+    return Verdict(status="pass", because=f"{preface}{_success(level, len(checks))}", checks=checks)
+
+
+def _success(level: LevelResult, objectives: int) -> str:
+    answered = f"{level.succeeded} of {level.requests} requests succeeded at concurrency {level.concurrency} per copy"
+    if not objectives:
+        return f"no objective is set; {answered}"
+    met = "objective met" if objectives == 1 else f"all {objectives} objectives met"
+    return f"{met}; {answered}"

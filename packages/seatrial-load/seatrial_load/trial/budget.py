@@ -1,0 +1,38 @@
+"""How long a trial may take: by its budget in time and by that in money."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seatrial_base.units import S_PER_HOUR
+from seatrial_load.model.stop import Stop, StopReason
+
+if TYPE_CHECKING:
+    from seatrial_load.model.progress import TrialProgress
+    from seatrial_load.model.request import TrialRequest
+
+
+def budget_s(request: TrialRequest) -> float:
+    """Return how long the trial may measure, whichever budget ends first.
+
+    Formula: budget_usd / (price per hour and copy x copies) x 3600 s; the whole trial is paid for.
+    """
+    load, price = request.load, request.usd_per_hour_per_copy
+    if load.budget_usd is None or price is None:
+        return load.budget_s
+    return min(load.budget_s, load.budget_usd / (price * request.copy_count) * S_PER_HOUR)
+
+
+def left_s(request: TrialRequest, progress: TrialProgress) -> float:
+    """Return how much longer the trial may measure."""
+    return budget_s(request) - progress.elapsed_s
+
+
+def budget_over(request: TrialRequest) -> Stop:
+    """Return that the budget ended: the one that ends first."""
+    load, longest_s = request.load, budget_s(request)
+    if longest_s < load.budget_s:
+        because = f"the budget of {load.budget_usd:g} USD was spent after {longest_s:.0f} s"
+    else:
+        because = f"the budget of {load.budget_s:g} s ended"
+    return Stop(reason=StopReason.BUDGET, because=because)

@@ -1,0 +1,134 @@
+"""What a trial measures with: clocks, connections, credentials and the clients of the control plane."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from seatrial_load.aws.clock_skew import shifted
+from seatrial_load.client.connection import dialer, socket_addresses
+from seatrial_load.client.request_writer import request_writer
+from seatrial_load.prompts.choose import prompts_of
+from seatrial_load.trial.events import unwatched
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from mypy_boto3_sagemaker import SageMakerClient
+
+    from seatrial_load.aws.cloudwatch import CloudWatch, CloudWatchAlarms
+    from seatrial_load.aws.credentials import CredentialSource
+    from seatrial_load.client.connection import Dial
+    from seatrial_load.client.request_writer import RequestWriter
+    from seatrial_load.decode.response import RequestRecord
+    from seatrial_load.model.request import TrialRequest
+    from seatrial_load.model.stop import Stop
+    from seatrial_load.trial.events import Watch
+
+
+def utc_now() -> datetime:
+    """Return the time of day in UTC."""
+    return datetime.now(UTC)
+
+
+ShouldStop: TypeAlias = "Callable[[], Stop | None]"
+"""Says why the trial is to stop at once; None while it may go on."""
+
+
+def go_on() -> Stop | None:
+    """Give no reason to stop."""
+    return None
+
+
+class Keep(Protocol):
+    """Takes the records of a level."""
+
+    def __call__(self, records: Sequence[RequestRecord], *, concurrency: int, ramp: int) -> None:
+        """Keep the requests of a level; its first `ramp` ones aren't measured."""
+
+
+def _not_kept(records: Sequence[RequestRecord], *, concurrency: int, ramp: int) -> None:
+    """Let the records of a level go."""
+    del records, concurrency, ramp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """What a trial measures with; each has the default of everyday use.
+
+    Attributes:
+        clock: Monotonic seconds, the same in all processes of the machine.
+        wall_clock: Time of day in UTC; dates the trial and its signatures, and seeds its prompts.
+        sleep: Waits.
+        credentials: What signs the requests; None is the process's own.
+        dial: Starts a connection; None connects to the target's address.
+        sagemaker: The control plane's client; None is boto3's.
+        cloudwatch: CloudWatch's client, asked for metrics; None is boto3's.
+        alarms: CloudWatch's client, asked for the states of alarms; None is boto3's.
+        prompts_file: The file that the workload names; None for made-up prompts.
+        replay_speed: How much faster than recorded a trace is replayed.
+        watch: Takes the trial's events.
+        keep: Takes the records of each level.
+        calibrates: Whether the client is measured against a server that costs nothing.
+        asks_cloudwatch: Whether CloudWatch is asked: what SageMaker adds (never of an engine that announces itself),
+            and what users send.
+        may_scale: Whether a component at zero may be set to one copy; otherwise requests wake it.
+    """
+
+    clock: Callable[[], float] = time.perf_counter
+    wall_clock: Callable[[], datetime] = utc_now
+    sleep: Callable[[float], None] = time.sleep
+    credentials: CredentialSource | None = None
+    dial: Dial | None = None
+    sagemaker: SageMakerClient | None = None
+    cloudwatch: CloudWatch | None = None
+    alarms: CloudWatchAlarms | None = None
+    prompts_file: Path | None = None
+    replay_speed: float = 1.0
+    watch: Watch = unwatched
+    keep: Keep = _not_kept
+    calibrates: bool = True
+    asks_cloudwatch: bool = True
+    may_scale: bool = False
+
+    def writer(
+        self,
+        request: TrialRequest,
+        *,
+        started_at: str,
+        words_per_token: float | None = None,
+        clock_offset_s: float | None = None,
+        first: int = 0,
+    ) -> RequestWriter:
+        """Return what writes the trial's requests.
+
+        Args:
+            request: The trial.
+            started_at: When it started; with the plan's digest it seeds the prompts.
+            words_per_token: Of made-up prompts; None before the endpoint counted.
+            clock_offset_s: What is to be added to this machine's clock; None when it is right.
+            first: The number of the request that takes the first row of a trace.
+
+        Raises:
+            BenchError: SEA501, SEA503, SEA504, SEA509 or SEA510, as its parts do.
+        """
+        prompts = prompts_of(
+            request.workload,
+            seed=f"{request.plan_digest}:{started_at}",
+            words_per_token=words_per_token or 1.0,
+            file=self.prompts_file,
+            first=first,
+        )
+        now = self.wall_clock if clock_offset_s is None else shifted(self.wall_clock, clock_offset_s)
+        return request_writer(request.target, request.workload, prompts, now=now, credentials=self.credentials)
+
+    def dial_to(self, writer: RequestWriter) -> Dial:
+        """Return what starts connections to a writer's address.
+
+        Raises:
+            BenchError: SEA504, the name doesn't resolve.
+        """
+        return self.dial or dialer(writer.address, socket_addresses(writer.address))

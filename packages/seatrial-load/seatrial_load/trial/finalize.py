@@ -1,0 +1,280 @@
+"""How a trial ends: prove again what is live, find the knees, judge, compare, and say what it cost."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import StrEnum, unique
+from typing import TYPE_CHECKING
+
+from seatrial import __version__
+from seatrial_base.errors import BenchError
+from seatrial_load.aws.deployment_check import prove_still_live
+from seatrial_load.aws.service_overhead import LATE_S, Measured, service_overhead
+from seatrial_load.knee.detectors import knees_of
+from seatrial_load.knee.scaling_target import blended_cost_at, cost_at, fallback_target, scaling_target, unpriced
+from seatrial_load.metrics.counts import nothing_answered
+from seatrial_load.metrics.level import with_queue_share
+from seatrial_load.model.result import SCHEMA_VERSION, TrialResult
+from seatrial_load.model.stop import StopReason
+from seatrial_load.quality.answers import MOST_AT_ONCE, QualityTools
+from seatrial_load.quality.floor import not_asked, with_quality
+from seatrial_load.quality.measure import measure_quality
+from seatrial_load.slo.baseline import compare, with_regression
+from seatrial_load.slo.verdict import inconclusive, no_success_at, verdict_at, with_error_rate
+from seatrial_load.trial.budget import left_s
+from seatrial_load.trial.dependencies import Tools
+from seatrial_load.trial.live_count import beside_plan, live_request
+from seatrial_load.trial.manner import adds_load
+from seatrial_load.trial.sparing_verdict import sparing_verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seatrial_load.knee.scaling_target import ScalingTarget
+    from seatrial_load.model.progress import TrialProgress
+    from seatrial_load.model.request import TrialRequest
+    from seatrial_load.model.result import Knee, LevelResult, LiveProof, ServiceOverhead, UsersLoad, Verdict
+    from seatrial_load.model.stop import Stop
+    from seatrial_load.quality.floor import QualityResult
+
+
+EVERYDAY = Tools()
+UNASKED = ("SEA503", "SEA504", "SEA511", "SEA512")
+"""The rules of a control plane that can't be asked: no credentials, connection or permission."""
+
+
+def conclude(
+    request: TrialRequest,
+    progress: TrialProgress,
+    tools: Tools = EVERYDAY,
+    *,
+    baseline: TrialResult | None = None,
+    baseline_uri: str = "",
+    patience_s: float = LATE_S,
+) -> TrialResult:
+    """Make the result of everything that was measured.
+
+    Args:
+        request: The trial.
+        progress: What was measured, and why no more.
+        tools: What to ask the control plane with.
+        baseline: The last release's result; None when there is none.
+        baseline_uri: Where it lies.
+        patience_s: How long CloudWatch may be waited for.
+
+    Raises:
+        BenchError: SEA502, the live endpoint isn't this deployment's any more.
+        ValueError: The progress says that a further level may be measured.
+    """
+    if progress.stopped is None:
+        raise ValueError("the trial is not over")
+    request = live_request(request, progress)
+    after, unasked = _proof(request, progress, tools)
+    doubt = unasked or _doubt(request, progress, after)
+    quality = _quality(request, progress, tools, doubt)
+    result = replace(
+        _with_quality(_judged(request, progress, progress.stopped, doubt), quality),
+        live=_throughout(progress.live, after, request, progress.users),
+        users=progress.users,
+        overhead=_overhead(request, progress, tools, patience_s),
+    )
+    if baseline is None:
+        return result
+    comparison = compare(result, baseline, baseline_uri=baseline_uri)
+    if doubt is not None and doubt.kind == _DoubtKind.CHANGED:
+        comparison = replace(comparison, status="incomparable", because=doubt.because, changes=())
+        return replace(result, comparison=comparison)
+    if request.manner != "load":
+        because = "the trial added no load" if request.manner == "verify" else "the load was beside users' requests"
+        return replace(result, comparison=replace(comparison, status="incomparable", because=because, changes=()))
+    return replace(result, comparison=comparison, verdict=with_regression(result.verdict, comparison, request.gate))
+
+
+def _quality(
+    request: TrialRequest, progress: TrialProgress, tools: Tools, doubt: _Doubt | None
+) -> QualityResult | None:
+    """Ask the evaluation set after the levels, within what is left of the budget; None where none is to be asked."""
+    floor, stopped = request.quality, progress.stopped
+    if floor is None:
+        return None
+    if doubt is not None:
+        return not_asked(floor, doubt.because)
+    if stopped is not None and stopped.reason.is_guarded:
+        return not_asked(floor, stopped.because)
+    return measure_quality(
+        floor,
+        request.target,
+        request.workload.schema,
+        confidence=request.gate.confidence,
+        within_s=left_s(request, progress),
+        streams=MOST_AT_ONCE if request.manner == "load" else 1,
+        tools=QualityTools(
+            clock=tools.clock, wall_clock=tools.wall_clock, credentials=tools.credentials, dial=tools.dial
+        ),
+    )
+
+
+def _with_quality(result: TrialResult, quality: QualityResult | None) -> TrialResult:
+    if quality is None:
+        return result
+    verdict = with_quality(result.verdict, quality)
+    return replace(result, quality=quality, verdict=verdict, duration_s=result.duration_s + quality.duration_s)
+
+
+def settled(levels: Sequence[LevelResult]) -> tuple[LevelResult, ...]:
+    """Return the levels ascending, each load once: of those measured again, the last valid one, else the last."""
+    kept: dict[float, LevelResult] = {}
+    for level in levels:
+        load = level.concurrency if level.offered_requests_per_s is None else level.offered_requests_per_s
+        if level.valid or load not in kept or not kept[load].valid:
+            kept[load] = level
+    return tuple(kept[load] for load in sorted(kept))
+
+
+@unique
+class _DoubtKind(StrEnum):
+    NOT_VERIFIED = "not_verified"  # no copy served, or nobody could tell
+    BROKEN = "broken"  # the deployment was live before, and is not any more
+    CHANGED = "changed"  # copies came or went meanwhile, or nobody could ask
+
+
+@dataclass(frozen=True, slots=True)
+class _Doubt:
+    """Why the levels prove nothing of the deployment, whatever they measured."""
+
+    kind: _DoubtKind
+    because: str
+
+
+def _judged(request: TrialRequest, progress: TrialProgress, stop: Stop, doubt: _Doubt | None) -> TrialResult:
+    levels = with_queue_share(settled(progress.levels))
+    knees = knees_of(levels, request.prior, request.objectives) if request.manner == "load" else ()
+    target = _target(request, levels, knees, doubt)
+    priced = unpriced(request) if progress.engine_note else request
+    return TrialResult(
+        schema_version=SCHEMA_VERSION,
+        request=request,
+        started_at=progress.started_at,
+        duration_s=progress.elapsed_s,
+        engine_note=progress.engine_note,
+        live=progress.live,
+        levels=levels,
+        knees=knees,
+        verdict=_verdict(request, progress, levels, doubt),
+        target_concurrency_per_copy=target.concurrency_per_copy,
+        target_detector=target.detector,
+        target_because=target.because,
+        usd_per_million_output_tokens=cost_at(priced, target.at),
+        blended_usd_per_million_tokens=blended_cost_at(priced, target.at),
+        stopped=stop,
+        search=progress.search,
+        unmeasured=progress.unmeasured,
+        client=progress.client,
+        clock_offset_s=progress.clock_offset_s,
+        words_per_token=progress.words_per_token,
+        seatrial_version=__version__,
+    )
+
+
+def _target(
+    request: TrialRequest, levels: Sequence[LevelResult], knees: Sequence[Knee], doubt: _Doubt | None
+) -> ScalingTarget:
+    if doubt is not None:
+        return fallback_target(request, doubt.because)
+    if request.manner != "load":
+        return fallback_target(request, "no knee was sought")
+    return scaling_target(request, levels, knees)
+
+
+def _verdict(
+    request: TrialRequest, progress: TrialProgress, levels: Sequence[LevelResult], doubt: _Doubt | None
+) -> Verdict:
+    """Judge; no success stays a failure though copies came or went, unless it is for lack of a copy to wake."""
+    gate, unmeasured = request.gate_concurrency, progress.unmeasured
+    if doubt is not None and doubt.kind == _DoubtKind.NOT_VERIFIED:
+        return inconclusive(verdict_at(gate, (), ()), doubt.because)
+    if request.manner == "load":
+        verdict = verdict_at(
+            gate, levels, request.objectives, confidence=request.gate.confidence, unmeasured=unmeasured
+        )
+        verdict = with_error_rate(verdict, levels, request.gate)
+        dead = no_success_at(gate, levels, unmeasured) is not None
+    else:
+        verdict = sparing_verdict(request, progress, levels)
+        dead = verdict.status == "fail" and nothing_answered(levels, unmeasured) is not None
+    if doubt is None:
+        return verdict
+    if doubt.kind == _DoubtKind.BROKEN or dead:
+        return replace(verdict, status="fail", because=f"{doubt.because}; {verdict.because}")
+    return inconclusive(verdict, doubt.because)
+
+
+def _proof(request: TrialRequest, progress: TrialProgress, tools: Tools) -> tuple[LiveProof, _Doubt | None]:
+    """Prove once more; where AWS can't be asked any more, doubt: what was measured before is not thrown away."""
+    if request.expected is None or not progress.live.proven:
+        return progress.live, None
+    try:
+        still = prove_still_live(request.target, request.expected, sagemaker=tools.sagemaker, sleep=tools.sleep)
+        return beside_plan(still, progress.live.planned_copy_count), None
+    except BenchError as unasked:
+        if not all(problem.rule in UNASKED for problem in unasked.problems):
+            raise
+        told = "; ".join(problem.message for problem in unasked.problems)
+        because = f"the deployment could not be checked after the trial: {told}"
+        return replace(progress.live, proven=False, because=because), _Doubt(_DoubtKind.CHANGED, because)
+
+
+def _doubt(request: TrialRequest, progress: TrialProgress, after: LiveProof) -> _Doubt | None:
+    """Return why what was measured proves nothing of the deployment; None when it does.
+
+    Copies that come or go make the load per copy unknown; single requests have none.
+    """
+    stop, before = progress.stopped, progress.live
+    if stop is not None and stop.reason == StopReason.COMPONENT_FAILED:
+        return _Doubt(_DoubtKind.BROKEN, f"the deployment changed during the trial: {stop.because}")
+    if before.proven and not after.proven:
+        return _Doubt(_DoubtKind.BROKEN, f"the deployment changed during the trial: {after.because}")
+    if before.copy_count != after.copy_count and adds_load(request, progress.users):
+        because = f"copies changed from {before.copy_count} to {after.copy_count} during the trial"
+        return _Doubt(_DoubtKind.CHANGED, because)
+    return _Doubt(_DoubtKind.NOT_VERIFIED, stop.because) if stop is not None and stop.reason.is_unverified else None
+
+
+def _throughout(before: LiveProof, after: LiveProof, request: TrialRequest, users: UsersLoad | None) -> LiveProof:
+    """Join both proofs; copies that differ from those the trial loaded make its numbers per copy doubtful: say so."""
+    counts = {proof.copy_count for proof in (before, after)} - {None, request.copy_count}
+    if not counts:
+        return after
+    seen = " and ".join(str(count) for count in (before.copy_count, after.copy_count))
+    load = f"; the load was for {request.copy_count}" if adds_load(request, users) else ""
+    return replace(after, because=f"{after.because}; {seen} copies ran before and after{load}")
+
+
+def _overhead(
+    request: TrialRequest, progress: TrialProgress, tools: Tools, patience_s: float
+) -> ServiceOverhead | None:
+    """Ask what SageMaker adds; None where nobody asks: a local or simulated engine has no CloudWatch behind it."""
+    start_s, end_s = progress.measured_from_s, progress.measured_to_s
+    if request.target.kind != "sagemaker" or progress.engine_note or not tools.asks_cloudwatch:
+        return None
+    if start_s is None or end_s is None:
+        return None
+    answered = [level for level in progress.levels if level.e2e_latency_ms is not None]
+    count = sum(level.e2e_latency_ms.count for level in answered if level.e2e_latency_ms)
+    if not count:
+        return None
+    total_ms = math.fsum(level.e2e_latency_ms.mean * level.e2e_latency_ms.count for level in answered
+                         if level.e2e_latency_ms)  # fmt: skip
+    measured = Measured(
+        start=datetime.fromtimestamp(start_s, UTC),
+        end=datetime.fromtimestamp(end_s, UTC),
+        requests=count,
+        mean_ms=total_ms / count,
+        streamed=request.workload.stream,
+    )
+    return service_overhead(
+        request.target, measured, patience_s=patience_s, cloudwatch=tools.cloudwatch, now=tools.wall_clock,
+        sleep=tools.sleep,
+    )  # fmt: skip

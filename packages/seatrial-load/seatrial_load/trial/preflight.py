@@ -1,0 +1,340 @@
+"""How a trial begins: one request that tells whether there is anything to measure, the proof, the warm-up."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from seatrial_base.errors import BenchError
+from seatrial_load.aws.clock_skew import probe
+from seatrial_load.aws.deployment_check import DENIED_PATIENCE_S, asking, not_proven, prove_live
+from seatrial_load.aws.users_load import not_asked, users_load
+from seatrial_load.aws.wake import wake
+from seatrial_load.client.event_loop import Exchange, Inbox, Wave, limits_of, run_wave
+from seatrial_load.decode.failure import Failure
+from seatrial_load.decode.response import NO_MODEL_HEADER, record_of
+from seatrial_load.health.self_calibration import calibrate_client
+from seatrial_load.metrics.counts import Unmeasured, unmeasured_of
+from seatrial_load.model.progress import TrialProgress
+from seatrial_load.prompts.synthetic import BELOW_THE_LIMIT, FIRST_WORDS_PER_TOKEN, calibrated, is_too_long
+from seatrial_load.trial.budget import budget_over, budget_s
+from seatrial_load.trial.dependencies import go_on
+from seatrial_load.trial.events import Told
+from seatrial_load.trial.live_count import beside_plan
+from seatrial_load.trial.manner import VERIFICATION_REQUESTS, adds_load, levels_beside, room_per_copy
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seatrial_load.aws.wake import Woken
+    from seatrial_load.client.connection import Dial
+    from seatrial_load.client.request_writer import RequestWriter
+    from seatrial_load.decode.response import RequestRecord
+    from seatrial_load.metrics.counts import Occasion
+    from seatrial_load.model.request import TrialRequest
+    from seatrial_load.model.result import ClientCalibration, LiveProof, UsersLoad
+    from seatrial_load.model.stop import Stop
+    from seatrial_load.trial.dependencies import ShouldStop, Tools
+
+
+WAKE_SHARE = 0.5  # of the budget: the rest is for measuring
+MOST_CORRECTIONS = 4
+"""Single requests at most that correct the length of the prompts, before the warm-up and after it."""
+LENGTH_TOLERANCE = 0.1
+"""Share by which the mean prompt of the warm-up may miss the workload's length."""
+
+
+def open_trial(
+    request: TrialRequest, tools: Tools, should_stop: ShouldStop = go_on, *, waited_s: float = 0.0
+) -> TrialProgress:
+    """Do everything that comes before the first level.
+
+    One request tells whether the clock is right, and whether a copy serves. A component at zero is woken. Then the live
+    configuration is proven, the client measured against a server that costs nothing, and the endpoint warmed up.
+    Made-up prompts are made as long as the endpoint counts them: the first is short, and every answer and every refusal
+    for the length corrects the next, until they are as long as is wanted.
+
+    A trial that spares users asks first what they send. Where it is to add no load, a few single requests stand for
+    warm-up and levels.
+
+    Raises:
+        BenchError: SEA501 impossible request, SEA502 the live endpoint isn't this deployment's, SEA503 no credentials,
+            SEA504 the endpoint's URL can't be used, SEA616 the embedded AWS is asked for a model, SEA509 or SEA510 a
+            bad line of the prompts' file.
+    """
+    request.check()
+    return _Opening.of(request, tools, should_stop, waited_s).progress()
+
+
+@dataclass(slots=True)
+class _Opening:
+    request: TrialRequest
+    tools: Tools
+    should_stop: ShouldStop
+    waited_s: float
+    dial: Dial
+    secret: str
+    started_at: str
+    began_s: float
+    sent: int = 0
+    clock_offset_s: float | None = None
+    words_per_token: float | None = None
+    written_with: float = FIRST_WORDS_PER_TOKEN
+    most_words_per_token: float = math.inf
+    is_length_off: bool = False
+    engine_note: str = ""
+    seen: tuple[Unmeasured, ...] = ()
+    users: UsersLoad | None = None
+
+    @classmethod
+    def of(cls, request: TrialRequest, tools: Tools, should_stop: ShouldStop, waited_s: float) -> _Opening:
+        started_at, began_s = tools.wall_clock().isoformat(timespec="seconds"), tools.clock()
+        writer = tools.writer(request, started_at=started_at)
+        return cls(request, tools, should_stop, waited_s, tools.dial_to(writer), writer.secret, started_at, began_s)
+
+    def progress(self) -> TrialProgress:
+        self.users = self._users_load()
+        first = self._probe()
+        woken = self._woken(first)
+        if woken is not None and woken.failure is not None:
+            return self._told(replace(not_proven(), because=woken.because), stopped=self.should_stop() or woken.failure)
+        live = self._proof()
+        if not adds_load(self.request, self.users):
+            return self._told(live, stopped=self._verified() or self.should_stop())
+        client = calibrate_client() if self.tools.calibrates else None
+        self._warm_up()
+        return self._told(live, client=client, stopped=self.should_stop())
+
+    def _users_load(self) -> UsersLoad | None:
+        """Ask what users send, before a request of the trial is among theirs; None where nobody wants to know."""
+        if self.request.manner != "in_place":
+            return None
+        if not self.tools.asks_cloudwatch:
+            return not_asked()
+        users = users_load(self.request.target, until=self.tools.wall_clock(), cloudwatch=self.tools.cloudwatch)
+        self._say(users.because)
+        return users
+
+    def _told(
+        self,
+        live: LiveProof,
+        *,
+        client: ClientCalibration | None = None,
+        stopped: Stop | None = None,
+    ) -> TrialProgress:
+        return TrialProgress(
+            started_at=self.started_at,
+            elapsed_s=self._elapsed_s(),
+            sent=self.sent,
+            live=live,
+            engine_note=self.engine_note,
+            words_per_token=self.words_per_token,
+            clock_offset_s=self.clock_offset_s,
+            client=client,
+            stopped=stopped,
+            unmeasured=self.seen,
+            users=self.users,
+        )
+
+    def _probe(self) -> Exchange:
+        probed = probe(self._send, self.tools.wall_clock)
+        self.clock_offset_s = probed.offset_s
+        _refuse_no_model(probed.exchange)
+        record = self._record(probed.exchange)
+        self._saw([record], "first_request")
+        self._learn([record], self.sent - 1, tolerance=math.inf)
+        if probed.offset_s is not None:
+            self._say(
+                f"this machine's clock is {-probed.offset_s:+.0f} s off; requests are signed with the service's time"
+            )
+        return probed.exchange
+
+    def _send(self, offset_s: float) -> Exchange:
+        self.clock_offset_s = offset_s or None
+        return self._one()
+
+    def _knock(self) -> Failure | None:
+        record = self._record(self._one())
+        return None if record.error is None else Failure(record.error, record.detail)
+
+    def _woken(self, first: Exchange) -> Woken | None:
+        """Wake a component that refused the first request for lack of a copy; None when there is nothing to wake."""
+        component = self.request.target.inference_component
+        if component is None or self._record(first).error != "not_ready":
+            return None
+        self._say(f"no copy of {component} is in service: scaling it up")
+        sagemaker = self.tools.sagemaker
+        if sagemaker is None:
+            import boto3  # noqa: PLC0415 (costs more than a second; only needed where a component sleeps)
+
+            with asking(f"endpoint {self.request.target.endpoint_name}"):
+                sagemaker = boto3.client("sagemaker", region_name=self.request.target.region)
+        return wake(
+            component,
+            sagemaker=sagemaker,
+            knock=self._knock,
+            may_scale=self.tools.may_scale,
+            timeout_s=WAKE_SHARE * (self.waited_s + budget_s(self.request)),
+            waited_s=self.waited_s,
+            should_stop=self.should_stop,
+            clock=self.tools.clock,
+            sleep=self.tools.sleep,
+        )
+
+    def _proof(self) -> LiveProof:
+        expected = self.request.expected
+        if expected is None:
+            return not_proven()
+        live = prove_live(
+            self.request.target,
+            expected,
+            sagemaker=self.tools.sagemaker,
+            sleep=self.tools.sleep,
+            patience_s=max(0.0, DENIED_PATIENCE_S - self.waited_s),
+        )
+        planned = self.request.copy_count
+        return beside_plan(live, None if live.copy_count == planned else planned)
+
+    def _verified(self) -> Stop | None:
+        """Send single requests, one after another; return why the trial is over before they all were, else None."""
+        self._correct_length()
+        self._say(f"verification: {VERIFICATION_REQUESTS} requests, one after another")
+        records: list[RequestRecord] = []
+        stop = self.should_stop()
+        while stop is None and len(records) < VERIFICATION_REQUESTS:
+            record, stop = self._single()
+            if stop is None:
+                records.append(record)
+        if records:
+            self.seen += (unmeasured_of(records, "verification"),)
+        return stop
+
+    def _single(self) -> tuple[RequestRecord, Stop | None]:
+        """Send one request; again where it is too long or no copy took it. Return why the trial is over, else None."""
+        for _ in range(MOST_CORRECTIONS):
+            record, stop = self._sent_once()
+            if stop is not None or not self._is_repeated(record):
+                return record, stop
+        return self._sent_once()
+
+    def _is_repeated(self, record: RequestRecord) -> bool:
+        """Tell whether a request says nothing of the deployment: its prompt was too long, or a copy was waited for."""
+        waited = record.error == "not_ready" and self.request.target.inference_component is not None
+        return waited or is_too_long(record)
+
+    def _sent_once(self) -> tuple[RequestRecord, Stop | None]:
+        first = self.sent
+        exchange = self._one()
+        record = self._record(exchange)
+        self._learn([record], first)
+        woken = self._woken(exchange)
+        return record, self.should_stop() or (None if woken is None else woken.failure)
+
+    def _warm_up(self) -> None:
+        """Send the requests that aren't measured."""
+        asked = self.request.load.warmup_requests
+        if not asked:
+            return
+        self._correct_length()
+        self._say(f"warm-up: {asked} requests")
+        first = self.sent
+        records = [self._record(exchange) for exchange in self._wave(min(asked, self._most_at_once()), asked)]
+        self._saw(records, "warm_up")
+        self._learn(records, first)
+        self._correct_length()
+
+    def _most_at_once(self) -> int:
+        """Return how many requests of the warm-up may be in flight: one copy's at the gate, or of the first level."""
+        if self.request.manner == "load":
+            return self.request.gate_concurrency
+        return levels_beside(room_per_copy(self.request, self.users))[0]
+
+    def _correct_length(self) -> None:
+        """Send single requests until a made-up prompt is as long as is wanted, at most four."""
+        for _ in range(MOST_CORRECTIONS):
+            if not self.is_length_off or self.should_stop() is not None:
+                return
+            first = self.sent
+            record = self._record(self._one())
+            self._saw([record], "warm_up")
+            self._learn([record], first)
+
+    def _learn(self, records: Sequence[RequestRecord], first: int, *, tolerance: float = LENGTH_TOLERANCE) -> None:
+        """Correct the length of made-up prompts by requests that are over, the first of which has this number.
+
+        Where the endpoint answers and tells no count, a word is taken for a token, as in the common vocabularies.
+        """
+        if self.request.workload.source == "jsonl":
+            return
+        learnt = calibrated(self.written_with, records, self._writer(first).prompts.input_tokens)
+        if learnt is None:
+            self.is_length_off = False
+            if self.words_per_token is None and any(record.succeeded for record in records):
+                self.written_with = 1.0
+            return
+        refused = any(is_too_long(record) for record in records)
+        self.is_length_off = refused or abs(learnt / self.written_with - 1) > tolerance
+        if refused:
+            self.most_words_per_token = min(self.most_words_per_token, BELOW_THE_LIMIT * self.written_with)
+        self.words_per_token = self.written_with = min(learnt, self.most_words_per_token)
+
+    def _one(self) -> Exchange:
+        """Send one request; where the budget or the trial ends before it does, that is its failure."""
+        sent_s = self.tools.clock()
+        ended = self._wave(1, 1)
+        if ended and (ended[0].failure is None or ended[0].failure.error != "unanswered"):
+            return ended[0]
+        stop = self.should_stop()
+        detail = f"{budget_over(self.request).because} before the first answer" if stop is None else stop.because
+        over = Failure("timeout", detail)
+        return replace(ended[0], failure=over) if ended else Exchange(sent_s, self.tools.clock(), Inbox(), over)
+
+    def _wave(self, streams: int, requests: int) -> tuple[Exchange, ...]:
+        load, first = self.request.load, self.sent
+        self.sent += requests
+        wave = Wave(
+            streams=streams,
+            requests=requests,
+            timeout_s=load.request_timeout_s,
+            deadline_s=self.began_s + budget_s(self.request),
+            first_index=first,
+            stall_timeout_s=load.stall_timeout_s,
+            max_retries=load.max_retries,
+            stop=self.should_stop,
+            limits=limits_of(self.request.workload, requests),
+        )
+        return run_wave(wave, self._writer(first), self.dial, clock=self.tools.clock).every
+
+    def _writer(self, first: int) -> RequestWriter:
+        return self.tools.writer(
+            self.request,
+            started_at=self.started_at,
+            words_per_token=self.written_with,
+            clock_offset_s=self.clock_offset_s,
+            first=first,
+        )
+
+    def _saw(self, records: Sequence[RequestRecord], occasion: Occasion) -> None:
+        """Keep what was seen; of requests that were given up because the trial is to stop, nothing."""
+        if records and self.should_stop() is None:
+            self.seen += (unmeasured_of(records, occasion),)
+
+    def _record(self, exchange: Exchange) -> RequestRecord:
+        record = record_of(exchange, stream=self.request.workload.stream, secret=self.secret)
+        self.engine_note = self.engine_note or record.engine
+        return record
+
+    def _say(self, text: str) -> None:
+        self.tools.watch(Told(text=text, elapsed_s=self._elapsed_s()))
+
+    def _elapsed_s(self) -> float:
+        return self.tools.clock() - self.began_s
+
+
+def _refuse_no_model(first: Exchange) -> None:
+    head = first.inbox.head
+    if head is not None and NO_MODEL_HEADER in head.headers:
+        message = "this is the embedded AWS, which has no OpenAI API"
+        hint = "run: seatrial bench SPEC --environment local"
+        raise BenchError.of("SEA616", message, hint=hint, where="trial request", field="target.endpoint_url")

@@ -1,0 +1,333 @@
+"""The steps of a trial from level to level: what comes next, how it is loaded, what is kept of it.
+
+    begin ─▶ next_step ─▶ load_level ─▶ absorb ─▶ next_step ─▶ … ─▶ conclude
+
+`run.run_trial` walks it in one process; the trial service walks it step by step, each level by one function or many.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from seatrial_load.client.arrivals import offered_per_s, ordered_per_s, schedule
+from seatrial_load.client.event_loop import Wave, limits_of
+from seatrial_load.client.worker_pool import CrewOrder, load
+from seatrial_load.health.client_health import void_of
+from seatrial_load.measure.interval import precision_of
+from seatrial_load.metrics.aggregate import tally_of
+from seatrial_load.metrics.counts import unmeasured_of
+from seatrial_load.metrics.level import level_of, level_size
+from seatrial_load.model.result import LevelResult, SearchStep
+from seatrial_load.model.stop import Stop, StopReason
+from seatrial_load.search import ALL_MEASURED, NextLevel, Step, next_level
+from seatrial_load.trial.budget import budget_over, left_s
+from seatrial_load.trial.dependencies import ShouldStop, Tools, go_on
+from seatrial_load.trial.events import LevelAdvanced
+from seatrial_load.trial.finalize import conclude
+from seatrial_load.trial.live_count import live_request
+from seatrial_load.trial.manner import adds_load, next_sparing
+from seatrial_load.trial.preflight import open_trial
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from seatrial_load.client.worker_pool import CrewResult
+    from seatrial_load.metrics.aggregate import LevelTally
+    from seatrial_load.metrics.counts import Unmeasured
+    from seatrial_load.metrics.level import LevelSize
+    from seatrial_load.model.progress import TrialProgress
+    from seatrial_load.model.request import TrialRequest
+    from seatrial_load.model.stop import Void
+
+
+JUMPSTART_LEVELS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+JUMPSTART_REQUESTS_PER_CONCURRENCY = 3
+JUMPSTART_TIMEOUT_S = 60.0
+
+
+def jumpstart_2024(request: TrialRequest) -> TrialRequest:
+    """Return the trial as AWS's article of January 2024 on JumpStart models measured.
+
+    Concurrency doubles from 1 to 512 until a request hits the 60 s limit of an invocation; three requests for each in
+    flight, all counted, none before; the whole answer at once; tokens over the whole time of a level; latency in ms per
+    output token, 90th percentile. Read from the article and its public harness. Its clients were threads that started
+    one after the other (some 30 ms apart); these start at once.
+    """
+    load = replace(
+        request.load,
+        concurrency_levels=JUMPSTART_LEVELS,
+        ramp_per_concurrency=0,
+        requests_per_concurrency=JUMPSTART_REQUESTS_PER_CONCURRENCY,
+        max_requests_per_concurrency=None,
+        warmup_requests=0,
+        request_timeout_s=JUMPSTART_TIMEOUT_S,
+        max_retries=0,
+        arrival="closed",
+        search="sweep",
+        protocol="jumpstart-2024",
+    )
+    return replace(request, load=load, workload=replace(request.workload, stream=False))
+
+
+def jumpstart_stop(level: LevelResult) -> Stop | None:
+    """Return that a request hit the time limit, which ends that article's way of measuring; None when none did."""
+    late = level.errors.get("timeout", 0)
+    if not late:
+        return None
+    because = f"{late} of {level.requests} requests exceeded {JUMPSTART_TIMEOUT_S:g} s at {level.concurrency}"
+    return Stop(reason=StopReason.REQUEST_TIMEOUT, because=because)
+
+
+__all__ = [
+    "NextLevel",
+    "Step",
+    "absorb",
+    "begin",
+    "conclude",
+    "left_s",
+    "live_request",
+    "load_level",
+    "next_step",
+    "tallied",
+]
+
+EVERYDAY = Tools()
+ALL_SENT = "every request of the level was sent"
+
+
+def begin(
+    request: TrialRequest, tools: Tools = EVERYDAY, *, should_stop: ShouldStop = go_on, waited_s: float = 0.0
+) -> TrialProgress:
+    """Do everything that comes before the first level.
+
+    Args:
+        request: The trial.
+        tools: What to measure with.
+        should_stop: Says why the trial is to stop at once; the progress then says so.
+        waited_s: How long a component was waited for already, which was asleep when the trial began before.
+
+    Raises:
+        BenchError: As `preflight.open_trial` does.
+    """
+    return open_trial(request, tools, should_stop, waited_s=waited_s)
+
+
+def next_step(request: TrialRequest, progress: TrialProgress) -> Step:
+    """Choose the next level, or say why there is none.
+
+    Args:
+        request: The trial, with the live number of copies (`live_request`).
+        progress: Where it stands.
+    """
+    if progress.stopped is not None:
+        return progress.stopped
+    if not adds_load(request, progress.users):
+        return next_sparing(request, progress)
+    if (time_left_s := left_s(request, progress)) <= 0:
+        return budget_over(request)
+    if request.manner == "in_place":
+        return next_sparing(request, progress)
+    return _next_load(request, progress.levels, time_left_s)
+
+
+def _next_load(request: TrialRequest, measured: Sequence[LevelResult], time_left_s: float) -> Step:
+    load = request.load
+    if load.protocol == "jumpstart-2024" and measured and (late := jumpstart_stop(measured[-1])) is not None:
+        return late
+    if load.arrival != "closed":
+        return _next_rate(request, measured)
+    return next_level(request, measured, left_s=time_left_s)
+
+
+def _next_rate(request: TrialRequest, measured: Sequence[LevelResult]) -> Step:
+    rates = request.load.rates_per_s if request.load.arrival in ("poisson", "constant") else (0.0,)
+    if measured and not measured[-1].succeeded:
+        return Stop(reason=StopReason.NO_SUCCESS, because="no request succeeded at the last rate")
+    if len(measured) >= len(rates):
+        return ALL_MEASURED
+    connections = max(1, request.load.max_connections // request.copy_count)
+    return NextLevel(concurrency=connections, because=schedule_name(request, len(measured)))
+
+
+def schedule_name(request: TrialRequest, number: int) -> str:
+    """Say what an open loop offers in its level of this number."""
+    load = request.load
+    match load.arrival:
+        case "ramp":
+            return f"the rate goes from {load.rates_per_s[0]:g} to {load.rates_per_s[1]:g} requests/s"
+        case "replay":
+            return "the recorded requests are replayed"
+    return f"next listed rate, {load.rates_per_s[number]:g} requests/s"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedLevel:
+    """What loading a level brought.
+
+    Attributes:
+        crew: The requests, and how the client fared.
+        size: How many there were to be.
+        sent: Requests that the level had numbers for.
+        offered_per_s: Requests per second of an open loop's schedule; None in a closed loop.
+        cut: Why the level counts for nothing: the trial was stopped, or its time was over; None when it counts.
+    """
+
+    crew: CrewResult
+    size: LevelSize
+    sent: int
+    offered_per_s: float | None
+    cut: Stop | None
+
+
+def load_level(
+    request: TrialRequest,
+    progress: TrialProgress,
+    step: NextLevel,
+    *,
+    deadline_s: float,
+    should_stop: ShouldStop,
+    tools: Tools = EVERYDAY,
+) -> LoadedLevel:
+    """Load one level from this machine.
+
+    Args:
+        request: The trial.
+        progress: Where it stands.
+        step: The level.
+        deadline_s: The level is given up at this time of the clock.
+        should_stop: Says why the trial is to stop; asked now and then.
+        tools: What to measure with.
+
+    Raises:
+        BenchError: SEA508, more streams than the machine may open.
+    """
+    plan = schedule(request, progress, tools) if request.load.arrival != "closed" else None
+    size = level_size(request, step.concurrency)
+    requests = size.requests if plan is None else len(plan)
+    wave = Wave(
+        streams=size.streams,
+        requests=requests,
+        timeout_s=request.load.request_timeout_s,
+        deadline_s=deadline_s,
+        first_index=progress.sent,
+        due_s=plan,
+        stall_timeout_s=request.load.stall_timeout_s,
+        max_retries=request.load.max_retries,
+        measured_from=progress.sent + (size.ramp if plan is None else 0),
+        least_requests=size.least,
+        enough=_enough(request, size) if plan is None else None,
+        stop=should_stop,
+        tell=_teller(progress, tools),
+        limits=limits_of(request.workload, requests),
+    )
+    writer = tools.writer(
+        request,
+        started_at=progress.started_at,
+        words_per_token=progress.words_per_token,
+        clock_offset_s=progress.clock_offset_s,
+        first=progress.sent,
+    )
+    dial = tools.dial_to(writer)
+    workers = 1 if tools.dial is not None else request.load.workers
+    order = CrewOrder(wave=wave, stream=request.workload.stream, secret=writer.secret)
+    crew = load(order, writer, lambda: dial, workers=workers, clock=tools.clock)
+    tools.keep(crew.over, concurrency=step.concurrency, ramp=size.ramp if plan is None else 0)
+    return LoadedLevel(
+        crew=crew,
+        size=size,
+        sent=requests,
+        offered_per_s=None if plan is None else offered_per_s(request.load, plan),
+        cut=crew.stopped or _cut(request, step, crew, requests),
+    )
+
+
+def _teller(progress: TrialProgress, tools: Tools) -> Callable[[int], None]:
+    """Return what tells whoever watches the trial how far its level is."""
+    since_s = tools.clock() - progress.elapsed_s
+    return lambda ended: tools.watch(LevelAdvanced(ended=ended, elapsed_s=tools.clock() - since_s))
+
+
+def tallied(request: TrialRequest, step: NextLevel, loaded: LoadedLevel) -> LevelTally:
+    """Sum up what loading a level brought."""
+    return tally_of(
+        loaded.crew.records,
+        concurrency=step.concurrency,
+        objectives=request.objectives,
+        ramp=loaded.size.ramp if loaded.offered_per_s is None else 0,
+        arrival=request.load.arrival,
+        protocol=request.load.protocol,
+        offered_requests_per_s=loaded.offered_per_s,
+        client=loaded.crew.evidence,
+        enough_because=loaded.crew.enough_because or ALL_SENT,
+    )
+
+
+def cut_level(
+    request: TrialRequest, progress: TrialProgress, step: NextLevel, loaded: LoadedLevel, because: str
+) -> Unmeasured:
+    """Sum up what was seen of a level that was cut, for a reason."""
+    ordered = ordered_per_s(request.load, len(progress.levels))
+    return unmeasured_of(
+        loaded.crew.records,
+        "level",
+        concurrency=step.concurrency,
+        offered_requests_per_s=loaded.offered_per_s if ordered is None else ordered,
+        because=because,
+    )
+
+
+def absorb(request: TrialRequest, progress: TrialProgress, step: NextLevel, tally: LevelTally) -> TrialProgress:
+    """Take a measured level into the trial; one that the client limited is kept, and void."""
+    ordered = ordered_per_s(request.load, len(progress.levels))
+    tally = tally if ordered is None else replace(tally, offered_requests_per_s=ordered)
+    level = level_of(tally, request.objectives, copy_count=request.copy_count)
+    level = replace(level, void=_void(request, progress, step, level))
+    size = level_size(request, step.concurrency)
+    sent = size.requests if request.load.arrival == "closed" else level.requests
+    return replace(
+        progress,
+        sent=progress.sent + sent,
+        levels=(*progress.levels, level),
+        search=(*progress.search, SearchStep(concurrency=level.concurrency, because=step.because)),
+    )
+
+
+def _void(request: TrialRequest, progress: TrialProgress, step: NextLevel, level: LevelResult) -> Void | None:
+    if level.client is None:
+        return None
+    closed = request.load.arrival == "closed"
+    return void_of(
+        level.client,
+        requested_streams=step.concurrency * request.copy_count if closed else None,
+        itl_p50_ms=level.itl_ms.p50 if level.itl_ms else None,
+        calibration=progress.client,
+        tpot_p50_ms=level.tpot_ms.p50 if level.tpot_ms else None,
+        e2e_p50_ms=level.e2e_latency_ms.p50 if level.e2e_latency_ms else None,
+        beside_engine=bool(progress.engine_note),
+    )
+
+
+def _enough(request: TrialRequest, size: LevelSize) -> Callable[[Sequence[float]], str | None] | None:
+    """Return what ends a level's sending: the median latency is known well enough; None where all are to be sent."""
+    if size.least == size.most:
+        return None
+
+    def enough(seconds: Sequence[float]) -> str | None:
+        precision = precision_of(seconds)
+        if precision is None or precision > request.load.precision:
+            return None
+        return f"the median end-to-end latency is known to ±{precision * 100:.1f} % after {len(seconds)} answers"
+
+    return enough
+
+
+def _cut(request: TrialRequest, step: NextLevel, crew: CrewResult, requests: int) -> Stop | None:
+    place = f"at concurrency {step.concurrency} per copy"
+    if crew.lost_because is not None:
+        because = f"the load generator failed {place}: {crew.lost_because}"
+        return Stop(reason=StopReason.LOAD_FAILED, because=because)
+    if not crew.cut:
+        return None
+    over = budget_over(request)
+    return replace(over, because=f"{over.because} {place} ({len(crew.over)} of {requests} requests had ended)")

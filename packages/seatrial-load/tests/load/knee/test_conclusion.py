@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from seatrial_base.units import exported
+from seatrial_load.knee.detectors import knees_of
+from seatrial_load.knee.scaling_target import blended_cost_at, cost_at, scaling_target
+from seatrial_load.measure.distribution import Interval
+from seatrial_load.model.request import Prior
+from seatrial_load.model.result import Knee
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seatrial_load.model.request import TrialRequest
+    from seatrial_load.model.result import LevelResult
+
+    MakeLevel = Callable[..., LevelResult]
+    MakeRequest = Callable[..., TrialRequest]
+
+SLO = Knee(detector="slo", concurrency=4, because="held")
+NO_SLO = Knee(detector="slo", concurrency=None, because="no level meets the SLO")
+SATURATION = Knee(detector="saturation", concurrency=3, because="full")
+
+
+def test_with_objectives_the_slo_knee(trial_request: MakeRequest, level: MakeLevel) -> None:
+    target = scaling_target(trial_request(), [level(2), level(4)], [SLO, SATURATION])
+    assert target.concurrency_per_copy == pytest.approx(3.0)  # 4 x 0.75
+    assert target.knee is SLO
+    assert target.because == "knee (slo) 4 per copy x target utilization 0.75"
+
+
+def test_the_interval_of_the_knee_is_told_with_the_target(trial_request: MakeRequest, level: MakeLevel) -> None:
+    knee = replace(SLO, concurrency=12.437, interval=Interval(low=11.02, high=14.0))
+    target = scaling_target(trial_request(), [level(2), level(16)], [knee])
+    assert target.because == "knee (slo) 12.4 per copy (11 to 14 with 95 % confidence) x target utilization 0.75"
+
+
+def test_where_every_level_meets_the_slo_the_highest_whatever_the_slope_of_throughput(
+    trial_request: MakeRequest, level: MakeLevel
+) -> None:
+    """Three trials of one endpoint gave targets of 4, 3.2 and 1.6, though the SLO held at 16 to 32 throughout."""
+    noisy = [(100, 180, 210, 212, 209, 214), (100, 150, 212, 205, 214, 210), (100, 199, 205, 203, 216, 211)]
+    request = trial_request(target_utilization=1.0)
+    found = set()
+    for speeds in noisy:
+        levels = [level(2**power, output_tok_s=speed) for power, speed in enumerate(speeds)]
+        found.add(scaling_target(request, levels, knees_of(levels, Prior(), request.objectives)).concurrency_per_copy)
+    assert found == {32.0}
+
+
+def test_with_objectives_and_no_slo_knee_the_fallback_as_it_is(trial_request: MakeRequest, level: MakeLevel) -> None:
+    target = scaling_target(trial_request(), [level(2), level(4)], [NO_SLO, SATURATION])
+    assert (target.concurrency_per_copy, target.knee, target.at) == (2.0, None, None)
+    assert target.because == "fallback 2 per copy: no slo knee: no level meets the SLO"
+
+
+def test_without_objectives_the_saturation_knee(trial_request: MakeRequest, level: MakeLevel) -> None:
+    target = scaling_target(trial_request(objectives=()), [level(2), level(4)], [SLO, SATURATION])
+    assert target.concurrency_per_copy == pytest.approx(2.25)  # 3 x 0.75
+    assert target.because == "knee (saturation) 3 per copy x target utilization 0.75"
+
+
+def test_errors_everywhere_give_the_fallback(trial_request: MakeRequest, level: MakeLevel) -> None:
+    levels = [level(1, succeeded=7)]
+    target = scaling_target(trial_request(objectives=()), levels, knees_of(levels, Prior()))
+    assert target.because == "fallback 2 per copy: no saturation knee: no level without an error has a throughput"
+
+
+def test_the_target_is_rounded_where_it_is_decided(trial_request: MakeRequest, level: MakeLevel) -> None:
+    knee = Knee(detector="slo", concurrency=3, because="held")
+    target = scaling_target(trial_request(target_utilization=0.8), [level(3), level(4, meets_slo=False)], [knee])
+    assert target.concurrency_per_copy == 2.4
+
+
+@pytest.mark.parametrize("utilization", [0.8, 0.7, 0.75, 0.123456789])
+def test_every_target_is_the_number_that_its_attribute_holds(
+    trial_request: MakeRequest, level: MakeLevel, utilization: float
+) -> None:
+    request, levels = trial_request(target_utilization=utilization), [level(1), level(2000, meets_slo=False)]
+    for concurrency in range(1, 1001):
+        knee = Knee(detector="slo", concurrency=concurrency, because="held")
+        target = scaling_target(request, levels, [knee]).concurrency_per_copy
+        assert float(exported(target)) == target
+
+
+def test_the_fallback_is_rounded_too(trial_request: MakeRequest, level: MakeLevel) -> None:
+    request = trial_request(fallback_target_concurrency=3 * 0.8)
+    assert scaling_target(request, [], [NO_SLO]).concurrency_per_copy == 2.4
+
+
+def test_cost_is_price_by_tokens_of_one_copy(trial_request: MakeRequest, level: MakeLevel) -> None:
+    # 80 tok/s over 2 copies: 40 tok/s per copy, 144,000 tokens an hour for $3.60: $25 per million
+    assert cost_at(trial_request(copy_count=2), level(4)) == pytest.approx(25.0)
+
+
+def test_no_cost_without_price_level_or_throughput(trial_request: MakeRequest, level: MakeLevel) -> None:
+    assert cost_at(trial_request(usd_per_hour_per_copy=None), level(4)) is None
+    assert cost_at(trial_request(), None) is None
+    assert cost_at(trial_request(), level(4, output_tok_s=None)) is None
+
+
+def test_the_blended_cost_is_a_quarter_of_it(trial_request: MakeRequest, level: MakeLevel) -> None:
+    # three tokens read for one written: $25 per million written ones are $6.25 per million of either
+    assert blended_cost_at(trial_request(copy_count=2), level(4)) == pytest.approx(6.25)
+    assert blended_cost_at(trial_request(usd_per_hour_per_copy=None), level(4)) is None

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from seatrial_load.model.stop import Stop, StopReason
+from seatrial_load.search import NextLevel, next_level, why_stop
+from tests.load.conftest import lagging
+from tests.load.search.conftest import Line, searched
+
+if TYPE_CHECKING:
+    from tests.load.search.conftest import MakeLevel, MakeRequest
+
+
+def test_the_listed_levels_are_measured_ascending(adaptive: MakeRequest, level: MakeLevel) -> None:
+    request = adaptive(search="sweep", concurrency_levels=(1, 2, 4, 16))
+    found = searched(request, lambda load: Line().measure(level, load))
+    assert found.loads == [1, 2, 4, 16]
+    assert set(found.reasons) == {"next listed level"}
+    assert found.stopped == "every level was measured"
+
+
+def test_a_sweep_goes_on_where_it_was_left(adaptive: MakeRequest, level: MakeLevel) -> None:
+    request = adaptive(search="sweep", concurrency_levels=(1, 2, 4, 16))
+    step = next_level(request, [level(1), level(2)], left_s=1.0)
+    assert step == NextLevel(concurrency=4, because="next listed level")
+
+
+def test_no_success_stops(adaptive: MakeRequest, level: MakeLevel) -> None:
+    request = adaptive(search="sweep", concurrency_levels=(1, 2, 4))
+    assert next_level(request, [level(1), level(2, succeeded=0)], left_s=9.0) == Stop(
+        reason=StopReason.NO_SUCCESS, because="no request succeeded at concurrency 2 per copy"
+    )
+
+
+@pytest.mark.parametrize(
+    ("throughputs", "meets", "stops"),
+    [
+        ([10.0, 20.0, 19.0, 18.0], [True, True, False, False], True),
+        ([10.0, 20.0, 19.0, 18.0], [True, True, True, False], False),
+        ([10.0, 20.0, 19.0, 19.0], [True, True, False, False], False),
+        ([10.0, 20.0, 19.0], [True, True, False], False),
+    ],
+)
+def test_falling_throughput_and_a_missed_slo_twice_in_a_row_stop(
+    level: MakeLevel,
+    throughputs: list[float],
+    meets: list[bool],
+    stops: bool,  # noqa: FBT001 (a column of the table)
+) -> None:
+    levels = [
+        level(2**index, output_tok_s=tok_s, meets_slo=met)
+        for index, (tok_s, met) in enumerate(zip(throughputs, meets, strict=True))
+    ]
+    because = "throughput fell and the SLO was missed twice in a row, last at concurrency 8 per copy"
+    assert why_stop(levels) == (Stop(reason=StopReason.FALLING, because=because) if stops else None)
+
+
+def test_a_client_that_was_the_limit_twice_in_a_row_stops(level: MakeLevel) -> None:
+    void = [level(load, void=lagging("the client lagged by 80 ms")) for load in (4, 8)]
+    assert why_stop([level(2), void[0]]) is None
+    assert why_stop([level(2), *void]) == Stop(
+        reason=StopReason.CLIENT_LIMIT,
+        because="the client was the limit twice in a row, last at concurrency 8 per copy: the client lagged by 80 ms",
+    )

@@ -1,0 +1,128 @@
+"""Requests to a server that speaks OpenAI's API, over the wire: what it gets, and what is read of its answer."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+
+import pytest
+
+from seatrial_load.client.connection import dialer, socket_addresses
+from seatrial_load.client.event_loop import Wave, run_wave
+from seatrial_load.client.request_writer import request_writer
+from seatrial_load.decode.response import record_of
+from seatrial_load.model.request import TrialTarget, Workload
+from seatrial_load.prompts.synthetic import SyntheticPrompts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial_load.decode.response import RequestRecord
+    from seatrial_load.model.request import PayloadSchema
+
+KEY = "sk-right"
+PROMPTS = SyntheticPrompts(seed="seed", tokens_in=8, tokens_out=3)
+
+
+@dataclass
+class Server:
+    """Counts the words of a prompt as its tokens, answers with three tokens, and keeps what it was asked."""
+
+    url: str
+    asked: list[dict[str, object]] = field(default_factory=list)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            document = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            started.asked.append({"path": self.path, **document})
+            if self.headers["Authorization"] != f"Bearer {KEY}":
+                self._answer(401, "application/json", json.dumps(REFUSED).encode())
+            elif document["stream"]:
+                self._answer(200, "text/event-stream", b"".join(events(document)))
+            else:
+                self._answer(200, "application/json", json.dumps(whole(document)).encode())
+
+        def _answer(self, status: int, content_type: str, body: bytes) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", content_type)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
+        started = Server(f"http://127.0.0.1:{listening.server_address[1]}/v1")
+        thread = threading.Thread(target=listening.serve_forever)
+        thread.start()
+        yield started
+        listening.shutdown()
+        thread.join(5)
+
+
+REFUSED = {"error": {"message": "Incorrect API key provided", "type": "invalid_request_error", "code": "401"}}
+
+
+def usage(document: dict[str, object]) -> dict[str, int]:
+    said = document["prompt"] if "prompt" in document else document["messages"][0]["content"]  # type: ignore[index]  # a request's JSON
+    return {"prompt_tokens": len(str(said).split()), "completion_tokens": 3, "total_tokens": 11}
+
+
+def events(document: dict[str, object]) -> Iterator[bytes]:
+    chat = "messages" in document
+    for number in range(3):
+        said: dict[str, object] = {"delta": {"content": " a"}} if chat else {"text": " a"}
+        choice = {"index": 0, **said, "finish_reason": "length" if number == 2 else None}
+        yield b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n"
+    if document.get("stream_options") == {"include_usage": True}:
+        yield b"data: " + json.dumps({"choices": [], "usage": usage(document)}).encode() + b"\n\n"
+    yield b"data: [DONE]\n\n"
+
+
+def whole(document: dict[str, object]) -> dict[str, object]:
+    chat = "messages" in document
+    said: dict[str, object] = {"message": {"role": "assistant", "content": "a a a"}} if chat else {"text": "a a a"}
+    return {"choices": [{"index": 0, **said, "finish_reason": "length"}], "usage": usage(document)}
+
+
+def ask(server: Server, schema: PayloadSchema, *, stream: bool, key: str = KEY) -> list[RequestRecord]:
+    target = TrialTarget(
+        endpoint_name="mine",
+        inference_component=None,
+        region="",
+        kind="openai",
+        endpoint_url=server.url,
+        model="tiny",
+        api_key_variable="MY_KEY",
+    )
+    workload = Workload(input_tokens=8, output_tokens=3, schema=schema, stream=stream)
+    write = request_writer(target, workload, PROMPTS, now=lambda: datetime.now(UTC), environ={"MY_KEY": key})
+    dial = dialer(write.address, socket_addresses(write.address))
+    wave = Wave(streams=2, requests=4, timeout_s=10, deadline_s=time.perf_counter() + 20)
+    return [record_of(exchange, stream=stream) for exchange in run_wave(wave, write, dial).exchanges]
+
+
+@pytest.mark.parametrize("schema", ["openai_chat", "openai_completions"])
+@pytest.mark.parametrize("stream", [True, False])
+def test_answers_are_read_with_the_servers_own_counts(server: Server, schema: PayloadSchema, *, stream: bool) -> None:
+    records = ask(server, schema, stream=stream)
+    assert [(record.error, record.input_tokens, record.output_tokens) for record in records] == [(None, 8, 3)] * 4
+    assert {len(record.token_times_s) for record in records} == {3 if stream else 0}
+    path = "/v1/completions" if schema == "openai_completions" else "/v1/chat/completions"
+    assert [(asked["path"], asked["model"], asked["max_tokens"]) for asked in server.asked] == [(path, "tiny", 3)] * 4
+
+
+def test_a_wrong_key_is_data_in_the_servers_words(server: Server) -> None:
+    (record, *_) = ask(server, "openai_chat", stream=True, key="sk-wrong")
+    assert (record.error, record.detail) == ("auth", "HTTP 401 invalid_request_error: Incorrect API key provided")

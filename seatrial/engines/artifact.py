@@ -1,0 +1,135 @@
+"""The user's own code for the container: `model.py`, `requirements.txt`, packaged with the configuration."""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+from pathlib import Path, PureWindowsPath
+from typing import TYPE_CHECKING
+
+from seatrial_base.errors import RenderError
+from seatrial_base.secrets import credentials, holds_credential, redacted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial.specs.load import LoadedSpec
+    from seatrial_base.errors import Problem
+
+FIELD = ("serving", "code")
+RENDERED = "serving.properties"
+MOST_BYTES = 10 * 2**20  # of all files together: it is code; weights are staged
+_LEFT_OUT = "__pycache__"
+_ROOT_MARKS = (".git", "cdk.json")
+# Files that hold nothing but keys. Those that begin with a dot (`.env`, `.netrc`, `.aws`) are left out anyway.
+_KEY_FILES = re.compile(
+    r".*\.(?:pem|key|p12|pfx|jks|keystore|kdbx|ppk)|id_(?:rsa|dsa|ecdsa|ed25519)|credentials|_?netrc|kubeconfig|htpasswd",
+    re.IGNORECASE,
+)
+_RELATIVE = "the path is relative to the spec"
+_MEND = "revoke it and remove it; read it from Secrets Manager at container start"
+
+
+def code_files(loaded: LoadedSpec) -> dict[str, str]:
+    """Return the texts of the spec's code folder by name, sorted; none when the spec names no folder.
+
+    Names that begin with a dot and `__pycache__` are left out. Nothing outside the folder is read, and the folder lies
+    in the spec's repository.
+
+    Raises:
+        RenderError: SEA368 with every file that can't be packaged, or when the weights claim the model's folder; SEA369
+            with every file that holds a credential.
+    """
+    name = loaded.endpoint.serving.code
+    if name is None:
+        return {}
+    if away := list(_away_problems(loaded, name)):
+        raise RenderError(away)
+    folder = loaded.path.parent / name
+    paths = sorted(_paths(folder), key=lambda path: path.relative_to(folder).as_posix())
+    problems = [*_place_problems(loaded, folder, paths), *_file_problems(loaded, folder, paths)]
+    if problems:
+        raise RenderError(problems)
+    return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in paths}
+
+
+def _paths(folder: Path) -> Iterator[Path]:
+    for path in folder.rglob("*"):
+        parts = path.relative_to(folder).parts
+        left_out = any(part.startswith(".") or part == _LEFT_OUT for part in parts)
+        if not left_out and (path.is_symlink() or not path.is_dir()):
+            yield path
+
+
+def _away_problems(loaded: LoadedSpec, name: str) -> Iterator[Problem]:
+    """Yield why a folder is none of the repository: then nothing of it is looked at."""
+    root = _repository(loaded.path)
+    if Path(name).is_absolute() or PureWindowsPath(name).drive or name.startswith("~"):
+        yield loaded.problem(FIELD, "SEA368", f"{redacted(name)} is an absolute path", _RELATIVE)
+    elif not _stays(loaded.path.parent / name, root):
+        message = f"{redacted(name)} is outside of the repository {root.as_posix()}"
+        yield loaded.problem(FIELD, "SEA368", message, f"copy the folder into it; {_RELATIVE}")
+
+
+def _repository(spec: Path) -> Path:
+    """Return the folder of the repository that a spec lies in; without Git and CDK, the one above the spec's folder."""
+    home = spec.resolve().parent
+    marked = (folder for folder in (home, *home.parents) if any((folder / mark).exists() for mark in _ROOT_MARKS))
+    return next(marked, home.parent)
+
+
+def _stays(path: Path, folder: Path) -> bool:
+    try:
+        return path.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError):  # a link to itself
+        return False
+
+
+def _place_problems(loaded: LoadedSpec, folder: Path, paths: list[Path]) -> Iterator[Problem]:
+    model = loaded.endpoint.model
+    if model.hub_id is None:
+        message = "the code and the mounted weights both use /opt/ml/model"
+        yield loaded.problem(FIELD, "SEA368", message, "put the code beside the weights, and stage both")
+    if not paths:
+        message = f"{folder.name} is not a folder" if not folder.is_dir() else f"the folder {folder.name} is empty"
+        yield loaded.problem(FIELD, "SEA368", message, _RELATIVE)
+    total = sum(path.stat().st_size for path in paths if path.is_file())
+    if total > MOST_BYTES:
+        message = f"the folder's {total:,} bytes exceed {MOST_BYTES:,}"
+        yield loaded.problem(FIELD, "SEA368", message, "stage weights instead (seatrial stage)")
+
+
+def _file_problems(loaded: LoadedSpec, folder: Path, paths: list[Path]) -> Iterator[Problem]:
+    for path in paths:
+        exact = path.relative_to(folder).as_posix()
+        name = redacted(exact)
+        if holds_credential(exact) or _KEY_FILES.fullmatch(path.name):
+            yield loaded.problem(FIELD, "SEA369", f"{name} has the name of a credentials file", _MEND)
+        elif exact == RENDERED:
+            hint = "remove it; options go to serving.overrides"
+            yield loaded.problem(FIELD, "SEA368", f"{name} is written from the plan", hint)
+        elif not _stays(path, folder):
+            yield loaded.problem(FIELD, "SEA368", f"{name} points outside of the folder", "copy it into the folder")
+        elif path.is_dir():
+            yield loaded.problem(FIELD, "SEA368", f"{name} is a link to a folder", "copy the folder to its place")
+        elif path.is_file() and path.stat().st_size <= MOST_BYTES and not _is_text(path):
+            yield loaded.problem(FIELD, "SEA368", f"{name} is not UTF-8 text", "package text files only")
+        elif not path.is_file():
+            yield loaded.problem(FIELD, "SEA368", f"{name} is not a file", "remove it")
+        elif path.stat().st_size <= MOST_BYTES and (held := _held(path.read_text(encoding="utf-8"))):
+            yield loaded.problem(FIELD, "SEA369", f"{name} contains {held}", _MEND)
+
+
+def _held(text: str) -> str:
+    """Return which credentials a text seems to hold, and on which lines; empty for none."""
+    found = sorted((one.kind, text.count("\n", 0, one.start) + 1) for one in credentials(text))
+    kinds = groupby(found, key=lambda one: one[0])
+    return "; ".join(f"{kind} (line {', '.join(str(line) for _, line in lines)})" for kind, lines in kinds)
+
+
+def _is_text(path: Path) -> bool:
+    """Return whether a file is UTF-8; a zero is in other encodings, whose words no search finds."""
+    try:
+        return "\0" not in path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return False

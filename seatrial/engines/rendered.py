@@ -1,0 +1,64 @@
+"""The rendered configuration as a document: what the container will read, and nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from seatrial_base.catalog.engine_versions import EngineName
+from seatrial_base.errors import Problem, RenderError
+from seatrial_base.frozen_model import FrozenModel
+from seatrial_base.secrets import credentials, redacted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+class RenderedConfig(FrozenModel):
+    """One container's whole configuration, as its engine spells it.
+
+    Attributes:
+        engine: Serving container.
+        engine_version: Container version as the catalog writes it.
+        image: URI of the container image.
+        payload_schema: Request and response schema that `/invocations` speaks.
+        files: Files of the code artifact by name; empty when everything is in the environment.
+        container_env: Plain environment variables.
+        secret_env: Environment variable to Secrets Manager name or ARN, resolved at deployment, never written here.
+        weights_s3_uri: S3 prefix that the service mounts at `/opt/ml/model`; `None` when the container fetches them.
+        isolated: The container makes no outbound connection.
+        notes: What the engine can't do or does differently, for people.
+    """
+
+    engine: EngineName
+    engine_version: str
+    image: str
+    payload_schema: Literal["lmi", "tgi", "openai_chat"]
+    files: dict[str, str]
+    container_env: dict[str, str]
+    secret_env: dict[str, str]
+    weights_s3_uri: str | None
+    isolated: bool
+    notes: tuple[str, ...] = ()
+
+
+def refuse_credentials(texts: Mapping[str, str], *, where: str) -> None:
+    """Refuse texts that would be deployed with a credential in them: the last look before template and archive.
+
+    Args:
+        texts: Texts by the name of their variable or file.
+        where: What they belong to, for the message.
+
+    Raises:
+        RenderError: SEA374 with every name.
+    """
+    if problems := list(_plain(texts, where)):
+        raise RenderError(problems)
+
+
+def _plain(texts: Mapping[str, str], where: str) -> Iterator[Problem]:
+    for name, text in texts.items():
+        kinds = {one.kind: None for one in (*credentials(name), *credentials(text, name=name))}
+        if kinds:
+            message = f"{' and '.join(kinds)} would be deployed in plain text"
+            hint = "store it in Secrets Manager and give its name, as model.hub_token_secret does; revoke this one"
+            yield Problem(where, redacted(name), "SEA374", message, hint)

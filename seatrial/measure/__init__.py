@@ -1,4 +1,0 @@
-"""What a measured or predicted level is: percentiles, intervals, windows and knees, once for every part of Seatrial.
-
-Standard library and `seatrial.units` only: it ships in the trial's Lambda functions.
-"""

@@ -1,0 +1,131 @@
+"""A revision of git beside the checkout: its files for a while, and what differs from it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seatrial_base.errors import SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_OF_GIT = ("GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_PREFIX", "GIT_COMMON_DIR")
+"""Variables that a hook of git sets, and that would lead another git to the wrong place."""
+MERGE_BASE = "..."
+"""Stands behind a revision, as in `git diff main...`."""
+
+
+def moved(path: Path, top: Path, checkout: Path) -> Path:
+    """Return where a file of the repository is in a checkout of another revision.
+
+    Args:
+        path: The file, resolved.
+        top: The repository's folder.
+        checkout: The other checkout's folder.
+
+    Raises:
+        SpecError: SEA452 when it is not in the repository.
+    """
+    if not path.is_relative_to(top):
+        hint = "give a spec and environments of the repository"
+        message = f"it is not in the repository {top.as_posix()}"
+        raise SpecError.of("SEA452", message, where=path.as_posix(), hint=hint)
+    return checkout / path.relative_to(top)
+
+
+def repository_of(folder: Path) -> Path:
+    """Return the folder of the repository that a folder belongs to.
+
+    Raises:
+        SpecError: SEA452 when there is none, or no git.
+    """
+    return Path(_git(folder, "rev-parse", "--show-toplevel")).resolve()
+
+
+def commit_of(folder: Path, revision: str) -> str:
+    """Return the commit that a revision names; with three dots behind it, its merge base with the checkout.
+
+    Raises:
+        SpecError: SEA452 when there is no such revision, or no merge base.
+    """
+    name = revision.removesuffix(MERGE_BASE)
+    commit = _git(
+        folder, "rev-parse", "--quiet", "--verify", "--end-of-options", f"{name}^{{commit}}", what=f"no revision {name}"
+    )
+    if name == revision:
+        return commit
+    return _git(folder, "merge-base", commit, "HEAD", what=f"no merge base of {name} and HEAD")
+
+
+def commits_ahead(folder: Path, commit: str) -> int:
+    """Return how many commits another commit has that the checkout lacks, as far as the clone holds them.
+
+    Raises:
+        SpecError: SEA452 when git can't tell.
+    """
+    return int(_git(folder, "rev-list", "--count", f"HEAD..{commit}"))
+
+
+def changed_paths(top: Path, commit: str) -> tuple[str, ...]:
+    """Return the files that differ between a commit and the checkout, those that git does not ignore, sorted.
+
+    Args:
+        top: The repository's folder.
+        commit: The commit.
+
+    Raises:
+        SpecError: SEA452 when git can't tell.
+    """
+    tracked = _git(top, "diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", commit, "--")
+    new = _git(top, "ls-files", "--others", "--exclude-standard", "-z")
+    return tuple(sorted({name for name in f"{tracked}\0{new}".split("\0") if name}))
+
+
+@contextmanager
+def checkout_of(root: Path, revision: str, checkout: Path) -> Iterator[tuple[Path, Path]]:
+    """Check a revision out beside the repository; it is gone afterwards.
+
+    Args:
+        root: A folder of the repository.
+        revision: A revision of git.
+        checkout: A folder that isn't there yet.
+
+    Yields:
+        The repository's folder and the other checkout's.
+
+    Raises:
+        SpecError: SEA452 when it can't be checked out.
+    """
+    top, commit = repository_of(root), commit_of(root, revision)
+    try:
+        _git(root, "-c", "core.hooksPath=/dev/null", "worktree", "add", "--detach", "--quiet", f"{checkout}", commit)
+        yield top, checkout.resolve()
+    finally:
+        if checkout.exists():
+            _git(root, "worktree", "remove", "--force", f"{checkout}")
+
+
+def _git(folder: Path, *arguments: str, what: str = "") -> str:
+    variables = {name: value for name, value in os.environ.items() if name not in _OF_GIT}
+    try:
+        done = subprocess.run(
+            ["git", *arguments],  # noqa: S607 (the user's git)
+            cwd=folder,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+    except OSError as error:
+        raise SpecError.of("SEA452", f"git can't be started: {error.strerror}", hint="install git") from error
+    if done.returncode:
+        said = done.stderr.strip() or what or f"exit code {done.returncode}"
+        hint = "give a revision that `git rev-parse` knows; fetch it first in a shallow clone"
+        raise SpecError.of("SEA452", said, where=folder.as_posix(), hint=hint)
+    return done.stdout.strip()

@@ -1,0 +1,196 @@
+"""From what was found to what is wrong: the causes first, then what only follows from them."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from seatrial.operations.doctor.diagnose_scaling import scaling_diagnoses
+from seatrial.operations.doctor.diagnose_stack import stack_diagnoses
+from seatrial.operations.doctor.diagnosis import Diagnosis, by_symptom
+from seatrial_lint.lint.checks.service import driver_gap
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial.operations.doctor.facts import ComponentFacts, Examination, VariantFacts
+
+SILENT_MINUTES = 30
+"""A container that starts writes its first line long before; without a driver it never does."""
+STUCK_MINUTES = 150
+"""Download and start are limited to an hour each, and the start of an instance to less than half an hour."""
+LEFT_OVER_MINUTES = 120
+"""No trial is longer: a custom resource ends after an hour, and the sweep deletes its candidate."""
+_IN_SERVICE = "InService"
+_STUCK_SOURCE = "public issue trackers: aws/amazon-sagemaker-examples #3432, aws/deep-learning-containers PR #6187"
+
+
+def diagnose(found: Examination) -> tuple[Diagnosis, ...]:
+    """Return what is wrong, the most telling first; empty when nothing is."""
+    every = chain(
+        *(_component(each, found) for each in found.components if not each.is_candidate),
+        _endpoint(found),
+        _account(found),
+        stack_diagnoses(found),
+        _existence(found),
+        scaling_diagnoses(found),
+        *(_candidate(each, found) for each in found.components if each.is_candidate),
+        _alarms(found),
+    )
+    return tuple(dict.fromkeys(every))
+
+
+def _existence(found: Examination) -> Iterator[Diagnosis]:
+    if found.endpoint.existence != "absent" or found.stack.is_at_work:
+        return
+    left = [f"inference component {each.name}" for each in found.components]
+    left += [f"scalable target {each.resource_id}" for each in found.targets]
+    mend = "Check the name and the region; deploy its stack"
+    if left:
+        mend = "Delete what is left over: seatrial doctor --fix"
+    seen = f"left over: {', '.join(left)}" if left else ""
+    yield Diagnosis(
+        rule="SEA750", part=f"endpoint {found.name}", cause="The endpoint does not exist.", mend=f"{mend}.", seen=seen
+    )
+
+
+def _component(component: ComponentFacts, found: Examination) -> Iterator[Diagnosis]:
+    part = f"inference component {component.name}"
+    minutes = found.minutes_since(component.changed)
+    has_failed = component.status == "Failed" or bool(component.reason)
+    if has_failed or (component.is_in_transit and minutes > SILENT_MINUTES):
+        reasons = tuple(component.reason.splitlines())
+        yield from _causes(part, component.status, reasons, _log_of(found, component.name), found)
+    if component.is_in_transit and minutes > STUCK_MINUTES:
+        mend = "let the change end, which the service does at its time limits; then `seatrial doctor --fix`"
+        yield _stuck(part, component.status, minutes, mend)
+
+
+def _endpoint(found: Examination) -> Iterator[Diagnosis]:
+    endpoint, part = found.endpoint, f"endpoint {found.name}"
+    if endpoint.existence != "found":
+        return
+    minutes = found.minutes_since(endpoint.changed)
+    at_work = endpoint.status != _IN_SERVICE and endpoint.status not in {"Failed", "OutOfService"}
+    told = tuple(line for each in endpoint.variants for line in each.told)
+    if not at_work and (endpoint.status != _IN_SERVICE or endpoint.reason):
+        yield from _causes(part, endpoint.status, (*endpoint.reason.splitlines(), *told), _log_of(found, ""), found)
+    elif at_work and minutes > SILENT_MINUTES and any(each.model for each in endpoint.variants):
+        yield from _causes(part, endpoint.status, told, _log_of(found, ""), found)
+    if at_work and minutes > STUCK_MINUTES:
+        yield _stuck(part, endpoint.status, minutes, "wait for its failure, then `seatrial doctor --fix`")
+
+
+def _causes(
+    part: str, status: str, reasons: tuple[str, ...], log: tuple[str, ...] | None, found: Examination
+) -> Iterator[Diagnosis]:
+    """Yield why a part failed: what its log and reason say, else the driver, else the reason itself.
+
+    The log is asked first: the reason often says no more than that a health check failed.
+    """
+    known = next(chain(by_symptom(part, log or ()), by_symptom(part, reasons)), None)
+    seen = reasons[0] if reasons else status
+    if known is not None and known.rule not in {"SEA757", "SEA761"}:
+        yield known
+    elif (gap := _gap(found)) is not None:
+        yield Diagnosis(
+            rule="SEA754",
+            part=part,
+            cause=f"{gap[0]}.",
+            mend=f"Set InferenceAmiVersion to {gap[1]}: plan again with `seatrial plan`, which chooses it.",
+            seen=f"{seen}; {'no log group' if log is None else 'the log names no other cause'}",
+            source=_STUCK_SOURCE,
+        )
+    elif known is not None:
+        yield known
+    elif reasons:
+        mend = "read the log of its containers; mend the cause and deploy again"
+        yield Diagnosis(rule="SEA751", part=part, cause=f"It is {status}: {seen}", mend=f"{mend}.", seen=seen)
+    else:
+        yield from _unexplained(part, status, log)
+
+
+def _unexplained(part: str, status: str, log: tuple[str, ...] | None) -> Iterator[Diagnosis]:
+    if status == "Failed":
+        cause = (
+            "It failed without a reason, and no container wrote a line."
+            if log is None
+            else "It failed, and SageMaker gives no reason."
+        )
+        yield Diagnosis(rule="SEA751", part=part, cause=cause, mend="Read its log; deploy again.", seen=status)
+    if log is not None or status == "Failed":
+        return
+    yield Diagnosis(
+        rule="SEA754",
+        part=part,
+        cause=f"No container has written a line for {SILENT_MINUTES} minutes: it does not start at all.",
+        mend="Check that InferenceAmiVersion has the driver of the image's CUDA, and that the image can be pulled.",
+        seen=f"{status}, and there is no log group",
+        source=_STUCK_SOURCE,
+    )
+
+
+def _gap(found: Examination) -> tuple[str, str] | None:
+    """Return why an instance has no driver for an image, and the AMI that has; None when all have one."""
+    for variant in found.endpoint.variants:
+        for model in found.models:
+            if (gap := _gap_of(variant, model.image)) is not None:
+                return gap
+    return None
+
+
+def _gap_of(variant: VariantFacts, image: str) -> tuple[str, str] | None:
+    return driver_gap(image, variant.ami or None) if image and "neuron" not in image else None
+
+
+def _log_of(found: Examination, component: str) -> tuple[str, ...] | None:
+    """Return the last lines of a component, of the endpoint with an empty name; None when there is no log group."""
+    end = f"/InferenceComponents/{component}" if component else f"/Endpoints/{found.name}"
+    log = next((each for each in found.logs if each.group.endswith(end)), None)
+    return None if log is not None and log.existence == "absent" else log.lines if log is not None else ()
+
+
+def _stuck(part: str, status: str, minutes: float, mend: str) -> Diagnosis:
+    return Diagnosis(
+        rule="SEA761",
+        part=part,
+        cause=f"It has been {status} for {minutes:.0f} minutes.",
+        mend=f"{mend[0].upper()}{mend[1:]}. Open a case with AWS support when it goes on.",
+        seen=status,
+        source="public issue trackers: aws/amazon-sagemaker-examples #3432",
+    )
+
+
+def _account(found: Examination) -> Iterator[Diagnosis]:
+    for check in found.checks:
+        if check.status == "problem":
+            mend = f"{check.hint[0].upper()}{check.hint[1:]}."
+            yield Diagnosis(rule=check.rule, part=check.subject, cause=f"{check.found}.", mend=mend)
+
+
+def _candidate(component: ComponentFacts, found: Examination) -> Iterator[Diagnosis]:
+    if is_left_over(component, found):
+        minutes = found.minutes_since(component.created)
+        yield Diagnosis(
+            rule="SEA766",
+            part=f"inference component {component.name}",
+            cause=f"A trial made it {minutes:.0f} minutes ago, and no trial is that long. It takes accelerators.",
+            mend="Delete it: seatrial doctor --fix.",
+            seen=component.status,
+        )
+
+
+def is_left_over(component: ComponentFacts, found: Examination) -> bool:
+    """Tell whether a candidate belongs to no trial that could still be at work."""
+    return component.is_candidate and found.minutes_since(component.created) > LEFT_OVER_MINUTES
+
+
+def _alarms(found: Examination) -> Iterator[Diagnosis]:
+    for alarm in found.alarms:
+        yield Diagnosis(
+            rule="SEA767",
+            part=f"alarm {alarm.name}",
+            cause="It is raised.",
+            mend="Act as docs/how-to/alarms.md says.",
+            seen=alarm.reason,
+        )

@@ -1,0 +1,241 @@
+"""What was found of an endpoint: one class for each kind of part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
+
+from seatrial_base.tags import ENVIRONMENT_TAG, STACK_TAG
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from seatrial.operations.preflight.check import AccountCheck
+
+Existence = Literal["found", "absent", "not asked"]
+CANDIDATE: Final = "-candidate-"
+"""In the name of a component that a trial made beside the live one; a test holds it together with the trial service."""
+IN_TRANSIT: Final = ("Creating", "Updating", "SystemUpdating", "RollingBack", "Deleting")
+"""Statuses of endpoints and components that change by themselves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VariantFacts:
+    """A production variant.
+
+    Attributes:
+        name: Its name.
+        instance_type: Its instance type; empty with instance pools.
+        current: Instances that it has.
+        desired: Instances that it is to have.
+        most: Instances that it may have.
+        ami: Its InferenceAmiVersion; empty where the service chooses.
+        model: The model that it holds; empty with inference components.
+        told: What the service tells of its change.
+    """
+
+    name: str
+    instance_type: str = ""
+    current: int = 0
+    desired: int = 0
+    most: int = 0
+    ami: str = ""
+    model: str = ""
+    told: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointFacts:
+    """The endpoint itself; its config's name is empty where it is unknown."""
+
+    existence: Existence
+    arn: str = ""
+    status: str = ""
+    reason: str = ""
+    config: str = ""
+    changed: datetime | None = None
+    variants: tuple[VariantFacts, ...] = ()
+    tags: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it carries the tag of an environment, or of a stack."""
+        return ENVIRONMENT_TAG in self.tags or STACK_TAG in self.tags
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComponentFacts:
+    """An inference component; `created` and `changed` are None where the service does not tell.
+
+    `artifact` is the S3 URI of its own files, which an adapter has.
+    """
+
+    name: str
+    status: str
+    arn: str = ""
+    reason: str = ""
+    copies: int = 0
+    desired: int = 0
+    model: str = ""
+    artifact: str = ""
+    created: datetime | None = None
+    changed: datetime | None = None
+
+    @property
+    def is_candidate(self) -> bool:
+        """Whether a trial made it."""
+        return CANDIDATE in self.name
+
+    @property
+    def is_in_transit(self) -> bool:
+        """Whether it changes by itself."""
+        return self.status in IN_TRANSIT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFacts:
+    """A model: what its container reads, and by which right; values of variables are not kept."""
+
+    name: str
+    image: str = ""
+    uris: tuple[str, ...] = ()
+    role_arn: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetFacts:
+    """A scalable target.
+
+    Attributes:
+        resource_id: `inference-component/NAME` or `endpoint/NAME/variant/VARIANT`.
+        dimension: What is scaled.
+        least: Its MinCapacity.
+        most: Its MaxCapacity.
+        suspended: What of its scaling is suspended.
+        wakes: Whether a step scaling policy adds a copy to none.
+        failure: What the last activity failed with; empty when it did not fail.
+    """
+
+    resource_id: str
+    dimension: str
+    least: int = 0
+    most: int = 0
+    suspended: tuple[str, ...] = ()
+    wakes: bool = False
+    failure: str = ""
+
+    @property
+    def component(self) -> str:
+        """The component that is scaled; empty for a variant."""
+        kind, _, name = self.resource_id.partition("/")
+        return name if kind == "inference-component" else ""
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmFacts:
+    """An alarm in state ALARM, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceState:
+    """A resource of a stack as CloudFormation sees it."""
+
+    logical_id: str
+    physical_id: str
+    resource_type: str
+    status: str
+    reason: str = ""
+    changed: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackFacts:
+    """The endpoint's stack.
+
+    Attributes:
+        name: Its name.
+        existence: Whether it is there.
+        status: CloudFormation's status.
+        reason: CloudFormation's reason.
+        resources: Its resources.
+        failures: The failed events of its last operation, the first of them first.
+    """
+
+    name: str
+    existence: Existence
+    status: str = ""
+    reason: str = ""
+    resources: tuple[ResourceState, ...] = ()
+    failures: tuple[ResourceState, ...] = ()
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether an operation is at work that may yet end by itself."""
+        return self.status.endswith("IN_PROGRESS")
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether nothing manages its resources any more."""
+        return self.existence == "absent" or self.status == "DELETE_COMPLETE"
+
+
+@dataclass(frozen=True, slots=True)
+class LogFacts:
+    """The end of a container's log; `lines` hold no credential."""
+
+    group: str
+    existence: Existence
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examination:
+    """All that was found of an endpoint.
+
+    Attributes:
+        name: The endpoint's name on SageMaker.
+        at: When.
+        endpoint: The endpoint.
+        components: Its inference components, by name.
+        models: Their models and those of its variants, by name.
+        targets: The scalable targets that are its own, by resource.
+        alarms: Its alarms in state ALARM, by name.
+        stack: Its stack.
+        logs: The ends of its containers' logs, by log group.
+        checks: Role, weights, secrets and quotas.
+        not_asked: What could not be asked.
+    """
+
+    name: str
+    at: datetime
+    endpoint: EndpointFacts
+    stack: StackFacts
+    components: tuple[ComponentFacts, ...] = ()
+    models: tuple[ModelFacts, ...] = ()
+    targets: tuple[TargetFacts, ...] = ()
+    alarms: tuple[AlarmFacts, ...] = ()
+    logs: tuple[LogFacts, ...] = ()
+    checks: tuple[AccountCheck, ...] = ()
+    not_asked: tuple[str, ...] = ()
+
+    @property
+    def serves(self) -> bool:
+        """Whether requests are answered, or would be once a copy is woken: then nothing that serves may be deleted."""
+        if self.endpoint.existence != "found" or self.endpoint.status not in {"InService", "Updating", "RollingBack"}:
+            return False
+        with_model = any(each.model and each.current for each in self.endpoint.variants)
+        return with_model or any(
+            (each.copies or each.status == "InService") and not each.is_candidate for each in self.components
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of the endpoint is left."""
+        return self.endpoint.existence == "absent" and self.stack.is_gone and not (self.components or self.targets)
+
+    def minutes_since(self, moment: datetime | None) -> float:
+        """Return the minutes since a moment; 0 where it is not known."""
+        return 0.0 if moment is None else max(0.0, (self.at - moment).total_seconds() / 60)

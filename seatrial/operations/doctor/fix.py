@@ -1,0 +1,149 @@
+"""Carries out the steps that unstick an endpoint; a failed one stops what needs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from seatrial.deployment.aws_failures import aws_failures
+from seatrial.operations.doctor.calls import is_absent, said
+from seatrial.operations.preflight.check import rows, text
+from seatrial_base.errors import BenchError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from seatrial.operations.doctor.calls import AwsCalls
+    from seatrial.operations.doctor.steps import FixStep
+
+POLL_S = 5.0
+LONGEST_STEP_S = 1800.0
+"""A component of many copies drains for minutes; a stack with an endpoint takes up to half an hour."""
+_TRANSIENT = ("transient", "is in progress", "cannot update in-progress", "cannot delete", "creating", "updating")
+
+
+@dataclass(frozen=True, slots=True)
+class StepOutcome:
+    """What came of a step.
+
+    Attributes:
+        key: The step.
+        status: `done`, `failed`, or `left out` because a step before it failed.
+        told: What AWS answered, or why it was left out; empty when it is done.
+    """
+
+    key: str
+    status: Literal["done", "failed", "left out"]
+    told: str = ""
+
+
+class _NotYetError(Exception):
+    """A step is not over: it is tried or looked at again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a step is waited for.
+
+    Attributes:
+        sleep: Waits so many seconds.
+        poll_s: Seconds between two looks.
+        longest_s: Seconds after which a step has failed.
+    """
+
+    sleep: Callable[[float], None]
+    poll_s: float = POLL_S
+    longest_s: float = LONGEST_STEP_S
+
+
+def carry_out(
+    steps: Iterable[FixStep], calls: AwsCalls, patience: Patience, tell: Callable[[str], None]
+) -> Iterator[StepOutcome]:
+    """Do the steps in order and yield what came of each.
+
+    A step whose object is gone already is done. One that meets a change at work is tried again.
+
+    Args:
+        steps: The steps.
+        calls: Operations of the account.
+        patience: How long a step is waited for.
+        tell: Is told of each step before it is done.
+    """
+    missing: set[str] = set()
+    for step in steps:
+        if lacking := sorted(missing & {*step.after}):
+            missing.add(step.key)
+            yield StepOutcome(step.key, "left out", f"{', '.join(lacking)} was not done")
+            continue
+        tell(step.command)
+        outcome = _carried_out(step, calls, patience)
+        if outcome.status != "done":
+            missing.add(step.key)
+        yield outcome
+
+
+def _carried_out(step: FixStep, calls: AwsCalls, patience: Patience) -> StepOutcome:
+    try:
+        _until_done(lambda: _change(step, calls), patience, step)
+        if step.look:
+            _until_done(lambda: _look(step, calls), patience, step)
+    except BenchError as error:
+        return StepOutcome(step.key, "failed", error.problems[0].message)
+    return StepOutcome(step.key, "done")
+
+
+def _until_done(attempt: Callable[[], None], patience: Patience, step: FixStep) -> None:
+    """Attempt until it is over.
+
+    Raises:
+        BenchError: SEA769, it was refused or took too long; as `aws_failures`.
+    """
+    waited_s = 0.0
+    while True:
+        try:
+            attempt()
+        except _NotYetError as error:
+            if waited_s >= patience.longest_s:
+                message = f"it is not over after {patience.longest_s:.0f} s: {error}"
+                raise BenchError.of("SEA769", message, where=step.key) from error
+            patience.sleep(patience.poll_s)
+            waited_s += patience.poll_s
+        else:
+            return
+
+
+def _change(step: FixStep, calls: AwsCalls) -> None:
+    from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only a fix needs it here)
+
+    try:
+        with aws_failures(step.key):
+            calls(step.service, step.operation, **step.arguments)
+    except ClientError as error:
+        if is_absent(error):
+            return
+        message = said(error)
+        if any(word in message.lower() for word in _TRANSIENT):
+            raise _NotYetError(message) from error
+        raise BenchError.of("SEA769", message, where=step.key) from error
+
+
+def _look(step: FixStep, calls: AwsCalls) -> None:
+    from botocore.exceptions import ClientError  # noqa: PLC0415 (likewise)
+
+    try:
+        with aws_failures(step.key):
+            answer = calls(step.service, step.look, **step.look_at)
+    except ClientError as error:
+        if is_absent(error) and step.until == "gone":
+            return
+        raise BenchError.of("SEA769", said(error), where=step.key) from error
+    status = text(next(rows(answer, "Stacks"), answer), "StackStatus")
+    if status == "DELETE_COMPLETE" and step.until == "gone":
+        return
+    if status and not status.endswith("IN_PROGRESS"):
+        if step.until == "settled" and not status.endswith("FAILED"):
+            return
+        raise BenchError.of("SEA769", f"the stack is {status}", where=step.key)
+    if text(answer, "InferenceComponentStatus") == "Failed" or text(answer, "EndpointStatus") == "Failed":
+        raise BenchError.of("SEA769", f"its deletion failed: {text(answer, 'FailureReason')}", where=step.key)
+    raise _NotYetError(f"{status or 'it is still there'}")

@@ -1,0 +1,61 @@
+"""The scalable targets of an endpoint, those of components that are gone included."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seatrial.deployment.document import COMPONENT_SUFFIX
+from seatrial.operations.doctor.facts import CANDIDATE, TargetFacts
+from seatrial.operations.drift.live import mapping
+from seatrial.operations.preflight.check import count, rows, text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from seatrial.operations.doctor.calls import Asker
+    from seatrial.operations.doctor.facts import ComponentFacts, EndpointFacts, StackFacts
+
+NAMESPACE = "sagemaker"
+SERVICE = "application-autoscaling"
+_TARGET_TYPE = "AWS::ApplicationAutoScaling::ScalableTarget"
+
+
+def scalable_targets(
+    name: str, endpoint: EndpointFacts, components: Iterable[ComponentFacts], stack: StackFacts, asker: Asker
+) -> tuple[TargetFacts, ...]:
+    """Return the targets of an endpoint's variants and components, by resource.
+
+    Another endpoint's name may begin with this one's. So a target of a component that is gone counts as this
+    endpoint's only when its name is `NAME-model`, a candidate's, or one of the stack's resources.
+    """
+    of_stack = {each.physical_id.partition("|")[0] for each in stack.resources if each.resource_type == _TARGET_TYPE}
+    known = {f"inference-component/{each.name}" for each in components} | of_stack
+    known |= {f"endpoint/{name}/variant/{each.name}" for each in endpoint.variants}
+    known.add(f"inference-component/{name}{COMPONENT_SUFFIX}")
+    listed = asker.rows(
+        "scalable targets", SERVICE, "describe_scalable_targets", "ScalableTargets", ServiceNamespace=NAMESPACE
+    )
+    ours = [row for row in listed if _is_ours(text(row, "ResourceId"), known, name)]
+    return tuple(_target(row, asker) for row in sorted(ours, key=lambda each: text(each, "ResourceId")))
+
+
+def _is_ours(resource_id: str, known: set[str], name: str) -> bool:
+    return resource_id in known or resource_id.startswith(f"inference-component/{name}{CANDIDATE}")
+
+
+def _target(row: Mapping[str, object], asker: Asker) -> TargetFacts:
+    resource_id, dimension = text(row, "ResourceId"), text(row, "ScalableDimension")
+    asked = {"ServiceNamespace": NAMESPACE, "ResourceId": resource_id, "ScalableDimension": dimension}
+    what = f"scaling of {resource_id}"
+    policies = asker.rows(what, SERVICE, "describe_scaling_policies", "ScalingPolicies", **asked)
+    activities = asker.ask(what, SERVICE, "describe_scaling_activities", **asked, MaxResults=1).document
+    last = next(rows(activities, "ScalingActivities"), {})
+    return TargetFacts(
+        resource_id=resource_id,
+        dimension=dimension,
+        least=count(row, "MinCapacity"),
+        most=count(row, "MaxCapacity"),
+        suspended=tuple(sorted(key for key, value in mapping(row, "SuspendedState").items() if value is True)),
+        wakes=any(text(each, "PolicyType") == "StepScaling" for each in policies),
+        failure=text(last, "StatusMessage") if text(last, "StatusCode") == "Failed" else "",
+    )

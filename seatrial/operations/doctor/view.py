@@ -1,0 +1,134 @@
+"""How an examination reads: the answer in one line, the parts as a table, the details, a document for programs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal
+
+from seatrial.operations.doctor.facts import IN_TRANSIT
+from seatrial_base.units import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial.operations.doctor.diagnosis import Diagnosis
+    from seatrial.operations.doctor.facts import Examination
+    from seatrial.operations.doctor.steps import FixStep
+
+SCHEMA = "1"
+SHOWN_LINES = 10
+"""Last lines of each log that `--why` shows."""
+Health = Literal["ok", "problem", "changing", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class PartRow:
+    """One row of the table."""
+
+    part: str
+    status: str
+    health: Health
+
+
+def answer_line(found: Examination, diagnoses: tuple[Diagnosis, ...]) -> str:
+    """Return what is wrong and what to do, in one line."""
+    if diagnoses:
+        first = diagnoses[0]
+        more = f" ({counted(len(diagnoses) - 1, 'more problem')} below)" if diagnoses[1:] else ""
+        return f"{found.name}: {first.rule}: {first.part}: {first.cause} {first.mend}{more}"
+    if found.endpoint.existence != "found":
+        state = "is not there yet; its stack is at work" if found.stack.is_at_work else "could not be asked"
+        return f"{found.name}: the endpoint {state}."
+    if any(row.health == "changing" for row in part_rows(found, diagnoses)):
+        return f"{found.name}: it is being changed; nothing is wrong so far."
+    return f"{found.name}: nothing is wrong."
+
+
+def part_rows(found: Examination, diagnoses: tuple[Diagnosis, ...]) -> tuple[PartRow, ...]:
+    """Return every part with its status."""
+    wrong = {each.part.partition(", ")[0] for each in diagnoses}
+    return tuple(PartRow(part, status, _health(part, status, wrong)) for part, status in _parts(found))
+
+
+def _health(part: str, status: str, wrong: set[str]) -> Health:
+    if part in wrong:
+        return "problem"
+    if status.startswith("could not be asked"):
+        return "unknown"
+    in_progress = "IN_PROGRESS" in status and not status.startswith("UPDATE_COMPLETE_CLEANUP")
+    return "changing" if in_progress or status.partition(",")[0] in IN_TRANSIT else "ok"
+
+
+def _parts(found: Examination) -> Iterator[tuple[str, str]]:
+    endpoint = found.endpoint
+    yield f"endpoint {found.name}", _status(endpoint.existence, endpoint.status)
+    for variant in endpoint.variants:
+        yield (
+            f"variant {variant.name}",
+            f"{variant.current} of {variant.desired} instances, {variant.instance_type or 'instance pools'}",
+        )
+    for component in found.components:
+        status = f"{component.status}, {component.copies} of {counted(component.desired, 'copy', 'copies')}"
+        yield f"inference component {component.name}", status
+    for target in found.targets:
+        suspended = f", suspended: {', '.join(target.suspended)}" if target.suspended else ""
+        yield f"scalable target {target.resource_id}", f"{target.least} to {target.most}{suspended}"
+    for alarm in found.alarms:
+        yield f"alarm {alarm.name}", "ALARM"
+    yield f"stack {found.stack.name}", _status(found.stack.existence, found.stack.status)
+    for log in found.logs:
+        yield f"log group {log.group}", _status(log.existence, f"{counted(len(log.lines), 'line')} read")
+    for check in found.checks:
+        yield check.subject, f"could not be asked: {check.found}" if check.status == "unknown" else check.found
+
+
+def _status(existence: str, status: str) -> str:
+    return {"found": status, "absent": "does not exist"}.get(existence, "could not be asked")
+
+
+def as_lines(found: Examination, diagnoses: tuple[Diagnosis, ...], *, why: bool) -> Iterator[str]:
+    """Yield the answer, the other problems and the parts; with `why`, what each was seen by and the logs."""
+    yield answer_line(found, diagnoses)
+    for each in diagnoses if why else diagnoses[1:]:
+        yield ""
+        yield f"{each.rule}: {each.part}: {each.cause}"
+        yield f"  to do: {each.mend}"
+        if why and each.seen:
+            yield f"  seen: {each.seen}"
+        if why and each.source:
+            yield f"  known from: {each.source}"
+    yield ""
+    rows = part_rows(found, diagnoses)
+    width = max(len(row.health) for row in rows)
+    yield from (f"{row.health:<{width}}  {row.part}: {row.status}" for row in rows)
+    yield from (f"could not be asked: {line}" for line in found.not_asked)
+    if why:
+        yield from _log_lines(found)
+
+
+def _log_lines(found: Examination) -> Iterator[str]:
+    for log in found.logs:
+        if log.lines:
+            yield ""
+            yield f"last lines of {log.group}"
+            yield from (f"  {line}" for line in log.lines[-SHOWN_LINES:])
+
+
+def as_document(found: Examination, diagnoses: tuple[Diagnosis, ...], steps: tuple[FixStep, ...]) -> dict[str, object]:
+    """Return the examination as a document for programs; `fix` are the commands that `--fix` stands for."""
+    return {
+        "schema_version": SCHEMA,
+        "endpoint": found.name,
+        "answer": answer_line(found, diagnoses),
+        "is_healthy": is_healthy(found, diagnoses),
+        "diagnoses": [asdict(each) for each in diagnoses],
+        "parts": [asdict(row) for row in part_rows(found, diagnoses)],
+        "logs": {log.group: list(log.lines) for log in found.logs},
+        "fix": [{"why": step.why, "command": step.command} for step in steps],
+        "not_asked": list(found.not_asked),
+    }
+
+
+def is_healthy(found: Examination, diagnoses: tuple[Diagnosis, ...]) -> bool:
+    """Tell whether nothing is wrong, as far as the endpoint itself could be asked."""
+    return not diagnoses and found.endpoint.existence != "not asked"

@@ -1,0 +1,145 @@
+"""The last trial of an endpoint, and the last one on schedule: what they found, and how old they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from seatrial.deployment.live_stack import fetch_result
+from seatrial.operations.drift.finding import DriftFinding
+from seatrial.operations.promotion.evidence import ended_at
+from seatrial_base.errors import BenchError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from mypy_boto3_s3 import S3Client
+
+    from seatrial.deployment.document import Deployment
+    from seatrial.deployment.live_stack import LiveStack
+    from seatrial.operations.drift.finding import Severity
+    from seatrial_load.model.result import TrialResult
+
+_RULE = "SEA435"
+
+
+@dataclass(frozen=True, slots=True)
+class LastTrial:
+    """A trial that has ended.
+
+    Attributes:
+        result: Its result; `None` where it ended with an error, or there is none.
+        error: Why there is no result; empty where there was no trial.
+    """
+
+    result: TrialResult | None = None
+    error: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """Its verdict; `error` where it could not be made, empty where there was none."""
+        if self.result is None:
+            return "error" if self.error else ""
+        return self.result.verdict.status
+
+    @property
+    def date(self) -> str:
+        """The day on which it ended, in UTC; empty where nothing tells it."""
+        return "" if self.result is None else ended_at(self.result).date().isoformat()
+
+    def told(self, now: datetime) -> str:
+        """Return what it found and how old it is; empty where there was none."""
+        if self.result is None:
+            return f"error: {self.error}" if self.error else ""
+        days = (now - ended_at(self.result)) / timedelta(days=1)
+        return f"{self.verdict}, {self.date} ({days:.0f} days ago)"
+
+
+def scheduled_key(endpoint_name: str) -> str:
+    """Return the key of the last scheduled trial's document (`trial_service.runtime.store` writes it)."""
+    return f"trials/{endpoint_name}/scheduled/latest.json"
+
+
+def read_trial(uri: str, s3: S3Client) -> LastTrial:
+    """Read a trial's document.
+
+    Raises:
+        BenchError: SEA501 when it can't be read; as `aws_failures` when AWS can't be asked.
+    """
+    try:
+        return LastTrial(fetch_result(uri, s3))
+    except BenchError as error:
+        if error.problems[0].rule == "SEA507":
+            return LastTrial(error=error.problems[0].message)
+        raise
+
+
+def deployed_trial(stack: LiveStack, s3: S3Client) -> LastTrial:
+    """Read the trial of what is deployed; none where the stack has no result.
+
+    Raises:
+        BenchError: As `read_trial`.
+    """
+    uri = stack.outputs.get("TrialResultUri", "unknown")
+    return LastTrial() if uri == "unknown" else read_trial(uri, s3)
+
+
+def scheduled_trial(deployment: Deployment, stack: LiveStack, s3: S3Client) -> LastTrial:
+    """Read the last scheduled trial of an endpoint; none where none was made yet.
+
+    Raises:
+        BenchError: As `read_trial`.
+    """
+    bucket, key = stack.outputs.get("ResultsBucket"), scheduled_key(deployment.endpoint_name)
+    if bucket is None:
+        return LastTrial()
+    try:
+        return read_trial(f"s3://{bucket}/{key}", s3)
+    except BenchError as error:
+        if "NoSuchKey" in error.problems[0].message:
+            return LastTrial()
+        raise
+
+
+def trial_findings(
+    deployment: Deployment, last: LastTrial, scheduled: LastTrial, *, now: datetime, most_days: float
+) -> Iterator[DriftFinding]:
+    """Yield trials that were not passed, are missing, or too old.
+
+    Args:
+        deployment: The endpoint.
+        last: The trial of what is deployed.
+        scheduled: The last scheduled one.
+        now: The time.
+        most_days: A scheduled trial may be so old.
+    """
+    yield from _outcome("trial of the deployment", last, "change the spec or the plan, and deploy again")
+    hint = "compare both reports; the next scheduled trial, or `seatrial trial start`, tells whether it stays"
+    yield from _outcome("scheduled trial", scheduled, hint)
+    if deployment.environment.trial_schedule is None or deployment.endpoint.trial.mode == "off":
+        return
+    age = None if scheduled.result is None else (now - ended_at(scheduled.result)) / timedelta(days=1)
+    if age is None and not scheduled.error:
+        yield _finding("low", "scheduled trial", "", "none yet", "wait for the schedule, or run `seatrial trial start`")
+    elif age is not None and age > most_days:
+        why = "see the log of the environment's trial service for why it was not made"
+        yield _finding("medium", "age of the scheduled trial", f"at most {most_days:g} days", f"{age:.0f} days", why)
+
+
+def _outcome(what: str, trial: LastTrial, hint: str) -> Iterator[DriftFinding]:
+    if trial.error:
+        yield _finding("medium", what, "pass", f"error: {trial.error}", hint)
+    if trial.result is None:
+        return
+    verdict, comparison = trial.result.verdict, trial.result.comparison
+    if verdict.status != "pass":
+        severity: Severity = "high" if verdict.status == "fail" else "medium"
+        yield _finding(severity, what, "pass", f"{verdict.status}: {verdict.because}", hint)
+    if comparison is not None and comparison.status == "worse":
+        yield _finding("medium", f"{what} against the one before", "no regression", comparison.because, hint)
+
+
+def _finding(severity: Severity, what: str, expected: str, live: str, hint: str) -> DriftFinding:
+    return DriftFinding(rule=_RULE, severity=severity, what=what, expected=expected, live=live, hint=hint)

@@ -1,0 +1,95 @@
+"""One question to the account and its answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from seatrial.deployment.aws_failures import aws_failures
+from seatrial_base.errors import BenchError, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+Status = Literal["ok", "problem", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class AccountCheck:
+    """What was asked, and what came of it.
+
+    Attributes:
+        subject: What was asked about.
+        status: `ok`, `problem`, or `unknown` where it could not be asked.
+        found: What was found, or why it could not be asked.
+        rule: The rule that a problem breaks; empty otherwise.
+        hint: How to mend it; empty otherwise.
+    """
+
+    subject: str
+    status: Status
+    found: str
+    rule: str = ""
+    hint: str = ""
+
+
+def ok(subject: str, found: str) -> AccountCheck:
+    """Return that all is well."""
+    return AccountCheck(subject, "ok", found)
+
+
+def problem(subject: str, rule: str, found: str, hint: str) -> AccountCheck:
+    """Return what would fail, and how to mend it."""
+    return AccountCheck(subject, "problem", found, rule, hint)
+
+
+def unknown(subject: str, because: str) -> AccountCheck:
+    """Return that the question could not be asked."""
+    return AccountCheck(subject, "unknown", because)
+
+
+def asked(subject: str, ask: Callable[[], AccountCheck], *, refusals: Mapping[str, Problem]) -> AccountCheck:
+    """Ask, and make of what AWS refuses a problem where it answers the question.
+
+    Args:
+        subject: What is asked about.
+        ask: The question.
+        refusals: What an error of AWS means, by its code; any other means that it could not be asked.
+    """
+    from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only this command needs it here)
+
+    try:
+        with aws_failures(subject):
+            return ask()
+    except BenchError as error:
+        return unknown(subject, error.problems[0].message)
+    except ClientError as error:
+        told = error.response.get("Error", {})
+        found = refusals.get(told.get("Code", ""))
+        if found is not None:
+            return problem(subject, found.rule, found.message, found.hint)
+        return unknown(subject, f"AWS answered {error.operation_name} with {told.get('Code')}: {told.get('Message')}")
+
+
+def refusal(rule: str, message: str, hint: str) -> Problem:
+    """Return what an error of AWS means."""
+    return Problem("", "", rule, message, hint)
+
+
+def rows(answer: Mapping[str, object], name: str) -> Iterator[Mapping[str, object]]:
+    """Yield the mappings of a list of an answer; none where there is no such list."""
+    found = answer.get(name)
+    for row in found if isinstance(found, list) else ():
+        if isinstance(row, dict):
+            yield row
+
+
+def text(row: Mapping[str, object], name: str) -> str:
+    """Return a text of an answer; empty where there is none."""
+    return f"{row.get(name) or ''}"
+
+
+def count(row: Mapping[str, object], name: str) -> int:
+    """Return a whole number of an answer; 0 where there is none."""
+    found = row.get(name)
+    return found if isinstance(found, int) else 0

@@ -1,0 +1,215 @@
+"""The trial that a promotion rests on, and everything that it does not prove."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from seatrial.deployment.trial import slo_objectives
+from seatrial.planner.document import Promoted
+from seatrial_base.errors import Problem
+from seatrial_load.slo.verdict import verdict_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from seatrial.planner.document import Plan
+    from seatrial.specs.load import LoadedSpec
+    from seatrial_load.model.request import Objective
+    from seatrial_load.model.result import TrialResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialEvidence:
+    """What is known of the trial of a deployed plan.
+
+    Attributes:
+        result: The result; `None` where there is none.
+        missing_because: Why there is none; empty otherwise.
+        result_uri: Where it lies.
+        report_uri: Where its short report lies.
+        request_id: CloudFormation's request that it was made for; `None` where nothing tells it.
+        deployed_digest: The plan that is deployed; `None` where the stack was not asked.
+    """
+
+    result: TrialResult | None
+    missing_because: str = ""
+    result_uri: str = ""
+    report_uri: str = ""
+    request_id: str | None = None
+    deployed_digest: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PromotionStep:
+    """One endpoint's step from an environment to another.
+
+    Attributes:
+        source: The spec in the environment where its plan was tried.
+        target: The spec in the environment to come.
+        plan: The locked plan of the source.
+    """
+
+    source: LoadedSpec
+    target: LoadedSpec
+    plan: Plan
+
+    def problem(self, rule: str, message: str, hint: str) -> Problem:
+        """Return a problem of this step."""
+        step = f"{self.source.environment.name} -> {self.target.environment.name}"
+        return Problem(self.target.path.as_posix(), step, rule, message, hint)
+
+
+def ended_at(result: TrialResult) -> datetime:
+    """Return when a trial ended, in UTC, from its result."""
+    started = datetime.fromisoformat(result.started_at)
+    return started.astimezone(UTC) + timedelta(seconds=result.duration_s)
+
+
+def provenance_of(promotion: PromotionStep, evidence: TrialEvidence, result: TrialResult) -> Promoted:
+    """Return what a promoted plan says of its trial, which was passed."""
+    return Promoted(
+        source=promotion.source.environment.name,
+        plan_digest=promotion.plan.digest,
+        spec_digest=promotion.plan.spec_digest,
+        result_uri=evidence.result_uri,
+        report_uri=evidence.report_uri,
+        request_id=evidence.request_id,
+        verdict="pass",
+        ended_at=ended_at(result).isoformat(timespec="seconds"),
+        knee_concurrency_per_copy=None if result.knee is None else result.knee.concurrency,
+        engine_note=result.engine_note,
+    )
+
+
+def evidence_problems(
+    promotion: PromotionStep, evidence: TrialEvidence, *, now: datetime, accept_simulated: bool
+) -> Iterator[Problem]:
+    """Yield everything for which a trial is no proof of the plan to promote.
+
+    Args:
+        promotion: The step.
+        evidence: What is known of the trial.
+        now: The time, to tell the trial's age.
+        accept_simulated: Take a result of simulated hardware.
+    """
+    result, where = evidence.result, promotion.source.environment.name
+    yield from _deployed_problems(promotion, evidence)
+    if result is None:
+        hint = f"deploy the plan to {where} with its trial (`trial.mode: rollback`)"
+        yield promotion.problem("SEA471", f"there is no result of a trial in {where}: {evidence.missing_because}", hint)
+        return
+    yield from _subject_problems(promotion, result)
+    yield from _verdict_problems(promotion, result)
+    age_days = (now - ended_at(result)) / timedelta(days=1)
+    most = promotion.target.environment.promotion.max_age_days
+    if age_days > most:
+        message = f"the trial ended {age_days:.0f} days ago; promotion.max_age_days is {most}"
+        again = f"seatrial trial start {promotion.source.endpoint.name} -e {where}"
+        yield promotion.problem("SEA474", message, f"try it again: `{again}`, then give its result with --result")
+    if result.engine_note and not accept_simulated and not promotion.target.environment.is_embedded:
+        message = f"the engine of the trial was simulated: {result.engine_note}"
+        hint = f"try the plan on AWS in {where}; --accept-simulated takes the result as it is, and the lock says so"
+        yield promotion.problem("SEA477", message, hint)
+
+
+def _deployed_problems(promotion: PromotionStep, evidence: TrialEvidence) -> Iterator[Problem]:
+    deployed, locked = evidence.deployed_digest, promotion.plan.digest
+    if deployed is not None and deployed != locked:
+        where = promotion.source.environment.name
+        message = f"{where} runs the plan {deployed}, and its lock is {locked}"
+        yield promotion.problem("SEA473", message, f"deploy the lock to {where}, so that it is tried")
+
+
+def _subject_problems(promotion: PromotionStep, result: TrialResult) -> Iterator[Problem]:
+    """Yield a trial of another endpoint, environment or plan."""
+    request, plan = result.request, promotion.plan
+    pairs = {
+        "endpoint": (request.endpoint, plan.endpoint),
+        "environment": (request.environment, plan.environment),
+        "plan": (request.plan_digest, plan.digest),
+    }
+    other = [f"{name} {tried}, not {locked}" for name, (tried, locked) in pairs.items() if tried != locked]
+    if other:
+        hint = f"give the result of the plan that is locked for {plan.environment}, or deploy it there"
+        yield promotion.problem("SEA473", f"the trial is of {', '.join(other)}", hint)
+
+
+def _verdict_problems(promotion: PromotionStep, result: TrialResult) -> Iterator[Problem]:
+    where = promotion.source.environment.name
+    if result.request.manner == "verify":
+        message = "the trial only verified the deployment: it sent a few requests and no load"
+        yield promotion.problem("SEA471", message, f"set trial.update: candidate in {where}, and deploy anew")
+    if not result.live.proven:
+        message = f"the trial did not prove that the deployed plan answered: {result.live.because}"
+        yield promotion.problem("SEA471", message, f"deploy the plan to {where}, which proves it")
+    if result.verdict.status != "pass":
+        outcome = "failed" if result.verdict.status == "fail" else "was inconclusive"
+        message = f"the trial {outcome}: {result.verdict.because}"
+        yield promotion.problem("SEA472", message, f"change the spec or the plan, and deploy it to {where} again")
+
+
+def workload_problems(promotion: PromotionStep, result: TrialResult) -> Iterator[Problem]:
+    """Yield what the trial's requests were like, where the environment to come has others."""
+    asked, tried, trial = promotion.target.endpoint.workload, result.request.workload, promotion.target.endpoint.trial
+    pairs = {
+        "workload.input_tokens": (asked.input_tokens, tried.input_tokens),
+        "workload.output_tokens": (asked.output_tokens, tried.output_tokens),
+        "trial.shared_prefix_tokens": (trial.shared_prefix_tokens, tried.shared_prefix_tokens),
+        "trial.prefix_groups": (trial.prefix_groups, tried.prefix_groups),
+    }
+    other = [
+        f"{field} is {ours}, the trial's was {theirs}" for field, (ours, theirs) in pairs.items() if ours != theirs
+    ]
+    if other:
+        hint = f"give both environments the same requests, and try them in {promotion.source.environment.name}"
+        yield promotion.problem("SEA475", "; ".join(other), hint)
+
+
+def most_concurrency(promotion: PromotionStep, result: TrialResult) -> int | None:
+    """Return the highest measured concurrency per copy that meets the latencies and error rate of the target's SLO.
+
+    `None` when no level does.
+    """
+    objectives = [each for each in slo_objectives(promotion.target.endpoint.slo) if each.metric != "output_tok_s"]
+    confidence = promotion.target.endpoint.trial.confidence
+    held = [
+        level.concurrency
+        for level in result.levels
+        if verdict_at(level.concurrency, result.levels, objectives, confidence=confidence).status == "pass"
+    ]
+    return max(held, default=None)
+
+
+def no_level_problem(promotion: PromotionStep, result: TrialResult) -> Problem:
+    """Return that no measured level meets the target's SLO, and by what the lowest misses it."""
+    objectives = list(slo_objectives(promotion.target.endpoint.slo))
+    lowest = min((level.concurrency for level in result.levels), default=1)
+    confidence = promotion.target.endpoint.trial.confidence
+    verdict = verdict_at(lowest, result.levels, objectives, confidence=confidence)
+    message = f"no measured level meets the SLO of {promotion.target.environment.name}: {verdict.because}"
+    return promotion.problem("SEA475", message, "relax the SLO, or promote a plan with a faster copy")
+
+
+def slo_problems(promotion: PromotionStep, plan: Plan, result: TrialResult) -> Iterator[Problem]:
+    """Yield what the measurement says against the promoted plan at its load per copy.
+
+    Throughput is of all copies: the measured copies' counts for as many as the plan has.
+    """
+    measured = result.live.copy_count or result.request.copy_count
+    share = measured / plan.copy_count.value
+    objectives = _for_copies(tuple(slo_objectives(promotion.target.endpoint.slo)), share)
+    gate, confidence = plan.gate_concurrency_per_copy.value, promotion.target.endpoint.trial.confidence
+    verdict = verdict_at(gate, result.levels, objectives, confidence=confidence)
+    if verdict.status != "pass":
+        copies = plan.copy_count.value
+        message = f"at the load of {plan.environment}, {gate} concurrent requests per copy on {copies} copies: "
+        hint = "allow more copies (scaling), measure that concurrency where the plan is tried, or relax the SLO"
+        yield promotion.problem("SEA475", f"{message}{verdict.because}", hint)
+
+
+def _for_copies(objectives: Sequence[Objective], share: float) -> tuple[Objective, ...]:
+    return tuple(
+        replace(each, bound=each.bound * share) if each.metric == "output_tok_s" else each for each in objectives
+    )

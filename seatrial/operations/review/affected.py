@@ -1,0 +1,134 @@
+"""Which endpoints a change of files can affect: only these are synthesized."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from seatrial.locks.path import lock_path
+from seatrial.specs.calibration import calibration_path
+from seatrial.specs.load import load_environment
+from seatrial.specs.prices import PRICES_FILE
+from seatrial_base.errors import SeatrialError
+from seatrial_base.files import read_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from seatrial.operations.review.side import EndpointPlace, RepositorySide
+
+NOT_SYNTHESIZED = ("docs", "tests", "benchmarks", ".github", ".gitlab", ".ci", ".vscode")
+"""Folders at the top of a repository that no app reads."""
+PRODUCTS = "products"
+"""Folder of products, beside `cdk.json`."""
+_NOT_SYNTHESIZED_SUFFIXES = frozenset({".md", ".rst", ".txt"})
+_NOT_SYNTHESIZED_NAMES = frozenset(
+    {
+        ".editorconfig",
+        ".gitattributes",
+        ".gitignore",
+        ".gitlab-ci.yml",
+        ".pre-commit-config.yaml",
+        "CODEOWNERS",
+        "LICENSE",
+        "Makefile",
+    }
+)
+_READ_ANYWAY = frozenset({"requirements.txt"})
+
+
+def affected(
+    side: RepositorySide, paths: Iterable[str], candidates: Iterable[EndpointPlace]
+) -> frozenset[EndpointPlace]:
+    """Return the endpoints and environments whose template may depend on changed files.
+
+    A file that is neither of an endpoint nor of an environment may be code of the app: it affects all of them, unless
+    no app reads its folder.
+
+    Args:
+        side: The side whose files are asked what they refer to.
+        paths: The changed files, from the repository's folder.
+        candidates: The endpoints and environments of both sides.
+    """
+    every = frozenset(candidates)
+    own = defaultdict(list)
+    for place in every:
+        for file in _own_files(side.spec(place)):
+            own[file].append(place)
+    found: set[EndpointPlace] = set()
+    for path in paths:
+        if found == every:
+            break
+        file = side.top / path
+        found.update(own[file] if file in own else _of_file(side, file, PurePosixPath(path), every))
+    return frozenset(found)
+
+
+def affects_products(side: RepositorySide, paths: Iterable[str]) -> bool:
+    """Tell whether a file of products or of environments changed."""
+    folders = (side.root / PRODUCTS, side.environments)
+    return any((side.top / path).is_relative_to(folder) for path in paths for folder in folders)
+
+
+def is_code_changed(side: RepositorySide, paths: Iterable[str]) -> bool:
+    """Tell whether a file changed that may be code of the app, so that equal endpoints may have other templates."""
+    folders = (side.endpoints, side.environments, side.root / PRODUCTS)
+    return any(
+        not _is_inert(PurePosixPath(path)) and not any((side.top / path).is_relative_to(folder) for folder in folders)
+        for path in paths
+    )
+
+
+def _of_file(
+    side: RepositorySide, file: Path, relative: PurePosixPath, every: frozenset[EndpointPlace]
+) -> Iterator[EndpointPlace]:
+    if file.is_relative_to(side.endpoints):
+        yield from _named_in_specs(side, file, every)
+    elif file.parent == side.environments and file.suffix == ".yaml" and file.name != PRICES_FILE:
+        yield from (one for one in every if one.environment == file.stem)
+        yield from _of_prices(side, file, every)
+    elif file.parent == side.environments:
+        yield from _of_prices(side, file, every)
+    elif file.is_relative_to(side.root / PRODUCTS):
+        return
+    elif not _is_inert(relative):
+        yield from every
+
+
+def _is_inert(relative: PurePosixPath) -> bool:
+    if relative.parts[0] in NOT_SYNTHESIZED:
+        return True
+    if len(relative.parts) > 1 or relative.name in _READ_ANYWAY:
+        return False
+    return relative.suffix in _NOT_SYNTHESIZED_SUFFIXES or relative.name in _NOT_SYNTHESIZED_NAMES
+
+
+def _named_in_specs(side: RepositorySide, file: Path, every: frozenset[EndpointPlace]) -> Iterator[EndpointPlace]:
+    """Yield whose spec names a file of the folder of specs, or the folder in which it lies there."""
+    name = file.relative_to(side.endpoints).parts[0]
+    texts = {spec: _text(spec) for spec in {side.spec(one) for one in every}}
+    yield from (one for one in every if name in texts[side.spec(one)])
+
+
+def _own_files(spec: Path) -> tuple[Path, Path, Path]:
+    return spec, lock_path(spec), calibration_path(spec)
+
+
+def _text(file: Path) -> str:
+    try:
+        return read_text(file, errors="replace")
+    except OSError:
+        return ""
+
+
+def _of_prices(side: RepositorySide, file: Path, every: frozenset[EndpointPlace]) -> Iterator[EndpointPlace]:
+    """Yield what is planned with a prices file; where an environment can't be read, it may be."""
+    for name in sorted({one.environment for one in every}):
+        try:
+            prices = load_environment(side.environments, name).prices or PRICES_FILE
+        except SeatrialError:
+            prices = file.name
+        if side.environments / prices == file:
+            yield from (one for one in every if one.environment == name)

@@ -1,0 +1,185 @@
+"""What a change of the repository does to products: to what is offered, and to each size in each environment.
+
+What teams have launched is not compared: it stays on its version until they update it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from seatrial.deployment.product import load_product, size_deployment
+from seatrial.deployment.published import (
+    changed_version,
+    kept_templates,
+    publication_state,
+    unpublished_version,
+)
+from seatrial.operations.review.affected import PRODUCTS, affects_products
+from seatrial.operations.review.fields import FieldChange, flat_fields
+from seatrial.operations.review.findings import of_problem
+from seatrial.operations.review.side import EndpointPlace, EndpointState, stale_plan
+from seatrial.specs.yaml_source import read_source
+from seatrial_base.errors import SeatrialError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from seatrial.deployment.product import LoadedProduct
+    from seatrial.operations.review.findings import ReviewFinding
+    from seatrial.operations.review.review import EndpointReview
+    from seatrial.operations.review.side import RepositorySide
+    from seatrial_base.errors import Problem
+
+_SHOWN_BY_SIZE = ("endpoint", "sizes")
+ReviewSize: TypeAlias = "Callable[[EndpointPlace, EndpointState | None, EndpointState | None], EndpointReview]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProductReview:
+    """What changes of a product.
+
+    Attributes:
+        name: The product, by the name of its file.
+        change: `new`: only the checkout has it; `removed`: only the base has it.
+        fields: The fields of its file beside endpoint and sizes, and the published versions by environment.
+        sizes: What changes of its sizes; the place names product and size.
+        findings: Why the checkout can't offer it, or its current version is not what the file says.
+    """
+
+    name: str
+    change: Literal["new", "removed", "changed"]
+    fields: tuple[FieldChange, ...]
+    sizes: tuple[EndpointReview, ...]
+    findings: tuple[ReviewFinding, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing differs."""
+        return self.change == "changed" and not (self.fields or self.sizes or self.findings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ProductState:
+    """What stands of a product on one side.
+
+    Attributes:
+        fields: The fields of its file beside endpoint and sizes, and the published versions by environment, as JSON.
+        loaded: The product; `None` when it is wrong.
+        sizes: Each size in each environment.
+        problems: What is wrong with it beside its locks.
+    """
+
+    fields: dict[str, str]
+    loaded: LoadedProduct | None
+    sizes: dict[EndpointPlace, EndpointState]
+    problems: tuple[Problem, ...]
+
+
+def product_reviews(
+    old: RepositorySide,
+    new: RepositorySide,
+    paths: Sequence[str],
+    *,
+    holds: Callable[[EndpointPlace], bool],
+    review_size: ReviewSize,
+) -> tuple[ProductReview, ...]:
+    """Return the products that change, by name.
+
+    Args:
+        old: The base.
+        new: The checkout.
+        paths: The files that differ, from the repository's folder.
+        holds: Tells whether a size in an environment is asked for.
+        review_size: Compares a size.
+    """
+    if not affects_products(new, paths):
+        return ()
+    names = sorted({file.stem for side in (old, new) for file in (side.root / PRODUCTS).glob("*.yaml")})
+    reviews = (_review(name, _state(old, name), _state(new, name), holds, review_size) for name in names)
+    return tuple(one for one in reviews if not one.is_empty)
+
+
+def _review(
+    name: str,
+    before: _ProductState | None,
+    after: _ProductState | None,
+    holds: Callable[[EndpointPlace], bool],
+    review_size: ReviewSize,
+) -> ProductReview:
+    old, new = ({} if state is None else state.fields for state in (before, after))
+    former, sizes = ({} if state is None else state.sizes for state in (before, after))
+    wrong = any(state is not None and state.loaded is None for state in (before, after))
+    places = [] if wrong else sorted({*former, *sizes}, key=lambda one: (one.environment, one.endpoint))
+    reviews = (review_size(place, former.get(place), sizes.get(place)) for place in places if holds(place))
+    known = set() if before is None else {(one.rule, one.message) for one in before.problems}
+    return ProductReview(
+        name=name,
+        change="new" if before is None else "removed" if after is None else "changed",
+        fields=tuple(
+            FieldChange(field, old.get(field), new.get(field))
+            for field in sorted(old.keys() | new.keys())
+            if old.get(field) != new.get(field) and before is not None and after is not None
+        ),
+        sizes=tuple(one for one in reviews if not one.is_empty),
+        findings=tuple(
+            of_problem(one) for one in ([] if after is None else after.problems) if (one.rule, one.message) not in known
+        ),
+    )
+
+
+def _state(side: RepositorySide, name: str) -> _ProductState | None:
+    file = side.root / PRODUCTS / f"{name}.yaml"
+    if not file.is_file():
+        return None
+    try:
+        loaded = load_product(file, side.environments)
+    except SeatrialError as error:
+        return _ProductState(fields={}, loaded=None, sizes={}, problems=side.shown(error.problems))
+    return _ProductState(
+        fields=dict(_fields(loaded, side)),
+        loaded=loaded,
+        sizes={
+            EndpointPlace(f"{name} {size}", environment): _size(side, loaded, environment, size)
+            for environment, size in loaded.sizes
+        },
+        problems=side.shown(_publication_problems(loaded)),
+    )
+
+
+def _fields(loaded: LoadedProduct, side: RepositorySide) -> Iterator[tuple[str, str]]:
+    written = {key: one for key, one in read_source(loaded.path).data.items() if key not in _SHOWN_BY_SIZE}
+    yield from flat_fields("", written)
+    folder = side.root / PRODUCTS
+    for environment in loaded.product.environments:
+        files = [file for file in kept_templates(folder, environment) if _product_of(file) == loaded.path.stem]
+        yield from flat_fields(f"published in {environment}", [file.parent.name for file in files])
+
+
+def _product_of(template: Path) -> str:
+    """Return the name of the product that a published template is of."""
+    return template.parents[2].name
+
+
+def _size(side: RepositorySide, loaded: LoadedProduct, environment: str, size: str) -> EndpointState:
+    spec = loaded.sizes[environment, size]
+    try:
+        deployment = size_deployment(loaded, environment, size)
+    except SeatrialError as error:
+        return EndpointState(loaded=spec, plan=stale_plan(spec), problems=side.shown(error.problems))
+    return EndpointState(loaded=spec, plan=deployment.plan, deployment=deployment)
+
+
+def _publication_problems(loaded: LoadedProduct) -> Iterator[Problem]:
+    """Yield why the current version is not what the product says; what is wrong with a lock is told by its size."""
+    for environment in loaded.product.environments:
+        try:
+            state = publication_state(loaded, environment)
+        except SeatrialError as error:
+            yield from (one for one in error.problems if one.rule == "SEA498")
+            continue
+        if state == "not published":
+            yield from unpublished_version(loaded, environment).problems
+        elif state == "changed":
+            yield from changed_version(loaded, environment).problems

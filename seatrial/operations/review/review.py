@@ -1,0 +1,322 @@
+"""The review: every endpoint and environment that a change of the repository changes, and what it needs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from seatrial.deployment.load import name_problems
+from seatrial.locks.changes import decision_changes
+from seatrial.operations.consequences import consequences
+from seatrial.operations.effect import PlannedSize
+from seatrial.operations.review.affected import affected, is_code_changed
+from seatrial.operations.review.fields import field_changes, file_changes
+from seatrial.operations.review.findings import findings
+from seatrial.operations.review.products import product_reviews
+from seatrial.operations.review.quota import quota_needs
+from seatrial.operations.review.side import never_locked, places, state_of
+from seatrial.operations.review.templates import SideTemplates, synthesize_both
+from seatrial.operations.template import EMPTY
+from seatrial.operations.template_diff import diff_templates
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+    from pathlib import Path
+
+    from seatrial.deployment.document import Deployment
+    from seatrial.locks.changes import DecisionChange
+    from seatrial.operations.consequences import Consequences
+    from seatrial.operations.review.fields import FieldChange, FileChange
+    from seatrial.operations.review.findings import ReviewFinding
+    from seatrial.operations.review.products import ProductReview
+    from seatrial.operations.review.quota import QuotaNeed
+    from seatrial.operations.review.side import EndpointPlace, EndpointState, RepositorySide
+    from seatrial.operations.template_diff import TemplateDiff
+    from seatrial.planner.document import Plan
+    from seatrial_base.errors import Problem
+
+States = dict["EndpointPlace", "EndpointState"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointReview:
+    """What changes of an endpoint in an environment.
+
+    Attributes:
+        place: Which endpoint, and in which environment.
+        change: `new`: only the checkout has it; `removed`: only the base has it.
+        before: What stands in the base; `None` when it is new.
+        after: What stands in the checkout; `None` when it is removed.
+        spec: The fields that people write.
+        plan: The decisions of the locked plan.
+        files: What the container reads.
+        consequences: What CloudFormation does; `None` where a side can't be synthesized, and of what is removed.
+        findings: What is to be said of the checkout.
+        is_size: It is a size of a product: a version of it is launched, and no stack of the app deploys it.
+    """
+
+    place: EndpointPlace
+    change: Literal["new", "removed", "changed"]
+    before: EndpointState | None
+    after: EndpointState | None
+    spec: tuple[FieldChange, ...]
+    plan: tuple[DecisionChange, ...]
+    files: tuple[FileChange, ...]
+    consequences: Consequences | None
+    findings: tuple[ReviewFinding, ...]
+    is_size: bool = False
+
+    @property
+    def plans(self) -> tuple[Plan | None, Plan | None]:
+        """The locked plan before and after."""
+        before, after = (None if side is None else side.plan for side in (self.before, self.after))
+        return before, after
+
+    @property
+    def is_moved(self) -> bool:
+        """Whether it goes to another account or region: it is deployed there anew, and the old one stays."""
+        old, new = (None if side is None else side.deployment for side in (self.before, self.after))
+        return old is not None and new is not None and is_elsewhere(old, new)
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether the checkout can't be synthesized."""
+        return self.after is not None and self.after.deployment is None
+
+    @property
+    def refused(self) -> tuple[Problem, ...]:
+        """What CloudFormation can't do this way, at the endpoint's name."""
+        found = () if self.consequences is None else self.consequences.refused
+        name = f"{self.place.endpoint} in {self.place.environment}"
+        return tuple(replace(one, where=f"{name}: {one.where}") for one in found)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing differs but texts."""
+        resources = self.consequences is None or self.consequences.diff.is_empty
+        new = any(one.is_new for one in self.findings)
+        return self.change == "changed" and resources and not (self.spec or self.plan or self.files or new)
+
+
+def is_elsewhere(old: Deployment, new: Deployment) -> bool:
+    """Tell whether two deployments go to different places; an account that is not named may be the same."""
+    before, after = old.environment, new.environment
+    is_other_account = None not in {before.account, after.account} and before.account != after.account
+    return is_other_account or before.region != after.region
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceReview:
+    """What changes of an environment's trial service."""
+
+    environment: str
+    diff: TemplateDiff
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Review:
+    """A change of the repository.
+
+    Attributes:
+        endpoints: What changes, by environment and endpoint.
+        services: The trial services that change.
+        quotas: The instances that each changed environment needs, by type.
+        unlocked: The changed specs that no environment has a plan for.
+        products: The products that change.
+        compared: Endpoints and environments of both sides, those that do not change included.
+        ahead: Commits that the base has and the checkout lacks: what they change is compared backwards.
+    """
+
+    endpoints: tuple[EndpointReview, ...]
+    services: tuple[ServiceReview, ...]
+    quotas: tuple[QuotaNeed, ...]
+    unlocked: tuple[str, ...]
+    products: tuple[ProductReview, ...]
+    compared: int
+    ahead: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing changes."""
+        return not (self.endpoints or self.services or self.unlocked or self.products)
+
+    @property
+    def refused(self) -> tuple[Problem, ...]:
+        """What CloudFormation can't do this way."""
+        return tuple(problem for one in self.endpoints for problem in one.refused)
+
+
+def make_review(
+    old: RepositorySide, new: RepositorySide, paths: Sequence[str], folder: Path, *, asked: AskedEndpoints
+) -> Review:
+    """Compare two sides.
+
+    Args:
+        old: The base.
+        new: The checkout.
+        paths: The files that differ, from the repository's folder.
+        folder: For what the apps write.
+        asked: What to compare; other endpoints only count for the quotas.
+
+    Raises:
+        SeatrialError: SEA450 when an app fails, SEA451 when what it writes is no template.
+    """
+    known = places(old), places(new)
+    every = sorted({*known[0], *known[1]}, key=lambda one: (one.environment, one.endpoint))
+    touched = affected(new, paths, every)
+    some = [place for place in every if place in touched and asked.holds(place)]
+    before = {place: state_of(old, place) for place in some if place in known[0]}
+    after = _checked({place: state_of(new, place) for place in some if place in known[1]}, new)
+    wanted = _wanted(before, after, is_code_changed=is_code_changed(new, paths))
+    templates = synthesize_both((old, new), wanted, folder)
+    reviews = (_endpoint_review(place, before.get(place), after.get(place), templates) for place in some)
+    found = tuple(one for one in reviews if not one.is_empty)
+    changed = {one.place.environment for one in found}
+    return Review(
+        endpoints=found,
+        services=tuple(_services(templates, {one.place.environment for one in found if one.is_moved})),
+        quotas=quota_needs(found, [place for place in known[1] if place.environment in changed], new),
+        unlocked=tuple(_unlocked(new, known[1], paths, asked)),
+        products=_products(old, new, paths, asked),
+        compared=sum(1 for place in every if asked.holds(place)),
+    )
+
+
+def _products(
+    old: RepositorySide, new: RepositorySide, paths: Sequence[str], asked: AskedEndpoints
+) -> tuple[ProductReview, ...]:
+    """Return the products that change; none where endpoints are named."""
+    if asked.endpoints is not None:
+        return ()
+
+    def review(place: EndpointPlace, before: EndpointState | None, after: EndpointState | None) -> EndpointReview:
+        found = _endpoint_review(place, before, after, (SideTemplates(), SideTemplates()))
+        return replace(found, consequences=None, is_size=True)
+
+    return product_reviews(old, new, paths, holds=asked.holds, review_size=review)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedEndpoints:
+    """What is asked for.
+
+    Attributes:
+        endpoints: Names of specs; `None` for all.
+        environments: Names of environments; none for all.
+    """
+
+    endpoints: Collection[str] | None = None
+    environments: Collection[str] = ()
+
+    def holds(self, place: EndpointPlace) -> bool:
+        """Tell whether an endpoint in an environment is asked for."""
+        in_environments = not self.environments or place.environment in self.environments
+        return in_environments and (self.endpoints is None or place.endpoint in self.endpoints)
+
+
+def _checked(states: States, side: RepositorySide) -> States:
+    """Return the states with what is wrong with names of one environment among each other."""
+    by_environment: dict[str, dict[Path, Deployment]] = defaultdict(dict)
+    for place, state in states.items():
+        if state.deployment is not None:
+            by_environment[place.environment][side.spec(place)] = state.deployment
+    wrong: dict[EndpointPlace, list[Problem]] = defaultdict(list)
+    for environment, deployments in by_environment.items():
+        of_file = {side.spec(place).as_posix(): place for place in states if place.environment == environment}
+        for problem in name_problems(deployments):
+            wrong[of_file[problem.where]].append(problem)
+    return {
+        place: replace(state, deployment=None, problems=(*state.problems, *side.shown(wrong[place])))
+        if place in wrong
+        else state
+        for place, state in states.items()
+    }
+
+
+def _wanted(
+    before: States, after: States, *, is_code_changed: bool
+) -> tuple[dict[EndpointPlace, Deployment], dict[EndpointPlace, Deployment]]:
+    """Return what must be synthesized of both sides: what is deployed by the new one, and not the same by the old one.
+
+    The same code makes the same template of equal deployments.
+    """
+    old: dict[EndpointPlace, Deployment] = {}
+    new: dict[EndpointPlace, Deployment] = {}
+    for place, state in after.items():
+        former = before.get(place)
+        if state.deployment is None or (former is not None and former.deployment is None):
+            continue
+        if former is None or is_code_changed or former.deployment != state.deployment:
+            new[place] = state.deployment
+            if former is not None and former.deployment is not None:
+                old[place] = former.deployment
+    return old, new
+
+
+def _endpoint_review(
+    place: EndpointPlace,
+    before: EndpointState | None,
+    after: EndpointState | None,
+    templates: tuple[SideTemplates, SideTemplates],
+) -> EndpointReview:
+    loaded = [None if state is None else state.loaded for state in (before, after)]
+    return EndpointReview(
+        place=place,
+        change="new" if before is None else "removed" if after is None else "changed",
+        before=before,
+        after=after,
+        spec=field_changes(*loaded),
+        plan=_decisions(before, after),
+        files=file_changes(before, after) if after is not None and before is not None else (),
+        consequences=_consequences(place, before, after, templates),
+        findings=findings(before, after),
+    )
+
+
+def _decisions(before: EndpointState | None, after: EndpointState | None) -> tuple[DecisionChange, ...]:
+    """Return the decisions that differ; none of what is removed, or where a plan can't be read."""
+    old, new = (None if state is None else state.plan for state in (before, after))
+    if new is None or (before is not None and old is None):
+        return ()
+    return decision_changes({} if old is None else old.model_dump(mode="json"), new.model_dump(mode="json"))
+
+
+def _consequences(
+    place: EndpointPlace,
+    before: EndpointState | None,
+    after: EndpointState | None,
+    templates: tuple[SideTemplates, SideTemplates],
+) -> Consequences | None:
+    """Return what CloudFormation does; an app without the stack does not delete it."""
+    if after is None or after.deployment is None or (before is not None and before.deployment is None):
+        return None
+    old, new = (side.endpoints.get(place, EMPTY) for side in templates)
+    former = None if before is None else before.deployment
+    if former is not None and is_elsewhere(former, after.deployment):
+        old = EMPTY
+    return consequences(diff_templates(old, new), PlannedSize.of(after.deployment.plan))
+
+
+def _services(templates: tuple[SideTemplates, SideTemplates], moved: Collection[str]) -> Iterator[ServiceReview]:
+    """Yield the trial services that differ; one that a side does not need for what was compared is not compared.
+
+    Args:
+        templates: What both sides synthesize.
+        moved: The environments that go elsewhere: theirs is new there.
+    """
+    old, new = (side.services for side in templates)
+    for name in sorted((old.keys() & new.keys()) - set(moved)):
+        diff = diff_templates(old[name], new[name])
+        if not diff.is_empty:
+            yield ServiceReview(name, diff)
+
+
+def _unlocked(
+    side: RepositorySide, known: Collection[EndpointPlace], paths: Sequence[str], asked: AskedEndpoints
+) -> Iterator[str]:
+    changed = set(paths)
+    for file in never_locked(side, known):
+        shown = file.relative_to(side.top).as_posix()
+        if shown in changed and (asked.endpoints is None or file.stem in asked.endpoints):
+            yield shown

@@ -1,0 +1,143 @@
+"""One side of a review: the checkout or another revision, and what of an endpoint stands there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from seatrial.deployment.load import deployment_of
+from seatrial.locks.lock_file import awaits_promotion, document_in_lock, locked_environments, read_locked_plan
+from seatrial.specs.guests import hosts
+from seatrial.specs.load import environment_names, load_spec
+from seatrial_base.errors import SeatrialError, SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from seatrial.deployment.document import Deployment
+    from seatrial.planner.document import Plan
+    from seatrial.specs.load import LoadedSpec
+    from seatrial_base.errors import Problem
+
+
+class EndpointPlace(NamedTuple):
+    """An endpoint in an environment: the name of the spec's file without its suffix, and the environment's name."""
+
+    endpoint: str
+    environment: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepositorySide:
+    """One side.
+
+    Attributes:
+        top: The repository's folder, or that of the other revision's checkout.
+        root: Folder of `cdk.json`.
+        endpoints: Folder of specs.
+        environments: Folder of environments.
+    """
+
+    top: Path
+    root: Path
+    endpoints: Path
+    environments: Path
+
+    def spec(self, place: EndpointPlace) -> Path:
+        """Return the file of a spec."""
+        return self.endpoints / f"{place.endpoint}.yaml"
+
+    def shown(self, problems: Iterable[Problem]) -> tuple[Problem, ...]:
+        """Return problems with paths that begin at the repository."""
+        folder = f"{self.top.as_posix()}/"
+        return tuple(
+            replace(
+                one,
+                where=one.where.replace(folder, ""),
+                message=one.message.replace(folder, ""),
+                hint=one.hint.replace(folder, ""),
+            )
+            for one in problems
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointState:
+    """What stands on one side of an endpoint in an environment.
+
+    Attributes:
+        loaded: Its spec; `None` when that is wrong.
+        plan: Its locked plan, stale or not; `None` when it can't be read.
+        deployment: What would be synthesized; `None` where there are problems.
+        problems: Why it can't be synthesized.
+    """
+
+    loaded: LoadedSpec | None = None
+    plan: Plan | None = None
+    deployment: Deployment | None = None
+    problems: tuple[Problem, ...] = ()
+
+
+def places(side: RepositorySide) -> tuple[EndpointPlace, ...]:
+    """Return what is locked, by file name and environment; a lock that can't be read counts in every environment.
+
+    A model that another endpoint hosts is left out: it has no stack.
+    """
+    names = environment_names(side.environments)
+    hosted = {name: hosts(side.endpoints, name) for name in names}
+    found: list[EndpointPlace] = []
+    for file in sorted(side.endpoints.glob("*.yaml")):
+        try:
+            locked = locked_environments(file)
+        except SeatrialError:
+            locked = frozenset(names)
+        found += [EndpointPlace(file.stem, name) for name in names if name in locked and file.stem not in hosted[name]]
+    return tuple(found)
+
+
+def never_locked(side: RepositorySide, known: Iterable[EndpointPlace]) -> tuple[Path, ...]:
+    """Return the specs that have no plan in any environment, by file name.
+
+    Args:
+        side: The side.
+        known: What is locked there.
+    """
+    hosted = {guest for name in environment_names(side.environments) for guest in hosts(side.endpoints, name)}
+    listed = {*hosted, *(place.endpoint for place in known)}
+    return tuple(file for file in sorted(side.endpoints.glob("*.yaml")) if file.stem not in listed)
+
+
+def state_of(side: RepositorySide, place: EndpointPlace) -> EndpointState:
+    """Load an endpoint in an environment; what is wrong with it is part of the state."""
+    try:
+        loaded = load_spec(side.spec(place), place.environment, environments=side.environments)
+    except SpecError as error:
+        return EndpointState(problems=side.shown(error.problems))
+    try:
+        deployment = deployment_of(loaded)
+    except SeatrialError as error:
+        found = error.problems
+        if awaits_promotion(error, loaded):
+            found = tuple(replace(one, severity="warning") for one in found)
+        return EndpointState(loaded=loaded, plan=stale_plan(loaded), problems=side.shown(found))
+    return EndpointState(loaded=loaded, plan=deployment.plan, deployment=deployment)
+
+
+def stale_plan(loaded: LoadedSpec) -> Plan | None:
+    """Return the locked plan of a spec, stale or not; `None` when it can't be read."""
+    try:
+        return read_locked_plan(loaded, stale=True)
+    except SeatrialError:
+        return None
+
+
+def planned_instances(side: RepositorySide, place: EndpointPlace) -> Mapping[str, int]:
+    """Return the most instances that a locked plan runs by type, as far as its lock can be read."""
+    try:
+        plan = document_in_lock(side.spec(place), place.environment) or {}
+    except SeatrialError:
+        return {}
+    kind, most = plan.get("instance_type"), plan.get("max_instances")
+    name = kind.get("value") if isinstance(kind, dict) else None
+    return {name: most} if isinstance(name, str) and isinstance(most, int) else {}

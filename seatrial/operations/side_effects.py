@@ -1,0 +1,175 @@
+"""What changes of the resources beside endpoint and component do: models, roles, scaling, alias, trial."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from seatrial.operations.effect import Effect
+from seatrial.operations.serving_parts import CANDIDATE, COMPONENT, ENDPOINT, MODEL, others, users_of
+from seatrial_base.units import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pydantic import JsonValue
+
+    from seatrial.operations.template import TemplateResource
+    from seatrial.operations.template_diff import ResourceChange, TemplateDiff
+
+
+def model_effects(change: ResourceChange, diff: TemplateDiff) -> Iterator[Effect]:
+    """Yield what a model or an endpoint configuration does: nothing by itself."""
+    kind = COMPONENT if change.resource_type == MODEL else ENDPOINT
+    template = diff.old if change.action == "deleted" else diff.new
+    users = ", ".join(users_of(template, change.logical_id, kind))
+    if change.action == "deleted":
+        because = f"{users or 'Nothing'} uses it no more when it is deleted."
+    elif change.action == "updated":
+        because = "What serves does not read it again."
+    else:
+        because = f"It takes effect through {users}." if users else "Nothing uses it."
+    yield Effect(kind="none", because=because)
+
+
+_WHOLE_ROLES = {
+    "created": "No copy that serves uses it yet.",
+    "deleted": "It is deleted in CloudFormation's clean-up, when no model uses it.",
+}
+
+
+def role_effects(change: ResourceChange, diff: TemplateDiff) -> Iterator[Effect]:
+    """Yield what a role loses while copies of the old model may still start with it."""
+    if change.action in _WHOLE_ROLES:
+        yield Effect(kind="none", because=_WHOLE_ROLES[change.action])
+        return
+    old, new = diff.old.resources.get(change.logical_id), diff.new.resources.get(change.logical_id)
+    models = [*users_of(diff.old, change.logical_id, MODEL)]
+    lost = _statements(old) - _statements(new) if old and new else frozenset()
+    if not models or not (lost or change.changes("AssumeRolePolicyDocument")):
+        yield Effect(kind="none", because="No model that serves loses a right.")
+        return
+    because = (
+        f"{', '.join(models)} loses {counted(len(lost), 'policy statement')} before its copies are replaced: a copy "
+        "that starts meanwhile may fail."
+    )
+    yield Effect(kind="rights", because=because)
+
+
+def _statements(role: TemplateResource | None) -> frozenset[str]:
+    found: set[str] = set()
+
+    def collect(value: JsonValue) -> None:
+        if isinstance(value, dict):
+            rows = value.get("Statement")
+            found.update(json.dumps(row, sort_keys=True) for row in (rows if isinstance(rows, list) else ()))
+            for one in value.values():
+                collect(one)
+        elif isinstance(value, list):
+            for one in value:
+                collect(one)
+
+    if role is not None:
+        collect(role.properties.get("Policies"))
+    return frozenset(found)
+
+
+def scaling_effects(change: ResourceChange, diff: TemplateDiff) -> Iterator[Effect]:
+    """Yield whether other bounds of autoscaling start or stop copies at once."""
+    del diff
+    told = [*_narrowed(change)]
+    if told:
+        for because in told:
+            yield Effect(kind="copies", because=because)
+    elif change.action == "replaced":
+        yield Effect(kind="none", because="The number of copies stays; autoscaling begins anew.")
+    else:
+        yield Effect(kind="none", because="No copy is started or stopped by it at once.")
+
+
+def _narrowed(change: ResourceChange) -> Iterator[str]:
+    """Yield each bound that may be broken by the copies that run at the moment."""
+    for each in change.properties:
+        if not isinstance(each.old, int) or not isinstance(each.new, int):
+            continue
+        copies = f"{counted(each.new, 'copy', 'copies')} {'runs' if each.new == 1 else 'run'}"
+        if each.path == "MinCapacity" and each.new > each.old:
+            yield f"At least {copies} from then on, instead of {each.old}."
+        if each.path == "MaxCapacity" and each.new < each.old:
+            yield f"At most {copies} from then on, instead of {each.old}."
+
+
+def policy_effects(change: ResourceChange, diff: TemplateDiff) -> Iterator[Effect]:
+    """Yield what another scaling policy does: nothing at once."""
+    del diff
+    because = "No copy is started or stopped by it at once; autoscaling follows the new policy."
+    yield Effect(kind="none", because="Autoscaling stops." if change.action == "deleted" else because)
+
+
+def alias_effects(change: ResourceChange, diff: TemplateDiff) -> Iterator[Effect]:
+    """Yield whether clients that resolve a parameter go elsewhere."""
+    if change.action == "updated" and change.changes("Value"):
+        yield Effect(kind="alias", because="It is written last: clients that read it go to the new value.")
+    elif change.action in {"deleted", "replaced"} and not others(diff, change.resource_type, "created"):
+        yield Effect(kind="alias", because="Clients that read it under the old name find nothing.")
+    else:
+        yield Effect(kind="none", because="No copy depends on it.")
+
+
+_TRIED = ("PlanDigest", "EndpointConfigName", "ModelName", "Specification")
+"""The properties whose change makes a trial due (`seatrial_cdk.trial_settings`)."""
+
+
+def custom_effects(change: ResourceChange, diff: TemplateDiff, *, moves: bool) -> Iterator[Effect]:
+    """Yield what the trial service does; other custom resources do what nobody knows here."""
+    if change.resource_type.startswith(CANDIDATE):
+        yield _candidate(change, diff, moves=moves)
+    elif change.resource_type == "Custom::SmokeBenchmark":
+        yield _trial(change, diff)
+    else:
+        yield Effect(kind="unknown", because=f"{change.resource_type} is a custom resource of another app.")
+
+
+def _candidate(change: ResourceChange, diff: TemplateDiff, *, moves: bool) -> Effect:
+    if change.action == "deleted":
+        return Effect(kind="none", because="No further candidate is tried.")
+    if change.action != "updated":
+        return Effect(kind="none", because="Nothing serves under this name yet, so the component itself is tried.")
+    if not change.changes(*_TRIED):
+        return Effect(kind="none", because="Nothing that serves changes, so no candidate is tried.")
+    if (update := _update(change, diff)) != "candidate":
+        return Effect(kind="none", because=f"trial.update is {update}, so no candidate is tried.")
+    what = "One copy of the new model" if moves else "One more copy"
+    because = (
+        f"{what} is tried beside those that serve, on free accelerators or one more instance; a failed trial changes "
+        "nothing that serves."
+    )
+    return Effect(kind="candidate", because=because, instances=1, most_instances=1)
+
+
+def _update(change: ResourceChange, diff: TemplateDiff) -> str:
+    """Return how an update is tried; an app of before has no such property, and tries under load."""
+    return f"{diff.new.resources[change.logical_id].properties.get('Update', '')}"
+
+
+def _trial(change: ResourceChange, diff: TemplateDiff) -> Effect:
+    if change.action == "deleted":
+        return Effect(kind="none", because="No further trial is made.")
+    if change.action == "updated" and not change.changes(*_TRIED):
+        return Effect(kind="none", because="Nothing that serves changes: it answers with its last result.")
+    return Effect(kind="trial", because=_trial_words(change, diff))
+
+
+_AFTER_UPDATE = {
+    "candidate": "It proves what is live and sends a few requests.",
+    "in_place": "Load is added beside the users' requests, up to the gate, and stops when an alarm is raised.",
+    "verify_only": "It proves what is live and sends a few requests.",
+}
+
+
+def _trial_words(change: ResourceChange, diff: TemplateDiff) -> str:
+    if change.action == "created":
+        return "The component is tried under load; the deployment waits for the verdict."
+    if any(moved.action in {"created", "replaced"} for moved in diff.changes if moved.resource_type == ENDPOINT):
+        return "The new endpoint is tried under load before clients move to it."
+    return _AFTER_UPDATE.get(_update(change, diff), "The copies that serve users are tried under load.")

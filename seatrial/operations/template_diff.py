@@ -1,0 +1,228 @@
+"""What CloudFormation does to each resource when one template takes the place of another."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from seatrial.operations.template import is_function, references
+from seatrial_base.catalog import replacement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pydantic import JsonValue
+
+    from seatrial.operations.template import StackTemplate, TemplateResource
+
+Action = Literal["created", "replaced", "updated", "deleted", "unchanged"]
+ORDER: tuple[Action, ...] = ("created", "replaced", "updated", "deleted", "unchanged")
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyChange:
+    """One value of a resource that changes.
+
+    Attributes:
+        path: Where it stands, as in `ProductionVariants[0].InstanceType`.
+        old: The value before; `None` when there was none.
+        new: The value after; `None` when there is none.
+        follows: Logical ID of the resource that the value is taken from, where only that one changes; else empty.
+    """
+
+    path: str
+    old: JsonValue
+    new: JsonValue
+    follows: str = ""
+
+    @property
+    def name(self) -> str:
+        """The property of the resource in which the value stands."""
+        return self.path.partition(".")[0].partition("[")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceChange:
+    """What becomes of one resource.
+
+    Attributes:
+        logical_id: Its name in the template.
+        resource_type: CloudFormation's name of its type; after the update, where it changes.
+        action: What CloudFormation does to it.
+        properties: The values that change; none of a resource that is created or deleted.
+        replaced_by: The properties that replace it.
+        is_retained: It stays in the account when it is deleted or replaced.
+    """
+
+    logical_id: str
+    resource_type: str
+    action: Action
+    properties: tuple[PropertyChange, ...] = ()
+    replaced_by: tuple[str, ...] = ()
+    is_retained: bool = False
+
+    def changes(self, *names: str) -> bool:
+        """Tell whether one of these properties changes."""
+        return any(change.name in names for change in self.properties)
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateDiff:
+    """An update of a stack.
+
+    Attributes:
+        old: The template before.
+        new: The template after.
+        changes: Every resource of both once, by action, then by logical ID.
+        outputs: The names of the outputs that change.
+    """
+
+    old: StackTemplate
+    new: StackTemplate
+    changes: tuple[ResourceChange, ...]
+    outputs: tuple[str, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing changes."""
+        return not self.outputs and all(change.action == "unchanged" for change in self.changes)
+
+    def of(self, logical_id: str) -> ResourceChange | None:
+        """Return the change of a resource; `None` when neither template has it."""
+        return next((change for change in self.changes if change.logical_id == logical_id), None)
+
+
+def diff_templates(old: StackTemplate, new: StackTemplate) -> TemplateDiff:
+    """Compare two templates of one stack.
+
+    A value that is taken from a resource that is replaced changes too; so does an attribute of a custom resource that
+    is asked again. This is followed until nothing more changes.
+    """
+    both = sorted(old.resources.keys() & new.resources.keys())
+    direct = {name: tuple(_direct(old.resources[name], new.resources[name])) for name in both}
+    changes = {name: _change(name, new.resources[name], direct[name], old.resources[name]) for name in both}
+    while True:
+        followed = {
+            name: _change(
+                name,
+                new.resources[name],
+                (*direct[name], *_following(new.resources[name], direct[name], changes)),
+                old.resources[name],
+            )
+            for name in both
+        }
+        if followed == changes:
+            break
+        changes = followed
+    for name in new.resources.keys() - old.resources.keys():
+        changes[name] = ResourceChange(name, new.resources[name].resource_type, "created")
+    for name in old.resources.keys() - new.resources.keys():
+        kept = old.resources[name].policies.get("DeletionPolicy", "").startswith("Retain")
+        changes[name] = ResourceChange(name, old.resources[name].resource_type, "deleted", is_retained=kept)
+    outputs = old.outputs.keys() | new.outputs.keys()
+    changed = tuple(sorted(name for name in outputs if old.outputs.get(name) != new.outputs.get(name)))
+    return TemplateDiff(old, new, tuple(sorted(changes.values(), key=_rank)), changed)
+
+
+def _rank(change: ResourceChange) -> tuple[int, str]:
+    return ORDER.index(change.action), change.logical_id
+
+
+def _change(
+    name: str, new: TemplateResource, properties: tuple[PropertyChange, ...], old: TemplateResource
+) -> ResourceChange:
+    rule = replacement.find(new.resource_type)
+    replacing = () if rule is None else rule.replaced_by
+    by = tuple(sorted({change.name for change in properties} & set(replacing)))
+    if new.resource_type != old.resource_type:
+        by = ("Type",)
+    action: Action = "replaced" if by else "updated" if properties else "unchanged"
+    kept = bool(by) and new.policies.get("UpdateReplacePolicy", "") == "Retain"
+    return ResourceChange(name, new.resource_type, action, properties, by, kept)
+
+
+def _direct(old: TemplateResource, new: TemplateResource) -> Iterator[PropertyChange]:
+    if old.resource_type != new.resource_type:
+        yield PropertyChange("Type", old.resource_type, new.resource_type)
+    yield from _within("", _by_key(old.properties), _by_key(new.properties))
+    for name in sorted(old.policies.keys() | new.policies.keys()):
+        if old.policies.get(name) != new.policies.get(name):
+            yield PropertyChange(name, old.policies.get(name), new.policies.get(name))
+
+
+def _by_key(properties: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return properties with the tags by their keys: the order of tags means nothing."""
+    return {name: _tags(value) if name == "Tags" else value for name, value in properties.items()}
+
+
+def _tags(value: JsonValue) -> JsonValue:
+    pairs: dict[str, JsonValue] = {}
+    for tag in value if isinstance(value, list) else ():
+        if not isinstance(tag, dict) or not isinstance(tag.get("Key"), str):
+            return value
+        pairs[f"{tag['Key']}"] = tag.get("Value")
+    return pairs if isinstance(value, list) else value
+
+
+def _within(path: str, old: JsonValue, new: JsonValue) -> Iterator[PropertyChange]:
+    """Yield the innermost values that differ."""
+    if _same(old, new):
+        return
+    before, after = _document(old), _document(new)
+    if isinstance(before, dict) and isinstance(after, dict) and not (is_function(before) or is_function(after)):
+        for name in sorted(before.keys() | after.keys()):
+            yield from _within(f"{path}.{name}".removeprefix("."), before.get(name), after.get(name))
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for number, (one, other) in enumerate(zip(before, after, strict=True)):
+            yield from _within(f"{path}[{number}]", one, other)
+    else:
+        yield PropertyChange(path, old, new)
+
+
+def _same(old: JsonValue, new: JsonValue) -> bool:
+    """Tell whether two values are equal; unlike Python, JSON's true is not 1."""
+    return old == new and json.dumps(old, sort_keys=True) == json.dumps(new, sort_keys=True)
+
+
+def _document(value: JsonValue) -> JsonValue:
+    """Return the document that a text holds, as a trial's request does; anything else as it is."""
+    if not isinstance(value, str) or not value.startswith("{"):
+        return value
+    try:
+        read: JsonValue = json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+    return read
+
+
+def _following(
+    resource: TemplateResource, direct: tuple[PropertyChange, ...], changes: Mapping[str, ResourceChange]
+) -> Iterator[PropertyChange]:
+    """Yield the values that stay as they are written, but are taken from a resource that becomes another."""
+    known = {change.path for change in direct}
+    for path, value in _functions("", dict(resource.properties)):
+        if path in known:
+            continue
+        for reference in references(value):
+            origin = changes.get(reference.logical_id)
+            if origin is not None and _is_another(origin, reference.attribute):
+                yield PropertyChange(path, value, value, follows=origin.logical_id)
+                break
+
+
+def _is_another(origin: ResourceChange, attribute: str) -> bool:
+    """Tell whether a value taken from a resource changes with it; a custom resource answers anew."""
+    asked_again = origin.resource_type.startswith(("Custom::", replacement.CUSTOM)) and bool(attribute)
+    return origin.action == "replaced" or (origin.action == "updated" and asked_again)
+
+
+def _functions(path: str, value: JsonValue) -> Iterator[tuple[str, JsonValue]]:
+    if is_function(value):
+        yield path, value
+    elif isinstance(value, dict):
+        for name in sorted(value):
+            yield from _functions(f"{path}.{name}".removeprefix("."), value[name])
+    elif isinstance(value, list):
+        for number, one in enumerate(value):
+            yield from _functions(f"{path}[{number}]", one)

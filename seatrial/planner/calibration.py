@@ -1,0 +1,373 @@
+"""Calibrates one deployment of an endpoint: the one that its lock describes, and that was measured."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from seatrial.locks.lock_file import replace_file
+from seatrial.planner.inputs import read_architecture
+from seatrial.planner.predict.band import ASSUMED, Band
+from seatrial.planner.predict.calibration import (
+    BETWEEN_PROBES_LATENCY,
+    BETWEEN_PROBES_THROUGHPUT,
+    EndpointCalibration,
+    MeasuredPoint,
+    compare,
+    fit_calibration,
+    read_calibration,
+)
+from seatrial.planner.predict.copy_model import hardware_of, place
+from seatrial.planner.search.capacity import trial_protocol
+from seatrial.planner.speculation import speculation_of
+from seatrial.specs.calibration import SCHEMA_VERSION, calibration_path, every_calibration
+from seatrial_base.catalog import engines, instances, neuron
+from seatrial_base.errors import PlanError, Problem, SpecError
+from seatrial_base.units import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+    from pathlib import Path
+
+    from seatrial.planner.document import Plan
+    from seatrial.planner.engine import EngineChoice
+    from seatrial.planner.predict.calibration import CalibrationSource
+    from seatrial.planner.predict.copy_model import Calibration, Copy
+    from seatrial.specs.endpoint import EndpointSpec
+    from seatrial.specs.load import LoadedSpec
+
+
+_DIGITS = 4
+_FARTHEST = 1.0  # of an error at a probe, as a share
+
+
+def measured_copy(loaded: LoadedSpec, plan: Plan) -> Copy:
+    """Return the copy that a locked plan deploys, without any calibration.
+
+    Raises:
+        PlanError: SEA110 when the catalog has lost the instance type, SEA210 when its accelerator's numbers.
+    """
+    instance = instances.find(plan.instance_type.value)
+    hardware = hardware_of(neuron.in_cores(instance), plan.quantization) if instance is not None else None
+    if instance is None or hardware is None:
+        rule = "SEA110" if instance is None else "SEA210"
+        message = (
+            f"{plan.instance_type.value} can't be predicted: its accelerator's specifications are not in the catalog"
+        )
+        raise PlanError.of(rule, message, hint="plan another instance type", where=loaded.path.as_posix())
+    workload, drafted = loaded.endpoint.workload, loaded.endpoint.serving.overrides.speculative_decoding
+    family: engines.Family = "tgi" if plan.engine.value == "tgi" else "lmi"
+    architecture = read_architecture(loaded)
+    return place(
+        architecture,
+        hardware,
+        engines.find("neuron" if neuron.is_neuron(instance) else family, plan.engine_version.value),
+        plan.memory,
+        degree=plan.tensor_parallel_degree.value,
+        quantization=plan.quantization,
+        input_tokens=workload.input_tokens,
+        output_tokens=workload.output_tokens,
+        batched_tokens=plan.max_num_batched_tokens.value,
+        max_num_seqs=plan.max_num_seqs.value,
+        speculation=speculation_of(drafted, architecture),
+        prefix_hit_rate=workload.prefix_hit_rate,
+        max_model_len=plan.max_model_len.value,
+    )
+
+
+def calibrate(
+    loaded: LoadedSpec, plan: Plan, points: Sequence[MeasuredPoint], source: CalibrationSource
+) -> EndpointCalibration:
+    """Fit the calibration of the deployment that was measured.
+
+    Args:
+        loaded: The spec in its environment.
+        plan: The locked plan, which was deployed.
+        points: What was measured of one copy; at least one.
+        source: Where the points were read.
+    """
+    copy, protocol = measured_copy(loaded, plan), trial_protocol(loaded.endpoint.trial)
+    factors = fit_calibration(copy, points, protocol)
+    entry = EndpointCalibration(
+        model=plan.model_name,
+        instance_type=plan.instance_type.value,
+        tensor_parallel_degree=plan.tensor_parallel_degree.value,
+        engine=plan.engine.value,
+        engine_version=plan.engine_version.value,
+        quantization=plan.quantization,
+        input_tokens=loaded.endpoint.workload.input_tokens,
+        output_tokens=loaded.endpoint.workload.output_tokens,
+        fixed=_rounded(factors.fixed),
+        marginal=_rounded(factors.marginal),
+        points=tuple(sorted(points, key=lambda point: point.concurrency)),
+        throughput_error=BETWEEN_PROBES_THROUGHPUT,
+        latency_error=BETWEEN_PROBES_LATENCY,
+        source=source,
+    )
+    return _honest(entry, copy, loaded)
+
+
+def _honest(entry: EndpointCalibration, copy: Copy, loaded: LoadedSpec) -> EndpointCalibration:
+    """Widen the band to what the probes themselves are off by.
+
+    One concurrency tells nothing of the others, and between the probes of a local engine nothing is known: there the
+    assumption stays.
+    """
+    found = compare(replace(copy, calibration=entry.calibration), entry.points, trial_protocol(loaded.endpoint.trial))
+    throughputs = [one.throughput_error for one in found]
+    latencies = [one.latency_error for one in found if one.latency_error is not None]
+    if max([*throughputs, *latencies]) > _FARTHEST:
+        message = "no calibration fits these points: at least one is off by more than a factor of 2"
+        hint = "measure one copy of this deployment again"
+        raise SpecError.of("SEA408", message, hint=hint, where=entry.source.file)
+    least = (BETWEEN_PROBES_THROUGHPUT, BETWEEN_PROBES_LATENCY)
+    if len({point.concurrency for point in entry.points}) == 1 or entry.source.engine_note:
+        least = (ASSUMED, ASSUMED)
+    return entry.model_copy(
+        update={
+            "throughput_error": round(max([least[0], *throughputs]), _DIGITS),
+            "latency_error": round(max([least[1], *latencies]), _DIGITS),
+        }
+    )
+
+
+def _rounded(factor: float) -> float:
+    return float(f"{factor:.{_DIGITS}g}")
+
+
+def write_calibration(entry: EndpointCalibration, spec_path: Path, environment: str) -> Path:
+    """Write the calibration of one environment beside the spec; those of other environments stay.
+
+    Raises:
+        SpecError: SEA405 when there is a file that can't be read or replaced: it is left alone.
+    """
+    path = calibration_path(spec_path)
+    every = every_calibration(spec_path) | {environment: entry.model_dump(mode="json")}
+    document = {"schema_version": SCHEMA_VERSION, "environments": every}
+    replace_file(path, json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n", "SEA405")
+    return path
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """A calibration that fits the engine and the quantization of the spec.
+
+    Attributes:
+        instance_type: Where the points were measured.
+        degree: Accelerators of the copy that was measured.
+        calibration: Factors on the constants.
+        band: How far it was off.
+        levels: Requests in flight per copy at which it was measured.
+    """
+
+    instance_type: str
+    degree: int
+    calibration: Calibration
+    band: Band
+    levels: frozenset[int] = frozenset()
+
+    def holds_for(self, instance_type: str, degree: int) -> bool:
+        """Tell whether a deployment is the one that was measured."""
+        return (self.instance_type, self.degree) == (instance_type, degree)
+
+
+def read_calibrated(loaded: LoadedSpec, choice: EngineChoice) -> tuple[Calibrated | None, tuple[str, ...]]:
+    """Return the endpoint's calibration, and a warning when there is one that does not fit.
+
+    Raises:
+        SpecError: SEA406 when the calibration's entry is malformed.
+    """
+    document = loaded.calibration
+    found = None if document is None else read_calibration(document, calibration_path(loaded.path).as_posix())
+    if found is None:
+        return None, ()
+    misfits = tuple(_misfits(found, loaded, choice))
+    if misfits:
+        return None, (f"Calibration ignored: it was measured with {', '.join(misfits)}.",)
+    latency = ASSUMED if found.latency_error is None else found.latency_error
+    band = Band(
+        throughput=found.throughput_error,
+        latency=latency,
+        measured=found.throughput_error < ASSUMED,
+        because=_because(found),
+        points=len(found.points),
+    )
+    levels = frozenset(point.concurrency for point in found.points)
+    return Calibrated(found.instance_type, found.tensor_parallel_degree, found.calibration, band, levels), ()
+
+
+def _misfits(found: EndpointCalibration, loaded: LoadedSpec, choice: EngineChoice) -> Iterator[str]:
+    """Yield what was measured otherwise than the spec asks for."""
+    if found.source.engine_note:
+        yield f"a local engine ({found.source.engine_note})"
+    if found.engine != choice.engine.value:
+        yield found.engine
+    if found.quantization != read_architecture(loaded).quantization(loaded.endpoint.serving.overrides.quantization):
+        yield f"{found.quantization or '16-bit'} weights"
+    if found.model != model_name(loaded.endpoint):
+        yield found.model
+
+
+def model_name(endpoint: EndpointSpec) -> str:
+    """Return the model as it is shown and addressed."""
+    return endpoint.model.hub_id or endpoint.model.jumpstart_id or endpoint.name
+
+
+def _because(found: EndpointCalibration) -> str:
+    return (
+        f"Calibrated with {counted(len(found.points), 'point')} measured on {found.instance_type} with degree "
+        f"{found.tensor_parallel_degree}, {found.engine} {found.engine_version} and {found.input_tokens:,} + "
+        f"{found.output_tokens:,} tokens."
+    )
+
+
+def calibration_warnings(calibrated: Calibrated | None, instance_type: str, degree: int) -> tuple[str, ...]:
+    """Say when the chosen deployment is not the one that was calibrated."""
+    if calibrated is None or calibrated.holds_for(instance_type, degree):
+        return ()
+    measured = f"{calibrated.instance_type} with degree {calibrated.degree}"
+    return (f"The calibration applies to {measured} only; {instance_type} with degree {degree} is not calibrated.",)
+
+
+MOST_IN_FLIGHT = 100_000
+_COLUMNS = ("concurrency", "output_tok_s")
+_LATENCY = "ms_per_token"
+
+
+def read_points(text: str, where: str) -> tuple[MeasuredPoint, ...]:
+    """Read a table with the columns `concurrency`, `output_tok_s` and, if wanted, `ms_per_token` (p90).
+
+    Args:
+        text: CSV with a head; other columns are passed over.
+        where: The file, for messages.
+
+    Raises:
+        SpecError: SEA407 with every cell that is wrong.
+    """
+    rows, names = _rows(text, where)
+    missing = [name for name in _COLUMNS if name not in names]
+    if missing:
+        hint = f"the header must have {', '.join((*_COLUMNS, _LATENCY))}"
+        raise SpecError.of("SEA407", f"the column {' and '.join(missing)} is missing", hint=hint, where=where)
+    problems: list[Problem] = []
+    points = [_point(row, f"{where}:{line}", problems) for line, row in rows]
+    if problems:
+        raise SpecError(problems)
+    return usable([point for point in points if point is not None], where)
+
+
+def _rows(text: str, where: str) -> tuple[list[tuple[int, dict[str, str]]], tuple[str, ...]]:
+    """Return the rows with their line numbers, and the head."""
+    table = csv.DictReader(io.StringIO(text.removeprefix("\ufeff"), newline=None))
+    try:
+        return [(table.line_num, row) for row in table], tuple(table.fieldnames or ())
+    except csv.Error as error:
+        raise SpecError.of("SEA407", f"the table can't be read: {error}", where=where) from error
+
+
+def _point(row: dict[str, str], where: str, problems: list[Problem]) -> MeasuredPoint | None:
+    before = len(problems)
+    concurrency = _number(row, "concurrency", where, problems)
+    throughput = _number(row, "output_tok_s", where, problems)
+    given = (row.get(_LATENCY) or "").strip()
+    latency = _number(row, _LATENCY, where, problems) if given else None
+    if concurrency is not None and (concurrency != int(concurrency) or concurrency > MOST_IN_FLIGHT):
+        message = f"{concurrency:g} is not a whole number up to {MOST_IN_FLIGHT:,}"
+        problems.append(Problem(where, "concurrency", "SEA407", message))
+    if len(problems) > before or concurrency is None or throughput is None:
+        return None
+    return MeasuredPoint(concurrency=int(concurrency), output_tok_s=throughput, ms_per_token_p90=latency)
+
+
+def _number(row: dict[str, str], name: str, where: str, problems: list[Problem]) -> float | None:
+    text = (row.get(name) or "").strip()
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if 0 < value < float("inf"):
+        return value
+    problems.append(Problem(where, name, "SEA407", f"{text[:40]!r} is not a number above 0"))
+    return None
+
+
+def usable(points: Sequence[MeasuredPoint], where: str) -> tuple[MeasuredPoint, ...]:
+    """Check that points describe one deployment, and sort them.
+
+    Raises:
+        SpecError: SEA408 when there is none, or when two points of one concurrency or of growing load contradict each
+            other: a copy that gives less than half of what it gave with less load was not in a steady state.
+    """
+    ordered = tuple(sorted(points, key=lambda point: (point.concurrency, point.output_tok_s)))
+    problems = [Problem(where, "", "SEA408", message, _MEASURE_AGAIN) for message in _contradictions(ordered)]
+    if not ordered:
+        hint = "measure at concurrency 1 and at the batch limit"
+        problems = [Problem(where, "", "SEA408", "no points to calibrate with", hint)]
+    if problems:
+        raise SpecError(problems)
+    return ordered
+
+
+_MEASURE_AGAIN = "measure again without other traffic, or leave the point out"
+_HALF = 0.5
+_LEAST = 2  # what a step takes, and what each sequence adds: two unknowns
+
+
+def _contradictions(ordered: Sequence[MeasuredPoint]) -> Iterator[str]:
+    for low, high in pairwise(ordered):
+        if low.concurrency == high.concurrency and high.output_tok_s > low.output_tok_s / _HALF:
+            yield (
+                f"two throughputs at concurrency {low.concurrency}: {low.output_tok_s:,g} and {high.output_tok_s:,g} "
+                f"tok/s"
+            )
+        elif high.output_tok_s < low.output_tok_s * _HALF:
+            yield (
+                f"{high.output_tok_s:,g} tok/s at concurrency {high.concurrency} is less than half of "
+                f"{low.output_tok_s:,g} tok/s at {low.concurrency}"
+            )
+
+
+def check_trial(trial: tuple[str, str, int, int], loaded: LoadedSpec, where: str) -> None:
+    """Check that a trial measured this endpoint, with requests of these lengths.
+
+    Args:
+        trial: Endpoint, environment, prompt length and generated length of the trial.
+        loaded: The spec in its environment.
+        where: The trial's result, for messages.
+
+    Raises:
+        SpecError: SEA408 with everything in which they differ.
+    """
+    workload = loaded.endpoint.workload
+    asked = (loaded.endpoint.name, loaded.environment.name, workload.input_tokens, workload.output_tokens)
+    named = ("endpoint", "environment", "input_tokens", "output_tokens")
+    hint = "use the result of a trial of the current spec"
+    problems = [
+        Problem(where, name, "SEA408", f"the trial measured {was}, but the spec has {now}", hint)
+        for name, was, now in zip(named, trial, asked, strict=True)
+        if was != now
+    ]
+    if problems:
+        raise SpecError(problems)
+
+
+def chosen(points: Sequence[MeasuredPoint], probes: Collection[int] | None, where: str) -> tuple[MeasuredPoint, ...]:
+    """Return the points to calibrate with: those of the named concurrencies, else all.
+
+    Raises:
+        SpecError: SEA408 when a named concurrency was not measured, or fewer than two are left.
+    """
+    measured = {point.concurrency for point in points}
+    absent = ", ".join(str(level) for level in sorted(set(probes or ()) - measured))
+    if absent:
+        hint = f"measured: {', '.join(map(str, sorted(measured)))}"
+        raise SpecError.of("SEA408", f"concurrency {absent} was not measured", hint=hint, where=where)
+    used = tuple(point for point in points if probes is None or point.concurrency in probes)
+    if len({point.concurrency for point in used}) < _LEAST:
+        message = f"1 concurrency is not enough: {_LEAST} are needed"
+        raise SpecError.of("SEA408", message, hint="measure at concurrency 1 and at the batch limit", where=where)
+    return used

@@ -1,0 +1,245 @@
+"""What follows from the chosen deployment: the limits with their warnings, and the prediction of one copy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from seatrial.planner.calibration import calibration_warnings
+from seatrial.planner.decisions.batching import (
+    batch_limit_warnings,
+    choose_compiled_batch,
+    choose_levels,
+    choose_max_num_seqs,
+    choose_max_queued,
+    settle_max_model_len,
+)
+from seatrial.planner.decisions.placement import decide_gate, decide_surge, decide_target, target_warnings
+from seatrial.planner.decisions.plan_warnings import (
+    assumption_warnings,
+    encoder_warnings,
+    price_warnings,
+    surge_warnings,
+)
+from seatrial.planner.decisions.timeouts import download_timeout, startup_timeout, timeout_warnings
+from seatrial.planner.decisions.trial_update import candidate_warnings, decide_trial_update
+from seatrial.planner.document import CurvePoint, Decision
+from seatrial.planner.predict.band import Band, band_of
+from seatrial.planner.predict.closed_form import predict
+from seatrial.planner.predict.knee import PredictedKnee, predicted_knee
+from seatrial.planner.predict.memory import weights_bytes
+from seatrial.planner.predict.regime import Regime, regime_of
+from seatrial.planner.quantized_weights import stored_bytes
+from seatrial.planner.recipe_limits import accelerator_limits, built_at_start_s, job_limits
+from seatrial.planner.search.capacity import answered_in_time
+from seatrial.planner.search.sizing import instances_for
+from seatrial.specs.recipe import compiles
+
+if TYPE_CHECKING:
+    from seatrial.planner.resolve import Resolved
+    from seatrial.planner.search.candidate import Candidate, FeasibleCandidate
+    from seatrial.planner.search.capacity import Levels
+    from seatrial.planner.search.demand import Demand
+    from seatrial.specs.endpoint import TrialUpdate
+    from seatrial.specs.load import LoadedSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The deployment that is planned, and what it was chosen for.
+
+    Attributes:
+        loaded: The spec in its environment.
+        resolved: What is asked for.
+        best: The deployment.
+    """
+
+    loaded: LoadedSpec
+    resolved: Resolved
+    best: FeasibleCandidate
+
+    @property
+    def demand(self) -> Demand:
+        """What every candidate was evaluated against."""
+        return self.resolved.demand
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedLimits:
+    """What the engine, the service and the trial are told to keep.
+
+    Attributes:
+        levels: One copy with these limits, and what it is simulated to do.
+        band: How far the predictions may be off.
+        warnings: Everything that is to be said of the plan.
+    """
+
+    levels: Levels
+    band: Band
+    max_model_len: Decision[int]
+    max_num_seqs: Decision[int]
+    max_num_batched_tokens: Decision[int]
+    max_queued_requests: Decision[int]
+    startup_timeout_s: Decision[int]
+    download_timeout_s: Decision[int]
+    knee: PredictedKnee
+    target_concurrency_per_copy: Decision[float]
+    gate_concurrency_per_copy: Decision[int]
+    concurrency_levels: Decision[tuple[int, ...]]
+    trial_update: Decision[TrialUpdate]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What one copy is predicted to do at each level of the trial."""
+
+    curve: tuple[CurvePoint, ...]
+    band: Band
+    regime: Regime
+
+
+def derive_limits(chosen: Chosen) -> DerivedLimits:
+    """Derive the limits from the chosen deployment."""
+    best, endpoint, demand = chosen.best, chosen.loaded.endpoint, chosen.demand
+    overrides, memory = demand.overrides, best.candidate.memory
+    band = band_for(demand, chosen.resolved.choice.version.value, best.candidate)
+    batch = _batch(chosen, band.latency)
+    running = min(batch.value, memory.kv_limited_batch)  # a fixed limit may be above what memory holds
+    levels = replace(best.candidate.levels, copy=replace(best.candidate.copy, max_num_seqs=batch.value), seen={})
+    in_time = answered_in_time(levels, demand.timeout)
+    gate = decide_gate(best, demand)
+    size = stored_bytes(endpoint, demand.architecture)
+    startup = _startup(chosen, size)
+    download = download_timeout(endpoint.model, size)
+    start_s = download.value + startup.value
+    return DerivedLimits(
+        levels=levels,
+        band=band,
+        max_model_len=_max_model_len(chosen),
+        max_num_seqs=batch,
+        max_num_batched_tokens=chosen.resolved.batched_tokens,
+        max_queued_requests=choose_max_queued(overrides, running, in_time, endpoint.trial.request_timeout_s),
+        startup_timeout_s=startup,
+        download_timeout_s=download,
+        knee=predicted_knee(best.capacity, batch.value),
+        target_concurrency_per_copy=decide_target(best, demand, batch.value),
+        gate_concurrency_per_copy=gate,
+        concurrency_levels=choose_levels(endpoint.trial.concurrency_levels, running, gate.value),
+        trial_update=decide_trial_update(best, demand, start_s),
+        warnings=(
+            *chosen.resolved.warnings,
+            *chosen.resolved.choice.warnings,
+            *(() if band.measured else (band.because,)),
+            *_deployment_warnings(chosen),
+            *batch_limit_warnings(overrides, memory),
+            *timeout_warnings(startup, download),
+            *candidate_warnings(endpoint.trial, start_s),
+            *target_warnings(best, demand, running),
+            *_price_warnings(chosen),
+        ),
+    )
+
+
+def _startup(chosen: Chosen, weights: int) -> Decision[int]:
+    """Return the startup timeout; artifacts that are compiled ahead of time are only loaded."""
+    recipe, demand, model = chosen.loaded.endpoint.optimization, chosen.demand, chosen.loaded.endpoint.model
+    asked = compiles(recipe)
+    at_start = asked is None or asked.when == "startup"
+    whole = weights_bytes(demand.architecture, None)
+    return startup_timeout(
+        model, weights, compiles=demand.engine.compiled_shapes and at_start, build_s=built_at_start_s(recipe, whole)
+    )
+
+
+def _batch(chosen: Chosen, error: float) -> Decision[int]:
+    best, demand = chosen.best, chosen.demand
+    memory = best.candidate.memory
+    if demand.engine.compiled_shapes and demand.overrides.max_num_seqs is None:
+        return choose_compiled_batch(demand.engine, memory, best.capacity)
+    return choose_max_num_seqs(demand.overrides, memory, best.capacity, error)
+
+
+def _max_model_len(chosen: Chosen) -> Decision[int]:
+    resolved, memory = chosen.resolved, chosen.best.candidate.memory
+    return settle_max_model_len(resolved.max_model_len, resolved.demand, memory, resolved.batched_tokens.value)
+
+
+def _deployment_warnings(chosen: Chosen) -> tuple[str, ...]:
+    candidate, demand = chosen.best.candidate, chosen.demand
+    return (
+        *assumption_warnings(demand.speculation),
+        *calibration_warnings(demand.calibrated, candidate.instance.instance_type, candidate.degree),
+        *encoder_warnings(demand.architecture),
+        *_recipe_warnings(chosen),
+    )
+
+
+def _recipe_warnings(chosen: Chosen) -> tuple[str, ...]:
+    """Warn of what the recipe gives less of on the chosen instance type."""
+    recipe, engine, instance = (
+        chosen.loaded.endpoint.optimization,
+        chosen.demand.recipe_engine,
+        chosen.best.candidate.instance,
+    )
+    if engine is None:
+        return ()
+    limited = (*accelerator_limits(recipe, engine, instance), *job_limits(recipe, instance))
+    hub_id = chosen.loaded.endpoint.model.hub_id
+    unread = hub_id is not None and any(entry.job is not None for entry in recipe)
+    job = (f"SEA456: An optimization job reads weights in S3, not the hub model {hub_id}: it can't be deployed so.",)
+    return (*(f"SEA235: {each}" for each in limited), *(job if unread else ()))
+
+
+def _price_warnings(chosen: Chosen) -> tuple[str, ...]:
+    best, demand, instance = chosen.best, chosen.demand, chosen.best.candidate.instance
+    most, surge = instances_for(best.candidate, demand.endpoint.scaling.max_copies), decide_surge(best, demand)
+    return (
+        *price_warnings(instance, chosen.loaded.environment.region),
+        *surge_warnings(instance, most, surge.value, demand.rails, demand.discount),
+    )
+
+
+def predict_copy(chosen: Chosen, limits: DerivedLimits) -> Prediction:
+    """Predict one copy with its limits at each level of the trial."""
+    levels, gate = limits.concurrency_levels.value, chosen.best.load.concurrency_per_copy
+    curve = tuple(curve_point(limits.levels, level) for level in levels)
+    return Prediction(curve, limits.band, regime_of(limits.levels.copy, gate, levels))
+
+
+def band_for(demand: Demand, engine_version: str, candidate: Candidate) -> Band:
+    """Return how far the predictions for a deployment may be off."""
+    own = demand.calibrated
+    measured = own is not None and own.holds_for(candidate.instance.instance_type, candidate.degree)
+    return band_of(
+        demand.engine,
+        engine_version,
+        demand.architecture,
+        candidate.instance,
+        quantization=demand.quantization,
+        speculation=demand.speculation,
+        input_tokens=demand.endpoint.workload.input_tokens,
+        calibrated=own.band if own is not None and measured else None,
+    )
+
+
+def curve_point(levels: Levels, concurrency: int) -> CurvePoint:
+    """Return one point of the curve; two decimals are more than it is worth, and keep the lock readable."""
+    found = levels.at(concurrency)
+    numbers = {
+        "output_tok_s": found.output_tok_s,
+        "ttft_ms": found.ttft_ms.mean,
+        "tpot_ms": found.tpot_ms.mean,
+        "e2e_latency_ms": found.e2e_latency_ms.mean,
+        "ms_per_token": found.ms_per_token.mean,
+        "ttft_p95_ms": found.ttft_ms.p95,
+        "tpot_p95_ms": found.tpot_ms.p95,
+        "e2e_latency_p95_ms": found.e2e_latency_ms.p95,
+        "ms_per_token_p90": found.ms_per_token.p90,
+    }
+    return CurvePoint(
+        concurrency=concurrency,
+        **{name: round(number, 2) for name, number in numbers.items()},
+        late=round(found.late, 4),
+        limit=predict(levels.copy, concurrency).limit,
+    )

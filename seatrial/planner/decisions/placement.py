@@ -1,0 +1,247 @@
+"""How the chosen deployment is laid out: degree, copies, instances, and each copy's share of the host."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seatrial.planner.cost import cost_of, hourly_words, usd_per_hour
+from seatrial.planner.document import Cost, Decision
+from seatrial.planner.predict.knee import predicted_knee
+from seatrial.planner.search.capacity import copies_replaced_at_once
+from seatrial.planner.search.ranking import known
+from seatrial.planner.search.sizing import instances_for
+from seatrial_base.catalog import neuron
+from seatrial_base.units import counted, gib
+
+if TYPE_CHECKING:
+    from seatrial.planner.search.candidate import FeasibleCandidate
+    from seatrial.planner.search.demand import Demand
+    from seatrial.specs.endpoint import WorkloadSpec
+
+
+# ml.g5.xlarge accepted 1,024 MiB and refused 4,096: what can be reserved is far below the host's memory.
+_HOST_MEMORY_MB = 1024
+# An assumption: the other half stays for the service and for peaks, which an exact division would not leave.
+SHARE_OF_CPUS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How many instances and copies there are, how they are placed, and what they cost.
+
+    Attributes:
+        max_instances: Instances that `max_copies` need.
+        copies_replaced_at_once: Copies that an update replaces at a time; `None` for all of them.
+    """
+
+    instance_count: Decision[int]
+    tensor_parallel_degree: Decision[int]
+    copies_per_instance: Decision[int]
+    copy_count: Decision[int]
+    max_instances: int
+    copies_replaced_at_once: int | None
+    surge_instances: Decision[int]
+    dtype: Decision[str]
+    cpu_cores_per_copy: float
+    memory_min_mb: Decision[int]
+    cost: Cost
+
+
+def lay_out(best: FeasibleCandidate, demand: Demand) -> Layout:
+    """Lay out the chosen deployment."""
+    candidate, scaling = best.candidate, demand.endpoint.scaling
+    return Layout(
+        instance_count=decide_instance_count(best, demand),
+        tensor_parallel_degree=decide_degree(best, demand),
+        copies_per_instance=decide_copies_per_instance(best),
+        copy_count=decide_copy_count(best, demand),
+        max_instances=instances_for(candidate, scaling.max_copies),
+        copies_replaced_at_once=copies_replaced_at_once(scaling.min_copies, scaling.max_copies),
+        surge_instances=decide_surge(best, demand),
+        dtype=decide_dtype(best, demand),
+        cpu_cores_per_copy=cpu_cores_per_copy(best),
+        memory_min_mb=decide_host_memory(),
+        cost=cost_of(
+            candidate.instance,
+            instance_count=best.instance_count,
+            copies_per_instance=candidate.copies_per_instance,
+            output_tok_s=best.load.output_tok_s,
+            discount=demand.discount,
+        ),
+    )
+
+
+def decide_degree(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
+    """Return the accelerators of one copy."""
+    memory, degree = best.candidate.memory, best.candidate.degree
+    if demand.overrides.tensor_parallel_degree is not None:
+        return Decision(value=degree, because="The spec fixes it.")
+    if neuron.is_neuron(best.candidate.instance):
+        return _decide_cores(best, demand)
+    because = (
+        f"Per accelerator of {gib(memory.accelerator_memory_bytes)}: {gib(memory.weights_bytes)} weights, "
+        f"{gib(memory.kv_room_bytes)} KV cache. {degree} divides the {demand.architecture.attention_heads} attention "
+        f"heads."
+    )
+    return Decision(value=degree, because=because)
+
+
+def _decide_cores(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
+    memory, degree, instance = best.candidate.memory, best.candidate.degree, best.candidate.instance
+    chips = counted(neuron.devices(instance.instance_type, degree), "accelerator")
+    heads = demand.architecture.attention_heads
+    filled = "" if heads % degree == 0 else f" The {heads} attention heads are filled up to a multiple of {degree}."
+    because = (
+        f"In NeuronCores, {chips} for SageMaker. Per core of {gib(memory.accelerator_memory_bytes)}: "
+        f"{gib(memory.weights_bytes)} weights, {gib(memory.kv_room_bytes)} KV cache.{filled}"
+    )
+    return Decision(value=degree, because=because)
+
+
+def decide_copies_per_instance(best: FeasibleCandidate) -> Decision[int]:
+    """Return the copies that share an instance."""
+    count, degree = best.candidate.instance.accelerator_count, best.candidate.degree
+    what = "NeuronCore" if neuron.is_neuron(best.candidate.instance) else "accelerator"
+    because = f"An instance has {counted(count, what)}; each copy uses {degree}."
+    return Decision(value=best.candidate.copies_per_instance, because=because)
+
+
+def decide_copy_count(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
+    """Return the copies that run from the start, and what peak and floor need."""
+    scaling, load = demand.endpoint.scaling, best.load
+    highest, peak = counted(best.capacity, "concurrent request"), _peak(demand.endpoint.workload)
+    because = (
+        f"One copy sustains {highest}; peak is {peak}: at least {counted(best.needed, 'copy', 'copies')}. "
+        f"Autoscaling runs {scaling.min_copies} to {scaling.max_copies}"
+    )
+    more = _why_more(best, demand) + _at_zero(scaling.min_copies)
+    return Decision(value=load.copy_count, because=f"{because}{more}.")
+
+
+def _why_more(best: FeasibleCandidate, demand: Demand) -> str:
+    """Return why there are more copies than the workload needs at least."""
+    scaling, count = demand.endpoint.scaling, best.load.copy_count
+    if count == best.needed:
+        return ""
+    if count == scaling.min_copies:
+        return f"; min_copies is {count}"
+    if demand.endpoint.objective == "throughput":
+        return f"; {count} give the most throughput within max_copies and the budget"
+    if demand.endpoint.slo.output_tok_s is not None:
+        return f"; {count} reach slo.output_tok_s"
+    return f"; {count} fill the instances at the same price"
+
+
+def _at_zero(min_copies: int) -> str:
+    """Return what an endpoint costs that scales to zero; an idle one has neither copies nor instances."""
+    return (
+        "; at 0 copies no instance runs: $0.00 per hour, and the first request waits for a start"
+        if not min_copies
+        else ""
+    )
+
+
+def decide_instance_count(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
+    """Return the instances of the planned size."""
+    copies, each = best.load.copy_count, best.candidate.copies_per_instance
+    price = hourly_words(known(best.score.usd_per_hour), demand.discount)
+    because = f"{counted(copies, 'copy', 'copies')}, up to {each} per instance: {price}."
+    return Decision(value=best.instance_count, because=because)
+
+
+def decide_surge(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
+    """Return the instances that an update needs on top of those for the most copies: new copies run beside old ones."""
+    scaling, each = demand.endpoint.scaling, best.candidate.copies_per_instance
+    most = scaling.max_copies
+    batch = copies_replaced_at_once(scaling.min_copies, most)
+    beside = most if batch is None else batch
+    before, meanwhile = math.ceil(most / each), math.ceil((most + beside) / each)
+    price = hourly_words(usd_per_hour(best.candidate.instance, meanwhile - before, demand.discount), demand.discount)
+    room = (
+        "no further instances."
+        if meanwhile == before
+        else f"{counted(meanwhile, 'instance')} instead of {before}, {price} more."
+    )
+    manner = "all copies at once" if batch is None else f"copies {batch} at a time"
+    because = (
+        f"During an update ({manner}), up to {counted(beside, 'new copy', 'new copies')} and "
+        f"{counted(most, 'old copy', 'old copies')} run: {room}"
+    )
+    return Decision(value=meanwhile - before, because=because)
+
+
+def decide_gate(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
+    """Return the load per copy at which the SLO must hold."""
+    copies = counted(best.load.copy_count, "copy", "copies")
+    because = f"{_traffic(demand.endpoint.workload)} over {copies}, rounded up."
+    return Decision(value=best.load.concurrency_per_copy, because=because)
+
+
+def decide_target(best: FeasibleCandidate, demand: Demand, max_num_seqs: int) -> Decision[float]:
+    """Return the autoscaling target: a share of the predicted knee."""
+    knee = predicted_knee(best.capacity, max_num_seqs).concurrency
+    share = demand.endpoint.scaling.target_utilization
+    target = _target(best, demand, max_num_seqs)
+    wanted = _copies_at(best, target)
+    because = (
+        f"{share:.0%} of the predicted knee, {counted(knee, 'concurrent request')} (SLO {best.capacity}, batch limit "
+        f"{max_num_seqs}). Peak traffic needs {counted(wanted, 'copy', 'copies')}; max_copies is "
+        f"{demand.endpoint.scaling.max_copies}."
+    )
+    return Decision(value=target, because=because)
+
+
+def _target(best: FeasibleCandidate, demand: Demand, max_num_seqs: int) -> float:
+    knee = predicted_knee(best.capacity, max_num_seqs).concurrency
+    return round(knee * demand.endpoint.scaling.target_utilization, 1)
+
+
+def _copies_at(best: FeasibleCandidate, target: float) -> int:
+    """Return the copies that autoscaling asks for when the whole workload is in flight."""
+    return math.ceil(best.load.concurrency_per_copy * best.load.copy_count / target)
+
+
+def target_warnings(best: FeasibleCandidate, demand: Demand, max_num_seqs: int) -> tuple[str, ...]:
+    """Warn when autoscaling will run more copies at the peak than the plan counts and prices."""
+    most, planned = demand.endpoint.scaling.max_copies, best.load.copy_count
+    wanted = min(most, _copies_at(best, _target(best, demand, max_num_seqs)))
+    if wanted <= planned:
+        return ()
+    instances = instances_for(best.candidate, wanted)
+    price = hourly_words(usd_per_hour(best.candidate.instance, instances, demand.discount), demand.discount)
+    warning = f"At peak, autoscaling runs {wanted} copies instead of the planned {planned}: {price}."
+    return (warning,)
+
+
+def decide_dtype(best: FeasibleCandidate, demand: Demand) -> Decision[str]:
+    """Return the type of weights and activations."""
+    dtype, published = best.candidate.dtype, demand.architecture.dtype
+    if demand.overrides.dtype != "auto":
+        return Decision(value=dtype, because="The spec fixes it.")
+    if dtype == published:
+        return Decision(value=dtype, because=f"{demand.architecture.id} is published in {dtype}.")
+    accelerator = best.candidate.instance.accelerator
+    return Decision(value=dtype, because=f"The {accelerator} has no {published}, the published type.")
+
+
+def decide_host_memory() -> Decision[int]:
+    """Return the host memory that is reserved for one copy."""
+    because = "Reserved small: SageMaker refuses values near the instance's memory."
+    return Decision(value=_HOST_MEMORY_MB, because=because)
+
+
+def cpu_cores_per_copy(best: FeasibleCandidate) -> float:
+    """Return the virtual CPUs reserved for one copy: half of its share of the host, an assumption."""
+    return best.candidate.instance.vcpus * SHARE_OF_CPUS / best.candidate.copies_per_instance
+
+
+def _peak(workload: WorkloadSpec) -> str:
+    return _traffic(workload) if workload.concurrency is None else f"{workload.concurrency:,}"
+
+
+def _traffic(workload: WorkloadSpec) -> str:
+    if workload.concurrency is not None:
+        return counted(workload.concurrency, "concurrent request")
+    return f"{workload.requests_per_second:g} requests per second"

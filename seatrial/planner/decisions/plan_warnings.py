@@ -1,0 +1,90 @@
+"""What must be said beside a plan: where it rests on a stand-in, an old price or an over-estimate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seatrial.planner.cost import usd_per_hour
+from seatrial.planner.predict.band import acceptance_words
+from seatrial_base.catalog import known_options
+from seatrial_base.units import counted, gib, usd
+
+if TYPE_CHECKING:
+    from seatrial.planner.predict.copy_model import Speculation
+    from seatrial.specs.endpoint import ServingOverrides
+    from seatrial.specs.guard_rails import GuardRails
+    from seatrial_base.catalog.architecture import Architecture
+    from seatrial_base.catalog.instances import Instance
+
+
+def price_warnings(instance: Instance, region: str) -> tuple[str, ...]:
+    """Warn when the price is unknown, is that of another region, or is not known to be that of Hosting."""
+    name, where, date = instance.instance_type, instance.price_region, instance.price_date
+    if instance.usd_per_hour is None:
+        return (f"SEA207: the price of {name} is unknown, so the cost is too. {_REFRESH}",)
+    found = []
+    if instance.price_component != "Hosting":
+        what = _COMPONENTS.get(instance.price_component or "", f"of SageMaker {instance.price_component}")
+        found.append(f"The price of {name} is {what} ({where}, {date}); its Hosting price is not public. {_REFRESH}")
+    if region != where:
+        found.append(f"The price of {name} is from {where}, {date}; none is known for {region}. {_REFRESH}")
+    return tuple(found)
+
+
+_REFRESH = "`seatrial prices refresh` reads the current prices."
+_COMPONENTS = {"unnamed": "from a list that names no SageMaker component"}
+
+
+def surge_warnings(
+    instance: Instance, instance_count: int, surge: int, rails: GuardRails, discount: float
+) -> tuple[str, ...]:
+    """Warn when an update at the most copies costs more per hour than the guard rail allows for them."""
+    most, rail = usd_per_hour(instance, instance_count + surge, discount), rails.usd_per_hour
+    if not surge or most is None or rail is None or most <= rail:
+        return ()
+    warning = (
+        f"An update at max_copies needs {counted(surge, 'instance')} besides {instance_count}: {usd(most)} per hour, "
+        f"above the guard rail of {usd(rail)}, which does not cover updates."
+    )
+    return (warning,)
+
+
+def encoder_warnings(architecture: Architecture) -> tuple[str, ...]:
+    """Warn that the plan counts the text part of a multimodal model only."""
+    if not architecture.is_multimodal:
+        return ()
+    name = architecture.id
+    return (f"{name} has an encoder of images or sound; the plan counts neither its memory nor its requests.",)
+
+
+def assumption_warnings(speculation: Speculation | None) -> tuple[str, ...]:
+    """Say what speculative decoding is taken to do to the speed, and where its acceptance rate comes from."""
+    if speculation is None:
+        return ()
+    drafted = counted(speculation.draft_tokens, "drafted token")
+    if speculation.provenance == "given":
+        how = f"acceptance {speculation.acceptance_rate:.0%}"
+        return (f"Speculative decoding is assumed: {drafted} per step, {how}, {_draft_words(speculation)}",)
+    rate = f"acceptance rate {speculation.acceptance_rate:g}: {acceptance_words(speculation)}"
+    return (f"Speculative decoding: {drafted} per step, {rate}, {_draft_words(speculation)}",)
+
+
+def _draft_words(speculation: Speculation) -> str:
+    if speculation.draft is not None:
+        size = gib(speculation.draft.weights_bytes)
+        return f"draft cost computed from the draft's shape. Its {size} of weights are counted."
+    share = f"draft cost {speculation.draft_cost:.0%} of a step per token."
+    return f"{share} The memory of a draft model is not counted." if speculation.draft_cost else share
+
+
+def option_warnings(overrides: ServingOverrides, lmi: int | None) -> tuple[str, ...]:
+    """Warn of each extra option that the LMI build would drop without a word."""
+    if lmi is None:
+        return ()
+    unknown = known_options.unknown(tuple(overrides.extra), lmi)
+    reader = f"neither LMI {lmi} nor its vLLM {known_options.bundled_vllm(lmi)}"
+    return tuple(
+        f"SEA306: {reader} knows option.{name}, which is dropped silently"
+        f"{f'; did you mean {near[0]}?' if near else '.'}"
+        for name, near in unknown.items()
+    )

@@ -1,0 +1,71 @@
+"""How long a copy may take to download its weights and to start."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from seatrial.planner.document import Decision
+from seatrial_base.units import gib
+
+if TYPE_CHECKING:
+    from seatrial.specs.endpoint import ModelSpec
+
+
+LONGEST_S = 3600  # the service's bound on both timeouts
+SHORTEST_S = 600
+# Assumptions, slow on purpose: a timeout that is too long costs nothing unless the start fails.
+_HUB_BYTES_S = 100_000_000
+_S3_BYTES_S = 200_000_000
+_LOAD_BYTES_S = 500_000_000
+_ENGINE_START_S = 300
+
+
+def download_timeout(model: ModelSpec, weights_bytes: int) -> Decision[int]:
+    """Return the time that the service may take to bring the model's artifact to the instance."""
+    if model.hub_id is not None:
+        reason = "The minimum: the container downloads the weights itself while it starts."
+        return Decision(value=SHORTEST_S, because=reason)
+    wanted_s = weights_bytes / _S3_BYTES_S * 2
+    speed = f"{_S3_BYTES_S / 1e6:,.0f} MB/s"
+    reason = f"Twice the time for {gib(weights_bytes)} of weights from S3 at {speed} (assumed)"
+    return _bounded(wanted_s, reason)
+
+
+def startup_timeout(
+    model: ModelSpec, weights_bytes: int, *, compiles: bool = False, build_s: float = 0
+) -> Decision[int]:
+    """Return the time that the container may take until it answers health checks.
+
+    Args:
+        model: The model.
+        weights_bytes: Of all weights.
+        compiles: The engine may compile the model while it starts (AWS Neuron), for as long as the service waits.
+        build_s: What TensorRT-LLM may take to build its engine while the container starts, in seconds.
+    """
+    if compiles:
+        reason = f"SageMaker's maximum, {LONGEST_S:,} s: the engine may compile the model while it starts."
+        return Decision(value=LONGEST_S, because=reason)
+    wanted_s = _ENGINE_START_S + weights_bytes / _LOAD_BYTES_S
+    parts = f"{_ENGINE_START_S} s engine start, loading {gib(weights_bytes)} at {_LOAD_BYTES_S / 1e6:,.0f} MB/s"
+    if model.hub_id is not None:
+        wanted_s += weights_bytes / _HUB_BYTES_S
+        parts += f", download from the hub at {_HUB_BYTES_S / 1e6:,.0f} MB/s"
+    if build_s:
+        wanted_s += build_s
+        parts += f", building the TensorRT-LLM engine in {build_s:,.0f} s"
+    return _bounded(wanted_s, f"Assumed: {parts}")
+
+
+def _bounded(wanted_s: float, reason: str) -> Decision[int]:
+    rounded = max(SHORTEST_S, math.ceil(wanted_s / 60) * 60)
+    if rounded > LONGEST_S:
+        because = f"{reason}: {rounded:,} s, above SageMaker's maximum of {LONGEST_S:,} s."
+        return Decision(value=LONGEST_S, because=because)
+    return Decision(value=rounded, because=f"{reason}; at least {SHORTEST_S} s.")
+
+
+def timeout_warnings(*timeouts: Decision[int]) -> tuple[str, ...]:
+    """Warn where the service's bound may be too short."""
+    at_bound = [timeout for timeout in timeouts if timeout.value == LONGEST_S]
+    return tuple(f"{timeout.because} The start may time out." for timeout in at_bound)

@@ -1,0 +1,447 @@
+"""Which engine serves the model, in which container image, on which AMI."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Literal
+
+from seatrial.planner.decisions.plan_warnings import option_warnings
+from seatrial.planner.document import Decision, Image
+from seatrial.planner.inputs import allowed_instances, batching_warnings, read_architecture, token_warnings
+from seatrial.planner.neuron_limits import refuse_on_neuron
+from seatrial_base.catalog import engines, images
+from seatrial_base.catalog.rows import read_rows
+from seatrial_base.errors import PlanError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from seatrial.planner.document import Plan
+    from seatrial.specs.endpoint import EndpointSpec, ServingSpec
+    from seatrial.specs.load import LoadedSpec
+    from seatrial_base.catalog.architecture import Architecture
+    from seatrial_base.catalog.engines import Engine
+    from seatrial_base.catalog.images import Flavour
+    from seatrial_base.catalog.instances import Instance
+
+
+Fact = Literal["accelerators", "architecture", "quantization", "speculation"]
+Facts = dict[Fact, str]
+_TABLE = "engine_choice.json"
+_UNKNOWN_FAMILY = "inline"  # a shape that is written in the spec names no architecture
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOption:
+    """An engine with a backend.
+
+    Attributes:
+        name: Its name in the rules.
+        title: Its name for people.
+        engine: The container.
+        backends: What `serving.backend` says for it.
+        flavours: The lines of images that run it.
+        last_lmi: Number of the last LMI build that has it; `None` where the lines themselves say it.
+        automatic: It may be chosen where the spec fixes nothing.
+    """
+
+    name: str
+    title: str
+    engine: images.ImageFamily
+    backends: tuple[str, ...]
+    flavours: tuple[Flavour, ...]
+    last_lmi: int | None
+    automatic: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One row of the table.
+
+    Attributes:
+        id: Its name.
+        options: The options that it speaks of.
+        verdict: What it says of them.
+        when: Values of facts, all of which must fit; nothing fits every case.
+        unless: Values of facts with which it says nothing; it says nothing either where such a fact is unknown.
+        because: The reason, a sentence; `{title}`, `{instances}` and the facts are filled in.
+        source: Where it was read.
+        date: When that was written.
+    """
+
+    id: str
+    options: tuple[str, ...]
+    verdict: Literal["for", "against", "excludes"]
+    when: Mapping[Fact, tuple[str, ...]]
+    unless: Mapping[Fact, tuple[str, ...]]
+    because: str
+    source: str
+    date: str
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What the rules look at.
+
+    Attributes:
+        facts: `accelerators` (`gpu`, `neuron` or `both`), `architecture` (its family), `quantization` and
+            `speculation` (the method); one that is unknown or not asked for is absent.
+        instances: The allowed instance types, for people.
+    """
+
+    facts: Facts
+    instances: str = "the instance type"
+
+
+def case_of(serving: ServingSpec, architecture: Architecture, allowed: Iterable[Instance]) -> Case:
+    """Return the case of an endpoint."""
+    types = tuple(allowed)
+    neuron = {instance.link == "neuron" for instance in types}
+    drafted = serving.overrides.speculative_decoding
+    found: dict[Fact, str | None] = {
+        "accelerators": "both" if len(neuron) > 1 else "neuron" if neuron == {True} else "gpu",
+        "architecture": None if architecture.family == _UNKNOWN_FAMILY else architecture.family,
+        "quantization": architecture.quantization(serving.overrides.quantization),
+        "speculation": drafted.method if drafted else None,
+    }
+    named = types[0].instance_type if len(types) == 1 else "every allowed instance type"
+    return Case({name: value for name, value in found.items() if value is not None}, named)
+
+
+def best_option(case: Case, among: Iterable[EngineOption] | None = None) -> EngineOption:
+    """Return the first option that no rule excludes; the first of all when every one is excluded."""
+    candidates = tuple(among) if among is not None else automatic()
+    free = [option for option in candidates if not reasons(case, option, "excludes")]
+    return (free or list(candidates))[0]
+
+
+def reasons(case: Case, option: EngineOption, *verdicts: str) -> list[str]:
+    """Return the sentences of the rules that fit a case and say one of the verdicts of an option."""
+    words = {"title": option.title, "instances": case.instances} | {
+        str(name): fact for name, fact in case.facts.items()
+    }
+    fitting = [rule for rule in rules() if option.name in rule.options and rule.verdict in verdicts]
+    return [rule.because.format_map(words) for rule in fitting if _fits(rule, case.facts)]
+
+
+def why(case: Case, option: EngineOption) -> str:
+    """Return why an option is chosen: what speaks for it, and what against those that were passed over."""
+    others = [other for other in automatic() if other != option]
+    preferred = automatic()[: automatic().index(option)] if option in automatic() else ()
+    passed = [other for other in others if other in preferred or not reasons(case, other, "excludes")]
+    against = [sentence for other in passed for sentence in reasons(case, other, "excludes", "against")[:1]]
+    return " ".join([*reasons(case, option, "for"), *against])
+
+
+def opinion(case: Case, option: EngineOption, fixed_by: str) -> tuple[str, ...]:
+    """Return a warning of what speaks against an option, in one piece; none when nothing does.
+
+    Args:
+        case: The case.
+        option: The option that is taken.
+        fixed_by: The fields of the spec that fix it, as `serving.engine`; empty when it was chosen.
+    """
+    against, best = reasons(case, option, "excludes", "against"), best_option(case)
+    if not against:
+        return ()
+    if option == best:
+        return (" ".join(against),)
+    favour = reasons(case, option, "for")
+    started = f"SEA353: {fixed_by} fixes {option.title}; Seatrial would take {best.title}."
+    return (" ".join([started, *against, *(f"Advantage: {sentence}" for sentence in favour)]),)
+
+
+def status_of(engine: str, flavour: str) -> str | None:
+    """Return how an engine's line of images stands when it gets no new versions; `None` when it does."""
+    line = (engine, flavour)
+    option = next((option for option in options() if (option.engine, option.flavours[0]) == line), None)
+    fitting = (rule for rule in rules() if option is not None and option.name in rule.options)
+    return next((rule.because for rule in fitting if rule.id.endswith("-status")), None)
+
+
+def automatic() -> tuple[EngineOption, ...]:
+    """Return the options that are chosen among unless the spec fixes one, best first."""
+    return tuple(option for option in options() if option.automatic)
+
+
+@cache
+def options() -> tuple[EngineOption, ...]:
+    """Return every option, by preference."""
+    return read_rows(_TABLE, EngineOption, part="options")
+
+
+@cache
+def rules() -> tuple[Rule, ...]:
+    """Return every rule."""
+    return read_rows(_TABLE, Rule, part="rules")
+
+
+def _fits(rule: Rule, facts: Facts) -> bool:
+    within = all(facts.get(fact) in values for fact, values in rule.when.items())
+    return within and all(fact in facts and facts[fact] not in values for fact, values in rule.unless.items())
+
+
+_OF_LMI = "The spec fixes serving.backend, which is one of LMI's."
+# What an image's name tells of, the first that is in it: the repository's, then the tag's.
+_REPOSITORIES = {"tgi": "tgi", "sglang": "sglang", "vllm": "vllm"}
+_NEURON = "neuronx"
+_TAGS = {"tensorrtllm": "lmi-trtllm", "neuronx": "lmi-neuronx", "deepspeed": "lmi-deepspeed"}
+
+
+@dataclass(frozen=True, slots=True)
+class EngineChoice:
+    """The engine with everything that follows from it."""
+
+    option: EngineOption
+    engine: Decision[str]
+    version: Decision[str]
+    image: Decision[Image]
+    ami_version: Decision[str | None]
+    facts: Engine
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """The option that is taken, and which fields of the spec fix it; none when it was chosen."""
+
+    option: EngineOption
+    because: str
+    fixed_by: str = ""
+
+
+def choose_engine(loaded: LoadedSpec) -> EngineChoice:
+    """Choose engine, version, image and AMI; a choice of the user's that the rules speak against is warned of.
+
+    Raises:
+        PlanError: SEA303 when no image is known, SEA108 when the backend is none of the engine's, SEA111 when the
+            environment allows no engine that can serve the model, and what reading the architecture and the instance
+            types raises; SEA225 to SEA227 for what AWS Neuron can't serve.
+    """
+    serving = loaded.endpoint.serving
+    architecture, allowed = read_architecture(loaded), allowed_instances(loaded)[0]
+    case = _case(loaded.endpoint, architecture, allowed)
+    taken = _take(loaded, case)
+    refuse_on_neuron(loaded, architecture, allowed, taken.option.name)
+    said = opinion(case, taken.option, taken.fixed_by)
+    if serving.image is not None:
+        choice = _given_image(taken, serving.image, serving.engine_version)
+    else:
+        choice = _catalog_image(loaded, taken)
+    return replace(choice, warnings=(*said, *choice.warnings, *batching_warnings(loaded), *token_warnings(loaded)))
+
+
+def _case(endpoint: EndpointSpec, architecture: Architecture, allowed: Iterable[Instance]) -> Case:
+    """Return the case of an endpoint; TensorRT-LLM makes SmoothQuant weights itself, which are planned as int8."""
+    case = case_of(endpoint.serving, architecture, allowed)
+    smooth = any(entry.name == "smoothquant" for entry in endpoint.optimization)
+    built = smooth and endpoint.serving.backend == "trtllm"
+    return replace(case, facts={**case.facts, "quantization": "smoothquant"}) if built else case
+
+
+def _take(loaded: LoadedSpec, case: Case) -> _Taken:
+    serving, because = loaded.endpoint.serving, "The spec fixes it."
+    if serving.backend != "auto":
+        _refuse_foreign_backend(loaded)
+        option = next(option for option in options() if serving.backend in option.backends)
+        return _Taken(option, because if serving.engine == "lmi" else _OF_LMI, "serving.backend")
+    if serving.engine != "auto":
+        own = [option for option in options() if option.engine == serving.engine and "auto" in option.backends]
+        return _Taken(best_option(case, own), because, "serving.engine")
+    if serving.image is not None:
+        option = _option_of_image(serving.image)
+        _refuse_foreign_image(loaded, option)
+        return _Taken(option, "From the name of the image in the spec.", "serving.image")
+    best = best_option(case)
+    allowed = loaded.environment.guard_rails.engines
+    return _Taken(best, why(case, best)) if allowed is None or best.engine in allowed else _take_allowed(loaded, case)
+
+
+def _take_allowed(loaded: LoadedSpec, case: Case) -> _Taken:
+    """Return the best of the engines that the environment allows, where the best of all is not among them."""
+    allowed = loaded.environment.guard_rails.engines or ()
+    own = [option for option in options() if option.engine in allowed and "auto" in option.backends]
+    best = best_option(case, own)
+    excluded = reasons(case, best, "excludes")
+    if excluded:
+        message = f"no allowed engine can serve the model: {' '.join(excluded)} ({loaded.set_by('engines')})"
+        hint = f"allowed: {', '.join(allowed)}; Seatrial would take {best_option(case).engine}"
+        raise PlanError([loaded.problem(("serving", "engine"), "SEA111", message, hint)])
+    return _Taken(best, f"The environment allows only {', '.join(allowed)}.", "guard_rails.engines")
+
+
+def _refuse_foreign_image(loaded: LoadedSpec, option: EngineOption) -> None:
+    allowed = loaded.environment.guard_rails.engines
+    if allowed is not None and option.engine not in allowed:
+        name = loaded.environment.name
+        message = f"the image is one of {option.engine}, which is not allowed in {name} ({loaded.set_by('engines')})"
+        hint = f"allowed: {', '.join(allowed)}"
+        raise PlanError([loaded.problem(("serving", "image"), "SEA111", message, hint)])
+
+
+def _refuse_foreign_backend(loaded: LoadedSpec) -> None:
+    serving = loaded.endpoint.serving
+    if serving.engine not in ("auto", "lmi"):
+        message = f"serving.backend {serving.backend} belongs to LMI, but serving.engine is {serving.engine}"
+        problem = loaded.problem(("serving", "backend"), "SEA108", message, "remove the backend, or serve with lmi")
+        raise PlanError([problem])
+
+
+def _option_of_image(uri: str) -> EngineOption:
+    """Return the option that an image's name tells of; LMI with vLLM when it tells nothing."""
+    repository, _, tag = uri.rpartition("/")[2].partition("@")[0].partition(":")
+    by_name = [option for mark, option in _REPOSITORIES.items() if mark in repository]
+    if by_name and _NEURON in f"{repository}:{tag}":
+        by_name = [f"{by_name[0]}-{_NEURON}"]
+    by_tag = [option for mark, option in _TAGS.items() if mark in tag]
+    told = [*by_name, *by_tag, "lmi-vllm"][0]
+    return next(option for option in options() if option.name == told)
+
+
+def _catalog_image(loaded: LoadedSpec, taken: _Taken) -> EngineChoice:
+    serving, option = loaded.endpoint.serving, taken.option
+    found = _resolve(loaded, option)
+    build = found.build
+    image = Image(uri=found.uri, repository=build.repository, tag=build.tag)
+    read_as = build.lmi if build.flavour == "vllm" else None
+    version_because = _why_version(build, option, fixed=serving.engine_version is not None)
+    return EngineChoice(
+        option=option,
+        engine=Decision(value=option.engine, because=taken.because),
+        version=Decision(value=build.version, because=version_because),
+        image=Decision(value=image, because=f"Listed for {loaded.environment.region} on {build.date}."),
+        ami_version=_ami(build),
+        facts=_facts(option, build.version),
+        warnings=(*_undocumented(build), *option_warnings(serving.overrides, read_as)),
+    )
+
+
+def _resolve(loaded: LoadedSpec, option: EngineOption) -> images.RegionalImage:
+    """Return the image of an option, its newest documented build unless the spec gives the version."""
+    version = loaded.endpoint.serving.engine_version
+    region, last = loaded.environment.region, option.last_lmi
+    try:
+        return images.resolve(
+            option.engine,
+            version,
+            region,
+            flavours=option.flavours,
+            accepted=lambda build: last is None or (build.lmi or 0) <= last,
+        )
+    except PlanError as error:
+        placed = loaded.problem(("serving", "engine_version") if version else ("serving",), "SEA303", "")
+        moved = [replace(problem, where=placed.where, field=placed.field) for problem in error.problems]
+        raise PlanError(moved) from error
+
+
+def _given_image(taken: _Taken, uri: str, version: str | None) -> EngineChoice:
+    named, _, digest = uri.rpartition("/")[2].partition("@")
+    name, _, tag = named.partition(":")
+    cuda = re.search(r"cu\d+", tag)
+    told = version or tag or digest
+    because = "The spec fixes it." if version else f"The {'tag' if tag else 'digest'} of the image in the spec."
+    return EngineChoice(
+        option=taken.option,
+        engine=Decision(value=taken.option.engine, because=taken.because),
+        version=Decision(value=told, because=because),
+        image=Decision(value=Image(uri=uri, repository=name, tag=tag), because="The spec fixes it."),
+        ami_version=_ami_of(cuda[0] if cuda else None),
+        facts=_facts(taken.option, told),
+        warnings=(f"The image {uri} is used as given, without checks.",),
+    )
+
+
+def _facts(option: EngineOption, version: str) -> Engine:
+    return engines.find("neuron" if _NEURON in option.flavours else option.engine, version)
+
+
+def _why_version(build: images.Build, option: EngineOption, *, fixed: bool) -> str:
+    if fixed:
+        return "The spec fixes it."
+    if option.last_lmi is not None:
+        return f"The last build with {option.title.removeprefix('LMI with ')}."
+    newer = images.newer(build)
+    if not newer:
+        return "The newest build in the catalog."
+    names = ", ".join(other.version for other in newer)
+    return f"The newest verified build. Newer, unverified: {names}."
+
+
+def _undocumented(build: images.Build) -> tuple[str, ...]:
+    if build.documented:
+        return ()
+    return (f"{build.family} {build.version} is unverified: its options may have changed.",)
+
+
+_NEURON_REPOSITORY = "huggingface-vllm-inference-neuronx"
+_NEURON_AMI = "al2-ami-sagemaker-inference-neuron-2"  # optimum-neuron notebooks/sagemaker/deploy-llama-3-3-70b.ipynb
+
+
+def _ami(build: images.Build) -> Decision[str | None]:
+    if build.repository == _NEURON_REPOSITORY:
+        because = "For AWS Neuron; the notebook of optimum-neuron deploys this image with it."
+        return Decision(value=_NEURON_AMI, because=because)
+    if build.flavour == _NEURON:
+        because = "SageMaker's default: the image is for AWS Neuron and needs no CUDA."
+        return Decision(value=None, because=because)
+    return _ami_of(build.cuda)
+
+
+def _ami_of(cuda: str | None) -> Decision[str | None]:
+    version = images.ami_version(cuda)
+    if version is not None:
+        return Decision(value=version, because=f"Its driver supports the image's CUDA ({cuda}) natively.")
+    what = f"CUDA {cuda}" if cuda else "this image"
+    because = f"SageMaker's default: no AMI is known to support {what}."
+    return Decision(value=None, because=because)
+
+
+_AT = "@sha256:"
+_GIVEN = " The digest is the one that its registry gave for the tag"
+
+
+def digest_of(uri: str) -> str | None:
+    """Return the digest that an image's address names, as `sha256:…`; `None` when it names a tag alone."""
+    _, at, digest = uri.partition(_AT)
+    return f"sha256:{digest}" if at else None
+
+
+def pin(plan: Plan, digest: str) -> Plan:
+    """Return the plan with its image named by a digest. The tag stays beside it; SageMaker takes one of the two.
+
+    Provenance ends with it: what was tried was named otherwise.
+
+    Args:
+        plan: The plan.
+        digest: As `sha256:…`, which the registry gives for the plan's tag.
+    """
+    image = plan.image.value
+    uri = f"{place_of(image.uri)}@{digest}"
+    because = f"{plan.image.because.partition(_GIVEN)[0]}{_GIVEN} {image.tag}."
+    named: Decision[Image] = Decision(value=Image(uri=uri, repository=image.repository, tag=image.tag), because=because)
+    return plan.model_copy(update={"image": named, "promoted": None})
+
+
+def keep_digest(locked: Mapping[str, object] | None, plan: Plan) -> Plan:
+    """Return the plan with the digest that is locked, when both name the same tag of the same registry.
+
+    Args:
+        locked: The plan that was locked before, as it was written; `None` when there was none.
+        plan: The plan now.
+    """
+    image = locked.get("image") if locked is not None else None
+    value = image.get("value") if isinstance(image, dict) else None
+    if not isinstance(value, dict) or digest_of(plan.image.value.uri) is not None:
+        return plan
+    before, now = Image.model_validate(value), plan.image.value
+    digest = digest_of(before.uri)
+    same = (place_of(before.uri), before.tag) == (place_of(now.uri), now.tag)
+    return pin(plan, digest) if digest is not None and same else plan
+
+
+def place_of(uri: str) -> str:
+    """Return the registry and repository of an image's address, without tag or digest."""
+    registry, _, rest = uri.partition("/")
+    return f"{registry}/{rest.partition('@')[0].partition(':')[0]}"

@@ -1,0 +1,216 @@
+"""Reads the spec's side of the plan: the model's architecture, the allowed instance types, the demand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from seatrial.planner.decisions.batching import asked_max_model_len
+from seatrial.planner.prices import priced
+from seatrial.planner.search.fitting import possible_degrees
+from seatrial_base.catalog import instances, models, neuron
+from seatrial_base.catalog.architecture import Architecture, from_config_json, shards_evenly
+from seatrial_base.catalog.model_names import split_precision, unsupported_format
+from seatrial_base.catalog.rows import nearest
+from seatrial_base.errors import PlanError
+
+if TYPE_CHECKING:
+    from seatrial.specs.load import LoadedSpec
+    from seatrial.specs.model_shape import ModelShape
+    from seatrial_base.catalog.instances import Instance
+    from seatrial_base.errors import Problem
+
+
+_WIDEST_INSTANCE = 16  # accelerators
+_WAYS = (
+    "give model.architecture, a catalog id of the same shape (seatrial models list); or model.config_file, the "
+    "config.json of the weights; or model.shape with layers, hidden_size, attention_heads, kv_heads, vocab, "
+    "max_context and params_total"
+)
+
+
+def read_architecture(loaded: LoadedSpec) -> Architecture:
+    """Return the model's architecture: from the given file, shape or catalog id, or from the hub id.
+
+    Raises:
+        PlanError: SEA201 when it is unknown, SEA209 when it can't be planned, SEA211 when a number of the file is one
+            that no model has.
+    """
+    model = loaded.endpoint.model
+    if model.config_file is not None:
+        return from_config_json(loaded.path.parent / model.config_file)
+    if model.shape is not None:
+        return _from_shape(loaded, model.shape)
+    name, field = _named(loaded)
+    if name is None:
+        message = "the architecture can't be read from the weights' location"
+        raise PlanError([loaded.problem(("model",), "SEA201", message, _WAYS)])
+    found = models.resolve(name)
+    if found is None:
+        raise PlanError([_unknown(loaded, name, field)])
+    architecture = found[0]
+    if model.architecture is None or model.hub_id is None:
+        return architecture
+    return replace(architecture, checkpoint_quantization=_named_quantization(loaded) or found[1])
+
+
+def _unknown(loaded: LoadedSpec, name: str, field: tuple[str, ...]) -> Problem:
+    weights = unsupported_format(name)
+    if weights is not None:
+        hint = "choose a repository with 16-bit, FP8, AWQ, GPTQ, MXFP4 or NVFP4 weights"
+        return loaded.problem(field, "SEA209", f"{name} has {weights} weights, which are not supported", hint)
+    near = models.nearest(name)
+    known = f"similar in the catalog: {', '.join(near)}; " if near else ""
+    return loaded.problem(field, "SEA201", f"the architecture of {name} is unknown", f"{known}{_WAYS}")
+
+
+def _named_quantization(loaded: LoadedSpec) -> str | None:
+    """Return the quantization that the name of the repository tells."""
+    return split_precision(loaded.endpoint.model.hub_id or "")[1]
+
+
+def _named(loaded: LoadedSpec) -> tuple[str | None, tuple[str, ...]]:
+    model = loaded.endpoint.model
+    if model.architecture is not None:
+        return model.architecture, ("model", "architecture")
+    return model.hub_id, ("model", "hub_id")
+
+
+def _from_shape(loaded: LoadedSpec, shape: ModelShape) -> Architecture:
+    """Return the architecture of a shape whose numbers the spec's rules have checked."""
+    model = loaded.endpoint.model
+    return Architecture(
+        id=model.hub_id or model.jumpstart_id or "the model",
+        family="inline",
+        layers=shape.layers,
+        hidden_size=shape.hidden_size,
+        attention_heads=shape.attention_heads,
+        kv_heads=shape.kv_heads or shape.attention_heads,
+        head_dim=shape.head_dim or shape.hidden_size // shape.attention_heads,
+        vocab=shape.vocab,
+        max_context=shape.max_context,
+        dtype=shape.dtype,
+        params_total=shape.params_total,
+        params_active=shape.params_active or shape.params_total,
+        experts=shape.experts,
+        experts_per_token=shape.experts_per_token,
+        tied_embeddings=shape.tied_embeddings,
+        sliding_window=shape.sliding_window,
+        parallel_attention=shape.parallel_attention,
+        checkpoint_quantization=_named_quantization(loaded),
+        source=f"model.shape of {loaded.path.as_posix()}",
+        date=None,
+        sliding_layers=shape.sliding_layers,
+    )
+
+
+def allowed_instances(loaded: LoadedSpec) -> tuple[tuple[Instance, ...], tuple[str, ...]]:
+    """Return the instance types that spec and environment both allow, and a warning for each the catalog lacks.
+
+    With instance pools it is the first of them. Nothing given allows every type of the catalog that has NVIDIA GPUs.
+    Accelerators of AWS Neuron are counted in NeuronCores.
+
+    Raises:
+        PlanError: SEA110 when the catalog knows none of them.
+    """
+    endpoint, rails = loaded.endpoint, loaded.environment.guard_rails.instance_types
+    asked = endpoint.serving.instance_types or (endpoint.hosting.instance_pools or ())[:1] or None
+    if asked is None and rails is None:
+        return tuple(priced(instance, loaded) for instance in instances.every() if not neuron.is_neuron(instance)), ()
+    names = [name for name in (asked or rails or ()) if rails is None or name in rails]
+    found = {name: instances.find(name) for name in names}
+    unknown = [name for name, instance in found.items() if instance is None]
+    known = tuple(neuron.in_cores(priced(instance, loaded)) for instance in found.values() if instance is not None)
+    if not known:
+        near = {name: None for missing in unknown for name in nearest(missing, _every_name())}
+        message = f"not in the catalog: {', '.join(unknown)}"
+        hint = f"similar in the catalog: {', '.join(near) or 'none'}"
+        raise PlanError([loaded.problem(("serving", "instance_types"), "SEA110", message, hint)])
+    return known, tuple(f"SEA110: {name} is not in the catalog and was ignored." for name in unknown)
+
+
+def token_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
+    """Warn that a hub token is readable once it is deployed, and how to do without."""
+    model = loaded.endpoint.model
+    if model.hub_token_secret is None or model.s3_uri is not None:
+        return ()
+    warning = (
+        "The hub token is readable with sagemaker:DescribeModel. Weights staged to S3 (model.s3_uri) need no token."
+    )
+    return (warning,)
+
+
+def names_neuron(loaded: LoadedSpec) -> bool:
+    """Tell whether the spec names instance types with AWS Neuron, and no others that the catalog has."""
+    found = [instances.find(name) for name in loaded.endpoint.serving.instance_types or ()]
+    known = [instance for instance in found if instance is not None]
+    return bool(known) and all(neuron.is_neuron(instance) for instance in known)
+
+
+def _every_name() -> list[str]:
+    return [instance.instance_type for instance in instances.every()]
+
+
+def check_model_fields(loaded: LoadedSpec, architecture: Architecture) -> None:
+    """Check what the spec asks of the model against its architecture.
+
+    Raises:
+        PlanError: SEA208 when the context is too short, SEA204 when the degree does not divide the heads, SEA352 for a
+            backend or a pipeline that the planner can't place.
+    """
+    problems = [
+        *_context_problems(loaded, architecture),
+        *_degree_problems(loaded, architecture),
+        *_unplanned(loaded),
+    ]
+    if problems:
+        raise PlanError(problems)
+
+
+def _unplanned(loaded: LoadedSpec) -> list[Problem]:
+    serving, problems = loaded.endpoint.serving, []
+    if serving.backend == "neuronx" and not names_neuron(loaded):
+        message = "the backend neuronx needs instance types with AWS Neuron"
+        hint = "name them in serving.instance_types, as ml.inf2.xlarge, or choose a backend for GPUs"
+        problems.append(loaded.problem(("serving", "backend"), "SEA352", message, hint))
+    if (serving.overrides.pipeline_parallel_degree or 1) > 1:
+        message = "pipeline parallelism is not supported"
+        path = ("serving", "overrides", "pipeline_parallel_degree")
+        problems.append(loaded.problem(path, "SEA352", message, "set tensor_parallel_degree instead"))
+    return problems
+
+
+def batching_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
+    """Warn that predictions are of continuous batching where the spec asks for another kind."""
+    serving = loaded.endpoint.serving
+    if serving.backend != "python" and serving.overrides.dynamic_batching is None:
+        return ()
+    warning = "Predictions assume continuous batching; dynamic batching gives far less throughput. Rely on the trial."
+    return (warning,)
+
+
+def _context_problems(loaded: LoadedSpec, architecture: Architecture) -> list[Problem]:
+    workload, fixed = loaded.endpoint.workload, asked_max_model_len(loaded.endpoint)
+    tokens, context = workload.input_tokens + workload.output_tokens, architecture.max_context
+    name = architecture.id
+    if tokens > context:
+        message = f"the workload needs {tokens:,} tokens; the context of {name} is {context:,}"
+        hint = f"shorten input_tokens or output_tokens by {tokens - context:,}, or choose a model with a longer context"
+        return [loaded.problem(("workload", "input_tokens"), "SEA208", message, hint)]
+    if fixed is not None and fixed > context:
+        message = f"max_model_len {fixed:,} exceeds the context of {name}, {context:,} tokens"
+        in_workload = workload.max_model_len is not None
+        field = ("workload", "max_model_len") if in_workload else ("serving", "overrides", "max_model_len")
+        return [loaded.problem(field, "SEA208", message, f"set it to at most {context:,}")]
+    return []
+
+
+def _degree_problems(loaded: LoadedSpec, architecture: Architecture) -> list[Problem]:
+    degree = loaded.endpoint.serving.overrides.tensor_parallel_degree
+    if degree is None or names_neuron(loaded) or shards_evenly(architecture, degree):
+        return []
+    works = ", ".join(map(str, possible_degrees(architecture, _WIDEST_INSTANCE)))
+    heads = f"{architecture.attention_heads} attention heads and {architecture.kv_heads} KV heads"
+    message = f"tensor_parallel_degree {degree} does not divide the {heads} of {architecture.id}"
+    field = ("serving", "overrides", "tensor_parallel_degree")
+    return [loaded.problem(field, "SEA204", message, f"valid: {works}")]

@@ -1,0 +1,122 @@
+"""Makes the plan in typed stages: resolve what is asked, search, lay out the best deployment, derive limits, predict.
+
+LoadedSpec -> Resolved -> SearchResult -> Chosen -> Layout, DerivedLimits, Prediction -> Plan
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seatrial.planner.calibration import model_name
+from seatrial.planner.decisions.derived_limits import Chosen, derive_limits, predict_copy
+from seatrial.planner.decisions.hosting_kind import decide_hosting_kind
+from seatrial.planner.decisions.placement import lay_out
+from seatrial.planner.decisions.probe import propose_probe
+from seatrial.planner.decisions.proposals import propose_precisions
+from seatrial.planner.decisions.volume import decide_volume
+from seatrial.planner.document import Decision, Plan
+from seatrial.planner.quantized_weights import stored_bytes
+from seatrial.planner.search.no_deployment import no_deployment
+from seatrial.planner.search.pipeline import search_for
+from seatrial.planner.search.pools import pool_problems
+from seatrial.planner.search.ranking import alternative, alternatives, rejections, why_best
+from seatrial.planner.search.unpriced import unpriced
+from seatrial_base.catalog import neuron
+from seatrial_base.errors import PlanError
+
+if TYPE_CHECKING:
+    from seatrial.planner.resolve import Resolved
+    from seatrial.planner.search.best_first import SearchResult
+    from seatrial.specs.load import LoadedSpec
+
+
+def make_plan(loaded: LoadedSpec, *, accept_slo_miss: bool = False, allow_unknown_price: bool = False) -> Plan:
+    """Plan one endpoint in one environment; equal input gives an equal plan.
+
+    Args:
+        loaded: What is asked for.
+        accept_slo_miss: When no deployment is predicted to meet the SLO's latencies, plan without them all the same
+            and leave the judgement to the trial; the plan's warnings say so.
+        allow_unknown_price: Choose also among instance types whose price is unknown and that the spec does not name.
+
+    Raises:
+        PlanError: When the model is unknown or nothing satisfies the spec; the nearest deployment is named.
+    """
+    resolved, found = search_for(loaded, accept_slo_miss=accept_slo_miss, allow_unknown_price=allow_unknown_price)
+    if not found.ranked:
+        raise no_deployment(loaded, resolved.demand, found.rejections)
+    return plan_of(loaded, resolved, found)
+
+
+def plan_of(loaded: LoadedSpec, resolved: Resolved, found: SearchResult) -> Plan:
+    """Return the plan of the best deployment that was found, or of the one that someone chose.
+
+    Raises:
+        PlanError: SEA110, SEA212 for each instance pool that can't hold a copy of it.
+    """
+    chosen = Chosen(loaded, resolved, found.ranked[0])
+    layout, limits = lay_out(chosen.best, resolved.demand), derive_limits(chosen)
+    if problems := [*pool_problems(loaded, resolved.demand, layout)]:
+        raise PlanError(problems)
+    prediction = predict_copy(chosen, limits)
+    endpoint, engine = loaded.endpoint, resolved.choice
+    volume = decide_volume(
+        chosen.best.candidate.instance,
+        stored_bytes(endpoint, resolved.demand.architecture),
+        layout.copies_per_instance.value,
+    )
+    return Plan(
+        endpoint=endpoint.name,
+        environment=loaded.environment.name,
+        spec_digest=loaded.digest,
+        model_name=model_name(endpoint),
+        architecture=resolved.demand.architecture.id,
+        engine=engine.engine,
+        engine_version=engine.version,
+        image=engine.image,
+        inference_ami_version=engine.ami_version,
+        instance_type=_instance_type(resolved, found),
+        accelerators_per_instance=neuron.device_count(chosen.best.candidate.instance),
+        instance_count=layout.instance_count,
+        tensor_parallel_degree=layout.tensor_parallel_degree,
+        copies_per_instance=layout.copies_per_instance,
+        copy_count=layout.copy_count,
+        max_copies=endpoint.scaling.max_copies,
+        max_instances=layout.max_instances,
+        copies_replaced_at_once=layout.copies_replaced_at_once,
+        surge_instances=layout.surge_instances,
+        trial_update=limits.trial_update,
+        max_model_len=limits.max_model_len,
+        max_num_seqs=limits.max_num_seqs,
+        max_num_batched_tokens=limits.max_num_batched_tokens,
+        max_queued_requests=limits.max_queued_requests,
+        dtype=layout.dtype,
+        quantization=resolved.demand.quantization,
+        cpu_cores_per_copy=layout.cpu_cores_per_copy,
+        memory_min_mb=layout.memory_min_mb,
+        startup_timeout_s=limits.startup_timeout_s,
+        download_timeout_s=limits.download_timeout_s,
+        knee=limits.knee,
+        target_concurrency_per_copy=limits.target_concurrency_per_copy,
+        gate_concurrency_per_copy=limits.gate_concurrency_per_copy,
+        concurrency_levels=limits.concurrency_levels,
+        memory=chosen.best.candidate.memory,
+        curve=prediction.curve,
+        band=prediction.band,
+        regime=prediction.regime,
+        cost=layout.cost,
+        pareto=alternatives(found.ranked),
+        unpriced=tuple(alternative(each) for each in unpriced(resolved.demand, found)),
+        probe=propose_probe(resolved.demand, found, engine.version.value),
+        proposals=propose_precisions(resolved.demand, resolved.allowed, chosen.best, engine.version.value),
+        rejected=rejections(found.ranked, found.rejections, endpoint.objective),
+        warnings=limits.warnings,
+        volume_size_gb=volume,
+        volume_kms_key_arn=loaded.environment.kms_key_arn if volume is not None else None,
+        hosting_kind=decide_hosting_kind(endpoint),
+    )
+
+
+def _instance_type(resolved: Resolved, found: SearchResult) -> Decision[str]:
+    because = why_best(found.ranked, found.considered, resolved.demand)
+    return Decision(value=found.ranked[0].candidate.instance.instance_type, because=because)

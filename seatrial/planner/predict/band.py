@@ -1,0 +1,224 @@
+"""How far a prediction may be off: what left-out measurements say, or an assumption with its reasons.
+
+TGI's constants were fitted on one published table and keep the bands of that fit. The bands of the other engines come
+from `packages/seatrial-base/seatrial_base/catalog/data/bands.json`: the errors of measured rows that the fit did not see.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from seatrial.planner.predict.copy_model import tokens_per_step
+from seatrial_base.catalog import bands
+from seatrial_base.catalog.bands import BandPlace
+from seatrial_base.frozen_model import FrozenModel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from seatrial.planner.predict.copy_model import Speculation
+    from seatrial_base.catalog.architecture import Architecture
+    from seatrial_base.catalog.bands import BandCell, Facet
+    from seatrial_base.catalog.engines import Engine, Performance
+    from seatrial_base.catalog.instances import Instance
+
+FITTED_MODEL = "meta-llama/Llama-2-7b-hf"
+FITTED_PROMPTS = (256, 3_840)  # tokens
+LONGEST_MEASURED_PROMPT = 20_000  # tokens, of the rows in benchmarks/planner_accuracy/measured
+NEAR = 0.2  # an assumption: a dense model that was not fitted, where engine and accelerator were
+ON_NEURON = 1.0  # an assumption: what the operators reach is assumed too
+# 80 % of the rows with EAGLE-3 were predicted within this share while their use case was left out of the fit of their
+# acceptance rate (benchmarks/planner_accuracy/fit_speculation.py).
+FITTED_DRAFTS = 0.21
+FITTED_DRAFTS_ON = "NVIDIA A10G"
+RATE_OFF = 0.15  # an assumption: published acceptance rates of one method differ by so much between data sets
+HIGHEST_RATE = 0.99
+ASSUMED = 0.5  # an assumption, not a measurement: nothing was measured outside the fit
+
+
+class Band(FrozenModel):
+    """The band around each predicted value, as a share of it: from value / (1 + share) to value * (1 + share).
+
+    Attributes:
+        throughput: Of throughputs.
+        latency: Of latencies.
+        measured: Whether the shares were measured on left-out points; an assumption when not.
+        because: Where they come from, full sentences.
+        points: Measured points of this very deployment that the predictions are calibrated with; 0 without any.
+        engine_note: How the local or simulated engine announced itself that was calibrated with; empty on AWS.
+    """
+
+    throughput: float = Field(ge=0)
+    latency: float = Field(ge=0)
+    measured: bool
+    because: str
+    points: int = 0
+    engine_note: str = ""
+
+
+def band_of(
+    engine: Engine,
+    version: str,
+    architecture: Architecture,
+    instance: Instance,
+    *,
+    quantization: str | None = None,
+    speculation: Speculation | None = None,
+    input_tokens: int = FITTED_PROMPTS[0],
+    calibrated: Band | None = None,
+) -> Band:
+    """Return the band of predictions for an engine and a model on an instance type.
+
+    Args:
+        engine: The engine with its constants.
+        version: The engine's version, for the words.
+        architecture: The model.
+        instance: The instance type.
+        quantization: Quantization of the weights.
+        speculation: Speculative decoding.
+        input_tokens: Prompt length of the workload.
+        calibrated: The band that points measured on this very deployment gave; it wins over all else.
+    """
+    if calibrated is not None:
+        return calibrated
+    if engine.family not in ("tgi", "neuron") and input_tokens <= LONGEST_MEASURED_PROMPT:
+        place = BandPlace(
+            accelerator=instance.accelerator,
+            bits=bands.bits_of(quantization or architecture.checkpoint_quantization),
+            family=bands.family_of(architecture),
+            engine=_engine_of(engine),
+        )
+        earned = earned_band(place, bands.every(), bands.measured())
+        if earned is not None:
+            return earned if speculation is None else _drafted(earned, speculation, instance.accelerator)
+    if engine.compiled_shapes:
+        because = (
+            f"The prediction is not calibrated for AWS Neuron: ±{ON_NEURON:.0%} is an assumption until a trial runs."
+        )
+        return Band(throughput=ON_NEURON, latency=ON_NEURON, measured=False, because=because)
+    constants = engine.performance
+    doubts = {
+        f"{engine.family} {version}": not engine.fitted,
+        f"{instance.accelerator}": instance.accelerator not in constants.fitted_accelerators,
+        "mixture of experts": architecture.experts is not None,
+        f"{quantization} weights": quantization is not None,
+        "speculative decoding": speculation is not None,
+        f"prompts outside {FITTED_PROMPTS[0]} to {FITTED_PROMPTS[1]:,} tokens": not _within(input_tokens),
+    }
+    return _fitted_or_assumed(constants, architecture, [reason for reason, holds in doubts.items() if holds])
+
+
+def earned_band(place: BandPlace, cells: Iterable[BandCell], measured: Iterable[BandPlace]) -> Band | None:
+    """Return the band that left-out rows give a deployment, or `None` when too few were measured.
+
+    The model counts as one that was left out, whichever it is. Where its accelerator, engine or precision was never
+    measured, rows that were left out for theirs decide too: the widest share counts.
+
+    Args:
+        place: The deployment's accelerator, precision, kind of model and engine.
+        cells: The shares, the finest cells first.
+        measured: The places that have measured rows.
+    """
+    kept = tuple(cells)
+    left_out: tuple[Facet, ...] = ("model", *bands.unseen(measured, place))
+    found = [bands.holding(kept, place, facet) for facet in left_out]
+    throughputs = [cell for per in found if (cell := _first(per, "throughput")) is not None]
+    latencies = [cell for per in found if (cell := _first(per, "latency")) is not None]
+    if len(throughputs) < len(left_out) or len(latencies) < len(left_out):
+        return None
+    throughput = max(throughputs, key=lambda cell: cell.throughput or 0.0)
+    latency = max(latencies, key=lambda cell: cell.latency or 0.0)
+    return Band(
+        throughput=throughput.throughput or 0.0,
+        latency=latency.latency or 0.0,
+        measured=True,
+        because=_earned_because(throughput, latency),
+    )
+
+
+def _drafted(plain: Band, speculation: Speculation, accelerator: str) -> Band:
+    """Return the band of a deployment that drafts: what its acceptance rate may be off adds to that of a plain one.
+
+    A rate that was fitted has been judged with everything else, so there the wider share counts.
+    """
+    told = f"{plain.because} The acceptance rate {speculation.acceptance_rate:g} is {acceptance_words(speculation)}"
+    if speculation.provenance == "fitted":
+        return Band(
+            throughput=max(plain.throughput, FITTED_DRAFTS),
+            latency=max(plain.latency, FITTED_DRAFTS),
+            measured=plain.measured and accelerator == FITTED_DRAFTS_ON,
+            because=f"{told}; 80 % of its rows were within {FITTED_DRAFTS:.0%} while their use case was left out.",
+        )
+    off = _rate_effect(speculation)
+    return Band(
+        throughput=(1 + plain.throughput) * (1 + off) - 1,
+        latency=(1 + plain.latency) * (1 + off) - 1,
+        measured=False,
+        because=f"{told}; {RATE_OFF:g} more or less of it changes the speed by up to {off:.0%}.",
+    )
+
+
+def acceptance_words(speculation: Speculation) -> str:
+    """Return where an acceptance rate comes from: `assumed (Leviathan et al. …)`, or `given by the spec`."""
+    if speculation.provenance == "given":
+        return "given by the spec"
+    return f"{speculation.provenance} ({speculation.source})"
+
+
+def _rate_effect(speculation: Speculation) -> float:
+    """Return what an acceptance rate that is `RATE_OFF` off changes in the tokens of a step, as a share."""
+    rate, drafted = speculation.acceptance_rate, speculation.draft_tokens
+    plain = tokens_per_step(rate, drafted)
+    more = tokens_per_step(min(rate + RATE_OFF, HIGHEST_RATE), drafted)
+    less = tokens_per_step(max(rate - RATE_OFF, 0.0), drafted)
+    return max(more / plain, plain / less) - 1
+
+
+def _first(cells: Iterable[BandCell], figure: Literal["throughput", "latency"]) -> BandCell | None:
+    return next((cell for cell in cells if getattr(cell, figure) is not None), None)
+
+
+def _earned_because(throughput: BandCell, latency: BandCell) -> str:
+    if throughput == latency:
+        return f"80 % of {_rows_of(latency)} were predicted within this band."
+    return (
+        f"80 % of {_rows_of(throughput)} were predicted within the band of throughput, "
+        f"and 80 % of {_rows_of(latency)} within the band of latency."
+    )
+
+
+def _rows_of(cell: BandCell) -> str:
+    parts = (cell.accelerator, None if cell.bits is None else f"{cell.bits}-bit weights", cell.family, cell.engine)
+    told = ", ".join(part for part in parts if part is not None) or "all engines and models"
+    noun = "model" if cell.models == 1 else "models"
+    return (
+        f"{cell.rows:,} measured rows of {cell.models} {noun} ({told}), whose {cell.left_out} was left out of the fit,"
+    )
+
+
+def _engine_of(engine: Engine) -> str:
+    """LMI runs another engine: the one whose constants it has (`vllm-v1`)."""
+    return engine.constants.partition("-")[0] if engine.family == "lmi" else engine.family
+
+
+def _fitted_or_assumed(constants: Performance, architecture: Architecture, reasons: Sequence[str]) -> Band:
+    if not reasons and architecture.id != FITTED_MODEL:
+        because = (
+            f"The constants of {constants.id} were fitted on {FITTED_MODEL} only; ±{NEAR:.0%} is an assumption until "
+            f"a trial runs."
+        )
+        return Band(throughput=NEAR, latency=NEAR, measured=False, because=because)
+    if not reasons:
+        because = f"80 % of the rows held out of the fit of {constants.id} were predicted within this band."
+        return Band(
+            throughput=constants.throughput_error, latency=constants.latency_error, measured=True, because=because
+        )
+    why = f"Constants of {constants.id}, not fitted for: {'; '.join(reasons)}"
+    because = f"{why}; ±{ASSUMED:.0%} is an assumption until a trial runs."
+    return Band(throughput=ASSUMED, latency=ASSUMED, measured=False, because=because)
+
+
+def _within(input_tokens: int) -> bool:
+    return FITTED_PROMPTS[0] / 2 <= input_tokens <= FITTED_PROMPTS[1] * 1.1

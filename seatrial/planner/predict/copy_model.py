@@ -1,0 +1,290 @@
+"""One copy of a model on its accelerators, under one workload: everything that the performance model reads."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from seatrial.planner.predict.memory import kv_bytes_per_token, weights_bytes
+from seatrial_base.catalog import precision
+from seatrial_base.catalog.accelerators import flops_4bit, multiprocessors
+from seatrial_base.units import GIB
+
+if TYPE_CHECKING:
+    from seatrial.planner.predict.memory import MemoryFit
+    from seatrial_base.catalog.architecture import Architecture
+    from seatrial_base.catalog.engines import Engine
+    from seatrial_base.catalog.instances import Instance
+    from seatrial_base.catalog.speculation import Draft, Provenance
+
+_SHORTEST_COMPILED = 1024  # tokens; the shortest sequence of the public cache of compiled models
+_LARGE_BYTES = 70 * GIB  # from here on vLLM takes larger iterations by default; A100 excepted (engine/arg_utils.py)
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """The accelerators of one instance type, as one copy sees them.
+
+    Attributes:
+        instance_type: SageMaker's name; the host's speed is known by its family.
+        accelerator: The accelerator's name.
+        flops: Operations per second of one accelerator at the weights' precision.
+        flops_16bit: The same at 16 bits.
+        memory_bandwidth_bytes_s: Of one accelerator.
+        multiprocessors: Of one accelerator.
+    """
+
+    instance_type: str
+    accelerator: str
+    flops: float
+    flops_16bit: float
+    memory_bandwidth_bytes_s: float
+    multiprocessors: int
+
+    @property
+    def has_narrow_arithmetic(self) -> bool:
+        """Whether operands of fewer than 16 bits are multiplied as they are."""
+        return self.flops > self.flops_16bit
+
+
+@dataclass(frozen=True, slots=True)
+class Speculation:
+    """Speculative decoding: some tokens are drafted, and one step of the model verifies them.
+
+    Attributes:
+        draft_tokens: Tokens drafted for each step.
+        acceptance_rate: Chance that a drafted token is accepted; an assumption until it is measured.
+        draft_cost: Drafting one token, as a share of one decode step of the model; unused where the draft is known.
+        draft: The draft's shape: what drafting takes is then computed from it. `None` where it is unknown, or where
+            nothing is computed (tokens of the prompt).
+        provenance: Where the acceptance rate comes from.
+        source: The fit or the publication; empty where the spec gives the rate.
+    """
+
+    draft_tokens: int
+    acceptance_rate: float
+    draft_cost: float
+    draft: Draft | None = None
+    provenance: Provenance | Literal["given"] = "given"
+    source: str = ""
+
+    @property
+    def tokens_per_step(self) -> float:
+        """Tokens that one step yields on average: (1 - a^(k+1)) / (1 - a), Leviathan et al. 2023, equation 1."""
+        return tokens_per_step(self.acceptance_rate, self.draft_tokens)
+
+
+def tokens_per_step(acceptance_rate: float, draft_tokens: int) -> float:
+    """Return (1 - a^(k+1)) / (1 - a): drafted token i of a chain is kept with the chance a^i; one more comes free."""
+    return (1 - acceptance_rate ** (draft_tokens + 1)) / (1 - acceptance_rate)
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What measured points of an endpoint say about the constants: factors on two kinds of time.
+
+    Attributes:
+        fixed: On what a step takes whatever the batch: the host's launches, reading weights, latencies.
+        marginal: On what each sequence and each token adds: KV cache, arithmetic, server work, bytes over the link.
+    """
+
+    fixed: float = 1.0
+    marginal: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One copy of a model on its accelerators, under one workload.
+
+    Attributes:
+        architecture: The model.
+        engine: The engine with its constants.
+        hardware: The accelerators.
+        degree: Accelerators that the copy is sharded over (tensor parallel degree).
+        quantization: Quantization of the weights; `None` for 16 bits.
+        weights_bytes: All weights, over all accelerators.
+        kv_bytes_per_token: On one accelerator.
+        kv_room_tokens: Tokens that the KV room of the copy holds.
+        max_num_seqs: Sequences that the engine batches at most.
+        batched_tokens: Prompt tokens of one iteration.
+        input_tokens: Prompt length of a request.
+        output_tokens: Generated length of a request.
+        speculation: Speculative decoding; `None` without.
+        calibration: What measurements of the endpoint said.
+        prefix_hit_rate: Share of the prompt tokens that the engine finds in its prefix cache.
+        compiled_length: Tokens of a sequence that an engine with compiled shapes is compiled for; 0 elsewhere.
+    """
+
+    architecture: Architecture
+    engine: Engine
+    hardware: Hardware
+    degree: int
+    quantization: str | None
+    weights_bytes: int
+    kv_bytes_per_token: int
+    kv_room_tokens: int
+    max_num_seqs: int
+    batched_tokens: int
+    input_tokens: int
+    output_tokens: int
+    speculation: Speculation | None = None
+    calibration: Calibration = Calibration()
+    prefix_hit_rate: float = 0.0
+    compiled_length: int = 0
+
+    @property
+    def prefilled_tokens(self) -> int:
+        """Prompt tokens of a request that are computed: at least the last one."""
+        return max(1, round(self.input_tokens * (1 - self.prefix_hit_rate)))
+
+    @property
+    def tokens_reserved(self) -> int:
+        """KV cache that one request holds on average, in tokens: whole blocks for its prompt and its output."""
+        if self.compiled_length:
+            return self.compiled_length
+        held = math.ceil(self.output_tokens * self.engine.kv_reserved_output)
+        prompt, output = self._blocks(self.input_tokens), self._blocks(held)
+        cached = self.architecture.cached_tokens(prompt + output)
+        return math.ceil(cached)
+
+    @property
+    def kv_limited_batch(self) -> int:
+        """Sequences that the KV room holds."""
+        return self.kv_room_tokens // self.tokens_reserved
+
+    @property
+    def most_running(self) -> int:
+        """Sequences that run at once at most: what the KV room holds, and what the engine batches."""
+        return min(self.kv_limited_batch, self.max_num_seqs)
+
+    @property
+    def prompts_per_prefill(self) -> int:
+        """Whole prompts of one iteration; at least one, which the engine then takes alone."""
+        if self.compiled_length:
+            return 1
+        return max(1, self.batched_tokens // self._blocks(self.prefilled_tokens))
+
+    @property
+    def decode_steps(self) -> int:
+        """Decode steps of one request: its first token comes with the prefill."""
+        return math.ceil((self.output_tokens - 1) / self.tokens_per_step)
+
+    @property
+    def verified_tokens(self) -> int:
+        """Tokens of a sequence that one decode step takes: 1, or 1 + drafted ones."""
+        return 1 + (self.speculation.draft_tokens if self.speculation else 0)
+
+    @property
+    def tokens_per_step(self) -> float:
+        """Tokens that one decode step yields for one sequence."""
+        return self.speculation.tokens_per_step if self.speculation else 1.0
+
+    def _blocks(self, tokens: int) -> int:
+        size = self.engine.kv_block_tokens
+        return math.ceil(tokens / size) * size
+
+
+def drafting_copy(copy: Copy, draft: Draft) -> Copy:
+    """Return a draft as a copy of its own, at 16 bits on the accelerators of the model that it drafts for."""
+    return replace(
+        copy,
+        architecture=draft.shape,
+        hardware=replace(copy.hardware, flops=copy.hardware.flops_16bit),
+        quantization=None,
+        weights_bytes=weights_bytes(draft.shape, None),
+        kv_bytes_per_token=kv_bytes_per_token(draft.shape, copy.degree),
+        speculation=None,
+    )
+
+
+def hardware_of(instance: Instance, quantization: str | None = None) -> Hardware | None:
+    """Return an instance type's accelerators; `None` when the catalog lacks their FLOPS or memory bandwidth.
+
+    Weights whose arithmetic is narrow (`catalog/precision.py`) run at the accelerator's FLOPS of that width, or at 16
+    bits where it has none: the kernel then widens the weights as it reads them.
+    """
+    if instance.flops_16bit is None or instance.memory_bandwidth_bytes_s is None:
+        return None
+    narrow = precision.find(quantization)
+    by_bits = {16: instance.flops_16bit, 8: instance.flops_8bit, 4: flops_4bit(instance.accelerator)}
+    return Hardware(
+        instance_type=instance.instance_type,
+        accelerator=instance.accelerator,
+        flops=float((by_bits[narrow.arithmetic_bits] if narrow else None) or instance.flops_16bit),
+        flops_16bit=float(instance.flops_16bit),
+        memory_bandwidth_bytes_s=float(instance.memory_bandwidth_bytes_s),
+        multiprocessors=multiprocessors(instance.accelerator),
+    )
+
+
+def place(
+    architecture: Architecture,
+    hardware: Hardware,
+    engine: Engine,
+    memory: MemoryFit,
+    *,
+    degree: int,
+    quantization: str | None,
+    input_tokens: int,
+    output_tokens: int,
+    batched_tokens: int,
+    max_num_seqs: int,
+    speculation: Speculation | None = None,
+    calibration: Calibration | None = None,
+    prefix_hit_rate: float = 0.0,
+    max_model_len: int = 0,
+) -> Copy:
+    """Place one copy.
+
+    Args:
+        architecture: The model.
+        hardware: The accelerators.
+        engine: The engine.
+        memory: How the memory of one accelerator is divided.
+        degree: Accelerators that the copy is sharded over.
+        quantization: Quantization of the weights.
+        input_tokens: Prompt length of a request.
+        output_tokens: Generated length of a request.
+        batched_tokens: Prompt tokens of one iteration.
+        max_num_seqs: Sequences that the engine batches at most.
+        speculation: Speculative decoding; `None` without.
+        calibration: What measurements of the endpoint said; `None` without any.
+        prefix_hit_rate: Share of the prompt tokens that the engine finds in its prefix cache.
+        max_model_len: Tokens of the longest sequence, which an engine with compiled shapes is compiled for.
+    """
+    return Copy(
+        architecture=architecture,
+        engine=engine,
+        hardware=hardware,
+        degree=degree,
+        quantization=quantization,
+        weights_bytes=weights_bytes(architecture, quantization),
+        kv_bytes_per_token=memory.kv_bytes_per_token,
+        kv_room_tokens=memory.kv_room_bytes // memory.kv_bytes_per_token,
+        max_num_seqs=max_num_seqs,
+        batched_tokens=batched_tokens,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        speculation=speculation,
+        calibration=calibration or Calibration(),
+        prefix_hit_rate=0.0 if engine.compiled_shapes else prefix_hit_rate,
+        compiled_length=max_model_len if engine.compiled_shapes else 0,
+    )
+
+
+def compiled_length(tokens: int) -> int:
+    """Return the sequence length to compile for requests of so many tokens: a power of two, as public caches have."""
+    return max(_SHORTEST_COMPILED, power_of_two(tokens))
+
+
+def power_of_two(number: int) -> int:
+    """Return the least power of two that is not below a number."""
+    return 1 << max(0, number - 1).bit_length()
+
+
+def least_batched_tokens(engine: Engine, instance: Instance, input_tokens: int) -> int:
+    """Return the prompt tokens of one iteration: the engine's default, or a whole prompt where it takes no chunks."""
+    large = instance.accelerator_memory_bytes >= _LARGE_BYTES and "A100" not in instance.accelerator
+    default = engine.large_batched_tokens if large else engine.default_batched_tokens
+    return max(default, input_tokens if engine.scheduler == "separate" else 0)

@@ -1,0 +1,264 @@
+"""Predicts the rows of `seatrial predict`: throughput, p90 latency, what bounds, and how far it may be off.
+
+The published load is the articles' protocol: a closed loop of three requests a client without warm-up. The steady load
+is a closed loop of many. Rows that ask the same of one copy share its simulation.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from enum import StrEnum, unique
+from functools import cache
+from typing import TYPE_CHECKING, Literal
+
+from seatrial.planner.predict.band import ASSUMED, Band, band_of
+from seatrial.planner.predict.closed_form import Limit, predict
+from seatrial.planner.predict.copy_model import compiled_length, hardware_of, least_batched_tokens, place
+from seatrial.planner.predict.memory import fit_memory, held_tokens
+from seatrial.planner.predict.multi_instance import InstanceLevel, even_split, fleet
+from seatrial.planner.predict.simulation import PUBLISHED, Batches, closed_static, outcome, simulate_static
+from seatrial.planner.predict.steady import round_trip_s, steady, steady_mean
+from seatrial.planner.predict.steady_fleet import steady_fleet, steady_split
+from seatrial_base.catalog import neuron
+from seatrial_base.catalog.architecture import shards_evenly
+from seatrial_base.units import GIB, MS_PER_S
+from seatrial_load.measure.distribution import percentile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seatrial.planner.predict.copy_model import Copy
+    from seatrial.planner.predict.csv_rows import Asked, Load
+    from seatrial.planner.predict.steady import SteadyLevel
+
+
+Form = Literal["simulation", "closed"]
+
+TIMEOUT_S = 60.0  # SageMaker's bound of an invocation
+# Sequences of a batch at most. TGI batches what its token budget holds, SGLang what its KV pool holds; 256 for LMI is
+# an assumption, the batch limit that the planner takes; 2,048 is TensorRT-LLM's default of max_batch_size.
+_BATCH_LIMITS = {"tgi": 1_000_000, "sglang": 1_000_000, "lmi": 256, "trtllm": 2_048}
+# vLLM V1, engine/arg_utils.py: max_num_seqs of the API server, more from 70 GiB on except on the A100.
+_VLLM_LIMIT, _VLLM_LARGE_LIMIT, _VLLM_LARGE_MEMORY = 256, 1_024, 70 * GIB
+_MOST_SIMULATED = 512  # requests in flight on one copy; above it the closed form answers
+_HOPELESS = 1.5  # times the timeout, in the mean: hardly a request is answered, and no simulation is worth its time
+# The furthest that the routing of several instances was off from its simulation; docs/how-to/predict.md has the cases.
+_ROUTING = Band(throughput=0.06, latency=0.17, measured=False, because="")
+
+
+@unique
+class RowLimit(StrEnum):
+    """What bounds a row that no copy's speed bounds."""
+
+    TIMEOUT = "timeout"
+    CONTEXT = "context"
+    DOES_NOT_FIT = "does not fit"
+    DEGREE = "degree does not divide the heads"
+
+
+@dataclass(frozen=True, slots=True)
+class RowPrediction:
+    """What one row is predicted to give; not measured.
+
+    Attributes:
+        output_tok_s: Output tokens per second of all instances; `None` when the model does not fit.
+        ms_per_token: 90th percentile of end-to-end latency over output tokens; `None` likewise.
+        limit: What bounds it, or why there is nothing to bound.
+        band: How far the numbers may be off.
+        steady: Means and percentiles; only under a steady load.
+    """
+
+    output_tok_s: float | None
+    ms_per_token: float | None
+    limit: Limit | RowLimit
+    band: Band
+    steady: SteadyLevel | None = None
+
+
+def answer(asked: Asked, form: Form = "simulation", load: Load = "published") -> RowPrediction:
+    """Predict one row.
+
+    Args:
+        asked: The row.
+        form: The simulation, or the closed form, whose latency is the mean of the steady state.
+        load: How requests are sent.
+    """
+    band = _band(asked)
+    if not _shards(asked):
+        return RowPrediction(None, None, RowLimit.DEGREE, band)
+    copy = copy_of(asked)
+    if copy.kv_limited_batch < 1:
+        return RowPrediction(None, None, RowLimit.DOES_NOT_FIT, band)
+    if load == "published":
+        found = fleet(
+            _instance(copy, asked, form),
+            concurrency=asked.concurrency,
+            instances=asked.instance_count,
+            requests_per_client=PUBLISHED.requests_per_concurrency,
+        )
+        limit = _limit(copy, asked, asked.concurrency, found.longest_s)
+        return RowPrediction(found.output_tok_s, found.ms_per_token, limit, band)
+    if load == "saturated":
+        return _saturated(copy, asked, form, band)
+    level = _steady(copy, asked, form)
+    limit = _limit(copy, asked, asked.concurrency, level.late_ms / MS_PER_S)
+    return RowPrediction(level.output_tok_s, level.late_ms / asked.output_tokens, limit, band, level)
+
+
+def _shards(asked: Asked) -> bool:
+    if neuron.is_neuron(asked.instance):
+        return neuron.shards(asked.architecture, asked.degree)
+    return shards_evenly(asked.architecture, asked.degree)
+
+
+def _steady(copy: Copy, asked: Asked, form: Form) -> SteadyLevel:
+    """Return the steady state of all instances."""
+    batches, each = _batches(asked), steady if form == "simulation" else steady_mean
+    return steady_fleet(
+        lambda share: steady_split(lambda part: each(copy, part, batches), share, asked.copies_per_instance),
+        concurrency=asked.concurrency,
+        instances=asked.instance_count,
+    )
+
+
+def _saturated(copy: Copy, asked: Asked, form: Form, band: Band) -> RowPrediction:
+    """Return the throughput with as many requests in flight as run at once, on each copy alike."""
+    batches, each = _batches(asked), steady if form == "simulation" else steady_mean
+    running = batches.most(copy) if batches else copy.most_running
+    copies = asked.instance_count * asked.copies_per_instance
+    level = each(copy, running, batches)
+    limit = _limit(copy, asked, copies * (running + 1), longest_s=0.0)
+    return RowPrediction(copies * level.output_tok_s, None, limit, band)
+
+
+def copy_of(asked: Asked) -> Copy:
+    """Place the copy that a row asks for; its KV room may be too small for one sequence."""
+    return _placed(replace(asked, concurrency=1, instance_count=1, copies_per_instance=1))
+
+
+@cache
+def _placed(asked: Asked) -> Copy:
+    hardware = hardware_of(asked.instance, asked.quantization)
+    if hardware is None:
+        raise ValueError(f"{asked.instance.instance_type} has no known speed")
+    compiled = asked.engine.compiled_shapes
+    length = compiled_length(asked.input_tokens + asked.output_tokens) if compiled else 0
+    batched_tokens = length or least_batched_tokens(asked.engine, asked.instance, asked.input_tokens)
+    memory = fit_memory(
+        asked.architecture,
+        asked.instance,
+        asked.engine,
+        degree=asked.degree,
+        quantization=asked.quantization,
+        tokens=length or held_tokens(asked.engine, asked.input_tokens, asked.output_tokens),
+        batched_tokens=batched_tokens,
+        kv_bits=8 if asked.kv_precision == "fp8" else 16,
+        draft=asked.speculation.draft if asked.speculation else None,
+    )
+    return place(
+        asked.architecture,
+        hardware,
+        asked.engine,
+        memory,
+        degree=asked.degree,
+        quantization=asked.quantization,
+        input_tokens=asked.input_tokens,
+        output_tokens=asked.output_tokens,
+        batched_tokens=batched_tokens,
+        max_num_seqs=asked.max_num_seqs or _batch_limit(asked),
+        speculation=asked.speculation,
+        prefix_hit_rate=asked.prefix_hit_rate,
+        max_model_len=length,
+    )
+
+
+def _batch_limit(asked: Asked) -> int:
+    """Return the sequences that an engine batches at most by default."""
+    if asked.engine.family == "vllm":
+        has_much = asked.instance.accelerator_memory_bytes >= _VLLM_LARGE_MEMORY
+        return _VLLM_LARGE_LIMIT if has_much and "A100" not in asked.instance.accelerator else _VLLM_LIMIT
+    return asked.engine.batch_limit if asked.engine.compiled_shapes else _BATCH_LIMITS[asked.engine.family]
+
+
+def _instance(copy: Copy, asked: Asked, form: Form) -> Callable[[int], InstanceLevel]:
+    """Return what one instance does with some requests in flight: its copies share them evenly.
+
+    Clients start one by one, and each copy gets every so-manieth of them.
+    """
+    stagger_s = PUBLISHED.stagger_s * asked.instance_count * asked.copies_per_instance
+    batches = _batches(asked)
+
+    def one(share: int) -> InstanceLevel:
+        closed = _closed(copy, share, batches)
+        if form == "closed" or share > _MOST_SIMULATED or closed.longest_s > _HOPELESS * TIMEOUT_S:
+            return closed
+        return _simulated(copy, share, stagger_s, batches)
+
+    return lambda load: even_split(one, load, asked.copies_per_instance)
+
+
+def _batches(asked: Asked) -> Batches | None:
+    dynamic = asked.batching == "dynamic"
+    return Batches(asked.batch_size, asked.max_batch_delay_ms / MS_PER_S) if dynamic else None
+
+
+@cache
+def _simulated(copy: Copy, concurrency: int, stagger_s: float, batches: Batches | None) -> InstanceLevel:
+    protocol = replace(PUBLISHED, stagger_s=stagger_s, round_trip_s=round_trip_s(copy))
+    if batches is None:
+        found = outcome(copy, concurrency, protocol)
+        return InstanceLevel(found.output_tok_s, found.ms_per_token.p90, found.e2e_latency_ms.max / MS_PER_S)
+    requests = simulate_static(copy, concurrency, protocol, batches)
+    waits = sorted(request.last_token_s - request.sent_s for request in requests)
+    wall_s = requests[-1].last_token_s - min(request.sent_s for request in requests)
+    late = percentile(waits, 90)
+    tokens = len(requests) * copy.output_tokens
+    return InstanceLevel(tokens / wall_s, late / copy.output_tokens * MS_PER_S, waits[-1])
+
+
+@cache
+def _closed(copy: Copy, concurrency: int, batches: Batches | None) -> InstanceLevel:
+    if batches is None:
+        point = predict(copy, concurrency)
+        return InstanceLevel(point.output_tok_s, point.ms_per_token, point.e2e_latency_ms / MS_PER_S)
+    tok_s, longest_s = closed_static(copy, concurrency, batches)
+    return InstanceLevel(tok_s, longest_s / copy.output_tokens * MS_PER_S, longest_s)
+
+
+def _limit(copy: Copy, asked: Asked, concurrency: int, longest_s: float) -> Limit | RowLimit:
+    if asked.input_tokens + asked.output_tokens > asked.architecture.max_context:
+        return RowLimit.CONTEXT
+    if longest_s > TIMEOUT_S:
+        return RowLimit.TIMEOUT
+    share = math.ceil(concurrency / (asked.instance_count * asked.copies_per_instance))
+    if asked.batching == "dynamic":
+        return Limit.BATCH_LIMIT if share > asked.batch_size else Limit.MEMORY
+    return predict(copy, share).limit
+
+
+def _band(asked: Asked) -> Band:
+    """Return the band of a row: nothing was fitted on dynamic batching, nor on several instances."""
+    if asked.batching == "dynamic":
+        because = "Dynamic batching was not fitted."
+        return Band(throughput=ASSUMED, latency=ASSUMED, measured=False, because=because)
+    found = band_of(
+        asked.engine,
+        asked.engine_version or "of the newest version",
+        asked.architecture,
+        asked.instance,
+        quantization=asked.quantization,
+        speculation=asked.speculation,
+        input_tokens=asked.input_tokens,
+    )
+    if asked.assumed_hits:
+        because = f"{found.because} The hit rate of the prefix cache is an assumption."
+        found = found.model_copy(update={"measured": False, "because": because})
+    if asked.instance_count == 1 and asked.copies_per_instance == 1:
+        return found
+    return Band(
+        throughput=(1 + found.throughput) * (1 + _ROUTING.throughput) - 1,
+        latency=(1 + found.latency) * (1 + _ROUTING.latency) - 1,
+        measured=False,
+        because=f"{found.because} The spread of requests over copies or instances is modelled, not fitted.",
+    )

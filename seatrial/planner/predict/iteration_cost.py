@@ -1,0 +1,373 @@
+"""What one iteration of the engine costs: the time of a decode step and of a prefill, part by part.
+
+A decode step of B sequences over ctx cached tokens on N accelerators:
+
+    products   = ((weights / N / W) ** q + (arithmetic(B) / N / F) ** q) ** (1 / q)       all matrix products
+    experts    = the same, of the experts that any of the B tokens chose
+    fixed      = L * (least time of each operator and of the small kernels between them) + work between two steps
+    link       = all-reduces * L * (latency + 2 (N - 1) / N * bytes / bus bandwidth)
+    attention  = ctx * KV bytes / W, or where the batch is too short to fill the accelerator ctx * latency of a head / B
+    device     = products + experts + fixed + link
+    drafting   = device of the draft over what is verified + (k - 1) * device of the draft, of k drafted tokens
+    host       = launch * (kernels + all-reduces) * L           an engine without CUDA graphs launches every kernel
+    step       = max(host, device) + drafting + attention + server * B                                           s
+
+A prefill of T prompt tokens is max(host, device(T) + attention arithmetic) + server * T. A bandwidth W and FLOPS F are
+those that the operator reaches at the weights' precision (`catalog/operators.py`, fitted on measured kernels); the
+engine's own constants are in `catalog/data/engines.json`.
+
+An engine with compiled shapes (AWS Neuron) computes its whole batch over its whole length in every step, and fills
+every prompt up to that length: both times are those of the full shapes, whatever runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from seatrial.planner.predict.copy_model import drafting_copy
+from seatrial.planner.predict.memory import embedding_params, weights_bytes
+from seatrial_base.catalog import operators, precision
+
+if TYPE_CHECKING:
+    from seatrial.planner.predict.copy_model import Copy
+    from seatrial_base.catalog.architecture import Architecture
+    from seatrial_base.catalog.operators import Operator
+
+
+_REFERENCE_HEAD_DIM = 128
+_REFERENCE_BYTES_S = 600e9 / 80  # memory bandwidth per multiprocessor of the A10G, where the latency was fitted
+_BYTES_16BIT = 2
+_PRODUCTS = 4  # of a dense layer: queries with keys and values, output, up with gate, down
+_LATENT_PRODUCTS = 6  # with multi-head latent attention: both are projected down and up again
+_MLP_PRODUCTS = 2
+_EXPERT_MATRICES = 3  # up, gate, down
+# An assumption near public runs of Qwen3 mixtures (tests/planner/predict/test_neuron.py): columns of an expert on a NeuronCore.
+_FULL_COLUMNS = 300
+# An assumption: norms, rotary embedding, residual and activation read or write a token's vector this often in a layer.
+_VECTOR_PASSES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """The coefficients of one copy's iterations, all in seconds.
+
+    Attributes:
+        host: Least time of a decode step: the host launches the kernels; 0 with CUDA graphs.
+        prompt_host: The same of an iteration with prompt tokens, which runs without a graph of the whole model.
+        fixed: What an iteration takes on the device whatever its size, and between two iterations.
+        weights: Reading all weights that every token passes through.
+        sharpness: How reading and arithmetic of matrix products add up.
+        expert_weights: Reading all experts of all layers; 0 for a dense model.
+        expert_sharpness: How reading and arithmetic of experts add up.
+        expert_share: Share of the experts that one token chooses; 1 for a dense model.
+        dense_tokens: Tokens up to which the engine computes every expert for every token.
+        token: Arithmetic of one token in the layers, experts excluded, and reading its vectors.
+        head_token: Arithmetic of one output token in the output embedding.
+        expert_token: Arithmetic of one token in its experts.
+        prompt_token: Arithmetic of attention for one prompt token over its prompt.
+        attention_token: Reading the KV cache of one token of context.
+        attention_latency: Attention over one token of context when the batch is too small to fill the accelerator.
+        all_reduce: Latency of the all-reduces of one iteration.
+        all_reduce_token: What each token adds to them.
+        sequence: Work of the server per sequence and step.
+        input_token: Work of the server per prompt token.
+        draft: What drafting adds to a decode step, as a share of it, where the draft's shape is unknown.
+        verified: Tokens of a sequence in one decode step: 1, or 1 + drafted ones.
+        compiled: The least times are those of compiled shapes, not of a host that launches kernels.
+        drafter: The coefficients of a draft whose shape is known.
+    """
+
+    host: float
+    prompt_host: float
+    fixed: float
+    weights: float
+    sharpness: float
+    expert_weights: float
+    expert_sharpness: float
+    expert_share: float
+    dense_tokens: int
+    token: float
+    head_token: float
+    expert_token: float
+    prompt_token: float
+    attention_token: float
+    attention_latency: float
+    all_reduce: float
+    all_reduce_token: float
+    sequence: float
+    input_token: float
+    draft: float
+    verified: int
+    compiled: bool = False
+    drafter: Costs | None = None
+
+    def busy(self, tokens: float, prompt_tokens: float = 0.0) -> float:
+        """Return the time of matrix products and experts for output tokens and prompt tokens of one iteration."""
+        every = tokens + prompt_tokens
+        arithmetic = every * self.token + tokens * self.head_token
+        products = _added(self.weights, arithmetic, self.sharpness)
+        if not self.expert_weights:
+            return products
+        chosen, computed = self._chosen(every), self._computed(every)
+        return products + _added(self.expert_weights * chosen, every * computed, self.expert_sharpness)
+
+    def device(self, tokens: float, prompt_tokens: float = 0.0) -> float:
+        """Return what the device takes for this many tokens, without attention."""
+        return self.fixed + self.busy(tokens, prompt_tokens) + self.link(tokens + prompt_tokens)
+
+    def read(self, tokens: float) -> float:
+        """Return the time to read the weights that the tokens touch: of the experts those that any of them chose."""
+        return self.weights + self.expert_weights * self._chosen(tokens)
+
+    def arithmetic(self, tokens: float, prompt_tokens: float = 0.0) -> float:
+        """Return the time of the matrix products; a dense mixture computes every expert."""
+        every = tokens + prompt_tokens
+        return every * (self.token + self._computed(every)) + tokens * self.head_token
+
+    def link(self, tokens: float) -> float:
+        """Return the time of the all-reduces."""
+        return self.all_reduce + tokens * self.all_reduce_token
+
+    def attention(self, batch: float) -> float:
+        """Return the time of attention per token of context; a draft reads its own cache for each drafted token."""
+        drafting = (self.verified - 1) * self.drafter.attention(batch) if self.drafter else 0.0
+        return max(self.attention_token, self.attention_latency / batch) + drafting
+
+    def drafting(self, batch: float, prompt_tokens: float = 0.0) -> float:
+        """Return the time of drafting beside a decode step, without attention; 0 where it is a share of the step.
+
+        The draft first takes what the model has just read, as many tokens as are verified, then one token at a time.
+        """
+        if self.drafter is None:
+            return 0.0
+        host = self.drafter.prompt_host if prompt_tokens else self.drafter.host
+        first = max(host, self.drafter.device(batch * self.verified, prompt_tokens))
+        return first + (self.verified - 2) * max(self.drafter.host, self.drafter.device(batch))
+
+    def step(self, batch: float) -> float:
+        """Return the time of a decode step of a batch without its attention."""
+        busy = max(self.host, self.device(batch * self.verified)) * (1 + self.draft)
+        return busy + self.drafting(batch) + batch * self.sequence
+
+    def mixed(self, batch: float, prompt_tokens: float) -> float:
+        """Return the time of an iteration that takes prompt tokens beside a batch, without the batch's attention."""
+        busy = self.device(batch * self.verified, prompt_tokens) + prompt_tokens * self.prompt_token
+        server = batch * self.sequence + prompt_tokens * self.input_token
+        return max(self.prompt_host, busy) * (1 + self.draft) + self.drafting(batch, prompt_tokens) + server
+
+    def prefill(self, prompts: float, input_tokens: int) -> float:
+        """Return the time of a prefill of whole prompts."""
+        tokens = prompts * input_tokens
+        busy = max(self.prompt_host, self.device(0.0, tokens) + tokens * self.prompt_token)
+        return busy + tokens * self.input_token + prompts * self.sequence
+
+    def _chosen(self, tokens: float) -> float:
+        if tokens <= self.dense_tokens:
+            return 1.0
+        return 1 - (1 - self.expert_share) ** tokens if self.expert_weights else 0.0
+
+    def _computed(self, tokens: float) -> float:
+        return self.expert_token / (self.expert_share if tokens <= self.dense_tokens else 1.0)
+
+
+def _added(read: float, arithmetic: float, sharpness: float) -> float:
+    """Return ((read) ** q + (arithmetic) ** q) ** (1 / q), scaled so that nothing overflows."""
+    high, low = (read, arithmetic) if read >= arithmetic else (arithmetic, read)
+    return high if high <= 0 else float(high * (1 + (low / high) ** sharpness) ** (1 / sharpness))
+
+
+def costs_of(copy: Copy) -> Costs:
+    """Compute the coefficients of a copy's iterations."""
+    costs = _dynamic_costs(copy)
+    return _compiled(costs, copy) if copy.compiled_length else _speculative(costs, copy)
+
+
+def _speculative(costs: Costs, copy: Copy) -> Costs:
+    """Return the costs with those of the draft: work between two drafted tokens is less than between two steps."""
+    if copy.speculation is None or copy.speculation.draft is None:
+        return costs
+    draft, constants = copy.speculation.draft, copy.engine.performance
+    drafter = _dynamic_costs(drafting_copy(copy, draft))
+    slowdown = constants.slowdown(copy.hardware.instance_type)
+    spared = copy.calibration.fixed * slowdown * (constants.step_s - draft.step_s)
+    return replace(
+        costs, draft=0.0, drafter=replace(drafter, fixed=drafter.fixed - spared, sequence=0.0, input_token=0.0)
+    )
+
+
+def _compiled(costs: Costs, copy: Copy) -> Costs:
+    """Return the costs of compiled shapes: a decode step of the whole batch, a prefill of the whole length."""
+    costs = replace(costs, expert_token=costs.expert_token / _filled(copy))
+    cached = copy.max_num_seqs * copy.architecture.cached_tokens(copy.compiled_length)
+    step_s = costs.device(copy.max_num_seqs) + cached * costs.attention_token
+    seen = copy.compiled_length / copy.input_tokens  # the coefficient is of prompts of the workload's length
+    prefill_s = costs.device(0.0, copy.compiled_length) + copy.compiled_length * costs.prompt_token * seen
+    return replace(costs, host=step_s, prompt_host=prefill_s, attention_token=0.0, attention_latency=0.0, compiled=True)
+
+
+def _filled(copy: Copy) -> float:
+    """Return how much of a NeuronCore the products of one expert fill: narrow slices of an expert leave it idle."""
+    shape = copy.architecture
+    if not shape.experts or not shape.expert_params:
+        return 1.0
+    width = shape.expert_params / (_EXPERT_MATRICES * shape.layers * shape.experts * shape.hidden_size)
+    return min(1.0, width / copy.degree / _FULL_COLUMNS)
+
+
+def _dynamic_costs(copy: Copy) -> Costs:
+    constants, shape, hardware = copy.engine.performance, copy.architecture, copy.hardware
+    fixed, marginal = copy.calibration.fixed, copy.calibration.marginal
+    slowdown = constants.slowdown(hardware.instance_type)
+    reduces = _all_reduces(shape) if copy.degree > 1 else 0
+    kernels = (constants.moe_kernels if shape.experts else constants.kernels) + reduces
+    launch = fixed * slowdown * constants.kernel_launch_s * kernels * shape.layers
+    product, experts = _operator(copy, "product"), _operator(copy, "experts")
+    attention = _operator(copy, "decode attention")
+    rest_bytes, expert_bytes = _read_bytes(copy)
+    each = copy.degree * hardware.memory_bandwidth_bytes_s
+    product_flops = copy.degree * hardware.flops * product.compute_efficiency / _factor(copy, product)
+    expert_flops = copy.degree * hardware.flops * experts.compute_efficiency / _factor(copy, experts)
+    body, expert_params = _active_params(shape)
+    head = shape.vocab * shape.hidden_size
+    vectors_s = shape.layers * _VECTOR_PASSES * _BYTES_16BIT * shape.hidden_size / hardware.memory_bandwidth_bytes_s
+    return Costs(
+        host=0.0 if constants.cuda_graphs else launch,
+        prompt_host=launch,
+        fixed=fixed * (_fixed_s(copy, product, experts, attention) + slowdown * constants.step_s),
+        weights=fixed * _factor(copy, product) * rest_bytes / (each * product.memory_efficiency),
+        sharpness=constants.sharpness or product.sharpness,
+        expert_weights=fixed * _factor(copy, experts) * expert_bytes / (each * experts.memory_efficiency),
+        expert_sharpness=constants.sharpness or experts.sharpness,
+        expert_share=_chosen(shape),
+        dense_tokens=copy.engine.moe_dense_tokens if shape.experts else 0,
+        token=marginal * (2 * body / product_flops + vectors_s),
+        head_token=marginal * 2 * head / product_flops,
+        expert_token=marginal * 2 * expert_params / expert_flops,
+        prompt_token=marginal * _prompt_token_s(copy),
+        attention_token=marginal
+        * _factor(copy, attention)
+        * copy.kv_bytes_per_token
+        / (hardware.memory_bandwidth_bytes_s * attention.memory_efficiency),
+        attention_latency=fixed * shape.layers * _head_latency_s(copy),
+        all_reduce=fixed * reduces * shape.layers * _all_reduce_s(copy),
+        all_reduce_token=marginal * reduces * shape.layers * _all_reduce_token_s(copy),
+        sequence=marginal * slowdown * constants.sequence_s,
+        input_token=marginal * slowdown * constants.input_token_s,
+        draft=copy.speculation.draft_tokens * copy.speculation.draft_cost if copy.speculation else 0.0,
+        verified=copy.verified_tokens,
+    )
+
+
+def product_of(copy: Copy) -> Operator:
+    """Return the constants of a copy's matrix products, experts excluded."""
+    return _operator(copy, "product")
+
+
+def _operator(copy: Copy, kind: operators.Kind) -> Operator:
+    """Return an operator at the precision of its weights: the experts alone may be narrow.
+
+    One with narrow operands runs only where the accelerator has such arithmetic, whatever the one most alike has.
+    """
+    narrow, hardware = precision.find(copy.quantization), copy.hardware
+    everywhere = narrow is not None and (narrow.scope == "linear" or copy.architecture.experts is None)
+    mine = narrow if narrow and "attention" not in kind and (kind == "experts" or everywhere) else None
+    found = operators.find(hardware.accelerator, kind, mine.name if mine else None)
+    narrowed = found.precision != operators.WIDE and precision.find(found.precision)
+    if narrowed and narrowed.arithmetic_bits < precision.BITS_16BIT and not hardware.has_narrow_arithmetic:
+        return operators.find(hardware.accelerator, kind, None)
+    return found
+
+
+def kernels_of(copy: Copy) -> tuple[str, ...]:
+    """Return the operators that a copy runs, as `Performance.kernel_factors` names them."""
+    kinds: tuple[operators.Kind, ...] = ("product", "decode attention", "prefill attention")
+    found = [_operator(copy, kind) for kind in (*kinds, *(("experts",) if copy.architecture.experts else ()))]
+    links = ("link/16-bit",) if copy.degree > 1 else ()
+    named = (*(f"{each.operator}/{each.precision}" for each in found), *links)
+    return tuple(f"{copy.hardware.accelerator}/{name}" for name in named)
+
+
+def _factor(copy: Copy, operator: Operator) -> float:
+    """Return what the engine takes for an operator over the measured kernel."""
+    return copy.engine.performance.factor(copy.hardware.accelerator, operator.operator, operator.precision)
+
+
+def _link_factor(copy: Copy) -> float:
+    return copy.engine.performance.factor(copy.hardware.accelerator, "link", "16-bit")
+
+
+def _fixed_s(copy: Copy, product: Operator, experts: Operator, attention: Operator) -> float:
+    """Return the least time of the operators of all layers, and of the small kernels between them."""
+    shape, constants = copy.architecture, copy.engine.performance
+    products = _LATENT_PRODUCTS if shape.latent_dim is not None else _PRODUCTS
+    layer = constants.layer_s + _factor(copy, attention) * attention.latency_s
+    if shape.experts is None:
+        layer += _factor(copy, product) * products * product.latency_s
+    else:
+        layer += _factor(copy, product) * (products - _MLP_PRODUCTS) * product.latency_s
+        layer += _factor(copy, experts) * experts.latency_s
+    return shape.layers * layer
+
+
+def _all_reduces(shape: Architecture) -> int:
+    """Return the all-reduces of a layer: one where attention and MLP run side by side."""
+    return 1 if shape.parallel_attention else 2
+
+
+def _read_bytes(copy: Copy) -> tuple[float, float]:
+    """Return the weights that every step reads and those of experts; the input embedding is looked up, not read.
+
+    A tied embedding is read as the output embedding.
+    """
+    shape = copy.architecture
+    looked_up = 0 if shape.tied_embeddings else shape.vocab * shape.hidden_size * _BYTES_16BIT
+    narrow = precision.find(copy.quantization)
+    experts = shape.expert_params * (narrow.bits if narrow else precision.BITS_16BIT) / 8
+    return weights_bytes(shape, copy.quantization) - looked_up - experts, experts
+
+
+def _active_params(shape: Architecture) -> tuple[float, float]:
+    """Return the parameters that one token multiplies in the layers: without experts, and in its experts."""
+    experts = shape.expert_params * _chosen(shape) if shape.experts else 0.0
+    return shape.params_active - embedding_params(shape) - experts, experts
+
+
+def _chosen(shape: Architecture) -> float:
+    if shape.experts is None or shape.experts_per_token is None:
+        return 1.0
+    return shape.experts_per_token / shape.experts
+
+
+def _prompt_token_s(copy: Copy) -> float:
+    """Return the arithmetic of causal attention for one computed prompt token.
+
+    It sees the cached prefix, and half of the tokens that are computed on average.
+    """
+    shape, hardware = copy.architecture, copy.hardware
+    kernel = operators.find(hardware.accelerator, "prefill attention", None)
+    reached = kernel.compute_efficiency * copy.input_tokens / (copy.input_tokens + kernel.half_length)
+    twice_seen = 2 - copy.prefilled_tokens / copy.input_tokens
+    flops = (
+        2 * twice_seen * shape.layers * shape.cached_tokens(copy.input_tokens) * shape.attention_heads * shape.head_dim
+    )
+    return _factor(copy, kernel) * flops / (copy.degree * hardware.flops_16bit * reached)
+
+
+def _head_latency_s(copy: Copy) -> float:
+    """Return the time of one head of one layer per token of context: one multiprocessor reads a head's cache alone."""
+    hardware, constants = copy.hardware, copy.engine.performance
+    share = hardware.memory_bandwidth_bytes_s / hardware.multiprocessors / _REFERENCE_BYTES_S
+    return constants.attention_token_s * copy.architecture.head_dim / _REFERENCE_HEAD_DIM / share
+
+
+def _all_reduce_s(copy: Copy) -> float:
+    link, constants = operators.link(copy.hardware.accelerator, copy.degree), copy.engine.performance
+    return _link_factor(copy) * link.latency_s + constants.hop_s * (copy.degree - 1)
+
+
+def _all_reduce_token_s(copy: Copy) -> float:
+    """Return what one token adds to an all-reduce: its vector passes the bus 2 (n - 1) / n times."""
+    link = operators.link(copy.hardware.accelerator, copy.degree)
+    moved = 2 * (copy.degree - 1) / copy.degree * _BYTES_16BIT * copy.architecture.hidden_size
+    return _link_factor(copy) * moved / link.bus_bytes_s

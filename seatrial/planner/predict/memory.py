@@ -1,0 +1,139 @@
+"""How an accelerator's memory is divided: weights, activations, the engine's reserve, and what is left for KV cache.
+
+    KV room          = memory - weights / N - activations - reserve, less the draft's share             bytes
+    KV per token     = 2 * layers * KV heads * head dim * 2 / min(N, KV heads)                          bytes
+    KV-limited batch = floor(KV room / KV per token / tokens that a request keeps in the cache)
+
+The published rule of thumb, (memory - weights) / (KV per token * tokens), forgets activations and reserve.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from seatrial_base.catalog import precision
+from seatrial_base.frozen_model import FrozenModel
+
+if TYPE_CHECKING:
+    from seatrial_base.catalog.architecture import Architecture
+    from seatrial_base.catalog.engines import Engine
+    from seatrial_base.catalog.instances import Instance
+    from seatrial_base.catalog.speculation import Draft
+
+BYTES_16BIT = 2
+KEYS_AND_VALUES = 2
+# An assumption: the widest moment of a layer holds about this many vectors of the hidden size for each prompt token:
+# residual and norm whole on every accelerator; queries, keys and values, attention's output and both halves of the
+# gated MLP sharded.
+_WHOLE_VECTORS = 3
+_SHARDED_VECTORS = 9
+
+
+class MemoryFit(FrozenModel):
+    """How the memory of one accelerator is used, in bytes.
+
+    Attributes:
+        activation_bytes: What an iteration of the most prompt tokens needs while it runs.
+        reserve_bytes: What the engine, the driver and fragmentation keep.
+        kv_bytes_per_token: KV cache of one token on one accelerator.
+        kv_limited_batch: Sequences of the workload's length that the KV room holds.
+    """
+
+    accelerator_memory_bytes: int
+    weights_bytes: int
+    activation_bytes: int
+    reserve_bytes: int
+    kv_room_bytes: int
+    kv_bytes_per_token: int
+    kv_limited_batch: int
+
+
+def weights_bytes(architecture: Architecture, quantization: str | None) -> int:
+    """Return the size of all weights; quantization leaves the embeddings at 16 bits, or all but the experts."""
+    narrow = precision.find(quantization)
+    if narrow is None:
+        return architecture.params_total * BYTES_16BIT
+    linear = architecture.params_total - embedding_params(architecture)
+    narrowed = architecture.expert_params if narrow.scope == "experts" and architecture.experts else linear
+    return round((architecture.params_total - narrowed) * BYTES_16BIT + narrowed * narrow.bits / 8)
+
+
+def embedding_params(architecture: Architecture) -> int:
+    """Return the parameters of input and output embedding, which are one matrix where they are tied."""
+    return architecture.vocab * architecture.hidden_size * (1 if architecture.tied_embeddings else 2)
+
+
+def kv_bytes_per_token(architecture: Architecture, degree: int, kv_bits: int = 16) -> int:
+    """Return the KV cache of one token on one accelerator: 2 * layers * KV heads * head dim * 2 bytes.
+
+    KV heads are spread over the accelerators; when there are fewer heads than accelerators each holds one. The latent
+    of multi-head latent attention is no head: every accelerator holds it whole.
+    """
+    if architecture.latent_dim is not None:
+        return architecture.layers * architecture.latent_dim * kv_bits // 8
+    whole = KEYS_AND_VALUES * architecture.layers * architecture.kv_heads * architecture.head_dim * kv_bits // 8
+    return whole // min(degree, architecture.kv_heads)
+
+
+def activation_bytes(architecture: Architecture, batched_tokens: int, degree: int) -> int:
+    """Return the activations of one iteration of this many prompt tokens, on each accelerator."""
+    vectors = _WHOLE_VECTORS + _SHARDED_VECTORS / degree
+    return round(vectors * batched_tokens * architecture.hidden_size * BYTES_16BIT)
+
+
+def held_tokens(engine: Engine, input_tokens: int, output_tokens: int) -> int:
+    """Return the tokens of a request that hold KV cache on average: its prompt, and a share of its output."""
+    return input_tokens + math.ceil(output_tokens * engine.kv_reserved_output)
+
+
+def fit_memory(
+    architecture: Architecture,
+    instance: Instance,
+    engine: Engine,
+    *,
+    degree: int,
+    quantization: str | None,
+    tokens: int,
+    batched_tokens: int,
+    kv_bits: int = 16,
+    draft: Draft | None = None,
+) -> MemoryFit:
+    """Divide the memory of one accelerator.
+
+    What the engine leaves free by default counts towards the reserve. A draft takes room for its weights, which count
+    with the model's, and for its own KV cache of every token.
+
+    Args:
+        architecture: The model.
+        instance: The instance type.
+        engine: The engine.
+        degree: Accelerators that one copy is sharded over.
+        quantization: Quantization of the weights.
+        tokens: What a sequence holds on average, for the KV-limited batch: `held_tokens`.
+        batched_tokens: Prompt tokens of one iteration, for the activations.
+        kv_bits: Bits of a cached element.
+        draft: The draft of speculative decoding whose shape is known.
+    """
+    memory = instance.accelerator_memory_bytes
+    reserve = max(engine.performance.reserve_bytes, round(memory * (1 - engine.memory_utilization)))
+    weights = (weights_bytes(architecture, quantization) + (draft.weights_bytes if draft else 0)) // degree
+    activations = activation_bytes(architecture, batched_tokens, degree)
+    per_token = kv_bytes_per_token(architecture, degree, kv_bits)
+    drafted = kv_bytes_per_token(draft.shape, degree) if draft else 0
+    room = (memory - reserve - activations - weights) * per_token // (per_token + drafted)
+    batch = int(room // (per_token * architecture.cached_tokens(tokens)))
+    return MemoryFit(
+        accelerator_memory_bytes=memory,
+        weights_bytes=weights,
+        activation_bytes=activations,
+        reserve_bytes=reserve,
+        kv_room_bytes=room,
+        kv_bytes_per_token=per_token,
+        kv_limited_batch=max(batch, 0),
+    )
+
+
+def missing_bytes(fit: MemoryFit, cached_tokens: float) -> float:
+    """Return what one accelerator lacks to hold a single sequence; zero or less when it fits."""
+    return fit.kv_bytes_per_token * cached_tokens - fit.kv_room_bytes

@@ -1,0 +1,460 @@
+"""Continuous batching in virtual time: every request of a closed loop, from its arrival to its last token.
+
+The loop is the engine's own: admit waiting prompts when its rule allows, run their prefill, decode. A run of decode
+steps that nothing can interrupt is taken in one leap, so that a level of a hundred requests costs less than a
+millisecond. Engines differ in when a prompt gets in (`Engine.scheduler`):
+
+- `separate` (TGI): a prefill stops decoding. It starts when the waiting prompts that fit one prefill are at least
+  `waiting_served_ratio` times the running batch, or when `steps_between_prefills` decode steps have passed. Read in
+  router/src/infer.rs and router/src/queue.rs of text-generation-inference 1.1 to 1.3.
+- `chunked` (vLLM V1): each iteration decodes the running batch and fills the rest of its token budget with prompts.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from bisect import bisect_right
+from collections import deque
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+from seatrial.planner.predict.iteration_cost import costs_of
+from seatrial.planner.predict.memory import kv_bytes_per_token
+from seatrial_base.units import MS_PER_S
+from seatrial_load.measure.distribution import Distribution, percentile
+from seatrial_load.measure.window import MeasuredTime, share_inside, steady_window
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from seatrial.planner.predict.copy_model import Copy
+    from seatrial.planner.predict.iteration_cost import Costs
+
+
+class Request(NamedTuple):
+    """One simulated request, times in seconds from the start of the level, at the client.
+
+    A level has thousands of them: a tuple is made in a third of the time of a frozen dataclass.
+    """
+
+    sent_s: float
+    first_token_s: float
+    last_token_s: float
+
+
+@dataclass(slots=True)
+class _Group:
+    """Requests that were admitted together: they have the same length, so they end together.
+
+    Attributes:
+        entered: Decode steps that the engine had taken before.
+    """
+
+    size: int
+    sent: list[float]
+    first_token: float
+    entered: int
+
+
+@dataclass(slots=True)
+class _EngineState:
+    """The engine at one moment.
+
+    Attributes:
+        copy: The copy, whose numbers that never change follow.
+        arrivals: When each request reached the engine, or will: sorted, admitted ones included.
+        steps: Decode steps taken so far.
+        slides: Requests begin to lose tokens from the cache while they decode: a window longer than the prompt.
+        kept: Cached tokens of a request that has outgrown its window, that do not depend on its length.
+        growing: Share of the layers whose cache grows with every token.
+        context: Cached tokens of the batch, as long as no window slides.
+        chunk_done: Tokens of the next waiting prompt that are prefilled already.
+        prompt: Tokens of a prompt that are computed.
+        iterations: Time of a mixed iteration without its attention, by batch and prompt tokens.
+        decode_times: Time of a decode step without its attention, and of attention per cached token, by batch.
+    """
+
+    copy: Copy
+    costs: Costs
+    protocol: Protocol
+    unsent: int
+    arrivals: list[float]
+    most_running: int
+    per_prefill: int
+    per_step: float
+    decode_steps: int
+    prompt: int
+    slides: bool
+    kept: float
+    growing: float
+    now: float = 0.0
+    admitted: int = 0
+    batch: int = 0
+    steps: int = 0
+    context: float = 0.0
+    waited_steps: int = 0
+    chunk_done: int = 0
+    groups: deque[_Group] = field(default_factory=deque)
+    done: list[Request] = field(default_factory=list)
+    iterations: dict[tuple[int, int], float] = field(default_factory=dict)
+    decode_times: dict[int, tuple[float, float]] = field(default_factory=dict)
+
+    @property
+    def waiting(self) -> int:
+        admitted, arrivals = self.admitted, self.arrivals
+        if admitted == len(arrivals) or arrivals[admitted] > self.now:
+            return 0
+        return bisect_right(arrivals, self.now, lo=admitted) - admitted
+
+    @property
+    def steps_left(self) -> int:
+        """Decode steps until the oldest group ends."""
+        return self.groups[0].entered + self.decode_steps - self.steps
+
+    def context_after(self, steps: int) -> float:
+        """Return the cached tokens of the batch, some decode steps from now."""
+        if not self.slides:
+            return self.batch * self.kept + self.growing * (self.context + self.batch * steps * self.per_step)
+        cached, prompt, at = self.copy.architecture.cached_tokens, self.copy.input_tokens + 1, self.steps + steps
+        return sum(group.size * cached(prompt + (at - group.entered) * self.per_step) for group in self.groups)
+
+
+def simulate(copy: Copy, concurrency: int, protocol: Protocol) -> list[Request]:
+    """Run a closed loop to its end and return its requests, those of the ramp too, in the order in which they end.
+
+    Args:
+        copy: The copy.
+        concurrency: Clients.
+        protocol: How they send.
+    """
+    half = protocol.round_trip_s / 2
+    arrivals = [half + client * protocol.stagger_s for client in range(concurrency)]
+    cached, longest = copy.architecture.cached_tokens, copy.input_tokens + copy.output_tokens
+    outgrown = cached(copy.input_tokens + 1) < copy.input_tokens + 1
+    growing = cached(longest + 1) - cached(longest) if outgrown else 1.0
+    total = protocol.ramp(concurrency) + protocol.measured(concurrency)
+    server = _EngineState(
+        copy=copy,
+        costs=costs_of(copy),
+        protocol=protocol,
+        unsent=total - concurrency,
+        arrivals=arrivals,
+        most_running=copy.most_running,
+        per_prefill=copy.prompts_per_prefill,
+        per_step=copy.tokens_per_step,
+        decode_steps=copy.decode_steps,
+        prompt=copy.prefilled_tokens,
+        slides=not outgrown and cached(longest) < longest,
+        kept=cached(longest) - growing * longest if outgrown else 0.0,
+        growing=growing,
+    )
+    iterate = _chunked if copy.engine.scheduler == "chunked" else _separate
+    while len(server.done) < total:
+        if not server.batch and not server.chunk_done and not server.waiting:
+            server.now = server.arrivals[server.admitted]
+        iterate(server)
+    return server.done
+
+
+def _separate(server: _EngineState) -> None:
+    waiting = server.waiting
+    prompts = min(waiting, server.per_prefill, server.most_running - server.batch)
+    if prompts > 0 and _may_enter(server, prompts):
+        server.now += server.costs.prefill(prompts, server.prompt)
+        _admit(server, prompts)
+        server.waited_steps = 1
+        waiting = server.waiting
+    if server.groups:
+        _decode(server, waiting, min(_steps_until_entry(server, waiting), server.steps_left))
+
+
+def _may_enter(server: _EngineState, prompts: int) -> bool:
+    engine = server.copy.engine
+    if not server.batch or server.waited_steps >= engine.steps_between_prefills:
+        return True
+    return prompts >= math.floor(server.batch * engine.waiting_served_ratio)
+
+
+def _steps_until_entry(server: _EngineState, waiting: int) -> int:
+    """Return the decode steps after which a waiting prompt may enter by the clock of steps."""
+    prompts = min(waiting, server.per_prefill, server.most_running - server.batch)
+    if prompts <= 0:
+        return server.steps_left
+    if prompts >= math.floor(server.batch * server.copy.engine.waiting_served_ratio):
+        return 1
+    return max(1, server.copy.engine.steps_between_prefills - server.waited_steps)
+
+
+def _chunked(server: _EngineState) -> None:
+    """Run one mixed iteration while prompts wait, or leap through decode steps."""
+    waiting, batch = server.waiting, server.batch
+    room = server.most_running - batch
+    if room <= 0 or not (server.chunk_done or waiting):
+        _decode(server, waiting, server.steps_left)
+        return
+    budget = max(1, server.copy.batched_tokens - batch * server.costs.verified)
+    tokens = min(budget, min(waiting, room) * server.prompt - server.chunk_done)
+    whole, server.chunk_done = divmod(server.chunk_done + tokens, server.prompt)
+    server.now += _iteration_s(server, tokens)
+    if batch:
+        server.now += server.context_after(0) * server.costs.attention(batch)
+        _advance(server, 1)
+    if whole:
+        _admit(server, whole)
+
+
+def _iteration_s(server: _EngineState, tokens: int) -> float:
+    """Return the time of a mixed iteration without its attention; the same few batches come again and again."""
+    key = server.batch, tokens
+    known = server.iterations.get(key)
+    if known is None:
+        known = server.costs.mixed(server.batch, tokens)
+        server.iterations[key] = known
+    return known
+
+
+def _admit(server: _EngineState, prompts: int) -> None:
+    sent = server.arrivals[server.admitted : server.admitted + prompts]
+    server.admitted += prompts
+    group = _Group(prompts, sent, server.now, server.steps)
+    if not server.decode_steps:
+        _end(server, group)
+        return
+    server.groups.append(group)
+    server.batch += prompts
+    server.context += prompts * (server.copy.input_tokens + 1)
+
+
+def _decode(server: _EngineState, waiting: int, most: int) -> None:
+    """Take decode steps in one leap: until a group ends, a prompt may enter, or one arrives that could.
+
+    Args:
+        server: The engine.
+        waiting: Requests that have arrived, and wait.
+        most: Steps of the leap at most, no more than until a group ends.
+    """
+    steps, batch, now = most, server.batch, server.now
+    step, attention = _decode_time(server, batch)
+    context = server.context_after(0)
+    following = server.admitted + waiting
+    if server.most_running > batch and following < len(server.arrivals):
+        pause = math.ceil((server.arrivals[following] - now) / (step + attention * context))
+        if pause < steps:
+            steps = max(1, pause)
+    middle = (context + server.context_after(steps - 1)) / 2 if steps > 1 else context
+    server.now = now + steps * (step + attention * middle)
+    _advance(server, steps)
+
+
+def _decode_time(server: _EngineState, batch: int) -> tuple[float, float]:
+    """Return the time of a decode step without its attention, and of attention per cached token; likewise."""
+    known = server.decode_times.get(batch)
+    if known is None:
+        known = server.costs.step(batch), server.costs.attention(batch)
+        server.decode_times[batch] = known
+    return known
+
+
+def _advance(server: _EngineState, steps: int) -> None:
+    groups = server.groups
+    server.waited_steps += steps
+    server.steps += steps
+    server.context += server.batch * steps * server.per_step
+    ended = server.steps - server.decode_steps
+    while groups and groups[0].entered == ended:
+        group = groups.popleft()
+        server.batch -= group.size
+        server.context -= group.size * (server.copy.input_tokens + 1 + server.decode_steps * server.per_step)
+        _end(server, group)
+
+
+def _end(server: _EngineState, group: _Group) -> None:
+    """Answer a group: each client sends its next request."""
+    half = server.protocol.round_trip_s / 2
+    answered = server.now + half
+    server.done += [Request(sent - half, group.first_token + half, answered) for sent in group.sent]
+    following = min(group.size, server.unsent)
+    if following:
+        server.unsent -= following
+        arrival = answered + half
+        at = bisect_right(server.arrivals, arrival, lo=server.admitted)
+        server.arrivals[at:at] = [arrival] * following
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """How dynamic batches are made.
+
+    Attributes:
+        size: Requests of a batch at most.
+        delay_s: How long the first request of a batch waits for others.
+    """
+
+    size: int
+    delay_s: float
+
+    def most(self, copy: Copy) -> int:
+        """Return the requests of a batch at most: no more than the KV room holds."""
+        return max(1, min(self.size, copy.most_running))
+
+
+def simulate_static(copy: Copy, concurrency: int, protocol: Protocol, batches: Batches) -> list[Request]:
+    """Run a closed loop to its end and return its requests in the order in which they end.
+
+    Args:
+        copy: The copy; its degree is the number of accelerators that hold the layers.
+        concurrency: Clients.
+        protocol: How they send.
+        batches: How batches are made.
+    """
+    half, most = protocol.round_trip_s / 2, batches.most(copy)
+    arrivals = [half + client * protocol.stagger_s for client in range(concurrency)]
+    unsent = concurrency * (protocol.requests_per_concurrency - 1)
+    times = {size: batch_time_s(copy, size) for size in range(1, min(most, concurrency) + 1)}
+    now, done = 0.0, list[Request]()
+    while arrivals:
+        batch = _next_batch(arrivals, now, most, batches.delay_s)
+        closes = batch[-1] if len(batch) == most else batch[0] + batches.delay_s
+        now = max(now, closes) + times[len(batch)]
+        done += [Request(arrival - half, now + half, now + half) for arrival in batch]
+        following = min(len(batch), unsent)
+        unsent -= following
+        for _ in range(following):
+            heapq.heappush(arrivals, now + 2 * half)
+    return done
+
+
+def closed_static(copy: Copy, concurrency: int, batches: Batches) -> tuple[float, float]:
+    """Return output tokens per second, and the latency in seconds, of the steady state: all that wait come in turn."""
+    size = min(concurrency, batches.most(copy))
+    turn_s = batch_time_s(copy, size) + (batches.delay_s if concurrency < batches.most(copy) else 0.0)
+    return size * copy.output_tokens / turn_s, concurrency / size * turn_s
+
+
+def _next_batch(arrivals: list[float], now: float, most: int, delay_s: float) -> list[float]:
+    """Take the arrivals of the next batch off the heap: those up to when it is full or its delay is over."""
+    batch = [heapq.heappop(arrivals)]
+    closes = max(now, batch[0] + delay_s)
+    while arrivals and len(batch) < most and arrivals[0] <= closes:
+        batch.append(heapq.heappop(arrivals))
+    return batch
+
+
+def batch_time_s(copy: Copy, batch: int) -> float:
+    """Return how long a batch runs: its prefill, then a decode step for each further token."""
+    whole = kv_bytes_per_token(copy.architecture, 1)
+    pipeline = replace(copy, degree=1, kv_bytes_per_token=whole)  # one accelerator works at a time
+    costs, steps = costs_of(pipeline), pipeline.decode_steps
+    context = batch * copy.architecture.cached_tokens(copy.input_tokens + (copy.output_tokens + 1) / 2)
+    return costs.prefill(batch, copy.input_tokens) + steps * (costs.step(batch) + context * costs.attention(batch))
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedLevel:
+    """What one copy is predicted to do at one concurrency; simulated, not measured.
+
+    Attributes:
+        concurrency: Requests in flight on the copy.
+        output_tok_s: Output tokens over the steady window, or over the whole level where there is none.
+        ttft_ms: Time to first token, queueing included.
+        tpot_ms: Time per output token after the first.
+        e2e_latency_ms: Request sent to last token.
+        ms_per_token: End-to-end latency over output tokens.
+        late: Share of the requests that take longer than the given time.
+    """
+
+    concurrency: int
+    output_tok_s: float
+    ttft_ms: Distribution
+    tpot_ms: Distribution
+    e2e_latency_ms: Distribution
+    ms_per_token: Distribution
+    late: float
+
+
+def outcome(copy: Copy, concurrency: int, protocol: Protocol, timeout_s: float = math.inf) -> SimulatedLevel:
+    """Simulate one level.
+
+    Args:
+        copy: The copy.
+        concurrency: Clients of the closed loop.
+        protocol: How they send.
+        timeout_s: Time after which a request counts as late: 60 s is SageMaker's bound of an invocation.
+    """
+    requests = simulate(copy, concurrency, protocol)
+    ramp = protocol.ramp(concurrency)
+    measured = sorted(requests, key=attrgetter("sent_s"))[ramp:] if ramp else requests
+    output, later = copy.output_tokens, copy.output_tokens - 1 or 1
+    e2e = [request.last_token_s - request.sent_s for request in measured]
+    return SimulatedLevel(
+        concurrency=concurrency,
+        output_tok_s=_tok_s(requests, measured, output),
+        ttft_ms=_distribution(_ttft(request) for request in measured),
+        tpot_ms=_distribution((request.last_token_s - request.first_token_s) / later for request in measured),
+        e2e_latency_ms=_distribution(e2e),
+        ms_per_token=_distribution(seconds / output for seconds in e2e),
+        late=sum(seconds > timeout_s for seconds in e2e) / len(e2e),
+    )
+
+
+def _tok_s(requests: Sequence[Request], measured: Sequence[Request], output: int) -> float:
+    time = _measured_time(requests, measured)
+    inside = math.fsum(share_inside(request.sent_s, request.last_token_s, time) for request in requests)
+    return inside * output / time.length_s
+
+
+def _measured_time(requests: Sequence[Request], measured: Sequence[Request]) -> MeasuredTime:
+    """Return the steady window; the whole level without a ramp, or where the window is shorter than a request."""
+    if len(measured) < len(requests):
+        seconds = sorted(request.last_token_s - request.sent_s for request in measured)
+        if window := steady_window([request.sent_s for request in measured], seconds):
+            return window
+    opened_s = min(request.sent_s for request in requests)
+    return MeasuredTime(kind="whole", opened_s=opened_s, closed_s=max(request.last_token_s for request in requests))
+
+
+def _ttft(request: Request) -> float:
+    return request.first_token_s - request.sent_s
+
+
+def _distribution(seconds: Iterable[float]) -> Distribution:
+    values = sorted(second * MS_PER_S for second in seconds)
+    p50, p90, p95, p99 = (percentile(values, percent) for percent in (50, 90, 95, 99))
+    mean = math.fsum(values) / len(values)
+    return Distribution(count=len(values), mean=mean, p50=p50, p90=p90, p95=p95, p99=p99, max=values[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """A closed loop: each client sends its next request when the last one is answered.
+
+    Attributes:
+        requests_per_concurrency: Measured requests of a level, times its concurrency.
+        stagger_s: Time between the first requests of two clients.
+        round_trip_s: Time of a request outside the engine: network, the service's front end, tokenising.
+        ramp_per_concurrency: First requests of a level, times its concurrency, which fill the batch and aren't
+            measured. With them, throughput is that of the steady window; without, that of the whole level.
+    """
+
+    requests_per_concurrency: int
+    stagger_s: float
+    round_trip_s: float
+    ramp_per_concurrency: int = 0
+
+    def ramp(self, concurrency: int) -> int:
+        """Return the requests of a level that aren't measured."""
+        return self.ramp_per_concurrency * concurrency
+
+    def measured(self, concurrency: int) -> int:
+        """Return the requests of a level that are measured."""
+        return self.requests_per_concurrency * concurrency
+
+
+# Three requests a client, no warm-up: the articles' public harness. It starts its clients one by one: 30 ms each fits
+# the published latencies best; 20 ms a round trip is an assumption, on which the predictions hardly depend.
+PUBLISHED = Protocol(requests_per_concurrency=3, stagger_s=0.030, round_trip_s=0.020)
+
+# The trial's client opens every connection beforehand and sends the first requests of a level at once.
+TRIAL = Protocol(requests_per_concurrency=3, stagger_s=0.0, round_trip_s=0.020, ramp_per_concurrency=1)

@@ -1,0 +1,188 @@
+"""What an engine, its version, an accelerator or an optimization job can't do of a recipe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seatrial.planner.decisions.timeouts import LONGEST_S
+from seatrial.specs.recipe import compiles, quantizes
+from seatrial_base.catalog import neuron, optimizations
+from seatrial_base.catalog.compilation import build_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from seatrial.specs.endpoint import EndpointSpec
+    from seatrial.specs.optimization import OptimizationSpec, Recipe
+    from seatrial_base.catalog.instances import Instance
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeEngine:
+    """The engine that a recipe is held against.
+
+    Attributes:
+        option: Its name in `engine_choice.json`.
+        title: Its name for people.
+        version: Its version; `None` for an image of the user whose version can't be read.
+    """
+
+    option: str
+    title: str
+    version: tuple[int, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeRefusal:
+    """One thing that a recipe can't have.
+
+    Attributes:
+        rule: The rule's ID.
+        index: The optimization's place in the recipe.
+        message: What is refused, and why.
+    """
+
+    rule: str
+    index: int
+    message: str
+
+
+def refusals(endpoint: EndpointSpec, engine: RecipeEngine) -> tuple[RecipeRefusal, ...]:
+    """Return what an engine and SageMaker's optimization jobs can't do of a spec's recipe, each optimization once."""
+    recipe = endpoint.optimization
+    found = [*_pairs(recipe, engine), *_features(endpoint, engine), *_engines(recipe, engine), *_jobs(recipe)]
+    seen: dict[int, RecipeRefusal] = {}
+    for refusal in found:
+        seen.setdefault(refusal.index, refusal)
+    return tuple(seen[index] for index in sorted(seen))
+
+
+def accelerator_refusals(recipe: Recipe, engine: RecipeEngine, instance: Instance) -> tuple[RecipeRefusal, ...]:
+    """Return why an instance type can't run a recipe; nothing when it can."""
+    found = [(index, message) for index, entry in enumerate(recipe) for message in _excluded(entry, engine, instance)]
+    return tuple(RecipeRefusal("SEA235", index, message) for index, message in found)
+
+
+def accelerator_limits(recipe: Recipe, engine: RecipeEngine, instance: Instance) -> tuple[str, ...]:
+    """Return what a recipe gives less of on an instance type, a sentence each."""
+    return tuple(
+        f"{entry.name} on {instance.instance_type} ({instance.accelerator}): {row.because}"
+        for entry in recipe
+        for row in optimizations.limits(entry.name, engine.option, engine.version, instance.accelerator)
+        if row.verdict == "limits"
+    )
+
+
+def job_limits(recipe: Recipe, instance: Instance) -> tuple[str, ...]:
+    """Return the optimization jobs whose target SageMaker's SDK does not list, though the API takes it."""
+    found = []
+    for entry in recipe:
+        row = next((row for row in optimizations.jobs() if entry.name in row.optimizations), None)
+        target = (entry.job.instance_type or instance.instance_type) if entry.job is not None else ""
+        if row is not None and target and _family(target) not in row.families:
+            listed = ", ".join(row.families)
+            found.append(f"SageMaker's SDK lists optimization jobs for {entry.name} on {listed}, not for {target}.")
+    return tuple(found)
+
+
+def built_at_start_s(recipe: Recipe, weights_bytes: int) -> float:
+    """Return how long TensorRT-LLM may build its engine while a container starts, in seconds; 0 without a build.
+
+    Args:
+        recipe: The recipe.
+        weights_bytes: Of all weights at 16 bits.
+    """
+    asked = compiles(recipe)
+    if asked is None or asked.target != "trtllm" or asked.when != "startup":
+        return 0
+    return build_seconds(weights_bytes, quantizes=quantizes(recipe) is not None)
+
+
+def build_refusal(recipe: Recipe, weights_bytes: int) -> tuple[RecipeRefusal, ...]:
+    """Return the refusal of a build that takes longer than SageMaker waits for a container; nothing when it fits."""
+    build_s = built_at_start_s(recipe, weights_bytes)
+    if build_s <= LONGEST_S:
+        return ()
+    message = (
+        f"TensorRT-LLM may take {build_s:,.0f} s to build its engine, and SageMaker waits {LONGEST_S:,} s for a "
+        "container: build it with `compile: {target: trtllm, when: ahead_of_time}`"
+    )
+    index = next(index for index, entry in enumerate(recipe) if entry.compile is not None)
+    return (RecipeRefusal("SEA239", index, message),)
+
+
+def _excluded(entry: OptimizationSpec, engine: RecipeEngine, instance: Instance) -> Iterator[str]:
+    for row in optimizations.limits(entry.name, engine.option, engine.version, instance.accelerator):
+        if row.verdict == "excludes":
+            yield f"{entry.name} does not run on the {instance.accelerator}: {row.because}"
+    target = entry.compile.target if entry.compile is not None else None
+    if target is not None and neuron.is_neuron(instance) != (target == "neuron"):
+        yield f"compile: {target} does not run on the {instance.accelerator}."
+    families = optimizations.job_instances().families
+    deployed = (entry.job.instance_type or instance.instance_type) if entry.job is not None else None
+    if deployed is not None and _family(deployed) not in families:
+        yield f"An optimization job for {entry.name} takes no {deployed}; it takes {', '.join(families)}."
+
+
+def _family(instance_type: str) -> str:
+    return instance_type.split(".")[1]
+
+
+def _pairs(recipe: Recipe, engine: RecipeEngine) -> Iterator[RecipeRefusal]:
+    for row in optimizations.pairs():
+        if not optimizations.holds(row.options, row.until, engine.option, engine.version):
+            continue
+        first = [entry.name for entry in recipe if entry.name in row.first]
+        for index, entry in enumerate(recipe):
+            if first and entry.name in row.second:
+                yield RecipeRefusal("SEA236", index, f"{first[0]} and {entry.name} exclude each other: {row.because}")
+
+
+def _features(endpoint: EndpointSpec, engine: RecipeEngine) -> Iterator[RecipeRefusal]:
+    for row in optimizations.features():
+        value = getattr(endpoint.serving.overrides, row.field)
+        if value in (None, 1) or not optimizations.holds(row.options, row.until, engine.option, engine.version):
+            continue
+        for index, entry in enumerate(endpoint.optimization):
+            if entry.name in row.optimizations:
+                message = f"{entry.name} and serving.overrides.{row.field} exclude each other: {row.because}"
+                yield RecipeRefusal("SEA236", index, message)
+
+
+def _engines(recipe: Recipe, engine: RecipeEngine) -> Iterator[RecipeRefusal]:
+    for index, entry in enumerate(recipe):
+        rows = optimizations.supports(entry.name, engine.option)
+        supported = [row for row in rows if row.supported]
+        if not supported:
+            because = next((row.because for row in rows), "Nobody has described it there.")
+            yield RecipeRefusal("SEA233", index, f"{engine.title} can't run {_called(entry)}: {because}")
+        elif engine.version is not None and not _in_range(supported, engine.version):
+            yield RecipeRefusal(
+                "SEA234", index, f"this version of {engine.title} can't run {entry.name}: {_reason(supported)}"
+            )
+
+
+def _called(entry: OptimizationSpec) -> str:
+    return f"compile: {entry.compile.target}" if entry.compile is not None else entry.name
+
+
+def _reason(rows: Sequence[optimizations.EngineSupport]) -> str:
+    return next((row.because for row in rows if row.because), "")
+
+
+def _in_range(rows: Sequence[optimizations.EngineSupport], version: tuple[int, ...]) -> bool:
+    return any(optimizations.holds_since(row, version) for row in rows)
+
+
+def _jobs(recipe: Recipe) -> Iterator[RecipeRefusal]:
+    names = {entry.name for entry in recipe}
+    for index, entry in enumerate(recipe):
+        if entry.job is None:
+            continue
+        row = next((row for row in optimizations.jobs() if entry.name in row.optimizations), None)
+        if row is None or not row.allowed or row.needs not in (None, *names):
+            because = row.because if row is not None else "No optimization job makes it."
+            yield RecipeRefusal("SEA237", index, f"an optimization job can't make {entry.name}: {because}")
+        elif entry.job.training_data_s3_uri is not None and entry.name != "eagle3":
+            yield RecipeRefusal("SEA237", index, f"training_data_s3_uri is for eagle3, not for {entry.name}")

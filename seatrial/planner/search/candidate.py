@@ -1,0 +1,179 @@
+"""One deployment under consideration, and what comes of it: an estimate, then feasible or rejected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+if TYPE_CHECKING:
+    from seatrial.planner.predict.copy_model import Copy
+    from seatrial.planner.predict.memory import MemoryFit
+    from seatrial.planner.predict.simulation import SimulatedLevel
+    from seatrial.planner.search.capacity import Levels, LoadSpread
+    from seatrial.planner.search.demand import LatencyBound
+    from seatrial_base.catalog.instances import Instance
+
+
+Stage = Literal["specifications", "degree", "memory", "slo", "copies", "price", "budget"]
+STAGES: tuple[Stage, ...] = get_args(Stage)
+"""In the order in which a deployment passes them: the last one reached is the nearest to a deployment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One way to place copies on an instance type; it holds the model.
+
+    A copy's speed does not depend on its neighbours in the model of performance, so as many copies share an instance
+    as its accelerators take: fewer would cost the same and serve less.
+
+    Attributes:
+        instance: The instance type.
+        degree: Accelerators of one copy.
+        copies_per_instance: Copies that share an instance.
+        dtype: Type of weights and activations.
+        memory: How the memory of one accelerator is used.
+        levels: One copy as the performance model sees it, and what it is simulated to do.
+    """
+
+    instance: Instance
+    degree: int
+    copies_per_instance: int
+    dtype: str
+    memory: MemoryFit
+    levels: Levels
+
+    @property
+    def copy(self) -> Copy:
+        """One copy."""
+        return self.levels.copy
+
+    @property
+    def alone(self) -> SimulatedLevel:
+        """What a single request meets."""
+        return self.levels.at(1)
+
+    def __str__(self) -> str:
+        return f"{self.instance.instance_type} with degree {self.degree}"
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What deployments are compared by.
+
+    Attributes:
+        usd_per_hour: All instances of the planned size; infinite when unknown.
+        usd_per_million_output_tokens: At the planned load; infinite when unknown.
+        ms_per_token_alone: End-to-end latency of a single request over its output tokens.
+        output_tok_s: Of all copies at the planned load.
+        highest_tok_s: Of all copies loaded to their capacity.
+    """
+
+    usd_per_hour: float
+    usd_per_million_output_tokens: float
+    ms_per_token_alone: float
+    output_tok_s: float
+    highest_tok_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What the closed form says of a candidate, a little better than the simulation will.
+
+    Attributes:
+        candidate: The deployment.
+        capacity: Concurrency per copy that the objectives are thought to allow: where the simulation begins.
+        score: What it would be compared by.
+        shortfall: By how much it is thought to fail: copies first, then price; (0, 0) when it comes into question.
+    """
+
+    candidate: Candidate
+    capacity: int
+    score: Score
+    shortfall: tuple[int, float]
+
+    @property
+    def comes_into_question(self) -> bool:
+        """Whether nothing that was asked is thought to fail."""
+        return self.shortfall[0] == 0
+
+
+@dataclass(frozen=True, slots=True)
+class FeasibleCandidate:
+    """A candidate that satisfies everything that was asked, by simulation.
+
+    Attributes:
+        candidate: The deployment.
+        capacity: Highest concurrency per copy at which every objective holds.
+        needed: Copies that the workload needs at least.
+        load: The workload spread over its copies.
+        instance_count: Instances of the planned size.
+        score: What it is compared by.
+    """
+
+    candidate: Candidate
+    capacity: int
+    needed: int
+    load: LoadSpread
+    instance_count: int
+    score: Score
+
+    @property
+    def at_gate(self) -> SimulatedLevel:
+        """What one copy does at the planned load."""
+        return self.candidate.levels.at(self.load.concurrency_per_copy)
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """An objective that a candidate misses, and the value that it is simulated to reach."""
+
+    objective: LatencyBound
+    predicted_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """A bound on money that a size exceeds.
+
+    Attributes:
+        field: The field of the bound.
+        price: What it costs, in the unit of the bound.
+        bound: The bound.
+        because: One full sentence.
+    """
+
+    field: tuple[str, ...]
+    price: float
+    bound: float
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedCandidate:
+    """A candidate that fails, and at which question.
+
+    Attributes:
+        instance_type: The instance type.
+        degree: Accelerators of one copy.
+        stage: The question, in the order in which they are asked.
+        because: One full sentence.
+        gap: How far it misses, to compare rejections of one stage; in the stage's own unit.
+        field: The field of the spec that it fails against.
+        hint: How to mend it.
+        usd_per_hour: Price of the size that it would have; `None` when unknown or not reached.
+        output_tok_s: Predicted throughput of that size; `None` when not reached.
+        misses: The objectives that it misses with a single request.
+        excesses: The bounds on money that it exceeds.
+    """
+
+    instance_type: str
+    degree: int
+    stage: Stage
+    because: str
+    gap: float
+    field: tuple[str, ...] = ("serving", "instance_types")
+    hint: str = ""
+    usd_per_hour: float | None = None
+    output_tok_s: float | None = None
+    misses: tuple[Miss, ...] = ()
+    excesses: tuple[Excess, ...] = ()

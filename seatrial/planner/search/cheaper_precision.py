@@ -1,0 +1,121 @@
+"""Deployments with narrower weights that accelerator, engine and model support: proposed, never taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from seatrial.planner.cost import usd_per_hour
+from seatrial.planner.search.candidate import Candidate, FeasibleCandidate
+from seatrial.planner.search.evaluate import estimate, evaluate, misses_alone, planned_load
+from seatrial.planner.search.fitting import candidates, sharing
+from seatrial.planner.search.ranking import order
+from seatrial_base.catalog.kernels import computes_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from seatrial.planner.search.candidate import Estimate
+    from seatrial.planner.search.demand import Demand
+    from seatrial_base.catalog.instances import Instance
+
+_AT_LOAD = "fp8"  # what engines quantize to while they load 16-bit weights
+_NEEDS_CHECKPOINT = "nvfp4"
+_WORTHWHILE = 0.03  # a gain below it is within what simulations differ by
+_MOST_EVALUATED = 3
+_FIRST_TGI_WITH_FP8 = 2  # its changelog, 2.0.0
+
+
+@dataclass(frozen=True, slots=True)
+class NarrowerDeployment:
+    """The best deployment with weights of one quantization that beats the plan."""
+
+    quantization: str
+    best: FeasibleCandidate
+
+
+def narrower(
+    demand: Demand, allowed: Sequence[Instance], best: FeasibleCandidate, engine_version: str
+) -> tuple[NarrowerDeployment, ...]:
+    """Return, for each quantization worth proposing, the best deployment where it beats the plan.
+
+    Nothing where the weights are quantized already, by the spec or in the named repository.
+
+    Args:
+        demand: What is asked.
+        allowed: The instance types that may be used.
+        best: The plan's deployment.
+        engine_version: The engine's version: older ones lack a quantization.
+    """
+    if demand.quantization is not None:
+        return ()
+    found = ((name, _best(demand, allowed, best, name)) for name in _worth_trying(demand, engine_version))
+    return tuple(NarrowerDeployment(name, each) for name, each in found if each is not None)
+
+
+def _worth_trying(demand: Demand, engine_version: str) -> Iterator[str]:
+    """Yield the quantizations that the engine takes in place of 16-bit weights."""
+    tgi = demand.engine.family == "tgi"
+    if not tgi or _major(engine_version) >= _FIRST_TGI_WITH_FP8:
+        yield _AT_LOAD
+    if not tgi:
+        yield _NEEDS_CHECKPOINT
+
+
+def _major(version: str) -> int:
+    digits = version.partition(".")[0]
+    return int(digits) if digits.isdigit() else 0
+
+
+def _best(
+    demand: Demand, allowed: Sequence[Instance], best: FeasibleCandidate, quantization: str
+) -> FeasibleCandidate | None:
+    """Return the best deployment with a quantization, if it beats the plan; the price bounds what is tried."""
+    overrides = demand.overrides.model_copy(update={"quantization": quantization})
+    serving = demand.endpoint.serving.model_copy(update={"overrides": overrides})
+    narrow = replace(demand, endpoint=demand.endpoint.model_copy(update={"serving": serving}), calibrated=None)
+    tried = [instance for instance in allowed if _may_gain(demand, instance, best, quantization)]
+    goal = demand.endpoint.objective
+    estimates = sorted(
+        (found for found in _estimates(narrow, tried) if found.comes_into_question),
+        key=lambda found: order(found.candidate, found.score, goal),
+    )
+    hopeful = (estimated for estimated in estimates if planned_load(narrow, estimated) is not None)
+    results = (evaluate(narrow, estimated) for estimated in islice(hopeful, _MOST_EVALUATED))
+    feasible = next((result for result in results if isinstance(result, FeasibleCandidate)), None)
+    return feasible if feasible is not None and _gains(demand, best, feasible) else None
+
+
+def _may_gain(demand: Demand, instance: Instance, best: FeasibleCandidate, quantization: str) -> bool:
+    """Tell whether an instance type supports a quantization and, where cost counts, could beat the plan."""
+    if not computes_in(instance, quantization):
+        return False
+    if instance == best.candidate.instance:
+        return True
+    if demand.endpoint.objective in ("latency", "throughput"):
+        return False
+    price = usd_per_hour(instance, 1, demand.discount)
+    return price is not None and price < best.score.usd_per_hour * (1 - _WORTHWHILE)
+
+
+def _estimates(demand: Demand, instances: Sequence[Instance]) -> Iterator[Estimate]:
+    fitted = [found for instance in instances for found in candidates(demand, instance)]
+    for candidate in sharing(found for found in fitted if isinstance(found, Candidate)):
+        if misses_alone(demand, candidate) is None:
+            yield estimate(demand, candidate)
+
+
+def _gains(demand: Demand, best: FeasibleCandidate, other: FeasibleCandidate) -> bool:
+    """Tell whether a deployment is better by more than simulations differ, in what the spec's objective counts."""
+    ours, theirs = best.score, other.score
+    less, more = 1 - _WORTHWHILE, 1 + _WORTHWHILE
+    faster = theirs.ms_per_token_alone < ours.ms_per_token_alone * less
+    roomier = theirs.highest_tok_s > ours.highest_tok_s * more
+    return {
+        "cost": theirs.usd_per_hour < ours.usd_per_hour * less
+        or (theirs.usd_per_hour <= ours.usd_per_hour and (faster or roomier)),
+        "cost_per_token": theirs.usd_per_million_output_tokens < ours.usd_per_million_output_tokens * less,
+        "latency": faster,
+        "throughput": roomier,
+    }[demand.endpoint.objective]

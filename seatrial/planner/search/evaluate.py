@@ -1,0 +1,216 @@
+"""Evaluates a candidate: by the closed form to order the search, by simulation to accept or reject it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from seatrial.planner.predict.closed_form import predict
+from seatrial.planner.search.candidate import Estimate, FeasibleCandidate, Miss, RejectedCandidate
+from seatrial.planner.search.capacity import MOST_IN_FLIGHT, capacity, estimated_capacity
+from seatrial.planner.search.fitting import rejection_of
+from seatrial.planner.search.sizing import UNKNOWN, bounds_money, excesses, instances_for, score_of, size
+from seatrial.specs.scaling import MOST_COPIES
+from seatrial_base.units import counted, tenths
+
+if TYPE_CHECKING:
+    from seatrial.planner.search.candidate import Candidate, Score
+    from seatrial.planner.search.capacity import LoadSpread
+    from seatrial.planner.search.demand import Demand
+    from seatrial.planner.search.sizing import Sizing
+
+_LATENCY_SLACK = 1.25
+# Simulated throughputs lie at most about this much above the closed form's: an estimate must not be too low.
+_THROUGHPUT_SLACK = 1.08
+_TOO_MANY_COPIES, _TOO_SLOW, _TOO_DEAR, _NO_PRICE = 4, 3, 1, 2
+
+
+def estimate(demand: Demand, candidate: Candidate) -> Estimate:
+    """Estimate a candidate that keeps the objectives with a single request."""
+
+    def tok_s(concurrency: int) -> float:
+        return predict(candidate.copy, concurrency).output_tok_s * _THROUGHPUT_SLACK
+
+    highest = max(1, estimated_capacity(candidate.copy, demand.objectives, _LATENCY_SLACK))
+    sized = size(demand, candidate, highest, tok_s)
+    score = score_of(demand, candidate, sized.load, tok_s(highest))
+    likely = estimated_capacity(candidate.copy, demand.objectives)
+    return Estimate(candidate, likely, score, _shortfall(demand, candidate, sized, score))
+
+
+def _shortfall(demand: Demand, candidate: Candidate, sized: Sizing, score: Score) -> tuple[int, float]:
+    most, asked = demand.endpoint.scaling.max_copies, demand.endpoint.slo.output_tok_s or 0.0
+    if sized.needed > most:
+        return _TOO_MANY_COPIES, sized.needed / most
+    if sized.load.output_tok_s < asked:
+        return _TOO_SLOW, asked / sized.load.output_tok_s
+    if score.usd_per_hour == UNKNOWN:
+        choosable = demand.may_choose(candidate.instance) and not bounds_money(demand)
+        return (0, 0.0) if choosable else (_NO_PRICE, 0.0)
+    beyond = excesses(demand, candidate, score)
+    return (_TOO_DEAR, max(excess.price / excess.bound for excess in beyond)) if beyond else (0, 0.0)
+
+
+def misses_alone(demand: Demand, candidate: Candidate) -> RejectedCandidate | None:
+    """Return the rejection of a candidate that misses an objective even with a single request."""
+    outcome = candidate.alone
+    missed = [objective for objective in demand.objectives if objective.ratio(outcome) > 1]
+    if not missed:
+        return None
+    misses = tuple(Miss(objective, objective.predicted(outcome)) for objective in missed)
+    worst = max(misses, key=lambda miss: miss.predicted_ms / miss.objective.bound_ms)
+    parts = ", ".join(f"{tenths(miss.predicted_ms, grouped=True)} ms against {miss.objective}" for miss in misses)
+    return RejectedCandidate(
+        instance_type=candidate.instance.instance_type,
+        degree=candidate.degree,
+        stage="slo",
+        because=f"A single request is predicted to take {parts}.",
+        gap=worst.predicted_ms / worst.objective.bound_ms,
+        field=worst.objective.path,
+        misses=misses,
+    )
+
+
+def evaluate(demand: Demand, estimated: Estimate) -> FeasibleCandidate | RejectedCandidate:
+    """Simulate a candidate around its estimate, and evaluate it."""
+    candidate = estimated.candidate
+    highest = capacity(candidate.levels, demand.objectives, estimated.capacity)
+    sized = _sized(demand, candidate, highest)
+    while sized.needed <= demand.endpoint.scaling.max_copies and not _holds(demand, candidate, sized.load):
+        highest = min(highest, sized.load.concurrency_per_copy) - 1
+        sized = _sized(demand, candidate, highest)
+    if sized.needed > demand.endpoint.scaling.max_copies:
+        return _too_many_copies(demand, candidate, highest, sized.needed)
+    if sized.load.output_tok_s < (demand.endpoint.slo.output_tok_s or 0.0):
+        return _too_slow(demand, candidate, sized.load)
+    score = score_of(demand, candidate, sized.load, _most_tok_s(demand, candidate, highest, sized.load))
+    return _affordable(demand, candidate, score, sized) or FeasibleCandidate(
+        candidate=candidate,
+        capacity=highest,
+        needed=sized.needed,
+        load=sized.load,
+        instance_count=instances_for(candidate, sized.load.copy_count),
+        score=score,
+    )
+
+
+def planned_load(demand: Demand, estimated: Estimate) -> FeasibleCandidate | None:
+    """Return a candidate at the size of the closed form, simulated at its planned load alone; `None` if it fails.
+
+    Its capacity is the closed form's, which costs a fraction of `evaluate`: enough to show what is not chosen.
+    """
+    candidate, highest = estimated.candidate, max(1, estimated.capacity)
+    sized = size(demand, candidate, highest, lambda level: predict(candidate.copy, level).output_tok_s)
+    load = sized.load
+    if sized.needed > demand.endpoint.scaling.max_copies or not _holds(demand, candidate, load):
+        return None
+    if load.output_tok_s < (demand.endpoint.slo.output_tok_s or 0.0):
+        return None
+    score = score_of(demand, candidate, load, predict(candidate.copy, highest).output_tok_s)
+    count = instances_for(candidate, load.copy_count)
+    return FeasibleCandidate(candidate, highest, sized.needed, load, count, score)
+
+
+def _sized(demand: Demand, candidate: Candidate, highest: int) -> Sizing:
+    return size(demand, candidate, highest, lambda concurrency: candidate.levels.at(concurrency).output_tok_s)
+
+
+def _most_tok_s(demand: Demand, candidate: Candidate, highest: int, load: LoadSpread) -> float:
+    """Return what a copy gives at most: past a full batch the last round of a level runs half empty."""
+    full = candidate.levels.at(min(highest, candidate.copy.most_running))
+    holding = [full] if all(objective.ratio(full) <= 1 for objective in demand.objectives) else []
+    ends = (candidate.levels.at(level) for level in (highest, load.concurrency_per_copy))
+    return max(outcome.output_tok_s for outcome in (*holding, *ends))
+
+
+def _holds(demand: Demand, candidate: Candidate, load: LoadSpread) -> bool:
+    """Tell whether the planned load keeps the objectives: a level between those that were searched may not."""
+    outcome = candidate.levels.at(load.concurrency_per_copy)
+    return load.concurrency_per_copy == 1 or all(objective.ratio(outcome) <= 1 for objective in demand.objectives)
+
+
+def _too_many_copies(demand: Demand, candidate: Candidate, highest: int, needed: int) -> RejectedCandidate:
+    most = demand.endpoint.scaling.max_copies
+    because = (
+        f"One copy sustains {counted(highest, 'concurrent request')}; the workload needs "
+        f"{counted(needed, 'copy', 'copies')}, max_copies is {most}."
+    )
+    raised = f"set max_copies to at least {needed}, " if needed <= MOST_COPIES else ""
+    instead = f"{raised}{_loosened(demand, candidate, most)}"
+    return RejectedCandidate(
+        instance_type=candidate.instance.instance_type,
+        degree=candidate.degree,
+        stage="copies",
+        because=because,
+        gap=needed / most,
+        field=("scaling", "max_copies"),
+        hint=f"{instead}or allow faster instance types" if instead else "allow faster instance types, or less traffic",
+    )
+
+
+def _loosened(demand: Demand, candidate: Candidate, copies: int) -> str:
+    """Return what the objectives would have to allow for the most copies to take a number of requests in flight."""
+    concurrency = demand.endpoint.workload.concurrency
+    if concurrency is None or concurrency > copies * MOST_IN_FLIGHT:
+        return ""
+    outcome = candidate.levels.at(math.ceil(concurrency / copies))
+    missed = [objective for objective in demand.objectives if objective.ratio(outcome) > 1]
+    allow = [f"{'.'.join(o.path)} {math.ceil(o.predicted(outcome)):,} ms" for o in missed if o is not demand.timeout]
+    past = demand.timeout in missed  # no objective helps when requests end before they are answered
+    return "" if past or not allow else f"allow {' and '.join(allow)}, "
+
+
+def _too_slow(demand: Demand, candidate: Candidate, load: LoadSpread) -> RejectedCandidate:
+    asked, reached = demand.endpoint.slo.output_tok_s or 0.0, load.output_tok_s
+    because = (
+        f"{counted(load.copy_count, 'copy', 'copies')}: {reached:,.0f} output tok/s predicted, below slo.output_tok_s "
+        f"{asked:,.0f}."
+    )
+    what = "max_copies or " if load.concurrency_per_copy > 1 else ""
+    return RejectedCandidate(
+        instance_type=candidate.instance.instance_type,
+        degree=candidate.degree,
+        stage="copies",
+        because=because,
+        gap=asked / reached,
+        field=("slo", "output_tok_s"),
+        hint=f"lower it to {math.floor(reached):,}, or raise {what}the workload's traffic",
+    )
+
+
+def _affordable(demand: Demand, candidate: Candidate, score: Score, sized: Sizing) -> RejectedCandidate | None:
+    """Return the rejection of a candidate that costs too much, or whose price can't be held against a bound."""
+    if score.usd_per_hour == UNKNOWN:
+        because = _why_not_unpriced(demand, candidate)
+        if not because:
+            return None
+        rejection = rejection_of(candidate.instance, candidate.degree, "price", because)
+        return replace(rejection, output_tok_s=sized.load.output_tok_s)
+    beyond = excesses(demand, candidate, score)
+    if not beyond:
+        return None
+    worst = max(beyond, key=lambda excess: excess.price / excess.bound)
+    return RejectedCandidate(
+        instance_type=candidate.instance.instance_type,
+        degree=candidate.degree,
+        stage="budget",
+        because=" ".join(excess.because for excess in beyond),
+        gap=worst.price / worst.bound,
+        field=worst.field,
+        usd_per_hour=score.usd_per_hour,
+        output_tok_s=sized.load.output_tok_s,
+        excesses=tuple(beyond),
+    )
+
+
+def _why_not_unpriced(demand: Demand, candidate: Candidate) -> str:
+    """Return why a deployment without a price is not chosen; empty when it may be."""
+    if bounds_money(demand):
+        return "The price is unknown, so the budget can't be checked."
+    if not demand.may_choose(candidate.instance):
+        return "The price is unknown: name the type in instance_types or plan with --allow-unknown-price to choose it."
+    return ""
+
+
+# The closed form's means lie near the simulated percentiles: a quarter more keeps it from refusing what would hold.

@@ -1,0 +1,213 @@
+"""Which deployments hold the model: instance types with their degrees, and the copies that share an instance."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from seatrial.planner.decisions.batching import compiled_batch
+from seatrial.planner.predict.copy_model import hardware_of, place
+from seatrial.planner.predict.memory import fit_memory, missing_bytes
+from seatrial.planner.recipe_limits import accelerator_refusals
+from seatrial.planner.search.candidate import Candidate, RejectedCandidate
+from seatrial.planner.search.capacity import Levels
+from seatrial_base.catalog import neuron
+from seatrial_base.catalog.architecture import shards_evenly
+from seatrial_base.catalog.kernels import has_kernels
+from seatrial_base.units import MS_PER_S, counted, gib
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from seatrial.planner.predict.copy_model import Copy, Hardware
+    from seatrial.planner.predict.memory import MemoryFit
+    from seatrial.planner.predict.simulation import SimulatedLevel
+    from seatrial.planner.search.candidate import Stage
+    from seatrial.planner.search.demand import Demand
+    from seatrial_base.catalog.architecture import Architecture
+    from seatrial_base.catalog.instances import Instance
+
+
+_POWERS_OF_TWO = (1, 2, 4, 8, 16)
+
+
+def possible_degrees(architecture: Architecture, accelerators: int) -> tuple[int, ...]:
+    """Return the tensor parallel degrees worth considering: powers of two and the whole instance."""
+    tried = {degree for degree in (*_POWERS_OF_TWO, accelerators) if degree <= accelerators}
+    return tuple(sorted(degree for degree in tried if shards_evenly(architecture, degree)))
+
+
+def degrees_on(architecture: Architecture, instance: Instance) -> tuple[int, ...]:
+    """Return the tensor parallel degrees worth considering on an instance type: on AWS Neuron those of its runtime."""
+    if neuron.is_neuron(instance):
+        return neuron.degrees(architecture, instance)
+    return possible_degrees(architecture, instance.accelerator_count)
+
+
+def candidates(demand: Demand, instance: Instance) -> Iterator[Candidate | RejectedCandidate]:
+    """Return a candidate for each degree with which an instance type holds the model; what doesn't says why."""
+    because = _unplannable(demand, instance)
+    hardware = None if because else hardware_of(instance, demand.quantization)
+    if hardware is None:
+        because = because or f"FLOPS and memory bandwidth of the {instance.accelerator} are unknown."
+        yield rejection_of(instance, instance.accelerator_count, "specifications", because)
+        return
+    fixed = demand.overrides.tensor_parallel_degree
+    degrees = degrees_on(demand.architecture, instance) if fixed is None else (fixed,)
+    if not degrees:
+        because = f"{demand.architecture.id} can't be sharded over any degree of the {instance.accelerator}."
+        yield rejection_of(instance, instance.accelerator_count, "degree", because)
+    for degree in degrees:
+        fits = degree <= instance.accelerator_count
+        if fits and demand.endpoint.hosting.kind == "single_model" and degree < instance.accelerator_count:
+            yield _part_of_an_instance(instance, degree)
+            continue
+        yield _fitted(demand, instance, hardware, degree) if fits else _too_few(instance, degree)
+
+
+def sharing(found: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    """Return candidates of which equal copies share their simulated levels.
+
+    Instance types of one family with the same accelerators differ in price and host memory alone, which no copy sees.
+    """
+    seen: dict[tuple[Copy, str], dict[int, SimulatedLevel]] = {}
+    return tuple(replace(each, levels=replace(each.levels, seen=_seen(each, seen))) for each in found)
+
+
+def _seen(candidate: Candidate, every: dict[tuple[Copy, str], dict[int, SimulatedLevel]]) -> dict[int, SimulatedLevel]:
+    hardware = candidate.copy.hardware
+    family = hardware.instance_type.rpartition(".")[0]
+    copy = replace(candidate.copy, hardware=replace(hardware, instance_type=family))
+    return every.setdefault((copy, candidate.dtype), {})
+
+
+def rejection_of(instance: Instance, degree: int, stage: Stage, because: str, *, gap: float = 0.0) -> RejectedCandidate:
+    """Return a rejection against the allowed instance types."""
+    return RejectedCandidate(instance.instance_type, degree, stage, because, gap)
+
+
+def _unplannable(demand: Demand, instance: Instance) -> str:
+    if neuron.is_neuron(instance):
+        return _why_not_neuron(demand, instance)
+    if demand.engine.compiled_shapes:
+        return "The engine's image is for AWS Neuron."
+    if demand.overrides.dtype == "bf16" and not instance.has_bf16:
+        return f"The {instance.accelerator} has no bf16, which the spec sets."
+    quantization = demand.quantization
+    if quantization is not None and not has_kernels(instance, quantization):
+        return f"There are no {quantization} kernels for the {instance.accelerator}."
+    engine = demand.recipe_engine
+    refused = () if engine is None else accelerator_refusals(demand.endpoint.optimization, engine, instance)
+    return " ".join(refusal.message for refusal in refused)
+
+
+def _why_not_neuron(demand: Demand, instance: Instance) -> str:
+    endpoint = demand.endpoint
+    if instance.instance_type not in (
+        *(endpoint.serving.instance_types or ()),
+        *(endpoint.hosting.instance_pools or ()),
+    ):
+        return "AWS Neuron is planned only where serving.instance_types names it."
+    if not demand.engine.compiled_shapes:
+        return "The engine's image is for NVIDIA GPUs: name types with AWS Neuron alone to plan for them."
+    return ""
+
+
+def _too_few(instance: Instance, degree: int) -> RejectedCandidate:
+    count = instance.accelerator_count
+    return RejectedCandidate(
+        instance_type=instance.instance_type,
+        degree=degree,
+        stage="degree",
+        because=f"{counted(count, 'accelerator')}, too few for degree {degree}.",
+        gap=degree - count,
+        field=("serving", "overrides", "tensor_parallel_degree"),
+        hint=f"set it to at most {count}",
+    )
+
+
+def _part_of_an_instance(instance: Instance, degree: int) -> RejectedCandidate:
+    """Reject a copy that shares its instance: in a production variant the model takes each instance whole."""
+    count = instance.accelerator_count
+    return RejectedCandidate(
+        instance_type=instance.instance_type,
+        degree=degree,
+        stage="degree",
+        because=f"A model in a production variant takes the whole instance: {count} accelerators, not {degree}.",
+        gap=count - degree,
+        field=("serving", "overrides", "tensor_parallel_degree"),
+        hint=f"set it to {count}, or host the model as an inference component",
+    )
+
+
+def memory_of(demand: Demand, instance: Instance, degree: int) -> MemoryFit:
+    """Divide the memory of one accelerator for the demand, whose sequences may all be at their full length at once."""
+    return fit_memory(
+        demand.architecture,
+        instance,
+        demand.engine,
+        degree=degree,
+        quantization=demand.quantization,
+        tokens=demand.max_model_len if demand.engine.compiled_shapes else demand.tokens,
+        batched_tokens=demand.batched_tokens,
+        kv_bits=demand.kv_bits,
+        draft=demand.speculation.draft if demand.speculation else None,
+    )
+
+
+def missing_for_one(demand: Demand, memory: MemoryFit) -> float:
+    """Return the bytes that an accelerator lacks for a single sequence of the longest length; 0 or less if it fits."""
+    return missing_bytes(memory, demand.architecture.cached_tokens(demand.max_model_len))
+
+
+def _fitted(demand: Demand, instance: Instance, hardware: Hardware, degree: int) -> Candidate | RejectedCandidate:
+    memory = memory_of(demand, instance, degree)
+    missing = missing_for_one(demand, memory)
+    if missing > 0 or not memory.kv_limited_batch:
+        because = (
+            f"{gib(missing)} short per accelerator of {gib(memory.accelerator_memory_bytes)}: "
+            f"{gib(memory.weights_bytes)} weights, {gib(memory.activation_bytes)} activations, "
+            f"{gib(memory.reserve_bytes)} reserve and one sequence of {demand.max_model_len:,} tokens."
+        )
+        return rejection_of(instance, degree, "memory", because, gap=missing * degree)
+    candidate = _candidate(demand, instance, hardware, degree, memory)
+    if not candidate.copy.most_running:
+        because = (
+            f"The KV cache is too small for one request of {demand.tokens:,} tokens in blocks of the engine's size."
+        )
+        return rejection_of(instance, degree, "memory", because)
+    return candidate
+
+
+def _candidate(demand: Demand, instance: Instance, hardware: Hardware, degree: int, memory: MemoryFit) -> Candidate:
+    overrides, workload = demand.overrides, demand.endpoint.workload
+    copy = place(
+        demand.architecture,
+        hardware,
+        demand.engine,
+        memory,
+        degree=degree,
+        quantization=demand.quantization,
+        input_tokens=workload.input_tokens,
+        output_tokens=workload.output_tokens,
+        batched_tokens=demand.batched_tokens,
+        max_num_seqs=overrides.max_num_seqs or _largest_batch(demand, memory),
+        speculation=demand.speculation,
+        calibration=demand.calibration_of(instance.instance_type, degree),
+        prefix_hit_rate=workload.prefix_hit_rate,
+        max_model_len=demand.max_model_len,
+    )
+    published = demand.architecture.dtype if overrides.dtype == "auto" else overrides.dtype
+    return Candidate(
+        instance=instance,
+        degree=degree,
+        copies_per_instance=instance.accelerator_count // degree,
+        dtype=published if instance.has_bf16 else "fp16",
+        memory=memory,
+        levels=Levels(copy, demand.protocol, demand.timeout.bound_ms / MS_PER_S),
+    )
+
+
+def _largest_batch(demand: Demand, memory: MemoryFit) -> int:
+    most = min(demand.engine.batch_limit, memory.kv_limited_batch)
+    return compiled_batch(most, most) if demand.engine.compiled_shapes else most

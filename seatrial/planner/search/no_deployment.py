@@ -1,0 +1,176 @@
+"""What is said when no deployment satisfies everything: the best that can be reached, and what would have to give."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from seatrial.planner.predict.memory import weights_bytes
+from seatrial.planner.search.candidate import STAGES
+from seatrial.planner.search.fitting import degrees_on, memory_of, missing_for_one
+from seatrial_base.catalog import instances, neuron
+from seatrial_base.errors import PlanError
+from seatrial_base.units import MS_PER_S, counted, gib, tenths, usd
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from seatrial.planner.search.candidate import Excess, Miss, RejectedCandidate, Stage
+    from seatrial.planner.search.demand import Demand, LatencyBound
+    from seatrial.specs.load import LoadedSpec
+    from seatrial_base.errors import Problem
+
+
+_RULES: dict[Stage, str] = {
+    "budget": "SEA206",
+    "price": "SEA207",
+    "copies": "SEA205",
+    "slo": "SEA205",
+    "memory": "SEA202",
+    "degree": "SEA204",
+    "specifications": "SEA210",
+}
+_WHAT: dict[Stage, str] = {
+    "budget": "no deployment that meets the SLO is within the budget",
+    "price": "no deployment that meets the SLO has a known price",
+    "copies": "no deployment can serve the workload",
+    "slo": "no deployment is predicted to meet the SLO",
+    "degree": "no allowed instance type has enough accelerators",
+    "specifications": "no allowed instance type can be planned",
+}
+
+
+def no_deployment(loaded: LoadedSpec, demand: Demand, rejections: Sequence[RejectedCandidate]) -> PlanError:
+    """Return the error for the rejections that came furthest: the nearest of them tells what is missing.
+
+    Where a guard rail narrows the instance types, each hint tells it.
+    """
+    types = loaded.environment.guard_rails.instance_types
+    error = _furthest(loaded, demand, rejections)
+    if types is None:
+        return error
+    told = f"{loaded.environment.name} allows only {', '.join(types)} ({loaded.set_by('instance_types')})"
+    return PlanError(replace(each, hint=f"{each.hint}; {told}" if each.hint else told) for each in error.problems)
+
+
+def _furthest(loaded: LoadedSpec, demand: Demand, rejections: Sequence[RejectedCandidate]) -> PlanError:
+    reached = {rejection.stage for rejection in rejections}
+    stage = next(stage for stage in reversed(STAGES) if stage in reached)
+    furthest = sorted((rejection for rejection in rejections if rejection.stage == stage), key=_nearness)
+    nearest = furthest[0]
+    if stage == "slo":
+        return PlanError(_missed_objectives(loaded, furthest))
+    if stage == "budget":
+        return PlanError(_exceeded(loaded, excess, nearest) for excess in nearest.excesses)
+    if stage == "memory":
+        return _too_big(loaded, demand, nearest)
+    message = f"{_WHAT[stage]}; the nearest is {_place(nearest)}: {nearest.because}"
+    return PlanError([loaded.problem(nearest.field, _RULES[stage], message, nearest.hint or _hint(stage))])
+
+
+def _nearness(rejection: RejectedCandidate) -> tuple[float, str, int]:
+    return rejection.gap, rejection.instance_type, rejection.degree
+
+
+def _place(rejection: RejectedCandidate) -> str:
+    return f"{rejection.instance_type} with degree {rejection.degree}"
+
+
+def _hint(stage: Stage) -> str:
+    if stage == "price":
+        return "remove the budget, or allow an instance type with a known price"
+    return "allow other instance types"
+
+
+def _missed_objectives(loaded: LoadedSpec, rejections: Sequence[RejectedCandidate]) -> Iterator[Problem]:
+    """Return a problem for each objective that nothing reaches; where some reach each, what the nearest lacks.
+
+    The rejections are those that miss something with a single request, nearest first; whatever fits is among them.
+    """
+    missed = {miss.objective: None for rejection in rejections for miss in rejection.misses}
+    reached = {
+        objective: [found for rejection in rejections if (found := _miss(rejection, objective))] for objective in missed
+    }
+    hopeless = [found for found in reached.values() if len(found) == len(rejections)]
+    for pairs in sorted(hopeless, key=lambda pairs: pairs[0][0].objective.path):
+        yield _out_of_reach(loaded, *min(pairs, key=lambda pair: pair[0].predicted_ms))
+    for miss in () if hopeless else rejections[0].misses:
+        message = (
+            f"no deployment is predicted to meet every objective; the nearest is {_place(rejections[0])}: "
+            f"{tenths(miss.predicted_ms, grouped=True)} ms for a single request, bound "
+            f"{miss.objective.bound_ms:,.12g} ms"
+        )
+        yield loaded.problem(miss.objective.path, "SEA205", message, _allow(miss))
+
+
+def _miss(rejection: RejectedCandidate, objective: LatencyBound) -> tuple[Miss, RejectedCandidate] | None:
+    return next(((miss, rejection) for miss in rejection.misses if miss.objective == objective), None)
+
+
+def _out_of_reach(loaded: LoadedSpec, miss: Miss, rejection: RejectedCandidate) -> Problem:
+    message = (
+        f"no deployment is predicted to meet the SLO: the bound is {miss.objective.bound_ms:,.12g} ms, the best "
+        f"{tenths(miss.predicted_ms, grouped=True)} ms, for a single request on {_place(rejection)}"
+    )
+    return loaded.problem(miss.objective.path, "SEA205", message, _allow(miss))
+
+
+def _allow(miss: Miss) -> str:
+    """Return what the objective would have to allow, in its own unit."""
+    if miss.objective.path[0] == "slo":
+        return f"raise the bound to {math.ceil(miss.predicted_ms):,} ms, or allow faster instance types"
+    return f"raise the bound to {math.ceil(miss.predicted_ms / MS_PER_S):,} s, or allow faster instance types"
+
+
+def _exceeded(loaded: LoadedSpec, excess: Excess, rejection: RejectedCandidate) -> Problem:
+    message = f"{_WHAT['budget']}; the nearest is {_place(rejection)}: {excess.because}"
+    if excess.field[0] == "scaling":
+        told = f"{message.removesuffix('.')} ({loaded.set_by('usd_per_hour')})"
+        return loaded.problem(excess.field, "SEA206", told, "lower max_copies, or raise the environment's guard rail")
+    unit = {
+        "usd_per_hour": "per hour",
+        "usd_per_million_output_tokens": "per million output tokens",
+        "blended_usd_per_million_tokens": "per million tokens, blended",
+    }[excess.field[1]]
+    enough = usd(math.ceil(excess.price * 100) / 100)
+    if excess.field[0] == "guard_rails":
+        told = f"{message.removesuffix('.')} ({loaded.set_by(excess.field[1])})"
+        hint = f"relax the SLO, allow cheaper instance types, or raise the environment's guard rail to {enough} {unit}"
+        return loaded.problem(("serving", "instance_types"), "SEA206", told, hint)
+    hint = f"raise the budget to {enough} {unit}, relax the SLO, or allow cheaper instance types"
+    return loaded.problem(excess.field, "SEA206", message, hint)
+
+
+def _too_big(loaded: LoadedSpec, demand: Demand, nearest: RejectedCandidate) -> PlanError:
+    """SEA203 when the spec fixes the degree or a single instance type, else SEA202."""
+    overrides, allowed = demand.overrides, loaded.endpoint.serving.instance_types or ()
+    size = f"{gib(weights_bytes(demand.architecture, demand.quantization))} of weights"
+    lack = f"{gib(nearest.gap)} short on {counted(nearest.degree, 'accelerator')}"
+    hint = _roomier(demand)
+    if overrides.tensor_parallel_degree is not None or len(allowed) == 1:
+        fixed = overrides.tensor_parallel_degree is not None
+        field = ("serving", "overrides", "tensor_parallel_degree") if fixed else ("serving", "instance_types")
+        message = f"{size} do not fit on {_place(nearest)}: {lack}. {nearest.because}"
+        return PlanError([loaded.problem(field, "SEA203", message, hint)])
+    message = f"{size} fit on no allowed instance type; the nearest is {_place(nearest)}: {lack}. {nearest.because}"
+    return PlanError([loaded.problem(("serving", "instance_types"), "SEA202", message, hint)])
+
+
+def _roomier(demand: Demand) -> str:
+    """Name the cheapest instance types that hold the model as it is, and quantization where it is not used yet."""
+    compiled = demand.engine.compiled_shapes
+    seen = (neuron.in_cores(each) for each in instances.every() if neuron.is_neuron(each) == compiled)
+    holding = [instance for instance in seen if _holds(demand, instance)]
+    holding.sort(key=lambda instance: (instance.usd_per_hour or float("inf"), instance.instance_type))
+    names = ", ".join(instance.instance_type for instance in holding[:4])
+    advice = [f"allow a larger instance type ({names})"] if names else []
+    if demand.quantization is None and not compiled:
+        smaller = gib(weights_bytes(demand.architecture, "fp8"))
+        advice.append(f"set overrides.quantization: fp8 ({smaller} of weights)")
+    return ", or ".join(advice) or "shorten workload.max_model_len"
+
+
+def _holds(demand: Demand, instance: instances.Instance) -> bool:
+    degrees = degrees_on(demand.architecture, instance)
+    return any(missing_for_one(demand, memory_of(demand, instance, degree)) <= 0 for degree in degrees)

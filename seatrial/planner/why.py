@@ -1,0 +1,127 @@
+"""Why one instance type is the plan's, or was rejected: a verdict for each degree."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seatrial.planner.cost import hourly_words
+from seatrial.planner.prices import priced
+from seatrial.planner.search.candidate import RejectedCandidate
+from seatrial.planner.search.evaluate import estimate, evaluate, misses_alone
+from seatrial.planner.search.fitting import candidates
+from seatrial.planner.search.pipeline import search_for
+from seatrial.planner.search.ranking import known, order, why_best, why_outdone
+from seatrial_base.catalog import instances
+from seatrial_base.catalog.rows import nearest
+from seatrial_base.errors import PlanError
+from seatrial_base.frozen_model import FrozenModel
+from seatrial_base.units import tenths
+
+if TYPE_CHECKING:
+    from seatrial.planner.search.best_first import SearchResult
+    from seatrial.planner.search.candidate import Candidate, FeasibleCandidate
+    from seatrial.planner.search.demand import Demand
+    from seatrial.planner.search.ranking import Key
+    from seatrial.specs.load import LoadedSpec
+
+
+class DegreeVerdict(FrozenModel):
+    """What became of an instance type with one degree.
+
+    Attributes:
+        won: It is the plan's.
+        stage: Where it was decided: `chosen`, `allowed` (not among the allowed types), `ranking` (it keeps everything,
+            another is better), or the question at which it failed: `specifications`, `degree`, `memory`, `slo`,
+            `copies`, `price`, `budget`.
+        because: Full sentences.
+        usd_per_hour: Price of the size that it would have; `None` when unknown or not reached.
+        output_tok_s: Of all its copies at the planned load; `None` when not reached.
+    """
+
+    instance_type: str
+    tensor_parallel_degree: int
+    won: bool
+    stage: str
+    because: str
+    usd_per_hour: float | None
+    output_tok_s: float | None
+
+
+def explain(
+    loaded: LoadedSpec, instance_type: str, *, accept_slo_miss: bool = False, allow_unknown_price: bool = False
+) -> tuple[DegreeVerdict, ...]:
+    """Say of an instance type, degree by degree, why it was chosen or rejected.
+
+    Args:
+        loaded: What is asked for.
+        instance_type: SageMaker's name.
+        accept_slo_miss: As for the plan.
+        allow_unknown_price: As for the plan.
+
+    Raises:
+        PlanError: SEA110 when the catalog lacks the instance type, and whatever keeps the spec from being read.
+    """
+    known_type = instances.find(instance_type)
+    if known_type is None:
+        near = ", ".join(nearest(instance_type, tuple(each.instance_type for each in instances.every())))
+        message = f"{instance_type} is not in the catalog"
+        hint = f"similar in the catalog: {near}" if near else "name an instance type, for example ml.g5.xlarge"
+        raise PlanError.of("SEA110", message, hint=hint)
+    instance = priced(known_type, loaded)
+    resolved, found = search_for(loaded, accept_slo_miss=accept_slo_miss, allow_unknown_price=allow_unknown_price)
+    verdicts = tuple(_verdict(resolved.demand, found, each) for each in candidates(resolved.demand, instance))
+    return verdicts if instance in resolved.allowed else tuple(map(_not_allowed, verdicts))
+
+
+def _verdict(demand: Demand, found: SearchResult, candidate: Candidate | RejectedCandidate) -> DegreeVerdict:
+    if isinstance(candidate, RejectedCandidate):
+        return _rejected(candidate)
+    evaluated = misses_alone(demand, candidate) or evaluate(demand, estimate(demand, candidate))
+    return _rejected(evaluated) if isinstance(evaluated, RejectedCandidate) else _feasible(demand, found, evaluated)
+
+
+def _rejected(rejection: RejectedCandidate) -> DegreeVerdict:
+    return DegreeVerdict(
+        instance_type=rejection.instance_type,
+        tensor_parallel_degree=rejection.degree,
+        won=False,
+        stage=rejection.stage,
+        because=rejection.because,
+        usd_per_hour=None if rejection.usd_per_hour is None else known(rejection.usd_per_hour),
+        output_tok_s=None if rejection.output_tok_s is None else round(rejection.output_tok_s, 1),
+    )
+
+
+def _feasible(demand: Demand, found: SearchResult, feasible: FeasibleCandidate) -> DegreeVerdict:
+    candidate, best = feasible.candidate, found.ranked[0] if found.ranked else None
+    won = best is not None and str(best.candidate) == str(candidate)
+    if best is None:
+        because = "Meets every requirement."
+    elif won:
+        because = why_best(found.ranked, found.considered, demand)
+    elif _key(demand, feasible) < _key(demand, best):
+        price = hourly_words(known(feasible.score.usd_per_hour), demand.discount)
+        alone = f"{tenths(feasible.score.ms_per_token_alone)} ms per token for a single request"
+        numbers = f"{alone}, at most {feasible.score.highest_tok_s:,.0f} output tok/s"
+        because = f"Predicted to {demand.kept}; ranks above the chosen {best.candidate}: {price}, {numbers}."
+    else:
+        chosen = f"Chosen: {best.candidate}."
+        because = f"{why_outdone(best.score, feasible.score, demand.endpoint.objective)} {chosen}"
+    return DegreeVerdict(
+        instance_type=candidate.instance.instance_type,
+        tensor_parallel_degree=candidate.degree,
+        won=won,
+        stage="chosen" if won else "ranking",
+        because=because,
+        usd_per_hour=known(feasible.score.usd_per_hour),
+        output_tok_s=round(feasible.score.output_tok_s, 1),
+    )
+
+
+def _key(demand: Demand, feasible: FeasibleCandidate) -> Key:
+    return order(feasible.candidate, feasible.score, demand.endpoint.objective)
+
+
+def _not_allowed(verdict: DegreeVerdict) -> DegreeVerdict:
+    because = f"Not in `instance_types`. If allowed: {verdict.because[:1].lower()}{verdict.because[1:]}"
+    return verdict.model_copy(update={"won": False, "stage": "allowed", "because": because})

@@ -1,0 +1,299 @@
+"""Fields that exclude or need one another, looked up in the raw document so that they show beside other errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+
+from seatrial.specs.draft_rules import speculation_problems
+from seatrial.specs.hosting_rules import hosting_problems
+from seatrial.specs.model_shape import MOST_HEAD_DIM, ModelShape
+from seatrial.specs.recipe_rules import recipe_problems
+from seatrial.specs.scaling import scaling_problems
+from seatrial_base.catalog import jumpstart
+from seatrial_base.catalog.licences import licence_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from seatrial.specs.yaml_source import Document, Yaml
+    from seatrial_base.errors import Problem
+
+
+_SHAPE = ("model", "shape")
+_BILLION = 10**9
+# Parameters of one MLP or expert in units of hidden_size². Dense: 8 (Llama, GPT-NeoX) to 24 (Gemma); experts: from 0.9
+# (DeepSeek-V3) to 10.5 (Mixtral). The bounds lie within, and _SLACK around them.
+_DENSE_MLP, _WIDEST_MLP, _NARROWEST_EXPERT = 8, 12, 1
+_SLACK = 3
+
+
+def shape_problems(document: Document) -> Iterator[Problem]:
+    """Yield what can't be true of any model: the numbers contradict one another, or the parameters the shape."""
+    shape = document.value(*_SHAPE)
+    if not isinstance(shape, dict):
+        return
+    wrong = _wrong_alone(shape)
+    counts = {
+        name: value
+        for name, value in shape.items()
+        if isinstance(value, int) and not isinstance(value, bool) and name not in wrong
+    }
+    for rule in (_heads, _expert_counts, _active, _sliding, _size):
+        yield from rule(document, counts)
+
+
+def _wrong_alone(shape: dict[str, Yaml]) -> set[int | str]:
+    """Return the fields that are told by their own type or bound, and are not compared."""
+    try:
+        ModelShape.model_validate(shape, strict=True)
+    except ValidationError as error:
+        return {found["loc"][0] for found in error.errors(include_url=False)}
+    return set()
+
+
+def _at(document: Document, name: str, message: str, hint: str, rule: str = "SEA114") -> Problem:
+    return document.problem((*_SHAPE, name), rule, message, hint)
+
+
+def _heads(document: Document, counts: dict[str, int]) -> Iterator[Problem]:
+    heads, kv_heads, hidden = (counts.get(name) for name in ("attention_heads", "kv_heads", "hidden_size"))
+    if heads and kv_heads and heads % kv_heads:
+        message = f"kv_heads {kv_heads:,} do not divide attention_heads {heads:,}"
+        yield _at(document, "kv_heads", message, "take both from the model's config.json")
+    if heads and hidden and document.value(*_SHAPE, "head_dim") is None:
+        head_dim, rest = divmod(hidden, heads)
+        if rest or head_dim % 2 or head_dim > MOST_HEAD_DIM:
+            message = (
+                f"hidden_size {hidden:,} / attention_heads {heads:,} is not a valid head_dim: even, at most "
+                f"{MOST_HEAD_DIM:,}"
+            )
+            yield _at(document, "attention_heads", message, "give head_dim, as the model's config.json does")
+
+
+def _expert_counts(document: Document, counts: dict[str, int]) -> Iterator[Problem]:
+    pair = ("experts", "experts_per_token")
+    given = [name for name in pair if document.value(*_SHAPE, name) is not None]
+    if len(given) == 1:
+        (missing,) = set(pair) - set(given)
+        message = f"{given[0]} without {missing}"
+        yield _at(document, given[0], message, "give both, or neither for a dense model")
+    experts, used = counts.get("experts"), counts.get("experts_per_token")
+    if experts and used and used > experts:
+        message = f"experts_per_token {used:,} exceeds experts {experts:,}"
+        yield _at(document, "experts_per_token", message, f"at most {experts:,}")
+
+
+def _active(document: Document, counts: dict[str, int]) -> Iterator[Problem]:
+    total, active = counts.get("params_total"), counts.get("params_active")
+    if not total or not active:
+        return
+    if active > total:
+        message = f"params_active {active:,} exceeds params_total {total:,}"
+        yield _at(document, "params_active", message, f"at most {total:,}")
+    elif active < total and document.value(*_SHAPE, "experts") is None:
+        message = f"params_active {active:,} is below params_total {total:,}, but the model has no experts"
+        yield _at(document, "params_active", message, "give experts and experts_per_token, or leave params_active out")
+
+
+def _sliding(document: Document, counts: dict[str, int]) -> Iterator[Problem]:
+    sliding, layers = counts.get("sliding_layers"), counts.get("layers")
+    if sliding and document.value(*_SHAPE, "sliding_window") is None:
+        message = "sliding_layers without sliding_window"
+        yield _at(document, "sliding_layers", message, "give the window in tokens, or leave sliding_layers out")
+    if sliding and layers and sliding > layers:
+        message = f"sliding_layers {sliding:,} exceeds layers {layers:,}"
+        yield _at(document, "sliding_layers", message, f"at most {layers:,}")
+
+
+def _size(document: Document, counts: dict[str, int]) -> Iterator[Problem]:
+    total, bounds = counts.get("params_total"), parameter_bounds(counts)
+    if total is None or bounds is None or bounds[0] <= total <= bounds[1]:
+        return
+    low, high = (f"{bound / _BILLION:,.2g}" if bound < _BILLION else f"{bound / _BILLION:,.0f}" for bound in bounds)
+    layers, hidden = counts["layers"], counts["hidden_size"]
+    message = (
+        f"params_total {total:,} does not match {layers:,} layers of width {hidden:,}, which have {low} to {high} "
+        "billion"
+    )
+    hint = "check params_total, layers and hidden_size against the model card"
+    yield _at(document, "params_total", message, hint, rule="SEA115")
+
+
+def parameter_bounds(counts: dict[str, int]) -> tuple[int, int] | None:
+    """Return the fewest and most parameters that a shape can have, wide enough for every model of the catalog.
+
+    Embeddings, attention and an MLP of 8 to 12 × hidden_size² (an expert from 1 ×), a third of it to three times of it.
+    `None` when a number is missing.
+    """
+    names = ("layers", "hidden_size", "attention_heads", "vocab")
+    if not all(name in counts for name in names):
+        return None
+    layers, hidden, heads, vocab = (counts[name] for name in names)
+    head_dim = counts.get("head_dim", hidden // heads)
+    attention = 2 * hidden * head_dim * (heads + counts.get("kv_heads", heads))
+    experts = counts.get("experts")
+    narrow = _NARROWEST_EXPERT * experts if experts else _DENSE_MLP
+    wide = _WIDEST_MLP * (experts or 1)
+    fewest = vocab * hidden + layers * (attention + narrow * hidden * hidden)
+    most = 2 * vocab * hidden + layers * (attention + wide * hidden * hidden)
+    return fewest // _SLACK, most * _SLACK
+
+
+MOST_HUB_NAME = 96
+
+
+def contradictions(document: Document) -> Iterator[Problem]:
+    """Yield every contradiction and missing file of an endpoint's document."""
+    for rule in _RULES:
+        yield from rule(document)
+
+
+def _given(document: Document, parent: str, names: tuple[str, ...]) -> list[str]:
+    return [name for name in names if document.value(parent, name) is not None]
+
+
+def _model_source(document: Document) -> Iterator[Problem]:
+    if not isinstance(document.value("model"), dict):
+        return
+    given = _given(document, "model", ("hub_id", "s3_uri", "jumpstart_id", "model_package_arn"))
+    if given in (["s3_uri", "jumpstart_id"], ["s3_uri", "model_package_arn"]):
+        return
+    if not given:
+        hint = "give hub_id, s3_uri, jumpstart_id or model_package_arn"
+        yield document.problem(("model",), "SEA106", "the model has no source", hint)
+    if len(given) > 1:
+        message = f"{' and '.join(given)} exclude each other"
+        yield document.problem(("model", given[1]), "SEA108", message, "keep one of them")
+
+
+def _model_details(document: Document) -> Iterator[Problem]:
+    revision, hub = document.value("model", "revision"), document.value("model", "hub_id")
+    if revision is not None and hub is None:
+        message = "revision needs a hub_id"
+        yield document.problem(("model", "revision"), "SEA108", message, "remove revision, or give hub_id")
+    metadata, jumpstart_id = document.value("model", "jumpstart_metadata"), document.value("model", "jumpstart_id")
+    if metadata is not None and jumpstart_id is None:
+        message = "jumpstart_metadata needs a jumpstart_id"
+        yield document.problem(
+            ("model", "jumpstart_metadata"), "SEA108", message, "remove jumpstart_metadata, or give jumpstart_id"
+        )
+
+
+def _hub_id(document: Document) -> Iterator[Problem]:
+    """Yield what the hub refuses of an id's name, and no pattern says."""
+    hub_id = document.value("model", "hub_id")
+    name = hub_id.rpartition("/")[2] if isinstance(hub_id, str) else ""
+    if len(name) > MOST_HUB_NAME:
+        message = f"the model's name has {len(name)} characters; the hub allows {MOST_HUB_NAME}"
+        yield document.problem(("model", "hub_id"), "SEA107", message, "as in meta-llama/Llama-2-7b-chat-hf")
+    if name.endswith(".git"):
+        yield document.problem(("model", "hub_id"), "SEA107", "hub names don't end in .git", "leave it out")
+
+
+def _licence(document: Document) -> Iterator[Problem]:
+    model_id, uri = document.value("model", "jumpstart_id"), document.value("model", "s3_uri")
+    gated = isinstance(uri, str) and uri.startswith(jumpstart.GATED)
+    if document.value("model", "accept_eula") is True or (model_id is None and not gated):
+        return
+    found = jumpstart.find(str(model_id))
+    url = found.eula_url(jumpstart.HOME) if found else None
+    message = f"the licence of {model_id or uri} has not been accepted"
+    hint = f"read it{f' ({url})' if url else ''}, then write `accept_eula: true`"
+    yield document.problem(("model",), "SEA112", message, hint)
+
+
+def _declared_licence(document: Document) -> Iterator[Problem]:
+    """Yield a licence that is declared for a model of which the catalog knows another."""
+    declared = document.value("model", "licence")
+    for field in ("hub_id", "jumpstart_id") if isinstance(declared, str) else ():
+        name = document.value("model", field)
+        known = licence_of(name) if isinstance(name, str) else None
+        if known not in (None, declared):
+            message = f"licence is {declared}, but {name} has {known}"
+            yield document.problem(("model", "licence"), "SEA108", message, "leave it out: the catalog knows it")
+
+
+def _architecture(document: Document) -> Iterator[Problem]:
+    given = _given(document, "model", ("architecture", "config_file", "shape"))
+    if len(given) > 1:
+        message = f"{' and '.join(given)} exclude each other"
+        yield document.problem(("model", given[1]), "SEA108", message, "keep the one that describes the model")
+
+
+def _traffic(document: Document) -> Iterator[Problem]:
+    if not isinstance(document.value("workload"), dict):
+        return
+    given = _given(document, "workload", ("concurrency", "requests_per_second"))
+    if not given:
+        hint = "give concurrency or requests_per_second"
+        yield document.problem(("workload",), "SEA106", "the workload has no traffic", hint)
+    if len(given) > 1:
+        message = "concurrency and requests_per_second exclude each other"
+        hint = "keep one; the plan computes the other by Little's law"
+        yield document.problem(("workload", "requests_per_second"), "SEA108", message, hint)
+
+
+def _trial(document: Document) -> Iterator[Problem]:
+    least, most = (document.value("trial", f"{name}requests_per_concurrency") for name in ("", "max_"))
+    if isinstance(least, int) and isinstance(most, int) and least > most:
+        message = f"requests_per_concurrency {least} exceeds max_requests_per_concurrency {most}"
+        path = ("trial", "max_requests_per_concurrency")
+        yield document.problem(path, "SEA108", message, f"set it to at least {least}")
+    prefix, prompt = document.value("trial", "shared_prefix_tokens"), document.value("workload", "input_tokens")
+    if isinstance(prefix, int) and isinstance(prompt, int) and prefix >= prompt:
+        message = f"shared_prefix_tokens {prefix} is not below the prompt length of {prompt} tokens"
+        yield document.problem(("trial", "shared_prefix_tokens"), "SEA108", message, f"set it below {prompt}")
+
+
+_LONGEST = (("workload", "max_model_len"), ("serving", "overrides", "max_model_len"))
+
+
+def _context(document: Document) -> Iterator[Problem]:
+    lengths = [document.value("workload", name) for name in ("input_tokens", "output_tokens")]
+    given = [(path, value) for path in _LONGEST if isinstance(value := document.value(*path), int)]
+    if len({value for _, value in given}) > 1:
+        message = f"workload.max_model_len is {given[0][1]}, but serving.overrides.max_model_len is {given[1][1]}"
+        yield document.problem(_LONGEST[1], "SEA120", message, "keep workload.max_model_len only")
+    numbers = [value for value in lengths if isinstance(value, int)]
+    for path, longest in given:
+        if len(numbers) == len(lengths) and sum(numbers) > longest:
+            message = f"max_model_len {longest} is below the workload's {numbers[0]} + {numbers[1]} tokens"
+            yield document.problem(path, "SEA108", message, f"set it to at least {sum(numbers)}")
+
+
+_EVALUATION_SET = ("slo", "quality", "evaluation_set")
+
+
+def _files(document: Document) -> Iterator[Problem]:
+    for field in ("config_file", "jumpstart_metadata"):
+        name = document.value("model", field)
+        path = Path(document.path).parent / name if isinstance(name, str) else None
+        if path is not None and not (path.is_file() or (field == "jumpstart_metadata" and path.is_dir())):
+            message = f"the file {name} does not exist"
+            yield document.problem(("model", field), "SEA101", message, "the path is relative to the spec")
+    asked = document.value("slo", "quality", "evaluation_set")
+    if isinstance(asked, str) and not (Path(document.path).parent / asked).is_file():
+        message = f"the file {asked} does not exist"
+        yield document.problem(_EVALUATION_SET, "SEA101", message, "the path is relative to the spec")
+
+
+_RULES: tuple[Callable[[Document], Iterator[Problem]], ...] = (
+    _model_source,
+    _model_details,
+    _hub_id,
+    _licence,
+    _declared_licence,
+    _architecture,
+    shape_problems,
+    _traffic,
+    scaling_problems,
+    _trial,
+    _context,
+    speculation_problems,
+    recipe_problems,
+    hosting_problems,
+    _files,
+)

@@ -1,0 +1,357 @@
+"""The endpoint spec: what a platform engineer asks for."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from seatrial.specs import shapes
+from seatrial.specs.hosting import MOST_ADAPTERS, AdapterSpec, EndpointName, HostingSpec, ImageUri, InstanceType
+from seatrial.specs.model_shape import ModelShape
+from seatrial.specs.optimization import MOST_DRAFT_TOKENS, MOST_OPTIMIZATIONS, Recipe
+from seatrial.specs.scaling import ScalingSpec
+from seatrial_base import bounds
+from seatrial_base.bounds import MOST_IN_FLIGHT, MOST_REQUESTS, MOST_TOKENS, MOST_USD
+from seatrial_base.catalog.speculation import UNKNOWN_DRAFT_COST
+from seatrial_base.frozen_model import FrozenModel, left_out_or_mapping
+from seatrial_lint.engines.engine_options import (
+    Backend,
+    DraftMethod,
+    DynamicBatching,
+    KvCacheDtype,
+    Lora,
+    OutputFormat,
+    RopeScaling,
+)
+
+LONGEST_BUDGET_MINUTES = 50  # CloudFormation waits an hour for a custom resource; the rest is for proof and clean-up
+Level = Annotated[int, Field(ge=1, le=4096)]
+Requests = Annotated[int, Field(ge=0, le=MOST_REQUESTS)]
+Tokens = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
+Positive = Annotated[int, Field(gt=0, le=MOST_REQUESTS)]
+
+
+TrialMode = Literal["rollback", "report", "off"]
+TrialUpdate = Literal["candidate", "in_place", "verify_only"]
+
+
+class TrialSpec(FrozenModel):
+    """The sea trial that every changed plan is put through."""
+
+    mode: TrialMode = Field("rollback", description="Action after a failed trial.")
+    update: TrialUpdate = Field(
+        "candidate",
+        description="Trial of an update of an endpoint that serves. `candidate` tries one copy of the new model beside "
+        "the copies that serve; `in_place` updates them, then adds load up to the gate less the users' requests; "
+        "`verify_only` updates them, then sends a few single requests.",
+    )
+    search: Literal["sweep", "adaptive"] = Field(
+        "sweep",
+        description="`sweep` measures every level; `adaptive` chooses each level from the earlier results, between "
+        "the lowest and the highest.",
+    )
+    goal: Literal["knee", "max_concurrency", "max_goodput"] = Field("knee", description="Goal of an adaptive search.")
+    concurrency_levels: Annotated[tuple[Level, ...], Field(min_length=1)] | None = Field(
+        None, description="Requests in flight per copy."
+    )
+    ramp_per_concurrency: Annotated[int, Field(ge=0, le=10)] = Field(
+        1, description="Unmeasured ramp requests per level, as a multiple of its concurrency; they fill the batch."
+    )
+    requests_per_concurrency: Positive = Field(
+        3, description="Fewest measured requests per level, as a multiple of its concurrency."
+    )
+    max_requests_per_concurrency: Positive | None = Field(
+        None,
+        description="Most measured requests per level, as a multiple of its concurrency, if `precision` needs them. "
+        "Default: twice `requests_per_concurrency`.",
+    )
+    precision: Annotated[float, Field(gt=0, lt=1)] = Field(
+        0.05,
+        description="A level ends early once half the 95 % interval of its median end-to-end latency is "
+        "below this share of it.",
+    )
+    warmup_requests: Requests = Field(2, description="Warm-up requests before the first level.")
+    shared_prefix_tokens: Tokens = Field(0, description="Length of the prefix that prompts share, in tokens.")
+    prefix_groups: Positive = Field(1, description="Number of different shared prefixes.")
+    budget_minutes: Annotated[float, Field(gt=0, le=LONGEST_BUDGET_MINUTES)] = Field(
+        10, description="Time limit of the trial, in minutes."
+    )
+    budget_usd: Annotated[float, Field(gt=0, le=MOST_USD)] | None = Field(
+        None, description="Cost limit of the trial, in US dollars."
+    )
+    request_timeout_s: Annotated[float, Field(gt=0, le=480)] = Field(
+        60, description="Time limit of a request, in seconds."
+    )
+    stall_timeout_s: Annotated[float, Field(gt=0, le=480)] | None = Field(
+        None,
+        description="Longest gap between two parts of a stream, in seconds; then the request fails. Default: only "
+        "`request_timeout_s`.",
+    )
+    max_retries: Annotated[int, Field(ge=0, le=10)] = Field(
+        0, description="Most retries of a request that was throttled or whose model was not ready; each is counted."
+    )
+    confidence: Annotated[float, Field(ge=0, le=0.999)] = Field(
+        0.9,
+        description="Confidence of the one-sided interval that must prove each objective; 0 compares the measured "
+        "value alone.",
+    )
+    on_inconclusive: Literal["fail", "pass"] = Field("fail", description="Result of an inconclusive trial.")
+    on_regression: Literal["fail", "warn", "ignore"] = Field(
+        "warn", description="Action after a regression against the last release."
+    )
+    regression_tolerance: Annotated[float, Field(ge=0, lt=1)] = Field(
+        0.1, description="Largest relative change that is not yet a regression."
+    )
+
+
+InstanceTypes = Annotated[tuple[InstanceType, ...], Field(min_length=1)]
+ModelPackageArn = Annotated[str, StringConstraints(pattern=shapes.MODEL_PACKAGE_ARN, max_length=176)]
+HubContentArn = Annotated[str, StringConstraints(pattern=shapes.HUB_CONTENT_ARN, max_length=255)]
+Adapters = Annotated[tuple[AdapterSpec, ...], Field(max_length=MOST_ADAPTERS)]
+ModelUri = Annotated[str, StringConstraints(pattern=shapes.MODEL_URI)]
+Secret = Annotated[str, StringConstraints(pattern=shapes.SECRET_NAME)]
+HubId = Annotated[str, StringConstraints(pattern=shapes.HUB_ID, max_length=193)]  # twice 96 and the slash
+LicenceId = Annotated[str, StringConstraints(pattern=shapes.LICENCE_ID, max_length=64)]
+Revision = Annotated[str, StringConstraints(pattern=shapes.REVISION, max_length=255)]
+JumpStartId = Annotated[str, StringConstraints(pattern=shapes.JUMPSTART_ID, max_length=128)]
+ModelPath = Annotated[str, StringConstraints(pattern=shapes.MODEL_PATH, max_length=1024)]
+EngineVersion = Annotated[str, StringConstraints(pattern=shapes.ENGINE_VERSION, max_length=128)]
+OptionName = Annotated[str, StringConstraints(pattern=shapes.OPTION_NAME, max_length=128)]
+FilePath = Annotated[str, StringConstraints(min_length=1, max_length=4096)]  # PATH_MAX of Linux
+TokenCount = Annotated[int, Field(gt=0, le=bounds.MOST_TOKENS)]
+Milliseconds = Annotated[float, Field(gt=0, le=bounds.LONGEST_LATENCY_MS)]
+Usd = Annotated[float, Field(gt=0, le=bounds.MOST_USD)]
+Degree = Annotated[int, Field(gt=0, le=1024)]
+InFlight = Annotated[int, Field(ge=1, le=MOST_IN_FLIGHT)]
+Discount = Annotated[float, Field(ge=0, lt=1)]
+DEFAULT_DRAFT_COST = UNKNOWN_DRAFT_COST
+OptionValue = str | int | float | bool
+MOST_TAGS = 49  # of each resource but one: `seatrial:environment` is ours
+TagKey = Annotated[str, StringConstraints(pattern=shapes.TAG_TEXT, min_length=1, max_length=128)]
+TagValue = Annotated[str, StringConstraints(pattern=shapes.TAG_TEXT, max_length=256)]
+Tags = Annotated[dict[TagKey, TagValue], Field(max_length=MOST_TAGS)]
+SchemaVersion = Literal[1]
+
+
+class ModelSpec(FrozenModel):
+    """Which model; of `hub_id`, `s3_uri`, `jumpstart_id` and `model_package_arn` exactly one."""
+
+    hub_id: HubId | None = Field(None, description="Hugging Face hub id, for example `meta-llama/Llama-2-7b-chat-hf`.")
+    revision: Revision | None = Field(None, description="Commit of the hub repository. Pin it: a branch can move.")
+    s3_uri: ModelUri | None = Field(
+        None, description="S3 prefix of the uncompressed weights, with its final slash, or a `.tar.gz` of them."
+    )
+    jumpstart_id: JumpStartId | None = Field(
+        None, description="JumpStart model id; its artifact is looked up in the catalog."
+    )
+    jumpstart_metadata: FilePath | None = Field(
+        None, description="JumpStart's specification of the model: a JSON file or a folder, relative to the spec."
+    )
+    model_package_arn: ModelPackageArn | None = Field(
+        None,
+        description="ARN of a model package of the SageMaker model registry, which has image and weights. "
+        "Give `s3_uri` too: the model's role may read it.",
+    )
+    hub_content_arn: HubContentArn | None = Field(
+        None, description="ARN of the content of a JumpStart private hub through which the mounted weights are read."
+    )
+    accept_eula: bool = Field(default=False, description="You have read and accept the model's licence.")
+    licence: LicenceId | None = Field(
+        None, description="Licence of a model whose licence the catalog does not know, by its id on the hub."
+    )
+    architecture: HubId | None = Field(None, description="Catalog id whose architecture this model shares.")
+    config_file: FilePath | None = Field(None, description="The model's `config.json`, relative to the spec.")
+    shape: ModelShape | None = Field(
+        None,
+        description="The architecture's dimensions, if there is neither a catalog row nor a `config.json`.",
+        json_schema_extra=left_out_or_mapping,
+    )
+    hub_token_secret: Secret | None = Field(None, description="Secrets Manager name or ARN of the hub token.")
+    trust_remote_code: bool = Field(default=False, description="Run the Python code of the model's repository.")
+
+
+class WorkloadSpec(FrozenModel):
+    """The traffic that the endpoint is planned for: exactly one of `concurrency` and `requests_per_second`."""
+
+    input_tokens: TokenCount = Field(description="Typical prompt length, in tokens; `max_model_len` is the limit.")
+    output_tokens: TokenCount = Field(description="Typical answer length, in tokens.")
+    max_model_len: TokenCount | None = Field(
+        None,
+        description="Longest request (prompt + answer), in tokens; longer ones are refused. Default: twice the "
+        "typical request, at least 4,096, at most what the model's context and the KV cache allow.",
+    )
+    prefix_hit_rate: Annotated[float, Field(ge=0, lt=1)] = Field(
+        0.0,
+        description="Share of the prompt tokens that requests have in common and that the engine finds in its prefix "
+        "cache: a long system prompt, for example. The plan counts them as cached, not computed.",
+    )
+    concurrency: Annotated[int, Field(gt=0, le=bounds.MOST_REQUESTS)] | None = Field(
+        None, description="Requests in flight at peak, over all copies."
+    )
+    requests_per_second: Annotated[float, Field(gt=0, le=bounds.MOST_REQUESTS)] | None = Field(
+        None, description="Requests per second at peak."
+    )
+
+
+class Percentiles(FrozenModel):
+    """Upper bounds at percentiles, in milliseconds."""
+
+    p50: Milliseconds | None = None
+    p90: Milliseconds | None = None
+    p95: Milliseconds | None = None
+    p99: Milliseconds | None = None
+
+
+class QualitySpec(FrozenModel):
+    """What the answers to an evaluation set must be worth; a bound that is left out is not judged.
+
+    The trial asks the set after its levels. ROUGE-L is judged by `seatrial compare` alone.
+    """
+
+    evaluation_set: FilePath = Field(
+        description="Prompts with their right answers, one JSON object a line, relative to the spec. At most 200 and "
+        "48 KiB where a bound is set: they are part of the trial's request."
+    )
+    exact_match: Annotated[float, Field(gt=0, le=1)] | None = Field(
+        None, description="Lowest share of the answers that equal their reference but for case and white space."
+    )
+    mean_logprob: Annotated[float, Field(le=0, ge=-100)] | None = Field(
+        None, description="Lowest mean log-probability of the generated tokens, natural logarithm."
+    )
+    perplexity: Annotated[float, Field(ge=1, le=1e9)] | None = Field(
+        None, description="Highest perplexity of the generated tokens: exp(-mean_logprob)."
+    )
+
+
+class Slo(FrozenModel):
+    """The service level objectives; a latency or throughput that is left out is not judged."""
+
+    ttft_ms: Percentiles = Field(Percentiles(), description="Time to first token, queueing included.")
+    tpot_ms: Percentiles = Field(Percentiles(), description="Time per output token after the first.")
+    e2e_latency_ms: Percentiles = Field(Percentiles(), description="Request sent to last token.")
+    error_rate: Annotated[float, Field(ge=0, lt=1)] = Field(
+        0.01, description="Largest share of requests that may fail."
+    )
+    output_tok_s: Annotated[float, Field(gt=0, le=bounds.MOST_TOK_S)] | None = Field(
+        None, description="Lowest output throughput, in tokens per second."
+    )
+    quality: QualitySpec | None = Field(
+        None,
+        description="Quality of the answers to an evaluation set. Default: not measured.",
+        json_schema_extra=left_out_or_mapping,
+    )
+
+
+class Budget(FrozenModel):
+    """What the endpoint may cost at its planned size and load."""
+
+    usd_per_hour: Usd | None = Field(None, description="Highest cost, in US dollars per hour.")
+    usd_per_million_output_tokens: Usd | None = Field(
+        None, description="Highest cost, in US dollars per million output tokens at the planned load."
+    )
+    blended_usd_per_million_tokens: Usd | None = Field(
+        None, description="Highest blended cost, in US dollars per million tokens: 3 input tokens to 1 output token."
+    )
+    discount: Discount = Field(
+        0,
+        description="Discount on the list price, as a share, such as a Savings Plan gives; applies to every price of "
+        "the plan.",
+    )
+
+
+class SpeculativeDecodingSpec(FrozenModel):
+    """Drafted tokens that the model only checks. The acceptance rate is your assumption until it is measured."""
+
+    draft_tokens: Annotated[int, Field(ge=1, le=MOST_DRAFT_TOKENS)] = Field(description="Tokens drafted per step.")
+    acceptance_rate: Annotated[float, Field(gt=0, lt=1)] = Field(
+        description="Probability that a drafted token is accepted: your assumption until it is measured."
+    )
+    draft_cost: Annotated[float, Field(ge=0, lt=1)] = Field(
+        DEFAULT_DRAFT_COST, description="Cost of drafting one token, as a share of one decode step of the model."
+    )
+    method: DraftMethod | None = Field(None, description="Drafting method. Left out: planned, but not configured.")
+    model: ModelPath | None = Field(None, description="Hub id or path of the draft model, if the method has one.")
+
+
+class ServingOverrides(FrozenModel):
+    """Values that the planner must take as given."""
+
+    tensor_parallel_degree: Degree | None = Field(None, description="GPUs that one copy is sharded over.")
+    max_model_len: TokenCount | None = Field(None, description="The same as `workload.max_model_len`.")
+    max_num_seqs: InFlight | None = Field(None, description="Most sequences in one batch.")
+    max_num_batched_tokens: TokenCount | None = Field(None, description="Most tokens in one engine iteration.")
+    max_queued_requests: InFlight | None = Field(
+        None, description="Most requests in the queue; further ones are refused."
+    )
+    dtype: Literal["auto", "fp16", "bf16"] = Field("auto", description="Type of weights and activations.")
+    quantization: Literal["fp8", "int8", "awq", "gptq", "int4", "mxfp4", "nvfp4"] | None = Field(
+        None, description="Quantization of the weights. All but fp8 need a checkpoint that is quantized so."
+    )
+    speculative_decoding: SpeculativeDecodingSpec | None = Field(
+        None,
+        description="Speculative decoding, as the plan assumes it. Default: none.",
+        json_schema_extra=left_out_or_mapping,
+    )
+    pipeline_parallel_degree: Degree | None = Field(None, description="Number of pipeline stages.")
+    kv_cache_dtype: KvCacheDtype | None = Field(None, description="Type of the KV cache.")
+    prefix_caching: bool | None = Field(None, description="Prompts with a common prefix share its KV cache.")
+    chunked_prefill: bool | None = Field(
+        None, description="Chunked prefill: long prompts are split between decode steps."
+    )
+    enforce_eager: bool | None = Field(None, description="Eager mode, without CUDA graphs.")
+    lora: Lora | None = Field(None, description="LoRA adapters.", json_schema_extra=left_out_or_mapping)
+    rope_scaling: RopeScaling | None = Field(
+        None, description="RoPE scaling beyond the trained length.", json_schema_extra=left_out_or_mapping
+    )
+    dynamic_batching: DynamicBatching | None = Field(
+        None, description="Dynamic batching of whole requests.", json_schema_extra=left_out_or_mapping
+    )
+    output_format: OutputFormat | None = Field(None, description="Format of the response, if the engine has several.")
+    extra: dict[OptionName, OptionValue] = Field({}, description="Options passed to the engine as they are.")
+
+
+class ServingSpec(FrozenModel):
+    """The engine, the instance types that may be used, and what is fixed beforehand."""
+
+    engine: Literal["auto", "lmi", "tgi", "vllm", "sglang"] = Field(
+        "auto", description="Serving container; `auto` decides."
+    )
+    backend: Backend = Field("auto", description="LMI backend that runs the model; `auto` is the newest vLLM handler.")
+    engine_version: EngineVersion | None = Field(None, description="Container version, as in `seatrial images list`.")
+    image: ImageUri | None = Field(None, description="Image URI in a private ECR repository, used without checks.")
+    code: FilePath | None = Field(None, description="Folder with `model.py`, `requirements.txt`; relative to the spec.")
+    instance_types: InstanceTypes | None = Field(None, description="The planner chooses among these.")
+    overrides: ServingOverrides = ServingOverrides()
+    adapters: Adapters = Field((), description="LoRA adapters, each an inference component on the model's copies.")
+
+
+class EndpointSpec(FrozenModel):
+    """One endpoint, as asked for in one environment (overrides merged)."""
+
+    schema_version: SchemaVersion = Field(
+        1, description="Version of the fields of this file; `seatrial migrate` brings an older file to it."
+    )
+    name: EndpointName = Field(description="Name of the endpoint; the environment's name is put before it.")
+    description: Annotated[str, StringConstraints(max_length=2048)] = Field("", description="For people.")
+    model: ModelSpec
+    workload: WorkloadSpec
+    objective: Literal["cost", "cost_per_token", "latency", "throughput"] = Field(
+        "cost",
+        description="Ranking of the deployments that fit: `cost` is per hour, `cost_per_token` per million output "
+        "tokens at the planned load.",
+    )
+    slo: Slo = Slo()
+    budget: Budget = Budget()
+    serving: ServingSpec = ServingSpec()
+    optimization: Annotated[Recipe, Field(max_length=MOST_OPTIMIZATIONS)] = Field(
+        (), description="Optimizations of the model's serving, each a name or a name with its settings."
+    )
+    hosting: HostingSpec = HostingSpec()
+    scaling: ScalingSpec = ScalingSpec()
+    trial: TrialSpec = TrialSpec()
+    tags: Tags = Field(
+        {},
+        description="Tags of the endpoint's resources, added to the environment's; the value of `team` is its team in "
+        "reports.",
+    )

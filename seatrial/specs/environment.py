@@ -1,0 +1,271 @@
+"""The environment spec: where an endpoint is deployed, and the guard rails there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from seatrial.specs import shapes
+from seatrial.specs.endpoint import MOST_TAGS, SchemaVersion, Tags
+from seatrial.specs.guard_rails import GuardRails
+from seatrial.specs.schedule import LONGEST_WINDOW_MINUTES, rate_minutes, schedule_error
+from seatrial_base.catalog.regions import INFERENCE_COMPONENT, availability
+from seatrial_base.errors import Problem
+from seatrial_base.frozen_model import FrozenModel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial.specs.endpoint import EndpointSpec
+    from seatrial.specs.yaml_source import Document
+
+
+EMBEDDED_ACCOUNT = "000000000000"
+"""The account of the embedded AWS; it is nobody's on the real one."""
+
+Account = Annotated[str, StringConstraints(pattern=shapes.ACCOUNT)]
+Region = Annotated[str, StringConstraints(pattern=shapes.REGION)]
+EnvironmentName = Annotated[str, StringConstraints(pattern=shapes.ENVIRONMENT_NAME, max_length=16)]
+SubnetId = Annotated[str, StringConstraints(pattern=shapes.SUBNET_ID)]
+SecurityGroupId = Annotated[str, StringConstraints(pattern=shapes.SECURITY_GROUP_ID)]
+Owner = Annotated[str, StringConstraints(pattern=shapes.OWNER, max_length=128)]
+DEFAULT_WINDOW_MINUTES = 240
+Email = Annotated[str, StringConstraints(pattern=shapes.EMAIL, max_length=50)]
+ScheduleExpression = Annotated[str, StringConstraints(max_length=256)]
+KmsKeyArn = Annotated[str, StringConstraints(pattern=shapes.KMS_KEY_ARN)]
+PolicyArn = Annotated[str, StringConstraints(pattern=shapes.POLICY_ARN)]
+RolePath = Annotated[str, StringConstraints(pattern=shapes.ROLE_PATH, max_length=512)]
+TopicArn = Annotated[str, StringConstraints(pattern=shapes.SNS_TOPIC_ARN)]
+
+
+PricesFile = Annotated[str, StringConstraints(pattern=r"^[^/\\\x00].*\.ya?ml$", max_length=512)]
+
+
+class Network(FrozenModel):
+    """The VPC of the containers; with no subnets they run in the service's own network."""
+
+    subnet_ids: tuple[SubnetId, ...] = Field((), description="Subnets of the containers.")
+    security_group_ids: tuple[SecurityGroupId, ...] = Field((), description="Security groups of the containers.")
+    isolated: bool = Field(
+        default=False, description="Network isolation: no outbound connections, so the weights must be in S3."
+    )
+
+
+class Alarms(FrozenModel):
+    """What is notified of alarms, and of their end."""
+
+    topic_arn: TopicArn | None = Field(
+        None,
+        description="SNS topic in the same region. Default: the topic `seatrial-ENVIRONMENT-alarms`, which is made.",
+    )
+
+
+class Observability(FrozenModel):
+    """Dashboards and the budget of an environment."""
+
+    dashboards: Literal["none", "endpoint", "environment", "both"] = Field(
+        "none", description="CloudWatch dashboards: one for each endpoint, one of all of them, or both."
+    )
+    budget_usd_per_month: Annotated[float, Field(gt=0, le=1e9)] | None = Field(
+        None,
+        description="Monthly budget of what carries the tag `seatrial:environment`, in USD. The alarm topic is told at "
+        "80 % and 100 %, and when the forecast exceeds it.",
+    )
+    budget_emails: Annotated[tuple[Email, ...], Field(max_length=10)] = Field(
+        (), description="E-mail addresses that are told too."
+    )
+
+    @property
+    def has_endpoint_dashboards(self) -> bool:
+        """Whether each endpoint has a dashboard."""
+        return self.dashboards in {"endpoint", "both"}
+
+    @property
+    def has_environment_dashboard(self) -> bool:
+        """Whether the environment has one."""
+        return self.dashboards in {"environment", "both"}
+
+
+class PromotionSpec(FrozenModel):
+    """The environment before this one, and what a plan of it must have shown before it is deployed here."""
+
+    source: EnvironmentName | None = Field(
+        None, description="Environment before this one: its tried plans are promoted to this one."
+    )
+    required: bool = Field(
+        default=False, description="Refuse a plan that was not promoted from `source` after a passed trial."
+    )
+    max_age_days: Annotated[int, Field(ge=1, le=3650)] = Field(
+        30, description="Age in days of the oldest trial whose plan may be promoted."
+    )
+    approval: Literal["manual", "none"] = Field(
+        "none", description="`manual`: a pipeline asks people before it deploys to this environment."
+    )
+
+
+class Security(FrozenModel):
+    """What the account asks of every IAM role that is created."""
+
+    permissions_boundary: PolicyArn | None = Field(
+        None, description="ARN of the managed policy that bounds the rights of every role. Default: none."
+    )
+    role_path: RolePath | None = Field(
+        None, description="Path of the roles, with a slash at both ends, as `/seatrial/`. Default: `/`."
+    )
+
+
+LogDays = Literal[
+    1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653
+]
+"""Days that CloudWatch Logs can keep a log group: RetentionInDays of AWS::Logs::LogGroup."""
+
+
+class Retention(FrozenModel):
+    """How long results and logs are kept."""
+
+    results_days: Annotated[int, Field(ge=1, le=36500)] | None = Field(
+        None,
+        description="Days after which the history of trials is deleted; the latest, passed and released results stay. "
+        "Default: 365.",
+    )
+    log_days: LogDays | None = Field(None, description="Days after which log events are deleted. Default: 30.")
+
+
+class EnvironmentSpec(FrozenModel):
+    """One environment: account, region, guard rails, promotion, network, keys."""
+
+    schema_version: SchemaVersion = Field(
+        1, description="Version of the fields of this file; `seatrial migrate` brings an older file to it."
+    )
+    name: EnvironmentName = Field(description="Name of the environment in specs and commands.")
+    account: Account | None = Field(None, description="AWS account; left out, that of the caller's credentials.")
+    region: Region = Field(description="AWS region with inference components.")
+    owner: Owner | None = Field(None, description="Who set the guard rails; each message of a guard rail tells it.")
+    guard_rails: GuardRails = GuardRails()
+    promotion: PromotionSpec = PromotionSpec()
+    retention: Retention = Retention()
+    trial_schedule: ScheduleExpression | None = Field(
+        None,
+        description="When each endpoint is tried as a candidate, as an EventBridge `cron(…)` in UTC or `rate(…)`. "
+        "Default: only when it is deployed.",
+    )
+    trial_window_minutes: int = Field(
+        DEFAULT_WINDOW_MINUTES,
+        ge=0,
+        le=LONGEST_WINDOW_MINUTES,
+        description="Minutes after that in which the trials of the endpoints start, each at a time of its own; "
+        "0: all at once.",
+    )
+    network: Network = Network()
+    alarms: Alarms = Alarms()
+    observability: Observability = Observability()
+    kms_key_arn: KmsKeyArn | None = Field(None, description="KMS key of volumes and results. Default: a new key.")
+    security: Security = Security()
+    outputs: Literal["cloudformation", "both"] = Field(
+        "cloudformation",
+        description="Where names and results of an endpoint are written: outputs of its stack, or `both` these and SSM "
+        "parameters `/seatrial/ENVIRONMENT/NAME/OUTPUT`.",
+    )
+    removal: Literal["destroy", "retain"] = Field("retain", description="Action on results at deletion.")
+    tags: Tags = Field({}, description="Tags of every resource.")
+
+    vending: bool = Field(
+        default=False, description="Products of `products/` may be offered here: an AWS Service Catalog portfolio."
+    )
+    prices: PricesFile | None = Field(
+        None, description="Prices file, relative to this file. Default: `prices.yaml` beside it, if there is one."
+    )
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether this is the embedded AWS of the laptop."""
+        return self.account == EMBEDDED_ACCOUNT
+
+
+_TOPIC_COLONS = 5  # of arn:aws:sns:REGION:ACCOUNT:NAME
+_PAIR = ("subnet_ids", "security_group_ids")
+
+
+def network_problems(document: Document) -> Iterator[Problem]:
+    """Yield the half of a VPC that is missing: the service takes subnets and security groups together."""
+    network = document.data.get("network")
+    if not isinstance(network, dict):
+        return
+    given = [name for name in _PAIR if network.get(name)]
+    if len(given) == 1:
+        (missing,) = set(_PAIR) - set(given)
+        path = ("network", given[0])
+        message = f"{given[0]} without {missing}"
+        yield Problem(document.where(path), document.field(path), "SEA108", message, "give both, or leave both out")
+
+
+def topic_problems(document: Document) -> Iterator[Problem]:
+    """Yield a topic of another region: alarms notify topics of their own region only."""
+    alarms, region = document.data.get("alarms"), document.data.get("region")
+    topic = alarms.get("topic_arn") if isinstance(alarms, dict) else None
+    if not isinstance(topic, str) or topic.count(":") != _TOPIC_COLONS or not isinstance(region, str):
+        return
+    there = topic.split(":")[3]
+    if there != region:
+        path = ("alarms", "topic_arn")
+        message = f"the topic is in {there}, the environment in {region}"
+        yield Problem(document.where(path), document.field(path), "SEA108", message, f"give a topic in {region}")
+
+
+def budget_problems(document: Document) -> Iterator[Problem]:
+    """Yield addresses that are to be told of a budget that is not set."""
+    path = ("observability", "budget_emails")
+    if document.value(*path) and document.value("observability", "budget_usd_per_month") is None:
+        message = "budget_emails without budget_usd_per_month"
+        yield document.problem(path, "SEA108", message, "set budget_usd_per_month, or leave the addresses out")
+
+
+def tag_problems(document: Document) -> Iterator[Problem]:
+    """Yield the tags that AWS keeps for itself."""
+    tags = document.data.get("tags")
+    for key in tags if isinstance(tags, dict) else ():
+        if key.lower().startswith("aws:"):
+            path = ("tags", key)
+            message = f"the tag key {key} begins with aws:, which AWS reserves"
+            yield Problem(document.where(path), document.field(path), "SEA107", message, "choose another tag key")
+
+
+def tag_count_problems(endpoint: EndpointSpec, environment: EnvironmentSpec, document: Document) -> Iterator[Problem]:
+    """Yield tags of an endpoint that, with those of its environment, are more than AWS allows."""
+    count = len({**environment.tags, **endpoint.tags})
+    if count > MOST_TAGS:
+        message = f"{count} tags with those of {environment.name}; AWS allows {MOST_TAGS} beside seatrial:environment"
+        yield document.problem(("tags",), "SEA124", message, f"remove at least {count - MOST_TAGS}")
+
+
+def schedule_problems(document: Document) -> Iterator[Problem]:
+    """Yield a schedule that EventBridge would refuse, and a rate that is due again before its window ends."""
+    expression, window = document.data.get("trial_schedule"), document.data.get("trial_window_minutes")
+    if not isinstance(expression, str):
+        return
+    if (wrong := schedule_error(expression)) is not None:
+        hint = "as in cron(0 6 ? * MON *) or rate(7 days)"
+        yield document.problem(("trial_schedule",), "SEA123", f"{expression} {wrong}", hint)
+        return
+    minutes = window if isinstance(window, int) else DEFAULT_WINDOW_MINUTES
+    if (rate := rate_minutes(expression)) is not None and rate < minutes:
+        message = f"{expression} is due again before its window of {minutes} minutes ends"
+        yield document.problem(("trial_schedule",), "SEA123", message, f"set trial_window_minutes to at most {rate}")
+
+
+def promotion_problems(document: Document) -> Iterator[Problem]:
+    """Yield a required promotion that has no source."""
+    if document.value("promotion", "required") is True and document.value("promotion", "source") is None:
+        message = "required without source"
+        yield document.problem(("promotion", "required"), "SEA108", message, "name the environment before this one")
+
+
+def region_problems(environment: EnvironmentSpec, document: Document) -> Iterator[Problem]:
+    """Yield a region where inference components can't be deployed."""
+    known = availability()
+    if environment.region in known.regions:
+        return
+    message = f"{environment.region} has no {INFERENCE_COMPONENT} ({known.source.partition(',')[0]}, {known.date})"
+    hint = f"known to have it: {', '.join(known.regions)}"
+    yield Problem(document.where(("region",)), "region", "SEA107", message, hint)

@@ -1,0 +1,171 @@
+"""The digest of what a plan and its trial are made from: a lock made from another digest is stale."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from seatrial.specs.endpoint import TrialSpec
+from seatrial.specs.optimization import SPECULATIONS
+from seatrial_base.files import read_text
+from seatrial_base.frozen_model import digest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from seatrial.specs.endpoint import EndpointSpec
+    from seatrial.specs.environment import EnvironmentSpec
+
+# What neither the planner nor the trial reads: it is deployed as the spec says on the day, and re-plans nothing.
+_ENDPOINT_ONLY_DEPLOYED: Mapping[str, set[str] | bool] = {
+    "schema_version": True,
+    "description": True,
+    "tags": True,
+    "model": {"accept_eula", "hub_token_secret", "licence"},
+    "serving": {"adapters"},
+    "slo": {"quality"},  # no plan is made for it, and the request of the trial holds all of it
+    "scaling": {
+        "scale_out_cooldown_s",
+        "scale_in_cooldown_s",
+        "schedules",
+        "scale_in_protection",
+        "instance_scale_in",
+    },
+    "hosting": True,  # but for _PLANNED_HOSTING
+}
+_PLANNED_HOSTING = {"kind", "instance_pools"}  # fields of `hosting` that a plan is made for
+_ENVIRONMENT_ONLY_DEPLOYED: Mapping[str, set[str] | bool] = {
+    **dict.fromkeys(("schema_version", "account", "owner", "network", "alarms", "kms_key_arn", "removal"), True),
+    **dict.fromkeys(
+        ("tags", "prices", "promotion", "retention", "vending", "security", "outputs", "observability"), True
+    ),
+    **dict.fromkeys(("trial_schedule", "trial_window_minutes"), True),
+    # Guard rails that no plan is chosen by: each plan is checked against them whenever its lock is read.
+    "guard_rails": {"models", "licences", "slo", "trial_mode", "required_tags"},
+}
+_GUARD_RAILS_ADDED_LATER = ("engines", "usd_per_million_output_tokens", "blended_usd_per_million_tokens")
+# Fields that came after the first locks were written: one that is left out (None, 0 or auto) makes no lock stale.
+_ADDED_LATER = (
+    ("optimization",),
+    ("model", "shape"),
+    ("model", "jumpstart_metadata"),
+    ("model", "model_package_arn"),
+    ("model", "hub_content_arn"),
+    ("serving", "code"),
+    ("workload", "max_model_len"),
+    ("workload", "prefix_hit_rate"),
+    ("budget", "usd_per_million_output_tokens"),
+    ("budget", "blended_usd_per_million_tokens"),
+    ("budget", "discount"),
+    ("serving", "overrides", "speculative_decoding"),
+    ("serving", "backend"),
+    ("serving", "overrides", "pipeline_parallel_degree"),
+    ("serving", "overrides", "kv_cache_dtype"),
+    ("serving", "overrides", "prefix_caching"),
+    ("serving", "overrides", "chunked_prefill"),
+    ("serving", "overrides", "enforce_eager"),
+    ("serving", "overrides", "lora"),
+    ("serving", "overrides", "rope_scaling"),
+    ("serving", "overrides", "dynamic_batching"),
+    ("serving", "overrides", "output_format"),
+)
+_LEFT_OUT: tuple[object, ...] = (None, 0, "auto", [])
+# Fields of the trial that came later; each is left out when it has its default.
+_TRIAL_ADDED_LATER = (
+    "update",
+    "search",
+    "goal",
+    "ramp_per_concurrency",
+    "max_requests_per_concurrency",
+    "precision",
+    "shared_prefix_tokens",
+    "prefix_groups",
+    "budget_usd",
+    "stall_timeout_s",
+    "max_retries",
+    "confidence",
+    "on_inconclusive",
+    "on_regression",
+    "regression_tolerance",
+)
+
+
+def fingerprint(
+    endpoint: EndpointSpec,
+    environment: EnvironmentSpec,
+    *,
+    config_file: str | None = None,
+    calibration: Mapping[str, object] | None = None,
+    prices: Mapping[str, object] | None = None,
+) -> str:
+    """Return the digest of everything that can change the plan or the trial.
+
+    Of the hub token only whether there is one counts: the plan warns of it.
+
+    Args:
+        endpoint: The endpoint.
+        environment: The environment.
+        config_file: The content of `model.config_file`; `None` without one.
+        calibration: What trials measured of this endpoint in this environment; `None` without any.
+        prices: What the team's prices file says of the environment's region; `None` without any.
+    """
+    asked = {
+        "endpoint": _endpoint(endpoint),
+        "environment": _environment(environment),
+        "has_hub_token": endpoint.model.hub_token_secret is not None,
+    }
+    if config_file is not None:
+        asked["config_file"] = config_file
+    if calibration is not None:
+        asked["calibration"] = calibration
+    if prices is not None:
+        asked["prices"] = prices
+    return digest(_canonical(asked))
+
+
+def config_file_content(path: Path) -> str:
+    """Return a `config.json` in canonical form, so that only what it says counts; as it is when it is no JSON.
+
+    A file that can't be read has no content here: whoever plans with it is told so.
+    """
+    try:
+        text = read_text(path, errors="replace")
+    except OSError:
+        return ""
+    try:
+        return _canonical(json.loads(text))
+    except (ValueError, RecursionError):
+        return text
+
+
+def _endpoint(endpoint: EndpointSpec) -> dict[str, object]:
+    dumped = endpoint.model_dump(mode="json", exclude=_ENDPOINT_ONLY_DEPLOYED)
+    for *parents, name in _ADDED_LATER:
+        node = dumped
+        for parent in parents:
+            node = node[parent]
+        if node[name] in _LEFT_OUT and node[name] is not False:
+            del node[name]
+    for name in _TRIAL_ADDED_LATER:
+        if dumped["trial"][name] == TrialSpec.model_fields[name].default:
+            del dumped["trial"][name]
+    if any(entry.name in SPECULATIONS for entry in endpoint.optimization):
+        dumped["serving"]["overrides"].pop("speculative_decoding", None)  # the recipe says it, the catalog its defaults
+    if hosting := endpoint.hosting.model_dump(mode="json", include=_PLANNED_HOSTING, exclude_defaults=True):
+        dumped["hosting"] = hosting
+    if endpoint.hosting.asynchronous is not None:  # a real-time endpoint can't become one, nor back
+        dumped["hosting"] = {**hosting, "asynchronous": True}
+    return dumped
+
+
+def _environment(environment: EnvironmentSpec) -> dict[str, object]:
+    dumped = environment.model_dump(mode="json", exclude=_ENVIRONMENT_ONLY_DEPLOYED)
+    for name in _GUARD_RAILS_ADDED_LATER:
+        if dumped["guard_rails"][name] is None:
+            del dumped["guard_rails"][name]
+    return dumped
+
+
+def _canonical(document: object) -> str:
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,276 @@
+"""Loads specs and environments: everything that is wrong with all the files, in one error."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from pydantic import ValidationError
+
+from seatrial.specs.broken_rails import guard_rail_problems, set_by
+from seatrial.specs.calibration import calibration_document
+from seatrial.specs.cross_field_rules import contradictions
+from seatrial.specs.endpoint import EndpointSpec
+from seatrial.specs.environment import (
+    EnvironmentSpec,
+    budget_problems,
+    network_problems,
+    promotion_problems,
+    region_problems,
+    schedule_problems,
+    tag_count_problems,
+    tag_problems,
+    topic_problems,
+)
+from seatrial.specs.fingerprint import config_file_content, fingerprint
+from seatrial.specs.prices import PRICES_FILE, TeamPrices, prices_path, region_document
+from seatrial.specs.promotion_source import source_problems
+from seatrial.specs.recipe import expanded
+from seatrial.specs.schema_version import newer_schema
+from seatrial.specs.text_rules import file_problems, secret_values, without_secrets
+from seatrial.specs.yaml_source import (
+    OVERRIDES,
+    Document,
+    YamlSource,
+    merge_environment,
+    read_source,
+    validation_problems,
+)
+from seatrial_base.errors import Problem, SpecError
+from seatrial_base.frozen_model import FrozenModel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+ENVIRONMENTS = "environments"
+Spec = TypeVar("Spec", bound=FrozenModel)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSpec:
+    """What is asked for, in one environment.
+
+    Attributes:
+        path: The endpoint's file.
+        endpoint: Its spec with the environment's overrides merged and its recipe expanded.
+        environment: The environment.
+        document: The merged document, which knows the file and line of every field.
+        place: The environment's document, which knows them too.
+        config_file: The content of `model.config_file` in canonical form; `None` without one.
+        calibration_json: What trials measured of this endpoint in this environment, as JSON; `None` without any.
+        prices: The team's prices file; `None` without one.
+    """
+
+    path: Path
+    endpoint: EndpointSpec
+    environment: EnvironmentSpec
+    document: Document
+    place: Document
+    config_file: str | None = None
+    calibration_json: str | None = None
+    prices: TeamPrices | None = None
+
+    @property
+    def calibration(self) -> Mapping[str, object] | None:
+        """What trials measured of this endpoint in this environment, read anew each time; `None` without any."""
+        return None if self.calibration_json is None else _mapping(self.calibration_json)
+
+    @property
+    def digest(self) -> str:
+        """Digest of everything that can change the plan or its trial; a lock made from another digest is stale."""
+        prices = None if self.prices is None else region_document(self.prices, self.environment.region)
+        return fingerprint(
+            self.endpoint,
+            self.environment,
+            config_file=self.config_file,
+            calibration=self.calibration,
+            prices=prices,
+        )
+
+    def set_by(self, rail: str) -> str:
+        """Return who set a guard rail of the environment and where, as `set by the-team in environments/prod.yaml:12`.
+
+        Args:
+            rail: The field of `guard_rails`.
+        """
+        return set_by(self.environment, self.place, rail)
+
+    def problem(self, path: tuple[str | int, ...], rule: str, message: str, hint: str = "") -> Problem:
+        """Return a problem placed where the user wrote the field."""
+        return self.document.problem(path, rule, message, hint)
+
+
+def load_spec(path: Path, environment: str, *, environments: Path) -> LoadedSpec:
+    """Load an endpoint's spec for one environment.
+
+    Args:
+        path: The endpoint's YAML file.
+        environment: The environment's name.
+        environments: The folder of `NAME.yaml` files.
+
+    Raises:
+        SpecError: With every problem of both files and of the calibration.
+    """
+    return load_source(read_source(path), path, environment, environments=environments)
+
+
+def load_source(source: YamlSource, path: Path, environment: str, *, environments: Path) -> LoadedSpec:
+    """Load an endpoint's spec that was read already.
+
+    Args:
+        source: The spec's text.
+        path: The file beside which its lock and calibration lie.
+        environment: The environment's name.
+        environments: The folder of `NAME.yaml` files.
+
+    Raises:
+        SpecError: With every problem of both files and of the calibration.
+    """
+    if (newer := newer_schema(source)) is not None:
+        raise SpecError([newer])
+    problems = [*file_problems(source)]
+    problems += _unknown_overrides(source, environments)
+    place, place_document, found = _read_environment(environments, environment)
+    problems += found
+    document = merge_environment(source, environment)
+    endpoint, wrong = validated(EndpointSpec, document) if source.data else (None, [])
+    problems += wrong
+    problems += [*contradictions(document), *tag_problems(document)] if source.data else []
+    endpoint = None if endpoint is None else expanded(endpoint)
+    if endpoint is not None and place is not None and place_document is not None:
+        problems += guard_rail_problems(endpoint, place, document, place_document)
+        problems += tag_count_problems(endpoint, place, document)
+    calibration, unreadable = _read_calibration(path, environment)
+    problems += unreadable
+    prices, wrong_prices = read_prices(environments, place.prices if place is not None else None)
+    problems += wrong_prices
+    if problems or endpoint is None or place is None or place_document is None:
+        raise SpecError(ordered(problems, secret_values(source)))
+    name = endpoint.model.config_file
+    config_file = None if name is None else config_file_content(path.parent / name)
+    return LoadedSpec(path, endpoint, place, document, place_document, config_file, calibration, prices)
+
+
+def read_prices(environments: Path, named: str | None) -> tuple[TeamPrices | None, list[Problem]]:
+    """Return the prices file of an environment, or `None` when there is none, with its problems.
+
+    Args:
+        environments: The folder of environments.
+        named: The file that the environment names, relative to that folder; `None` where it names none.
+    """
+    file = prices_path(environments, named)
+    if named is None and not file.exists():
+        return None, []
+    source = read_source(file)
+    document = merge_environment(source, None)
+    found, problems = validated(TeamPrices, document) if not source.problems else (None, [])
+    return found, [*source.problems, *problems]
+
+
+def _read_calibration(path: Path, environment: str) -> tuple[str | None, tuple[Problem, ...]]:
+    try:
+        found = calibration_document(path, environment)
+    except SpecError as error:
+        return None, error.problems
+    return (None if found is None else json.dumps(found, sort_keys=True)), ()
+
+
+def _mapping(text: str) -> dict[str, object]:
+    content: dict[str, object] = json.loads(text)
+    return content
+
+
+def load_environment(environments: Path, name: str) -> EnvironmentSpec:
+    """Load one environment of a folder.
+
+    Raises:
+        SpecError: With every problem of its file.
+    """
+    spec, _, problems = _read_environment(environments, name)
+    if problems or spec is None:
+        raise SpecError(ordered(problems))
+    return spec
+
+
+def environments_of(spec: Path) -> Path:
+    """Return the folder of environments of a spec: `environments` beside it, else beside its folder.
+
+    Args:
+        spec: The spec's file; a relative one has a relative folder.
+    """
+    beside = spec.parent / ENVIRONMENTS
+    if beside.is_dir():
+        return beside
+    folder = spec.resolve().parent.parent / ENVIRONMENTS
+    return folder if spec.is_absolute() else Path(os.path.relpath(folder))
+
+
+def environment_names(environments: Path) -> tuple[str, ...]:
+    """Return the names of a folder's environments, sorted; the prices file beside them is none."""
+    return tuple(sorted(file.stem for file in environments.glob("*.yaml") if file.name != PRICES_FILE))
+
+
+def _read_environment(environments: Path, name: str) -> tuple[EnvironmentSpec | None, Document | None, list[Problem]]:
+    file = environments / f"{name}.yaml"
+    if not file.is_file():
+        known = ", ".join(environment_names(environments)) or "none"
+        hint = f"known environments: {known} (in {environments.as_posix()})"
+        return None, None, [Problem(file.as_posix(), "", "SEA109", f"there is no environment {name}", hint)]
+    source = read_source(file)
+    if (newer := newer_schema(source)) is not None:
+        return None, None, [newer]
+    document = merge_environment(source, None)
+    spec, problems = validated(EnvironmentSpec, document) if source.data else (None, [])
+    for rule in (
+        network_problems,
+        tag_problems,
+        topic_problems,
+        budget_problems,
+        schedule_problems,
+        promotion_problems,
+    ):
+        problems += rule(document)
+    problems += source_problems(environments, environment_names(environments), name, document)
+    problems += region_problems(spec, document) if spec is not None else ()
+    if spec is not None and spec.name != name:
+        message = f"the name {spec.name} differs from the file name {name}"
+        problems.append(Problem(document.where(("name",)), "name", "SEA108", message, f"write `name: {name}`"))
+    return spec, document, [*file_problems(source), *problems]
+
+
+def validated(model: type[Spec], document: Document) -> tuple[Spec | None, list[Problem]]:
+    """Return a document as its model, or `None` with what is wrong with it."""
+    try:
+        text = json.dumps(document.data)  # as JSON, lists may be tuples and yet `yes` is no number
+        return model.model_validate_json(text, strict=True), []
+    except ValidationError as error:
+        return None, list(validation_problems(error, model, document))
+
+
+def _unknown_overrides(source: YamlSource, environments: Path) -> Iterator[Problem]:
+    overrides = source.data.get(OVERRIDES)
+    if overrides is not None and not isinstance(overrides, dict):
+        where = f"{source.path}:{source.lines[(OVERRIDES,)]}"
+        yield Problem(where, OVERRIDES, "SEA105", "must be a mapping of environments", "write `dev:` below it")
+        return
+    known = environment_names(environments)
+    for name, fields in (overrides or {}).items():
+        where = f"{source.path}:{source.lines[(OVERRIDES, name)]}"
+        if name not in known:
+            hint = f"known environments: {', '.join(known) or 'none'} (in {environments.as_posix()})"
+            yield Problem(where, f"{OVERRIDES}.{name}", "SEA109", f"there is no environment {name}", hint)
+        if fields is not None and not isinstance(fields, dict):
+            yield Problem(where, f"{OVERRIDES}.{name}", "SEA105", "must be a mapping of fields", "")
+
+
+def ordered(problems: list[Problem], secrets: tuple[str, ...] = ()) -> list[Problem]:
+    """Return problems by file and line, each once, without what must not be repeated."""
+
+    def place(problem: Problem) -> tuple[str, int, str]:
+        file, _, line = problem.where.rpartition(":")
+        return (file, int(line), problem.rule) if line.isdigit() else (problem.where, 0, problem.rule)
+
+    return sorted(dict.fromkeys(without_secrets(problems, secrets)), key=place)

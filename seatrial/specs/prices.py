@@ -1,0 +1,80 @@
+"""The team's prices: `prices.yaml` beside the environments, or the file that an environment names.
+
+`seatrial prices refresh` writes it; regions and instance types are sorted, so that a review shows what changed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import yaml
+from pydantic import Field, StringConstraints
+
+from seatrial.specs import shapes
+from seatrial_base.frozen_model import FrozenModel
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+PRICES_FILE = "prices.yaml"
+PRICES_SCHEMA = "1"
+_DATE = r"^\d{4}-\d{2}-\d{2}$"
+
+RegionName = Annotated[str, StringConstraints(pattern=shapes.REGION)]
+TypeName = Annotated[str, StringConstraints(pattern=shapes.INSTANCE_TYPE)]
+PricePerHour = Annotated[float, Field(gt=0, le=100_000)]
+Discount = Annotated[float, Field(ge=0, lt=1)]
+
+
+class RegionPrices(FrozenModel):
+    """The prices of one region, in US dollars per instance hour."""
+
+    date: Annotated[str, StringConstraints(pattern=_DATE)] = Field(description="Date of the price list.")
+    source: Annotated[str, StringConstraints(min_length=1, max_length=500)] = Field(description="Where it was read.")
+    usd_per_hour: dict[TypeName, PricePerHour] = Field({}, description="On-demand price of Hosting.")
+    savings_plan_usd_per_hour: dict[TypeName, PricePerHour] = Field(
+        {}, description="Price under a Savings Plan of one year without upfront payment."
+    )
+
+    def savings_plan_price(self, instance_type: str, discount: float) -> float | None:
+        """Return the price under a Savings Plan: the rate that was read, else the on-demand price less a share."""
+        rate, listed = self.savings_plan_usd_per_hour.get(instance_type), self.usd_per_hour.get(instance_type)
+        if rate is not None or listed is None or not discount:
+            return rate
+        return listed * (1 - discount)
+
+
+class TeamPrices(FrozenModel):
+    """The prices file."""
+
+    schema_version: Literal["1"] = Field(description="Version of the file's format.")
+    savings_plan_discount: Discount = Field(
+        0.0, description="Share off the on-demand price under a Savings Plan, for types without a rate of their own."
+    )
+    regions: dict[RegionName, RegionPrices] = Field({}, description="Prices by region.")
+
+
+def prices_path(environments: Path, named: str | None) -> Path:
+    """Return the prices file of an environment: the one that it names, else `prices.yaml` beside it."""
+    return environments / (named or PRICES_FILE)
+
+
+def prices_text(prices: TeamPrices) -> str:
+    """Return the prices as YAML; equal prices give equal text."""
+    document = prices.model_dump(mode="json", exclude_defaults=True) | {"schema_version": PRICES_SCHEMA}
+    return _HEAD + yaml.safe_dump(document, sort_keys=True, allow_unicode=True, width=200)
+
+
+_HEAD = """\
+# SageMaker prices of this team, in US dollars per instance hour: written by `seatrial prices refresh`, read by
+# `seatrial plan`. savings_plan_discount is kept when the file is written again.
+"""
+
+
+def region_document(prices: TeamPrices, region: str) -> Mapping[str, object] | None:
+    """Return what the file says of one region; `None` when it says nothing."""
+    found = prices.regions.get(region)
+    if found is None:
+        return None
+    return {"prices": found.model_dump(mode="json"), "savings_plan_discount": prices.savings_plan_discount}

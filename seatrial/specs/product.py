@@ -1,0 +1,155 @@
+"""The product spec: a standard endpoint that a platform team offers, and what a product team may choose of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field, JsonValue, StringConstraints
+
+from seatrial.specs import shapes
+from seatrial.specs.endpoint import TagValue
+from seatrial.specs.environment import EnvironmentName
+from seatrial.specs.yaml_source import YamlSource, overlay
+from seatrial_base.frozen_model import FrozenModel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from seatrial.specs.yaml_source import Document, FieldPath, Yaml
+    from seatrial_base.errors import Problem
+
+LONGEST_PRODUCT, LONGEST_SIZE, LONGEST_TEAM = 24, 8, 12
+MOST_SIZES = 8  # each is written out in the template, which has at most 500 resources
+MOST_TEAMS = 100
+PRODUCT_ENDPOINT = "TEAM-ENDPOINT"
+"""Stands for the name of a product's endpoint, TEAM-NAME, until a team has chosen it."""
+
+ProductName = Annotated[str, StringConstraints(pattern=shapes.PRODUCT_NAME, max_length=LONGEST_PRODUCT)]
+SizeName = Annotated[str, StringConstraints(pattern=shapes.ENVIRONMENT_NAME, max_length=LONGEST_SIZE)]
+TeamName = Annotated[str, StringConstraints(pattern=shapes.TEAM_NAME, max_length=LONGEST_TEAM)]
+Version = Annotated[str, StringConstraints(pattern=shapes.PRODUCT_VERSION, max_length=32)]
+Principal = Annotated[str, StringConstraints(pattern=shapes.PRINCIPAL, max_length=1000)]
+Fields = dict[str, JsonValue]
+
+
+class Support(FrozenModel):
+    """Whom a team asks about the product: Service Catalog shows it."""
+
+    description: Annotated[str, StringConstraints(max_length=8191)] = Field("", description="How support is given.")
+    email: Annotated[str, StringConstraints(pattern=shapes.EMAIL, max_length=254)] | None = Field(
+        None, description="Contact e-mail address."
+    )
+    url: Annotated[str, StringConstraints(pattern=shapes.HTTPS_URL, max_length=2083)] | None = Field(
+        None, description="Contact URL."
+    )
+
+
+class ProductParameters(FrozenModel):
+    """What a team chooses beside the endpoint's name and size."""
+
+    teams: Annotated[tuple[TeamName, ...], Field(min_length=1, max_length=MOST_TEAMS)] | None = Field(
+        None, description="Teams that may be named. Default: any."
+    )
+    cost_centers: Annotated[tuple[TagValue, ...], Field(min_length=1, max_length=MOST_TEAMS)] | None = Field(
+        None, description="Values of the tag `cost-center`. Default: the tag is not asked for."
+    )
+    copies: bool = Field(
+        default=True, description="Fewest and most copies may be chosen, within `scaling` of the size."
+    )
+    alarm_topic: bool = Field(default=True, description="An SNS topic for alarms may be given.")
+    alarm_email: bool = Field(default=True, description="An e-mail address for alarms may be given.")
+
+
+class ProductSpec(FrozenModel):
+    """One product: a base endpoint in named sizes, offered in environments to principals."""
+
+    name: ProductName = Field(description="Name of the product; that of its file.")
+    description: Annotated[str, StringConstraints(min_length=1, max_length=1000)] = Field(description="For teams.")
+    owner: Annotated[str, StringConstraints(min_length=1, max_length=1000)] = Field(
+        description="Who publishes the product."
+    )
+    version: Version = Field(description="Semantic version. Raise it for every change of what teams get.")
+    deprecated: tuple[Version, ...] = Field((), description="Published versions that nobody should launch any more.")
+    environments: Annotated[tuple[EnvironmentName, ...], Field(min_length=1)] = Field(
+        description="Environments where it is offered; each must have `vending: true`."
+    )
+    principals: Annotated[tuple[Principal, ...], Field(min_length=1)] = Field(
+        description="IAM roles that may launch it: `arn:aws:iam::ACCOUNT:role/NAME`, or without the account and with "
+        "wildcards, `arn:aws:iam:::role/NAME*`."
+    )
+    support: Support = Support()
+    parameters: ProductParameters = ProductParameters()
+    endpoint: Fields = Field(
+        description="The endpoint's fields as in an endpoint spec, without `name`, which the team chooses."
+    )
+    sizes: Annotated[dict[SizeName, Fields | None], Field(min_length=1, max_length=MOST_SIZES)] = Field(
+        description="Sizes by name: fields of the endpoint that differ in this size; null removes a field."
+    )
+
+
+def size_source(product: YamlSource, size: str) -> YamlSource:
+    """Return the endpoint spec of one size, each field with the line of the product where it was written.
+
+    Args:
+        product: The product's file.
+        size: The size's name.
+    """
+    base, sizes = product.data.get("endpoint"), product.data.get("sizes")
+    override = sizes.get(size) if isinstance(sizes, dict) else None
+    origins: dict[FieldPath, FieldPath] = {
+        path[1:]: path for path in product.lines if path[0] == "endpoint" and len(path) > 1
+    }
+    data: Mapping[str, Yaml] = base if isinstance(base, dict) else {}
+    merged = overlay(dict(data), override if isinstance(override, dict) else {}, (), ("sizes", size), origins)
+    lines = {path: product.lines[origin] for path, origin in _deep(origins, product).items()}
+    return YamlSource(product.path, {**merged, "name": f"{PRODUCT_ENDPOINT}-{size}"}, lines)
+
+
+def _deep(origins: Mapping[FieldPath, FieldPath], product: YamlSource) -> dict[FieldPath, FieldPath]:
+    """Return the origins of fields, and those of what stands below them, as far as it was written."""
+    found: dict[FieldPath, FieldPath] = {}
+    for path, origin in origins.items():
+        found |= {(*path, *line[len(origin) :]): line for line in product.lines if line[: len(origin)] == origin} | (
+            {path: origin} if origin in product.lines else {}
+        )
+    return found
+
+
+def written_field(product: YamlSource, size: str, field: str) -> str:
+    """Return where a field of a size stands in the product's file: below `sizes`, or below `endpoint`.
+
+    Args:
+        product: The product's file.
+        size: The size's name.
+        field: The field's dotted path in the size's endpoint spec.
+    """
+    path = field.partition("[")[0].split(".")
+    below = {place: _depth(product, place, path) for place in (("sizes", size), ("endpoint",))}
+    return ".".join((*max(below, key=lambda place: below[place]), field))
+
+
+def _depth(product: YamlSource, place: tuple[str, ...], path: list[str]) -> int:
+    """Return how far a path was written below a place."""
+    return max(cut for cut in range(len(path) + 1) if not cut or (*place, *path[:cut]) in product.lines)
+
+
+def product_problems(product: ProductSpec, document: Document, stem: str) -> Iterator[Problem]:
+    """Yield what contradicts itself within a product.
+
+    Args:
+        product: The product.
+        document: Its document, which knows the lines.
+        stem: The name of its file without the suffix.
+    """
+    if product.name != stem:
+        message = f"the name {product.name} differs from the file name {stem}"
+        yield document.problem(("name",), "SEA108", message, f"write `name: {stem}`")
+    if product.version in product.deprecated:
+        message = f"{product.version} is both the version and deprecated"
+        yield document.problem(("deprecated",), "SEA492", message, "raise the version, or take it off the list")
+    if "name" in product.endpoint:
+        yield document.problem(("endpoint", "name"), "SEA490", "the team names the endpoint", "leave it out")
+    serving = product.endpoint.get("serving")
+    if isinstance(serving, dict) and serving.get("code") is not None:
+        message = "a product has no archive, so its container can't run code of its own"
+        yield document.problem(("endpoint", "serving", "code"), "SEA493", message, "build an image with the code")

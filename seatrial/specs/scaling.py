@@ -1,0 +1,191 @@
+"""How many copies an endpoint has and when: limits, schedules, and how instances go."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Literal
+from zoneinfo import available_timezones
+
+from pydantic import Field, StringConstraints
+
+from seatrial.specs.schedule import schedule_error
+from seatrial_base import bounds
+from seatrial_base.frozen_model import FrozenModel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial.specs.yaml_source import Document, Yaml
+    from seatrial_base.errors import Problem
+
+MOST_COPIES = 1000  # a bound against slips of the hand, not one of the service
+MOST_SCHEDULES = 200  # Application Auto Scaling quotas, scheduled actions of a scalable target
+SHORTEST_COOLDOWN_MINUTES, LONGEST_COOLDOWN_MINUTES, MOST_STEPS = 5, 1440, 100  # API reference, ScaleInPolicy
+ScheduleName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", max_length=128)]
+Expression = Annotated[str, StringConstraints(min_length=1, max_length=1600)]
+Timezone = Annotated[str, StringConstraints(min_length=1, max_length=1600)]
+Cooldown = Annotated[int, Field(gt=0, le=bounds.MOST_SECONDS)]
+Copies = Annotated[int, Field(ge=1, le=MOST_COPIES)]
+CopiesOrNone = Annotated[int, Field(ge=0, le=MOST_COPIES)]
+Fraction = Annotated[float, Field(gt=0, le=1)]
+_AT = re.compile(r"at\(\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d\)")
+
+
+class ScalingScheduleSpec(FrozenModel):
+    """Other limits of scaling from some time on, until another schedule sets them again."""
+
+    name: ScheduleName = Field(description="Name of the scheduled action.")
+    schedule: Expression = Field(
+        description="When: `cron(0 20 * * ? *)`, `rate(1 day)` or `at(2027-01-01T00:00:00)`, in `timezone`."
+    )
+    timezone: Timezone | None = Field(None, description="IANA time zone, such as `Europe/Berlin`. Default: UTC.")
+    min_copies: CopiesOrNone | None = Field(None, description="Fewest copies from then on. Default: as before.")
+    max_copies: Copies | None = Field(None, description="Most copies from then on. Default: as before.")
+
+
+class InstanceScaleInSpec(FrozenModel):
+    """How the instances go that no copy needs any more."""
+
+    strategy: Literal["idle_release", "consolidation"] | None = Field(
+        None, description="Release idle instances, or move copies together first. Default: the service's."
+    )
+    cooldown_minutes: Annotated[int, Field(ge=SHORTEST_COOLDOWN_MINUTES, le=LONGEST_COOLDOWN_MINUTES)] | None = Field(
+        None, description="Time between two removals, in minutes. Default: the service's, 20."
+    )
+    max_step: Annotated[int, Field(ge=1, le=MOST_STEPS)] | None = Field(
+        None, description="Most instances that are removed at a time. Default: the service's."
+    )
+
+
+class ScalingSpec(FrozenModel):
+    """How many copies, and how fast their number changes."""
+
+    min_copies: CopiesOrNone = Field(
+        1, description="Fewest copies; 0 scales to zero, and the first request afterwards starts a copy."
+    )
+    max_copies: Copies = Field(1, description="Most copies.")
+    target_utilization: Fraction = Field(0.8, description="Autoscaling target, as a share of the knee.")
+    scale_out_cooldown_s: Cooldown = Field(60, description="Scale-out cooldown, in seconds.")
+    scale_in_cooldown_s: Cooldown = Field(300, description="Scale-in cooldown, in seconds.")
+    schedules: Annotated[tuple[ScalingScheduleSpec, ...], Field(max_length=MOST_SCHEDULES)] = Field(
+        (), description="Other limits from some time on."
+    )
+    scale_in_protection: bool = Field(
+        default=False, description="Scaling adds copies and never removes any; only `schedules` do."
+    )
+    instance_scale_in: InstanceScaleInSpec = InstanceScaleInSpec()
+
+    @property
+    def fewest_copies(self) -> int:
+        """Fewest copies at any time: those of the schedules count, too."""
+        planned = (each.min_copies for each in self.schedules if each.min_copies is not None)
+        return min((self.min_copies, *planned))
+
+    @property
+    def goes_to_zero(self) -> bool:
+        """Whether there may be no copy at some time."""
+        return self.fewest_copies == 0
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether nothing changes the number of copies."""
+        return self.min_copies == self.max_copies and not self.schedules
+
+
+def scaling_problems(document: Document) -> Iterator[Problem]:
+    """Yield limits in the wrong order, schedules that AWS would refuse, and scaling of another kind of endpoint."""
+    low, high = _limit(document, "min_copies", 1), _limit(document, "max_copies", 1)
+    if low is not None and high is not None and low > high:
+        message = f"min_copies {low} exceeds max_copies {high}"
+        yield document.problem(("scaling", "min_copies"), "SEA108", message, f"set max_copies to at least {low}")
+    schedules = document.value("scaling", "schedules")
+    names: set[Yaml] = set()
+    for index, each in enumerate(schedules if isinstance(schedules, list) else ()):
+        if isinstance(each, dict):
+            yield from _schedule(document, index, each, low, high)
+            name = each.get("name")
+            if isinstance(name, str) and name in names:
+                path = ("scaling", "schedules", index, "name")
+                yield document.problem(path, "SEA135", f"two schedules are called {name}", "give each its own name")
+            names |= {name} if isinstance(name, str) else set()
+    yield from _zero_of_a_variant(document)
+
+
+def _limit(document: Document, name: str, default: int) -> int | None:
+    value = document.value("scaling", name)
+    value = default if value is None else value
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _schedule(
+    document: Document, index: int, each: dict[str, Yaml], low: int | None, high: int | None
+) -> Iterator[Problem]:
+    path = ("scaling", "schedules", index)
+    expression, timezone = each.get("schedule"), each.get("timezone")
+    if isinstance(expression, str) and (wrong := expression_error(expression)) is not None:
+        hint = "as in cron(0 20 * * ? *), rate(1 day) or at(2027-01-01T00:00:00)"
+        yield document.problem((*path, "schedule"), "SEA123", f"{expression} {wrong}", hint)
+    known = available_timezones()
+    if isinstance(timezone, str) and known and timezone not in known:
+        hint = "a name of the IANA time zone database, as Europe/Berlin"
+        yield document.problem((*path, "timezone"), "SEA135", f"the time zone {timezone} is unknown", hint)
+    yield from _schedule_limits(document, index, each, low, high)
+
+
+def _schedule_limits(
+    document: Document, index: int, each: dict[str, Yaml], low: int | None, high: int | None
+) -> Iterator[Problem]:
+    path = ("scaling", "schedules", index)
+    fewest, most = each.get("min_copies"), each.get("max_copies")
+    if fewest is None and most is None:
+        yield document.problem(path, "SEA135", "the schedule changes nothing", "give min_copies or max_copies")
+    if isinstance(most, int) and high is not None and most > high:
+        message = f"max_copies {most} exceeds scaling.max_copies {high}, which the instances have room for"
+        yield document.problem((*path, "max_copies"), "SEA135", message, f"raise scaling.max_copies to {most}")
+    if fewest is None and most is None:
+        return
+    fewest, most = low if fewest is None else fewest, high if most is None else most
+    if isinstance(fewest, int) and isinstance(most, int) and fewest > most:
+        message = f"min_copies {fewest} exceeds max_copies {most} from then on"
+        yield document.problem(path, "SEA135", message, "give the schedule both limits")
+
+
+def expression_error(expression: str) -> str | None:
+    """Return what is wrong with an expression; `None` when Application Auto Scaling would take it."""
+    if expression.startswith("at("):
+        return None if _is_time(expression) else "is not at(YYYY-MM-DDThh:mm:ss)"
+    wrong = schedule_error(expression)
+    return "is neither cron(…), rate(…) nor at(…)" if wrong == "is neither cron(…) nor rate(…)" else wrong
+
+
+def _is_time(expression: str) -> bool:
+    """Tell whether `at(…)` has a time that the calendar has."""
+    try:
+        return _AT.fullmatch(expression) is not None and datetime.fromisoformat(expression[3:-1]) is not None
+    except ValueError:
+        return False
+
+
+def _zeros(document: Document) -> Iterator[tuple[str | int, ...]]:
+    """Yield the fields that ask for no copy."""
+    if document.value("scaling", "min_copies") == 0:
+        yield ("scaling", "min_copies")
+    schedules = document.value("scaling", "schedules")
+    for index, each in enumerate(schedules if isinstance(schedules, list) else ()):
+        if isinstance(each, dict) and each.get("min_copies") == 0:
+            yield ("scaling", "schedules", index, "min_copies")
+
+
+def _zero_of_a_variant(document: Document) -> Iterator[Problem]:
+    """Yield what a model in a production variant can't do: scale to zero in real time, follow copies."""
+    if document.value("hosting", "kind") != "single_model":
+        return
+    for path in _zeros(document) if document.value("hosting", "asynchronous") is None else ():
+        message = "a model in a production variant keeps at least one instance"
+        hint = "set min_copies: 1, or hosting.asynchronous, or hosting.kind: inference_component"
+        yield document.problem(path, "SEA134", message, hint)
+    if document.value("scaling", "instance_scale_in"):
+        message = "instance_scale_in belongs to the instances of inference components"
+        hint = "remove it, or set hosting.kind: inference_component"
+        yield document.problem(("scaling", "instance_scale_in"), "SEA134", message, hint)

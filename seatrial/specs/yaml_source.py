@@ -1,0 +1,455 @@
+"""YAML text that remembers where each value stands."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, get_args
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from seatrial.specs.model_shape import HINTS as SHAPE_HINTS
+from seatrial.specs.scaling import MOST_COPIES
+from seatrial.specs.shapes import HINTS
+from seatrial_base.errors import Problem
+from seatrial_base.files import read_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from pydantic_core import ErrorDetails
+
+    from seatrial_base.frozen_model import FrozenModel
+
+
+FieldPath = tuple[str | int, ...]
+Yaml = None | bool | int | float | str | list["Yaml"] | dict[str, "Yaml"]
+
+_PARSER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_TAG = "tag:yaml.org,2002:"
+_NO_JSON = {"timestamp": "YAML reads it as a date", "binary": "it is written as binary data"}
+
+
+class _Loader(_PARSER):  # type: ignore[misc, valid-type]  # the base is the C parser where there is one
+    """YAML as people write it: `1e-3` is a number (as in YAML 1.2), dates and binary data stay text to be refused."""
+
+
+_EXPONENT = re.compile(r"[-+]?([0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)[eE][-+]?[0-9]+$")
+_Loader.add_implicit_resolver(f"{_TAG}float", _EXPONENT, list("-+.0123456789"))
+for _name in _NO_JSON:
+    _Loader.add_constructor(f"{_TAG}{_name}", yaml.SafeLoader.construct_yaml_str)
+for _name in ("set", "omap", "pairs"):
+    _Loader.add_constructor(f"{_TAG}{_name}", yaml.SafeLoader.construct_undefined)
+
+
+MAX_DEPTH, MAX_VALUES = 40, 20_000  # reduce the nesting and some dozens of values
+_TOO_LARGE = ("the text is nested too deeply, or its aliases expand to too much text", "reduce the nesting")
+
+
+@dataclass(frozen=True, slots=True)
+class YamlSource:
+    """The content of one YAML file.
+
+    Attributes:
+        path: The file as the user named it.
+        data: The mapping at the top; empty when the file holds problems only.
+        lines: The 1-based line of every field, by its path.
+        problems: What is wrong with the text itself.
+    """
+
+    path: str
+    data: dict[str, Yaml]
+    lines: dict[FieldPath, int]
+    problems: tuple[Problem, ...] = ()
+
+
+def read_source(path: Path) -> YamlSource:
+    """Read one YAML file; what is wrong with it is returned, not raised."""
+    name = path.as_posix()
+    try:
+        text = read_text(path)
+    except FileNotFoundError:
+        return _broken(name, "SEA101", "the file does not exist", "check the path")
+    except (OSError, UnicodeDecodeError) as error:
+        return _broken(name, "SEA101", f"the file can't be read: {error}", "use UTF-8")
+    return parse_source(text, name)
+
+
+def parse_source(text: str, name: str) -> YamlSource:
+    """Parse YAML text under the name of its file; what is wrong with it is returned, not raised."""
+    try:
+        if _depth(text) > MAX_DEPTH:
+            return _broken(name, "SEA102", *_TOO_LARGE)
+        root = yaml.compose(text, Loader=_Loader)
+    except yaml.YAMLError as error:
+        return _broken_yaml(name, error)
+    if not isinstance(root, yaml.MappingNode):
+        return _broken(name, "SEA102", "the file is not a mapping of fields", "begin with `name: …`")
+    if _is_too_large(root):
+        return _broken(name, "SEA102", *_TOO_LARGE)
+    problems = tuple(_endless(root, name)) or tuple(_non_string_keys(root, name))
+    return YamlSource(name, {}, {}, problems) if problems else _constructed(root, text, name)
+
+
+def _constructed(root: yaml.MappingNode, text: str, name: str) -> YamlSource:
+    loader = _Loader(text)
+    try:
+        data: dict[str, Yaml] = loader.construct_document(root)
+    except yaml.YAMLError as error:
+        return _broken_yaml(name, error)
+    finally:
+        loader.dispose()
+    return YamlSource(name, data, dict(_walk(root, ())), (*_duplicates(root, name), *_no_json(root, name)))
+
+
+def _depth(text: str) -> int:
+    """Return how deeply the text nests, counted before it is composed: composing deep text ends the process."""
+    depth = deepest = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        deepest = max(deepest, depth)
+        if deepest > MAX_DEPTH:
+            return deepest
+    return deepest
+
+
+def _broken(name: str, rule: str, message: str, hint: str) -> YamlSource:
+    return YamlSource(name, {}, {}, (Problem(name, "", rule, message, hint),))
+
+
+def _broken_yaml(name: str, error: yaml.YAMLError) -> YamlSource:
+    mark = getattr(error, "problem_mark", None)
+    where, hint = (f"{name}:{mark.line + 1}", "fix the YAML syntax on this line") if mark else (name, "")
+    what = getattr(error, "problem", None) or "the text can't be parsed"
+    return YamlSource(name, {}, {}, (Problem(where, "", "SEA102", str(what), hint),))
+
+
+def _is_too_large(root: yaml.Node) -> bool:
+    """Return whether the text, its aliases unfolded, is deeper or larger than any spec."""
+    waiting: list[tuple[yaml.Node, tuple[yaml.Node, ...]]] = [(root, ())]
+    count = 0
+    while waiting:
+        node, above = waiting.pop()
+        count += 1
+        if len(above) > MAX_DEPTH or count > MAX_VALUES:
+            return True
+        outer = (*above, node)
+        inner = (child for _, child in _children(node))
+        waiting.extend((child, outer) for child in inner if not any(child is known for known in outer))
+    return False
+
+
+def _endless(node: yaml.Node, name: str, above: tuple[yaml.Node, ...] = ()) -> Iterator[Problem]:
+    """Yield each alias that refers to what contains it."""
+    for line, child in _children(node):
+        if any(child is outer for outer in (*above, node)):
+            message = "the alias refers to its own parent"
+            yield Problem(f"{name}:{line}", "", "SEA102", message, "write the value out instead of the alias")
+        else:
+            yield from _endless(child, name, (*above, node))
+
+
+def _children(node: yaml.Node) -> Iterator[tuple[int, yaml.Node]]:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            line = key.start_mark.line + 1
+            yield from ((line, key), (line, value))
+    elif isinstance(node, yaml.SequenceNode):
+        yield from ((node.start_mark.line + 1, value) for value in node.value)
+
+
+def _no_json(root: yaml.Node, name: str) -> Iterator[Problem]:
+    """Yield every value that is neither text, number, truth, list nor mapping."""
+    for path, node in _scalars(root, ()):
+        what = _NO_JSON.get(node.tag.removeprefix(_TAG))
+        if what:
+            where = f"{name}:{node.start_mark.line + 1}"
+            yield Problem(
+                where, dotted(path), "SEA105", f"{node.value} is not a string: {what}", f'quote it: "{node.value}"'
+            )
+
+
+def _scalars(node: yaml.Node, path: FieldPath) -> Iterator[tuple[FieldPath, yaml.ScalarNode]]:
+    if isinstance(node, yaml.ScalarNode):
+        yield path, node
+    elif isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield from _scalars(value, (*path, str(key.value)))
+    elif isinstance(node, yaml.SequenceNode):
+        for index, value in enumerate(node.value):
+            yield from _scalars(value, (*path, index))
+
+
+def _walk(node: yaml.Node, path: FieldPath) -> Iterator[tuple[FieldPath, int]]:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield (*path, key.value), key.start_mark.line + 1
+            yield from _walk(value, (*path, key.value))
+    elif isinstance(node, yaml.SequenceNode):
+        for index, value in enumerate(node.value):
+            yield (*path, index), value.start_mark.line + 1
+            yield from _walk(value, (*path, index))
+
+
+def _mappings(root: yaml.Node, path: FieldPath = ()) -> Iterator[tuple[FieldPath, yaml.MappingNode]]:
+    if isinstance(root, yaml.MappingNode):
+        yield path, root
+        for key, value in root.value:
+            yield from _mappings(value, (*path, str(key.value)))
+    elif isinstance(root, yaml.SequenceNode):
+        for index, value in enumerate(root.value):
+            yield from _mappings(value, (*path, index))
+
+
+def _duplicates(root: yaml.Node, name: str) -> Iterator[Problem]:
+    for path, mapping in _mappings(root):
+        first: dict[str, int] = {}
+        for key, _ in mapping.value:
+            line = key.start_mark.line + 1
+            if key.value in first:
+                message = f"written a second time (first on line {first[key.value]})"
+                yield Problem(f"{name}:{line}", dotted((*path, key.value)), "SEA103", message, "keep one of them")
+            first.setdefault(key.value, line)
+
+
+def _non_string_keys(root: yaml.Node, name: str) -> Iterator[Problem]:
+    for path, mapping in _mappings(root):
+        for key, _ in mapping.value:
+            if not isinstance(key, yaml.ScalarNode):
+                where = f"{name}:{key.start_mark.line + 1}"
+                yield Problem(where, dotted(path), "SEA105", "a key is a list or a mapping", "write `name: value`")
+            elif key.tag not in ("tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"):
+                where = f"{name}:{key.start_mark.line + 1}"
+                yield Problem(where, dotted(path), "SEA105", f"the key {key.value!r} is not a string", "quote it")
+
+
+def dotted(path: FieldPath) -> str:
+    """Write a path as users read it: `serving.instance_types[0]`."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def texts(node: Yaml, path: FieldPath = ()) -> Iterator[tuple[FieldPath, str, str]]:
+    """Yield every text and number with its path and the name of its field; names themselves too: they have no name.
+
+    An item of a list has the name of the list, or of the option before it, as in `["--api-key", "…"]`.
+    """
+    if isinstance(node, str | int | float) and not isinstance(node, bool):
+        yield path, next((str(name) for name in reversed(path) if isinstance(name, str)), ""), str(node)
+    elif isinstance(node, dict):
+        for key, value in node.items():
+            yield (*path, key), "", key
+            yield from texts(value, (*path, key))
+    elif isinstance(node, list):
+        for index, value in enumerate(node):
+            option = node[index - 1] if index else None
+            if isinstance(value, str) and isinstance(option, str) and option.startswith("-"):
+                yield (*path, index), option, value
+            else:
+                yield from texts(value, (*path, index))
+
+
+_EXACT = 2**53  # beyond it a float no longer tells whole numbers apart
+_TYPE_ERRORS = ("_type", "_parsing", "_from_float", "model_attributes_type")
+
+
+def validation_problems(error: ValidationError, model: type[FrozenModel], document: Document) -> Iterator[Problem]:
+    """Yield one problem per finding of pydantic, placed where the user wrote the value."""
+    every = error.errors(include_url=False)
+    for found in every:
+        if found["type"] == "too_short" and _has_wrong_items(found, every):
+            continue  # pydantic counts the right items alone
+        path = _written_path(found["loc"])
+        parent = path[:-1] if found["type"] in ("missing", "extra_forbidden") else path
+        where = document.where(parent if found["type"] == "missing" else path)
+        yield Problem(where, document.field(path), *_explain(found, path, model))
+
+
+def _has_wrong_items(found: ErrorDetails, every: Iterable[ErrorDetails]) -> bool:
+    """Tell whether items of a list or mapping are wrong themselves."""
+    place = found["loc"]
+    return any(one["loc"][: len(place)] == place and len(one["loc"]) > len(place) for one in every)
+
+
+def _written_path(loc: tuple[int | str, ...]) -> FieldPath:
+    """Drop the names of union members that pydantic puts into a location."""
+    return tuple(part for part in loc if isinstance(part, int) or part not in ("str", "int", "float", "bool", "[key]"))
+
+
+def _explain(found: ErrorDetails, path: FieldPath, model: type[FrozenModel]) -> tuple[str, str, str]:
+    kind, value = found["type"], found["input"]
+    if kind == "missing":
+        return "SEA106", "the field is required", f"add `{path[-1]}: …`"
+    if kind == "extra_forbidden":
+        return "SEA104", "the field is unknown", _nearest(str(path[-1]), _fields_at(model, path[:-1]))
+    message = f"{_lower(found['msg'])}, not {value!r}" if not isinstance(value, dict) else _lower(found["msg"])
+    if kind.endswith(_TYPE_ERRORS):
+        return "SEA105", message, _type_hint(kind, value, _fields_at(model, path))
+    if kind == "too_long" and isinstance(value, list):
+        most = found.get("ctx", {}).get("max_length")
+        return "SEA107", f"the list has {len(value)} items, and at most {most} are allowed", ""
+    if kind == "too_short":
+        return "SEA107", "the list is empty", "give at least one item, or leave the field out"
+    return "SEA107", message, _bound_hint(found, path)
+
+
+def _lower(message: str) -> str:
+    text = message
+    for prefix in ("Value error, ", "Input ", "String ", "Value "):
+        text = text.removeprefix(prefix)
+    return text[:1].lower() + text[1:]
+
+
+def _bound_hint(found: ErrorDetails, path: FieldPath) -> str:
+    context = found.get("ctx", {})
+    if path[:2] == ("model", "shape"):
+        return SHAPE_HINTS.get(str(path[-1]), "")
+    if context.get("le") == MOST_COPIES:
+        return f"the limit is {MOST_COPIES:,} copies"
+    return HINTS.get(str(context.get("pattern", "")), "")
+
+
+_LISTS = ("tuple_type", "list_type")
+_MAPPINGS = ("model_type", "model_attributes_type", "dict_type")
+
+
+def _type_hint(kind: str, value: object, fields: tuple[str, ...]) -> str:
+    if kind in _LISTS:
+        return f"write a list: [{value}]" if isinstance(value, str) else "write a list, or leave the field out"
+    if kind in _MAPPINGS and fields:
+        return f"write its fields: {', '.join(fields)}; or leave it out"
+    return _scalar_hint(kind, value)
+
+
+def _scalar_hint(kind: str, value: object) -> str:
+    if kind == "string_type" and isinstance(value, int | float) and not isinstance(value, bool):
+        return "write it in quotes"
+    if isinstance(value, bool):
+        return "quote it: YAML reads yes, no, on and off as booleans"
+    if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
+        return f"write it as a whole number: {int(value)}"
+    if isinstance(value, str):
+        return "write the number without quotes and units"
+    return "`seatrial schema` prints the type of every field"
+
+
+def _nearest(name: str, known: tuple[str, ...]) -> str:
+    match = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean `{match[0]}`?" if match else f"known fields: {', '.join(known)}"
+
+
+def _fields_at(model: type[BaseModel], path: FieldPath) -> tuple[str, ...]:
+    current: type[BaseModel] = model
+    for part in (part for part in path if isinstance(part, str)):  # the place in a list says nothing about its items
+        field = current.model_fields.get(str(part))
+        inner = _model_in(field.annotation) if field else None
+        if inner is None:
+            return ()
+        current = inner
+    return tuple(current.model_fields)
+
+
+def _model_in(annotation: object) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for inner in get_args(annotation) if (found := _model_in(inner)) is not None), None)
+
+
+OVERRIDES = "environments"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A merged mapping that still knows where each of its values was written.
+
+    Attributes:
+        path: The file.
+        data: The merged fields, without the overrides of other environments.
+        origins: For each field path, the path under which the user wrote it.
+        lines: The 1-based line of each path as written.
+    """
+
+    path: str
+    data: dict[str, Yaml]
+    origins: Mapping[FieldPath, FieldPath]
+    lines: Mapping[FieldPath, int]
+
+    def value(self, *path: str) -> Yaml:
+        """Return what stands at a path, or `None` where nothing does."""
+        node: Yaml = self.data
+        for part in path:
+            node = node.get(part) if isinstance(node, dict) else None
+        return node
+
+    def problem(self, path: FieldPath, rule: str, message: str, hint: str = "") -> Problem:
+        """Return a problem placed where the user wrote the field."""
+        return Problem(self.where(path), self.field(path), rule, message, hint)
+
+    def where(self, path: FieldPath) -> str:
+        """Return `file:line` of a field, or of its nearest parent that was written."""
+        written = self.origin(path)
+        while written and written not in self.lines:
+            written = written[:-1]
+        return f"{self.path}:{self.lines[written]}" if written in self.lines else self.path
+
+    def field(self, path: FieldPath) -> str:
+        """Return the dotted path of a field as the user wrote it."""
+        return dotted(self.origin(path))
+
+    def origin(self, path: FieldPath) -> FieldPath:
+        """Return the path under which a field, or its nearest written parent, stands in the file."""
+        for cut in range(len(path), 0, -1):
+            if path[:cut] in self.origins:
+                return self.origins[path[:cut]] + path[cut:]
+        return path
+
+
+def merge_environment(source: YamlSource, environment: str | None) -> Document:
+    """Lay the overrides of one environment over the base; `null` in an override removes the base's value."""
+    base = {key: value for key, value in source.data.items() if key != OVERRIDES}
+    origins: dict[FieldPath, FieldPath] = {path: path for path in source.lines if path[0] != OVERRIDES}
+    every = source.data.get(OVERRIDES)
+    override = every.get(environment) if isinstance(every, dict) and environment else None
+    if isinstance(override, dict):
+        base = overlay(base, override, (), (OVERRIDES, environment or ""), origins)
+    return Document(source.path, base, origins, source.lines)
+
+
+def overlay(
+    base: dict[str, Yaml],
+    override: dict[str, Yaml],
+    path: FieldPath,
+    written: FieldPath,
+    origins: dict[FieldPath, FieldPath],
+) -> dict[str, Yaml]:
+    """Lay fields over others; `null` removes a field.
+
+    Args:
+        base: The fields below.
+        override: The fields above.
+        path: Where both stand in the merged document.
+        written: Where the override was written.
+        origins: Where each field of the merged document was written; the override's are added.
+    """
+    merged = dict(base)
+    for key, value in override.items():
+        old = merged.get(key)
+        origins[(*path, key)] = (*written, key)
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(old, dict) and isinstance(value, dict):
+            merged[key] = overlay(old, value, (*path, key), (*written, key), origins)
+        else:
+            merged[key] = value
+            _forget(origins, (*path, key))
+    return merged
+
+
+def _forget(origins: dict[FieldPath, FieldPath], path: FieldPath) -> None:
+    for inner in [known for known in origins if known[: len(path)] == path and known != path]:
+        del origins[inner]

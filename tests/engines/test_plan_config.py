@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+
+from seatrial.engines.plan_config import dialect_of, spelled_version
+from seatrial.engines.render import render
+from seatrial_base.errors import RenderError
+from seatrial_lint.engines.properties import parse_properties
+
+if TYPE_CHECKING:
+    from seatrial.planner.document import Plan
+    from seatrial.specs.load import LoadedSpec
+
+S3_MODEL = "s3_uri: s3://weights/llama/"
+
+
+class Loaded(Protocol):
+    def __call__(self, extra: str = ..., *, model: str = ..., isolated: bool = ...) -> LoadedSpec: ...
+
+
+class MakePlan(Protocol):
+    def __call__(self, engine: str = ...) -> Plan: ...
+
+
+@pytest.mark.parametrize(
+    ("version", "backend", "dialect"),
+    [
+        ("lmi27", "auto", "lmi-async"),
+        ("lmi15", "auto", "lmi-async"),
+        ("lmi14", "auto", "lmi-vllm"),
+        ("lmi27", "vllm-rolling", "lmi-vllm"),
+        ("lmi27", "python", "lmi-python"),
+        ("lmi12", "lmi-dist", "lmi-dist"),
+        ("lmi12", "trtllm", "lmi-trtllm"),
+        ("lmi11", "neuronx", "lmi-neuronx"),
+        ("lmi9", "deepspeed", "lmi-deepspeed"),
+    ],
+)
+def test_the_backend_of_the_spec_is_the_dialect(version: str, backend: str, dialect: str) -> None:
+    assert dialect_of("lmi", version, backend) == dialect
+
+
+def test_an_image_without_a_version_is_spelled_as_the_newest_that_was_read() -> None:
+    assert spelled_version("lmi", "my-tag") == "27"
+    assert spelled_version("lmi", "0.29.0-lmi11.0.0") == "0.29.0-lmi11.0.0"
+
+
+def test_what_the_spec_fixes_is_rendered(loaded: Loaded, make_plan: MakePlan) -> None:
+    spec = """serving:
+  overrides:
+    enforce_eager: true
+    prefix_caching: false
+    kv_cache_dtype: fp8_e4m3
+    lora: {max_rank: 32}
+    rope_scaling: {kind: yarn, factor: 4}
+    speculative_decoding: {draft_tokens: 4, acceptance_rate: 0.7, method: eagle3, model: org/draft}
+"""
+    config = render(loaded(spec), make_plan())
+    values = parse_properties(config.files["serving.properties"])
+    assert values["option.enforce_eager"] == "true"
+    assert values["option.enable_prefix_caching"] == "false"
+    assert values["option.kv_cache_dtype"] == "fp8_e4m3"
+    assert values["option.enable_lora"] == "true"
+    assert values["option.max_lora_rank"] == "32"
+    assert values["option.hf_overrides"] == '{"rope_parameters":{"rope_type":"yarn","factor":4.0}}'
+    assert values["option.speculative_config"] == ('{"method":"eagle3","model":"org/draft","num_speculative_tokens":4}')
+    assert config.notes[-1:] == (
+        "rope_scaling: The engine has no option of its own for this any more: it overrides the model's config.json.",
+    )
+
+
+def test_speculation_that_is_only_planned_is_not_rendered(loaded: Loaded, make_plan: MakePlan) -> None:
+    spec = "serving: {overrides: {speculative_decoding: {draft_tokens: 4, acceptance_rate: 0.7}}}\n"
+    assert "speculative" not in render(loaded(spec), make_plan()).files["serving.properties"]
+
+
+def test_the_backend_is_rendered(loaded: Loaded, make_plan: MakePlan) -> None:
+    config = render(loaded("serving: {backend: vllm-rolling, overrides: {output_format: sse}}\n"), make_plan())
+    values = parse_properties(config.files["serving.properties"])
+    assert (values["option.rolling_batch"], values["option.output_formatter"]) == ("vllm", "sse")
+
+
+def test_what_the_engine_has_no_option_for_is_told_at_the_spec_s_field(loaded: Loaded, make_plan: MakePlan) -> None:
+    spec = "serving:\n  overrides:\n    pipeline_parallel_degree: 2\n"
+    with pytest.raises(RenderError) as caught:
+        render(loaded(spec), make_plan())
+    assert str(caught.value).endswith(
+        "endpoints/chat.yaml:8: serving.overrides.pipeline_parallel_degree: SEA308: lmi-async on LMI 27 has no option "
+        "for 2: LMI's vLLM handlers refuse more than one stage\n"
+        "  hint: use tensor_parallel_degree alone, or the engine vllm"
+    )
+
+
+def test_a_backend_that_is_gone_is_told(loaded: Loaded, make_plan: MakePlan) -> None:
+    with pytest.raises(RenderError, match="serving configuration of chat: SEA307: lmi-dist does not exist in LMI 27"):
+        render(loaded("serving: {backend: lmi-dist}\n"), make_plan())
+
+
+@pytest.mark.parametrize(
+    ("engine", "expected"),
+    [
+        (
+            "vllm",
+            {
+                "SM_VLLM_MODEL": "/opt/ml/model",
+                "SM_VLLM_TENSOR_PARALLEL_SIZE": "4",
+                "SM_VLLM_DTYPE": "float16",
+                "SM_VLLM_MAX_MODEL_LEN": "512",
+                "SM_VLLM_MAX_NUM_SEQS": "64",
+                "SM_VLLM_MAX_NUM_BATCHED_TOKENS": "2048",
+            },
+        ),
+        (
+            "sglang",
+            {
+                "SM_SGLANG_MODEL_PATH": "/opt/ml/model",
+                "SM_SGLANG_TP": "4",
+                "SM_SGLANG_DTYPE": "float16",
+                "SM_SGLANG_CONTEXT_LENGTH": "512",
+                "SM_SGLANG_MAX_RUNNING_REQUESTS": "64",
+                "SM_SGLANG_CHUNKED_PREFILL_SIZE": "2048",
+                "SM_SGLANG_MAX_QUEUED_REQUESTS": "100",
+            },
+        ),
+    ],
+)
+def test_the_other_servers_are_configured_by_the_environment_alone(
+    engine: str, expected: dict[str, str], loaded: Loaded, make_plan: MakePlan
+) -> None:
+    config = render(loaded(model=S3_MODEL), make_plan(engine))
+    assert config.container_env == expected
+    assert (config.files, config.payload_schema) == ({}, "openai_chat")

@@ -1,0 +1,275 @@
+"""A locked plan that someone edits: refused when it is read, with what differs; or beyond what is allowed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from seatrial.locks.guard_rails import limit_problems, rail_problems
+from seatrial.locks.lock_file import changed_fields, read_edited_plan, read_locked_plan, seal_of, write_lock
+from seatrial.planner.document import Image
+from seatrial.planner.planner import make_plan
+from seatrial.specs.load import load_spec
+from seatrial_base.errors import SpecError
+from tests.sample_plan import decided, image_of, sample_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial.planner.document import Plan
+    from seatrial.specs.load import LoadedSpec
+    from tests.planner.conftest import Ask
+
+LOCK = Path("chat.lock.json")
+HINT = (
+    "\n  hint: restore the committed lock, plan again (`seatrial plan chat.yaml --environment dev --write`), or adopt "
+    "the changes (`seatrial plan chat.yaml --environment dev --adopt`)"
+)
+AGAIN = "\n  hint: plan again (`seatrial plan chat.yaml --environment dev --write`), or change the limit"
+FOREIGN = "666666666666.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"
+Where = tuple[str | int, ...]
+
+
+def edit(*path: str | int, value: object) -> None:
+    """Set one value of the locked plan by hand."""
+    document = json.loads(LOCK.read_text(encoding="utf-8"))
+    put(document["environments"]["dev"], path, value)
+    LOCK.write_text(json.dumps(document, indent=2), encoding="utf-8")
+
+
+def put(node: object, path: Where, value: object) -> None:
+    for part in path[:-1]:
+        node = node[part]  # type: ignore[index]
+    node[path[-1]] = value  # type: ignore[index]
+
+
+def leaves(node: object, path: Where = ()) -> Iterator[tuple[Where, object]]:
+    """Yield every value of a JSON document that holds no other."""
+    inner = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    nothing_inside = True
+    for name, value in inner:
+        nothing_inside = False
+        yield from leaves(value, (*path, name))
+    if nothing_inside:
+        yield path, node
+
+
+def refusal(loaded: LoadedSpec) -> str:
+    with pytest.raises(SpecError) as caught:
+        read_locked_plan(loaded)
+    return str(caught.value)
+
+
+def locked(ask: Ask, **fields: object) -> LoadedSpec:
+    loaded = ask(**fields)
+    write_lock(make_plan(loaded), loaded.path)
+    return loaded
+
+
+class TestSeal:
+    def test_another_instance_type_is_refused_by_name(self, ask: Ask) -> None:
+        loaded = locked(ask, serving={})
+        edit("instance_type", "value", value="ml.p5.48xlarge")
+        assert refusal(loaded) == (
+            f"chat.lock.json: dev.instance_type: SEA411: changed by hand: now ml.p5.48xlarge{HINT}"
+        )
+
+    def test_every_changed_field_is_told_with_the_limits_that_it_breaks(self, ask: Ask) -> None:
+        loaded = locked(ask)
+        edit("copy_count", "value", value=500)
+        edit("image", "value", "uri", value=FOREIGN)
+        registry = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference"
+        assert refusal(loaded) == (
+            f"chat.lock.json: dev.copy_count: SEA411: changed by hand: now 500{HINT}\n"
+            f"chat.lock.json: dev.image: SEA411: changed by hand: now {FOREIGN}{HINT}\nchat.lock.json: "
+            f"dev.copy_count: SEA414: 500 exceeds 1, which scaling.max_copies allows "
+            f"(chat.yaml){AGAIN}\nchat.lock.json: dev.image: SEA415: {FOREIGN} is not in a known registry for lmi in "
+            f"us-east-1: {registry}\n  hint: set serving.image in the spec for an image of your own, and plan again"
+        )
+
+    def test_a_reason_is_a_part_of_the_plan(self, ask: Ask) -> None:
+        loaded = locked(ask)
+        edit("dtype", "because", value="Trust me.")
+        assert "dev.dtype: SEA411: changed by hand" in refusal(loaded)
+
+    def test_also_a_stale_plan_must_be_what_was_written(self, ask: Ask) -> None:
+        loaded = locked(ask)
+        edit("copy_count", "value", value=2)
+        with pytest.raises(SpecError, match="SEA411"):
+            read_locked_plan(loaded, stale=True)
+
+    def test_a_lock_of_an_older_release_has_no_digest(self, ask: Ask) -> None:
+        loaded = locked(ask)
+        document = json.loads(LOCK.read_text(encoding="utf-8"))
+        del document["digests"]
+        LOCK.write_text(json.dumps(document), encoding="utf-8")
+        assert refusal(loaded) == (
+            "chat.lock.json: dev: SEA411: the plan has no digest, so changes by hand can't be detected"
+            "\n  hint: run `seatrial plan chat.yaml --environment dev --write`"
+        )
+
+    def test_planning_for_one_environment_seals_no_other(self, ask: Ask) -> None:
+        loaded = locked(ask)
+        edit("copy_count", "value", value=2)
+        write_lock(make_plan(loaded).model_copy(update={"environment": "prod"}), loaded.path)
+        assert "dev.copy_count: SEA411" in refusal(loaded)
+
+    def test_another_order_and_layout_change_nothing(self, ask: Ask) -> None:
+        loaded = locked(ask)
+        document = json.loads(LOCK.read_text(encoding="utf-8"))
+        plan = document["environments"]["dev"]
+        document["environments"]["dev"] = dict(reversed(plan.items()))
+        LOCK.write_text(json.dumps(document), encoding="utf-8")
+        assert read_locked_plan(loaded) == make_plan(loaded)
+
+    @given(st.data())
+    @settings(max_examples=150, deadline=None)
+    def test_any_other_value_anywhere_is_found_with_its_field(self, data: st.DataObject) -> None:
+        document: dict[str, object] = json.loads(json.dumps(sample_plan().model_dump(mode="json")))
+        seal = seal_of(document)
+        path, old = data.draw(st.sampled_from(sorted(leaves(document), key=str)))
+        scalar = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+        new = data.draw(scalar.filter(lambda value: json.dumps(value) != json.dumps(old)))
+        put(document, path, new)
+        assert changed_fields(document, seal) == (path[0],)
+
+    @pytest.mark.parametrize("new", [None, True, 999, 1.5, "other"])
+    def test_no_changed_value_of_the_file_is_read(self, ask: Ask, new: object) -> None:
+        loaded = locked(ask)
+        text = LOCK.read_text(encoding="utf-8")
+        for path, old in leaves(json.loads(text)):
+            if json.dumps(old) == json.dumps(new):
+                continue
+            document = json.loads(text)
+            put(document, path, new)
+            LOCK.write_text(json.dumps(document), encoding="utf-8")
+            with pytest.raises(SpecError, match="SEA4"):
+                read_locked_plan(loaded)
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(copies=st.integers(1, 1000), target=st.floats(0.1, 1e6), because=st.text(), warning=st.text())
+def test_whatever_is_written_is_read_back(ask: Ask, copies: int, target: float, because: str, warning: str) -> None:
+    loaded = ask()
+    plan = sample_plan(
+        copy_count=decided(copies),
+        target_concurrency_per_copy=decided(target),
+        model_name=because,
+        warnings=(warning,),
+    )
+    write_lock(plan, loaded.path)
+    read, changed = read_edited_plan(loaded)
+    assert (read, changed.fields) == (plan, ())
+
+
+class TestLimits:
+    def place(self, ask: Ask, rails: dict[str, object], **fields: object) -> LoadedSpec:
+        """Tighten the environment after the plan was made."""
+        loaded = ask(**fields)
+        place = {"name": "dev", "region": "us-east-1", "guard_rails": rails}
+        Path("environments/dev.yaml").write_text(yaml.safe_dump(place, sort_keys=False), encoding="utf-8")
+        return load_spec(loaded.path, "dev", environments=Path("environments"))
+
+    def problems(self, loaded: LoadedSpec, **fields: object) -> list[str]:
+        plan: Plan = sample_plan(max_copies=1, max_instances=1, **fields)
+        return [f"{each.field}: {each.rule}: {each.message}" for each in limit_problems(plan, loaded)]
+
+    def test_a_plan_within_everything_has_none(self, ask: Ask) -> None:
+        assert self.problems(ask()) == []
+
+    @pytest.mark.parametrize(
+        ("rails", "expected"),
+        [
+            (
+                {"instance_types": ["ml.g6e.2xlarge", "ml.g5.4xlarge"]},
+                "dev.instance_type: SEA413: ml.g5.2xlarge is not among ml.g6e.2xlarge, ml.g5.4xlarge, which "
+                "guard_rails.instance_types allows (environments/dev.yaml:4)",
+            ),
+            (
+                {"usd_per_hour": 1.5},
+                "dev.cost.usd_per_hour: SEA413: $1.515 per hour at 1 copies exceeds $1.50, which "
+                "guard_rails.usd_per_hour allows (environments/dev.yaml:4)",
+            ),
+            (
+                {"engines": ["vllm", "tgi"]},
+                "dev.engine: SEA413: lmi is not among vllm, tgi, which guard_rails.engines allows "
+                "(environments/dev.yaml:4)",
+            ),
+            (
+                {"usd_per_million_output_tokens": 0.5},
+                "dev.cost.usd_per_million_output_tokens: SEA413: $1.20 exceeds $0.50, which "
+                "guard_rails.usd_per_million_output_tokens allows (environments/dev.yaml:4)",
+            ),
+        ],
+    )
+    def test_a_guard_rail_that_was_set_later(self, ask: Ask, rails: dict[str, object], expected: str) -> None:
+        assert self.problems(self.place(ask, rails, serving={})) == [expected]
+
+    def test_a_guard_rail_tells_its_owner(self, ask: Ask) -> None:
+        loaded = self.place(ask, {"max_copies": 1}, serving={})
+        plan: Plan = sample_plan(max_copies=2)
+        owned = replace(loaded, environment=loaded.environment.model_copy(update={"owner": "platform-team"}))
+        (problem,) = rail_problems(plan, owned)
+        assert "(set by platform-team in environments/dev.yaml:4)" in problem.message
+
+    def test_a_price_on_the_rail_is_within(self, ask: Ask) -> None:
+        assert self.problems(self.place(ask, {"usd_per_hour": 1.515})) == []
+
+    def test_a_stale_lock_tells_the_rail_too(self, ask: Ask) -> None:
+        loaded = locked(ask, serving={"instance_types": ["ml.g5.2xlarge"]}, scaling={"max_copies": 2})
+        tightened = self.place(ask, {"usd_per_hour": 2}, scaling={"max_copies": 2})
+        text = refusal(tightened)
+        assert "dev: SEA402: " in text
+        assert f"planned {loaded.digest}\n" in text
+        assert (
+            "dev.cost.usd_per_hour: SEA413: $3.03 per hour at 2 copies exceeds $2.00, which guard_rails.usd_per_hour "
+            "allows (environments/dev.yaml:4)"
+        ) in text
+
+    def test_the_limits_of_the_spec(self, ask: Ask) -> None:
+        loaded = ask(
+            budget={"usd_per_hour": 1},
+            serving={"instance_types": ["ml.g6e.2xlarge"]},
+            scaling={"min_copies": 2, "max_copies": 3},
+        )
+        assert [line.partition(": ")[0] for line in self.problems(loaded)] == [
+            "dev.instance_type",
+            "dev.copy_count",
+            "dev.cost.usd_per_hour",
+        ]
+
+    @pytest.mark.parametrize(
+        "uri",
+        [
+            FOREIGN,
+            "763104351884.dkr.ecr.eu-west-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130",
+            "763104351884.dkr.ecr.us-east-1.amazonaws.com/huggingface-pytorch-tgi-inference:2.4",
+            "763104351884.dkr.ecr.us-east-1.evil.example/djl-inference:0.36.0-lmi27.0.0-cu130",
+            "djl-inference",
+            "",
+        ],
+    )
+    def test_an_image_of_another_registry_region_or_engine(self, ask: Ask, uri: str) -> None:
+        assert [each.rpartition(": ")[0][:20] for each in self.problems(ask(), image=decided(image_of(uri)))] != []
+
+    def test_an_address_that_names_another_tag_than_the_plan(self, ask: Ask) -> None:
+        image = image_of(sample_plan().image.value.uri)
+        other = Image(uri=image.uri.replace("lmi27", "lmi26"), repository=image.repository, tag=image.tag)
+        (problem,) = self.problems(ask(), image=decided(other))
+        assert problem.startswith("dev.image: SEA415: ")
+        assert problem.endswith(f"and {image.repository}:{image.tag} name different images")
+
+    def test_the_image_that_the_spec_gives_is_allowed_and_no_other(self, ask: Ask) -> None:
+        loaded = ask(serving={"instance_types": ["ml.g5.2xlarge"], "image": FOREIGN})
+        assert self.problems(loaded, image=decided(image_of(FOREIGN))) == []
+        assert self.problems(loaded) == [
+            f"dev.image: SEA415: {sample_plan().image.value.uri} is not {FOREIGN}, which serving.image allows "
+            "(chat.yaml:11)"
+        ]

@@ -1,0 +1,278 @@
+"""What the doctor makes of what AWS answers."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from seatrial.operations.doctor.facts import CANDIDATE
+from seatrial.operations.doctor.view import answer_line, as_document, as_lines, is_healthy
+from seatrial_base.catalog.symptoms import every, find_symptom
+from seatrial_base.rules import RULES
+from seatrial_cdk.trial_service.runtime.components import CANDIDATE as OF_TRIALS
+from tests.operations.doctor.sample_account import COMPONENT, TARGET, Aws, ago, component, error, target
+from tests.operations.test_preflight import Account
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+CUDA_13 = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"
+OLD_AMI = "al2-ami-sagemaker-inference-gpu-3-1"
+
+
+def failed(*log: str, reason: str = "The container did not pass the ping health check.") -> Aws:
+    return Aws(components={COMPONENT: component("Failed", copies=0, reason=reason)}, log=[*log])
+
+
+def test_nothing_is_wrong_with_an_endpoint_that_serves() -> None:
+    aws = Aws()
+    found = aws.examined()
+    assert (aws.diagnosed(), found.not_asked, found.serves) == ((), (), True)
+    assert answer_line(found, ()) == "dev-chat: nothing is wrong."
+    assert is_healthy(found, ())
+
+
+@pytest.mark.parametrize(
+    ("line", "rule"),
+    [
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", "SEA755"),
+        ("ValueError: No available memory for the cache blocks.", "SEA755"),
+        ("5.0 GiB KV cache is needed, which is larger than the available KV cache memory (3.1 GiB)", "SEA755"),
+        ("OSError: [Errno 28] No space left on device", "SEA756"),
+        ("huggingface_hub.errors.GatedRepoError: 401 Client Error.", "SEA759"),
+        ("requests.HTTPError: 401 Client Error: Unauthorized for url: https://huggingface.co/x", "SEA759"),
+        ("OSError: We couldn't connect to 'https://huggingface.co' to load the files", "SEA759"),
+        ("Please pass the argument `trust_remote_code=True` to allow custom code to be run.", "SEA760"),
+        ("Bfloat16 is only supported on GPUs with compute capability of at least 8.0.", "SEA760"),
+        ("User-specified max_model_len (8192) is greater than the derived max_model_len", "SEA760"),
+        ("CUDA driver version is insufficient for CUDA runtime version", "SEA754"),
+        ("An error occurred (403) when calling the HeadObject operation: Forbidden", "SEA758"),
+    ],
+)
+def test_a_line_of_the_log_says_more_than_the_failure_reason(line: str, rule: str) -> None:
+    (found,) = failed("loading", line).diagnosed()
+    assert (found.rule, found.part, found.seen) == (rule, f"inference component {COMPONENT}", line)
+    assert found.source
+
+
+@pytest.mark.parametrize(
+    ("reason", "rule"),
+    [
+        ("ResourceLimitExceeded: The account-level service limit 'ml.g5.2xlarge for endpoint usage' is 1", "SEA752"),
+        ("InsufficientInstanceCapacity: Unable to provision requested ML compute capacity", "SEA753"),
+        ("The primary container did not pass the ping health check.", "SEA757"),
+        ("Something that nobody knows", "SEA751"),
+    ],
+)
+def test_the_failure_reason_is_read_where_the_log_says_nothing(reason: str, rule: str) -> None:
+    (found,) = failed("loading", reason=reason).diagnosed()
+    assert found.rule == rule
+    assert found.seen == reason
+
+
+def test_a_container_without_a_log_and_an_old_ami_lacks_the_driver() -> None:
+    aws = Aws(components={COMPONENT: component("Creating", copies=0, minutes=31)}, log=None, image=CUDA_13, ami=OLD_AMI)
+    (found,) = aws.diagnosed()
+    assert found.rule == "SEA754"
+    assert "CUDA 13.0" in found.cause
+    assert "al2023-ami-sagemaker-inference-gpu-4-1" in found.mend
+    aws.ami = "al2023-ami-sagemaker-inference-gpu-4-1"
+    (guess,) = aws.diagnosed()
+    assert (guess.rule, guess.seen) == ("SEA754", "Creating, and there is no log group")
+
+
+def test_a_young_change_is_no_problem_and_a_very_old_one_is_stuck() -> None:
+    aws = Aws(components={COMPONENT: component("Creating", copies=0, minutes=29)}, log=None)
+    assert aws.rules() == []
+    assert answer_line(aws.examined(), ()) == "dev-chat: it is being changed; nothing is wrong so far."
+    aws = Aws(components={COMPONENT: component("Deleting", copies=0, minutes=2880)})
+    (found,) = aws.diagnosed()
+    assert (found.rule, found.cause) == ("SEA761", "It has been Deleting for 2880 minutes.")
+
+
+def test_an_endpoint_that_rolled_back_tells_its_reason() -> None:
+    aws = Aws(endpoint={"EndpointStatus": "InService", "FailureReason": "InsufficientInstanceCapacity: none left"})
+    assert aws.rules() == ["SEA753"]
+
+
+def test_a_stack_tells_the_cause_of_its_rollback() -> None:
+    begin = {"ResourceType": "AWS::CloudFormation::Stack", "ResourceStatus": "UPDATE_IN_PROGRESS"}
+
+    def event(name: str, reason: str) -> dict[str, object]:
+        return {"LogicalResourceId": name, "ResourceStatus": "UPDATE_FAILED", "ResourceStatusReason": reason}
+
+    newest_first: list[Mapping[str, object]] = [
+        event("Alarm", "Resource update cancelled"),
+        event("Component", "CUDA out of memory"),
+        begin,
+        event("Old", "No space left on device"),
+    ]
+    aws = Aws(stack="UPDATE_ROLLBACK_COMPLETE", events=newest_first)
+    cause, status = aws.diagnosed()
+    assert (cause.rule, cause.part) == ("SEA755", "stack seatrial-dev-chat, Component")
+    assert (status.rule, status.seen) == ("SEA762", "UPDATE_ROLLBACK_COMPLETE")
+    assert "Component" in status.cause
+
+
+def test_a_custom_resource_that_never_answers_is_told() -> None:
+    row = {
+        "LogicalResourceId": "Trial",
+        "ResourceType": "Custom::SmokeBenchmark",
+        "ResourceStatus": "UPDATE_IN_PROGRESS",
+        "LastUpdatedTimestamp": ago(61),
+    }
+    aws = Aws(stack="UPDATE_IN_PROGRESS", resources=[row])
+    assert aws.rules() == ["SEA762"]
+    row["LastUpdatedTimestamp"] = ago(59)
+    assert aws.rules() == []
+
+
+@pytest.mark.parametrize(
+    ("broken", "rules"),
+    [
+        ({"targets": [target(SuspendedState={"DynamicScalingInSuspended": True})]}, ["SEA763"]),
+        (
+            {"targets": [target(SuspendedState={"DynamicScalingInSuspended": True})], "stack": "UPDATE_IN_PROGRESS"},
+            [],
+        ),
+        ({"targets": [target(), target("inference-component/dev-chat-candidate-1")]}, ["SEA764"]),
+        ({"targets": [target(), target("inference-component/dev-chat-small-model")]}, []),
+        ({"components": {COMPONENT: component(copies=0)}, "targets": []}, ["SEA765"]),
+        ({"components": {COMPONENT: component(copies=0)}, "targets": [target(MinCapacity=0)]}, ["SEA765"]),
+        ({"activities": [{"StatusCode": "Failed", "StatusMessage": "ResourceLimitExceeded"}]}, ["SEA752"]),
+        ({"activities": [{"StatusCode": "Failed", "StatusMessage": "odd"}]}, ["SEA768"]),
+        ({"activities": [{"StatusCode": "Successful", "StatusMessage": "odd"}]}, []),
+    ],
+)
+def test_scaling_that_does_not_scale_is_told(broken: dict[str, object], rules: list[str]) -> None:
+    assert Aws(**broken).rules() == rules  # type: ignore[arg-type]  # a table of arguments
+
+
+def test_zero_copies_are_well_where_a_step_policy_wakes_them() -> None:
+    aws = Aws(components={COMPONENT: component(copies=0)}, targets=[target(MinCapacity=0)], policies=("StepScaling",))
+    assert aws.rules() == []
+
+
+def test_a_candidate_is_left_over_when_no_trial_can_be_that_long() -> None:
+    aws = Aws(components={COMPONENT: component(), f"dev-chat{CANDIDATE}1": component(minutes=119)})
+    assert aws.rules() == []
+    aws.components[f"dev-chat{CANDIDATE}1"] = component(minutes=121)
+    assert aws.rules() == ["SEA766"]
+    assert CANDIDATE == OF_TRIALS
+
+
+def test_only_alarms_of_the_endpoint_are_told() -> None:
+    def alarm(name: str, component_name: str, *actions: str) -> dict[str, object]:
+        dimensions = [{"Name": "InferenceComponentName", "Value": component_name}]
+        return {"AlarmName": name, "Dimensions": dimensions, "AlarmActions": list(actions)}
+
+    topic, policy = "arn:aws:sns:us-east-1:111122223333:t", "arn:aws:autoscaling:us-east-1:111122223333:scalingPolicy:a"
+    alarms = [alarm("a", COMPONENT), alarm("b", "other"), alarm("c", COMPONENT, policy)]
+    alarms.append(alarm("d", COMPONENT, policy, topic))
+    assert [each.part for each in Aws(alarms=alarms).diagnosed()] == ["alarm a", "alarm d"]
+
+
+def test_an_account_without_role_weights_or_quota_is_told() -> None:
+    aws = Aws(trust={"Statement": {"Effect": "Allow", "Principal": {"Service": ["lambda.amazonaws.com"]}}})
+    short = Account(objects=(), set_quotas={"ml.g5.2xlarge for endpoint usage": 2})
+    assert [each.rule for each in aws.diagnosed(short)] == ["SEA758", "SEA463", "SEA460"]
+    aws.errors["get_role"] = [error("NoSuchEntity", "no role")]
+    assert aws.diagnosed()[0].cause == "it does not exist."
+
+
+def test_the_files_of_an_adapter_are_looked_for() -> None:
+    adapter = {**component(), "Specification": {"Container": {"ArtifactUrl": "s3://weights/a/sql.tar.gz"}}}
+    aws = Aws(components={COMPONENT: component(), "dev-chat-adapter-sql": adapter})
+    assert [(each.rule, each.part) for each in aws.diagnosed(Account(objects=()))] == [
+        ("SEA463", "weights s3://weights/a/sql.tar.gz"),
+        ("SEA463", "weights s3://weights/llama/"),
+    ]
+
+
+def test_what_is_denied_is_told_and_is_no_problem() -> None:
+    aws = Aws()
+    denied = error("AccessDeniedException", "User: me is not authorized to perform: logs:DescribeLogStreams")
+    for operation in ("describe_log_streams", "describe_alarms", "list_stack_resources", "get_role"):
+        aws.errors[operation] = [denied]
+    found = aws.examined()
+    assert aws.diagnosed() == ()
+    assert [line.partition(":")[0] for line in found.not_asked] == [
+        "resources of seatrial-dev-chat",
+        "alarms",
+        f"log group /aws/sagemaker/InferenceComponents/{COMPONENT}",
+    ]
+    aws.errors["describe_endpoint"] = [denied]
+    assert not is_healthy(aws.examined(), aws.diagnosed())
+
+
+def test_an_orphan_is_not_told_where_components_could_not_be_listed() -> None:
+    aws = Aws()
+    aws.errors["list_inference_components"] = [error("AccessDeniedException", "no")]
+    assert aws.rules() == []
+
+
+def test_an_endpoint_that_is_gone_is_told_with_what_is_left_of_it() -> None:
+    (gone,) = Aws(endpoint=None, components={}, targets=[], stack="").diagnosed()
+    assert (gone.rule, gone.seen) == ("SEA750", "")
+    aws = Aws(endpoint=None, stack="")
+    assert aws.diagnosed()[0].seen == f"left over: inference component {COMPONENT}, scalable target {TARGET}"
+
+
+def test_an_endpoint_whose_stack_is_gone_is_told_where_it_is_ours() -> None:
+    assert Aws(stack="").rules() == ["SEA762"]
+    assert Aws(stack="", tags={}).rules() == []
+
+
+def test_no_credential_of_a_log_or_reason_is_shown() -> None:
+    token = "hf_" + "a1B2" * 9
+    aws = failed(f"HF_TOKEN={token}", reason=f"bad {token}")
+    document = as_document(aws.examined(), aws.diagnosed(), ())
+    assert token not in json.dumps(document)
+    assert token not in "\n".join(as_lines(aws.examined(), aws.diagnosed(), why=True))
+
+
+def test_the_answer_comes_first_and_the_table_names_every_part() -> None:
+    aws = failed("CUDA out of memory")
+    lines = [*as_lines(aws.examined(), aws.diagnosed(), why=True)]
+    assert lines[0].startswith(f"dev-chat: SEA755: inference component {COMPONENT}: The model does not fit")
+    assert f"problem  inference component {COMPONENT}: Failed, 0 of 1 copy" in lines
+    assert "ok       stack seatrial-dev-chat: UPDATE_COMPLETE" in lines
+    assert "ok       variant AllTraffic: 1 of 1 instances, ml.g5.2xlarge" in lines
+    assert lines[-1] == "  CUDA out of memory"
+
+
+def test_every_symptom_has_a_rule_a_source_and_a_sentence() -> None:
+    for each in every():
+        assert each.rule in RULES
+        assert each.cause.endswith(".")
+        assert each.mend.endswith(".")
+        assert each.source
+    assert find_symptom(("all is well", "INFO ready to serve")) is None
+
+
+def test_a_stack_by_a_tag_is_asked_for_by_that_name() -> None:
+    aws = Aws(tags={"aws:cloudformation:stack-name": "SC-1"})
+    assert aws.examined().stack.name == "SC-1"
+
+
+def test_a_stack_of_another_name_is_found_by_its_resources() -> None:
+    aws = Aws(stack="", other_stack="Platform")
+    found = aws.examined()
+    assert (found.stack.name, found.stack.status, aws.rules()) == ("Platform", "CREATE_COMPLETE", [])
+    aws.errors["describe_stack_resources"] = [error("AccessDenied", "no")]
+    assert aws.examined().stack.existence == "not asked"
+
+
+def test_the_cause_of_a_creation_that_failed_comes_before_that_nothing_is_there() -> None:
+    event = {"LogicalResourceId": "Endpoint", "ResourceStatus": "CREATE_FAILED"}
+    reason = "ResourceLimitExceeded: the account-level service limit is 0"
+    aws = Aws(
+        endpoint=None,
+        components={},
+        targets=[],
+        stack="ROLLBACK_COMPLETE",
+        events=[{**event, "ResourceStatusReason": reason}],
+    )
+    assert aws.rules() == ["SEA752", "SEA762", "SEA750"]

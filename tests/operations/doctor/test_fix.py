@@ -1,0 +1,159 @@
+"""Which steps unstick an endpoint, in which order, and what happens when one fails."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from seatrial.operations.doctor.facts import CANDIDATE
+from seatrial.operations.doctor.fix import Patience, carry_out
+from seatrial.operations.doctor.steps import fix_steps
+from tests.operations.doctor.sample_account import COMPONENT, TARGET, Aws, absent, component, error, target
+
+if TYPE_CHECKING:
+    from seatrial.operations.doctor.fix import StepOutcome
+
+OLD = f"dev-chat{CANDIDATE}1"
+SUSPENDED = {"DynamicScalingInSuspended": True}
+
+
+def fixed(aws: Aws, waits: list[float] | None = None, *, longest_s: float = 60) -> list[StepOutcome]:
+    naps: list[float] = [] if waits is None else waits
+    return [*carry_out(fix_steps(aws.examined()), aws, Patience(naps.append, 5, longest_s), lambda _line: None)]
+
+
+def abandoned() -> Aws:
+    """Return an endpoint without a stack that failed."""
+    failed = component("Failed", copies=0, reason="odd")
+    return Aws(stack="", endpoint={"EndpointStatus": "Failed"}, components={COMPONENT: failed})
+
+
+def test_nothing_is_done_to_an_endpoint_in_order() -> None:
+    assert fix_steps(Aws().examined()) == ()
+
+
+@pytest.mark.parametrize("stack", ["UPDATE_IN_PROGRESS", "UPDATE_ROLLBACK_IN_PROGRESS", "DELETE_IN_PROGRESS"])
+def test_nothing_is_done_while_the_stack_is_at_work(stack: str) -> None:
+    broken = Aws(stack=stack, targets=[target(SuspendedState=SUSPENDED), target(f"inference-component/{OLD}")])
+    assert fix_steps(broken.examined()) == ()
+
+
+def test_what_is_left_over_goes_and_what_is_suspended_goes_on() -> None:
+    aws = Aws(
+        components={COMPONENT: component(), OLD: component(minutes=500)},
+        targets=[target(SuspendedState=SUSPENDED), target("inference-component/dev-chat-candidate-2")],
+    )
+    assert [each.status for each in fixed(aws)] == ["done", "done", "done"]
+    assert [name for name, _ in aws.done] == [
+        "deregister_scalable_target",
+        "delete_inference_component",
+        "register_scalable_target",
+    ]
+    assert set(aws.components) == {COMPONENT}
+    assert aws.rules() == []
+    assert fix_steps(aws.examined()) == ()
+
+
+def test_what_no_stack_manages_is_deleted_in_order() -> None:
+    aws = abandoned()
+    assert {each.status for each in fixed(aws)} == {"done"}
+    assert [name for name, _ in aws.done] == [
+        "deregister_scalable_target",
+        "delete_inference_component",
+        "delete_endpoint",
+        "delete_endpoint_config",
+        "delete_model",
+    ]
+    assert aws.examined().is_empty
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        Aws(stack=""),  # it serves
+        Aws(stack="", components={COMPONENT: component(copies=0)}),  # it serves once it is woken
+        Aws(stack="", tags={}, endpoint={"EndpointStatus": "Failed"}, components={}, targets=[]),  # another's
+        Aws(components={COMPONENT: component("Failed", copies=0)}),  # the next deployment mends it
+    ],
+)
+def test_what_serves_or_belongs_to_others_is_left_alone(kept: Aws) -> None:
+    assert fix_steps(kept.examined()) == ()
+
+
+def test_what_could_not_be_asked_is_left_alone() -> None:
+    aws = abandoned()
+    aws.errors["describe_stacks"] = [error("AccessDenied", "no")]
+    assert fix_steps(aws.examined()) == ()
+
+
+def test_what_a_stack_of_another_name_manages_is_left_alone() -> None:
+    aws = abandoned()
+    aws.other_stack = "Platform"
+    assert fix_steps(aws.examined()) == ()
+    aws.errors["describe_stack_resources"] = [error("AccessDenied", "no")]
+    assert fix_steps(aws.examined()) == ()
+
+
+def test_a_failed_rollback_continues_without_the_resources_that_failed() -> None:
+    failed = {"LogicalResourceId": "Component", "ResourceStatus": "UPDATE_FAILED"}
+    aws = Aws(stack="UPDATE_ROLLBACK_FAILED", resources=[failed, {"LogicalResourceId": "Role"}])
+    assert [each.status for each in fixed(aws)] == ["done"]
+    asked = {"StackName": "seatrial-dev-chat", "ResourcesToSkip": ["Component"]}
+    assert aws.done == [("continue_update_rollback", asked)]
+
+
+def test_a_stack_that_could_not_be_deleted_is_deleted_after_what_blocks_it() -> None:
+    aws = abandoned()
+    aws.stack = "DELETE_FAILED"
+    assert {each.status for each in fixed(aws)} == {"done"}
+    assert [name for name, _ in aws.done] == [
+        "deregister_scalable_target",
+        "delete_inference_component",
+        "delete_stack",
+    ]
+
+
+def test_a_change_at_work_is_waited_for() -> None:
+    aws, waits = abandoned(), list[float]()
+    busy = error("ValidationException", "Cannot delete inference component in a transient state")
+    aws.errors["delete_inference_component"] = [busy, busy, absent()]
+    aws.components = {COMPONENT: component("Failed", copies=0)}
+    steps = fix_steps(aws.examined())
+    del aws.components[COMPONENT]
+    outcomes = [*carry_out(steps, aws, Patience(waits.append, 5, 60), lambda _line: None)]
+    assert {each.status for each in outcomes} == {"done"}
+    assert waits == [5, 5]
+
+
+def test_a_step_that_fails_stops_what_needs_it_and_nothing_else() -> None:
+    aws = abandoned()
+    aws.errors["delete_inference_component"] = [error("ValidationException", "odd")]
+    outcomes = {each.key: each.status for each in fixed(aws)}
+    assert outcomes == {
+        f"target {TARGET}": "done",
+        f"component {COMPONENT}": "failed",
+        "endpoint dev-chat": "left out",
+        "endpoint_config config-1": "left out",
+        "model model-1": "left out",
+    }
+    assert aws.endpoint is not None
+
+
+def test_a_step_that_does_not_end_fails() -> None:
+    aws = abandoned()
+    aws.errors["delete_inference_component"] = [error("ValidationException", "it is in a transient state")]
+    failed = next(each for each in fixed(aws, longest_s=10) if each.status == "failed")
+    assert failed.told.startswith("it is not over after 10 s")
+
+
+def test_every_step_is_told_as_a_command() -> None:
+    told: list[str] = []
+    aws = Aws(targets=[target(SuspendedState=SUSPENDED)])
+    [*carry_out(fix_steps(aws.examined()), aws, Patience(lambda _s: None), told.append)]
+    assert told == [
+        f"aws application-autoscaling register-scalable-target --service-namespace sagemaker --resource-id {TARGET} "
+        "--scalable-dimension sagemaker:inference-component:DesiredCopyCount --suspended-state "
+        '\'{"DynamicScalingInSuspended": false, "DynamicScalingOutSuspended": false, '
+        '"ScheduledScalingSuspended": false}\''
+    ]

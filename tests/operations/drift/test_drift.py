@@ -1,0 +1,357 @@
+"""What a drift check finds of a live endpoint that somebody changed by hand, and what it leaves alone."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from botocore.exceptions import ClientError
+
+from seatrial.deployment.document import Deployment
+from seatrial.engines.rendered import RenderedConfig
+from seatrial.operations.drift.check import DriftClients, Locked, check_drift
+from seatrial.operations.drift.trials import scheduled_key
+from seatrial.operations.drift.view import as_document, as_lines, as_markdown
+from seatrial.specs.endpoint import EndpointSpec
+from seatrial.specs.environment import EnvironmentSpec
+from seatrial_base.errors import Problem
+from seatrial_cdk.trial_service.runtime.store import scheduled_latest_key
+from seatrial_load.model.result import Comparison, Verdict
+from tests.constructs.conftest import passing_result
+from tests.operations.test_preflight import Account, refused
+from tests.sample_plan import LMI_IMAGE, sample_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from seatrial.operations.drift.finding import DriftFinding, DriftReport
+    from seatrial_load.model.result import TrialResult
+
+NOW = datetime(2026, 11, 24, tzinfo=UTC)  # three days after the trial
+ENDPOINT = EndpointSpec.model_validate(
+    {
+        "name": "chat",
+        "model": {"hub_id": "meta-llama/Llama-2-7b-chat-hf"},
+        "workload": {"input_tokens": 256, "output_tokens": 256, "concurrency": 16},
+        "scaling": {"min_copies": 1, "max_copies": 2},
+    }
+)
+PLACE = EnvironmentSpec.model_validate({"name": "dev", "region": "us-east-1", "account": "123456789012"})
+SERVING = RenderedConfig(
+    engine="lmi",
+    engine_version="27",
+    image=LMI_IMAGE,
+    payload_schema="lmi",
+    files={},
+    container_env={"OPTION_DTYPE": "fp16"},
+    secret_env={"HF_TOKEN": "hub-token"},
+    weights_s3_uri=None,
+    isolated=False,
+)
+DEPLOYMENT = Deployment(ENDPOINT, PLACE, sample_plan(), SERVING, "{}", has_local_nvme=True)
+OUTPUTS = {
+    "PlanDigest": DEPLOYMENT.plan.digest,
+    "EndpointConfigName": "config-2",
+    "ModelName": "model-2",
+    "ResultsBucket": "results",
+    "TrialResultUri": "s3://results/passed/chat.json",
+}
+
+
+@dataclass
+class Live:
+    """SageMaker, CloudFormation and S3 with the endpoint as it was deployed; tests change what they hold."""
+
+    status: str = "UPDATE_COMPLETE"
+    outputs: dict[str, str] = field(default_factory=lambda: dict(OUTPUTS))
+    endpoints: dict[str, str] = field(default_factory=lambda: {"dev-chat": "dev"})
+    instance_type: str = "ml.g5.2xlarge"
+    image: str = LMI_IMAGE
+    environment: dict[str, str] = field(default_factory=lambda: {"OPTION_DTYPE": "fp16", "HF_TOKEN": "hf_x"})
+    copies: int = 1
+    endpoint_status: str = "InService"
+    cores: float = 6.5
+    least: int = 1
+    documents: dict[str, str] = field(default_factory=lambda: {"passed/chat.json": passing_result().to_json()})
+    error: Exception | None = None
+    exceptions: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(ClientError=ClientError))
+
+    def describe_stacks(self, *, StackName: str) -> Mapping[str, object]:  # noqa: N803
+        if not self.status:
+            told = {"Error": {"Code": "ValidationError", "Message": f"Stack with id {StackName} does not exist"}}
+            raise ClientError(cast("Any", told), "DescribeStacks")
+        outputs = [{"OutputKey": key, "OutputValue": value} for key, value in self.outputs.items()]
+        return {"Stacks": [{"StackStatus": self.status, "Outputs": outputs}]}
+
+    def describe_endpoint(self, *, EndpointName: str) -> Mapping[str, object]:  # noqa: N803
+        if self.error is not None:
+            raise self.error
+        assert EndpointName == "dev-chat"
+        return {"EndpointConfigName": "config-2", "EndpointStatus": self.endpoint_status}
+
+    def describe_endpoint_config(self, *, EndpointConfigName: str) -> Mapping[str, object]:  # noqa: N803
+        assert EndpointConfigName == "config-2"
+        scaling = {"MinInstanceCount": self.least, "MaxInstanceCount": 3}
+        return {"ProductionVariants": [{"InstanceType": self.instance_type, "ManagedInstanceScaling": scaling}]}
+
+    def describe_inference_component(self, *, InferenceComponentName: str) -> Mapping[str, object]:  # noqa: N803
+        assert InferenceComponentName == "dev-chat-model"
+        needs = {
+            "NumberOfAcceleratorDevicesRequired": 1.0,
+            "NumberOfCpuCoresRequired": self.cores,
+            "MinMemoryRequiredInMb": 16384,
+        }
+        startup = {"ContainerStartupHealthCheckTimeoutInSeconds": 900, "ModelDataDownloadTimeoutInSeconds": 600}
+        specification = {"ModelName": "model-2", "ComputeResourceRequirements": needs, "StartupParameters": startup}
+        return {
+            "InferenceComponentStatus": "InService",
+            "Specification": specification,
+            "RuntimeConfig": {"CurrentCopyCount": self.copies},
+        }
+
+    def describe_model(self, *, ModelName: str) -> Mapping[str, object]:  # noqa: N803
+        assert ModelName == "model-2"
+        return {"PrimaryContainer": {"Image": self.image, "Environment": self.environment}}
+
+    def list_endpoints(self, **asked: str) -> Mapping[str, object]:
+        """Return one endpoint a page."""
+        number, names = int(asked.get("NextToken", "0")), [*self.endpoints]
+        page = [{"EndpointName": name, "EndpointArn": f"arn:{name}"} for name in names[number : number + 1]]
+        return {"Endpoints": page, **({"NextToken": f"{number + 1}"} if number + 1 < len(names) else {})}
+
+    def list_tags(self, **asked: str) -> Mapping[str, object]:
+        value = self.endpoints[asked["ResourceArn"][4:]]
+        key = "seatrial:product" if value == "chat-small" else "seatrial:environment"
+        return {"Tags": [{"Key": key, "Value": value}]}
+
+    def get_object(self, *, Bucket: str, Key: str) -> Mapping[str, object]:  # noqa: N803
+        assert Bucket == "results"
+        if Key not in self.documents:
+            raise refused("NoSuchKey", "GetObject")
+        return {"Body": io.BytesIO(self.documents[Key].encode())}
+
+    def clients(self, account: Account | None = None) -> DriftClients:
+        mine = cast("Any", self)
+        return DriftClients(stacks=mine, endpoints=mine, results=mine, account=(account or Account()).clients())
+
+
+def locked(deployment: Deployment = DEPLOYMENT, **changes: object) -> Locked:
+    usual = Locked(environment=deployment.environment, deployments=(deployment,), names=("chat",))
+    return replace(usual, **changes)  # type: ignore[arg-type]  # the fields of the dataclass
+
+
+def checked(live: Live, given: Locked | None = None, account: Account | None = None) -> DriftReport:
+    return check_drift(given or locked(), live.clients(account), now=NOW, most_days=14)
+
+
+def told(findings: tuple[DriftFinding, ...]) -> list[tuple[str, str, str, str, str]]:
+    return [(each.rule, each.severity, each.what, each.expected, each.live) for each in findings]
+
+
+def test_what_runs_as_it_is_locked_has_no_finding() -> None:
+    report = checked(Live())
+    assert (report.count, report.not_asked, report.endpoints[0].not_asked) == (0, (), ())
+    assert report.endpoints[0].trial == "pass, 2026-11-21 (3 days ago)"
+
+
+def test_what_was_changed_by_hand_is_told_field_by_field_and_no_secret_is_shown() -> None:
+    live = Live(
+        instance_type="ml.g5.12xlarge",
+        image="other",
+        copies=5,
+        cores=2.0,
+        environment={"OPTION_DTYPE": "bf16", "X": "1"},
+    )
+    assert told(checked(live).endpoints[0].findings) == [
+        ("SEA432", "medium", "instance type", "ml.g5.2xlarge", "ml.g5.12xlarge"),
+        ("SEA432", "medium", "CPU cores per copy", "6.5", "2"),
+        ("SEA432", "medium", "image", LMI_IMAGE, "other"),
+        ("SEA432", "medium", "environment variable HF_TOKEN", "(secret)", "absent"),
+        ("SEA432", "medium", "environment variable OPTION_DTYPE", "fp16", "bf16"),
+        ("SEA432", "medium", "environment variable X", "absent", "present"),
+        ("SEA432", "medium", "copies", "1 to 2", "5"),
+    ]
+
+
+@dataclass
+class Single(Live):
+    """An endpoint whose variants have their models; the second one runs another image."""
+
+    instances: int = 1
+
+    def describe_endpoint(self, *, EndpointName: str) -> Mapping[str, object]:  # noqa: N803
+        variants = [{"VariantName": "new", "CurrentInstanceCount": 9}]
+        variants += [{"VariantName": "old", "CurrentInstanceCount": self.instances}]
+        return {**super().describe_endpoint(EndpointName=EndpointName), "ProductionVariants": variants}
+
+    def describe_endpoint_config(self, *, EndpointConfigName: str) -> Mapping[str, object]:  # noqa: N803
+        assert EndpointConfigName == "config-2"
+        old = {"VariantName": "old", "InstanceType": self.instance_type, "ModelName": "model-2"}
+        return {"ProductionVariants": [{"VariantName": "new", "ModelName": "model-3"}, old]}
+
+    def describe_inference_component(self, *, InferenceComponentName: str) -> Mapping[str, object]:  # noqa: N803
+        raise AssertionError(InferenceComponentName)
+
+
+def of(**fields: object) -> Locked:
+    endpoint = EndpointSpec.model_validate({**ENDPOINT.model_dump(exclude_unset=True), **fields})
+    return locked(replace(DEPLOYMENT, endpoint=endpoint))
+
+
+SPLIT = {
+    "hosting": {
+        "kind": "single_model",
+        "variants": [{"name": "new", "image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/a:1"}, {"name": "old"}],
+    },
+    "trial": {"mode": "off"},
+}
+
+
+@pytest.mark.parametrize(
+    ("live", "expected"),
+    [
+        (Single(), []),
+        (Single(instances=2), []),
+        (Single(instances=0), [("SEA432", "high", "instances", "1 to 2", "0")]),
+        (Single(image="other"), [("SEA432", "medium", "image", LMI_IMAGE, "other")]),
+        (Single(instance_type="ml.m5.large"), [("SEA432", "medium", "instance type", "ml.g5.2xlarge", "ml.m5.large")]),
+    ],
+)
+def test_of_several_variants_the_planned_one_is_compared(live: Single, expected: list[object]) -> None:
+    assert told(checked(live, of(**SPLIT)).endpoints[0].findings) == expected
+
+
+def test_an_endpoint_that_may_go_to_zero_has_no_least_instances() -> None:
+    given = of(scaling={"min_copies": 0, "max_copies": 2})
+    assert told(checked(Live(copies=0), given).endpoints[0].findings) == [
+        ("SEA432", "medium", "least instances", "0", "1")
+    ]
+    assert told(checked(Live(copies=0, least=0), given).endpoints[0].findings) == []
+
+
+def test_an_endpoint_that_does_not_serve_is_severe() -> None:
+    found = told(checked(Live(endpoint_status="Failed", copies=0)).endpoints[0].findings)
+    assert found == [
+        ("SEA432", "high", "endpoint status", "InService", "Failed"),
+        ("SEA432", "high", "copies", "1 to 2", "0"),
+    ]
+
+
+def test_a_missing_stack_is_a_finding() -> None:
+    assert told(checked(Live(status="")).endpoints[0].findings) == [("SEA430", "high", "stack", "deployed", "none")]
+
+
+@pytest.mark.parametrize(
+    ("status", "severity"), [("UPDATE_ROLLBACK_COMPLETE", "medium"), ("UPDATE_ROLLBACK_FAILED", "high")]
+)
+def test_a_stack_that_went_back_is_a_finding(status: str, severity: str) -> None:
+    (found,) = checked(Live(status=status)).endpoints[0].findings
+    assert (found.rule, found.severity, found.live) == ("SEA430", severity, status)
+
+
+def test_another_plan_is_told_once_and_not_field_by_field() -> None:
+    live = Live(outputs={**OUTPUTS, "PlanDigest": "other"}, instance_type="ml.g5.12xlarge")
+    (drift,) = checked(live).endpoints
+    assert told(drift.findings) == [("SEA431", "medium", "plan digest", DEPLOYMENT.plan.digest, "other")]
+    assert drift.not_asked == ("live endpoint, field by field: another plan is deployed",)
+
+
+def test_an_update_that_runs_is_no_finding() -> None:
+    report = checked(Live(status="UPDATE_IN_PROGRESS", outputs={**OUTPUTS, "PlanDigest": "other"}))
+    assert (report.count, report.endpoints[0].not_asked) == (
+        0,
+        ("live endpoint, field by field: the stack is being updated",),
+    )
+
+
+def test_what_could_not_be_asked_is_told_and_is_no_finding() -> None:
+    live = Live(error=refused("AccessDeniedException", "DescribeEndpoint"))
+    report = checked(live, account=Account(errors={"quotas": refused("AccessDeniedException")}))
+    assert report.count == 0
+    assert report.endpoints[0].not_asked[0].startswith("live endpoint: ")
+    assert report.not_asked[0].startswith("quota ml.g5.2xlarge")
+
+
+def test_endpoints_without_a_spec_are_found_by_prefix_and_tag() -> None:
+    names = {"dev-chat": "dev", "dev-old": "dev", "dev-chat-2": "dev", "dev-mine": "", "x": ""}
+    names["dev-vended"] = "chat-small"
+    assert [(each.live, each.severity, each.what) for each in checked(Live(endpoints=names)).findings] == [
+        ("dev-chat-2", "medium", "endpoint of another generation than the locked one"),
+        ("dev-mine", "low", "endpoint with this environment's prefix, without its tag"),
+        ("dev-old", "medium", "endpoint without a spec"),
+    ]
+
+
+def test_a_small_quota_is_a_finding_of_the_environment() -> None:
+    (found,) = checked(Live(), account=Account(set_quotas={"ml.g5.2xlarge for endpoint usage": 1})).findings
+    assert (found.rule, found.severity) == ("SEA460", "high")
+
+
+def test_an_outdated_image_is_a_finding() -> None:
+    image = DEPLOYMENT.plan.image.value.model_copy(update={"tag": "0.32.0-lmi14.0.0-cu126"})
+    plan = sample_plan(image=DEPLOYMENT.plan.image.model_copy(update={"value": image}))
+    live = Live(outputs={**OUTPUTS, "PlanDigest": plan.digest})
+    found = checked(live, locked(replace(DEPLOYMENT, plan=plan))).endpoints[0].findings
+    assert [(each.rule, each.what) for each in found][:1] == [("SEA434", "image version")]
+
+
+SCHEDULED = replace(DEPLOYMENT, environment=PLACE.model_copy(update={"trial_schedule": "rate(7 days)"}))
+
+
+def with_scheduled(result: TrialResult | None, error: str = "") -> Live:
+    live = Live()
+    text = json.dumps({"error": error}) if result is None else result.to_json()
+    live.documents[scheduled_key("dev-chat")] = text
+    return live
+
+
+def test_the_key_of_scheduled_trials_is_the_services() -> None:
+    assert scheduled_key("dev-chat") == scheduled_latest_key("dev-chat")
+
+
+def test_a_schedule_without_a_trial_yet_is_told() -> None:
+    (found,) = checked(Live(), locked(SCHEDULED)).endpoints[0].findings
+    assert (found.rule, found.severity, found.live) == ("SEA435", "low", "none yet")
+
+
+def test_a_failed_regressed_or_old_scheduled_trial_is_a_finding() -> None:
+    slow = Verdict(status="fail", because="too slow", checks=())
+    worse = Comparison(status="worse", because="ttft_ms rose")
+    bad = replace(passing_result(), verdict=slow, comparison=worse, started_at="2026-10-01T00:00:00+00:00")
+    (drift,) = checked(with_scheduled(bad), locked(SCHEDULED)).endpoints
+    assert told(drift.findings) == [
+        ("SEA435", "high", "scheduled trial", "pass", "fail: too slow"),
+        ("SEA435", "medium", "scheduled trial against the one before", "no regression", "ttft_ms rose"),
+        ("SEA435", "medium", "age of the scheduled trial", "at most 14 days", "54 days"),
+    ]
+    assert drift.scheduled_trial == "fail, 2026-10-01 (54 days ago)"
+
+
+def test_a_scheduled_trial_that_could_not_be_made_is_a_finding() -> None:
+    found = checked(with_scheduled(None, "no room"), locked(SCHEDULED)).endpoints[0].findings
+    assert [(each.what, each.live) for each in found] == [("scheduled trial", "error: no room")]
+
+
+def test_a_lock_that_can_not_be_read_is_a_finding() -> None:
+    problem = Problem("chat.lock.json", "dev", "SEA402", "the spec changed", "plan again")
+    (drift,) = checked(Live(), locked(deployments=(), unreadable={"chat": (problem,)})).endpoints
+    assert told(drift.findings) == [("SEA402", "medium", "lock", "", "the spec changed")]
+
+
+def test_the_views_say_the_same_the_severest_first() -> None:
+    live = Live(copies=0, image="a|b @team", endpoints={"dev-chat": "dev", "dev-old": "dev"})
+    report = checked(live)
+    lines = list(as_lines(report))
+    assert lines[0] == "Drift in dev: 3 findings"
+    assert lines[3].startswith("  high: SEA432: copies: 0, expected 1 to 2")
+    text = as_markdown(report)
+    assert text.startswith("# Drift in dev: 3 findings\n\n## chat\n\nUPDATE\\_COMPLETE; plan ")
+    assert "a\\|b @\N{ZERO WIDTH SPACE}team" in text
+    assert as_markdown(checked(live)) == text
+    document = as_document(report)
+    assert (document["count"], document["environment"]) == (3, "dev")

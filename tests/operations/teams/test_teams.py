@@ -1,0 +1,140 @@
+"""What each team runs: from the locks alone, and with the account's own endpoints of products."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+import yaml
+
+from seatrial.locks.lock_file import write_lock
+from seatrial.operations.teams.report import NO_TEAM, TeamEndpoint, locked_endpoint, with_account
+from seatrial.operations.teams.view import as_csv, as_document, as_lines, as_markdown
+from seatrial.planner.planner import make_plan
+from seatrial.specs.load import load_spec
+from tests.operations.drift.test_drift import DEPLOYMENT, NOW, Live, locked
+from tests.operations.test_preflight import refused
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+CHAT = TeamEndpoint(
+    team="search", endpoint="chat", environment="dev", plan_digest=DEPLOYMENT.plan.digest, usd_per_hour=1.515
+)
+
+
+@dataclass
+class Tagged:
+    """Resources by their tags, one a page."""
+
+    found: list[dict[str, str]] = field(default_factory=list)
+    error: Exception | None = None
+
+    def get_resources(self, **asked: Any) -> Mapping[str, object]:  # noqa: ANN401 (boto3's)
+        if self.error is not None:
+            raise self.error
+        assert asked["TagFilters"][0] == {"Key": "seatrial:environment", "Values": ["dev"]}
+        number = int(asked["PaginationToken"] or 0)
+        page = [
+            {
+                "ResourceARN": f"arn:aws:sagemaker:us-east-1:123456789012:endpoint/{tags['name']}",
+                "Tags": [{"Key": key, "Value": value} for key, value in tags.items()],
+            }
+            for tags in self.found[number : number + 1]
+        ]
+        token = f"{number + 1}" if number + 1 < len(self.found) else ""
+        return {"ResourceTagMappingList": page, "PaginationToken": token}
+
+
+def asked(live: Live, tagged: Tagged) -> tuple[tuple[TeamEndpoint, ...], tuple[str, ...]]:
+    return with_account([CHAT], locked(), live.clients(), cast("Any", tagged), now=NOW)
+
+
+def test_the_account_says_what_runs_and_what_the_trial_found() -> None:
+    (found,), unasked = asked(Live(), Tagged())
+    assert (found.trial_verdict, found.trial_date, found.drift, unasked) == ("pass", "2026-11-21", "no", ())
+    (drifted,), _ = asked(Live(instance_type="ml.g5.12xlarge"), Tagged())
+    assert drifted.drift == "yes"
+
+
+def test_endpoints_of_products_are_found_by_their_tags() -> None:
+    product = {"name": "dev-p1", "seatrial:product": "chat-small", "seatrial:product-version": "2", "team": "ads"}
+    found, unasked = asked(Live(), Tagged([product, {"name": "dev-p2", "seatrial:product": "chat-small"}]))
+    assert unasked == ()
+    first, second = found[1:]
+    assert (first.team, first.endpoint, first.product, first.product_version) == ("ads", "dev-p1", "chat-small", "2")
+    assert (first.usd_per_hour, first.trial_verdict, first.trial_date) == (1.515, "pass", "2026-11-21")
+    assert (second.team, second.drift) == (NO_TEAM, "unknown")
+
+
+def test_what_could_not_be_asked_is_told() -> None:
+    found, unasked = asked(Live(), Tagged(error=refused("AccessDeniedException", "GetResources")))
+    assert (len(found), len(unasked), unasked[0].startswith("products: ")) == (1, 1, True)
+
+
+def test_the_lock_alone_says_team_version_and_cost(tmp_path: Path) -> None:
+    (tmp_path / "environments").mkdir()
+    place = {"name": "dev", "region": "us-east-1", "tags": {"team": "platform"}}
+    (tmp_path / "environments" / "dev.yaml").write_text(yaml.safe_dump(place), encoding="utf-8")
+    spec: dict[str, object] = {
+        "name": "chat",
+        "model": {"hub_id": "meta-llama/Llama-2-7b-chat-hf", "accept_eula": True},
+        "workload": {"input_tokens": 256, "output_tokens": 256, "concurrency": 4},
+        "serving": {"instance_types": ["ml.g5.2xlarge"]},
+    }
+    path = tmp_path / "chat.yaml"
+    teams = []
+    for tags in ({}, {"team": "search"}):
+        path.write_text(yaml.safe_dump({**spec, "tags": tags}), encoding="utf-8")
+        loaded = load_spec(path, "dev", environments=tmp_path / "environments")
+        plan = make_plan(loaded)
+        write_lock(plan, path)
+        found = locked_endpoint(loaded)
+        assert (found.plan_digest, found.usd_per_hour) == (plan.digest, plan.cost.usd_per_hour)
+        teams.append(found.team)
+    assert teams == ["platform", "search"]
+
+
+UNKNOWN = TeamEndpoint(team="=ads", endpoint="b", environment="prod", product="chat-small", product_version="2")
+
+
+def test_every_view_has_each_endpoint_with_its_team() -> None:
+    lines = list(as_lines([CHAT, UNKNOWN], ["prod: no credentials"]))
+    assert lines[0] == "=ads: 1 endpoint, $0.00/h, $0/month planned, 1 of unknown cost"
+    assert "search: 1 endpoint, $1.51/h, $1,106/month planned" in lines
+    assert lines[-1] == "could not be asked: prod: no credentials"
+    assert "## search" in as_markdown([CHAT, UNKNOWN], [])
+    rows = list(csv.DictReader(io.StringIO(as_csv([CHAT, UNKNOWN]))))
+    assert [(row["team"], row["endpoint"], row["usd_per_month"]) for row in rows] == [
+        ("'=ads", "b", ""),
+        ("search", "chat", f"{1.515 * 730}"),
+    ]
+    document = as_document([CHAT], ())
+    assert document["teams"] == [
+        {
+            "team": "search",
+            "endpoints": [
+                {
+                    "team": "search",
+                    "endpoint": "chat",
+                    "environment": "dev",
+                    "plan_digest": DEPLOYMENT.plan.digest,
+                    "product": "",
+                    "product_version": "",
+                    "usd_per_hour": 1.515,
+                    "usd_per_month": pytest.approx(1105.95),
+                    "trial_verdict": "",
+                    "trial_date": "",
+                    "drift": "unknown",
+                }
+            ],
+        }
+    ]
+
+
+def test_nothing_is_told_as_nothing() -> None:
+    assert list(as_lines([], ())) == ["no endpoint has a lock, and no product is deployed"]

@@ -1,0 +1,390 @@
+"""What a preflight asks the account, and what it makes of the answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, cast
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError, NoCredentialsError
+from botocore.stub import Stubber
+
+from seatrial.deployment.document import Deployment
+from seatrial.engines.rendered import RenderedConfig
+from seatrial.operations.preflight.clients import AccountClients
+from seatrial.operations.preflight.instances import instances_in_use, needs_of, quota_link
+from seatrial.operations.preflight.preflight import as_document, as_lines, preflight
+from seatrial.specs.endpoint import EndpointSpec
+from seatrial.specs.environment import EMBEDDED_ACCOUNT, EnvironmentSpec
+from seatrial_base.errors import SeatrialError
+from tests.sample_plan import LMI_IMAGE, decided, sample_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from seatrial.operations.preflight.check import AccountCheck
+    from seatrial.operations.preflight.clients import Endpoints
+
+KEY = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
+ACCOUNT = "123456789012"
+G5 = "ml.g5.2xlarge for endpoint usage"
+
+
+def refused(code: str, operation: str = "Any") -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": "no"}}, operation)
+
+
+@dataclass
+class Account:
+    """An account that answers from what it holds; `errors` by the name of the call come first."""
+
+    account: str = ACCOUNT
+    set_quotas: dict[str, float] = field(default_factory=lambda: {G5: 10})
+    default_quotas: dict[str, float] = field(default_factory=dict)
+    live: dict[str, tuple[str, int]] = field(default_factory=dict)
+    secrets: dict[str, object] = field(default_factory=lambda: {"hub-token": None})
+    objects: tuple[str, ...] = ("llama/config.json",)
+    key_state: str = "Enabled"
+    vpcs: tuple[str, str] = ("vpc-1", "vpc-1")
+    addresses: int = 50
+    bootstrap: str = "21"
+    errors: dict[str, Exception] = field(default_factory=dict)
+
+    def _ask(self, name: str) -> None:
+        if name in self.errors:
+            raise self.errors[name]
+
+    def get_caller_identity(self) -> Mapping[str, object]:
+        self._ask("identity")
+        return {"Account": self.account}
+
+    def list_service_quotas(self, **asked: str) -> Mapping[str, object]:
+        self._ask("quotas")
+        return self._page(self.set_quotas, asked)
+
+    def list_aws_default_service_quotas(self, **asked: str) -> Mapping[str, object]:
+        self._ask("quotas")
+        return self._page(self.default_quotas, asked)
+
+    @staticmethod
+    def _page(quotas: Mapping[str, float], asked: Mapping[str, str]) -> Mapping[str, object]:
+        """Return one quota a page."""
+        assert asked["ServiceCode"] == "sagemaker"
+        number = int(asked.get("NextToken", "0"))
+        page = [
+            {"QuotaName": name, "QuotaCode": f"L-{name[3:5]}", "Value": value}
+            for name, value in [*quotas.items()][number : number + 1]
+        ]
+        return {"Quotas": page, **({"NextToken": f"{number + 1}"} if number + 1 < len(quotas) else {})}
+
+    def list_endpoints(self, **asked: str) -> Mapping[str, object]:
+        self._ask("endpoints")
+        assert asked == {}
+        return {"Endpoints": [{"EndpointName": name} for name in self.live]}
+
+    def describe_endpoint(self, *, EndpointName: str) -> Mapping[str, object]:  # noqa: N803
+        self._ask(EndpointName)
+        number = self.live[EndpointName][1]
+        variant = {"VariantName": "AllTraffic", "CurrentInstanceCount": number, "DesiredInstanceCount": number}
+        return {"EndpointConfigName": EndpointName, "ProductionVariants": [variant]}
+
+    def describe_endpoint_config(self, *, EndpointConfigName: str) -> Mapping[str, object]:  # noqa: N803
+        variant = {"VariantName": "AllTraffic", "InstanceType": self.live[EndpointConfigName][0]}
+        return {"ProductionVariants": [variant]}
+
+    def describe_secret(self, *, SecretId: str) -> Mapping[str, object]:  # noqa: N803
+        self._ask("secret")
+        if SecretId not in self.secrets:
+            raise refused("ResourceNotFoundException")
+        return {"Name": SecretId, "DeletedDate": self.secrets[SecretId]}
+
+    def list_objects_v2(self, *, Bucket: str, Prefix: str, MaxKeys: int) -> Mapping[str, object]:  # noqa: N803
+        self._ask("weights")
+        assert (Bucket, MaxKeys) == ("weights", 1)
+        found = [{"Key": key, "Size": 7} for key in self.objects if key.startswith(Prefix)]
+        return {"KeyCount": len(found), **({"Contents": found[:1]} if found else {})}
+
+    def describe_key(self, *, KeyId: str) -> Mapping[str, object]:  # noqa: N803
+        self._ask("key")
+        return {"KeyMetadata": {"Arn": KeyId, "KeyState": self.key_state}}
+
+    def describe_subnets(self, *, SubnetIds: Sequence[str]) -> Mapping[str, object]:  # noqa: N803
+        self._ask("subnets")
+        row = {"VpcId": self.vpcs[0], "AvailableIpAddressCount": self.addresses}
+        return {"Subnets": [{"SubnetId": one, **row} for one in SubnetIds]}
+
+    def describe_security_groups(self, *, GroupIds: Sequence[str]) -> Mapping[str, object]:  # noqa: N803
+        self._ask("groups")
+        return {"SecurityGroups": [{"GroupId": one, "VpcId": self.vpcs[1]} for one in GroupIds]}
+
+    def get_parameter(self, *, Name: str) -> Mapping[str, object]:  # noqa: N803
+        self._ask("bootstrap")
+        assert Name == "/cdk-bootstrap/hnb659fds/version"
+        return {"Parameter": {"Name": Name, "Value": self.bootstrap}}
+
+    def clients(self) -> AccountClients:
+        return AccountClients(
+            identity=self,
+            quotas=self,
+            endpoints=self,
+            secrets=self,
+            objects=self,
+            keys=self,
+            networks=self,
+            parameters=self,
+        )
+
+
+ENVIRONMENT = EnvironmentSpec.model_validate(
+    {
+        "name": "dev",
+        "region": "us-east-1",
+        "account": ACCOUNT,
+        "kms_key_arn": KEY,
+        "network": {"subnet_ids": ["subnet-0a1b2c3d"], "security_group_ids": ["sg-0a1b2c3d"]},
+    }
+)
+
+
+def deployment(
+    name: str = "chat", *, instance_type: str = "ml.g5.2xlarge", environment: EnvironmentSpec = ENVIRONMENT
+) -> Deployment:
+    """Return a deployment of at most 3 instances and 2 more during an update."""
+    spec = {
+        "name": name,
+        "model": {"s3_uri": "s3://weights/llama/", "accept_eula": True},
+        "workload": {"input_tokens": 256, "output_tokens": 256, "concurrency": 16},
+        "slo": {},
+        "scaling": {"min_copies": 1, "max_copies": 3},
+    }
+    serving = {
+        "engine": "lmi",
+        "engine_version": "27",
+        "image": LMI_IMAGE,
+        "payload_schema": "lmi",
+        "files": {},
+        "container_env": {},
+        "secret_env": {"HF_TOKEN": "hub-token"},
+        "weights_s3_uri": "s3://weights/llama/",
+        "isolated": False,
+    }
+    return Deployment(
+        endpoint=EndpointSpec.model_validate(spec),
+        environment=environment,
+        plan=sample_plan(
+            environment="dev", instance_type=decided(instance_type), max_instances=3, surge_instances=decided(2)
+        ),
+        serving=RenderedConfig.model_validate(serving),
+        trial_request="{}",
+        has_local_nvme=True,
+    )
+
+
+def checked(account: Account, *deployments: Deployment) -> dict[str, AccountCheck]:
+    found = preflight(deployments or (deployment(),), ENVIRONMENT, account.clients())
+    return {check.subject.partition(" ")[0]: check for check in found}
+
+
+def test_an_account_that_has_everything() -> None:
+    found = preflight((deployment(),), ENVIRONMENT, Account().clients())
+    assert {check.status for check in found} == {"ok"}
+    assert [check.subject for check in found] == [
+        f"quota {G5}",
+        "region us-east-1",
+        "secret hub-token",
+        "weights s3://weights/llama/",
+        f"KMS key {KEY}",
+        "network subnet-0a1b2c3d, sg-0a1b2c3d",
+        "CDK bootstrap",
+    ]
+
+
+@pytest.mark.parametrize(("quota", "status"), [(5, "ok"), (4, "problem")])
+def test_the_most_copies_and_an_update_of_them_must_fit(quota: float, status: str) -> None:
+    check = checked(Account(set_quotas={G5: quota}))["quota"]
+    assert check.status == status
+    assert check.rule == ("SEA460" if status == "problem" else "")
+
+
+def test_a_problem_tells_numbers_and_link() -> None:
+    check = checked(Account(set_quotas={G5: 4}, live={"other": ("ml.g5.2xlarge", 2)}))["quota"]
+    assert check.found == "needs 5 (dev-chat 5); others use 2; the quota is 4, 3 instances too few"
+    link = "https://us-east-1.console.aws.amazon.com/servicequotas/home/services/sagemaker/quotas/L-g5"
+    assert check.hint == f"request 7 or more at {link}"
+
+
+@pytest.mark.parametrize(
+    ("live", "status"),
+    [
+        ({"dev-chat": ("ml.g5.2xlarge", 5)}, "ok"),  # the endpoint that is updated: its instances are in the need
+        ({"dev-chat": ("ml.g6.2xlarge", 5)}, "ok"),  # of another type: the old endpoint of a move
+        ({"dev-chat-1": ("ml.g5.2xlarge", 5)}, "problem"),  # of another name: both run for a while
+        ({"dev-chat": ("ml.g5.2xlarge", 5), "other": ("ml.g5.2xlarge", 1)}, "problem"),
+    ],
+)
+def test_what_runs_already(live: dict[str, tuple[str, int]], status: str) -> None:
+    assert checked(Account(set_quotas={G5: 5}, live=live))["quota"].status == status
+
+
+def test_the_specs_are_added_up_by_type() -> None:
+    two = (deployment("one"), deployment("two"))
+    check = checked(Account(set_quotas={G5: 9}), *two)["quota"]
+    assert (check.status, check.found.partition(";")[0]) == ("problem", "needs 10 (dev-one 5, dev-two 5)")
+    assert checked(Account(set_quotas={G5: 10}), *two)["quota"].status == "ok"
+    other = "ml.g6.2xlarge for endpoint usage"
+    both = preflight(
+        (deployment("one"), deployment("two", instance_type="ml.g6.2xlarge")),
+        ENVIRONMENT,
+        Account(set_quotas={G5: 5, other: 5}).clients(),
+    )
+    assert [(check.subject, check.status) for check in both[:2]] == [(f"quota {G5}", "ok"), (f"quota {other}", "ok")]
+
+
+def test_a_quota_that_was_never_set_is_the_default() -> None:
+    assert checked(Account(set_quotas={}, default_quotas={"a": 1, G5: 0}))["quota"].status == "problem"
+
+
+def test_a_quota_that_is_not_listed_is_unknown() -> None:
+    check = checked(Account(set_quotas={"another": 1}))["quota"]
+    assert (check.status, "may lack the instance type" in check.found) == ("unknown", True)
+
+
+def test_a_need_beyond_the_quota_is_a_problem_whatever_others_use() -> None:
+    errors: dict[str, Exception] = {"endpoints": refused("AccessDeniedException")}
+    assert checked(Account(set_quotas={G5: 4}, errors=errors))["quota"].status == "problem"
+    assert checked(Account(set_quotas={G5: 5}, errors=errors))["quota"].status == "unknown"
+
+
+def test_an_endpoint_that_goes_while_it_is_counted() -> None:
+    live = {"gone": ("ml.g5.2xlarge", 9), "other": ("ml.g5.2xlarge", 1)}
+    account = Account(live=live, errors={"gone": refused("ValidationException")})
+    assert instances_in_use(account).instances == {("other", "ml.g5.2xlarge"): 1}
+
+
+def test_the_embedded_aws_has_no_quotas() -> None:
+    local = ENVIRONMENT.model_copy(update={"account": EMBEDDED_ACCOUNT})
+    check = preflight((deployment(environment=local),), local, Account(account=EMBEDDED_ACCOUNT).clients())[0]
+    assert (check.status, check.found) == ("unknown", "the embedded AWS has no service quotas")
+
+
+@pytest.mark.parametrize(
+    ("account", "subject", "rule"),
+    [
+        (Account(secrets={}), "secret", "SEA462"),
+        (Account(secrets={"hub-token": "2026-11-22"}), "secret", "SEA462"),
+        (Account(objects=("mistral/config.json",)), "weights", "SEA463"),
+        (Account(errors={"weights": refused("NoSuchBucket")}), "weights", "SEA463"),
+        (Account(key_state="PendingDeletion"), "KMS", "SEA464"),
+        (Account(errors={"key": refused("NotFoundException")}), "KMS", "SEA464"),
+        (Account(errors={"subnets": refused("InvalidSubnetID.NotFound")}), "network", "SEA465"),
+        (Account(errors={"groups": refused("InvalidGroup.NotFound")}), "network", "SEA465"),
+        (Account(vpcs=("vpc-1", "vpc-2")), "network", "SEA465"),
+        (Account(addresses=0), "network", "SEA465"),
+        (Account(bootstrap="5"), "CDK", "SEA466"),
+        (Account(bootstrap="?"), "CDK", "SEA466"),
+        (Account(errors={"bootstrap": refused("ParameterNotFound")}), "CDK", "SEA466"),
+    ],
+)
+def test_what_is_missing(account: Account, subject: str, rule: str) -> None:
+    found = checked(account)
+    assert [(name, one.rule) for name, one in found.items() if one.status != "ok"] == [(subject, rule)]
+    assert found[subject].hint
+
+
+@pytest.mark.parametrize("call", ["quotas", "secret", "weights", "key", "subnets", "groups", "bootstrap"])
+@pytest.mark.parametrize(
+    "error", [refused("AccessDeniedException"), refused("Strange"), NoCredentialsError()], ids=["denied", "odd", "none"]
+)
+def test_what_can_not_be_asked_is_no_problem(call: str, error: Exception) -> None:
+    found = checked(Account(errors={call: error}))
+    assert [one.status for one in found.values() if one.status != "ok"] == ["unknown"]
+
+
+def test_without_an_identity_nothing_is_asked() -> None:
+    with pytest.raises(SeatrialError) as caught:
+        checked(Account(errors={"identity": NoCredentialsError()}))
+    assert caught.value.problems[0].rule == "SEA503"
+
+
+def test_another_account_is_refused() -> None:
+    with pytest.raises(SeatrialError) as caught:
+        checked(Account(account="210987654321"))
+    assert caught.value.problems[0].rule == "SEA455"
+
+
+def test_a_region_without_inference_components() -> None:
+    elsewhere = ENVIRONMENT.model_copy(update={"region": "af-south-1"})
+    found = preflight((deployment(environment=elsewhere),), elsewhere, Account().clients())
+    assert [(one.subject, one.rule) for one in found if one.status == "problem"] == [("region af-south-1", "SEA461")]
+
+
+def test_how_it_reads() -> None:
+    found = preflight((deployment(),), ENVIRONMENT, Account(secrets={}, bootstrap="5").clients())
+    lines = [*as_lines(found)]
+    assert lines[2:4] == [
+        "problem  secret hub-token: SEA462: it does not exist",
+        "           hint: create it: aws secretsmanager create-secret --name hub-token --secret-string …",
+    ]
+    assert lines[-1] == "5 ok, 2 with a problem, 0 could not be asked"
+    assert as_document(found, ENVIRONMENT)["counts"] == {"ok": 5, "problem": 2, "unknown": 0}
+
+
+@pytest.mark.parametrize(
+    ("region", "host"),
+    [
+        ("eu-west-1", "eu-west-1.console.aws.amazon.com"),
+        ("cn-north-1", "cn-north-1.console.amazonaws.cn"),
+        ("us-gov-west-1", "us-gov-west-1.console.amazonaws-us-gov.com"),
+    ],
+)
+def test_the_page_of_a_quota(region: str, host: str) -> None:
+    assert quota_link(region, "L-1").partition("/servicequotas")[0] == f"https://{host}"
+
+
+def test_what_sagemaker_answers_is_counted() -> None:
+    """The answers have the shapes of botocore's model: several pages, shadow variants, pools."""
+    client = boto3.client("sagemaker", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b")
+    listed = {
+        "EndpointArn": "arn:aws:sagemaker:us-east-1:123456789012:endpoint/a",
+        "CreationTime": "2026-11-22T00:00:00Z",
+        "LastModifiedTime": "2026-11-22T00:00:00Z",
+        "EndpointStatus": "InService",
+    }
+    arn = "arn:aws:sagemaker:us-east-1:123456789012:endpoint-config/c"
+    described = {**listed, "EndpointName": "a", "EndpointConfigName": "c"}
+    pools = [
+        {"InstanceType": "ml.g5.2xlarge", "CurrentInstanceCount": 2},
+        {"InstanceType": "ml.g6.2xlarge", "CurrentInstanceCount": 1},
+    ]
+    with Stubber(client) as stub:
+        stub.add_response("list_endpoints", {"Endpoints": [{**listed, "EndpointName": "a"}], "NextToken": "t"}, {})
+        stub.add_response(
+            "describe_endpoint",
+            {
+                **described,
+                "ProductionVariants": [{"VariantName": "v", "CurrentInstanceCount": 1, "DesiredInstanceCount": 3}],
+                "ShadowProductionVariants": [{"VariantName": "s", "InstancePools": pools}],
+            },
+            {"EndpointName": "a"},
+        )
+        variant = {"VariantName": "v", "InstanceType": "ml.g5.2xlarge"}
+        stub.add_response(
+            "describe_endpoint_config",
+            {
+                "EndpointConfigName": "c",
+                "EndpointConfigArn": arn,
+                "CreationTime": "2026-11-22T00:00:00Z",
+                "ProductionVariants": [variant],
+            },
+            {"EndpointConfigName": "c"},
+        )
+        stub.add_response("list_endpoints", {"Endpoints": []}, {"NextToken": "t"})
+        found = instances_in_use(cast("Endpoints", client))
+        stub.assert_no_pending_responses()
+    assert found.instances == {("a", "ml.g5.2xlarge"): 5, ("a", "ml.g6.2xlarge"): 1}
+
+
+def test_the_need_is_named_by_the_endpoint() -> None:
+    (need,) = needs_of((replace(deployment()),))
+    assert (need.endpoint_name, need.instance_type, need.instances) == ("dev-chat", "ml.g5.2xlarge", 5)

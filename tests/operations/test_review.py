@@ -1,0 +1,127 @@
+"""Which files affect which endpoints, and how a comment is written: escaped, and short enough."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from seatrial.operations.review.affected import affected, is_code_changed
+from seatrial.operations.review.findings import findings
+from seatrial.operations.review.markdown import code, escaped, review_markdown
+from seatrial.operations.review.review import Review
+from seatrial.operations.review.side import EndpointPlace, EndpointState, RepositorySide, places
+from seatrial.planner.planner import make_plan
+from seatrial.specs.load import load_spec
+from seatrial.specs.recipe import parse_recipe, with_recipe
+
+REPOSITORY = Path(__file__).parents[2]
+LLAMA = {("llama-2-7b-chat", name) for name in ("dev", "local", "prod")}
+EVERY = {
+    (name, environment)
+    for name in ("falcon-40b", "llama-2-7b-chat", "mixtral-8x7b")
+    for environment in ("dev", "local", "prod")
+}
+
+
+@pytest.fixture
+def side(tmp_path: Path) -> RepositorySide:
+    for folder in ("endpoints", "environments"):
+        shutil.copytree(REPOSITORY / folder, tmp_path / folder)
+    return RepositorySide(
+        top=tmp_path, root=tmp_path, endpoints=tmp_path / "endpoints", environments=tmp_path / "environments"
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("endpoints/llama-2-7b-chat.yaml", LLAMA),
+        ("endpoints/llama-2-7b-chat.lock.json", LLAMA),
+        ("endpoints/llama-2-7b-chat.calibration.json", LLAMA),
+        ("endpoints/shapes/model.json", LLAMA),
+        ("endpoints/unnamed/model.json", set()),
+        ("endpoints/removed.yaml", set()),
+        ("environments/dev.yaml", {place for place in EVERY if place[1] == "dev"}),
+        ("environments/prices.yaml", EVERY),
+        ("environments/others.yaml", set()),
+        ("constructs/a.py", EVERY),
+        ("app.py", EVERY),
+        ("requirements.txt", EVERY),
+        ("docs/a.py", set()),
+        ("README.md", set()),
+        ("Makefile", set()),
+        ("stacks/Makefile", EVERY),
+        (".github/workflows/a.yml", set()),
+    ],
+)
+def test_a_file_affects(side: RepositorySide, path: str, expected: set[tuple[str, str]]) -> None:
+    with (side.endpoints / "llama-2-7b-chat.yaml").open("a") as file:
+        file.write("# config_file: shapes/model.json\n")
+    assert affected(side, [path], places(side)) == {EndpointPlace(*one) for one in expected}
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [("stacks/a.py", True), ("cdk.json", True), ("endpoints/a.yaml", False), ("docs/a.md", False)],
+)
+def test_code_is_what_is_neither_spec_nor_text(side: RepositorySide, path: str, expected: bool) -> None:  # noqa: FBT001 (a case)
+    assert is_code_changed(side, [path]) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a|b", "`a\\|b`"),
+        ("a`b", "`` a`b ``"),
+        ("@team\n<b>", "`@team <b>`"),
+        ("", "` `"),
+        ("x" * 121, f"`{'x' * 120}…`"),
+        ("x" * 120, f"`{'x' * 120}`"),
+    ],
+)
+def test_a_value_is_a_code_span(text: str, expected: str) -> None:
+    assert code(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<script>", "&lt;script&gt;"),
+        ("a | b", "a \\| b"),
+        ("[x](http://y)", "\\[x\\](http://y)"),
+        ("**x** _y_ `z`", "\\*\\*x\\*\\* \\_y\\_ \\`z\\`"),
+        ("ask @team\nnow", "ask &#64;team now"),
+        ("a & b", "a &amp; b"),
+    ],
+)
+def test_a_text_is_no_markup(text: str, expected: str) -> None:
+    assert escaped(text) == expected
+
+
+@pytest.mark.parametrize(("most", "fits"), [(4_000, False), (65_000, True)])
+def test_a_comment_that_is_too_long_says_what_is_left_out(most: int, fits: bool) -> None:  # noqa: FBT001 (a case)
+    unlocked = tuple(f"endpoints/chat-{number}.yaml" for number in range(100))
+    text = review_markdown(
+        Review(endpoints=(), services=(), quotas=(), unlocked=unlocked, products=(), compared=100),
+        base="main",
+        most=most,
+    )
+    assert len(text) <= most
+    assert text.count("has no plan yet") == (100 if fits else 0)
+    assert ("1 detail." in text) is not fits
+
+
+def test_what_is_compiled_anew_is_told() -> None:
+    loaded = load_spec(
+        REPOSITORY / "endpoints" / "llama-2-7b-chat.yaml", "dev", environments=REPOSITORY / "environments"
+    )
+    plan = make_plan(with_recipe(loaded, parse_recipe("compile=trtllm")))
+    shorter = plan.model_copy(update={"max_model_len": plan.max_model_len.model_copy(update={"value": 2048})})
+
+    told = [one.message for one in findings(EndpointState(plan=plan), EndpointState(plan=shorter))]
+    same = [one.message for one in findings(EndpointState(plan=plan), EndpointState(plan=plan))]
+
+    assert [one for one in told if "compiled artifacts are made anew" in one] == told[len(same) :]
+    assert told[-1].startswith("The sequence length changes from ")

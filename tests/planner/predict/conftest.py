@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+
+from seatrial.planner.predict.copy_model import hardware_of, place
+from seatrial.planner.predict.memory import fit_memory
+from seatrial_base.catalog import engines, instances, models
+
+if TYPE_CHECKING:
+    from seatrial.planner.predict.copy_model import Copy
+    from seatrial_base.catalog.engines import Engine
+
+TGI = engines.find("tgi", "1.1.0")
+
+
+class PlaceCopy(Protocol):
+    """Places a copy: Llama 2 7B on one A10G with TGI 1.1, 256 + 256 tokens, unless told otherwise."""
+
+    def __call__(
+        self,
+        hub_id: str = ...,
+        instance_type: str = ...,
+        *,
+        degree: int = ...,
+        input_tokens: int = ...,
+        output_tokens: int = ...,
+        engine: Engine = ...,
+        quantization: str | None = ...,
+        prefix_hit_rate: float = ...,
+    ) -> Copy: ...
+
+
+@pytest.fixture(scope="session")
+def copy_of() -> PlaceCopy:
+    return placed
+
+
+def placed(
+    hub_id: str = "meta-llama/Llama-2-7b-hf",
+    instance_type: str = "ml.g5.2xlarge",
+    *,
+    degree: int = 1,
+    input_tokens: int = 256,
+    output_tokens: int = 256,
+    engine: Engine = TGI,
+    quantization: str | None = None,
+    prefix_hit_rate: float = 0.0,
+) -> Copy:
+    architecture, instance = models.find(hub_id), instances.find(instance_type)
+    assert architecture is not None
+    assert instance is not None
+    hardware = hardware_of(instance, quantization)
+    assert hardware is not None
+    batched = max(engine.default_batched_tokens, input_tokens)
+    memory = fit_memory(
+        architecture,
+        instance,
+        engine,
+        degree=degree,
+        quantization=quantization,
+        tokens=input_tokens + output_tokens,
+        batched_tokens=batched,
+    )
+    return place(
+        architecture,
+        hardware,
+        engine,
+        memory,
+        degree=degree,
+        quantization=quantization,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        batched_tokens=batched,
+        max_num_seqs=1_000,
+        prefix_hit_rate=prefix_hit_rate,
+    )

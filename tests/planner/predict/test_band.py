@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from seatrial.planner.predict.band import ASSUMED, LONGEST_MEASURED_PROMPT, Band, band_of, earned_band
+from seatrial.planner.predict.copy_model import Speculation
+from seatrial_base.catalog import engines, instances, models
+from seatrial_base.catalog.bands import BandCell, BandPlace, Facet, ModelFamily, bits_of, family_of
+
+TGI, LMI = engines.find("tgi", "1.1.0"), engines.find("lmi", "0.36.0")
+
+
+def band(
+    engine: engines.Engine = TGI,
+    instance_type: str = "ml.g5.2xlarge",
+    hub_id: str = "meta-llama/Llama-2-7b-hf",
+    quantization: str | None = None,
+    speculation: Speculation | None = None,
+    calibrated: Band | None = None,
+) -> Band:
+    architecture, instance = models.find(hub_id), instances.find(instance_type)
+    assert architecture is not None
+    assert instance is not None
+    return band_of(
+        engine,
+        "9.9",
+        architecture,
+        instance,
+        quantization=quantization,
+        speculation=speculation,
+        calibrated=calibrated,
+    )
+
+
+def test_on_what_was_fitted_it_is_the_error_of_left_out_rows() -> None:
+    found, constants = band(), TGI.performance
+
+    assert (found.throughput, found.latency) == (constants.throughput_error, constants.latency_error)
+    assert found.measured
+    assert found.because == f"80 % of the rows held out of the fit of {constants.id} were predicted within this band."
+
+
+@pytest.mark.parametrize(
+    ("found", "reason"),
+    [
+        (band(instance_type="ml.g6.2xlarge"), "NVIDIA L4"),
+        (band(hub_id="mistralai/Mixtral-8x7B-v0.1"), "mixture of experts"),
+        (band(quantization="fp8"), "fp8 weights"),
+        (band(speculation=Speculation(3, 0.7, 0.05)), "speculative decoding"),
+    ],
+)
+def test_elsewhere_it_is_an_assumption_with_its_reasons(found: Band, reason: str) -> None:
+    assert (found.throughput, found.latency, found.measured) == (ASSUMED, ASSUMED, False)
+    assert f"not fitted for: {reason}; ±50% is an assumption until a trial runs." in found.because
+
+
+def test_points_measured_on_the_deployment_itself_win() -> None:
+    own = Band(throughput=0.06, latency=0.09, measured=True, because="Calibrated by 2 points.")
+
+    assert band(LMI, calibrated=own) is own
+
+
+def test_a_share_is_not_negative() -> None:
+    with pytest.raises(ValidationError):
+        Band(throughput=-0.1, latency=0.1, measured=True, because="")
+
+
+H100 = BandPlace("NVIDIA H100 SXM5 80GB", 8, "dense", "vllm")
+L4 = BandPlace("NVIDIA L4", 8, "dense", "vllm")
+
+
+def cell(
+    share: float | None,
+    *,
+    left_out: Facet = "model",
+    accelerator: str | None = None,
+    bits: int | None = None,
+    family: ModelFamily | None = None,
+    throughput: float | None = 0.1,
+) -> BandCell:
+    return BandCell(left_out, accelerator, bits, family, "vllm", 40, 3, throughput, share)
+
+
+def test_the_finest_cell_with_rows_gives_the_band() -> None:
+    fine = cell(0.12, accelerator=H100.accelerator, bits=8, family="dense")
+    found = earned_band(H100, [fine, cell(0.3)], [H100])
+
+    assert found is not None
+    assert (found.throughput, found.latency, found.measured) == (0.1, 0.12, True)
+    assert found.because == (
+        "80 % of 40 measured rows of 3 models (NVIDIA H100 SXM5 80GB, 8-bit weights, dense, vllm), whose model was "
+        "left out of the fit, were predicted within this band."
+    )
+
+
+def test_a_cell_without_latencies_leaves_them_to_a_coarser_one() -> None:
+    fine = cell(None, accelerator=H100.accelerator, bits=8, family="dense", throughput=0.05)
+    found = earned_band(H100, [fine, cell(0.3)], [H100])
+
+    assert found is not None
+    assert (found.throughput, found.latency) == (0.05, 0.3)
+    assert "within the band of throughput, and 80 % of 40 measured rows of 3 models (vllm)" in found.because
+
+
+def test_an_accelerator_that_nobody_measured_takes_the_error_of_leaving_one_out() -> None:
+    cells = [cell(0.2), cell(0.4, left_out="accelerator", throughput=0.35)]
+    found = earned_band(L4, cells, [H100])
+
+    assert found is not None
+    assert (found.throughput, found.latency) == (0.35, 0.4)
+    assert "whose accelerator was left out of the fit" in found.because
+    assert earned_band(H100, cells, [H100]) != found
+
+
+def test_the_widest_of_the_errors_counts() -> None:
+    found = earned_band(L4, [cell(0.5), cell(0.4, left_out="accelerator")], [H100])
+
+    assert found is not None
+    assert found.latency == 0.5
+
+
+def test_without_rows_no_band_is_earned() -> None:
+    assert earned_band(H100, [], []) is None
+    assert earned_band(L4, [cell(0.2)], [H100]) is None
+
+
+def test_longer_prompts_than_measured_and_speculation_are_assumptions() -> None:
+    architecture, instance = models.find("Qwen/Qwen3-32B"), instances.find("ml.g5.12xlarge")
+    assert architecture is not None
+    assert instance is not None
+
+    longer = band_of(LMI, "9.9", architecture, instance, input_tokens=LONGEST_MEASURED_PROMPT + 1)
+    drafted = band_of(LMI, "9.9", architecture, instance, speculation=Speculation(3, 0.7, 0.05))
+
+    plain = band_of(LMI, "9.9", architecture, instance)
+
+    assert (longer.measured, drafted.measured) == (False, False)
+    assert longer.latency == ASSUMED
+    assert drafted.latency > plain.latency
+
+
+@pytest.mark.parametrize(("quantization", "bits"), [(None, 16), ("fp8", 8), ("awq", 4), ("mxfp4", 4), ("nvfp4", 4)])
+def test_the_scales_of_a_group_are_not_counted_as_bits(quantization: str | None, bits: int) -> None:
+    assert bits_of(quantization) == bits
+
+
+@pytest.mark.parametrize(
+    ("hub_id", "family"),
+    [("Qwen/Qwen3-32B", "dense"), ("openai/gpt-oss-20b", "MoE"), ("deepseek-ai/DeepSeek-V3", "MLA")],
+)
+def test_each_model_has_one_family(hub_id: str, family: str) -> None:
+    architecture = models.find(hub_id)
+
+    assert architecture is not None
+    assert family_of(architecture) == family

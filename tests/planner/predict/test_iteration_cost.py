@@ -1,0 +1,404 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seatrial.planner.predict.copy_model import Calibration, Speculation
+from seatrial.planner.predict.iteration_cost import costs_of, kernels_of
+from seatrial_base.catalog import engines, operators
+from tests.planner.predict.conftest import placed
+
+if TYPE_CHECKING:
+    from seatrial.planner.predict.copy_model import Copy
+    from tests.planner.predict.conftest import PlaceCopy
+
+FITTED = engines.find("tgi", "1.1.0").performance
+LMI = engines.find("lmi", "0.36.0")
+VLLM = LMI.performance
+LLAMA_2_7B = 6_738_415_616
+EMBEDDING = 32_000 * 4_096
+WEIGHTS = 2 * (LLAMA_2_7B - EMBEDDING)  # the input embedding is looked up, not read
+BODY = LLAMA_2_7B - 2 * EMBEDDING
+VECTORS_S = 32 * 20 * 2 * 4_096 / 600e9  # 20 passes over a token's vector in each layer
+MIXTRAL = "mistralai/Mixtral-8x7B-v0.1"
+DEEPSEEK = "deepseek-ai/DeepSeek-V3"
+GPT_OSS = "openai/gpt-oss-20b"
+H100 = "NVIDIA H100 SXM5 80GB"
+A10G_PRODUCT = operators.find("NVIDIA A10G", "product", None)
+A10G_READING = 600e9 * A10G_PRODUCT.memory_efficiency / FITTED.product_factor
+A10G_ARITHMETIC = 70e12 * A10G_PRODUCT.compute_efficiency / FITTED.product_factor
+
+
+class TestProducts:
+    def test_a_small_batch_reads_the_weights(self, copy_of: PlaceCopy) -> None:
+        costs = costs_of(copy_of())
+
+        assert costs.weights == pytest.approx(WEIGHTS / A10G_READING)
+        assert costs.busy(1) == pytest.approx(costs.weights, rel=1e-6)
+
+    def test_a_large_batch_is_bound_by_arithmetic(self, copy_of: PlaceCopy) -> None:
+        costs = costs_of(copy_of())
+
+        assert costs.token == pytest.approx(2 * BODY / A10G_ARITHMETIC + VECTORS_S)
+        assert costs.head_token == pytest.approx(2 * EMBEDDING / A10G_ARITHMETIC)
+        assert costs.busy(500) == pytest.approx(500 * (costs.token + costs.head_token), rel=1e-4)
+
+    @given(st.integers(1, 2_000), st.floats(1, 8))
+    def test_sharpness_says_how_much_of_reading_and_arithmetic_overlaps(self, tokens: int, sharpness: float) -> None:
+        costs = replace(costs_of(placed()), sharpness=sharpness)
+        read, arithmetic = costs.weights, tokens * (costs.token + costs.head_token)
+
+        assert max(read, arithmetic) <= costs.busy(tokens) <= (read + arithmetic) * (1 + 1e-9)
+        assert replace(costs, sharpness=1).busy(tokens) == pytest.approx(read + arithmetic)
+        assert replace(costs, sharpness=2).busy(tokens) == pytest.approx(math.hypot(read, arithmetic))
+
+    def test_an_engine_without_a_sharpness_has_that_of_the_measured_kernels(self, copy_of: PlaceCopy) -> None:
+        mixtral = costs_of(copy_of(MIXTRAL, "ml.p4de.24xlarge", degree=2, engine=LMI))
+        kernels = [operators.find("NVIDIA A100 80GB SXM4", kind, None).sharpness for kind in ("product", "experts")]
+
+        assert VLLM.sharpness == 0
+        assert [mixtral.sharpness, mixtral.expert_sharpness] == kernels
+        assert costs_of(copy_of()).sharpness == FITTED.sharpness > 1
+
+    def test_only_output_tokens_pass_the_output_embedding(self, copy_of: PlaceCopy) -> None:
+        costs = replace(costs_of(copy_of()), sharpness=1)
+
+        assert costs.busy(3, 40) - costs.busy(0, 43) == pytest.approx(3 * costs.head_token)
+
+    @given(
+        st.sampled_from([(MIXTRAL, None), (GPT_OSS, "mxfp4"), (DEEPSEEK, "fp8"), ("meta-llama/Llama-3.1-70B", "fp8")]),
+        st.integers(0, 3_000),
+        st.integers(1, 3_000),
+    )
+    def test_no_iteration_gets_shorter_with_its_tokens(
+        self, model: tuple[str, str | None], tokens: int, more: int
+    ) -> None:
+        name, quantization = model
+        costs = costs_of(placed(name, "ml.p5en.48xlarge", degree=8, engine=LMI, quantization=quantization))
+
+        assert costs.device(tokens + more) >= costs.device(tokens or 1)
+        assert costs.step(tokens + more) >= costs.step(tokens or 1)
+        assert costs.mixed(8, tokens + more) > costs.mixed(8, tokens)
+        assert costs.prefill(1, tokens + more) > costs.prefill(1, tokens or 1) or more <= 1 - tokens
+
+
+class TestFixedTime:
+    def test_each_layer_takes_the_least_time_of_its_operators(self, copy_of: PlaceCopy) -> None:
+        copy = copy_of("meta-llama/Llama-3.1-70B", "ml.p5.48xlarge", degree=8, engine=LMI)
+
+        assert costs_of(copy).fixed == pytest.approx(80 * (layer_s(copy, products=4)) + VLLM.step_s)
+
+    def test_experts_take_the_place_of_two_products(self, copy_of: PlaceCopy) -> None:
+        copy = copy_of("Qwen/Qwen3-235B-A22B", "ml.p5.48xlarge", degree=8, engine=LMI)
+        experts_s = latency_s(copy, "experts")
+
+        assert costs_of(copy).fixed == pytest.approx(94 * (layer_s(copy, products=2) + experts_s) + VLLM.step_s)
+
+    def test_latent_attention_has_two_products_more(self, copy_of: PlaceCopy) -> None:
+        copy = copy_of(DEEPSEEK, "ml.p5en.48xlarge", degree=8, engine=LMI)
+        experts_s = latency_s(copy, "experts")
+
+        assert costs_of(copy).fixed == pytest.approx(61 * (layer_s(copy, products=4) + experts_s) + VLLM.step_s)
+
+    def test_a_higher_degree_saves_none_of_it(self, copy_of: PlaceCopy) -> None:
+        one, eight = (costs_of(copy_of(instance_type="ml.p5.48xlarge", degree=degree, engine=LMI)) for degree in (1, 8))
+
+        assert eight.fixed == one.fixed
+        assert eight.weights == pytest.approx(one.weights / 8)
+
+
+class TestExperts:
+    def test_a_mixture_reads_more_of_its_experts_as_the_batch_grows(self, copy_of: PlaceCopy) -> None:
+        costs = costs_of(copy_of(MIXTRAL, "ml.p4de.24xlarge", degree=2, engine=LMI))
+
+        assert costs.read(1) == pytest.approx(costs.weights + costs.expert_weights * 2 / 8)
+        assert costs.read(2) == pytest.approx(costs.weights + costs.expert_weights * (1 - 0.75**2))
+        assert costs.read(500) == pytest.approx(costs.weights + costs.expert_weights)
+
+    def test_experts_are_read_as_their_kernel_reads(self, copy_of: PlaceCopy) -> None:
+        copy = copy_of(MIXTRAL, "ml.p4de.24xlarge", degree=2, engine=LMI)
+        active, total = 12_879_925_248, 46_702_792_704
+        read_bytes = 2 * (total - active) / (1 - 2 / 8) / 2  # of each of two accelerators
+        kernel = operators.find("NVIDIA A100 80GB SXM4", "experts", None)
+
+        assert costs_of(copy).expert_weights == pytest.approx(
+            factor(copy, "experts") * read_bytes / (2_039e9 * kernel.memory_efficiency)
+        )
+
+    def test_each_token_multiplies_only_the_experts_that_it_chose(self, copy_of: PlaceCopy) -> None:
+        copy = copy_of(MIXTRAL, "ml.p4de.24xlarge", degree=2, engine=LMI)
+        chosen = (46_702_792_704 - 12_879_925_248) / (1 - 2 / 8) * 2 / 8
+        kernel = operators.find("NVIDIA A100 80GB SXM4", "experts", None)
+
+        assert costs_of(copy).expert_token == pytest.approx(
+            factor(copy, "experts") * 2 * chosen / (2 * 312e12 * kernel.compute_efficiency)
+        )
+
+    def test_a_dense_model_has_none(self, copy_of: PlaceCopy) -> None:
+        costs = costs_of(copy_of(engine=LMI))
+
+        assert (costs.expert_weights, costs.expert_token) == (0, 0)
+        assert costs.read(7) == costs.weights
+
+    def test_tgi_computes_every_expert_of_a_small_batch(self, copy_of: PlaceCopy) -> None:
+        costs = costs_of(copy_of(MIXTRAL, "ml.p4d.24xlarge", degree=8))
+
+        assert costs.read(1) == costs.weights + costs.expert_weights
+        assert costs.arithmetic(0, 256) == pytest.approx(256 * (costs.token + 4 * costs.expert_token))  # 8 of 2 chosen
+        assert costs.arithmetic(0, 257) == pytest.approx(257 * (costs.token + costs.expert_token))
+
+
+class TestPrecision:
+    @pytest.mark.parametrize(
+        ("model", "quantization", "expected"),
+        [
+            (GPT_OSS, "mxfp4", ("product/16-bit", "experts/mxfp4")),
+            (MIXTRAL, None, ("product/16-bit", "experts/16-bit")),
+            (DEEPSEEK, "fp8", ("product/fp8", "experts/fp8")),
+            (MIXTRAL, "int4", ("product/16-bit", "experts/int4")),
+            ("meta-llama/Llama-3.1-70B", "fp8", ("product/fp8",)),
+            ("meta-llama/Llama-3.1-70B", "awq", ("product/16-bit",)),  # no table: 4-bit weights at 16-bit efficiency
+        ],
+    )
+    def test_each_operator_runs_at_the_precision_of_its_weights(
+        self, model: str, quantization: str | None, expected: tuple[str, ...], copy_of: PlaceCopy
+    ) -> None:
+        copy = copy_of(model, "ml.p5en.48xlarge", degree=8, engine=LMI, quantization=quantization)
+        found = [name.partition("/")[2] for name in kernels_of(copy)]
+
+        assert tuple(name for name in found if name.startswith(("product", "experts"))) == expected
+        assert {name for name in found if name not in expected} == {
+            "decode attention/16-bit",
+            "prefill attention/16-bit",
+            "link/16-bit",
+        }
+
+    def test_a_format_of_experts_leaves_the_rest_at_16_bits(self, copy_of: PlaceCopy) -> None:
+        plain, narrow = (
+            costs_of(copy_of(GPT_OSS, "ml.p5.4xlarge", engine=LMI, quantization=quantization))
+            for quantization in (None, "mxfp4")
+        )
+        efficiencies = [operators.find(H100, "experts", name).memory_efficiency for name in (None, "mxfp4")]
+        factors = [VLLM.factor(H100, "experts", name) for name in ("16-bit", "mxfp4")]
+
+        assert (narrow.weights, narrow.token) == (plain.weights, plain.token)
+        assert narrow.expert_weights / plain.expert_weights == pytest.approx(
+            4.25 / 16 * efficiencies[0] / efficiencies[1] * factors[1] / factors[0]
+        )
+
+    def test_a_dense_model_in_a_format_of_experts_is_narrow_throughout(self, copy_of: PlaceCopy) -> None:
+        plain, narrow = (costs_of(copy_of(engine=LMI, quantization=quantization)) for quantization in (None, "mxfp4"))
+        narrow_bytes = 2 * EMBEDDING + 4.25 / 8 * BODY
+
+        assert narrow.weights / plain.weights == pytest.approx(narrow_bytes / WEIGHTS)
+        assert narrow.token == plain.token  # the A10G has no narrower arithmetic
+
+    def test_narrow_arithmetic_counts_where_the_accelerator_has_it(self, copy_of: PlaceCopy) -> None:
+        def token(instance_type: str, quantization: str | None) -> float:
+            return costs_of(copy_of(instance_type=instance_type, engine=LMI, quantization=quantization)).token
+
+        assert token("ml.p5.4xlarge", "fp8") < token("ml.p5.4xlarge", None)
+        assert token("ml.g5.2xlarge", "fp8") == token("ml.g5.2xlarge", None)
+
+    def test_weights_that_no_arithmetic_takes_as_they_are_run_at_16_bits(self, copy_of: PlaceCopy) -> None:
+        plain, narrow = (
+            costs_of(copy_of(instance_type="ml.p5.4xlarge", engine=LMI, quantization=quantization))
+            for quantization in (None, "nvfp4")  # the H100 multiplies 8 bits, but not 4
+        )
+
+        assert narrow.token == plain.token
+        assert narrow.weights < plain.weights
+
+
+class TestLink:
+    @pytest.mark.parametrize("degree", [2, 4, 8])
+    def test_an_all_reduce_takes_what_was_measured_at_its_degree(self, degree: int, copy_of: PlaceCopy) -> None:
+        costs = costs_of(copy_of(instance_type="ml.p5.48xlarge", degree=degree, engine=LMI))
+        link, slower = operators.link(H100, degree), VLLM.factor(H100, "link", "16-bit")
+
+        assert link.degree == degree
+        assert costs.all_reduce == pytest.approx(2 * 32 * (slower * link.latency_s + VLLM.hop_s * (degree - 1)))
+        moved = 2 * (degree - 1) / degree * 2 * 4_096
+        assert costs.all_reduce_token == pytest.approx(2 * 32 * slower * moved / link.bus_bytes_s)
+
+    def test_it_crosses_the_link_twice_a_layer_and_once_in_falcon(self, copy_of: PlaceCopy) -> None:
+        llama = costs_of(copy_of(instance_type="ml.g5.12xlarge", degree=4))
+        falcon = costs_of(copy_of("tiiuae/falcon-40b", "ml.g5.12xlarge", degree=4))
+
+        assert llama.all_reduce / (2 * 32) == pytest.approx(falcon.all_reduce / 60)
+        assert llama.all_reduce_token / (2 * 32 * 4_096) == pytest.approx(falcon.all_reduce_token / (60 * 8_192))
+
+    def test_nvlink_carries_a_token_faster_than_pcie(self, copy_of: PlaceCopy) -> None:
+        pcie, nvlink = (
+            costs_of(copy_of(instance_type=name, degree=8, engine=LMI))
+            for name in ("ml.g6e.48xlarge", "ml.p4d.24xlarge")
+        )
+
+        assert pcie.all_reduce_token > 10 * nvlink.all_reduce_token
+
+    def test_a_single_accelerator_reduces_nothing(self, copy_of: PlaceCopy) -> None:
+        assert costs_of(copy_of()).link(1_000) == 0.0
+
+
+class TestHost:
+    def test_an_eager_step_never_beats_the_host_that_launches_its_kernels(self, copy_of: PlaceCopy) -> None:
+        costs = costs_of(copy_of(instance_type="ml.p4d.24xlarge", degree=8))
+
+        launches = 32 * (FITTED.kernels + 2)  # two all-reduces a layer
+        slowdown = FITTED.slowdown("ml.p4d.24xlarge")
+        assert slowdown > 1
+        assert costs.host == costs.prompt_host == pytest.approx(launches * FITTED.kernel_launch_s * slowdown)
+        assert costs.step(1) == pytest.approx(costs.host + FITTED.sequence_s * slowdown)
+
+    def test_cuda_graphs_take_the_host_away_from_decode_steps_not_from_prompts(self, copy_of: PlaceCopy) -> None:
+        costs = costs_of(copy_of(instance_type="ml.p5.48xlarge", degree=8, engine=LMI))
+
+        assert VLLM.cuda_graphs
+        assert costs.host == 0
+        assert costs.prompt_host == pytest.approx(32 * (VLLM.kernels + 2) * VLLM.kernel_launch_s)
+        assert costs.step(1) == pytest.approx(costs.device(1) + VLLM.sequence_s)
+        slow = replace(costs, prompt_host=1.0)
+        assert slow.step(1) == costs.step(1)
+        assert slow.mixed(1, 16) == pytest.approx(1.0 + VLLM.sequence_s + 16 * VLLM.input_token_s)
+        assert slow.prefill(1, 16) == slow.mixed(1, 16)
+
+    def test_the_server_works_on_every_sequence_and_prompt_token(self, copy_of: PlaceCopy) -> None:
+        costs = costs_of(copy_of(engine=LMI))
+
+        assert costs.step(64) - costs.device(64) == pytest.approx(64 * VLLM.sequence_s)
+        assert costs.mixed(64, 100) - costs.device(64, 100) == pytest.approx(
+            64 * VLLM.sequence_s + 100 * (VLLM.input_token_s + costs.prompt_token)
+        )
+
+
+class TestAttention:
+    def test_the_cache_is_read_as_the_kernel_reads_once_the_batch_fills_the_accelerator(
+        self, copy_of: PlaceCopy
+    ) -> None:
+        costs = costs_of(copy_of())
+        kernel = operators.find("NVIDIA A10G", "decode attention", None)
+        read = FITTED.attention_factor * 524_288 / (600e9 * kernel.memory_efficiency)
+
+        assert costs.attention(100) == pytest.approx(read)
+        assert costs.attention(1) == pytest.approx(32 * FITTED.attention_token_s)
+        assert costs.attention(1) > costs.attention(100)
+
+    def test_a_head_is_read_at_the_bandwidth_of_one_multiprocessor(self, copy_of: PlaceCopy) -> None:
+        a10g = costs_of(copy_of()).attention_latency
+        a100 = costs_of(copy_of(instance_type="ml.p4d.24xlarge", degree=8)).attention_latency
+
+        assert a10g / a100 == pytest.approx((1_555e9 / 108) / (600e9 / 80))
+
+    def test_a_kernel_that_spreads_heads_fills_the_accelerator_at_once(self, copy_of: PlaceCopy) -> None:
+        costs = costs_of(copy_of(engine=LMI))
+
+        assert costs.attention(1) == costs.attention(100) == costs.attention_token
+
+    def test_every_accelerator_reads_the_whole_latent(self, copy_of: PlaceCopy) -> None:
+        copy = copy_of(DEEPSEEK, "ml.p5en.48xlarge", degree=8, engine=LMI, quantization="fp8")
+        kernel = operators.find("NVIDIA H200 SXM 141GB", "decode attention", None)
+        read = 61 * 576 * 2 / (4_800e9 * kernel.memory_efficiency)
+
+        assert copy.kv_bytes_per_token == 61 * 576 * 2
+        assert costs_of(copy).attention_token == pytest.approx(factor(copy, "decode attention") * read)
+
+    def test_a_prompt_reaches_more_of_the_peak_the_longer_it_is(self, copy_of: PlaceCopy) -> None:
+        kernel = operators.find("NVIDIA A10G", "prefill attention", None)
+
+        for prompt in (256, 2_048):
+            reached = 70e12 * kernel.compute_efficiency * prompt / (prompt + kernel.half_length)
+            flops = 2 * 32 * prompt * 32 * 128  # 4 * layers * heads * head dim for each of half the prompt's tokens
+            assert costs_of(copy_of(input_tokens=prompt)).prompt_token == pytest.approx(flops / reached)
+
+
+class TestPrompts:
+    def test_a_prefill_is_arithmetic_attention_and_the_servers_work_per_token(self, copy_of: PlaceCopy) -> None:
+        costs = costs_of(copy_of())
+        arithmetic = 256 * (2 * BODY / A10G_ARITHMETIC + VECTORS_S + costs.prompt_token)
+
+        assert costs.prefill(1, 256) == pytest.approx(
+            costs.fixed + arithmetic + 256 * FITTED.input_token_s + FITTED.sequence_s, rel=1e-4
+        )
+
+    def test_a_prefill_of_one_token_still_reads_the_weights(self, copy_of: PlaceCopy) -> None:
+        costs = costs_of(copy_of(input_tokens=1))
+
+        assert costs.prefill(1, 1) > costs.weights
+
+    @pytest.mark.parametrize(("rate", "computed"), [(0.0, 1_000), (0.25, 750), (0.999, 1), (1.0, 1)])
+    def test_a_cached_prefix_is_not_computed_but_for_the_last_token(
+        self, rate: float, computed: int, copy_of: PlaceCopy
+    ) -> None:
+        copy = copy_of(engine=LMI, input_tokens=1_000, prefix_hit_rate=rate)
+
+        assert copy.prefilled_tokens == computed
+        assert copy.tokens_reserved == copy_of(engine=LMI, input_tokens=1_000).tokens_reserved
+
+    def test_what_is_computed_attends_to_the_cached_prefix(self, copy_of: PlaceCopy) -> None:
+        whole = costs_of(copy_of(engine=LMI, input_tokens=1_000))
+        last = costs_of(copy_of(engine=LMI, input_tokens=1_000, prefix_hit_rate=0.8))
+
+        # 500 tokens seen on average of a whole prompt, 900 by its last fifth
+        assert last.prompt_token / whole.prompt_token == pytest.approx(900 / 500)
+
+
+class TestFactors:
+    @pytest.mark.parametrize(
+        ("operator", "plain"),
+        [
+            ("product", VLLM.product_factor),
+            ("experts", VLLM.experts_factor),
+            ("link", VLLM.link_factor),
+            ("decode attention", VLLM.attention_factor),
+            ("prefill attention", VLLM.attention_factor),
+        ],
+    )
+    def test_what_differs_on_one_accelerator_multiplies(self, operator: str, plain: float) -> None:
+        own = replace(VLLM, kernel_factors=(f"NVIDIA B200 SXM/{operator}/nvfp4=0.5",))
+
+        assert own.factor("NVIDIA B200 SXM", operator, "nvfp4") == pytest.approx(plain / 2)
+        assert own.factor("NVIDIA B200 SXM", operator, "fp8") == plain
+        assert own.factor(H100, operator, "nvfp4") == plain
+
+
+class TestMultiples:
+    def test_drafted_tokens_are_verified_in_one_step_and_cost_a_share_of_it(self, copy_of: PlaceCopy) -> None:
+        plain = copy_of()
+        drafted = replace(plain, speculation=Speculation(draft_tokens=3, acceptance_rate=0.5, draft_cost=0.1))
+
+        assert drafted.tokens_per_step == pytest.approx(1 + 0.5 + 0.25 + 0.125)
+        assert drafted.decode_steps == 136  # 255 / 1.875
+        step, drafting = costs_of(plain).step(1), costs_of(drafted).step(1)
+        assert drafting - FITTED.sequence_s == pytest.approx(1.3 * (step - FITTED.sequence_s))
+
+    def test_a_calibration_scales_what_is_fixed_and_what_each_token_adds(self, copy_of: PlaceCopy) -> None:
+        plain = copy_of(MIXTRAL, "ml.p4d.24xlarge", degree=8)
+        measured = replace(plain, calibration=Calibration(fixed=2.0, marginal=3.0))
+        before, after = costs_of(plain), costs_of(measured)
+
+        for name in ("host", "fixed", "weights", "expert_weights", "attention_latency", "all_reduce"):
+            assert getattr(after, name) == pytest.approx(2 * getattr(before, name))
+        each = ("token", "head_token", "expert_token", "prompt_token", "attention_token", "all_reduce_token")
+        for name in (*each, "sequence", "input_token"):
+            assert getattr(after, name) == pytest.approx(3 * getattr(before, name))
+
+
+def factor(copy: Copy, kind: str) -> float:
+    """Return what the engine takes for an operator of a copy over the measured kernel."""
+    name = next(name for name in kernels_of(copy) if name.split("/")[1] == kind)
+    return copy.engine.performance.factor(*name.split("/"))
+
+
+def latency_s(copy: Copy, kind: operators.Kind) -> float:
+    """Return the least time of an operator in an engine, at 16 bits."""
+    return factor(copy, kind) * operators.find(copy.hardware.accelerator, kind, None).latency_s
+
+
+def layer_s(copy: Copy, *, products: int) -> float:
+    """Return the least time of a layer of some products, its experts excluded."""
+    return VLLM.layer_s + latency_s(copy, "decode attention") + products * latency_s(copy, "product")

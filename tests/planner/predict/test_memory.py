@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seatrial.planner.predict.memory import (
+    activation_bytes,
+    fit_memory,
+    kv_bytes_per_token,
+    missing_bytes,
+    weights_bytes,
+)
+from seatrial_base.catalog import engines, instances, models
+from seatrial_base.units import GB
+
+if TYPE_CHECKING:
+    from seatrial.planner.predict.memory import MemoryFit
+    from seatrial_base.catalog.architecture import Architecture
+    from seatrial_base.catalog.instances import Instance
+
+
+def model(hub_id: str) -> Architecture:
+    found = models.find(hub_id)
+    assert found is not None
+    return found
+
+
+def instance(instance_type: str) -> Instance:
+    found = instances.find(instance_type)
+    assert found is not None
+    return found
+
+
+def fit(hub_id: str, instance_type: str, tokens: int, degree: int = 1, quantization: str | None = None) -> MemoryFit:
+    engine = engines.find("tgi", "1.1.0")
+    return fit_memory(
+        model(hub_id),
+        instance(instance_type),
+        engine,
+        degree=degree,
+        quantization=quantization,
+        tokens=tokens,
+        batched_tokens=4_096,
+    )
+
+
+LLAMA_2_7B = "meta-llama/Llama-2-7b-hf"
+
+
+def test_the_article_counts_four_users_because_it_reserves_nothing() -> None:
+    # 24 GB of an A10G, 14 GB of weights, 4,096 tokens of 2 x 2 x 32 x 32 x 128 bytes: 10e9 / 2.147e9 = 4.66
+    assert (24 * GB - 14 * GB) // (4_096 * kv_bytes_per_token(model(LLAMA_2_7B), 1)) == 4
+    # with the 2.84 GB of activations and reserve that the published curve lacks it is three
+    assert fit(LLAMA_2_7B, "ml.g5.2xlarge", tokens=4_096).kv_limited_batch == 3
+
+
+def test_the_memory_of_one_accelerator_is_divided_completely() -> None:
+    found = fit(LLAMA_2_7B, "ml.g5.12xlarge", tokens=512, degree=4)
+
+    assert found.weights_bytes == 6_738_415_616 * 2 // 4
+    assert found.kv_bytes_per_token == 2 * 32 * 32 * 128 * 2 // 4
+    parts = (found.weights_bytes, found.activation_bytes, found.reserve_bytes, found.kv_room_bytes)
+    assert sum(parts) == found.accelerator_memory_bytes
+
+
+@pytest.mark.parametrize(("degree", "kv_bytes"), [(1, 122_880), (2, 61_440), (8, 15_360), (16, 15_360)])
+def test_kv_heads_are_spread_until_each_accelerator_holds_one(degree: int, kv_bytes: int) -> None:
+    assert kv_bytes_per_token(model("tiiuae/falcon-40b"), degree) == kv_bytes
+
+
+@pytest.mark.parametrize(("quantization", "gigabytes"), [(None, 141.1), ("fp8", 72.7), ("awq", 39.8), ("gptq", 39.8)])
+def test_quantization_leaves_the_embeddings_at_16_bits(quantization: str | None, gigabytes: float) -> None:
+    # the AWQ checkpoint of Llama 3 70B takes 39.8 GB
+    assert round(weights_bytes(model("meta-llama/Meta-Llama-3-70B"), quantization) / GB, 1) == gigabytes
+
+
+def test_vllm_leaves_a_tenth_free_by_default() -> None:
+    found = fit_memory(
+        model(LLAMA_2_7B),
+        instance("ml.p5.4xlarge"),
+        engines.find("lmi", "27"),
+        degree=1,
+        quantization=None,
+        tokens=512,
+        batched_tokens=2_048,
+    )
+
+    assert found.reserve_bytes == round(81_920 * 2**20 * 0.1)
+
+
+def test_a_model_that_does_not_fit_says_what_is_missing() -> None:
+    found = fit("meta-llama/Llama-2-13b-hf", "ml.g5.2xlarge", tokens=512)
+
+    assert found.kv_limited_batch == 0
+    weights, one_sequence, activations = 13_015_864_320 * 2, 512 * 819_200, 12 * 4_096 * 5_120 * 2
+    needed = weights + activations + 2_440_000_000 + one_sequence
+    assert missing_bytes(found, 512) == needed - 22_888 * 2**20
+
+
+def test_activations_grow_with_the_prompt_tokens_of_an_iteration() -> None:
+    assert activation_bytes(model(LLAMA_2_7B), 4_096, 1) == 12 * 4_096 * 4_096 * 2
+    assert activation_bytes(model(LLAMA_2_7B), 8_192, 4) == 2 * activation_bytes(model(LLAMA_2_7B), 4_096, 4)
+
+
+@given(memory=st.integers(1, 300 * GB), more=st.integers(0, 300 * GB), tokens=st.integers(1, 10_000))
+def test_more_memory_never_lowers_the_batch(memory: int, more: int, tokens: int) -> None:
+    engine, shape, base = engines.find("lmi", "27"), model(LLAMA_2_7B), instance("ml.g5.2xlarge")
+
+    def batch(size: int) -> int:
+        larger = replace(base, accelerator_memory_bytes=size)
+        fit = fit_memory(shape, larger, engine, degree=1, quantization=None, tokens=tokens, batched_tokens=2_048)
+        return fit.kv_limited_batch
+
+    assert batch(memory + more) >= batch(memory)

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from seatrial.planner.document import Decision, Image
+from seatrial.planner.engine import digest_of, keep_digest, pin
+from tests.sample_plan import sample_plan
+
+if TYPE_CHECKING:
+    from seatrial.planner.document import Plan
+
+REGISTRY = "763104351884.dkr.ecr.us-east-1.amazonaws.com"
+DIGEST = "sha256:" + "1" * 64
+OTHER = "sha256:" + "2" * 64
+
+
+def plan_with(uri: str, repository: str, tag: str) -> Plan:
+    image: Decision[Image] = Decision(value=Image(uri=uri, repository=repository, tag=tag), because="It is listed.")
+    return sample_plan().model_copy(update={"image": image})
+
+
+PLAN = plan_with(f"{REGISTRY}/djl-inference:0.36.0-lmi27.0.0-cu130", "djl-inference", "0.36.0-lmi27.0.0-cu130")
+
+
+def test_a_digest_takes_the_place_of_the_tag() -> None:
+    pinned = pin(PLAN, DIGEST)
+
+    assert pinned.image.value == Image(
+        uri=f"{REGISTRY}/djl-inference@{DIGEST}", repository="djl-inference", tag="0.36.0-lmi27.0.0-cu130"
+    )
+    assert pinned.image.because == (
+        "It is listed. The digest is the one that its registry gave for the tag 0.36.0-lmi27.0.0-cu130."
+    )
+    assert digest_of(pinned.image.value.uri) == DIGEST
+    assert digest_of(PLAN.image.value.uri) is None
+
+
+def test_pinning_again_replaces_the_digest_alone() -> None:
+    assert pin(pin(PLAN, OTHER), DIGEST) == pin(PLAN, DIGEST)
+
+
+def test_a_repository_in_a_folder_keeps_its_place() -> None:
+    own = plan_with(f"{REGISTRY}/team/my-tgi:1", "my-tgi", "1")
+
+    assert pin(own, DIGEST).image.value.uri == f"{REGISTRY}/team/my-tgi@{DIGEST}"
+
+
+def test_a_new_plan_for_the_same_tag_keeps_the_locked_digest() -> None:
+    assert keep_digest(pin(PLAN, DIGEST).model_dump(mode="json"), PLAN) == pin(PLAN, DIGEST)
+
+
+@pytest.mark.parametrize(
+    "locked",
+    [
+        None,
+        {},
+        {"image": "something else"},
+        PLAN.model_dump(mode="json"),
+        pin(plan_with(f"{REGISTRY}/djl-inference:0.35", "djl-inference", "0.35"), DIGEST).model_dump(mode="json"),
+        pin(
+            plan_with(f"{REGISTRY}/other:0.36.0-lmi27.0.0-cu130", "other", "0.36.0-lmi27.0.0-cu130"), DIGEST
+        ).model_dump(mode="json"),
+    ],
+)
+def test_a_plan_for_another_tag_or_none_takes_no_digest(locked: dict[str, object] | None) -> None:
+    assert keep_digest(locked, PLAN) is PLAN
+
+
+def test_a_digest_that_the_spec_fixes_is_kept() -> None:
+    fixed = plan_with(f"{REGISTRY}/djl-inference:1@{OTHER}", "djl-inference", "1")
+
+    assert keep_digest(pin(PLAN, DIGEST).model_dump(mode="json"), fixed) is fixed

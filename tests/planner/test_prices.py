@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from seatrial.planner.planner import make_plan
+from seatrial.specs.prices import RegionPrices, TeamPrices, prices_text
+from seatrial_base.errors import PlanError, SpecError
+
+if TYPE_CHECKING:
+    from tests.planner.conftest import Ask
+
+REGION = "schema_version: '1'\nregions:\n  eu-west-1:"
+FILE = Path("environments/prices.yaml")
+
+
+def team(region: str = "eu-west-1", discount: float = 0.0, **prices: float) -> TeamPrices:
+    """Return a prices file of one region; the names of types are written with _ for the dot."""
+    types = {f"ml.{name.replace('_', '.')}": price for name, price in prices.items()}
+    listed = RegionPrices(date="2026-10-01", source="AWS Price List API", usd_per_hour=types)
+    return TeamPrices(schema_version="1", savings_plan_discount=discount, regions={region: listed})
+
+
+def test_the_teams_price_of_the_region_counts(ask: Ask) -> None:
+    before = ask(region="eu-west-1")
+    FILE.write_text(prices_text(team(g5_2xlarge=1.7, discount=0.3)), encoding="utf-8")
+    loaded = ask(region="eu-west-1")
+    plan = make_plan(loaded)
+
+    assert plan.cost.usd_per_hour == 1.7
+    assert plan.cost.savings_plan_usd_per_hour == pytest.approx(1.19)
+    assert (plan.cost.price_source, plan.cost.price_date) == ("AWS Price List API", "2026-10-01")
+    assert not [warning for warning in plan.warnings if "price" in warning]
+    assert loaded.digest != before.digest
+
+
+def test_a_region_that_the_file_lacks_changes_nothing(ask: Ask) -> None:
+    before = ask(region="eu-west-1")
+    expected = make_plan(before)
+    FILE.write_text(prices_text(team("us-west-2", g5_2xlarge=1.7)), encoding="utf-8")
+    loaded = ask(region="eu-west-1")
+
+    assert (loaded.digest, make_plan(loaded)) == (before.digest, expected)
+    assert expected.warnings[-1].startswith("The price of ml.g5.2xlarge is from us-east-1, 2026-04-21; none is known")
+
+
+def test_a_savings_plan_rate_that_was_read_wins_over_the_discount() -> None:
+    prices = team(g5_2xlarge=2.0).regions["eu-west-1"]
+    rated = prices.model_copy(update={"savings_plan_usd_per_hour": {"ml.g5.2xlarge": 1.25}})
+
+    assert rated.savings_plan_price("ml.g5.2xlarge", 0.5) == 1.25
+    assert prices.savings_plan_price("ml.g5.2xlarge", 0.5) == 1.0
+    assert prices.savings_plan_price("ml.g5.2xlarge", 0.0) is None
+    assert prices.savings_plan_price("ml.g5.4xlarge", 0.5) is None
+
+
+def test_the_same_prices_give_the_same_text_whatever_their_order() -> None:
+    one = team(g5_2xlarge=1.7, g5_12xlarge=7.9)
+
+    assert prices_text(one) == prices_text(team(g5_12xlarge=7.9, g5_2xlarge=1.7))
+    assert TeamPrices.model_validate(yaml.safe_load(prices_text(one))) == one
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("", "SEA102"),
+        ("{}", "SEA106"),
+        ("schema_version: '2'", "SEA107"),
+        (f"{REGION} {{date: '2026-10-01', source: x, usd_per_hour: {{g5: 1}}}}", "SEA107"),
+        (f"{REGION} {{date: '2026-10-01', source: x, usd_per_hour: {{ml.g5.xlarge: -1}}}}", "SEA107"),
+        ("schema_version: '1'\nsavings_plan_discount: 1", "SEA107"),
+        ("schema_version: '1'\nregion: {}", "SEA104"),
+    ],
+)
+def test_a_malformed_file_is_refused(text: str, rule: str, ask: Ask) -> None:
+    ask()
+    FILE.write_text(text, encoding="utf-8")
+    with pytest.raises(SpecError) as caught:
+        ask()
+
+    assert [
+        (problem.rule, problem.where.partition(":")[0].endswith("prices.yaml")) for problem in caught.value.problems
+    ] == [(rule, True)]
+
+
+def test_instance_types_without_a_price_are_shown_and_not_chosen(ask: Ask) -> None:
+    fast = {"objective": "latency", "serving": {}}
+    plan = make_plan(ask(**fast))
+    shown = {one.instance_type: one for one in plan.unpriced}
+
+    assert plan.cost.usd_per_hour is not None
+    assert {"ml.p5e.48xlarge", "ml.p6-b200.48xlarge"} <= set(shown)
+    assert all(one.usd_per_hour is None and one.output_tok_s > 0 for one in shown.values())
+    assert plan.instance_type.value not in shown
+
+
+def test_what_the_spec_names_or_the_user_allows_may_lack_a_price(ask: Ask) -> None:
+    rails = {"instance_types": ["ml.p5e.48xlarge"]}
+    with pytest.raises(PlanError) as caught:
+        make_plan(ask(serving={}, rails=rails))
+    allowed = make_plan(ask(serving={}, rails=rails), allow_unknown_price=True)
+    named = make_plan(ask(serving={"instance_types": ["ml.p5e.48xlarge"]}))
+
+    assert [problem.rule for problem in caught.value.problems] == ["SEA207"]
+    assert allowed.instance_type.value == named.instance_type.value == "ml.p5e.48xlarge"
+    assert (allowed.cost.usd_per_hour, allowed.unpriced) == (None, ())

@@ -1,0 +1,108 @@
+"""`hosting` and `serving.adapters`: defaults, contradictions, and what makes a lock stale."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+
+from seatrial.specs.load import load_spec
+from seatrial_base.errors import SpecError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from seatrial.specs.load import LoadedSpec
+
+PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/a"
+IMAGE = "111122223333.dkr.ecr.us-east-1.amazonaws.com/a:1"
+LORA = "overrides: {lora: {max_rank: 16, max_adapters: 2}}"
+
+
+class Write(Protocol):
+    def __call__(self, text: str, name: str = ...) -> Path: ...
+
+
+@pytest.fixture
+def loaded(write: Write, environments: Path, endpoint_text: str) -> Load:
+    def load(added: str) -> LoadedSpec:
+        off = 'trial: {mode: "off"}\n' if "single_model" in added and "trial:" not in added else ""
+        return load_spec(write(f"{endpoint_text}{added}\n{off}"), "dev", environments=environments)
+
+    return load
+
+
+class Load(Protocol):
+    def __call__(self, added: str) -> LoadedSpec: ...
+
+
+def found(load: Load, added: str) -> list[tuple[str, str]]:
+    with pytest.raises(SpecError) as caught:
+        load(added)
+    return [(problem.rule, problem.field) for problem in caught.value.problems]
+
+
+@pytest.mark.parametrize(
+    ("added", "expected"),
+    [
+        (f"hosting: {{shadow: {{image: {IMAGE}}}}}", [("SEA125", "hosting.shadow")]),
+        ("hosting: {kind: single_model}\ntrial: {mode: report}", [("SEA136", "trial.mode")]),
+        ("hosting: {kind: single_model, data_cache: true}", [("SEA125", "hosting.data_cache")]),
+        ("hosting: {kind: single_model, more_models: [b]}", [("SEA125", "hosting.more_models")]),
+        (
+            "hosting: {routing: {strategy: prefix_aware}}",
+            [("SEA126", "hosting.routing.prefix_length"), ("SEA126", "hosting.routing.concurrency_threshold")],
+        ),
+        ("hosting: {routing: {prefix_length: 1024}}", [("SEA126", "hosting.routing.prefix_length")]),
+        ("hosting: {routing: {strategy: prefix_aware, prefix_length: 1023, concurrency_threshold: 1}}",
+         [("SEA107", "hosting.routing.prefix_length")]),
+        ("hosting: {instance_pools: [ml.g5.xlarge, ml.g5.xlarge]}", [("SEA127", "hosting.instance_pools[1]")]),
+        (
+            "hosting: {instance_pools: [ml.g6.xlarge, ml.g5.xlarge]}\nserving: {instance_types: [ml.g5.xlarge]}",
+            [("SEA127", "serving.instance_types")],
+        ),
+        (f"hosting: {{instance_pools: [ml.g6.xlarge, ml.g5.xlarge], capacity_reservation_arn: '{PLAN}'}}",
+         [("SEA127", "hosting.capacity_reservation_arn")]),
+        ("hosting: {provision_timeout_s: 600}", [("SEA127", "hosting.provision_timeout_s")]),
+        ("hosting: {more_models: [chat]}", [("SEA128", "hosting.more_models[0]")]),
+        ("hosting: {more_models: [a, a]}", [("SEA128", "hosting.more_models[1]")]),
+        ("hosting: {router: true}", [("SEA129", "hosting.router")]),
+        ("hosting: {traffic: [{spec: chat, weight: 1}, {spec: b, weight: 1}]}",
+         [("SEA129", "hosting.traffic[1].spec")]),
+        ("hosting: {more_models: [b], traffic: [{spec: chat, weight: 0}, {spec: b, weight: 0}]}",
+         [("SEA129", "hosting.traffic")]),
+        ("hosting: {kind: single_model, variants: [{name: a}, {name: a}]}",
+         [("SEA130", "hosting.variants"), ("SEA130", "hosting.variants[1].name")]),
+        ("hosting: {kind: single_model, shadow: {}}", [("SEA130", "hosting.shadow")]),
+        ("serving: {adapters: [{name: sql, s3_uri: 's3://bucket/sql.tar.gz'}]}", [("SEA132", "serving.adapters")]),
+        (f"serving: {{adapters: [{{name: sql, s3_uri: 's3://bucket/sql'}}], {LORA}}}",
+         [("SEA107", "serving.adapters[0].s3_uri")]),
+    ],
+)  # fmt: skip
+def test_a_contradiction_is_told_at_its_field(loaded: Load, added: str, expected: list[tuple[str, str]]) -> None:
+    assert sorted(found(loaded, added)) == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    "added",
+    ["hosting: []", "hosting: 3", "hosting: {variants: x, traffic: 1, routing: 2, kind: 4, instance_pools: {}}"],
+)
+def test_a_value_of_the_wrong_type_is_told_and_nothing_breaks(loaded: Load, added: str) -> None:
+    assert found(loaded, added)
+
+
+def test_what_is_only_deployed_makes_no_lock_stale(loaded: Load) -> None:
+    bare = loaded("").digest
+    deployed = (
+        "hosting: {data_cache: true, more_models: [b], placement: {strategy: binpack}, "
+        "routing: {strategy: prefix_aware, prefix_length: 2048, concurrency_threshold: 8}}"
+    )
+    assert loaded("hosting: {}").digest == loaded(deployed).digest == bare
+
+
+@pytest.mark.parametrize(
+    "added", ["hosting: {kind: single_model}", "hosting: {instance_pools: [ml.g6.xlarge, ml.g5.xlarge]}"]
+)
+def test_what_is_planned_for_makes_a_lock_stale(loaded: Load, added: str) -> None:
+    untried = 'trial: {mode: "off"}'
+    assert loaded(f"{added}\n{untried}").digest != loaded(untried).digest
