@@ -79,7 +79,7 @@ bench-load-client: $(DEV_STAMP) ## Load clients side by side: Seatrial, boto3, a
 
 lock: ## Resolve the dependencies anew and export requirements.txt.
 	@$(BIN)/uv lock
-	@$(BIN)/uv export --quiet --frozen --no-dev --extra local --no-hashes --no-annotate --no-header --output-file requirements.txt
+	@$(BIN)/uv export --quiet --frozen --no-dev --extra cdk --extra local --no-hashes --no-annotate --no-header --output-file requirements.txt
 
 clean: ## Stop the embedded AWS and remove everything that was made.
 	@if [ -x $(BIN)/seatrial ]; then $(BIN)/seatrial local down --quiet || true; \

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from xdist.remote import Producer
 
-TESTS = Path(__file__).parent
+ROOT = Path(__file__).parent
 TOGETHER = (
     "e2e/test_updates.py",
     "e2e/test_demo.py",
@@ -30,7 +30,7 @@ TOGETHER = (
     "e2e/test_synth.py",
     "e2e",
     "docs/test_tutorial.py",
-    "local",
+    "laptop",
     "faults",
     "client",
     "repository",
@@ -75,12 +75,13 @@ def turn(request: pytest.FixtureRequest) -> object:
     return request.param
 
 
-def group_of(name: str) -> str:
+def group_of(path: str) -> str:
     """Return what the tests of one process have in common: their file, or their folder if it is shared.
 
     Args:
-        name: The path of their file, below the folder of the tests.
+        path: The path of their file, below the repository's root.
     """
+    name = path.rpartition("tests/")[2] if not path.startswith("tests/") else path.removeprefix("tests/")
     return next((shared for shared in TOGETHER if f"{name}/".startswith(f"{shared}/")), name)
 
 
@@ -88,7 +89,7 @@ class GroupScheduling(LoadScopeScheduling):
     """Gives each process whole groups of tests, in the order in which they were collected."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return group_of(nodeid.partition("::")[0].removeprefix(f"{TESTS.name}/"))
+        return group_of(nodeid.partition("::")[0])
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> GroupScheduling:
@@ -111,7 +112,7 @@ def pytest_collection() -> Generator[None, object, object]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the long groups first."""
-    groups = [group_of(item.path.relative_to(TESTS).as_posix()) for item in items]
+    groups = [group_of(item.path.relative_to(ROOT).as_posix()) for item in items]
     ranks = {group: rank for rank, group in enumerate(LONGEST_FIRST)}
     order = sorted(range(len(items)), key=lambda each: ranks.get(groups[each], len(ranks)))
     items[:] = [items[each] for each in order]

@@ -21,7 +21,7 @@ Row: TypeAlias = dict[str, object]
 
 _ROOT = Path(__file__).resolve().parent.parent
 _FACTS = _ROOT / "scripts" / "facts" / "configs.json"
-_CATALOG = _ROOT / "seatrial" / "catalog" / "data" / "models.json"
+_CATALOG = _ROOT / "packages" / "seatrial-base" / "seatrial_base" / "catalog" / "data" / "models.json"
 _LEFT_OUT = {"linear_layers": 0, "latent_dim": None, "is_multimodal": False}  # where a row has the default
 
 

@@ -20,7 +20,7 @@ from typing import TypeAlias
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 Row: TypeAlias = dict[str, Json]
 
-DATA = Path(__file__).resolve().parent.parent / "seatrial" / "catalog" / "data"
+DATA = Path(__file__).resolve().parent.parent / "packages" / "seatrial-base" / "seatrial_base" / "catalog" / "data"
 OWN_FACTS = Path(__file__).resolve().parent / "facts"
 MIB, TERA, GIGA = 2**20, 10**12, 10**9
 

@@ -40,7 +40,7 @@ Row: TypeAlias = dict[str, Json]
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
-DATA = ROOT / "seatrial" / "catalog" / "data"
+DATA = ROOT / "packages" / "seatrial-base" / "seatrial_base" / "catalog" / "data"
 PAGES: Mapping[str, tuple[str, ...]] = {
     "reference/spec.md": ("endpoint fields",),
     "reference/environment.md": ("environment fields",),

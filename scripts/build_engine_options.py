@@ -12,7 +12,7 @@ import argparse
 import json
 from pathlib import Path
 
-DATA = Path(__file__).resolve().parent.parent / "seatrial" / "catalog" / "data"
+DATA = Path(__file__).resolve().parent.parent / "packages" / "seatrial-base" / "seatrial_base" / "catalog" / "data"
 LMI_OF_VLLM = {"0.8.4": 15, "0.10.2": 16, "0.11.1": 17, "0.12.0": 18, "0.15.1": 20, "0.23.0": 27, "0.26.0": 28}
 LMI_SOURCE = "deepjavalibrary/djl-serving@d21927c4 serving/docs/lmi, python handlers' property classes"
 DATE = "2026-11-20"

@@ -31,7 +31,15 @@ if TYPE_CHECKING:
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 Row: TypeAlias = dict[str, Json]
 
-OUTPUT = Path(__file__).resolve().parents[1] / "seatrial" / "catalog" / "data" / "images.json"
+OUTPUT = (
+    Path(__file__).resolve().parents[1]
+    / "packages"
+    / "seatrial-base"
+    / "seatrial_base"
+    / "catalog"
+    / "data"
+    / "images.json"
+)
 FACTS = Path(__file__).resolve().parent / "facts" / "image_lines.json"
 SDK_TABLES = "sagemaker/core/image_uri_config"
 LIST = "docs/src/data"

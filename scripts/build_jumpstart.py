@@ -16,7 +16,9 @@ import zlib
 from pathlib import Path
 
 FOLDER = "src/patterns/gen-ai/aws-model-deployment-sagemaker"
-OUTPUT = Path(__file__).parents[1] / "seatrial" / "catalog" / "data" / "jumpstart.json"
+OUTPUT = (
+    Path(__file__).parents[1] / "packages" / "seatrial-base" / "seatrial_base" / "catalog" / "data" / "jumpstart.json"
+)
 FAMILIES = ("huggingface-llm-", "meta-textgeneration-", "deepseek-llm-")
 RAW_DEFLATE = -15
 MOST_BYTES = 500 * 2**20

@@ -22,7 +22,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-DATA = Path(__file__).resolve().parent.parent / "seatrial" / "catalog" / "data" / "lint_keys.json"
+DATA = (
+    Path(__file__).resolve().parent.parent
+    / "packages"
+    / "seatrial-base"
+    / "seatrial_base"
+    / "catalog"
+    / "data"
+    / "lint_keys.json"
+)
 DJL_BRANCHES = {f"0.{number + 18}.0-dlc": number for number in range(5, 18)}
 DJL_BRANCHES |= {f"0.36.0-lmi{number}-dlc": number for number in range(18, 28)}
 OLDEST_TGI, NEWEST_TGI = (0, 9, 3), (3, 3, 7)

@@ -25,7 +25,7 @@ if [ "$("$venv/bin/uv" --version 2>/dev/null | cut -d' ' -f2)" != "$uv_version" 
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "uv==$uv_version"
 fi
 say "installing the locked Python packages"
-UV_PROJECT_ENVIRONMENT="$venv" "$venv/bin/uv" sync --quiet --locked --inexact --extra local "$@"
+UV_PROJECT_ENVIRONMENT="$venv" "$venv/bin/uv" sync --quiet --locked --inexact --extra cdk --extra local "$@"
 if [ ! -f node_modules/.package-lock.json ] || [ package-lock.json -nt node_modules/.package-lock.json ]; then
     say "installing the CDK CLI and the chart library"
     PATH="$PWD/$venv/bin:$PATH" "$venv/bin/npm" ci --silent --no-audit --no-fund --ignore-scripts

@@ -1,10 +1,10 @@
-"""Writes `packages/seatrial-base/seatrial_base/catalog/data/operators.json`: how fast accelerators run the operators of a model.
+"""Writes `seatrial_base/catalog/data/operators.json`: how fast accelerators run the operators of a model.
 
     uv run --isolated --with aiconfigurator-core==0.12.0 --with pandas --with pyarrow --with scipy==1.17.1 \
         python scripts/operator_tables.py [SYSTEMS_FOLDER]
 
 Reads the operator tables of aiconfigurator-core (Apache-2.0), which are measured kernel by kernel on real GPUs, and
-fits the few constants of `seatrial_base.catalog.operators` on each: one row per accelerator, operator and precision. The
+fits the few constants of `catalog.operators` on each: one row per accelerator, operator and precision. The
 folder is that of the installed package without an argument. Rows that beat the memory bandwidth are left out: their
 operands were in the cache. Nothing of the package is read at run time.
 """
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.float64]
 
-OUT: Final = Path(__file__).parents[1] / "seatrial" / "catalog" / "data" / "operators.json"
+OUT: Final = (
+    Path(__file__).parents[1] / "packages" / "seatrial-base" / "seatrial_base" / "catalog" / "data" / "operators.json"
+)
 SOURCE: Final = "aiconfigurator-core 0.12.0 (Apache-2.0), tables of {version}"
 ENGINES: Final = ("vllm", "sglang", "trtllm")
 

@@ -1,4 +1,4 @@
-"""Writes `packages/seatrial-base/seatrial_base/catalog/data/presets.json`: the best recipes of popular models on three groups of instance types.
+"""Writes `presets.json` of the catalog: the best recipes of popular models on three groups of instance types.
 
     .venv/bin/python scripts/presets.py [--write]
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from seatrial.planner.document import Plan
     from seatrial.specs.load import LoadedSpec
 
-OUT = Path(__file__).parents[1] / "seatrial" / "catalog" / "data" / "presets.json"
+OUT = Path(__file__).parents[1] / "packages" / "seatrial-base" / "seatrial_base" / "catalog" / "data" / "presets.json"
 GROUPS = (("ml.g5.", "ml.g6."), ("ml.g6e.", "ml.g7e."), ("ml.p4d.", "ml.p5.", "ml.p5en."))
 RECIPES = ("none", "fp8", "fp8+kv_fp8+prefix_cache", "kv_fp8+prefix_cache")
 MOST_KEPT = 2  # recipes beside the plain deployment, for each model and group

@@ -17,14 +17,18 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PACKAGE = ROOT / "seatrial"
+PACKAGES = ("seatrial", "seatrial_base", "seatrial_laptop", "seatrial_lint", "seatrial_load")
 NOT_FOR_COMMANDS = ("seatrial_laptop.aws", "seatrial_laptop.engine")
 """What runs in processes of its own."""
 
 
 def imported() -> None:
     """Import all that a command may import, and read once the facts that every plan reads."""
-    for module in pkgutil.walk_packages([str(PACKAGE)], "seatrial."):
+    for module in (
+        module
+        for package in PACKAGES
+        for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}.")
+    ):
         if not module.name.endswith("__main__") and not module.name.startswith(NOT_FOR_COMMANDS):
             importlib.import_module(module.name)
     importlib.import_module("boto3")

@@ -1,4 +1,4 @@
-"""Turns the errors of left-out rows into the bands of predictions: `packages/seatrial-base/seatrial_base/catalog/data/bands.json`.
+"""Turns the errors of left-out rows into the bands of predictions: `seatrial_base/catalog/data/bands.json`.
 
     python -m benchmarks.planner_accuracy.earned_bands [--write]
 
@@ -21,7 +21,7 @@ from seatrial_base.catalog.bands import BandCell, BandPlace, Facet, ModelFamily
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-BANDS = FOLDER.parents[1] / "seatrial" / "catalog" / "data" / "bands.json"
+BANDS = FOLDER.parents[1] / "packages" / "seatrial-base" / "seatrial_base" / "catalog" / "data" / "bands.json"
 INSIDE = 0.8  # share of the rows that a band holds
 FEWEST = 15  # rows of a cell, of one kind of figure
 FEWEST_MODELS = 2  # of a cell: rows of one model do not tell how much models differ

@@ -3,7 +3,7 @@
     uv run --isolated --with scipy==1.17.1 python -m benchmarks.planner_accuracy.fit_engines
 
 Needs SciPy, which the project itself does not. The time of each operator is given by measured kernels
-(`seatrial_base.catalog.operators`); fitted are factors on them, which a prior keeps near 1, and what no kernel shows: the
+(`catalog.operators`); fitted are factors on them, which a prior keeps near 1, and what no kernel shows: the
 work between two steps, small kernels, the server's work per sequence and per prompt token, the front end. Residuals are
 the logarithms of predicted over measured TTFT, TPOT, end-to-end latency and throughput with a soft L1 loss; a cell
 (model, precision, accelerator, degree) weighs the same however many rows it has. `--write` puts the constants into the
@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     from benchmarks.planner_accuracy.measured import MeasuredRow
     from seatrial.planner.predict.copy_model import Copy
 
-CATALOG = Path(__file__).parents[2] / "seatrial" / "catalog" / "data" / "engines.json"
+CATALOG = (
+    Path(__file__).parents[2] / "packages" / "seatrial-base" / "seatrial_base" / "catalog" / "data" / "engines.json"
+)
 FACTORS = ("product_factor", "experts_factor", "attention_factor", "link_factor")
 TIMES = ("step_s", "layer_s", "sequence_s", "input_token_s", "request_s", "bunching")
 PRIOR = {

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 METHOD: Method = "eagle3"
 DRAFT_TOKENS = 4  # recipes/qwen3-32b-g5-eagle3.yaml of the suite
-CATALOG = ROWS.parents[2] / "seatrial" / "catalog" / "data" / "speculation.json"
+CATALOG = ROWS.parents[2] / "packages" / "seatrial-base" / "seatrial_base" / "catalog" / "data" / "speculation.json"
 README = ROWS.parent / "README.md"
 _BEGIN = "<!-- begin speculation: python -m benchmarks.planner_accuracy.fit_speculation --write -->"
 _END = "<!-- end speculation -->"

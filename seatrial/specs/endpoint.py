@@ -21,6 +21,7 @@ from seatrial_lint.engines.engine_options import (
     DynamicBatching,
     KvCacheDtype,
     Lora,
+    OptionValue,
     OutputFormat,
     RopeScaling,
 )
@@ -126,7 +127,6 @@ Degree = Annotated[int, Field(gt=0, le=1024)]
 InFlight = Annotated[int, Field(ge=1, le=MOST_IN_FLIGHT)]
 Discount = Annotated[float, Field(ge=0, lt=1)]
 DEFAULT_DRAFT_COST = UNKNOWN_DRAFT_COST
-OptionValue = str | int | float | bool
 MOST_TAGS = 49  # of each resource but one: `seatrial:environment` is ours
 TagKey = Annotated[str, StringConstraints(pattern=shapes.TAG_TEXT, min_length=1, max_length=128)]
 TagValue = Annotated[str, StringConstraints(pattern=shapes.TAG_TEXT, max_length=256)]

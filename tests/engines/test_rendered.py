@@ -15,7 +15,7 @@ from seatrial_lint.engines.properties import write_env
 from seatrial_lint.lint.lint import Given, LintReport, lint
 from seatrial_lint.lint.read import read_bytes, read_path
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+GOLDEN = Path(__file__).with_name("golden")
 VERSIONS = {
     "lmi": [str(number) for number in range(5, 28)],
     "tgi": ["0.0.28", "0.3.0", "0.9.3", "1.1.0", "1.4.5", "2.0.2", "2.3.1", "2.4.0", "3.0.1", "3.3.6"],

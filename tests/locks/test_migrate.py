@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from seatrial.specs.yaml_source import Yaml
 
-OLD = Path(__file__).parents[2] / "compatibility" / "schema-2" / "endpoints" / "llama-2-7b-chat.lock.json"
+OLD = Path(__file__).parents[1] / "compatibility" / "schema-2" / "endpoints" / "llama-2-7b-chat.lock.json"
 
 
 def refused(lock: Path) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ import seatrial
 from seatrial.locks.lock_file import document_in_lock, locked_environments, write_lock
 from seatrial.planner.document import Plan
 
-ENDPOINTS = Path(__file__).parents[3] / "endpoints"
+ENDPOINTS = Path(__file__).parents[2] / "endpoints"
 
 
 @pytest.mark.parametrize("spec", sorted(ENDPOINTS.glob("*.yaml")), ids=lambda path: path.stem)

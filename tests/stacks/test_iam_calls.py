@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Json: TypeAlias = Any  # a document of CloudFormation
 RUNTIME = ROOT / "constructs" / "seatrial_cdk" / "trial_service" / "runtime"
-BENCH = ROOT / "seatrial" / "bench"
+BENCH = ROOT / "packages" / "seatrial-load" / "seatrial_load"
 ACCOUNT = "eu-west-1:123456789012"
 ENDPOINT = f"arn:aws:sagemaker:{ACCOUNT}:endpoint/prod-chat"
 COMPONENT = f"arn:aws:sagemaker:{ACCOUNT}:inference-component/prod-chat-model"

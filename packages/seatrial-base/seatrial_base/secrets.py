@@ -14,12 +14,12 @@ A reference (`$HF_TOKEN`, `{{token}}`, `<your-token>`, an ARN, a path) and a pla
 are no credentials. `token` alone is a word of language models: beside it only a random value counts, and beside
 `eos_token` and its like none does.
 
-detect-secrets (Yelp, 1.5.0 of May 2024, the newest) was measured on the table of `packages/seatrial-base/tests/base/test_credential_forms.py` and
-not taken. Its regular expressions miss half of the 40 forms (Hugging Face, Anthropic, NVIDIA, Google, Databricks,
-GitHub's fine-grained and AWS's session tokens among them) and 38 of the 43 places. With its entropy and keyword
-plugins it takes 23 of the 103 harmless texts for secrets: digests, chat templates, names in Secrets Manager,
-`changeme`. It tells lines, not places, so that nothing could be masked byte for byte; its import alone takes as long as
-a whole `seatrial validate`; and the Lambda could not carry it, so that there would be two lists again.
+detect-secrets (Yelp, 1.5.0 of May 2024, the newest) was measured on the table of `test_credential_forms.py` and not
+taken. Its regular expressions miss half of the 40 forms (Hugging Face, Anthropic, NVIDIA, Google, Databricks, GitHub's
+fine-grained and AWS's session tokens among them) and 38 of the 43 places. With its entropy and keyword plugins it takes
+23 of the 103 harmless texts for secrets: digests, chat templates, names in Secrets Manager, `changeme`. It tells lines,
+not places, so that nothing could be masked byte for byte; its import alone takes as long as a whole `seatrial
+validate`; and the Lambda could not carry it, so that there would be two lists again.
 """
 
 from __future__ import annotations

@@ -12,6 +12,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import seatrial_base
+import seatrial_laptop
+import seatrial_lint
+import seatrial_load
 from seatrial_laptop.loopback import HOST
 
 if TYPE_CHECKING:
@@ -149,8 +153,9 @@ def engine_environment() -> dict[str, str]:
 
 
 def package_root() -> str:
-    """Return the folder that holds the package, for the PYTHONPATH of our own processes."""
-    return str(Path(__file__).parents[2])
+    """Return the folders that hold our packages, for the PYTHONPATH of our own processes."""
+    packages = (seatrial_laptop, seatrial_lint, seatrial_load, seatrial_base)
+    return os.pathsep.join(dict.fromkeys(str(Path(package.__path__[0]).parent) for package in packages))
 
 
 def search_path() -> str:

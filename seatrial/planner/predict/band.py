@@ -1,7 +1,7 @@
 """How far a prediction may be off: what left-out measurements say, or an assumption with its reasons.
 
 TGI's constants were fitted on one published table and keep the bands of that fit. The bands of the other engines come
-from `packages/seatrial-base/seatrial_base/catalog/data/bands.json`: the errors of measured rows that the fit did not see.
+from `bands.json` of the catalog: the errors of measured rows that the fit did not see.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ _PRODUCTS = 4  # of a dense layer: queries with keys and values, output, up with
 _LATENT_PRODUCTS = 6  # with multi-head latent attention: both are projected down and up again
 _MLP_PRODUCTS = 2
 _EXPERT_MATRICES = 3  # up, gate, down
-# An assumption near public runs of Qwen3 mixtures (tests/planner/predict/test_neuron.py): columns of an expert on a NeuronCore.
+# An assumption near public runs of Qwen3 mixtures (test_neuron.py): columns of an expert on a NeuronCore.
 _FULL_COLUMNS = 300
 # An assumption: norms, rotary embedding, residual and activation read or write a token's vector this often in a layer.
 _VECTOR_PASSES = 20

@@ -1,7 +1,7 @@
 """Copies and instances in the steady state: who gets which requests, and what that makes of the latencies.
 
 Copies of one instance get the same number of requests. Instances behind one endpoint get theirs at random, which is the
-network of `seatrial.planner.predict.multi_instance`: it gives the throughput, and Little's law the mean latency. A request
+network of `predict.multi_instance`: it gives the throughput, and Little's law the mean latency. A request
 shares its instance with 1 + (C - 1) / n requests on average: p50, and the part of TTFT in the mean, are those of an
 instance with as many. p90 is that of an instance with 1.1 standard deviations more.
 """

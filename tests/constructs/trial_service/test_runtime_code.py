@@ -26,10 +26,8 @@ def test_only_the_bench_the_payloads_and_the_handlers_are_in_the_archive() -> No
     with zipfile.ZipFile(io.BytesIO(runtime_archive())) as archive:
         names = archive.namelist()
     tops = {name.rpartition("/")[0] for name in names}
-    assert {top for top in tops if not top.startswith("packages/seatrial-load/seatrial_load")} == {
-        "seatrial",
-        "packages/seatrial-load/seatrial_load/measure",
-        "packages/seatrial-load/seatrial_load/payload",
+    assert {top for top in tops if not top.startswith("seatrial_load")} == {
+        "seatrial_base",
         "seatrial_cdk",
         "seatrial_cdk/trial_service",
         "seatrial_cdk/trial_service/runtime",

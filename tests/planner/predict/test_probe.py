@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from seatrial.planner.predict.calibration import Compared
     from seatrial.planner.predict.copy_model import Copy
 
-ROWS = Path(__file__).parents[1] / "plan" / "data" / "llama_2_7b_tgi.csv"
+ROWS = Path(__file__).parents[1] / "data" / "llama_2_7b_tgi.csv"
 Configuration = tuple[str, int, int, int]
 
 

@@ -19,7 +19,7 @@ from tests.planner.predict.conftest import placed
 if TYPE_CHECKING:
     from tests.planner.predict.conftest import PlaceCopy
 
-PUBLISHED_ROWS = Path(__file__).parents[1] / "plan" / "data" / "llama_2_7b_tgi.csv"
+PUBLISHED_ROWS = Path(__file__).parents[1] / "data" / "llama_2_7b_tgi.csv"
 AT_ONCE = Protocol(requests_per_concurrency=1, stagger_s=0.0, round_trip_s=0.0)
 LONG = Protocol(requests_per_concurrency=12, stagger_s=0.0, round_trip_s=0.0)
 LMI = engines.find("lmi", "0.36.0")

@@ -69,7 +69,7 @@ def resolve(name: str) -> tuple[Architecture, str | None] | None:
     `Qwen/Qwen3-235B-A22B-FP8` is `Qwen/Qwen3-235B-A22B` in fp8; another owner may have quantized it, so there the owner
     doesn't count. A name without a precision has that of the published checkpoint, `mxfp4` for `openai/gpt-oss-20b`.
     The architecture's `checkpoint_quantization` is the quantization that is returned beside it: a name of
-    `seatrial_base.catalog.precision`, `None` for 16 bits. `None` where the catalog lacks the model, or where the name tells
+    `catalog.precision`, `None` for 16 bits. `None` where the catalog lacks the model, or where the name tells
     a format that can't be planned (`model_names.unsupported_format`).
     """
     if unsupported_format(name) is not None:

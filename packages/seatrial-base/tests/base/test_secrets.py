@@ -19,7 +19,7 @@ from seatrial_base.secrets import SHOWN, holds_credential, redacted
 if TYPE_CHECKING:
     from tests.command_line import CommandLine
 
-REPOSITORY = Path(__file__).parents[1]
+REPOSITORY = Path(__file__).parents[4]
 HUB = "hf_" + "Qw3rTyUiOpAsDfGhJkLzXcVbNm1234567"
 AWS_ID = "AKIA" + "Z3X5C7V9B1N2M4Q6"
 AWS_KEY = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYplantedKEYx"[:40]

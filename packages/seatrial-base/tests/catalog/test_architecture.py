@@ -317,7 +317,7 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
         from_config_json(tmp_path / "config.json")
 
 
-FACTS = json.loads((Path(__file__).parents[2] / "scripts" / "facts" / "configs.json").read_text(encoding="utf-8"))
+FACTS = json.loads((Path(__file__).parents[4] / "scripts" / "facts" / "configs.json").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("fact", FACTS["models"], ids=lambda fact: fact["id"])

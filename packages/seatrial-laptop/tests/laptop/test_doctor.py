@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tests.command_line import CommandLine
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[4]
 Laptop = Any  # the fixture's class lives in conftest.py, which nobody can import
 DIMENSION: Literal["sagemaker:inference-component:DesiredCopyCount"] = "sagemaker:inference-component:DesiredCopyCount"
 

@@ -15,6 +15,7 @@ OutputFormat = Literal["json", "jsonlines", "sse", "json_chat", "jsonlines_chat"
 DraftMethod = Literal["draft_model", "ngram", "eagle", "eagle3", "medusa"]
 Factor = Annotated[float, Field(gt=0, le=10**12)]
 Count = Annotated[int, Field(gt=0, le=MOST_IN_FLIGHT)]
+OptionValue = str | int | float | bool
 AdapterText = Annotated[str, StringConstraints(pattern=r"^[^=@,\s]+$")]
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-    from seatrial.specs.endpoint import OptionValue
+    from seatrial_lint.engines.engine_options import OptionValue
 
 Hole = str | int | float | bool | None | tuple[tuple[str, str], ...]
 
@@ -93,6 +93,6 @@ def _environment(own: Path | None) -> Environment:
 
 def templates_folder() -> Path:
     """Return the folder of the templates: inside an installed wheel, else at the root of the repository."""
-    package = Path(__file__).resolve().parent.parent
+    package = Path(__file__).resolve().parents[1]
     installed = package / "serving_templates"
-    return installed if installed.is_dir() else package.parent / "serving_templates"
+    return installed if installed.is_dir() else package.parents[2] / "serving_templates"

@@ -1,6 +1,6 @@
 """What a body means to the trial: token events with their time, the final counts, or the container's error.
 
-`seatrial_load.payload` knows the schemas. A token event is a line that carries generated text; the line that closes a stream
+`payload` knows the schemas. A token event is a line that carries generated text; the line that closes a stream
 may carry a token of its own.
 """
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from enum import StrEnum, unique
 from typing import TYPE_CHECKING
 
-from seatrial import __version__
+from seatrial_base import __version__
 from seatrial_base.errors import BenchError
 from seatrial_load.aws.deployment_check import prove_still_live
 from seatrial_load.aws.service_overhead import LATE_S, Measured, service_overhead

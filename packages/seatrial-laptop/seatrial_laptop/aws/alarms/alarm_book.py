@@ -1,4 +1,4 @@
-"""The alarms that MiniStack keeps, through two private names of its CloudWatch; `packages/seatrial-laptop/tests/laptop` holds the contract."""
+"""The alarms that MiniStack keeps, through two private names of its CloudWatch; `tests/laptop` holds the contract."""
 
 from __future__ import annotations
 

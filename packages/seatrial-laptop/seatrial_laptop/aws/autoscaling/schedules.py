@@ -1,6 +1,6 @@
 """When a scheduled action is due: `at(...)`, `rate(...)` and `cron(...)` of Application Auto Scaling.
 
-Cron fields are read by MiniStack's EventBridge, through two private names; `packages/seatrial-laptop/tests/laptop` holds the contract.
+Cron fields are read by MiniStack's EventBridge, through two private names; `tests/laptop` holds the contract.
 """
 
 from __future__ import annotations

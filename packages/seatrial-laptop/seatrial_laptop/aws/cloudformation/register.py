@@ -1,6 +1,6 @@
 """Our resource types in MiniStack's CloudFormation engine and its tagging API, through four private names of them.
 
-Each type is a table of functions, as MiniStack keeps them; `packages/seatrial-laptop/tests/laptop` holds the contract on the private names.
+Each type is a table of functions, as MiniStack keeps them; `tests/laptop` holds the contract on the private names.
 """
 
 from __future__ import annotations
