@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the wheel alone into a new virtual environment, copies the examples to an empty folder, and plans and
+# Installs the wheels alone into a new virtual environment, copies the examples to an empty folder, and plans and
 # synthesizes them there: check_library.sh [highest|lowest-direct]. The option chooses the versions of what Seatrial
 # needs. It needs the package registry of Python, and the CDK CLI of `make install`.
 set -eu
@@ -8,9 +8,11 @@ root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 uv=$root/.venv/bin/uv
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-"$uv" build --quiet --wheel --out-dir "$scratch/wheels" "$root"
+"$uv" build --quiet --all-packages --wheel --out-dir "$scratch/wheels" --directory "$root"
+rm "$scratch"/wheels/seatrial_laptop-*
 "$uv" venv --quiet --python "$root/.venv/bin/python" "$scratch/venv"
-"$uv" pip compile --quiet "$root/pyproject.toml" --extra node --resolution "$resolution" --no-annotate --no-header \
+"$uv" pip compile --quiet "$root/pyproject.toml" --extra cdk --extra node --resolution "$resolution" --no-annotate --no-header \
+    --no-emit-package seatrial-base --no-emit-package seatrial-lint --no-emit-package seatrial-load \
     --output-file "$scratch/requirements.txt"
 "$uv" pip install --quiet --python "$scratch/venv/bin/python" --requirement "$scratch/requirements.txt"
 "$uv" pip install --quiet --python "$scratch/venv/bin/python" --no-deps "$scratch"/wheels/*.whl

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from seatrial.node import check_node
-from seatrial_base.errors import SeatrialError
+from seatrial_base.errors import SeatrialError, SpecError
 from seatrial_base.printable import printable
 from seatrial_base.secrets import redacted
 
@@ -36,6 +36,11 @@ def plain_errors() -> Iterator[None]:
     except SeatrialError as error:
         sys.stderr.write(f"{printable(redacted(str(error)))}\n")
         sys.exit(error.exit_code)
+    except ModuleNotFoundError as error:
+        if error.name not in ("aws_cdk", "constructs"):
+            raise
+        missing = SpecError.of("SEA101", f"{error.name} is not installed", hint="run `pip install 'seatrial[cdk]'`")
+        sys.exit(str(missing))
     except RuntimeError as error:  # of the CDK, which has told every finding of the validation
         if not str(error).startswith("ValidationFailed"):
             raise

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "explanation" / "planner.md").read_text(encoding="utf-8")
 PREDICT = (ROOT / "docs" / "how-to" / "predict.md").read_text(encoding="utf-8")
-ROWS = ROOT / "tests" / "plan" / "data" / "llama_2_7b_tgi.csv"
+ROWS = ROOT / "tests" / "planner" / "data" / "llama_2_7b_tgi.csv"
 LEFT_OUT = ROOT / "benchmarks" / "planner_accuracy" / "leave_one_out.csv"
 ARCHITECTURE, ENGINE = models.find("meta-llama/Llama-2-7b-hf"), engines.find("tgi", "1.1.0")
 MORE_THAN_THEY_ASKED_FOR = 1_000  # sequences

@@ -56,7 +56,7 @@ def test_app_flags_and_versions_are_ours(repositories: dict[Ci, Path]) -> None:
     folder = repositories["none"]
     for name in ("app.py", "cdk.json"):
         assert (folder / name).read_bytes() == (ROOT / name).read_bytes()
-    assert f"seatrial[node]=={seatrial.__version__}\n" in (folder / "requirements.txt").read_text(encoding="utf-8")
+    assert f"seatrial[cdk,node]=={seatrial.__version__}\n" in (folder / "requirements.txt").read_text(encoding="utf-8")
     locked = json.loads((folder / "package-lock.json").read_text(encoding="utf-8"))["packages"]
     ours = json.loads((ROOT / "package-lock.json").read_text(encoding="utf-8"))["packages"]
     assert locked["node_modules/aws-cdk"] == ours["node_modules/aws-cdk"]
