@@ -27,5 +27,5 @@ def check_node(variables: Mapping[str, str] = os.environ) -> None:
     name = variables.get(NODE_VARIABLE, "node")
     if shutil.which(name, path=variables.get("PATH", os.defpath)) is None:
         message = f"{name} is not on PATH, and aws-cdk-lib needs Node.js"
-        hint = "install Node.js 22 or newer, or run `pip install 'seatrial[cdk,node]'` and activate the virtual environment"
+        hint = "install Node.js 22 or newer, or run `pip install 'seatrial[cdk,node]'`"
         raise SeatrialError.of("SEA446", message, hint=hint)
