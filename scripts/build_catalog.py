@@ -1,17 +1,17 @@
 """Writes the catalog's instances and models from collected facts.
 
-    python scripts/build_catalog.py --facts DIR
+    python scripts/build_catalog.py
+    python scripts/add_models.py
 
-DIR holds `instances.json` and `models.json`; what was looked up one by one lies in `scripts/facts/`:
-`models.json`, and in `prices.json` the prices that `instances.json` of DIR lacks.
+`scripts/facts/collected/` holds what was collected at once, `instances.json` and `models.json`; `scripts/facts/` what
+was looked up one by one: `models.json`, and in `prices.json` the prices that the collected `instances.json` lacks.
 The output is sorted, one row a line, so that a refresh reads as a diff. `images.json` and `engine_options.json` have
-scripts of their own; `add_models.py` adds the models whose `config.json` is known, so run it afterwards. `engines.json`
+scripts of their own; `add_models.py` adds the models whose `config.json` is known. `engines.json`
 is not built: its constants were fitted or read by people, and say so.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 from pathlib import Path
@@ -22,6 +22,7 @@ Row: TypeAlias = dict[str, Json]
 
 DATA = Path(__file__).resolve().parent.parent / "packages" / "seatrial-base" / "seatrial_base" / "catalog" / "data"
 OWN_FACTS = Path(__file__).resolve().parent / "facts"
+COLLECTED = OWN_FACTS / "collected"
 MIB, TERA, GIGA = 2**20, 10**12, 10**9
 
 # Repositories that the hub knows by a second name.
@@ -36,11 +37,8 @@ DTYPES = {"float16": "fp16", "bfloat16": "bf16"}
 
 def main() -> None:
     """Read the facts, write the data files, print what was written."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--facts", type=Path, required=True, help="folder of the collected facts")
-    facts: Path = parser.parse_args().facts
-    _write("instances.json", _instances(_read(facts / "instances.json"), _read(OWN_FACTS / "prices.json")))
-    _write("models.json", _models(_read(facts / "models.json"), _read(OWN_FACTS / "models.json")))
+    _write("instances.json", _instances(_read(COLLECTED / "instances.json"), _read(OWN_FACTS / "prices.json")))
+    _write("models.json", _models(_read(COLLECTED / "models.json"), _read(OWN_FACTS / "models.json")))
 
 
 def _read(path: Path) -> Row:
