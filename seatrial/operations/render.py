@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from seatrial.operations.effect import TITLES
 from seatrial.operations.template import SUB
 from seatrial.operations.template_diff import ORDER
+from seatrial_base.markdown import code, escaped
 from seatrial_base.units import GIB, counted, usd
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ LONGEST = 72
 CONTEXT = 16
 MOST_PROPERTIES = 8
 WORDS = {"updated": "updated in place"}
+PREFLIGHT = "`seatrial preflight` asks the account whether its quotas have room for it."
 UNTOUCHED = "No copy that serves is started, stopped or moved."
 
 
@@ -55,7 +57,7 @@ def _text_of(row: ChangeWithEffects, size: PlannedSize) -> Iterator[str]:
 
 def as_markdown(found: Consequences, *, title: str) -> str:
     """Return an update as Markdown; what is unchanged is only counted."""
-    return "".join(f"{line}\n" for line in (f"### {title}", "", *markdown_lines(found)))
+    return "".join(f"{line}\n" for line in (f"### {escaped(title)}", "", *markdown_lines(found)))
 
 
 def markdown_lines(found: Consequences, *, is_brief: bool = False) -> list[str]:
@@ -65,21 +67,23 @@ def markdown_lines(found: Consequences, *, is_brief: bool = False) -> list[str]:
         found: The update.
         is_brief: Only count the resources whose change has no effect on what serves, by type.
     """
-    changed = _changed(found)
-    counted_only = [row for row in changed if is_brief and all(effect.kind == "none" for effect in row.effects)]
+    counted_only = [row for row in _changed(found) if is_brief and all(one.kind == "none" for one in row.effects)]
     lines = []
-    if told := [row for row in changed if row not in counted_only]:
+    if listed := [row for row in _changed(found) if row not in counted_only]:
         lines += ["| resource | change | effect | needs meanwhile |", "| --- | --- | --- | --- |"]
-        for row in told:
-            effects = "<br>".join(f"**{TITLES[effect.kind]}**: {_cell(effect.because)}" for effect in row.effects)
-            needs = "<br>".join(
-                filter(None, (_needs(one.instances, one.most_instances, found.size) for one in row.effects))
-            )
-            name = f"`{row.change.logical_id}`<br>{row.change.resource_type}"
-            what = "<br>".join([_action(row.change), *_paths(row.change)])
-            lines.append(f"| {name} | {what} | {effects} | {_cell(needs)} |")
+        lines += [f"| {' | '.join('<br>'.join(cell) for cell in _markdown_cells(row, found.size))} |" for row in listed]
         lines.append("")
-    return [*lines, *(f"- {_cell(line)}" for line in (*_without_effect(counted_only), *_summary(found)))]
+    lines += [f"- {line}" for line in _without_effect(counted_only)]
+    return [*lines, *(f"- {line if line == PREFLIGHT else escaped(line)}" for line in _summary(found))]
+
+
+def _markdown_cells(row: ChangeWithEffects, size: PlannedSize) -> Iterator[list[str]]:
+    change = row.change
+    yield [code(change.logical_id), escaped(change.resource_type)]
+    yield [escaped(_action(change)), *_paths(change)]
+    yield [f"**{TITLES[effect.kind]}**: {escaped(effect.because)}" for effect in row.effects]
+    needs = (_needs(effect.instances, effect.most_instances, size) for effect in row.effects)
+    yield [escaped(need) for need in needs if need]
 
 
 def _without_effect(rows: Iterable[ChangeWithEffects]) -> Iterator[str]:
@@ -88,20 +92,22 @@ def _without_effect(rows: Iterable[ChangeWithEffects]) -> Iterator[str]:
     for row in rows:
         kinds[row.change.action][row.change.resource_type].append(row.change)
     for action in (one for one in ORDER if one in kinds):
-        parts = (f"{len(some)} × {name}{_property_names(some)}" for name, some in sorted(kinds[action].items()))
+        parts = (
+            f"{len(some)} × {escaped(name)}{_property_names(some)}" for name, some in sorted(kinds[action].items())
+        )
         yield f"{WORDS.get(action, action)}, without effect on what serves: {', '.join(parts)}."
 
 
 def _property_names(changes: Iterable[ResourceChange]) -> str:
     names = sorted({each.path for change in changes for each in change.properties})
-    shown = [f"`{name}`" for name in names[:MOST_PROPERTIES]]
+    shown = [code(name) for name in names[:MOST_PROPERTIES]]
     more = [counted(len(names) - MOST_PROPERTIES, "more value")] if len(names) > MOST_PROPERTIES else []
     return f" ({', '.join([*shown, *more])})" if names else ""
 
 
 def _paths(change: ResourceChange) -> Iterator[str]:
     for each in change.properties[:MOST_PROPERTIES]:
-        yield f"`{_cell(each.path)}`"
+        yield code(each.path)
     if (more := len(change.properties) - MOST_PROPERTIES) > 0:
         yield f"and {counted(more, 'more value')}"
 
@@ -187,7 +193,7 @@ def _summary(found: Consequences) -> Iterator[str]:
         yield UNTOUCHED
     if needs := _needs(found.instances, found.most_instances, found.size):
         yield f"Most that is needed at once{'' if is_first else ' beside what serves'}: {needs}."
-        yield "`seatrial preflight` asks the account whether its quotas have room for it."
+        yield PREFLIGHT
     if found.refused:
         yield f"Refused: {counted(len(found.refused), 'change')}, told below."
 
@@ -236,7 +242,3 @@ def _cut(text: str, begin: int) -> str:
     """Return what is worth showing of a long text: from shortly before the place where the other one differs."""
     end = begin + LONGEST
     return f"{'…' if begin else ''}{text[begin:end]}{'…' if len(text) > end else ''}"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")

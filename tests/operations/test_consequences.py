@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from markdown_it import MarkdownIt
 
 from seatrial.operations.consequences import Consequences, consequences
 from seatrial.operations.effect import TITLES, PlannedSize
@@ -369,3 +371,17 @@ def test_a_price_that_nobody_knows_is_no_zero() -> None:
 
 def test_every_kind_has_a_title() -> None:
     assert len(set(TITLES.values())) == len(TITLES)
+
+
+def test_what_a_template_holds_is_no_markup_in_a_comment() -> None:
+    name = "@everyone` [x](http://e) `"
+
+    def hostile(one: Document) -> None:
+        properties(one, "Model")["PrimaryContainer"]["Environment"][name] = "<script>"
+        one["Resources"][name] = {"Type": "Custom::@everyone", "Properties": {"Name": "a|b"}}
+
+    tokens = MarkdownIt("commonmark").enable("table").parse(as_markdown(found(hostile), title="@team"))
+    inline = [child for token in tokens for child in token.children or ()]
+    assert {child.type for child in inline} <= {"text", "code_inline", "html_inline", "strong_open", "strong_close"}
+    assert {child.content for child in inline if child.type == "html_inline"} == {"<br>"}
+    assert not [child.content for child in inline if child.type == "text" and re.search(r"@\w", child.content)]

@@ -9,7 +9,7 @@ import pytest
 
 from seatrial.operations.review.affected import affected, is_code_changed
 from seatrial.operations.review.findings import findings
-from seatrial.operations.review.markdown import code, escaped, review_markdown
+from seatrial.operations.review.markdown import review_markdown
 from seatrial.operations.review.review import Review
 from seatrial.operations.review.side import EndpointPlace, EndpointState, RepositorySide, places
 from seatrial.planner.planner import make_plan
@@ -68,36 +68,6 @@ def test_a_file_affects(side: RepositorySide, path: str, expected: set[tuple[str
 )
 def test_code_is_what_is_neither_spec_nor_text(side: RepositorySide, path: str, expected: bool) -> None:  # noqa: FBT001 (a case)
     assert is_code_changed(side, [path]) is expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("a|b", "`a\\|b`"),
-        ("a`b", "`` a`b ``"),
-        ("@team\n<b>", "`@team <b>`"),
-        ("", "` `"),
-        ("x" * 121, f"`{'x' * 120}…`"),
-        ("x" * 120, f"`{'x' * 120}`"),
-    ],
-)
-def test_a_value_is_a_code_span(text: str, expected: str) -> None:
-    assert code(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("<script>", "&lt;script&gt;"),
-        ("a | b", "a \\| b"),
-        ("[x](http://y)", "\\[x\\](http://y)"),
-        ("**x** _y_ `z`", "\\*\\*x\\*\\* \\_y\\_ \\`z\\`"),
-        ("ask @team\nnow", "ask &#64;team now"),
-        ("a & b", "a &amp; b"),
-    ],
-)
-def test_a_text_is_no_markup(text: str, expected: str) -> None:
-    assert escaped(text) == expected
 
 
 @pytest.mark.parametrize(("most", "fits"), [(4_000, False), (65_000, True)])

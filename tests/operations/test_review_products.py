@@ -71,7 +71,7 @@ def test_a_new_version_is_told_with_the_price_of_each_size(sides: tuple[Path, Pa
     assert (before.copy_count.value, after.copy_count.value) == (1, 2)
     comment = review_markdown(found, base="main")
     row = next(line for line in comment.splitlines() if line.startswith("| `chat small`"))
-    assert "$1.515 → $3.03" in row
+    assert r"\$1.515 → \$3.03" in row
     assert "what is launched stays" in row
     assert "plan copy_count: 1 → 2" in review_text(found, base="main")
 

@@ -4,34 +4,11 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import pytest
-
-from seatrial.report.document.markdown import escaped, render_markdown
+from seatrial.report.document.markdown import render_markdown
 
 if TYPE_CHECKING:
     from seatrial.planner.document import Plan
     from seatrial_load.model.result import TrialResult
-
-
-@pytest.mark.parametrize(
-    ("text", "written"),
-    [
-        ("ttft_ms p95 812.3 ms", "ttft_ms p95 812.3 ms"),
-        ("a | b", r"a \| b"),
-        ("<script>", r"\<script\>"),
-        ("_all_ *of* `it`", r"\_all\_ \*of\* \`it\`"),
-        ("[click](x) ![y](z)", r"\[click\](x) !\[y\](z)"),
-        ("see http://a.example", r"see http\://a.example"),
-        ("see www.a.example", r"see www\.a.example"),
-        ("ask @admin", "ask @\u2060admin"),
-        ("&lt; costs $5", r"\&lt; costs \$5"),
-        ("two\nlines\tand a tab", "two lines and a tab"),
-        ("\x1b[31mred", "�\\[31mred"),
-        ("back\\slash", r"back\\slash"),
-    ],
-)
-def test_text_from_the_network_is_shown_and_not_obeyed(text: str, written: str) -> None:
-    assert escaped(text) == written
 
 
 def test_the_verdict_comes_first(real: TrialResult, plan: Plan) -> None:

@@ -12,7 +12,16 @@ import seatrial_cdk
 import seatrial_load
 from seatrial.packaging import zip_bytes
 
-_SHARED_MODULES = ("__init__.py", "bounds.py", "errors.py", "printable.py", "secrets.py", "tags.py", "units.py")
+_SHARED_MODULES = (
+    "__init__.py",
+    "bounds.py",
+    "errors.py",
+    "markdown.py",
+    "printable.py",
+    "secrets.py",
+    "tags.py",
+    "units.py",
+)
 
 
 def runtime_archive() -> bytes:

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from seatrial.operations.drift.finding import SEVERITIES
+from seatrial_base.markdown import escaped
 from seatrial_base.units import counted
 
 if TYPE_CHECKING:
@@ -64,21 +65,26 @@ def as_markdown(report: DriftReport) -> str:
     lines = [f"# {title_of(report)}", ""]
     for each in report.endpoints:
         lines += [
-            f"## {_cell(each.endpoint)}",
+            f"## {escaped(each.endpoint)}",
             "",
-            "; ".join(map(_cell, _facts(each))) or "Nothing could be asked.",
+            "; ".join(map(escaped, _facts(each))) or "Nothing could be asked.",
             "",
         ]
         lines += [*_table(each.findings), *_unasked(each.not_asked)]
     if report.findings or report.not_asked:
-        lines += [f"## {report.environment} as a whole", "", *_table(report.findings), *_unasked(report.not_asked)]
+        lines += [
+            f"## {escaped(report.environment)} as a whole",
+            "",
+            *_table(report.findings),
+            *_unasked(report.not_asked),
+        ]
     return "\n".join(lines).rstrip() + "\n"
 
 
 def _table(findings: Iterable[DriftFinding]) -> list[str]:
     rows = [
-        f"| {each.severity} | {each.rule} | {_cell(each.what)} | {_cell(each.expected)} | {_cell(each.live)} | "
-        f"{_cell(each.hint)} |"
+        f"| {each.severity} | {each.rule} | {escaped(each.what)} | {escaped(each.expected)} | {escaped(each.live)} | "
+        f"{escaped(each.hint)} |"
         for each in ordered(findings)
     ]
     if not rows:
@@ -87,16 +93,8 @@ def _table(findings: Iterable[DriftFinding]) -> list[str]:
 
 
 def _unasked(lines: Iterable[str]) -> list[str]:
-    told = [f"- Could not be asked: {_cell(line)}" for line in lines]
+    told = [f"- Could not be asked: {escaped(line)}" for line in lines]
     return [*told, ""] if told else []
-
-
-def _cell(text: str) -> str:
-    """Return a text that stays in its cell, and mentions and links nobody."""
-    plain = " ".join(text.split()).replace("\\", "\\\\")
-    for mark in "|<>`*_[]":
-        plain = plain.replace(mark, f"\\{mark}")
-    return plain.replace("@", "@\N{ZERO WIDTH SPACE}")
 
 
 def as_document(report: DriftReport) -> dict[str, object]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
@@ -26,6 +25,7 @@ from seatrial.operations.review.words import (
     not_compared,
     parts,
 )
+from seatrial_base.markdown import code, escaped, fenced, folded
 from seatrial_base.units import counted
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ _RESERVED = 200  # characters, for the line that tells what is left out
 LONGEST_VALUE = 120
 MOST_NAMES = 3
 """Of endpoints and environments in the title of a folded part."""
-_SPECIAL = re.compile(r"([\\`*_\[\]|~#])")
 
 
 def review_markdown(review: Review, *, base: str, most: int = MOST_CHARACTERS) -> str:
@@ -119,12 +118,12 @@ def _shared(review: Review) -> Iterator[str]:
     for product in review.products:
         lines = [*_findings(product.findings), *(_field_table(product.fields) if product.fields else ())]
         told = [OF_A_PRODUCT[product.change], "", *lines, ""]
-        yield "\n".join(_folded(f"Product {code(product.name)}: {product.change}", told)) + "\n"
+        yield "\n".join(folded(f"Product {code(product.name)}: {product.change}", told)) + "\n"
     for service in review.services:
         changes = [one for one in service.diff.changes if one.action != "unchanged"]
         lines = [f"- {one.action}: {code(one.logical_id)} ({escaped(one.resource_type)})" for one in changes]
-        title = f"Trial service of {escaped(service.environment)}: {counted(len(changes), 'resource')}"
-        yield "\n".join(_folded(title, lines)) + "\n"
+        title = f"Trial service of {service.environment}: {counted(len(changes), 'resource')}"
+        yield "\n".join(folded(title, lines)) + "\n"
     if quotas := changed_quotas(review):
         rows = [
             _table_row(
@@ -133,7 +132,7 @@ def _shared(review: Review) -> Iterator[str]:
             for one in quotas
         ]
         head = ("| environment | instance type | before | during | after |", "| --- | --- | --- | --- | --- |")
-        yield "\n".join(_folded("Quota need, in instances at the most copies", [*head, *rows])) + "\n"
+        yield "\n".join(folded("Quota need, in instances at the most copies", [*head, *rows])) + "\n"
 
 
 def _details(reviews: Iterable[EndpointReview]) -> Iterator[list[str]]:
@@ -146,7 +145,7 @@ def _details(reviews: Iterable[EndpointReview]) -> Iterator[list[str]]:
         title, listed = _named(places), []
         if len(places) > MOST_NAMES:
             title, listed = counted(len(places), "endpoint and environment", "endpoints and environments"), [title, ""]
-        yield list(_folded(f"{title}: {escaped(changed)}", [*listed, *lines]))
+        yield folded(f"{title}: {changed}", [*listed, *lines])
 
 
 def _named(places: Iterable[EndpointPlace]) -> str:
@@ -159,11 +158,6 @@ def _named(places: Iterable[EndpointPlace]) -> str:
     return "; ".join(f"{names} in {', '.join(environments)}" for names, environments in by_names.items())
 
 
-def _folded(title: str, lines: Iterable[str]) -> Iterator[str]:
-    shown = re.sub(r"`+ ?(.*?) ?`+", r"<code>\1</code>", title)
-    yield from (f"<details><summary>{shown}</summary>", "", *lines, "</details>", "")
-
-
 def _sections(review: EndpointReview) -> Iterator[list[str]]:
     if any(one.is_new for one in review.findings):
         yield ["**Findings**", "", *_findings(review.findings)]
@@ -172,7 +166,7 @@ def _sections(review: EndpointReview) -> Iterator[list[str]]:
     if review.plan:
         yield ["**Plan**", "", *_plan(review)]
     for each in review.files:
-        yield [f"**Configuration** {code(each.name)}", "", *_fenced(each.lines)]
+        yield [f"**Configuration** {code(each.name)}", "", *fenced(each.lines, "diff")]
     if review.consequences is not None:
         moved = [moved_line(review), ""] if review.is_moved else []
         yield ["**Resources**", "", *moved, *markdown_lines(review.consequences, is_brief=True)]
@@ -230,25 +224,4 @@ def _table_row(cells: Iterable[str]) -> str:
 
 
 def _value(value: str | None) -> str:
-    return "(none)" if value is None else code(value)
-
-
-def code(text: str) -> str:
-    """Return a text as a code span of a table's cell, cut where it is long; nobody is mentioned in it."""
-    shown = " ".join(text.split()) if text.strip() else " "
-    shown = shown if len(shown) <= LONGEST_VALUE else f"{shown[:LONGEST_VALUE]}…"
-    longest = max((len(run) for run in re.findall(r"`+", shown)), default=0)
-    fence, pad = "`" * (longest + 1), " " if longest else ""
-    return f"{fence}{pad}{shown}{pad}{fence}".replace("|", "\\|")
-
-
-def escaped(text: str) -> str:
-    """Return a text that Markdown shows as it is: no markup, no HTML, no mention of a user, on one line."""
-    plain = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return _SPECIAL.sub(r"\\\1", plain).replace("@", "&#64;")
-
-
-def _fenced(lines: Sequence[str]) -> Iterator[str]:
-    longest = max((len(run) for line in lines for run in re.findall(r"`{3,}", line)), default=2)
-    fence = "`" * (longest + 1)
-    yield from (f"{fence}diff", *lines, fence)
+    return "(none)" if value is None else code(value if len(value) <= LONGEST_VALUE else f"{value[:LONGEST_VALUE]}…")

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
+from seatrial_base.markdown import escaped
 from seatrial_base.units import counted
 
 if TYPE_CHECKING:
@@ -87,17 +88,10 @@ def as_markdown(endpoints: Sequence[TeamEndpoint], not_asked: Iterable[str]) -> 
     """Return one table for each team."""
     lines = ["# Endpoints by team", ""]
     for team, group in by_team(endpoints):
-        lines += [f"## {_plain(team)}", "", f"{_sum(group)}.", "", f"| {' | '.join(COLUMNS)} |"]
-        lines += ["|---" * len(COLUMNS) + "|", *(f"| {' | '.join(map(_plain, _cells(each)))} |" for each in group), ""]
-    lines += [f"- Could not be asked: {_plain(each)}" for each in not_asked]
+        lines += [f"## {escaped(team)}", "", f"{_sum(group)}.", "", f"| {' | '.join(COLUMNS)} |"]
+        lines += ["|---" * len(COLUMNS) + "|", *(f"| {' | '.join(map(escaped, _cells(each)))} |" for each in group), ""]
+    lines += [f"- Could not be asked: {escaped(each)}" for each in not_asked]
     return "\n".join(lines).rstrip() + "\n"
-
-
-def _plain(text: str) -> str:
-    plain = " ".join(text.split()).replace("\\", "\\\\")
-    for mark in "|<>`*_[]":
-        plain = plain.replace(mark, f"\\{mark}")
-    return plain
 
 
 def as_csv(endpoints: Sequence[TeamEndpoint]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from seatrial.report.document.baseline import compared_section, comparison_section
@@ -18,7 +17,7 @@ from seatrial.report.document.prediction import prediction_beside
 from seatrial.report.document.quality import quality_section
 from seatrial.report.document.slo import checks_section, knees_section
 from seatrial.report.planned import is_comparable, plan_of_trial
-from seatrial_base.printable import printable
+from seatrial_base.markdown import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,22 +27,6 @@ if TYPE_CHECKING:
     from seatrial.report.table import Table
     from seatrial.report.values import Cell
     from seatrial_load.model.result import TrialResult
-
-
-_PUNCTUATION = re.compile(r"[\\`*{}\[\]<>|~#$&]|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])")
-_LINK = re.compile(r"(?i):(?=//)|(?<=\bwww)\.")
-_MENTION = re.compile(r"@(?=\w)")
-_UNBROKEN_MENTION = "@\N{WORD JOINER}"
-
-
-def escaped(text: str) -> str:
-    """Write a text that may have come over the network so that Markdown shows it and does nothing with it.
-
-    No markup, no link, no table cell, no mention of a user, one line.
-    """
-    line = printable(" ".join(text.split()))
-    marked = _LINK.sub(r"\\\g<0>", _PUNCTUATION.sub(r"\\\g<0>", line))
-    return _MENTION.sub(_UNBROKEN_MENTION, marked)
 
 
 def markdown_table(table: Table) -> str:

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
-from seatrial.report.document.markdown import escaped, section_blocks
+from seatrial.report.document.markdown import section_blocks
 from seatrial.report.document.quality import METRICS
 from seatrial.report.document.section import Section
 from seatrial.report.table import Column, Table
 from seatrial.report.values import Cell, Tone, digits, measured, number, percent
+from seatrial_base.markdown import escaped
 from seatrial_base.printable import printable
 from seatrial_base.units import GIB, counted, usd
 from seatrial_load.measure.interval import CONFIDENCE

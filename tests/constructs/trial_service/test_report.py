@@ -37,7 +37,7 @@ def test_a_trial_that_passed(passed: TrialResult) -> None:
         "- USD per million output tokens: 1.025\n"
         "- USD per million tokens, input and output blended 3:1: 0.26\n"
         "\n"
-        f"Summary of <{URI}>, plan b, started at 2026-11-21T01:00:00+00:00.\n"
+        f"Summary of `{URI}`, plan b, started at 2026-11-21T01:00:00+00:00.\n"
         f"Full report: `seatrial report {URI}`.\n"
     )
 
@@ -67,3 +67,9 @@ def test_a_trial_without_a_price_has_an_unknown_cost(passed: TrialResult) -> Non
 def test_the_comparison_with_the_last_release_is_told(passed: TrialResult) -> None:
     compared = replace(passed, comparison=Comparison(status="worse", because="12 % fewer tok/s"))
     assert "- compared with the last release: worse: 12 % fewer tok/s" in short_report(compared, URI).splitlines()
+
+
+def test_what_an_endpoint_answers_is_no_markup(passed: TrialResult) -> None:
+    verdict = replace(passed.verdict, because="@everyone <img src=x> [x](http://e)")
+    report = short_report(replace(passed, verdict=verdict), URI)
+    assert "@\N{WORD JOINER}everyone \\<img src=x\\> \\[x\\](http\\://e)." in report.splitlines()

@@ -350,8 +350,8 @@ def test_the_views_say_the_same_the_severest_first() -> None:
     assert lines[0] == "Drift in dev: 3 findings"
     assert lines[3].startswith("  high: SEA432: copies: 0, expected 1 to 2")
     text = as_markdown(report)
-    assert text.startswith("# Drift in dev: 3 findings\n\n## chat\n\nUPDATE\\_COMPLETE; plan ")
-    assert "a\\|b @\N{ZERO WIDTH SPACE}team" in text
+    assert text.startswith("# Drift in dev: 3 findings\n\n## chat\n\nUPDATE_COMPLETE; plan ")
+    assert "a\\|b @\N{WORD JOINER}team" in text
     assert as_markdown(checked(live)) == text
     document = as_document(report)
     assert (document["count"], document["environment"]) == (3, "dev")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seatrial_base.markdown import code, escaped
 from seatrial_base.units import exported, tenths, whole_or_tenths
 from seatrial_cdk.trial_service.runtime.attributes import headline, trial_usd
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial_load.measure.distribution import Distribution
-    from seatrial_load.model.result import LevelResult, TrialResult
+    from seatrial_load.model.result import Comparison, LevelResult, TrialResult
 
 MISSING = "-"
 
@@ -26,22 +27,24 @@ def short_report(result: TrialResult, uri: str) -> str:
 
 def _lines(result: TrialResult, uri: str) -> Iterator[str]:
     request = result.request
-    yield f"# Sea trial of {request.endpoint} in {request.environment}: {result.verdict.status}"
+    yield f"# Sea trial of {escaped(request.endpoint)} in {escaped(request.environment)}: {result.verdict.status}"
     yield ""
-    yield f"{result.verdict.because}."
+    yield escaped(f"{result.verdict.because}.")
     if result.engine_note:
         yield ""
-        yield f"**Measured on {result.engine_note}.**"
+        yield f"**Measured on {escaped(result.engine_note)}.**"
     yield ""
-    yield from (f"- {check.sentence}" for check in result.verdict.checks)
+    yield from (f"- {escaped(check.sentence)}" for check in result.verdict.checks)
     yield from _levels(result)
     target = exported(result.target_concurrency_per_copy)
-    yield f"Scaling target: {target} concurrent requests per copy: {result.target_because}."
+    yield f"Scaling target: {target} concurrent requests per copy: {escaped(result.target_because)}."
     yield ""
-    yield from (f"- knee by `{knee.detector}`: {_load(knee.concurrency)}: {knee.because}" for knee in result.knees)
+    yield from (
+        f"- knee by {code(knee.detector)}: {_load(knee.concurrency)}: {escaped(knee.because)}" for knee in result.knees
+    )
     yield from _facts(result)
-    yield f"Summary of <{uri}>, plan {request.plan_digest}, started at {result.started_at}."
-    yield f"Full report: `seatrial report {uri}`."
+    yield f"Summary of {code(uri)}, plan {escaped(request.plan_digest)}, started at {escaped(result.started_at)}."
+    yield f"Full report: {code(f'seatrial report {uri}')}."
 
 
 def _levels(result: TrialResult) -> Iterator[str]:
@@ -69,17 +72,29 @@ def _row(level: LevelResult, *, at_knee: bool) -> str:
 
 def _facts(result: TrialResult) -> Iterator[str]:
     yield ""
-    yield from (f"- not measured: {seen.place}: {seen.sentence}" for seen in result.unmeasured if seen.errors)
-    yield f"- stopped: {result.stopped.because}"
-    yield f"- live: {result.live.because}"
-    yield f"- {cost_sentence(result)}"
+    yield from (f"- {escaped(line)}" for line in _conditions(result))
     if result.usd_per_million_output_tokens is not None:
         yield f"- USD per million output tokens: {result.usd_per_million_output_tokens:.4g}"
     if result.blended_usd_per_million_tokens is not None:
         yield f"- USD per million tokens, input and output blended 3:1: {result.blended_usd_per_million_tokens:.4g}"
     if result.comparison is not None:
-        yield f"- compared with the last release: {result.comparison.status}: {result.comparison.because}"
+        yield f"- {escaped(_compared(result.comparison))}"
     yield ""
+
+
+def _conditions(result: TrialResult) -> Iterator[str]:
+    yield from _unmeasured(result)
+    yield f"stopped: {result.stopped.because}"
+    yield f"live: {result.live.because}"
+    yield cost_sentence(result)
+
+
+def _unmeasured(result: TrialResult) -> Iterator[str]:
+    yield from (f"not measured: {seen.place}: {seen.sentence}" for seen in result.unmeasured if seen.errors)
+
+
+def _compared(comparison: Comparison) -> str:
+    return f"compared with the last release: {comparison.status}: {comparison.because}"
 
 
 def _load(value: float | None) -> str:
@@ -95,9 +110,9 @@ def evidence(result: TrialResult) -> Iterator[str]:
     yield f"verdict {result.verdict.status}: {result.verdict.because}"
     yield from (f"objective: {check.sentence}" for check in result.verdict.checks)
     yield from (level_sentence(level) for level in result.levels)
-    yield from (f"not measured: {seen.place}: {seen.sentence}" for seen in result.unmeasured if seen.errors)
+    yield from _unmeasured(result)
     if result.comparison is not None:
-        yield f"compared with the last release: {result.comparison.status}: {result.comparison.because}"
+        yield _compared(result.comparison)
     yield cost_sentence(result)
     yield f"stopped: {result.stopped.because}; live: {result.live.because}"
 

@@ -69,9 +69,9 @@ def convert(
 
 
 def _instance(name: str | None) -> Instance | None:
-    from seatrial_base.catalog import instances
+    from seatrial_base.catalog.instances import find_instance
 
-    found = instances.find(name) if name else None
+    found = find_instance(name) if name else None
     if name and found is None:
         raise SpecError.of("SEA110", f"{name} is not in the catalog", field="--instance-type")
     return found

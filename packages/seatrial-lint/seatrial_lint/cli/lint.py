@@ -102,10 +102,10 @@ def _report(sources: list[ConfigSource | Unreadable], given: Given) -> LintRepor
 
 
 def _check_instance(name: str | None) -> None:
-    from seatrial_base.catalog import instances
+    from seatrial_base.catalog.instances import all_instances, find_instance
 
-    if name is not None and instances.find(name) is None:
-        known = difflib.get_close_matches(name, [one.instance_type for one in instances.every()], n=3)
+    if name is not None and find_instance(name) is None:
+        known = difflib.get_close_matches(name, [one.instance_type for one in all_instances()], n=3)
         hint = f"did you mean {', '.join(known)}?" if known else ""
         raise SpecError.of("SEA110", f"{name} is not in the catalog", field="--instance-type", hint=hint)
 
