@@ -22,8 +22,10 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import least_squares
 
-from seatrial_base.catalog import accelerators, instances, precision
+from seatrial_base.catalog import accelerators, precision
+from seatrial_base.catalog.instances import all_instances
 from seatrial_base.catalog.operators import Kind, Link, Operator
+from seatrial_base.catalog.precision import find_precision
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,7 +88,7 @@ S_PER_MS: Final = 1e-3
 
 def gpu_of(folder: str, name: str) -> Gpu:
     """Return a GPU with the catalog's data sheet: shares of another one would be wrong where they are multiplied."""
-    sheet = next(instance for instance in instances.every() if instance.accelerator == name)
+    sheet = next(instance for instance in all_instances() if instance.accelerator == name)
     if sheet.memory_bandwidth_bytes_s is None or sheet.flops_16bit is None:
         raise SystemExit(f"the catalog has no data sheet of {name}")
     return Gpu(
@@ -96,13 +98,13 @@ def gpu_of(folder: str, name: str) -> Gpu:
 
 def bits_of(name: str) -> float:
     """Return the bits of a weight."""
-    found = precision.find(None if name == "16-bit" else name)
+    found = find_precision(None if name == "16-bit" else name)
     return precision.BITS_16BIT if found is None else found.bits
 
 
 def operand_bits(name: str) -> int:
     """Return the width of the operands."""
-    found = precision.find(None if name == "16-bit" else name)
+    found = find_precision(None if name == "16-bit" else name)
     return 16 if found is None else found.arithmetic_bits
 
 

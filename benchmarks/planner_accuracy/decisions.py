@@ -20,7 +20,7 @@ from benchmarks.planner_accuracy.compare import MISSING
 from benchmarks.planner_accuracy.earned_bands import cells, share_for
 from benchmarks.planner_accuracy.judged import LEFT_OUT, JudgedRow, grouped, read_judged
 from benchmarks.planner_accuracy.questions import ANSWERS, Figures, Question, read_answers
-from seatrial_base.catalog import instances
+from seatrial_base.catalog.instances import find_instance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -131,7 +131,7 @@ def accelerator_usd_per_hour(instance_type: str) -> float:
     Raises:
         LookupError: Neither has a price.
     """
-    instance = instances.find(instance_type)
+    instance = find_instance(instance_type)
     if instance is None:
         raise LookupError(instance_type)
     price = instance.usd_per_hour

@@ -28,8 +28,9 @@ from benchmarks.planner_accuracy.fitting_engine import with_constants
 from seatrial.planner.predict.copy_model import hardware_of, place
 from seatrial.planner.predict.memory import fit_memory, held_tokens
 from seatrial.planner.predict.simulation import PUBLISHED, outcome
-from seatrial_base.catalog import engines, instances, models
-from seatrial_base.catalog.engines import Performance
+from seatrial_base.catalog.engines import Performance, find_engine
+from seatrial_base.catalog.instances import find_instance
+from seatrial_base.catalog.models import find_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -40,7 +41,7 @@ HERE = Path(__file__).parent
 ROWS = HERE.parents[1] / "tests" / "plan" / "data" / "llama_2_7b_tgi.csv"
 LEFT_OUT = HERE / "leave_one_out.csv"
 PAGE = HERE.parents[1] / "docs" / "explanation" / "planner.md"
-ENGINE = engines.find("tgi", "1.1.0")
+ENGINE = find_engine("tgi", "1.1.0")
 PRIOR = {
     "product_factor": 1.0,
     "link_factor": 1.0,
@@ -125,7 +126,7 @@ def with_factors(fixed: Performance, logs: Sequence[float]) -> Performance:
 
 def copy_of(row: Row, constants: Performance) -> Copy:
     """Place the row's copy with these constants."""
-    architecture, instance = models.find("meta-llama/Llama-2-7b-hf"), instances.find(row.instance_type)
+    architecture, instance = find_model("meta-llama/Llama-2-7b-hf"), find_instance(row.instance_type)
     if architecture is None or instance is None or (hardware := hardware_of(instance)) is None:
         raise LookupError(row.instance_type)
     engine = with_constants(ENGINE, constants)

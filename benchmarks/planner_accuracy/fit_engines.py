@@ -27,8 +27,8 @@ from seatrial.planner.predict.closed_form import predict as closed_form
 from seatrial.planner.predict.copy_model import hardware_of, least_batched_tokens, place
 from seatrial.planner.predict.iteration_cost import kernels_of
 from seatrial.planner.predict.memory import fit_memory, held_tokens
-from seatrial_base.catalog import engines, precision
-from seatrial_base.catalog.engines import Performance
+from seatrial_base.catalog import precision
+from seatrial_base.catalog.engines import Performance, find_engine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -92,7 +92,7 @@ def _from_prior(constants: Performance) -> Performance:
 
 def shipped() -> Fitted:
     """Return the constants of the catalog."""
-    return {family: engines.find(family, "").performance for family in ENGINES.values()}
+    return {family: find_engine(family, "").performance for family in ENGINES.values()}
 
 
 def predict(row: MeasuredRow, fitted: Mapping[str, Performance]) -> PredictedRow | None:
@@ -118,7 +118,7 @@ def _predict(copy: Copy, row: MeasuredRow) -> PredictedRow:
 @cache
 def place_row(row: MeasuredRow) -> Copy | None:
     """Place the copy of a row; `None` where it does not fit its accelerators."""
-    engine, hardware = engines.find(row.engine, row.engine_version), hardware_of(row.instance, row.quantization)
+    engine, hardware = find_engine(row.engine, row.engine_version), hardware_of(row.instance, row.quantization)
     if hardware is None:
         return None
     batched = least_batched_tokens(engine, row.instance, row.input_tokens)

@@ -8,7 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seatrial_base.catalog import instances, models
+from seatrial_base.catalog.instances import find_instance
+from seatrial_base.catalog.models import resolve_model
 
 if TYPE_CHECKING:
     from seatrial_base.catalog.architecture import Architecture
@@ -103,8 +104,8 @@ def _read(file: str) -> list[MeasuredRow]:
 
 
 def _row(file: str, cells: dict[str, str]) -> MeasuredRow | None:
-    resolved = models.resolve(_MODELS.get(cells["model"], cells["model"]))
-    instance = instances.find(_ACCELERATORS.get(cells["instance_type"], cells["instance_type"]))
+    resolved = resolve_model(_MODELS.get(cells["model"], cells["model"]))
+    instance = find_instance(_ACCELERATORS.get(cells["instance_type"], cells["instance_type"]))
     if resolved is None or instance is None:
         return None
     return MeasuredRow(

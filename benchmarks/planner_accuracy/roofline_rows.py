@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from benchmarks.planner_accuracy.judged import bits_written
 from benchmarks.planner_accuracy.peer_rows import write_peer
 from benchmarks.planner_accuracy.questions import MS_PER_S, Figures, Question
-from seatrial_base.catalog import instances, models
+from seatrial_base.catalog.instances import find_instance
+from seatrial_base.catalog.models import resolve_model
 
 if TYPE_CHECKING:
     from seatrial_base.catalog.instances import Instance
@@ -26,7 +27,7 @@ def serve(question: Question, batch: int) -> Figures | None:
     Raises:
         LookupError: The catalog lacks the model, the instance type, or its rates.
     """
-    resolved, instance = models.resolve(question.model), instances.find(question.instance_type)
+    resolved, instance = resolve_model(question.model), find_instance(question.instance_type)
     if resolved is None or instance is None or instance.memory_bandwidth_bytes_s is None:
         raise LookupError(f"the catalog lacks {question.model} or {question.instance_type}")
     bits, flops = bits_written(question.precision), _flops(instance, bits_written(question.precision))

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Literal
 from seatrial.planner.predict.copy_model import hardware_of, place
 from seatrial.planner.predict.memory import fit_memory, held_tokens
 from seatrial.planner.predict.simulation import TRIAL, outcome, simulate
-from seatrial_base.catalog import engines, instances, models
+from seatrial_base.catalog.engines import find_engine
+from seatrial_base.catalog.instances import find_instance
+from seatrial_base.catalog.models import find_model
 from seatrial_base.units import MS_PER_S
 from seatrial_load.measure.distribution import Distribution, percentile
 from seatrial_load.metrics.request_metrics import is_met
@@ -53,8 +55,8 @@ class Place:
 @cache
 def copy_at(at: Place) -> Copy:
     """Place a copy as the planner does."""
-    architecture, instance = models.find(at.hub_id), instances.find(at.instance_type)
-    engine = engines.find(at.engine, at.engine_version)
+    architecture, instance = find_model(at.hub_id), find_instance(at.instance_type)
+    engine = find_engine(at.engine, at.engine_version)
     hardware = None if instance is None else hardware_of(instance)
     if architecture is None or instance is None or hardware is None:
         raise ValueError(f"the catalog lacks {at}")

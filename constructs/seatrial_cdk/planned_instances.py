@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.specs.hosting import HostingSpec
 from seatrial.specs.scaling import ScalingSpec
-from seatrial_base.catalog import instances
+from seatrial_base.catalog.instances import find_instance
 from seatrial_cdk.planned_scaling import instance_scale_in
 from seatrial_cdk.variant_instances import RequestRouting, VariantInstances
 
@@ -36,7 +36,7 @@ def planned_instances(
         packing: Where the copies of all models run; `None` for one model.
     """
     pools = hosting.instance_pools or ()
-    has_volumes = not any(found.nvme_gb for found in map(instances.find, pools) if found)
+    has_volumes = not any(found.nvme_gb for found in map(find_instance, pools) if found)
     return VariantInstances(
         min_count=0 if scaling.goes_to_zero else None,
         scale_in=instance_scale_in(scaling),

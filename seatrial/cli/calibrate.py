@@ -9,8 +9,8 @@ import typer
 
 from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
 from seatrial.cli.support.outputs import check_outputs, spec_inputs
-from seatrial.cli.support.terminal import show
 from seatrial_base.errors import SpecError
+from seatrial_base.terminal import show
 
 if TYPE_CHECKING:
     from seatrial.planner.predict.calibration import CalibrationSource, MeasuredPoint

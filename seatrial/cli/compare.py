@@ -251,11 +251,11 @@ def _deployed(
 ) -> dict[str, RecipeResult]:
     """Measure what was not measured before; each result is kept as soon as it is there."""
     from seatrial.cli.support.probing import aws_tools, confirm
-    from seatrial.cli.support.terminal import console
     from seatrial.probe.recipes import asking_limit_s, compare_folder, measure_recipe
     from seatrial.probe.run import check_tools
     from seatrial.probe.view import estimate_lines
     from seatrial.quality.recipe_result import keep_recipe_result
+    from seatrial_base.terminal import console
     from seatrial_laptop.demo.progress import Steps
     from seatrial_laptop.demo.runner import end_on_signals
 
@@ -279,10 +279,10 @@ def _deployed(
 
 
 def _tell(compared: RecipeComparison, output_format: str, output: Path | None) -> None:
-    from seatrial.cli.support.terminal import show, show_json, show_text
     from seatrial.report.document.recipes import recipes_markdown
     from seatrial.report.terminal.recipes import recipe_comparison_view
     from seatrial.report.write import comparison_document, write_comparison
+    from seatrial_base.terminal import show, show_json, show_text
 
     if output_format == "json":
         show_json(comparison_document(compared))

@@ -9,9 +9,9 @@ import typer
 
 from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
 from seatrial.cli.support.outputs import check_lock
-from seatrial.cli.support.terminal import show_json, show_text
 from seatrial_base.errors import SeatrialError
 from seatrial_base.secrets import redacted
+from seatrial_base.terminal import show_json, show_text
 
 if TYPE_CHECKING:
     from seatrial.deployment.image_digest import Registry
@@ -43,10 +43,11 @@ def list_images(
     """List the images of the catalog, newest first; listed means by the SageMaker SDK or AWS, not pulled."""
     from seatrial.cli.support.image_views import image_rows, images_text
     from seatrial_base.catalog import images as catalog
+    from seatrial_base.catalog.images import all_images
 
     if region is not None:
         catalog.check_region(region)
-    builds = [build for build in catalog.every() if engine in (None, build.family) and flavour in (None, build.flavour)]
+    builds = [build for build in all_images() if engine in (None, build.family) and flavour in (None, build.flavour)]
     rows = image_rows([build for build in builds if region is None or region in catalog.regions(build)], region)
     if output_format == "json":
         show_json({"images": rows})
@@ -146,6 +147,6 @@ def _update(loaded: LoadedSpec) -> tuple[Plan, Update | None]:
 
 
 def _build(plan: Plan) -> Build | None:
-    from seatrial_base.catalog.images import find
+    from seatrial_base.catalog.images import find_image
 
-    return find(plan.image.value.repository, plan.image.value.tag)
+    return find_image(plan.image.value.repository, plan.image.value.tag)

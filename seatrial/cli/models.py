@@ -19,12 +19,12 @@ Format = Annotated[Literal["text", "json"], typer.Option("--format", help="Outpu
 @models.command("list")
 def list_models(output_format: Format = "text") -> None:
     """List every known model with its parameters, precision, experts, attention, context and licence."""
-    from seatrial_base.catalog.models import every
+    from seatrial_base.catalog.models import all_models
 
     if output_format == "json":
-        typer.echo(json.dumps([_as_json(model) for model in every()], indent=2))
+        typer.echo(json.dumps([_as_json(model) for model in all_models()], indent=2))
         return
-    rows = [_columns(model) for model in every()]
+    rows = [_columns(model) for model in all_models()]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         typer.echo("  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)).rstrip())

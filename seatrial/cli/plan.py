@@ -12,8 +12,8 @@ from seatrial.cli.support.locking import lock_plan
 from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFiles, environments_folder
 from seatrial.cli.support.outputs import check_lock
 from seatrial.cli.support.specs import is_list, load_specs, of_every, spec_files
-from seatrial.cli.support.terminal import show, show_json
 from seatrial_base.errors import SpecError
+from seatrial_base.terminal import show, show_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
-from seatrial.cli.support.terminal import show, show_json, show_text
+from seatrial_base.terminal import show, show_json, show_text
 
 
 def recipes(

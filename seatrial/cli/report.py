@@ -49,13 +49,13 @@ def report(
         plan, outlook = _planned(spec, environment or measured.request.environment, environments, measured)
     written = write_trial_report(measured, plan, output, outlook=outlook)
     if is_jumpstart(measured):
-        from seatrial.cli.support.terminal import show
         from seatrial.report.terminal.trial import jumpstart_view
+        from seatrial_base.terminal import show
 
         show(jumpstart_view(measured, plan))
     if measured.comparison is not None:
-        from seatrial.cli.support.terminal import show_lines
         from seatrial.report.terminal.trial import release_view
+        from seatrial_base.terminal import show_lines
 
         show_lines(release_view(measured.comparison))
     for file in (written.html, written.markdown, written.json):

@@ -34,8 +34,8 @@ def watch(endpoint: Endpoint, environment: EnvironmentName, environments: Enviro
 
     It exits with 0 when the trial is passed, else with 1. Ctrl-C leaves the trial alone.
     """
-    from seatrial.cli.support.terminal import end_when_interrupted
     from seatrial.deployment.live_trial import follow
+    from seatrial_base.terminal import end_when_interrupted
 
     end_when_interrupted()
     bucket, endpoint_name = _place(endpoint, environment, environments)

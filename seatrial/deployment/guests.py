@@ -11,7 +11,7 @@ from seatrial.deployment.document import LONGEST_NAME, endpoint_name, guest_comp
 from seatrial.locks.lock_file import read_locked_plan
 from seatrial.planner.packing import copies_of, misfits, pack, reservable, smallest_type
 from seatrial.specs.load import load_spec
-from seatrial_base.catalog import instances
+from seatrial_base.catalog.instances import all_instances, find_instance
 from seatrial_base.errors import SeatrialError, SpecError
 from seatrial_base.units import counted
 
@@ -131,14 +131,14 @@ def packing_of(loaded: LoadedSpec, plan: Plan, guests: Sequence[Guest]) -> Packi
             know the instance type.
     """
     name, path = plan.instance_type.value, ("hosting", "more_models")
-    instance = instances.find(name)
+    instance = find_instance(name)
     if instance is None:
         hint = "name a type of the catalog: what copies can reserve must be known"
         raise SpecError([loaded.problem(path, "SEA110", f"{name} is not in the catalog", hint)])
     models = [copies_of(plan), *(copies_of(guest.plan) for guest in guests)]
     room = reservable(instance)
     if lacking := misfits(models, room):
-        larger = smallest_type(models, instance, instances.every())
+        larger = smallest_type(models, instance, all_instances())
         hint = f"plan all of them for {larger}" if larger else f"no type with the {instance.accelerator} holds them"
         raise SpecError([loaded.problem(path, "SEA213", text, hint) for text in _lacks(lacking, name)])
     return pack(models, room)

@@ -16,7 +16,7 @@ from seatrial.locks.lock_file import awaits_promotion, locked_environments, read
 from seatrial.locks.provenance import promotion_command
 from seatrial.specs.guests import hosts
 from seatrial.specs.load import environment_names, load_environment, load_spec
-from seatrial_base.catalog import instances
+from seatrial_base.catalog.instances import find_instance
 from seatrial_base.errors import Problem, SeatrialError, SpecError
 
 if TYPE_CHECKING:
@@ -281,7 +281,7 @@ def deployment_of(loaded: LoadedSpec, *, packaged: bool = True, templates: Path 
 
 def _rendered(loaded: LoadedSpec, plan: Plan, *, packaged: bool, templates: Path | None) -> Deployment:
     serving = render(loaded, plan, packaged=packaged, templates=templates)
-    instance = instances.find(plan.instance_type.value)
+    instance = find_instance(plan.instance_type.value)
     return Deployment(
         endpoint=loaded.endpoint,
         environment=loaded.environment,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from seatrial.deployment.aws_failures import aws_failures
 from seatrial.specs.prices import RegionPrices
-from seatrial_base.catalog import instances
+from seatrial_base.catalog.instances import find_instance
 from seatrial_base.errors import BenchError
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def read_savings_plans(plans: SavingsPlans, region: str) -> dict[str, float]:
             name = _HOSTING.match(str(row.get("usageType", "")))
             rate = _positive(row.get("rate"))
             one_year = _mapping(row, "savingsPlanOffering").get("durationSeconds") == _ONE_YEAR_S
-            if name is not None and rate is not None and one_year and instances.find(name[1]) is not None:
+            if name is not None and rate is not None and one_year and find_instance(name[1]) is not None:
                 found[name[1]] = rate
     return dict(sorted(found.items()))
 
@@ -135,7 +135,7 @@ def _hosted(attributes: Mapping[str, object]) -> str | None:
     usage = _HOSTING.match(str(attributes.get("usagetype", "")))
     if usage is None or attributes.get("component") != "Hosting":
         return None
-    return usage[1] if instances.find(usage[1]) is not None else None
+    return usage[1] if find_instance(usage[1]) is not None else None
 
 
 def _on_demand(product: Mapping[str, object]) -> float | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog import jumpstart
+from seatrial_base.catalog.jumpstart import find_jumpstart_model, nearest_jumpstart_ids
 from seatrial_base.errors import Problem, RenderError
 
 if TYPE_CHECKING:
@@ -105,9 +106,9 @@ def _jumpstart_model(loaded: LoadedSpec, model_id: str) -> jumpstart.JumpStartMo
             path = ("model", "jumpstart_metadata")
             hint = "it holds JumpStart's own specification of the model, as JSON"
             raise RenderError([loaded.problem(path, "SEA366", f"{error}", hint)]) from error
-    found = jumpstart.find(model_id)
+    found = find_jumpstart_model(model_id)
     if found is None:
-        near = ", ".join(jumpstart.nearest(model_id))
+        near = ", ".join(nearest_jumpstart_ids(model_id))
         hint = (
             f"{f'near in the catalog: {near}; ' if near else ''}give model.s3_uri, the artifact's prefix as the "
             "model's page names it, or model.jumpstart_metadata, a copy of its specification "

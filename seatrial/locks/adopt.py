@@ -30,6 +30,7 @@ from seatrial.planner.search.capacity import capacity, spread
 from seatrial.planner.search.evaluate import misses_alone
 from seatrial.planner.search.sizing import instances_for, score_of
 from seatrial_base.catalog import images
+from seatrial_base.catalog.images import all_images, find_image
 from seatrial_base.errors import Problem, SpecError
 
 if TYPE_CHECKING:
@@ -204,7 +205,7 @@ def _out_of_bounds(edited: Plan, fields: tuple[str, ...], loaded: LoadedSpec) ->
                 yield given_problem(loaded, name, "SEA416", f"{value:g} is not between {least:g} and {most:g}")
     if "image" in fields:
         yield from _image_problems(edited, loaded)
-    known = {build_ami for build in images.every() if (build_ami := images.ami_version(build.cuda))}
+    known = {build_ami for build in all_images() if (build_ami := images.ami_version(build.cuda))}
     ami = edited.inference_ami_version.value
     if "inference_ami_version" in fields and ami is not None and ami not in known:
         yield given_problem(
@@ -215,7 +216,7 @@ def _out_of_bounds(edited: Plan, fields: tuple[str, ...], loaded: LoadedSpec) ->
 def _image_problems(edited: Plan, loaded: LoadedSpec) -> Iterator[Problem]:
     """Yield an image that is another version than the plan's: what was decided for one does not hold for the other."""
     image = edited.image.value
-    build = images.find(image.repository, image.tag)
+    build = find_image(image.repository, image.tag)
     if build is not None and build.version != edited.engine_version.value:
         message = f"{image.tag} is version {build.version}, but the plan is for {edited.engine_version.value}"
         yield given_problem(

@@ -16,7 +16,9 @@ from seatrial.planner.resolve import resolve
 from seatrial.planner.search.candidate import Candidate
 from seatrial.planner.search.fitting import candidates
 from seatrial.specs.endpoint import EndpointSpec
-from seatrial_base.catalog import engines, instances, neuron
+from seatrial_base.catalog import neuron
+from seatrial_base.catalog.engines import find_engine
+from seatrial_base.catalog.instances import find_instance
 from seatrial_base.errors import PlanError, Problem, SpecError
 
 if TYPE_CHECKING:
@@ -78,7 +80,7 @@ def resolve_given(given: Plan, fixed: LoadedSpec, loaded: LoadedSpec) -> Resolve
         raise SpecError(_moved(each, loaded) for each in error.problems) from error
     if resolved.demand.engine.compiled_shapes:
         return resolved
-    facts = engines.find("tgi" if given.engine.value == "tgi" else "lmi", given.engine_version.value)
+    facts = find_engine("tgi" if given.engine.value == "tgi" else "lmi", given.engine_version.value)
     return replace(resolved, demand=replace(resolved.demand, engine=facts))
 
 
@@ -94,7 +96,7 @@ def given_candidate(given: Plan, fields: AbstractSet[str], demand: Demand, loade
     Raises:
         SpecError: SEA416 when the model does not fit there.
     """
-    instance = instances.find(given.instance_type.value)
+    instance = find_instance(given.instance_type.value)
     seen = None if instance is None else neuron.in_cores(priced(instance, loaded))
     found = None if seen is None else next(iter(candidates(demand, seen)))
     if not isinstance(found, Candidate):

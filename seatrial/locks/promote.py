@@ -21,6 +21,7 @@ from seatrial.planner.search.candidate import FeasibleCandidate
 from seatrial.planner.search.evaluate import misses_alone
 from seatrial.planner.search.sizing import instances_for, score_of, size
 from seatrial_base.catalog import images
+from seatrial_base.catalog.images import find_image
 from seatrial_base.errors import SpecError
 from seatrial_base.units import counted
 
@@ -196,7 +197,7 @@ def _registry_here(image: Image, region: str, loaded: LoadedSpec) -> str:
 
 
 def _check_moved(image: Image, place: str, loaded: LoadedSpec) -> None:
-    region, build = loaded.environment.region, images.find(image.repository, image.tag)
+    region, build = loaded.environment.region, find_image(image.repository, image.tag)
     problem = ""
     if build is None and digest_of(image.uri) is None:
         problem = f"{place} may hold another image under {image.tag} than the tried one"

@@ -19,6 +19,7 @@ from seatrial.operations.side_effects import (
     scaling_effects,
 )
 from seatrial_base.catalog import replacement
+from seatrial_base.catalog.replacement import find_replacement_rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -107,7 +108,7 @@ def _effects(change: ResourceChange, diff: TemplateDiff, size: PlannedSize, *, m
         yield from custom_effects(change, diff, moves=moves)
     elif view := _OTHERS.get(change.resource_type):
         yield from view(change, diff)
-    elif replacement.find(change.resource_type) is None and change.resource_type != CDK_METADATA:
+    elif find_replacement_rule(change.resource_type) is None and change.resource_type != CDK_METADATA:
         yield Effect(kind="unknown", because=f"Seatrial has no replacement rules for {change.resource_type}.")
     else:
         yield Effect(kind="none", because="No copy depends on it.")

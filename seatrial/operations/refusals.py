@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.operations.serving_parts import COMPONENT, ENDPOINT, at, config_of, variants
-from seatrial_base.catalog import replacement
+from seatrial_base.catalog.replacement import find_replacement_rule
 from seatrial_base.errors import Problem
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def refusals(diff: TemplateDiff) -> Iterator[Problem]:
 
 def _collisions(change: ResourceChange, diff: TemplateDiff) -> Iterator[Problem]:
     """Yield a replacement under the name of what it replaces: CloudFormation creates before it deletes."""
-    rule = replacement.find(change.resource_type)
+    rule = find_replacement_rule(change.resource_type)
     if change.action != "replaced" or change.replaced_by == ("Type",) or rule is None or not rule.named_by:
         return
     properties = diff.new.resources[change.logical_id].properties
@@ -52,7 +52,7 @@ def _unchangeable(change: ResourceChange) -> Iterator[Problem]:
         message = "the type of a resource can't be changed"
         yield Problem(change.logical_id, "Type", "SEA454", message, "give the new resource another logical ID")
         return
-    rule = replacement.find(change.resource_type)
+    rule = find_replacement_rule(change.resource_type)
     if rule is not None and change.changes(*rule.unchangeable):
         names = sorted({each.name for each in change.properties} & set(rule.unchangeable))
         message = f"{', '.join(names)} can't be changed, neither in place nor by replacement"

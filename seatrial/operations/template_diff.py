@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from seatrial.operations.template import is_function, references
 from seatrial_base.catalog import replacement
+from seatrial_base.catalog.replacement import find_replacement_rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -132,7 +133,7 @@ def _rank(change: ResourceChange) -> tuple[int, str]:
 def _change(
     name: str, new: TemplateResource, properties: tuple[PropertyChange, ...], old: TemplateResource
 ) -> ResourceChange:
-    rule = replacement.find(new.resource_type)
+    rule = find_replacement_rule(new.resource_type)
     replacing = () if rule is None else rule.replaced_by
     by = tuple(sorted({change.name for change in properties} & set(replacing)))
     if new.resource_type != old.resource_type:

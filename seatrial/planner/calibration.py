@@ -25,7 +25,9 @@ from seatrial.planner.predict.copy_model import hardware_of, place
 from seatrial.planner.search.capacity import trial_protocol
 from seatrial.planner.speculation import speculation_of
 from seatrial.specs.calibration import SCHEMA_VERSION, calibration_path, every_calibration
-from seatrial_base.catalog import engines, instances, neuron
+from seatrial_base.catalog import engines, neuron
+from seatrial_base.catalog.engines import find_engine
+from seatrial_base.catalog.instances import find_instance
 from seatrial_base.errors import PlanError, Problem, SpecError
 from seatrial_base.units import counted
 
@@ -51,7 +53,7 @@ def measured_copy(loaded: LoadedSpec, plan: Plan) -> Copy:
     Raises:
         PlanError: SEA110 when the catalog has lost the instance type, SEA210 when its accelerator's numbers.
     """
-    instance = instances.find(plan.instance_type.value)
+    instance = find_instance(plan.instance_type.value)
     hardware = hardware_of(neuron.in_cores(instance), plan.quantization) if instance is not None else None
     if instance is None or hardware is None:
         rule = "SEA110" if instance is None else "SEA210"
@@ -65,7 +67,7 @@ def measured_copy(loaded: LoadedSpec, plan: Plan) -> Copy:
     return place(
         architecture,
         hardware,
-        engines.find("neuron" if neuron.is_neuron(instance) else family, plan.engine_version.value),
+        find_engine("neuron" if neuron.is_neuron(instance) else family, plan.engine_version.value),
         plan.memory,
         degree=plan.tensor_parallel_degree.value,
         quantization=plan.quantization,

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from seatrial_base.catalog import instances
 from seatrial_base.catalog.compilation import CompilationKey, invalidated
+from seatrial_base.catalog.instances import find_instance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +29,7 @@ def compilation_key(plan: Mapping[str, object], revision: str | None = None) -> 
     compiler = next((name for mark, name in _MARKS if mark in framework), None)
     if compiler is None:
         return None
-    instance = instances.find(str(_value(plan, "instance_type")))
+    instance = find_instance(str(_value(plan, "instance_type")))
     fields = {
         "compiler": compiler,
         "model": plan.get("model_name"),

@@ -11,7 +11,9 @@ from seatrial.planner.decisions.plan_warnings import option_warnings
 from seatrial.planner.document import Decision, Image
 from seatrial.planner.inputs import allowed_instances, batching_warnings, read_architecture, token_warnings
 from seatrial.planner.neuron_limits import refuse_on_neuron
-from seatrial_base.catalog import engines, images
+from seatrial_base.catalog import images
+from seatrial_base.catalog.engines import find_engine
+from seatrial_base.catalog.images import resolve_image
 from seatrial_base.catalog.rows import read_rows
 from seatrial_base.errors import PlanError
 
@@ -323,7 +325,7 @@ def _resolve(loaded: LoadedSpec, option: EngineOption) -> images.RegionalImage:
     version = loaded.endpoint.serving.engine_version
     region, last = loaded.environment.region, option.last_lmi
     try:
-        return images.resolve(
+        return resolve_image(
             option.engine,
             version,
             region,
@@ -354,7 +356,7 @@ def _given_image(taken: _Taken, uri: str, version: str | None) -> EngineChoice:
 
 
 def _facts(option: EngineOption, version: str) -> Engine:
-    return engines.find("neuron" if _NEURON in option.flavours else option.engine, version)
+    return find_engine("neuron" if _NEURON in option.flavours else option.engine, version)
 
 
 def _why_version(build: images.Build, option: EngineOption, *, fixed: bool) -> str:

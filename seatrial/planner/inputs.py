@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from seatrial.planner.decisions.batching import asked_max_model_len
 from seatrial.planner.prices import priced
 from seatrial.planner.search.fitting import possible_degrees
-from seatrial_base.catalog import instances, models, neuron
+from seatrial_base.catalog import neuron
 from seatrial_base.catalog.architecture import Architecture, from_config_json, shards_evenly
+from seatrial_base.catalog.instances import all_instances, find_instance
 from seatrial_base.catalog.model_names import split_precision, unsupported_format
-from seatrial_base.catalog.rows import nearest
+from seatrial_base.catalog.models import nearest_models, resolve_model
+from seatrial_base.catalog.rows import nearest_names
 from seatrial_base.errors import PlanError
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ def read_architecture(loaded: LoadedSpec) -> Architecture:
     if name is None:
         message = "the architecture can't be read from the weights' location"
         raise PlanError([loaded.problem(("model",), "SEA201", message, _WAYS)])
-    found = models.resolve(name)
+    found = resolve_model(name)
     if found is None:
         raise PlanError([_unknown(loaded, name, field)])
     architecture = found[0]
@@ -59,7 +61,7 @@ def _unknown(loaded: LoadedSpec, name: str, field: tuple[str, ...]) -> Problem:
     if weights is not None:
         hint = "choose a repository with 16-bit, FP8, AWQ, GPTQ, MXFP4 or NVFP4 weights"
         return loaded.problem(field, "SEA209", f"{name} has {weights} weights, which are not supported", hint)
-    near = models.nearest(name)
+    near = nearest_models(name)
     known = f"similar in the catalog: {', '.join(near)}; " if near else ""
     return loaded.problem(field, "SEA201", f"the architecture of {name} is unknown", f"{known}{_WAYS}")
 
@@ -116,13 +118,13 @@ def allowed_instances(loaded: LoadedSpec) -> tuple[tuple[Instance, ...], tuple[s
     endpoint, rails = loaded.endpoint, loaded.environment.guard_rails.instance_types
     asked = endpoint.serving.instance_types or (endpoint.hosting.instance_pools or ())[:1] or None
     if asked is None and rails is None:
-        return tuple(priced(instance, loaded) for instance in instances.every() if not neuron.is_neuron(instance)), ()
+        return tuple(priced(instance, loaded) for instance in all_instances() if not neuron.is_neuron(instance)), ()
     names = [name for name in (asked or rails or ()) if rails is None or name in rails]
-    found = {name: instances.find(name) for name in names}
+    found = {name: find_instance(name) for name in names}
     unknown = [name for name, instance in found.items() if instance is None]
     known = tuple(neuron.in_cores(priced(instance, loaded)) for instance in found.values() if instance is not None)
     if not known:
-        near = {name: None for missing in unknown for name in nearest(missing, _every_name())}
+        near = {name: None for missing in unknown for name in nearest_names(missing, _every_name())}
         message = f"not in the catalog: {', '.join(unknown)}"
         hint = f"similar in the catalog: {', '.join(near) or 'none'}"
         raise PlanError([loaded.problem(("serving", "instance_types"), "SEA110", message, hint)])
@@ -142,13 +144,13 @@ def token_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
 
 def names_neuron(loaded: LoadedSpec) -> bool:
     """Tell whether the spec names instance types with AWS Neuron, and no others that the catalog has."""
-    found = [instances.find(name) for name in loaded.endpoint.serving.instance_types or ()]
+    found = [find_instance(name) for name in loaded.endpoint.serving.instance_types or ()]
     known = [instance for instance in found if instance is not None]
     return bool(known) and all(neuron.is_neuron(instance) for instance in known)
 
 
 def _every_name() -> list[str]:
-    return [instance.instance_type for instance in instances.every()]
+    return [instance.instance_type for instance in all_instances()]
 
 
 def check_model_fields(loaded: LoadedSpec, architecture: Architecture) -> None:

@@ -19,7 +19,8 @@ from seatrial.planner.search.no_deployment import no_deployment
 from seatrial.planner.search.pipeline import search_for
 from seatrial.specs.optimization import SPECULATIONS, WEIGHTS
 from seatrial.specs.recipe import parse_recipe, recipe_name, with_recipe
-from seatrial_base.catalog import models, optimizations
+from seatrial_base.catalog import optimizations
+from seatrial_base.catalog.models import all_models
 from seatrial_base.errors import PlanError, Problem, SpecError
 from seatrial_base.frozen_model import FrozenModel
 
@@ -308,7 +309,7 @@ def _draft(loaded: LoadedSpec, architecture: Architecture, name: str) -> _Choice
     if name == "eagle3":
         place = loaded.endpoint.model.hub_id or "org/model"
         return _Choice(parse_recipe(f"{name}={place}-eagle3")[0], "eagle3: a draft head, or an optimization job")
-    drafts = _smaller(architecture, models.every())
+    drafts = _smaller(architecture, all_models())
     return (
         _Choice(parse_recipe(f"{name}={drafts[0]}")[0], f"speculative: a draft, {drafts[0]} here") if drafts else None
     )

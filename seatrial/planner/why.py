@@ -11,8 +11,8 @@ from seatrial.planner.search.evaluate import estimate, evaluate, misses_alone
 from seatrial.planner.search.fitting import candidates
 from seatrial.planner.search.pipeline import search_for
 from seatrial.planner.search.ranking import known, order, why_best, why_outdone
-from seatrial_base.catalog import instances
-from seatrial_base.catalog.rows import nearest
+from seatrial_base.catalog.instances import all_instances, find_instance
+from seatrial_base.catalog.rows import nearest_names
 from seatrial_base.errors import PlanError
 from seatrial_base.frozen_model import FrozenModel
 from seatrial_base.units import tenths
@@ -61,9 +61,9 @@ def explain(
     Raises:
         PlanError: SEA110 when the catalog lacks the instance type, and whatever keeps the spec from being read.
     """
-    known_type = instances.find(instance_type)
+    known_type = find_instance(instance_type)
     if known_type is None:
-        near = ", ".join(nearest(instance_type, tuple(each.instance_type for each in instances.every())))
+        near = ", ".join(nearest_names(instance_type, tuple(each.instance_type for each in all_instances())))
         message = f"{instance_type} is not in the catalog"
         hint = f"similar in the catalog: {near}" if near else "name an instance type, for example ml.g5.xlarge"
         raise PlanError.of("SEA110", message, hint=hint)

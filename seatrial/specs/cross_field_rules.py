@@ -13,6 +13,7 @@ from seatrial.specs.model_shape import MOST_HEAD_DIM, ModelShape
 from seatrial.specs.recipe_rules import recipe_problems
 from seatrial.specs.scaling import scaling_problems
 from seatrial_base.catalog import jumpstart
+from seatrial_base.catalog.jumpstart import find_jumpstart_model
 from seatrial_base.catalog.licences import licence_of
 
 if TYPE_CHECKING:
@@ -198,7 +199,7 @@ def _licence(document: Document) -> Iterator[Problem]:
     gated = isinstance(uri, str) and uri.startswith(jumpstart.GATED)
     if document.value("model", "accept_eula") is True or (model_id is None and not gated):
         return
-    found = jumpstart.find(str(model_id))
+    found = find_jumpstart_model(str(model_id))
     url = found.eula_url(jumpstart.HOME) if found else None
     message = f"the licence of {model_id or uri} has not been accepted"
     hint = f"read it{f' ({url})' if url else ''}, then write `accept_eula: true`"

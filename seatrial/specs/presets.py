@@ -10,9 +10,8 @@ from pydantic import Field
 from seatrial.specs.load import ordered, validated
 from seatrial.specs.recipe import parse_recipe
 from seatrial.specs.yaml_source import merge_environment, read_source
-from seatrial_base.catalog import presets
-from seatrial_base.catalog.presets import Preset
-from seatrial_base.catalog.rows import nearest
+from seatrial_base.catalog.presets import Preset, all_presets
+from seatrial_base.catalog.rows import nearest_names
 from seatrial_base.errors import Problem, SpecError
 from seatrial_base.files import write_whole
 from seatrial_base.frozen_model import FrozenModel
@@ -75,7 +74,7 @@ def known_presets(environments: Path) -> tuple[Preset, ...]:
     """
     own = read_team_presets(presets_path(environments))
     names = {preset.name for preset in own}
-    return (*own, *(preset for preset in presets.every() if preset.name not in names))
+    return (*own, *(preset for preset in all_presets() if preset.name not in names))
 
 
 def preset_named(name: str, among: Iterable[Preset]) -> Preset:
@@ -86,7 +85,7 @@ def preset_named(name: str, among: Iterable[Preset]) -> Preset:
     """
     known = {preset.name: preset for preset in among}
     if name not in known:
-        similar = ", ".join(nearest(name, known))
+        similar = ", ".join(nearest_names(name, known))
         hint = f"similar: {similar}" if similar else "`seatrial presets list` shows them"
         raise SpecError.of("SEA250", f"there is no preset {name}", hint=hint, where="presets")
     return known[name]

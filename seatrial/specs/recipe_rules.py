@@ -20,8 +20,9 @@ from seatrial.specs.optimization import (
     PrefixCache,
     QuantizedWeights,
 )
-from seatrial_base.catalog import models, optimizations
+from seatrial_base.catalog import optimizations
 from seatrial_base.catalog.model_names import split_precision, unsupported_format
+from seatrial_base.catalog.models import resolve_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -148,7 +149,7 @@ def _built_at_start(document: Document, entry: OptimizationSpec) -> bool:
 
 def published_quantization(name: str) -> str | None:
     """Return the quantization of the weights of a hub id, by the catalog or its name; `None` for 16 bits."""
-    found = models.resolve(name)
+    found = resolve_model(name)
     return found[1] if found is not None else split_precision(name)[1]
 
 

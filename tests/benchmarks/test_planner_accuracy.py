@@ -21,7 +21,8 @@ from benchmarks.planner_accuracy.cells import (
     read_predictions,
     read_published,
 )
-from seatrial_base.catalog import instances, models
+from seatrial_base.catalog.instances import find_instance
+from seatrial_base.catalog.models import find_model
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -111,7 +112,7 @@ def test_the_roofline_reads_the_weights_or_computes() -> None:
 
 
 def test_the_peers_are_told_the_catalogs_a10g() -> None:
-    instance = instances.find("ml.g5.2xlarge")
+    instance = find_instance("ml.g5.2xlarge")
     told = yaml.safe_load((FOLDER / "given" / "systems" / "a10g.yaml").read_text(encoding="utf-8"))
 
     assert instance is not None
@@ -129,7 +130,7 @@ def test_the_peers_are_told_the_catalogs_a10g() -> None:
 
 
 def test_the_peers_are_told_the_catalogs_model() -> None:
-    model = models.find(MODEL)
+    model = find_model(MODEL)
     told = json.loads((FOLDER / "given" / "llama-2-7b" / "config.json").read_text(encoding="utf-8"))
     keys = ("num_hidden_layers", "hidden_size", "num_attention_heads", "num_key_value_heads", "vocab_size")
 

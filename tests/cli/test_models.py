@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_base.catalog import models
+from seatrial_base.catalog.models import all_models
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Seatrial
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def test_every_known_model_is_listed(seatrial: Seatrial) -> None:
     done = seatrial("models", "list")
     assert (done.returncode, done.stderr) == (0, "")
-    assert [line.split()[0] for line in done.stdout.splitlines()] == [model.id for model in models.every()]
+    assert [line.split()[0] for line in done.stdout.splitlines()] == [model.id for model in all_models()]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from seatrial.planner.predict.copy_model import hardware_of, place
 from seatrial.planner.predict.memory import fit_memory
 from seatrial.planner.predict.simulation import PUBLISHED, outcome
-from seatrial_base.catalog import engines, instances, models
+from seatrial_base.catalog.engines import find_engine
+from seatrial_base.catalog.instances import find_instance
+from seatrial_base.catalog.models import find_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,7 +24,7 @@ PAGE = (ROOT / "docs" / "explanation" / "planner.md").read_text(encoding="utf-8"
 PREDICT = (ROOT / "docs" / "how-to" / "predict.md").read_text(encoding="utf-8")
 ROWS = ROOT / "tests" / "planner" / "data" / "llama_2_7b_tgi.csv"
 LEFT_OUT = ROOT / "benchmarks" / "planner_accuracy" / "leave_one_out.csv"
-ARCHITECTURE, ENGINE = models.find("meta-llama/Llama-2-7b-hf"), engines.find("tgi", "1.1.0")
+ARCHITECTURE, ENGINE = find_model("meta-llama/Llama-2-7b-hf"), find_engine("tgi", "1.1.0")
 MORE_THAN_THEY_ASKED_FOR = 1_000  # sequences
 Errors = tuple[float, float]
 
@@ -33,7 +35,7 @@ def read(path: Path) -> list[dict[str, str]]:
 
 
 def memory_of(instance_type: str, degree: int, tokens: int) -> MemoryFit:
-    instance = instances.find(instance_type)
+    instance = find_instance(instance_type)
     assert ARCHITECTURE is not None
     assert instance is not None
     return fit_memory(
@@ -55,7 +57,7 @@ def errors_of(row: dict[str, str], throughput_tok_s: float, latency_ms_per_token
 
 def predicted(row: dict[str, str]) -> Errors:
     degree, prompt, output = (int(row[name]) for name in ("tp_degree", "input_tokens", "output_tokens"))
-    instance = instances.find(row["instance_type"])
+    instance = find_instance(row["instance_type"])
     assert ARCHITECTURE is not None
     assert instance is not None
     hardware = hardware_of(instance)

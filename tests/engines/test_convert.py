@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial_base.catalog import instances
+from seatrial_base.catalog.instances import find_instance
 from seatrial_base.errors import RenderError
 from seatrial_lint.convert import Converted, convert, default_dialect
 from seatrial_lint.engines.config import ServingConfig
@@ -30,7 +30,7 @@ def converted(text: str, to: EngineName, version: str = "", *, instance: str = "
     source = read_bytes(text.encode(), "serving.properties" if text.startswith("option.") else name)[0]
     assert isinstance(source, ConfigSource)
     number = version or NEWEST[to]
-    return convert(source, default_dialect(to, number), number, instance=instances.find(instance) if instance else None)
+    return convert(source, default_dialect(to, number), number, instance=find_instance(instance) if instance else None)
 
 
 def lost(done: Converted) -> list[str]:

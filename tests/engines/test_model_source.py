@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.engines.model_source import MOUNT, model_source
-from seatrial_base.catalog import jumpstart
+from seatrial_base.catalog.jumpstart import find_jumpstart_model
 from seatrial_base.errors import RenderError, SpecError
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def test_neither_prefix_nor_archive_is_refused(uri: str, loaded: Loaded) -> None
 
 def test_a_jumpstart_id_is_looked_up_for_the_region_and_told_to_be_pinned(loaded: Loaded) -> None:
     source = model_source(loaded(model=JUMPSTART))
-    known = jumpstart.find(MISTRAL)
+    known = find_jumpstart_model(MISTRAL)
     assert known is not None
     uri = f"s3://jumpstart-cache-prod-us-east-1/{known.key}"
     assert (source.model_id, source.weights_s3_uri) == (MOUNT, uri)

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from seatrial_base.catalog.dialects import DIALECTS, DialectName, existing
-from seatrial_base.catalog.spellings import find
+from seatrial_base.catalog.spellings import find_spellings
 from seatrial_base.errors import RenderError
 from seatrial_lint.engines.config import (
     Dtype,
@@ -151,7 +151,7 @@ def rendered_without_contradictions(
 def forms(dialect: DialectName, version: str) -> list[Form]:
     if not dialect.startswith("lmi"):
         return ["env"]
-    return ["properties"] if find(dialect, version).version < (9,) else ["properties", "env"]
+    return ["properties"] if find_spellings(dialect, version).version < (9,) else ["properties", "env"]
 
 
 PLACES = [
@@ -169,7 +169,7 @@ def test_what_is_rendered_reads_back_as_the_same_configuration(
     place: tuple[DialectName, str, Form], drawn: ServingConfig
 ) -> None:
     dialect, version, form = place
-    said = sayable(drawn, find(dialect, version))
+    said = sayable(drawn, find_spellings(dialect, version))
     config, rendered = rendered_without_contradictions(said, dialect, version, form)
     parsed = parse(dialect, version, properties=rendered.files.get("serving.properties", ""), env=rendered.env)
     assert parsed.unknown == ()
@@ -184,7 +184,11 @@ def test_any_text_is_read(dialect: DialectName, properties: str, env: str) -> No
     parse(dialect, version, properties=properties, env=env)
 
 
-KNOWN = (*find("lmi-async", "lmi27").rows, *find("vllm", "0.26.0").rows, *find("sglang", "0.5.20").rows)
+KNOWN = (
+    *find_spellings("lmi-async", "lmi27").rows,
+    *find_spellings("vllm", "0.26.0").rows,
+    *find_spellings("sglang", "0.5.20").rows,
+)
 KEYS = st.sampled_from(sorted({row.env for row in KNOWN if row.env}))
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_base.catalog import replacement
+from seatrial_base.catalog.replacement import find_replacement_rule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,7 +56,7 @@ def kept(assembly: Path) -> dict[str, Kept]:
 
 
 def _identity(resource: Mapping[str, object]) -> dict[str, object]:
-    rule = replacement.find(str(resource["Type"]))
+    rule = find_replacement_rule(str(resource["Type"]))
     fixed = (*rule.replaced_by, *rule.unchangeable) if rule else ()
     properties = resource.get("Properties", {})
     assert isinstance(properties, dict)

@@ -8,7 +8,7 @@ import pytest
 
 from seatrial.planner.engine import Case, case_of
 from seatrial.planner.inputs import read_architecture
-from seatrial_base.catalog import instances
+from seatrial_base.catalog.instances import find_instance
 
 if TYPE_CHECKING:
     from tests.planner.conftest import Ask
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 )
 def test_a_case_knows_its_accelerators(types: tuple[str, ...], accelerators: str, named: str, ask: Ask) -> None:
     loaded = ask()
-    allowed = [found for name in types if (found := instances.find(name))]
+    allowed = [found for name in types if (found := find_instance(name))]
     case = case_of(loaded.endpoint.serving, read_architecture(loaded), allowed)
 
     assert case == Case({"accelerators": accelerators, "architecture": "llama"}, named)

@@ -21,6 +21,7 @@ from seatrial.planner.engine import (
     why,
 )
 from seatrial_base.catalog import images
+from seatrial_base.catalog.images import resolve_image
 from seatrial_lint.engines.engine_options import Backend
 
 GPU: Facts = {"accelerators": "gpu", "architecture": "llama"}
@@ -126,7 +127,7 @@ def test_every_rule_speaks_of_options_that_exist_and_has_a_source() -> None:
 
 def test_every_option_has_images() -> None:
     for option in options():
-        found = images.resolve(option.engine, None, "us-east-1", flavours=option.flavours)
+        found = resolve_image(option.engine, None, "us-east-1", flavours=option.flavours)
         assert found.build.flavour in option.flavours
 
 

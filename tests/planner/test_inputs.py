@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 
 from seatrial.planner.inputs import read_architecture
-from seatrial_base.catalog import models
+from seatrial_base.catalog.models import find_model
 from seatrial_base.errors import PlanError
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Ask(Protocol):
 def test_a_shape_gives_what_the_catalog_says(shape: dict[str, object], model_id: str, ask: Ask) -> None:
     read = read_architecture(ask(model={"hub_id": "me/mine", "shape": shape}))
 
-    known = models.find(model_id)
+    known = find_model(model_id)
     assert known is not None
     assert read == replace(known, id="me/mine", family="inline", source="model.shape of chat.yaml", date=None)
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.planner.packing import ModelCopies, Reservable, copies_of, misfits, pack, place, reservable, smallest_type
-from seatrial_base.catalog import instances
+from seatrial_base.catalog.instances import all_instances, find_instance
 from tests.sample_plan import sample_plan
 
 if TYPE_CHECKING:
@@ -90,21 +90,21 @@ def test_an_update_needs_room_for_old_and_new_copies() -> None:
 
 
 def test_what_does_not_fit_is_told_per_resource_with_the_type_that_works() -> None:
-    instance = instances.find("ml.g5.2xlarge")
+    instance = find_instance("ml.g5.2xlarge")
     assert instance is not None
     size = Reservable(accelerators=4, cpu_cores=9.0, memory_mib=4096)
     model = ModelCopies(name="a", size=size, planned=1, most=1, beside=0)
     assert misfits([model], reservable(instance)) == {
         "a": ("4 accelerators of 1", "9 vCPUs of 4", "4,096 MiB of host memory of 2,048")
     }
-    assert smallest_type([model], instance, instances.every()) == "ml.g5.12xlarge"
+    assert smallest_type([model], instance, all_instances()) == "ml.g5.12xlarge"
     with pytest.raises(ValueError, match="does not fit"):
         pack([model], reservable(instance))
 
 
 def test_what_the_planner_reserves_for_a_copy_fits_on_every_instance_type_of_its_own() -> None:
     """A copy of the smallest host memory fits on each type: the planner's share and the packing's agree."""
-    for instance in instances.every():
+    for instance in all_instances():
         smallest = Reservable(accelerators=1, cpu_cores=0.25, memory_mib=1024)
         assert reservable(instance).holds(smallest), instance.instance_type
 

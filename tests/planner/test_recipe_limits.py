@@ -19,9 +19,11 @@ from seatrial.planner.resolve import resolve
 from seatrial.specs.endpoint import ModelSpec
 from seatrial.specs.optimization import NAMES
 from seatrial.specs.recipe import expanded, parse_recipe, recipe_name, with_recipe
-from seatrial_base.catalog import accelerators, images, optimizations
+from seatrial_base.catalog import optimizations
+from seatrial_base.catalog.accelerators import all_accelerators
 from seatrial_base.catalog.engine_versions import read_version
-from seatrial_base.catalog.spellings import find
+from seatrial_base.catalog.images import all_images
+from seatrial_base.catalog.spellings import find_spellings
 from seatrial_base.errors import PlanError, SpecError
 from seatrial_lint.engines.config import ServingConfig
 from seatrial_lint.engines.spelling import spell
@@ -209,7 +211,7 @@ def test_the_table_knows_every_pair_of_engine_and_optimization() -> None:
 
     assert missing == []
     assert {name for row in optimizations.accelerators() for name in row.accelerators} <= {
-        each.name for each in accelerators.every()
+        each.name for each in all_accelerators()
     }
     assert set(optimizations.gives_up()) == set(NAMES)
 
@@ -218,7 +220,7 @@ def test_what_the_table_allows_can_be_spelled() -> None:
     """Every optimization that a documented build may have has an option there, or needs none."""
     unspelled = []
     for option in options():
-        builds = [each for each in images.every() if each.family == option.engine and each.flavour in option.flavours]
+        builds = [each for each in all_images() if each.family == option.engine and each.flavour in option.flavours]
         for version in {each.version for each in builds if each.documented}:
             read = read_version(option.engine, version)
             if read is None or (option.last_lmi is not None and read > (option.last_lmi,)):
@@ -228,7 +230,7 @@ def test_what_the_table_allows_can_be_spelled() -> None:
                 if any(optimizations.holds_since(row, read) for row in rows):
                     backend = option.backends[-1] if "auto" not in option.backends else "auto"
                     dialect = dialect_of(option.engine, version, backend, on_neuron="neuronx" in option.name)
-                    said = spell(ServingConfig.model_validate(fields), find(dialect, version))
+                    said = spell(ServingConfig.model_validate(fields), find_spellings(dialect, version))
                     unspelled += [(option.name, version, name, one.field) for one in said.missing]
 
     assert unspelled == []

@@ -11,8 +11,10 @@ from seatrial.specs.load import load_spec
 from seatrial.specs.presets import known_presets, presets_path, presets_text, read_team_presets, spec_text
 from seatrial.specs.presets import write_team_preset as write
 from seatrial.specs.recipe import parse_recipe, recipe_name
-from seatrial_base.catalog import instances, models, presets
-from seatrial_base.catalog.presets import Preset, document_of
+from seatrial_base.catalog import presets
+from seatrial_base.catalog.instances import find_instance
+from seatrial_base.catalog.models import resolve_model
+from seatrial_base.catalog.presets import Preset, all_presets, document_of
 from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ OWN = Preset(
     endpoint="chat",
     verdict="pass",
 )
-CATALOG = presets.every()
+CATALOG = all_presets()
 
 
 def test_the_catalog_is_sorted_small_and_names_what_is_known() -> None:
@@ -42,8 +44,8 @@ def test_the_catalog_is_sorted_small_and_names_what_is_known() -> None:
     assert presets._FILE.read_text(encoding="utf-8") == document_of(CATALOG)  # noqa: SLF001
     assert len({preset.name for preset in CATALOG}) == len(CATALOG)
     for preset in CATALOG:
-        instance = instances.find(preset.instance_type)
-        assert models.resolve(preset.model) is not None
+        instance = find_instance(preset.instance_type)
+        assert resolve_model(preset.model) is not None
         assert instance is not None
         assert preset.tensor_parallel_degree <= instance.accelerator_count
         assert recipe_name(parse_recipe(preset.recipe)) == preset.recipe

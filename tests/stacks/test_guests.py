@@ -12,7 +12,7 @@ from aws_cdk.assertions import Match, Template
 
 from seatrial.planner.packing import copies_of, pack, reservable
 from seatrial.specs.endpoint import ServingSpec
-from seatrial_base.catalog import instances
+from seatrial_base.catalog.instances import find_instance
 from seatrial_stacks.endpoint_stack import EndpointStack
 from tests.sample_plan import decided, sample_plan
 from tests.stacks.conftest import dev, serving, spec
@@ -46,7 +46,7 @@ def hosting() -> Deployment:
         serving=serving(weights_s3_uri="s3://weights/summarize/"),
         plan=plans[1],
     )
-    room = instances.find("ml.g5.12xlarge")
+    room = find_instance("ml.g5.12xlarge")
     assert room is not None
     return replace(
         host,

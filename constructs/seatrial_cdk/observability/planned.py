@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial_base.catalog import instances
+from seatrial_base.catalog.instances import find_instance
 from seatrial_cdk.observability.endpoint_dashboard import DashboardInstances, DashboardTrials, EndpointDashboard
 from seatrial_cdk.observability.environment_budget import EnvironmentBudget
 from seatrial_cdk.observability.environment_dashboard import EnvironmentDashboard, ShownEndpoint
@@ -102,7 +102,7 @@ def define_budget(scope: Construct, environment: EnvironmentSpec, topic: AlarmTo
 def shown_instances(plan: Plan) -> DashboardInstances:
     """Return the instances of a plan with their price."""
     instance_type, cost = plan.instance_type.value, plan.cost
-    known = instances.find(instance_type)
+    known = find_instance(instance_type)
     price = None if cost.usd_per_hour is None else round(cost.usd_per_hour / plan.instance_count.value, 6)
     dated = f" of {cost.price_date}" if cost.price_date else ""
     less = f", less {cost.discount:.0%}" if cost.discount else ""

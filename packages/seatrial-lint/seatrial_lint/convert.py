@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from seatrial_base.catalog import dialects, spellings
+from seatrial_base.catalog import dialects
 from seatrial_base.catalog.engine_versions import version_text
+from seatrial_base.catalog.spellings import find_spellings
 from seatrial_base.errors import RenderError
 from seatrial_lint.engines.fields import flatten, neutral_text, unflatten
 from seatrial_lint.engines.neutral import PROPERTIES_FILE, render_config
@@ -97,7 +98,7 @@ def convert(
     if origin is None:
         raise ValueError("the source container is unknown")
     number = to_version or ".".join(map(str, newest_build(to)))
-    table = spellings.find(to, number)
+    table = find_spellings(to, number)
     check_portable(source, origin, table)
     entries = {entry.key: entry for entry in source.entries}
     gone = [Lost(key, one.line, _NEVER_COPIED) for key, one in entries.items() if secret_in(key, one.value)]
@@ -156,7 +157,7 @@ def _without_keys(entries: Mapping[str, SourceEntry], gone: set[str]) -> dict[st
 
 def _is_option(key: str, origin: TargetContainer) -> bool:
     """Say whether a variable spells something in the container that it was written for."""
-    return bool(spellings.find(origin.dialect, ".".join(map(str, origin.version))).of_env(key))
+    return bool(find_spellings(origin.dialect, ".".join(map(str, origin.version))).of_env(key))
 
 
 def default_dialect(to: str, version: str | None) -> DialectName:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from seatrial.cli.support.terminal import console, show, show_lines
+from seatrial_base.terminal import console, show, show_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable

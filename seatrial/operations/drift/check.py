@@ -14,8 +14,8 @@ from seatrial.operations.drift.trials import LastTrial, deployed_trial, schedule
 from seatrial.operations.drift.unknown import unknown_endpoints
 from seatrial.operations.preflight.instances import instance_checks, needs_of
 from seatrial.planner.engine import status_of
-from seatrial_base.catalog import images
 from seatrial_base.catalog.image_updates import update_of
+from seatrial_base.catalog.images import find_image
 from seatrial_base.errors import BenchError
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def _stack_findings(stack: LiveStack, deployment: Deployment) -> Iterator[DriftF
 def _image_findings(deployment: Deployment) -> Iterator[DriftFinding]:
     """Yield an image that has newer documented builds, or whose line gets none any more."""
     image = deployment.plan.image.value
-    build = images.find(image.repository, image.tag)
+    build = find_image(image.repository, image.tag)
     if build is None:
         return
     update = update_of(build, deployment.environment.region)

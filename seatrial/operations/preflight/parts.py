@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from seatrial.operations.preflight.check import asked, count, ok, problem, refusal, rows, text, unknown
-from seatrial_base.catalog import instances
+from seatrial_base.catalog.instances import find_instance
 from seatrial_base.catalog.regions import INFERENCE_COMPONENT, availability
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _region(environment: EnvironmentSpec, types: Iterable[str]) -> Iterator[Acco
         hint = f"choose one of {', '.join(known.regions)}"
         yield problem(subject, "SEA461", f"has no {INFERENCE_COMPONENT} (catalog, {known.date})", hint)
     for name in sorted(types):
-        if instances.find(name) is None:
+        if find_instance(name) is None:
             yield unknown(f"{name} in {region}", "the instance type is not in the catalog")
 
 

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from seatrial.planner.predict.copy_model import tokens_per_step
 from seatrial_base.catalog import bands
-from seatrial_base.catalog.bands import BandPlace
+from seatrial_base.catalog.bands import BandPlace, all_band_cells
 from seatrial_base.frozen_model import FrozenModel
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def band_of(
             family=bands.family_of(architecture),
             engine=_engine_of(engine),
         )
-        earned = earned_band(place, bands.every(), bands.measured())
+        earned = earned_band(place, all_band_cells(), bands.measured())
         if earned is not None:
             return earned if speculation is None else _drafted(earned, speculation, instance.accelerator)
     if engine.compiled_shapes:

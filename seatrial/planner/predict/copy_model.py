@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from seatrial.planner.predict.memory import kv_bytes_per_token, weights_bytes
-from seatrial_base.catalog import precision
 from seatrial_base.catalog.accelerators import flops_4bit, multiprocessors
+from seatrial_base.catalog.precision import find_precision
 from seatrial_base.units import GIB
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def hardware_of(instance: Instance, quantization: str | None = None) -> Hardware
     """
     if instance.flops_16bit is None or instance.memory_bandwidth_bytes_s is None:
         return None
-    narrow = precision.find(quantization)
+    narrow = find_precision(quantization)
     by_bits = {16: instance.flops_16bit, 8: instance.flops_8bit, 4: flops_4bit(instance.accelerator)}
     return Hardware(
         instance_type=instance.instance_type,

@@ -11,9 +11,9 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal, get_args
 
 from seatrial.planner.predict import csv_optimization, published_names
-from seatrial_base.catalog import engines, models
-from seatrial_base.catalog.engines import Family
+from seatrial_base.catalog.engines import Family, find_engine
 from seatrial_base.catalog.model_names import unsupported_format
+from seatrial_base.catalog.models import nearest_models, resolve_model
 from seatrial_base.errors import Problem, SpecError
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class Cells:
             return named
         if place.on_neuron:
             newest = published_names.NEWEST
-            return published_names.NamedEngine(engines.find("neuron", newest), newest)
+            return published_names.NamedEngine(find_engine("neuron", newest), newest)
         self._wrong("engine", "SEA223", "the engine neuron needs AWS Neuron", "name an instance type as ml.inf2.xlarge")
         return named
 
@@ -233,12 +233,12 @@ _NO_CONCURRENCY = ("", "inf", "infinity", "unlimited", "max")
 
 @cache
 def _model(name: str) -> tuple[Architecture, str | None] | None:
-    return models.resolve(name)
+    return resolve_model(name)
 
 
 @cache
 def _models_like(name: str) -> str:
-    return ", ".join(models.nearest(name))
+    return ", ".join(nearest_models(name))
 
 
 def _number(text: str) -> float | None:

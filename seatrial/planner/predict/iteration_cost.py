@@ -28,6 +28,8 @@ from typing import TYPE_CHECKING
 from seatrial.planner.predict.copy_model import drafting_copy
 from seatrial.planner.predict.memory import embedding_params, weights_bytes
 from seatrial_base.catalog import operators, precision
+from seatrial_base.catalog.operators import find_operator
+from seatrial_base.catalog.precision import find_precision
 
 if TYPE_CHECKING:
     from seatrial.planner.predict.copy_model import Copy
@@ -269,13 +271,13 @@ def _operator(copy: Copy, kind: operators.Kind) -> Operator:
 
     One with narrow operands runs only where the accelerator has such arithmetic, whatever the one most alike has.
     """
-    narrow, hardware = precision.find(copy.quantization), copy.hardware
+    narrow, hardware = find_precision(copy.quantization), copy.hardware
     everywhere = narrow is not None and (narrow.scope == "linear" or copy.architecture.experts is None)
     mine = narrow if narrow and "attention" not in kind and (kind == "experts" or everywhere) else None
-    found = operators.find(hardware.accelerator, kind, mine.name if mine else None)
-    narrowed = found.precision != operators.WIDE and precision.find(found.precision)
+    found = find_operator(hardware.accelerator, kind, mine.name if mine else None)
+    narrowed = found.precision != operators.WIDE and find_precision(found.precision)
     if narrowed and narrowed.arithmetic_bits < precision.BITS_16BIT and not hardware.has_narrow_arithmetic:
-        return operators.find(hardware.accelerator, kind, None)
+        return find_operator(hardware.accelerator, kind, None)
     return found
 
 
@@ -322,7 +324,7 @@ def _read_bytes(copy: Copy) -> tuple[float, float]:
     """
     shape = copy.architecture
     looked_up = 0 if shape.tied_embeddings else shape.vocab * shape.hidden_size * _BYTES_16BIT
-    narrow = precision.find(copy.quantization)
+    narrow = find_precision(copy.quantization)
     experts = shape.expert_params * (narrow.bits if narrow else precision.BITS_16BIT) / 8
     return weights_bytes(shape, copy.quantization) - looked_up - experts, experts
 
@@ -345,7 +347,7 @@ def _prompt_token_s(copy: Copy) -> float:
     It sees the cached prefix, and half of the tokens that are computed on average.
     """
     shape, hardware = copy.architecture, copy.hardware
-    kernel = operators.find(hardware.accelerator, "prefill attention", None)
+    kernel = find_operator(hardware.accelerator, "prefill attention", None)
     reached = kernel.compute_efficiency * copy.input_tokens / (copy.input_tokens + kernel.half_length)
     twice_seen = 2 - copy.prefilled_tokens / copy.input_tokens
     flops = (

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from seatrial_base.catalog import precision
+from seatrial_base.catalog.precision import find_precision
 from seatrial_base.frozen_model import FrozenModel
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class MemoryFit(FrozenModel):
 
 def weights_bytes(architecture: Architecture, quantization: str | None) -> int:
     """Return the size of all weights; quantization leaves the embeddings at 16 bits, or all but the experts."""
-    narrow = precision.find(quantization)
+    narrow = find_precision(quantization)
     if narrow is None:
         return architecture.params_total * BYTES_16BIT
     linear = architecture.params_total - embedding_params(architecture)

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
-from seatrial_base.catalog import engine_versions, engines, instances, neuron, precision
-from seatrial_base.catalog.accelerators import every as every_accelerator
-from seatrial_base.catalog.rows import nearest
+from seatrial_base.catalog import engine_versions, neuron, precision
+from seatrial_base.catalog.accelerators import all_accelerators
+from seatrial_base.catalog.engines import find_engine
+from seatrial_base.catalog.instances import all_instances, find_instance
+from seatrial_base.catalog.precision import find_precision
+from seatrial_base.catalog.rows import nearest_names
 
 if TYPE_CHECKING:
     from seatrial_base.catalog.architecture import Architecture
@@ -87,9 +90,9 @@ def read_engine_version(family: Family, text: str) -> NamedEngine | None:
     """
     written = text.strip().lower()
     if not written or _UNRELEASED.fullmatch(written):
-        return NamedEngine(engines.find(family, NEWEST), NEWEST)
+        return NamedEngine(find_engine(family, NEWEST), NEWEST)
     version = (_lmi_number(written) if family == "lmi" else None) or _release(written)
-    return None if version is None else NamedEngine(engines.find(family, version), version)
+    return None if version is None else NamedEngine(find_engine(family, version), version)
 
 
 def _lmi_number(text: str) -> str | None:
@@ -157,7 +160,7 @@ def read_precision(text: str, architecture: Architecture, checkpoint: str | None
 
 def is_for_experts_alone(quantization: str | None) -> bool:
     """Tell whether a quantization is known for the experts of a model only."""
-    known = precision.find(quantization)
+    known = find_precision(quantization)
     return known is not None and known.scope == "experts"
 
 
@@ -227,7 +230,7 @@ def _size(instance: Instance) -> tuple[int, float, int]:
 def read_place(text: str) -> tuple[PublishedInstance, ...]:
     """Read `ml.g6e.12xlarge`, `g6e.12xlarge`, `L40S` or `8x H100 SXM`; several where it may mean several."""
     written = text.strip().lower()
-    known = instances.find(written) or instances.find(f"ml.{written}")
+    known = find_instance(written) or find_instance(f"ml.{written}")
     if known is not None:
         seen = neuron.in_cores(known)
         return (PublishedInstance((seen,), None, seen.accelerator_count),)
@@ -246,20 +249,20 @@ def _cores(accelerator: str) -> int:
 
 def places_like(text: str) -> str:
     """Return instance types and accelerators that are written most like this, for a hint."""
-    names = [instance.instance_type for instance in instances.every()]
+    names = [instance.instance_type for instance in all_instances()]
     short = {name.removeprefix("NVIDIA "): name for name in _accelerator_names()}
     same_chip = tuple(name for name, whole in short.items() if _chip(whole) <= _words(text))
-    return ", ".join(same_chip or nearest(text, names) or nearest(text.upper(), short))
+    return ", ".join(same_chip or nearest_names(text, names) or nearest_names(text.upper(), short))
 
 
 @cache
 def _accelerator_names() -> tuple[str, ...]:
-    return tuple(accelerator.name for accelerator in every_accelerator())
+    return tuple(accelerator.name for accelerator in all_accelerators())
 
 
 @cache
 def _with(accelerator: str) -> tuple[Instance, ...]:
-    return tuple(neuron.in_cores(each) for each in instances.every() if each.accelerator == accelerator)
+    return tuple(neuron.in_cores(each) for each in all_instances() if each.accelerator == accelerator)
 
 
 def _means(text: str, accelerator: str) -> bool:

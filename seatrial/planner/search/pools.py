@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from seatrial.planner.search.candidate import Candidate
 from seatrial.planner.search.fitting import candidates
-from seatrial_base.catalog import instances, neuron
+from seatrial_base.catalog import neuron
+from seatrial_base.catalog.instances import find_instance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -42,7 +43,7 @@ def pool_problems(loaded: LoadedSpec, demand: Demand, layout: Layout) -> Iterato
 
 def _found(name: str) -> Instance | None:
     """Return an instance type as the planner sees it: one with AWS Neuron in cores."""
-    instance = instances.find(name)
+    instance = find_instance(name)
     return None if instance is None else neuron.in_cores(instance)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from seatrial.operations.doctor.facts import CANDIDATE
 from seatrial.operations.doctor.view import answer_line, as_document, as_lines, is_healthy
-from seatrial_base.catalog.symptoms import every, find_symptom
+from seatrial_base.catalog.symptoms import all_symptoms, find_symptom
 from seatrial_base.rules import RULES
 from seatrial_cdk.trial_service.runtime.components import CANDIDATE as OF_TRIALS
 from tests.operations.doctor.sample_account import COMPONENT, TARGET, Aws, ago, component, error, target
@@ -244,7 +244,7 @@ def test_the_answer_comes_first_and_the_table_names_every_part() -> None:
 
 
 def test_every_symptom_has_a_rule_a_source_and_a_sentence() -> None:
-    for each in every():
+    for each in all_symptoms():
         assert each.rule in RULES
         assert each.cause.endswith(".")
         assert each.mend.endswith(".")

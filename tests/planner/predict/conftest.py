@@ -6,13 +6,15 @@ import pytest
 
 from seatrial.planner.predict.copy_model import hardware_of, place
 from seatrial.planner.predict.memory import fit_memory
-from seatrial_base.catalog import engines, instances, models
+from seatrial_base.catalog.engines import find_engine
+from seatrial_base.catalog.instances import find_instance
+from seatrial_base.catalog.models import find_model
 
 if TYPE_CHECKING:
     from seatrial.planner.predict.copy_model import Copy
     from seatrial_base.catalog.engines import Engine
 
-TGI = engines.find("tgi", "1.1.0")
+TGI = find_engine("tgi", "1.1.0")
 
 
 class PlaceCopy(Protocol):
@@ -48,7 +50,7 @@ def placed(
     quantization: str | None = None,
     prefix_hit_rate: float = 0.0,
 ) -> Copy:
-    architecture, instance = models.find(hub_id), instances.find(instance_type)
+    architecture, instance = find_model(hub_id), find_instance(instance_type)
     assert architecture is not None
     assert instance is not None
     hardware = hardware_of(instance, quantization)

@@ -1,14 +1,21 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from pydantic import ValidationError
 
 from seatrial.planner.predict.band import ASSUMED, LONGEST_MEASURED_PROMPT, Band, band_of, earned_band
 from seatrial.planner.predict.copy_model import Speculation
-from seatrial_base.catalog import engines, instances, models
 from seatrial_base.catalog.bands import BandCell, BandPlace, Facet, ModelFamily, bits_of, family_of
+from seatrial_base.catalog.engines import find_engine
+from seatrial_base.catalog.instances import find_instance
+from seatrial_base.catalog.models import find_model
 
-TGI, LMI = engines.find("tgi", "1.1.0"), engines.find("lmi", "0.36.0")
+if TYPE_CHECKING:
+    from seatrial_base.catalog import engines
+
+TGI, LMI = find_engine("tgi", "1.1.0"), find_engine("lmi", "0.36.0")
 
 
 def band(
@@ -19,7 +26,7 @@ def band(
     speculation: Speculation | None = None,
     calibrated: Band | None = None,
 ) -> Band:
-    architecture, instance = models.find(hub_id), instances.find(instance_type)
+    architecture, instance = find_model(hub_id), find_instance(instance_type)
     assert architecture is not None
     assert instance is not None
     return band_of(
@@ -126,7 +133,7 @@ def test_without_rows_no_band_is_earned() -> None:
 
 
 def test_longer_prompts_than_measured_and_speculation_are_assumptions() -> None:
-    architecture, instance = models.find("Qwen/Qwen3-32B"), instances.find("ml.g5.12xlarge")
+    architecture, instance = find_model("Qwen/Qwen3-32B"), find_instance("ml.g5.12xlarge")
     assert architecture is not None
     assert instance is not None
 
@@ -150,7 +157,7 @@ def test_the_scales_of_a_group_are_not_counted_as_bits(quantization: str | None,
     [("Qwen/Qwen3-32B", "dense"), ("openai/gpt-oss-20b", "MoE"), ("deepseek-ai/DeepSeek-V3", "MLA")],
 )
 def test_each_model_has_one_family(hub_id: str, family: str) -> None:
-    architecture = models.find(hub_id)
+    architecture = find_model(hub_id)
 
     assert architecture is not None
     assert family_of(architecture) == family

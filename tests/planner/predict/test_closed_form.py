@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.planner.predict.closed_form import mean_step, predict, running_batch
-from seatrial_base.catalog import engines
+from seatrial_base.catalog.engines import find_engine
 from tests.planner.predict.conftest import placed
 
 if TYPE_CHECKING:
     from seatrial.planner.predict.copy_model import Copy
     from tests.planner.predict.conftest import PlaceCopy
 
-LMI = engines.find("lmi", "0.36.0")
+LMI = find_engine("lmi", "0.36.0")
 
 
 def roomy(copy: Copy) -> Copy:
@@ -101,7 +101,7 @@ def test_load_never_makes_a_request_faster(
         degree=degree,
         input_tokens=input_tokens,
         output_tokens=output_tokens,
-        engine=LMI if family == "lmi" else engines.find("tgi", "1.1.0"),
+        engine=LMI if family == "lmi" else find_engine("tgi", "1.1.0"),
     )
     alone, loaded, more = predict(copy, 1), predict(copy, concurrency), predict(copy, concurrency + 1)
 

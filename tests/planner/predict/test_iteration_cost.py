@@ -10,15 +10,17 @@ from hypothesis import strategies as st
 
 from seatrial.planner.predict.copy_model import Calibration, Speculation
 from seatrial.planner.predict.iteration_cost import costs_of, kernels_of
-from seatrial_base.catalog import engines, operators
+from seatrial_base.catalog import operators
+from seatrial_base.catalog.engines import find_engine
+from seatrial_base.catalog.operators import find_operator
 from tests.planner.predict.conftest import placed
 
 if TYPE_CHECKING:
     from seatrial.planner.predict.copy_model import Copy
     from tests.planner.predict.conftest import PlaceCopy
 
-FITTED = engines.find("tgi", "1.1.0").performance
-LMI = engines.find("lmi", "0.36.0")
+FITTED = find_engine("tgi", "1.1.0").performance
+LMI = find_engine("lmi", "0.36.0")
 VLLM = LMI.performance
 LLAMA_2_7B = 6_738_415_616
 EMBEDDING = 32_000 * 4_096
@@ -29,7 +31,7 @@ MIXTRAL = "mistralai/Mixtral-8x7B-v0.1"
 DEEPSEEK = "deepseek-ai/DeepSeek-V3"
 GPT_OSS = "openai/gpt-oss-20b"
 H100 = "NVIDIA H100 SXM5 80GB"
-A10G_PRODUCT = operators.find("NVIDIA A10G", "product", None)
+A10G_PRODUCT = find_operator("NVIDIA A10G", "product", None)
 A10G_READING = 600e9 * A10G_PRODUCT.memory_efficiency / FITTED.product_factor
 A10G_ARITHMETIC = 70e12 * A10G_PRODUCT.compute_efficiency / FITTED.product_factor
 
@@ -59,7 +61,7 @@ class TestProducts:
 
     def test_an_engine_without_a_sharpness_has_that_of_the_measured_kernels(self, copy_of: PlaceCopy) -> None:
         mixtral = costs_of(copy_of(MIXTRAL, "ml.p4de.24xlarge", degree=2, engine=LMI))
-        kernels = [operators.find("NVIDIA A100 80GB SXM4", kind, None).sharpness for kind in ("product", "experts")]
+        kernels = [find_operator("NVIDIA A100 80GB SXM4", kind, None).sharpness for kind in ("product", "experts")]
 
         assert VLLM.sharpness == 0
         assert [mixtral.sharpness, mixtral.expert_sharpness] == kernels
@@ -124,7 +126,7 @@ class TestExperts:
         copy = copy_of(MIXTRAL, "ml.p4de.24xlarge", degree=2, engine=LMI)
         active, total = 12_879_925_248, 46_702_792_704
         read_bytes = 2 * (total - active) / (1 - 2 / 8) / 2  # of each of two accelerators
-        kernel = operators.find("NVIDIA A100 80GB SXM4", "experts", None)
+        kernel = find_operator("NVIDIA A100 80GB SXM4", "experts", None)
 
         assert costs_of(copy).expert_weights == pytest.approx(
             factor(copy, "experts") * read_bytes / (2_039e9 * kernel.memory_efficiency)
@@ -133,7 +135,7 @@ class TestExperts:
     def test_each_token_multiplies_only_the_experts_that_it_chose(self, copy_of: PlaceCopy) -> None:
         copy = copy_of(MIXTRAL, "ml.p4de.24xlarge", degree=2, engine=LMI)
         chosen = (46_702_792_704 - 12_879_925_248) / (1 - 2 / 8) * 2 / 8
-        kernel = operators.find("NVIDIA A100 80GB SXM4", "experts", None)
+        kernel = find_operator("NVIDIA A100 80GB SXM4", "experts", None)
 
         assert costs_of(copy).expert_token == pytest.approx(
             factor(copy, "experts") * 2 * chosen / (2 * 312e12 * kernel.compute_efficiency)
@@ -183,7 +185,7 @@ class TestPrecision:
             costs_of(copy_of(GPT_OSS, "ml.p5.4xlarge", engine=LMI, quantization=quantization))
             for quantization in (None, "mxfp4")
         )
-        efficiencies = [operators.find(H100, "experts", name).memory_efficiency for name in (None, "mxfp4")]
+        efficiencies = [find_operator(H100, "experts", name).memory_efficiency for name in (None, "mxfp4")]
         factors = [VLLM.factor(H100, "experts", name) for name in ("16-bit", "mxfp4")]
 
         assert (narrow.weights, narrow.token) == (plain.weights, plain.token)
@@ -281,7 +283,7 @@ class TestAttention:
         self, copy_of: PlaceCopy
     ) -> None:
         costs = costs_of(copy_of())
-        kernel = operators.find("NVIDIA A10G", "decode attention", None)
+        kernel = find_operator("NVIDIA A10G", "decode attention", None)
         read = FITTED.attention_factor * 524_288 / (600e9 * kernel.memory_efficiency)
 
         assert costs.attention(100) == pytest.approx(read)
@@ -301,14 +303,14 @@ class TestAttention:
 
     def test_every_accelerator_reads_the_whole_latent(self, copy_of: PlaceCopy) -> None:
         copy = copy_of(DEEPSEEK, "ml.p5en.48xlarge", degree=8, engine=LMI, quantization="fp8")
-        kernel = operators.find("NVIDIA H200 SXM 141GB", "decode attention", None)
+        kernel = find_operator("NVIDIA H200 SXM 141GB", "decode attention", None)
         read = 61 * 576 * 2 / (4_800e9 * kernel.memory_efficiency)
 
         assert copy.kv_bytes_per_token == 61 * 576 * 2
         assert costs_of(copy).attention_token == pytest.approx(factor(copy, "decode attention") * read)
 
     def test_a_prompt_reaches_more_of_the_peak_the_longer_it_is(self, copy_of: PlaceCopy) -> None:
-        kernel = operators.find("NVIDIA A10G", "prefill attention", None)
+        kernel = find_operator("NVIDIA A10G", "prefill attention", None)
 
         for prompt in (256, 2_048):
             reached = 70e12 * kernel.compute_efficiency * prompt / (prompt + kernel.half_length)
@@ -396,7 +398,7 @@ def factor(copy: Copy, kind: str) -> float:
 
 def latency_s(copy: Copy, kind: operators.Kind) -> float:
     """Return the least time of an operator in an engine, at 16 bits."""
-    return factor(copy, kind) * operators.find(copy.hardware.accelerator, kind, None).latency_s
+    return factor(copy, kind) * find_operator(copy.hardware.accelerator, kind, None).latency_s
 
 
 def layer_s(copy: Copy, *, products: int) -> float:

@@ -14,7 +14,9 @@ from seatrial.planner.predict.memory import (
     missing_bytes,
     weights_bytes,
 )
-from seatrial_base.catalog import engines, instances, models
+from seatrial_base.catalog.engines import find_engine
+from seatrial_base.catalog.instances import find_instance
+from seatrial_base.catalog.models import find_model
 from seatrial_base.units import GB
 
 if TYPE_CHECKING:
@@ -24,19 +26,19 @@ if TYPE_CHECKING:
 
 
 def model(hub_id: str) -> Architecture:
-    found = models.find(hub_id)
+    found = find_model(hub_id)
     assert found is not None
     return found
 
 
 def instance(instance_type: str) -> Instance:
-    found = instances.find(instance_type)
+    found = find_instance(instance_type)
     assert found is not None
     return found
 
 
 def fit(hub_id: str, instance_type: str, tokens: int, degree: int = 1, quantization: str | None = None) -> MemoryFit:
-    engine = engines.find("tgi", "1.1.0")
+    engine = find_engine("tgi", "1.1.0")
     return fit_memory(
         model(hub_id),
         instance(instance_type),
@@ -82,7 +84,7 @@ def test_vllm_leaves_a_tenth_free_by_default() -> None:
     found = fit_memory(
         model(LLAMA_2_7B),
         instance("ml.p5.4xlarge"),
-        engines.find("lmi", "27"),
+        find_engine("lmi", "27"),
         degree=1,
         quantization=None,
         tokens=512,
@@ -108,7 +110,7 @@ def test_activations_grow_with_the_prompt_tokens_of_an_iteration() -> None:
 
 @given(memory=st.integers(1, 300 * GB), more=st.integers(0, 300 * GB), tokens=st.integers(1, 10_000))
 def test_more_memory_never_lowers_the_batch(memory: int, more: int, tokens: int) -> None:
-    engine, shape, base = engines.find("lmi", "27"), model(LLAMA_2_7B), instance("ml.g5.2xlarge")
+    engine, shape, base = find_engine("lmi", "27"), model(LLAMA_2_7B), instance("ml.g5.2xlarge")
 
     def batch(size: int) -> int:
         larger = replace(base, accelerator_memory_bytes=size)

@@ -18,7 +18,9 @@ from seatrial.planner.predict.csv_rows import Asked
 from seatrial.planner.predict.iteration_cost import costs_of
 from seatrial.planner.predict.multi_instance import InstanceLevel, even_split, fleet, product_form, rising
 from seatrial.planner.predict.simulation import PUBLISHED
-from seatrial_base.catalog import engines, instances, models
+from seatrial_base.catalog.engines import find_engine
+from seatrial_base.catalog.instances import find_instance
+from seatrial_base.catalog.models import find_model
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -124,12 +126,12 @@ class TestFleet:
 
 
 def asked(instance_count: int, concurrency: int) -> Asked:
-    architecture, instance = models.find("meta-llama/Llama-2-7b-hf"), instances.find("ml.g5.2xlarge")
+    architecture, instance = find_model("meta-llama/Llama-2-7b-hf"), find_instance("ml.g5.2xlarge")
     assert architecture is not None
     assert instance is not None
     return Asked(
         architecture=architecture,
-        engine=engines.find("tgi", "1.1"),
+        engine=find_engine("tgi", "1.1"),
         engine_version="1.1",
         instance=instance,
         degree=1,

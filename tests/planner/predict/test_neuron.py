@@ -17,13 +17,16 @@ from seatrial.planner.predict.copy_model import Copy, hardware_of, place
 from seatrial.planner.predict.iteration_cost import costs_of
 from seatrial.planner.predict.memory import fit_memory
 from seatrial.planner.predict.regime import launches
-from seatrial_base.catalog import engines, instances, models, neuron
+from seatrial_base.catalog import neuron
+from seatrial_base.catalog.engines import find_engine
+from seatrial_base.catalog.instances import find_instance
+from seatrial_base.catalog.models import find_model
 
-ENGINE = engines.find("neuron", "0.4.5")
+ENGINE = find_engine("neuron", "0.4.5")
 
 
 def copy_of(model: str, where: str, degree: int, batch: int, length: int = 4096) -> Copy:
-    architecture, instance = models.find(model), instances.find(where)
+    architecture, instance = find_model(model), find_instance(where)
     assert architecture is not None
     assert instance is not None
     cores = neuron.in_cores(instance)
@@ -110,7 +113,7 @@ def test_it_is_bound_by_memory_or_arithmetic_not_by_a_host_that_launches() -> No
 
 
 def test_the_band_is_wide_and_says_that_nothing_was_measured() -> None:
-    architecture, instance = models.find("meta-llama/Llama-3.1-8B"), instances.find("ml.inf2.xlarge")
+    architecture, instance = find_model("meta-llama/Llama-3.1-8B"), find_instance("ml.inf2.xlarge")
     assert architecture is not None
     assert instance is not None
     band = band_of(ENGINE, "0.4.5", architecture, instance)

@@ -16,7 +16,7 @@ from seatrial.planner.predict.published_names import (
     read_place,
     read_precision,
 )
-from seatrial_base.catalog import models
+from seatrial_base.catalog.models import resolve_model
 
 if TYPE_CHECKING:
     from seatrial_base.catalog.engines import Family
@@ -95,7 +95,7 @@ def test_what_names_no_version(text: str) -> None:
     ],
 )
 def test_a_precision_in_any_spelling(model: str, text: str, quantization: str | None) -> None:
-    found = models.resolve(model)
+    found = resolve_model(model)
     assert found is not None
 
     assert is_precision(text)

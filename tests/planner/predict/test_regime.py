@@ -12,7 +12,10 @@ from seatrial.planner.predict.copy_model import hardware_of, place
 from seatrial.planner.predict.iteration_cost import costs_of
 from seatrial.planner.predict.memory import fit_memory
 from seatrial.planner.predict.regime import growth_limit, regime_of
-from seatrial_base.catalog import engines, instances, models, operators
+from seatrial_base.catalog.engines import find_engine
+from seatrial_base.catalog.instances import find_instance
+from seatrial_base.catalog.models import find_model
+from seatrial_base.catalog.operators import find_operator
 
 if TYPE_CHECKING:
     from seatrial.planner.predict.copy_model import Copy
@@ -29,7 +32,7 @@ def copy_on(
     input_tokens: int = 256,
     max_num_seqs: int = 1_000,
 ) -> Copy:
-    engine, architecture, instance = engines.find("tgi", "1.1.0"), models.find(model), instances.find(instance_type)
+    engine, architecture, instance = find_engine("tgi", "1.1.0"), find_model(model), find_instance(instance_type)
     assert architecture is not None
     assert instance is not None
     hardware = hardware_of(instance, quantization)
@@ -81,7 +84,7 @@ class TestNumbers:
 
     def test_the_balance_is_what_the_engine_reaches_of_the_data_sheet(self) -> None:
         copy = copy_on("ml.g5.2xlarge", 1)
-        product = operators.find("NVIDIA A10G", "product", None)
+        product = find_operator("NVIDIA A10G", "product", None)
         reached = 70e12 * product.compute_efficiency / (600e9 * product.memory_efficiency)
 
         assert regime_of(copy, 1, []).machine_balance_flops_per_byte == pytest.approx(reached)
@@ -165,7 +168,7 @@ class TestSentences:
 
     def test_an_engine_that_mixes_prompts_into_its_steps(self) -> None:
         plain = copy_on("ml.p4d.24xlarge", 8, input_tokens=3_840)
-        copy = replace(plain, engine=engines.find("lmi", "15"), batched_tokens=256)
+        copy = replace(plain, engine=find_engine("lmi", "15"), batched_tokens=256)
 
         assert (
             " The engine takes 256 tokens an iteration, so 16 sequences run; further requests wait."

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from seatrial.planner.predict.csv_predictions import answer, copy_of
 from seatrial.planner.predict.csv_rows import Asked, read_engine, read_rows, refuse_problems
 from seatrial.planner.predict.csv_table import ERROR, PREDICTED, answered, as_csv, as_json
-from seatrial_base.catalog import engines
+from seatrial_base.catalog.engines import find_engine
 from seatrial_base.errors import SpecError
 
-TGI = engines.find("tgi", "1.1")
+TGI = find_engine("tgi", "1.1")
 HEAD = "model,instance_type,tp_degree,instance_count,input_tokens,output_tokens,concurrency"
 ROW = "Llama 2 7B,ml.g5.2xlarge,1,1,256,256,8"
 

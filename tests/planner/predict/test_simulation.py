@@ -13,17 +13,18 @@ from seatrial.planner.predict.closed_form import predict
 from seatrial.planner.predict.copy_model import Speculation
 from seatrial.planner.predict.iteration_cost import costs_of
 from seatrial.planner.predict.simulation import PUBLISHED, TRIAL, Protocol, outcome, simulate
-from seatrial_base.catalog import engines
+from seatrial_base.catalog.engines import find_engine
 from tests.planner.predict.conftest import placed
 
 if TYPE_CHECKING:
+    from seatrial_base.catalog import engines
     from tests.planner.predict.conftest import PlaceCopy
 
 PUBLISHED_ROWS = Path(__file__).parents[1] / "data" / "llama_2_7b_tgi.csv"
 AT_ONCE = Protocol(requests_per_concurrency=1, stagger_s=0.0, round_trip_s=0.0)
 LONG = Protocol(requests_per_concurrency=12, stagger_s=0.0, round_trip_s=0.0)
-LMI = engines.find("lmi", "0.36.0")
-TGI = engines.find("tgi", "1.1.0")
+LMI = find_engine("lmi", "0.36.0")
+TGI = find_engine("tgi", "1.1.0")
 
 
 def test_the_published_rows_are_met() -> None:

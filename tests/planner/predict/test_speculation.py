@@ -14,7 +14,9 @@ from seatrial.planner.predict.csv_optimization import usual_speculation
 from seatrial.planner.predict.iteration_cost import costs_of
 from seatrial.planner.predict.memory import fit_memory, kv_bytes_per_token, weights_bytes
 from seatrial.planner.predict.steady import steady
-from seatrial_base.catalog import engines, instances, models
+from seatrial_base.catalog.engines import find_engine
+from seatrial_base.catalog.instances import find_instance
+from seatrial_base.catalog.models import find_model
 from seatrial_base.catalog.speculation import Draft, draft_of
 
 from .conftest import placed
@@ -25,11 +27,11 @@ if TYPE_CHECKING:
     from seatrial_base.catalog.instances import Instance
 
 QWEN = "Qwen/Qwen3-32B"
-VLLM = engines.find("vllm", "0.11.0")
+VLLM = find_engine("vllm", "0.11.0")
 
 
 def qwen() -> tuple[Architecture, Instance]:
-    architecture, instance = models.find(QWEN), instances.find("ml.g5.12xlarge")
+    architecture, instance = find_model(QWEN), find_instance("ml.g5.12xlarge")
     assert architecture is not None
     assert instance is not None
     return architecture, instance
@@ -133,7 +135,7 @@ class TestStatementsOfTheArticles:
     """`facts.csv` of the published benchmarks: single numbers without their conditions."""
 
     def test_awq_70b_takes_35_gb_but_for_scales_and_embeddings(self) -> None:
-        llama = models.find("meta-llama/Meta-Llama-3-70B")
+        llama = find_model("meta-llama/Meta-Llama-3-70B")
         assert llama is not None
 
         assert weights_bytes(llama, None) / 1e9 == pytest.approx(140, rel=0.01)
@@ -142,8 +144,8 @@ class TestStatementsOfTheArticles:
 
     def test_70b_on_p5_doubles_within_the_band(self) -> None:
         """1,200 tokens/s without and 2,400 with optimization: FP8 and a draft model, at the load of the former."""
-        llama = models.find("meta-llama/Meta-Llama-3-70B")
-        instance = instances.find("ml.p5.48xlarge")
+        llama = find_model("meta-llama/Meta-Llama-3-70B")
+        instance = find_instance("ml.p5.48xlarge")
         assert llama is not None
         assert instance is not None
         speculation = replace(

@@ -23,7 +23,10 @@ from seatrial.planner.predict.simulation import (
     outcome,
     simulate_static,
 )
-from seatrial_base.catalog import engines, instances, models, operators
+from seatrial_base.catalog.engines import find_engine
+from seatrial_base.catalog.instances import find_instance
+from seatrial_base.catalog.models import find_model
+from seatrial_base.catalog.operators import find_operator
 
 if TYPE_CHECKING:
     from seatrial.planner.predict.copy_model import Copy
@@ -35,8 +38,8 @@ FOUR_IN_100_MS = Batches(size=4, delay_s=0.1)
 
 def falcon(input_tokens: int = 32, output_tokens: int = 128) -> Copy:
     """Falcon 40B on ml.g5.48xlarge, with the article's limits of continuous batching."""
-    engine, architecture = engines.find("tgi", "1.1"), models.find("tiiuae/falcon-40b")
-    instance = instances.find("ml.g5.48xlarge")
+    engine, architecture = find_engine("tgi", "1.1"), find_model("tiiuae/falcon-40b")
+    instance = find_instance("ml.g5.48xlarge")
     assert architecture is not None
     assert instance is not None
     hardware = hardware_of(instance)
@@ -98,7 +101,7 @@ class TestBatches:
 
     def test_layers_that_follow_one_another_read_at_the_speed_of_one_accelerator(self) -> None:
         copy = falcon()
-        product = operators.find(copy.hardware.accelerator, "product", None)
+        product = find_operator(copy.hardware.accelerator, "product", None)
         bandwidth = copy.hardware.memory_bandwidth_bytes_s * product.memory_efficiency
         reading_s = copy.decode_steps * copy.weights_bytes / bandwidth * copy.engine.performance.product_factor
 

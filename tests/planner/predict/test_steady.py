@@ -14,14 +14,14 @@ from seatrial.planner.predict.csv_rows import read_engine, read_rows
 from seatrial.planner.predict.simulation import Batches
 from seatrial.planner.predict.steady import SteadyLevel, steady, steady_mean
 from seatrial.planner.predict.steady_fleet import steady_fleet, steady_split
-from seatrial_base.catalog import engines
+from seatrial_base.catalog.engines import find_engine
 
 if TYPE_CHECKING:
     from seatrial.planner.predict.csv_predictions import Form, RowPrediction
     from seatrial.planner.predict.csv_rows import Asked, Load
     from tests.planner.predict.conftest import PlaceCopy
 
-VLLM = engines.find("vllm", "0.11.0")
+VLLM = find_engine("vllm", "0.11.0")
 HEAD = "model,instance_type,tp_degree,instance_count,copies_per_instance,input_tokens,output_tokens,concurrency"
 
 

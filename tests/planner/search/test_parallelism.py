@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from seatrial.planner.search.fitting import possible_degrees
-from seatrial_base.catalog import models
+from seatrial_base.catalog.models import find_model
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from seatrial_base.catalog import models
     ],
 )
 def test_a_degree_divides_the_heads(hub_id: str, accelerators: int, degrees: tuple[int, ...]) -> None:
-    architecture = models.find(hub_id)
+    architecture = find_model(hub_id)
 
     assert architecture is not None
     assert possible_degrees(architecture, accelerators) == degrees

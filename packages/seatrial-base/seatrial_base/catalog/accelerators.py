@@ -42,11 +42,11 @@ def flops_4bit(name: str) -> int | None:
 
 
 @cache
-def every() -> tuple[Accelerator, ...]:
+def all_accelerators() -> tuple[Accelerator, ...]:
     """Return every accelerator of the catalog."""
     return read_rows("accelerators.json", Accelerator)
 
 
 @cache
 def _by_name() -> dict[str, Accelerator]:
-    return {accelerator.name: accelerator for accelerator in every()}
+    return {accelerator.name: accelerator for accelerator in all_accelerators()}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
-from seatrial_base.catalog import precision
+from seatrial_base.catalog.precision import find_precision
 from seatrial_base.catalog.rows import read_rows
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class BandPlace:
 
 
 @cache
-def every() -> tuple[BandCell, ...]:
+def all_band_cells() -> tuple[BandCell, ...]:
     """Return every cell; of each kind of what was left out the finest ones first."""
     return read_rows(_FILE, BandCell)
 
@@ -105,7 +105,7 @@ def bits_of(quantization: str | None) -> int:
     Raises:
         KeyError: The quantization is unknown.
     """
-    found = precision.find(quantization)
+    found = find_precision(quantization)
     return _BITS_16 if found is None else int(found.bits)
 
 

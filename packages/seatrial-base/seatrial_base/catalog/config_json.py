@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog import checkpoint, families
+from seatrial_base.catalog.families import find_family
 from seatrial_base.errors import PlanError
 from seatrial_base.files import read_text
 
@@ -208,7 +209,7 @@ def config_of(document: dict[str, object], where: str) -> ConfigJson:
         PlanError: As `read_config_json`.
     """
     fields, is_multimodal = _text_part(document)
-    layout = families.find(str(fields.get("model_type")))
+    layout = find_family(str(fields.get("model_type")))
     if layout is None:
         raise _unknown_family(str(fields.get("model_type")), where)
     config = ConfigJson({**dict(layout.defaults), **fields}, layout, is_multimodal)

@@ -11,7 +11,7 @@ import re
 from functools import cache
 from typing import Literal
 
-from seatrial_base.catalog import images
+from seatrial_base.catalog.images import all_images
 
 EngineName = Literal["lmi", "tgi", "vllm", "sglang"]
 Version = tuple[int, ...]
@@ -49,7 +49,7 @@ def given_version(engine: EngineName, text: str) -> Version:
 @cache
 def newest_lmi() -> int:
     """Return the number of the newest build of LMI in the catalog."""
-    return max(build.lmi for build in images.every() if build.family == "lmi" and build.lmi is not None)
+    return max(build.lmi for build in all_images() if build.family == "lmi" and build.lmi is not None)
 
 
 def version_text(engine: EngineName, version: Version) -> str:
@@ -73,7 +73,7 @@ def _lmi(text: str) -> Version | None:
 
 
 def _newest_of_djl(djl: str) -> Version | None:
-    builds = [build for build in images.every() if build.family == "lmi" and build.version.startswith(f"{djl}-")]
+    builds = [build for build in all_images() if build.family == "lmi" and build.version.startswith(f"{djl}-")]
     numbers = [build.lmi for build in builds if build.lmi is not None and build.documented] or [
         build.lmi for build in builds if build.lmi is not None
     ]

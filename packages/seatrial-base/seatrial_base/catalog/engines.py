@@ -143,7 +143,7 @@ class Engine:
         return _performance()[self.constants]
 
 
-def find(family: Family, version: str) -> Engine:
+def find_engine(family: Family, version: str) -> Engine:
     """Return the constants of an engine's version: those of the longest prefix that matches."""
     matching = [row for row in _every() if row.family == family and version.startswith(row.version_prefix)]
     return max(matching, key=lambda row: len(row.version_prefix))

@@ -137,7 +137,7 @@ _LACKING = {
 }
 
 
-def find(model_type: str) -> Family | None:
+def find_family(model_type: str) -> Family | None:
     """Return the family of a `model_type`, or `None` when its layers are not known."""
     return _BY_NAME.get(model_type)
 

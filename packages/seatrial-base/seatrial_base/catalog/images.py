@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal, get_args
 
-from seatrial_base.catalog.rows import nearest, read_mapping, read_rows
+from seatrial_base.catalog.rows import nearest_names, read_mapping, read_rows
 from seatrial_base.errors import PlanError
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class RegionalImage:
     ami_version: str | None
 
 
-def resolve(
+def resolve_image(
     family: ImageFamily,
     version: str | None,
     region: str,
@@ -130,7 +130,7 @@ def resolve(
 def line(family: ImageFamily, flavours: tuple[Flavour, ...] | None = None) -> list[Build]:
     """Return the builds of an engine in some flavours, the usual ones by default."""
     chosen = flavours or _USUAL[family]
-    return [build for build in every() if build.family == family and build.flavour in chosen]
+    return [build for build in all_images() if build.family == family and build.flavour in chosen]
 
 
 def regions(build: Build) -> list[str]:
@@ -168,12 +168,12 @@ def registry(region: str) -> str | None:
 
 def repositories(family: str) -> tuple[str, ...]:
     """Return the repositories that hold builds of an engine, sorted."""
-    return tuple(sorted({build.repository for build in every() if build.family == family}))
+    return tuple(sorted({build.repository for build in all_images() if build.family == family}))
 
 
-def find(repository: str, tag: str) -> Build | None:
+def find_image(repository: str, tag: str) -> Build | None:
     """Return the build with a repository and tag; `None` when the catalog has none."""
-    return next((build for build in every() if (build.repository, build.tag) == (repository, tag)), None)
+    return next((build for build in all_images() if (build.repository, build.tag) == (repository, tag)), None)
 
 
 def newer(build: Build) -> list[Build]:
@@ -183,7 +183,7 @@ def newer(build: Build) -> list[Build]:
 
 
 @cache
-def every() -> tuple[Build, ...]:
+def all_images() -> tuple[Build, ...]:
     """Return every build, sorted by engine and version."""
     return read_rows("images.json", Build)
 
@@ -218,7 +218,7 @@ def _names(build: Build) -> tuple[str, ...]:
 
 
 def _unknown(what: str, asked: str, known: list[str]) -> PlanError:
-    names = nearest(asked, known) or tuple(known[-8:])
+    names = nearest_names(asked, known) or tuple(known[-8:])
     hint = f"known: {', '.join(names)}; or give the image's URI in serving.image"
     return PlanError.of("SEA303", f"no image is known for {what}", hint=hint)
 

@@ -62,16 +62,16 @@ class Instance:
 
 
 @cache
-def every() -> tuple[Instance, ...]:
+def all_instances() -> tuple[Instance, ...]:
     """Return every instance type of the catalog, sorted by name."""
     return read_rows("instances.json", Instance)
 
 
-def find(instance_type: str) -> Instance | None:
+def find_instance(instance_type: str) -> Instance | None:
     """Return an instance type's facts, or `None` when the catalog lacks it."""
     return _by_name().get(instance_type)
 
 
 @cache
 def _by_name() -> dict[str, Instance]:
-    return {instance.instance_type: instance for instance in every()}
+    return {instance.instance_type: instance for instance in all_instances()}

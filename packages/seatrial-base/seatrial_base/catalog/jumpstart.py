@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog import rows
+from seatrial_base.catalog.rows import nearest_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +61,7 @@ class JumpStartModel:
 
 
 @cache
-def every() -> tuple[JumpStartModel, ...]:
+def all_jumpstart_models() -> tuple[JumpStartModel, ...]:
     """Return the models of the catalog, sorted by id."""
     return rows.read_rows(FILE, JumpStartModel)
 
@@ -72,14 +73,14 @@ def regions() -> tuple[str, ...]:
     return tuple(document["regions"])
 
 
-def find(model_id: str) -> JumpStartModel | None:
+def find_jumpstart_model(model_id: str) -> JumpStartModel | None:
     """Return a model of the catalog; `None` when it has none of that id."""
-    return next((model for model in every() if model.id == model_id), None)
+    return next((model for model in all_jumpstart_models() if model.id == model_id), None)
 
 
-def nearest(model_id: str) -> tuple[str, ...]:
+def nearest_jumpstart_ids(model_id: str) -> tuple[str, ...]:
     """Return the ids of the catalog that are written most like this one."""
-    return rows.nearest(model_id, [model.id for model in every()])
+    return nearest_names(model_id, [model.id for model in all_jumpstart_models()])
 
 
 def read_metadata(path: Path, model_id: str) -> JumpStartModel:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from seatrial_base.catalog.rows import nearest, read_rows
+from seatrial_base.catalog.rows import nearest_names, read_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,20 +28,20 @@ class KnownOptions:
 
 
 @cache
-def every() -> tuple[KnownOptions, ...]:
+def all_known_options() -> tuple[KnownOptions, ...]:
     """Return all rows."""
     return read_rows("engine_options.json", KnownOptions)
 
 
 def unknown(names: tuple[str, ...], lmi: int) -> dict[str, tuple[str, ...]]:
     """Return the names that an LMI build does not know, each with the nearest known; none for an unread build."""
-    own, passed = (next((row for row in every() if row.lmi == number), None) for number in (None, lmi))
+    own, passed = (next((row for row in all_known_options() if row.lmi == number), None) for number in (None, lmi))
     if own is None or passed is None:
         return {}
     known = {*own.options, *passed.options}
-    return {name: nearest(name, sorted(known)) for name in names if name not in known}
+    return {name: nearest_names(name, sorted(known)) for name in names if name not in known}
 
 
 def bundled_vllm(lmi: int) -> str | None:
     """Return the vLLM version that an LMI build bundles; `None` when it was not read."""
-    return next((row.vllm for row in every() if row.lmi == lmi), None)
+    return next((row.vllm for row in all_known_options() if row.lmi == lmi), None)

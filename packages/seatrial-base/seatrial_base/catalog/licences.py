@@ -35,11 +35,11 @@ class Licence:
 
 
 @cache
-def every() -> tuple[Licence, ...]:
+def all_licences() -> tuple[Licence, ...]:
     """Return every row of the table."""
     return read_rows("licences.json", Licence)
 
 
 def licence_of(name: str) -> str | None:
     """Return the licence of a hub id or JumpStart id; `None` when it is not known."""
-    return next((row.licence for row in every() if row.covers(name)), None)
+    return next((row.licence for row in all_licences() if row.covers(name)), None)

@@ -26,12 +26,12 @@ class _Alias:
 
 
 @cache
-def every() -> tuple[Architecture, ...]:
+def all_models() -> tuple[Architecture, ...]:
     """Return every architecture of the catalog, sorted by id."""
     return read_rows("models.json", Architecture)
 
 
-def find(model_id: str) -> Architecture | None:
+def find_model(model_id: str) -> Architecture | None:
     """Return the architecture of a hub id, or `None` when the catalog lacks it.
 
     A tuned model shares the architecture of its base: `-Instruct`, `-Chat`, `-it`, `-Python`,
@@ -43,7 +43,7 @@ def find(model_id: str) -> Architecture | None:
     return _look_up(asked) or _look_up(_TUNED.sub("", asked, count=1))
 
 
-def find_by_name(name: str) -> Architecture | None:
+def find_model_by_name(name: str) -> Architecture | None:
     """Return the architecture that a hub id or a displayed name means, or `None`.
 
     `Llama 2 7B Chat`, `Mistral 7B Instruct` and `Code Llama 7B Python` are read by pattern, not from a table of names:
@@ -52,7 +52,7 @@ def find_by_name(name: str) -> Architecture | None:
     several ids are left, it is the oldest plain release: the lowest version, then the one tuned as asked, then the
     shortest context (`Mistral 7B Instruct` is v0.1). An owner before a slash must be the id's.
     """
-    exact = find(name)
+    exact = find_model(name)
     if exact is not None:
         return exact
     asked = read_name(name)
@@ -63,7 +63,7 @@ def find_by_name(name: str) -> Architecture | None:
     return min(found, key=lambda pair: _age(asked, *pair))[1]
 
 
-def resolve(name: str) -> tuple[Architecture, str | None] | None:
+def resolve_model(name: str) -> tuple[Architecture, str | None] | None:
     """Return what a hub id, a quantized repository or a displayed name means: shape and quantization of the weights.
 
     `Qwen/Qwen3-235B-A22B-FP8` is `Qwen/Qwen3-235B-A22B` in fp8; another owner may have quantized it, so there the owner
@@ -74,21 +74,21 @@ def resolve(name: str) -> tuple[Architecture, str | None] | None:
     """
     if unsupported_format(name) is not None:
         return None
-    exact = find_by_name(name)
+    exact = find_model_by_name(name)
     if exact is not None:
         return exact, exact.checkpoint_quantization
     base, method, told = split_precision(name)
     owner, _, plain = base.rpartition("/")
-    found = find_by_name(base)
+    found = find_model_by_name(base)
     if found is None and (told or owner.lower() in _REPUBLISHERS):
-        found = find_by_name(plain)
+        found = find_model_by_name(plain)
     if found is None:
         return None
     quantization = method if told else found.checkpoint_quantization
     return replace(found, checkpoint_quantization=quantization), quantization
 
 
-def nearest(name: str) -> tuple[str, ...]:
+def nearest_models(name: str) -> tuple[str, ...]:
     """Return up to three catalog ids that are written most like this name, best first.
 
     Compared are family, generation and size, and the owner where there is one; of releases that differ in neither, the
@@ -96,7 +96,7 @@ def nearest(name: str) -> tuple[str, ...]:
     """
     asked = read_name(name)
     ids: dict[str, str] = {}
-    for model in sorted(every(), key=lambda model: _plainness(read_name(model.id))):
+    for model in sorted(all_models(), key=lambda model: _plainness(read_name(model.id))):
         ids.setdefault(_written(read_name(model.id), with_owner=bool(asked.owner)), model.id)
     written = _written(asked, with_owner=bool(asked.owner))
     return tuple(ids[found] for found in difflib.get_close_matches(written, ids, n=3, cutoff=_FEWEST_ALIKE))
@@ -132,7 +132,7 @@ def _look_up(name: str) -> Architecture | None:
 
 @cache
 def _by_id() -> dict[str, Architecture]:
-    return {architecture.id.lower(): architecture for architecture in every()}
+    return {architecture.id.lower(): architecture for architecture in all_models()}
 
 
 @cache

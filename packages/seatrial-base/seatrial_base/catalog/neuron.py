@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from seatrial_base.catalog import instances
+from seatrial_base.catalog.instances import find_instance
 from seatrial_base.catalog.rows import read_rows
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _share(whole: int | None, cores: int) -> int | None:
 
 def devices(instance_type: str, degree: int) -> int:
     """Return the accelerators, as SageMaker counts them, of a copy: whole chips on Neuron, else the degree itself."""
-    instance = instances.find(instance_type)
+    instance = find_instance(instance_type)
     if instance is None or not is_neuron(instance):
         return degree
     return math.ceil(degree / chip_of(instance).cores)
@@ -101,7 +101,7 @@ def devices(instance_type: str, degree: int) -> int:
 
 def device_count(instance: Instance) -> int:
     """Return the accelerators of an instance type as SageMaker counts them, whether it is given in cores or not."""
-    known = instances.find(instance.instance_type)
+    known = find_instance(instance.instance_type)
     return instance.accelerator_count if known is None else known.accelerator_count
 
 

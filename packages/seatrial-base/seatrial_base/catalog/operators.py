@@ -87,7 +87,7 @@ class Link:
 
 
 @cache
-def find(accelerator: str, kind: Kind, quantization: str | None) -> Operator:
+def find_operator(accelerator: str, kind: Kind, quantization: str | None) -> Operator:
     """Return the constants of an operator, of the accelerator most alike where it has none.
 
     Args:

@@ -58,7 +58,7 @@ def default_kv_bits(engine: str, quantization: str | None) -> int:
     return 8 if narrow else 16
 
 
-def find(quantization: str | None) -> WeightPrecision | None:
+def find_precision(quantization: str | None) -> WeightPrecision | None:
     """Return how weights are stored; `None` for 16 bits.
 
     Raises:

@@ -49,7 +49,7 @@ _FILE = Path(__file__).parent / "data" / "presets.json"
 
 
 @cache
-def every() -> tuple[Preset, ...]:
+def all_presets() -> tuple[Preset, ...]:
     """Return the presets of the catalog, sorted by name."""
     document = json.loads(_FILE.read_text(encoding="utf-8"))
     return _PRESETS.validate_json(json.dumps(document["rows"]))

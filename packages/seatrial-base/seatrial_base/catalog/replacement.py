@@ -31,17 +31,17 @@ class ReplacementRule:
     date: str
 
 
-def find(resource_type: str) -> ReplacementRule | None:
+def find_replacement_rule(resource_type: str) -> ReplacementRule | None:
     """Return the rule of a type, `None` when the catalog lacks it; every `Custom::…` is a custom resource."""
     return _by_type().get(CUSTOM if resource_type.startswith("Custom::") else resource_type)
 
 
 @cache
-def every() -> tuple[ReplacementRule, ...]:
+def all_replacement_rules() -> tuple[ReplacementRule, ...]:
     """Return the rule of every type that is known, sorted by name."""
     return read_rows("replacement.json", ReplacementRule)
 
 
 @cache
 def _by_type() -> dict[str, ReplacementRule]:
-    return {rule.resource_type: rule for rule in every()}
+    return {rule.resource_type: rule for rule in all_replacement_rules()}

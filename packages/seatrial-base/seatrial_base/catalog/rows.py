@@ -32,6 +32,6 @@ def _frozen(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
-def nearest(name: str, known: Iterable[str]) -> tuple[str, ...]:
+def nearest_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
     """Return up to three known names that are written most like this one, best first."""
     return tuple(difflib.get_close_matches(name, known, n=3, cutoff=0.5))

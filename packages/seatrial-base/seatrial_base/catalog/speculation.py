@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
-from seatrial_base.catalog import models
+from seatrial_base.catalog.models import find_model, resolve_model
 from seatrial_base.catalog.rows import read_mapping, read_rows
 
 if TYPE_CHECKING:
@@ -80,10 +80,10 @@ def assumed(method: Method, model: str, draft: str | None = None) -> DraftFacts:
 
     Args:
         method: How tokens are drafted.
-        model: The model's hub id, or any name that `models.resolve` reads; an unknown one has the method's defaults.
+        model: The model's hub id, or any name that `models.resolve_model` reads; an unknown one has the method's defaults.
         draft: The draft model's hub id.
     """
-    found = models.resolve(model)
+    found = resolve_model(model)
     return facts_of(method, found[0] if found else None, draft)
 
 
@@ -101,7 +101,7 @@ def draft_of(method: Method, target: Architecture, draft: str | None = None) -> 
     """
     if method in ("eagle", "eagle3"):
         return _head(method, target)
-    found = models.resolve(draft) if method == "draft_model" and draft else None
+    found = resolve_model(draft) if method == "draft_model" and draft else None
     return Draft(found[0], found[0].params_total * _BYTES, _step_s()) if found else None
 
 
@@ -113,7 +113,7 @@ def _row_of(method: Method, target: Architecture | None) -> _Row:
 
 
 def _same_shape(model: str, target: Architecture) -> bool:
-    known = models.find(model)
+    known = find_model(model)
     parts = ("family", "layers", "hidden_size", "params_total")
     return known is not None and all(getattr(known, part) == getattr(target, part) for part in parts)
 

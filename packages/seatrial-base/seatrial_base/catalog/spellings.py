@@ -168,7 +168,7 @@ class SpellingTable:
         return version if name == self.dialect.engine else f"{name} on {version}"
 
 
-def find(dialect: DialectName, version: str) -> SpellingTable:
+def find_spellings(dialect: DialectName, version: str) -> SpellingTable:
     """Return how a dialect spells things in one version of its container.
 
     Args:
@@ -181,7 +181,7 @@ def find(dialect: DialectName, version: str) -> SpellingTable:
     return _table(*dialect_in(dialect, version))
 
 
-def every() -> tuple[Spelling, ...]:
+def all_spellings() -> tuple[Spelling, ...]:
     """Return every spelling of every dialect and version."""
     return tuple(_with_env(row) for row in read_rows("spellings.json", Spelling))
 
@@ -209,7 +209,9 @@ def _with_env(row: Spelling) -> Spelling:
 
 @cache
 def _table(dialect: Dialect, version: Version) -> SpellingTable:
-    rows = tuple(row for row in every() if dialect.name in row.dialects and within(version, row.since, row.until))
+    rows = tuple(
+        row for row in all_spellings() if dialect.name in row.dialects and within(version, row.since, row.until)
+    )
     absences = tuple(
         row for row in _absences() if dialect.name in row.dialects and within(version, row.since, row.until)
     )

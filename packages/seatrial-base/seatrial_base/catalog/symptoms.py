@@ -41,14 +41,14 @@ class SymptomFound:
 
 
 @cache
-def every() -> tuple[Symptom, ...]:
+def all_symptoms() -> tuple[Symptom, ...]:
     """Return all symptoms; the more a text says, the earlier it comes."""
     return read_rows("symptoms.json", Symptom)
 
 
 def find_symptom(lines: tuple[str, ...]) -> SymptomFound | None:
     """Return the first symptom that a line has, with the last such line; None when no line has one."""
-    for symptom in every():
+    for symptom in all_symptoms():
         pattern = _compiled(symptom.pattern)
         for line in reversed(lines):
             if pattern.search(line):

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from seatrial_base.catalog import families, models
+from seatrial_base.catalog import families
 from seatrial_base.catalog.architecture import architecture_of, from_config_json, shards_evenly
 from seatrial_base.catalog.config_json import config_of
+from seatrial_base.catalog.models import find_model
 from seatrial_base.errors import PlanError
 
 if TYPE_CHECKING:
@@ -222,7 +223,7 @@ def write(tmp_path: Path) -> Write:
     ],
 )
 def test_a_config_gives_what_the_catalog_says(config: dict[str, object], catalog_id: str, write: Write) -> None:
-    read, known = from_config_json(write(config)), models.find(catalog_id)
+    read, known = from_config_json(write(config)), find_model(catalog_id)
 
     assert known is not None
     assert replace(known, id="", source="", date=None) == replace(read, id="", source="")
@@ -322,7 +323,7 @@ FACTS = json.loads((Path(__file__).parents[4] / "scripts" / "facts" / "configs.j
 
 @pytest.mark.parametrize("fact", FACTS["models"], ids=lambda fact: fact["id"])
 def test_a_published_configuration_gives_the_catalogs_row(fact: dict[str, object], write: Write) -> None:
-    read, known = from_config_json(write(fact["config"])), models.find(str(fact["id"]))
+    read, known = from_config_json(write(fact["config"])), find_model(str(fact["id"]))
 
     assert known is not None
     assert replace(known, id="", source="", date=None) == replace(read, id="", source="")
@@ -330,7 +331,7 @@ def test_a_published_configuration_gives_the_catalogs_row(fact: dict[str, object
 
 @pytest.mark.parametrize("alias", FACTS["aliases"], ids=lambda alias: alias["alias"])
 def test_an_alias_has_the_shape_of_its_model(alias: dict[str, object]) -> None:
-    found, model = models.find(str(alias["alias"])), models.find(str(alias["id"]))
+    found, model = find_model(str(alias["alias"])), find_model(str(alias["id"]))
 
     assert found is not None
     assert model is not None
@@ -342,7 +343,7 @@ def test_a_gemma_3_wrapper_needs_only_what_it_publishes(write: Write) -> None:
     text = {"model_type": "gemma3_text", "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34}
     config = {"model_type": "gemma3", "text_config": {**text, "sliding_window": 1024}, "vision_config": {"layers": 27}}
 
-    read, known = from_config_json(write(config)), models.find("google/gemma-3-4b-it")
+    read, known = from_config_json(write(config)), find_model("google/gemma-3-4b-it")
 
     assert known is not None
     assert replace(known, id="", source="", date=None) == replace(read, id="", source="")
@@ -430,7 +431,7 @@ def test_a_family_that_was_looked_at_says_what_the_planner_lacks(model_type: str
 
 
 def test_latent_attention_is_sharded_by_its_heads() -> None:
-    deepseek = models.find("deepseek-ai/DeepSeek-V3")
+    deepseek = find_model("deepseek-ai/DeepSeek-V3")
 
     assert deepseek is not None
     assert [degree for degree in (1, 2, 3, 4, 8, 16, 128, 256) if shards_evenly(deepseek, degree)] == [

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_base.catalog import engines
+from seatrial_base.catalog.engines import find_engine
 
 if TYPE_CHECKING:
     from seatrial_base.catalog.engines import Family
@@ -23,15 +23,15 @@ H100, H200 = "NVIDIA H100 SXM5 80GB", "NVIDIA H200 SXM 141GB"
     ],
 )
 def test_a_version_takes_the_row_of_its_longest_prefix(family: Family, version: str, row: str, *, fitted: bool) -> None:
-    found = engines.find(family, version)
+    found = find_engine(family, version)
 
     assert (found.id, found.fitted) == (row, fitted)
 
 
 def test_an_engine_borrows_constants_and_says_so() -> None:
-    vllm = engines.find("vllm", "0.17.0")
+    vllm = find_engine("vllm", "0.17.0")
     assert (vllm.performance.id, vllm.fitted) == ("vllm-v1", True)
-    for borrowing in (engines.find("tgi", "3.3.6"), engines.find("lmi", "27")):
+    for borrowing in (find_engine("tgi", "3.3.6"), find_engine("lmi", "27")):
         assert (borrowing.performance, borrowing.fitted) == (vllm.performance, False)
 
 
@@ -44,7 +44,7 @@ def test_an_engine_borrows_constants_and_says_so() -> None:
     ],
 )
 def test_an_engine_of_today_is_fitted_on_the_measured_rows(family: Family, accelerators: set[str]) -> None:
-    constants = engines.find(family, "").performance
+    constants = find_engine(family, "").performance
 
     assert constants.fitted
     assert set(constants.fitted_accelerators) == accelerators
@@ -52,14 +52,14 @@ def test_an_engine_of_today_is_fitted_on_the_measured_rows(family: Family, accel
 
 
 def test_the_constants_say_where_they_come_from() -> None:
-    constants = engines.find("tgi", "1.1.0").performance
+    constants = find_engine("tgi", "1.1.0").performance
 
     assert "benchmarks/planner_accuracy/fit.py on the 52 published rows of Llama 2 7B" in constants.source
     assert constants.fitted_accelerators == ("NVIDIA A10G", "NVIDIA A100 40GB SXM4")
 
 
 def test_a_slower_host_is_known_by_the_family_of_its_instance_type() -> None:
-    constants = engines.find("tgi", "1.1.0").performance
+    constants = find_engine("tgi", "1.1.0").performance
 
     assert constants.slowdown("ml.p4d.24xlarge") == constants.slowdown("ml.p4de.24xlarge") > 1
     assert constants.slowdown("ml.g5.2xlarge") == 1

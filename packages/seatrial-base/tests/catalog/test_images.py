@@ -7,6 +7,7 @@ import pytest
 
 from seatrial_base.catalog import images
 from seatrial_base.catalog.image_updates import ImageChange, Update, update_of
+from seatrial_base.catalog.images import all_images, find_image, resolve_image
 from seatrial_base.errors import PlanError
 
 if TYPE_CHECKING:
@@ -17,17 +18,17 @@ TGI_3 = "/huggingface-pytorch-tgi-inference:2.7.0-tgi3.3.6-gpu-py311-cu124-ubunt
 
 
 def test_the_newest_documented_build_is_the_default() -> None:
-    assert images.resolve("lmi", None, "us-east-1").uri == LMI_27
-    assert images.resolve("tgi", None, "us-east-1").build.version == "3.3.6"
+    assert resolve_image("lmi", None, "us-east-1").uri == LMI_27
+    assert resolve_image("tgi", None, "us-east-1").build.version == "3.3.6"
 
 
 @pytest.mark.parametrize("version", ["0.36.0-lmi27.0.0", "0.36.0-lmi27.0.0-cu130", "lmi27", "27", "0.36.0"])
 def test_an_lmi_build_has_several_names(version: str) -> None:
-    assert images.resolve("lmi", version, "us-east-1").uri == LMI_27
+    assert resolve_image("lmi", version, "us-east-1").uri == LMI_27
 
 
 def test_a_build_that_only_the_container_list_names() -> None:
-    found = images.resolve("lmi", "lmi28", "eu-west-1")
+    found = resolve_image("lmi", "lmi28", "eu-west-1")
 
     assert found.uri == "763104351884.dkr.ecr.eu-west-1.amazonaws.com/djl-inference:0.36.0-lmi28.0.0-cu130"
     assert not found.build.documented
@@ -44,7 +45,7 @@ def test_a_build_that_only_the_container_list_names() -> None:
     ],
 )
 def test_a_region_has_its_registry(region: str, registry: str) -> None:
-    assert images.resolve("tgi", "3.3.6", region).uri == registry + TGI_3
+    assert resolve_image("tgi", "3.3.6", region).uri == registry + TGI_3
 
 
 @pytest.mark.parametrize(
@@ -57,7 +58,7 @@ def test_a_region_has_its_registry(region: str, registry: str) -> None:
     ],
 )
 def test_an_ami_is_named_only_when_its_driver_is_native(family: ImageFamily, version: str, ami: str | None) -> None:
-    assert images.resolve(family, version, "us-east-1").ami_version == ami
+    assert resolve_image(family, version, "us-east-1").ami_version == ami
 
 
 @pytest.mark.parametrize(
@@ -81,14 +82,14 @@ def test_an_ami_is_named_only_when_its_driver_is_native(family: ImageFamily, ver
 )
 def test_the_unknown_names_the_nearest(family: ImageFamily, version: str | None, region: str, message: str) -> None:
     with pytest.raises(PlanError) as caught:
-        images.resolve(family, version, region)
+        resolve_image(family, version, region)
 
     assert str(caught.value) == message
 
 
 def test_a_region_whose_dns_suffix_nobody_verified_is_unknown() -> None:
     with pytest.raises(PlanError, match=re.escape("in us-isof-south-1")):
-        images.resolve("lmi", None, "us-isof-south-1")
+        resolve_image("lmi", None, "us-isof-south-1")
 
 
 @pytest.mark.parametrize(
@@ -110,21 +111,21 @@ def test_a_region_whose_dns_suffix_nobody_verified_is_unknown() -> None:
 def test_a_line_has_its_own_builds(
     family: ImageFamily, flavours: tuple[Flavour, ...] | None, version: str | None, tag: str
 ) -> None:
-    assert images.resolve(family, version, "us-east-1", flavours=flavours).build.tag == tag
+    assert resolve_image(family, version, "us-east-1", flavours=flavours).build.tag == tag
 
 
 def test_only_accepted_builds_are_taken_when_no_version_is_given() -> None:
-    found = images.resolve("lmi", None, "us-east-1", accepted=lambda build: (build.lmi or 0) <= 14)
+    found = resolve_image("lmi", None, "us-east-1", accepted=lambda build: (build.lmi or 0) <= 14)
 
     assert found.build.version == "0.32.0-lmi14.0.0"
 
 
 def test_an_image_is_found_by_its_repository_and_tag() -> None:
-    found = images.find("djl-inference", "0.36.0-lmi27.0.0-cu130")
+    found = find_image("djl-inference", "0.36.0-lmi27.0.0-cu130")
 
     assert found is not None
     assert (found.lmi, found.bundles, found.cuda) == (27, "vLLM 0.23.1", "cu130")
-    assert images.find("djl-inference", "latest") is None
+    assert find_image("djl-inference", "latest") is None
 
 
 def test_an_unknown_region_is_refused_with_the_nearest() -> None:
@@ -138,7 +139,7 @@ def test_an_unknown_region_is_refused_with_the_nearest() -> None:
 
 
 def test_what_a_newer_build_brings() -> None:
-    found = update_of(images.resolve("lmi", "lmi16", "us-east-1").build, "us-east-1")
+    found = update_of(resolve_image("lmi", "lmi16", "us-east-1").build, "us-east-1")
 
     assert [build.lmi for build in found.newer] == list(range(17, 28))
     assert [build.lmi for build in found.unread] == [28, 29]
@@ -152,20 +153,20 @@ def test_what_a_newer_build_brings() -> None:
 
 
 def test_what_is_not_listed_for_the_region_is_no_update() -> None:
-    found = update_of(images.resolve("lmi", "lmi16", "us-gov-west-1").build, "us-gov-west-1")
+    found = update_of(resolve_image("lmi", "lmi16", "us-gov-west-1").build, "us-gov-west-1")
 
     assert ([build.lmi for build in found.newer], [build.lmi for build in found.unread]) == ([17, 27], [29])
 
 
 @pytest.mark.parametrize(("flavour", "version"), [("trtllm", "0.33.0"), ("neuronx", "0.29.0"), ("deepspeed", "0.27.0")])
 def test_a_frozen_line_has_no_updates(flavour: Flavour, version: str) -> None:
-    build = images.resolve("lmi", version, "us-east-1", flavours=(flavour,)).build
+    build = resolve_image("lmi", version, "us-east-1", flavours=(flavour,)).build
 
     assert update_of(build, "us-east-1") == Update(build, newer=(), unread=(), changes=())
 
 
 def test_every_image_is_listed_once_with_its_source() -> None:
-    places = [(build.repository, build.tag) for build in images.every()]
+    places = [(build.repository, build.tag) for build in all_images()]
 
     assert len(places) == len(set(places))
-    assert all(build.source and build.date for build in images.every())
+    assert all(build.source and build.date for build in all_images())

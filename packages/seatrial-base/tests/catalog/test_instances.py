@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial_base.catalog import instances
+from seatrial_base.catalog.instances import all_instances, find_instance
 
 
 def test_knows_the_instance_types_of_the_published_tables() -> None:
-    found = instances.find("ml.g5.12xlarge")
+    found = find_instance("ml.g5.12xlarge")
 
     assert found is not None
     assert (found.accelerator, found.accelerator_count, found.link) == ("NVIDIA A10G", 4, "pcie")
@@ -17,11 +17,11 @@ def test_knows_the_instance_types_of_the_published_tables() -> None:
 
 
 def test_an_unknown_instance_type_is_no_error() -> None:
-    assert instances.find("ml.g99.xlarge") is None
+    assert find_instance("ml.g99.xlarge") is None
 
 
 def test_is_sorted_without_duplicates() -> None:
-    names = [instance.instance_type for instance in instances.every()]
+    names = [instance.instance_type for instance in all_instances()]
 
     assert names == sorted(set(names))
     assert len(names) == 58
@@ -38,27 +38,27 @@ def test_is_sorted_without_duplicates() -> None:
     ],
 )
 def test_knows_how_accelerators_are_joined(instance_type: str, link: str) -> None:
-    found = instances.find(instance_type)
+    found = find_instance(instance_type)
 
     assert found is not None
     assert found.link == link
 
 
 def test_what_nobody_published_is_none() -> None:
-    found = instances.find("ml.g7.2xlarge")
+    found = find_instance("ml.g7.2xlarge")
 
     assert found is not None
     assert (found.flops_16bit, found.memory_bandwidth_bytes_s, found.usd_per_hour) == (None, None, None)
 
 
 def test_only_turing_lacks_bf16() -> None:
-    without = {instance.accelerator for instance in instances.every() if not instance.has_bf16}
+    without = {instance.accelerator for instance in all_instances() if not instance.has_bf16}
 
     assert without == {"NVIDIA T4"}
 
 
 def test_every_row_names_its_source_and_every_price_its_own() -> None:
-    for instance in instances.every():
+    for instance in all_instances():
         assert instance.source
         assert instance.date
         assert (instance.usd_per_hour is None) == (instance.price_source is None) == (instance.price_date is None)

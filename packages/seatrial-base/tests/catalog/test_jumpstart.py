@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial_base.catalog import jumpstart
+from seatrial_base.catalog.jumpstart import all_jumpstart_models, find_jumpstart_model, nearest_jumpstart_ids
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +22,7 @@ SPEC = {
 
 
 def test_a_gated_model_lies_in_the_private_bucket_of_the_region() -> None:
-    model = jumpstart.find("meta-textgeneration-llama-2-7b-f")
+    model = find_jumpstart_model("meta-textgeneration-llama-2-7b-f")
     assert model is not None
     assert model.s3_uri("eu-west-1") == f"s3://jumpstart-private-cache-prod-eu-west-1/{model.key}"
     assert model.key.startswith("meta-textgeneration/meta-textgeneration-llama-2-7b-f/artifacts/inference-prepack/")
@@ -31,26 +32,26 @@ def test_a_gated_model_lies_in_the_private_bucket_of_the_region() -> None:
 
 
 def test_an_open_model_lies_in_the_public_bucket() -> None:
-    model = jumpstart.find("huggingface-llm-mistral-7b-instruct")
+    model = find_jumpstart_model("huggingface-llm-mistral-7b-instruct")
     assert model is not None
     assert model.s3_uri("us-east-1") == f"s3://jumpstart-cache-prod-us-east-1/{model.key}"
     assert model.eula_url("us-east-1") is None
 
 
 def test_every_artifact_can_be_mounted_and_a_gated_one_has_a_licence() -> None:
-    for model in jumpstart.every():
+    for model in all_jumpstart_models():
         assert model.key.endswith(("/", ".tar.gz")), model.id
         assert model.eula_key or not model.gated, model.id
 
 
 def test_ids_are_unique_and_sorted() -> None:
-    ids = [model.id for model in jumpstart.every()]
+    ids = [model.id for model in all_jumpstart_models()]
     assert ids == sorted(set(ids))
 
 
 def test_an_unknown_id_has_near_ones() -> None:
-    assert jumpstart.find("meta-textgeneration-llama-2-7b-chat") is None
-    assert "meta-textgeneration-llama-2-7b" in jumpstart.nearest("meta-textgeneration-llama-2-7b-chat")
+    assert find_jumpstart_model("meta-textgeneration-llama-2-7b-chat") is None
+    assert "meta-textgeneration-llama-2-7b" in nearest_jumpstart_ids("meta-textgeneration-llama-2-7b-chat")
 
 
 def test_metadata_of_a_file_prefers_the_prepacked_artifact(tmp_path: Path) -> None:

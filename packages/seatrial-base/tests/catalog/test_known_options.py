@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from seatrial_base.catalog import known_options as options
+from seatrial_base.catalog.known_options import all_known_options
 
 
 @pytest.mark.parametrize(
@@ -31,4 +32,4 @@ def test_a_build_that_was_not_read_knows_no_unknown_option() -> None:
 
 
 def test_every_row_names_its_source_and_date() -> None:
-    assert all(row.source and row.date and row.options for row in options.every())
+    assert all(row.source and row.date and row.options for row in all_known_options())

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial_base.catalog import models
+from seatrial_base.catalog.models import all_models, find_model, find_model_by_name, nearest_models
 
 if TYPE_CHECKING:
     from seatrial_base.catalog.architecture import Architecture
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     ],
 )
 def test_a_tuned_model_shares_the_architecture_of_its_base(hub_id: str, architecture: str) -> None:
-    found = models.find(hub_id)
+    found = find_model(hub_id)
 
     assert found is not None
     assert found.id == architecture
 
 
 def test_an_alias_may_ship_another_context() -> None:
-    base, tuned = models.find("Qwen/Qwen2.5-7B"), models.find("Qwen/Qwen2.5-7B-Instruct")
+    base, tuned = find_model("Qwen/Qwen2.5-7B"), find_model("Qwen/Qwen2.5-7B-Instruct")
 
     assert base is not None
     assert tuned is not None
@@ -49,7 +49,7 @@ def test_an_alias_may_ship_another_context() -> None:
 
 @pytest.mark.parametrize("hub_id", ["meta-llama/Llama-2-7b-chatty-hf", "someone/else", ""])
 def test_an_unknown_model_is_no_error(hub_id: str) -> None:
-    assert models.find(hub_id) is None
+    assert find_model(hub_id) is None
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_an_unknown_model_is_no_error(hub_id: str) -> None:
     ],
 )
 def test_a_displayed_name_is_read_by_its_pattern(name: str, model_id: str) -> None:
-    found = models.find_by_name(name)
+    found = find_model_by_name(name)
 
     assert found is not None
     assert found.id == model_id
@@ -110,29 +110,29 @@ def test_a_displayed_name_is_read_by_its_pattern(name: str, model_id: str) -> No
     ],
 )
 def test_what_a_name_does_not_say_is_not_guessed(name: str) -> None:
-    assert models.find_by_name(name) is None
+    assert find_model_by_name(name) is None
 
 
-@pytest.mark.parametrize("model", models.every(), ids=lambda model: model.id)
+@pytest.mark.parametrize("model", all_models(), ids=lambda model: model.id)
 def test_every_id_is_found_by_its_own_displayed_form(model: Architecture) -> None:
     short = model.id.partition("/")[2]
     forms = (model.id, short, short.replace("-", " "), short.replace("-", "_").upper())
 
-    assert {found.id for form in forms if (found := models.find_by_name(form))} == {model.id}
+    assert {found.id for form in forms if (found := find_model_by_name(form))} == {model.id}
 
 
 @given(st.text(max_size=60) | st.from_regex(r"[ a-z0-9./_-]{0,40}", fullmatch=True))
 def test_any_text_is_a_known_name_or_none(text: str) -> None:
-    found = models.find_by_name(text)
+    found = find_model_by_name(text)
 
-    assert found is None or models.find(found.id) is not None
-    assert set(models.nearest(text)) <= {model.id for model in models.every()}
+    assert found is None or find_model(found.id) is not None
+    assert set(nearest_models(text)) <= {model.id for model in all_models()}
 
 
-@given(st.sampled_from(models.every()), st.sampled_from(" -_"), st.booleans())
+@given(st.sampled_from(all_models()), st.sampled_from(" -_"), st.booleans())
 def test_case_and_separators_do_not_matter(model: Architecture, separator: str, is_upper: bool) -> None:  # noqa: FBT001
     name = model.id.partition("/")[2].replace("-", separator)
-    found = models.find_by_name(name.upper() if is_upper else name.lower())
+    found = find_model_by_name(name.upper() if is_upper else name.lower())
 
     assert found is not None
     assert found.id == model.id
@@ -149,28 +149,28 @@ def test_case_and_separators_do_not_matter(model: Architecture, separator: str, 
     ],
 )
 def test_names_the_nearest(name: str, first: str) -> None:
-    assert models.nearest(name)[0] == first
+    assert nearest_models(name)[0] == first
 
 
 def test_nothing_is_near_to_nonsense() -> None:
-    assert models.nearest("xyzzy") == ()
+    assert nearest_models("xyzzy") == ()
 
 
 def test_falcon_runs_attention_beside_its_mlp() -> None:
-    parallel = {model.family for model in models.every() if model.parallel_attention}
+    parallel = {model.family for model in all_models() if model.parallel_attention}
 
     assert parallel == {"falcon"}
 
 
 def test_deepseek_v3_has_latent_attention() -> None:
-    latent = [model.id for model in models.every() if model.is_mla]
+    latent = [model.id for model in all_models() if model.is_mla]
 
     assert {model.split("/")[0] for model in latent} == {"deepseek-ai", "moonshotai", "zai-org"}
     assert "deepseek-ai/DeepSeek-R1" in latent
 
 
 def test_a_sliding_window_bounds_the_cached_tokens() -> None:
-    mistral, llama = models.find("mistralai/Mistral-7B-v0.1"), models.find("meta-llama/Llama-2-7b-hf")
+    mistral, llama = find_model("mistralai/Mistral-7B-v0.1"), find_model("meta-llama/Llama-2-7b-hf")
 
     assert mistral is not None
     assert llama is not None
@@ -179,7 +179,7 @@ def test_a_sliding_window_bounds_the_cached_tokens() -> None:
 
 
 def test_a_window_in_some_layers_is_averaged_over_all() -> None:
-    gemma, gpt_oss = models.find("google/gemma-3-1b-it"), models.find("openai/gpt-oss-20b")
+    gemma, gpt_oss = find_model("google/gemma-3-1b-it"), find_model("openai/gpt-oss-20b")
 
     assert gemma is not None
     assert gpt_oss is not None
@@ -189,7 +189,7 @@ def test_a_window_in_some_layers_is_averaged_over_all() -> None:
     assert gpt_oss.cached_tokens(1_128) == (128 + 1_128) / 2
 
 
-@pytest.mark.parametrize("model", models.every(), ids=lambda model: model.id)
+@pytest.mark.parametrize("model", all_models(), ids=lambda model: model.id)
 def test_more_tokens_never_need_less_cache(model: Architecture) -> None:
     cached = [model.cached_tokens(tokens) for tokens in range(0, model.max_context + 1, 64)]
 
@@ -198,7 +198,7 @@ def test_more_tokens_never_need_less_cache(model: Architecture) -> None:
 
 
 def test_a_mixture_of_experts_says_how_many() -> None:
-    found = models.find("mistralai/Mixtral-8x7B-v0.1")
+    found = find_model("mistralai/Mixtral-8x7B-v0.1")
 
     assert found is not None
     assert (found.experts, found.experts_per_token) == (8, 2)

@@ -5,23 +5,25 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.planner.engine import options
-from seatrial_base.catalog import instances, models, neuron
+from seatrial_base.catalog import neuron
+from seatrial_base.catalog.instances import all_instances, find_instance
+from seatrial_base.catalog.models import find_model
 
 if TYPE_CHECKING:
     from seatrial_base.catalog.architecture import Architecture
     from seatrial_base.catalog.instances import Instance
 
-NEURON = [instance for instance in instances.every() if neuron.is_neuron(instance)]
+NEURON = [instance for instance in all_instances() if neuron.is_neuron(instance)]
 
 
 def instance(name: str) -> Instance:
-    found = instances.find(name)
+    found = find_instance(name)
     assert found is not None
     return found
 
 
 def model(name: str) -> Architecture:
-    found = models.find(name)
+    found = find_model(name)
     assert found is not None
     return found
 

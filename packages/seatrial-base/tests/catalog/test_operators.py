@@ -6,11 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial_base.catalog import accelerators, engines, instances, operators
-from seatrial_base.catalog.operators import Kind, Operator
+from seatrial_base.catalog import engines, operators
+from seatrial_base.catalog.accelerators import all_accelerators
+from seatrial_base.catalog.engines import find_engine
+from seatrial_base.catalog.instances import all_instances
+from seatrial_base.catalog.operators import Kind, Operator, find_operator
 
-GPUS = sorted({instance.accelerator for instance in instances.every() if instance.link != "neuron"})
-SHARED = sorted({instance.accelerator for instance in instances.every() if instance.link in {"nvlink", "pcie"}})
+GPUS = sorted({instance.accelerator for instance in all_instances() if instance.link != "neuron"})
+SHARED = sorted({instance.accelerator for instance in all_instances() if instance.link in {"nvlink", "pcie"}})
 QUANTIZATIONS = (None, "fp8", "int8", "awq", "gptq", "int4", "mxfp4", "nvfp4")
 B200, H100, L40S, A100 = "NVIDIA B200 SXM", "NVIDIA H100 SXM5 80GB", "NVIDIA L40S", "NVIDIA A100 80GB SXM4"
 
@@ -24,7 +27,7 @@ def seconds(operator: Operator, read_s: float, arithmetic_s: float) -> float:
 
 
 def test_every_gpu_of_the_instances_is_known() -> None:
-    assert set(GPUS) <= {accelerator.name for accelerator in accelerators.every()}
+    assert set(GPUS) <= {accelerator.name for accelerator in all_accelerators()}
 
 
 @pytest.mark.parametrize("accelerator", GPUS)
@@ -33,7 +36,7 @@ def test_every_gpu_of_the_instances_is_known() -> None:
 def test_every_gpu_runs_every_operator_at_every_precision(
     accelerator: str, kind: Kind, quantization: str | None
 ) -> None:
-    found = operators.find(accelerator, kind, quantization)
+    found = find_operator(accelerator, kind, quantization)
 
     assert found.operator == kind
     assert found.accelerator == accelerator or not operators.is_measured(accelerator)
@@ -62,7 +65,7 @@ def test_every_gpu_that_shares_an_instance_has_links(accelerator: str, degree: i
     ],
 )
 def test_an_accelerator_without_tables_takes_those_of_the_one_most_alike(accelerator: str, measured: str) -> None:
-    assert operators.find(accelerator, "product", None).accelerator == measured
+    assert find_operator(accelerator, "product", None).accelerator == measured
     assert operators.link(accelerator, 4).accelerator == measured
     assert operators.is_measured(accelerator) == (accelerator == measured)
 
@@ -70,7 +73,7 @@ def test_an_accelerator_without_tables_takes_those_of_the_one_most_alike(acceler
 def test_an_accelerator_that_nobody_knows_has_no_tables() -> None:
     assert not operators.is_measured("AMD MI300X")
     with pytest.raises(KeyError):
-        operators.find("AMD MI300X", "product", None)
+        find_operator("AMD MI300X", "product", None)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +97,7 @@ def test_an_accelerator_that_nobody_knows_has_no_tables() -> None:
 def test_a_precision_without_a_table_takes_the_nearest(
     accelerator: str, kind: Kind, quantization: str | None, precision: str
 ) -> None:
-    assert operators.find(accelerator, kind, quantization).precision == precision
+    assert find_operator(accelerator, kind, quantization).precision == precision
 
 
 @pytest.mark.parametrize(("asked", "measured"), [(2, 2), (3, 4), (4, 4), (5, 8), (8, 8), (16, 8)])
@@ -112,7 +115,7 @@ def test_a_degree_that_nobody_measured_takes_the_next_higher(asked: int, measure
 def test_no_product_gets_faster_with_more_tokens(
     accelerator: str, kind: Kind, quantization: str | None, tokens: int, more: int
 ) -> None:
-    operator = operators.find(accelerator, kind, quantization)
+    operator = find_operator(accelerator, kind, quantization)
     few, many = (seconds(operator, 1e-4, count * 1e-7) for count in (tokens, tokens + more))
 
     assert operator.latency_s < few <= many
@@ -122,7 +125,7 @@ def test_no_product_gets_faster_with_more_tokens(
 @pytest.mark.parametrize("kind", get_args(Kind))
 @pytest.mark.parametrize("quantization", QUANTIZATIONS)
 def test_no_operator_beats_the_data_sheet(accelerator: str, kind: Kind, quantization: str | None) -> None:
-    found = operators.find(accelerator, kind, quantization)
+    found = find_operator(accelerator, kind, quantization)
 
     assert 0 < found.memory_efficiency <= 1
     assert 0 < found.compute_efficiency <= 1
@@ -132,12 +135,12 @@ def test_no_operator_beats_the_data_sheet(accelerator: str, kind: Kind, quantiza
 
 @pytest.mark.parametrize("family", ["tgi", "lmi", "sglang", "trtllm"])
 def test_an_engines_factors_are_on_operators_that_it_runs(family: engines.Family) -> None:
-    for entry in engines.find(family, "").performance.kernel_factors:
+    for entry in find_engine(family, "").performance.kernel_factors:
         accelerator, kind, precision = entry.rpartition("=")[0].split("/")
         if kind == "link":
             assert accelerator in SHARED
             continue
-        found = operators.find(accelerator, _kind(kind), None if precision == "16-bit" else precision)
+        found = find_operator(accelerator, _kind(kind), None if precision == "16-bit" else precision)
         assert found.precision == precision
 
 

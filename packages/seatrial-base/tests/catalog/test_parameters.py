@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial_base.catalog import models
 from seatrial_base.catalog.architecture import architecture_of
 from seatrial_base.catalog.config_json import config_of
+from seatrial_base.catalog.models import find_model
 
 # Totals of the published tensors, as the hub shows them; GPT-NeoX: the model card of EleutherAI/gpt-neox-20b.
 PUBLISHED = {
@@ -78,7 +78,7 @@ def _agrees(count: float, published: str) -> bool:
 
 @pytest.mark.parametrize(("model_id", "published"), EXPERTS.items())
 def test_a_mixture_of_experts_counts_what_is_published(model_id: str, published: tuple[str, str, int]) -> None:
-    found, (total, active, left_out) = models.find(model_id), published
+    found, (total, active, left_out) = find_model(model_id), published
 
     assert found is not None
     assert _agrees(found.params_total, total)
@@ -87,7 +87,7 @@ def test_a_mixture_of_experts_counts_what_is_published(model_id: str, published:
 
 @pytest.mark.parametrize(("model_id", "billions"), DENSE.items())
 def test_a_dense_model_counts_what_is_published(model_id: str, billions: float) -> None:
-    found = models.find(model_id)
+    found = find_model(model_id)
 
     assert found is not None
     assert found.params_total == found.params_active
@@ -104,7 +104,7 @@ def test_a_dense_model_counts_what_is_published(model_id: str, billions: float) 
     ],
 )
 def test_the_routed_experts_are_told_from_the_rest(model_id: str, layers: int, width: int) -> None:
-    found = models.find(model_id)
+    found = find_model(model_id)
 
     assert found is not None
     assert found.experts is not None
@@ -147,7 +147,7 @@ def test_experts_never_make_more_active_than_total(
 
 @pytest.mark.parametrize(("model_id", "published"), PUBLISHED.items())
 def test_the_count_is_the_published_one(model_id: str, published: int) -> None:
-    found = models.find(model_id)
+    found = find_model(model_id)
 
     assert found is not None
     assert found.params_total == published
@@ -155,7 +155,7 @@ def test_the_count_is_the_published_one(model_id: str, published: int) -> None:
 
 @pytest.mark.parametrize(("model_id", "billions"), NAMED.items())
 def test_the_count_is_the_size_of_the_name(model_id: str, billions: int) -> None:
-    found = models.find(model_id)
+    found = find_model(model_id)
 
     assert found is not None
     assert round(found.params_total / 1e9) == billions

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial_base.catalog import models, precision
 from seatrial_base.catalog.model_names import unsupported_format
+from seatrial_base.catalog.models import all_models, find_model, resolve_model
+from seatrial_base.catalog.precision import find_precision
 
 if TYPE_CHECKING:
     from seatrial_base.catalog.architecture import Architecture
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     ],
 )
 def test_a_published_id_names_shape_and_precision(name: str, base: str, quantization: str | None) -> None:
-    found = models.resolve(name)
+    found = resolve_model(name)
 
     assert found is not None
     assert (found[0].id, found[1]) == (base, quantization)
@@ -52,7 +53,7 @@ def test_a_published_id_names_shape_and_precision(name: str, base: str, quantiza
 
 @pytest.mark.parametrize("name", ["someone/unheard-of-7B-AWQ", "AWQ", "-FP8", "", "(fp8)", "someone/Llama-3.1-8B"])
 def test_another_name_means_nothing(name: str) -> None:
-    assert models.resolve(name) is None
+    assert resolve_model(name) is None
 
 
 @pytest.mark.parametrize(
@@ -66,28 +67,26 @@ def test_another_name_means_nothing(name: str) -> None:
     ],
 )
 def test_a_format_that_no_plan_knows_is_no_16_bit_model(name: str, said: str) -> None:
-    assert models.resolve(name) is None
+    assert resolve_model(name) is None
     assert unsupported_format(name) == said
 
 
-@pytest.mark.parametrize("model", models.every(), ids=lambda model: model.id)
+@pytest.mark.parametrize("model", all_models(), ids=lambda model: model.id)
 def test_every_model_resolves_to_itself_in_its_own_precision(model: Architecture) -> None:
-    assert models.resolve(model.id) == (model, model.checkpoint_quantization)
+    assert resolve_model(model.id) == (model, model.checkpoint_quantization)
 
 
-@given(
-    st.sampled_from(models.every()), st.sampled_from(["FP8", "AWQ", "GPTQ-Int4", "NVFP4", "MXFP4", "quantized.w8a8"])
-)
+@given(st.sampled_from(all_models()), st.sampled_from(["FP8", "AWQ", "GPTQ-Int4", "NVFP4", "MXFP4", "quantized.w8a8"]))
 def test_a_suffix_changes_the_precision_and_nothing_else(model: Architecture, suffix: str) -> None:
-    found = models.resolve(f"{model.id}-{suffix}")
+    found = resolve_model(f"{model.id}-{suffix}")
 
     assert found is not None
     assert (found[0].id, found[0].params_total) == (model.id, model.params_total)
-    assert precision.find(found[1]) is not None
+    assert find_precision(found[1]) is not None
 
 
 @given(st.text(max_size=300))
 def test_any_text_is_read(name: str) -> None:
-    found = models.resolve(name)
+    found = resolve_model(name)
 
-    assert found is None or models.find(found[0].id) is not None
+    assert found is None or find_model(found[0].id) is not None

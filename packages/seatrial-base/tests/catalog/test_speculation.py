@@ -6,7 +6,8 @@ from typing import get_args
 
 import pytest
 
-from seatrial_base.catalog import models, speculation
+from seatrial_base.catalog import speculation
+from seatrial_base.catalog.models import find_model
 from seatrial_base.catalog.speculation import Method, assumed, draft_of
 
 QWEN = "Qwen/Qwen3-32B"
@@ -38,7 +39,7 @@ def test_a_rate_counts_as_measured_on_its_own_model_only(method: Method, model: 
 
 
 def test_a_draft_model_costs_its_share_of_the_bytes() -> None:
-    small, target = models.find("Qwen/Qwen3-0.6B"), models.find(QWEN)
+    small, target = find_model("Qwen/Qwen3-0.6B"), find_model(QWEN)
 
     assert small is not None
     assert target is not None
@@ -50,7 +51,7 @@ def test_a_draft_model_costs_its_share_of_the_bytes() -> None:
 
 
 def test_an_eagle3_head_has_one_layer_and_a_small_vocabulary() -> None:
-    target = models.find(QWEN)
+    target = find_model(QWEN)
 
     assert target is not None
     head = draft_of("eagle3", target)
@@ -64,7 +65,7 @@ def test_an_eagle3_head_has_one_layer_and_a_small_vocabulary() -> None:
 
 @pytest.mark.parametrize("method", ["ngram", "medusa", "draft_model"])
 def test_nothing_is_built_where_no_shape_is_known(method: Method) -> None:
-    target = models.find(QWEN)
+    target = find_model(QWEN)
 
     assert target is not None
     assert draft_of(method, target, "nobody/knows-it") is None

@@ -6,7 +6,7 @@ import pytest
 
 from seatrial_base.catalog.dialects import DIALECTS, dialects, existing
 from seatrial_base.catalog.engine_versions import EngineName, Version, read_version, version_text
-from seatrial_base.catalog.spellings import Spelling, every, find, option_env, sources
+from seatrial_base.catalog.spellings import Spelling, all_spellings, find_spellings, option_env, sources
 from seatrial_lint.engines.config import ServingConfig
 
 
@@ -69,18 +69,18 @@ def leaves() -> set[str]:
 
 
 def test_every_row_names_a_field_that_exists() -> None:
-    named = {name for row in every() for name in (row.field, row.when, *row.implies) if name}
+    named = {name for row in all_spellings() for name in (row.field, row.when, *row.implies) if name}
     assert named - leaves() == set()
 
 
 def test_every_row_names_dialects_and_a_source_that_exist() -> None:
-    assert {row.source for row in every()} <= set(sources())
-    assert set(itertools.chain.from_iterable(row.dialects for row in every())) == set(DIALECTS)
+    assert {row.source for row in all_spellings()} <= set(sources())
+    assert set(itertools.chain.from_iterable(row.dialects for row in all_spellings())) == set(DIALECTS)
     assert tuple(dialects()) == DIALECTS
 
 
 def test_every_row_can_be_read_back() -> None:
-    for row in every():
+    for row in all_spellings():
         assert row.key or row.env or row.leave, row
 
 
@@ -90,7 +90,7 @@ def _same_place(first: Spelling, second: Spelling) -> bool:
 
 @pytest.mark.parametrize("dialect", ["lmi-async", "lmi-vllm"])
 def test_only_a_field_beside_its_dialect_s_own_key_shares_a_key(dialect: str) -> None:
-    rows = find("lmi-async" if dialect == "lmi-async" else "lmi-vllm", "lmi27").rows
+    rows = find_spellings("lmi-async" if dialect == "lmi-async" else "lmi-vllm", "lmi27").rows
     assert [pair for pair in itertools.combinations(rows, 2) if _same_place(*pair)] == []
 
 

@@ -6,8 +6,9 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seatrial_base.catalog import checkpoint, models
+from seatrial_base.catalog import checkpoint
 from seatrial_base.catalog.model_names import split_precision
+from seatrial_base.catalog.models import find_model
 from seatrial_laptop.engine.lmi import lmi_settings
 from seatrial_laptop.engine.settings import EngineSettings, refusal
 from seatrial_laptop.engine.tgi import tgi_settings
@@ -50,7 +51,7 @@ def _of_checkpoint(model_id: str, model_dir: Path) -> str:
         return _of_config(config)
     name = model_id.rstrip("/").rpartition("/")[2]
     _, named, is_named = split_precision(name)
-    known = None if is_named else models.find(model_id)
+    known = None if is_named else find_model(model_id)
     return named or (known.checkpoint_quantization if known else None) or ""
 
 

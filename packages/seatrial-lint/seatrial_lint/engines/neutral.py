@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from seatrial_base.catalog.dialects import within
 from seatrial_base.catalog.engine_versions import version_text
-from seatrial_base.catalog.spellings import find, option_env
+from seatrial_base.catalog.spellings import find_spellings, option_env
 from seatrial_base.errors import Problem, RenderError
 from seatrial_lint.engines.conflicts import conflicts
 from seatrial_lint.engines.fields import flatten, neutral_text
@@ -86,7 +86,7 @@ def render_config(
             option for, SEA309 for contradictions, SEA310 for a form that can't carry it, SEA302 and SEA304 as for
             any environment and extra options; every problem at once.
     """
-    table = find(dialect, version)
+    table = find_spellings(dialect, version)
     said = spell(config, table)
     problems = [*_form_problems(table, form), *_missing(table, said), *_conflicts(config, table, said)]
     problems += _extra_problems(config, table, said)

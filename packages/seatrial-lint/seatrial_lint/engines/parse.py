@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from seatrial_base.catalog.spellings import find
+from seatrial_base.catalog.spellings import find_spellings
 from seatrial_lint.engines.fields import PRESENT, unflatten
 from seatrial_lint.engines.properties import PropertyLine, read_env, read_properties
 from seatrial_lint.engines.read_value import is_object, read_value
@@ -88,7 +88,7 @@ def parse(
     Raises:
         RenderError: SEA307 for a version or dialect that doesn't exist. Nothing else: what can't be read is listed.
     """
-    table = find(dialect, version)
+    table = find_spellings(dialect, version)
     reading = _ParseState()
     for source, line in (*_file_lines(table, properties), *_env_lines(env)):
         _read(source, line, table, reading)

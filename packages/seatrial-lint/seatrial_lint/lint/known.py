@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
-from seatrial_base.catalog import known_options, spellings
 from seatrial_base.catalog.dialects import within
 from seatrial_base.catalog.engine_versions import EngineName, Version, read_version, version_text
+from seatrial_base.catalog.known_options import all_known_options
 from seatrial_base.catalog.rows import read_rows
+from seatrial_base.catalog.spellings import find_spellings
 from seatrial_base.errors import RenderError
 from seatrial_lint.lint.known_keys import BATCHERS, FRONTEND, JAVA_OPTIONS, SCOPES, SERVER_KEYS
 from seatrial_lint.lint.names import NEURON_PREFIX, PREFIXES
@@ -160,11 +161,11 @@ def _when(target: TargetContainer, row: KnownKey) -> str:
 
 def _is_passed_on(target: TargetContainer, name: str) -> bool | None:
     """Say whether the bundled vLLM has an argument; `None` where that build was not read and its neighbours differ."""
-    return _between(target.version, tuple(((row.lmi,), row.options) for row in known_options.every() if row.lmi), name)
+    return _between(target.version, tuple(((row.lmi,), row.options) for row in all_known_options() if row.lmi), name)
 
 
 def _passed_on_elsewhere(target: TargetContainer, name: str) -> str:
-    numbers = [row.lmi for row in known_options.every() if row.lmi and name in row.options]
+    numbers = [row.lmi for row in all_known_options() if row.lmi and name in row.options]
     if not numbers:
         return ""
     if min(numbers) > target.version[0]:
@@ -188,7 +189,7 @@ def _between(version: Version, known: tuple[tuple[Version, tuple[str, ...]], ...
 
 @cache
 def _arguments() -> tuple[tuple[Version, tuple[str, ...]], ...]:
-    rows = [(read_version("vllm", row.vllm), row.options) for row in known_options.every() if row.vllm]
+    rows = [(read_version("vllm", row.vllm), row.options) for row in all_known_options() if row.vllm]
     return tuple(sorted((version, names) for version, names in rows if version))
 
 
@@ -204,21 +205,21 @@ def _names_of(engine: EngineName, dialect: DialectName, version: Version, passes
     if engine == "lmi":
         names |= SERVER_KEYS
     if passes_on and engine == "lmi":
-        names |= {name for row in known_options.every() if row.lmi == _nearest_build(version) for name in row.options}
+        names |= {name for row in all_known_options() if row.lmi == _nearest_build(version) for name in row.options}
     if engine == "vllm":
         names |= {name for read, passed in _arguments() if read <= version for name in passed} | FRONTEND
     return tuple(sorted(names))
 
 
 def _nearest_build(version: Version) -> int | None:
-    numbers = [row.lmi for row in known_options.every() if row.lmi]
+    numbers = [row.lmi for row in all_known_options() if row.lmi]
     return min(numbers, key=lambda number: abs(number - version[0])) if numbers else None
 
 
 @cache
 def _spelled(dialect: DialectName, version: Version) -> frozenset[str]:
     try:
-        table = spellings.find(dialect, ".".join(map(str, version)))
+        table = find_spellings(dialect, ".".join(map(str, version)))
     except RenderError:
         return frozenset()
     if dialect == "vllm-neuronx":
@@ -245,10 +246,7 @@ def carries(target: TargetContainer, name: str) -> bool:
         return name in FRONTEND or name in (below[-1] if below else _arguments()[0][1])
     if target.engine == "lmi" and target.dialect in ("lmi-async", "lmi-vllm") and target.version >= FIRST_PASSED_ON:
         passed = {
-            option
-            for row in known_options.every()
-            if row.lmi == _nearest_build(target.version)
-            for option in row.options
+            option for row in all_known_options() if row.lmi == _nearest_build(target.version) for option in row.options
         }
         return name in passed or judge(target, name) is None
     rows = _rows(target.engine, name)

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
-from seatrial_base.catalog import instances, models, spellings
+from seatrial_base.catalog.instances import find_instance
+from seatrial_base.catalog.models import find_model
+from seatrial_base.catalog.spellings import find_spellings
 from seatrial_base.errors import RenderError
 from seatrial_lint.engines.read_value import read_value
 from seatrial_lint.lint.handler import Handler, handler_of
@@ -83,20 +85,20 @@ class Subject:
     def instance(self) -> Instance | None:
         """The instance type, when it is told and in the catalog."""
         name = self.fact("instance_type")
-        return instances.find(name) if name else None
+        return find_instance(name) if name else None
 
     @property
     def architecture(self) -> Architecture | None:
         """The model's shape, when its id is told and in the catalog."""
         said = self.fields.get("model_id")
-        return models.find(said.value) if said else None
+        return find_model(said.value) if said else None
 
     @property
     def attention_heads(self) -> int | None:
         """The attention heads of the model: a base model has those of its tuned ones."""
         said, model = self.fields.get("model_id"), self.architecture
         ids = [f"{said.value}-{tuned}" for tuned in ("Instruct", "Chat", "it")] if said and not model else []
-        known = model or next((found for one in ids if (found := models.find(one))), None)
+        known = model or next((found for one in ids if (found := find_model(one))), None)
         return known.attention_heads if known else None
 
 
@@ -126,7 +128,7 @@ def _handler(source: ConfigSource, target: TargetContainer, options: tuple[Named
 
 def _table(target: TargetContainer) -> SpellingTable | None:
     try:
-        return spellings.find(target.dialect, ".".join(map(str, target.version)))
+        return find_spellings(target.dialect, ".".join(map(str, target.version)))
     except RenderError:
         return None
 
@@ -161,7 +163,7 @@ def spelled_by(option: NamedOption, table: SpellingTable | None) -> tuple[Spelli
 
 @cache
 def _rows_of(dialect: DialectName, version: Version, key: str, env: str) -> tuple[Spelling, ...]:
-    table = spellings.find(dialect, ".".join(map(str, version)))
+    table = find_spellings(dialect, ".".join(map(str, version)))
     return (table.of_env(env) if env else ()) or table.of_key(key)
 
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal, get_args
 
-from seatrial_base.catalog import dialects, images
+from seatrial_base.catalog import dialects
 from seatrial_base.catalog.engine_versions import EngineName, Version, given_version, read_version, version_text
+from seatrial_base.catalog.images import all_images
 from seatrial_lint.lint.batching import ASYNC_BY_DEFAULT, batches_dynamically, is_accelerate_trap
 from seatrial_lint.lint.handler import JAVA_ENGINES
 from seatrial_lint.lint.names import NEURON_PREFIX, PREFIXES, read_options
@@ -300,7 +301,7 @@ def newest_build(dialect: DialectName) -> Version:
 
 @cache
 def _newest_build(engine: EngineName) -> Version:
-    builds = (build for build in images.every() if build.flavour != "neuronx" or engine == "lmi")
+    builds = (build for build in all_images() if build.flavour != "neuronx" or engine == "lmi")
     texts = [build.version for build in builds if build.family == engine and build.documented]
     versions = [version for text in texts if (version := read_version(engine, text))]
     return max(versions) if versions else _NEWEST_KNOWN[engine]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial_base.catalog import instances
+from seatrial_base.catalog.instances import find_instance
 from seatrial_laptop.aws.json_document import children, text, whole
 from seatrial_laptop.aws.runtime.copy_process import CopyFailed
 
@@ -62,5 +62,5 @@ def pool_with_capacity(
 
 
 def _pool(instance_type: str, model_name: str) -> InstancePool:
-    known = instances.find(instance_type)
+    known = find_instance(instance_type)
     return InstancePool(instance_type, known.accelerator_count if known else None, model_name)

@@ -6,8 +6,8 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from seatrial_base.catalog import spellings
 from seatrial_base.catalog.dialects import absence, within
+from seatrial_base.catalog.spellings import all_spellings, find_spellings
 from seatrial_base.errors import RenderError
 from seatrial_lint.engines.read_value import is_object, read_value
 from seatrial_lint.lint.known import is_known_option
@@ -139,7 +139,7 @@ def _is_others(subject: Subject, option: NamedOption) -> bool:
 @cache
 def _table(dialect: DialectName, version: Version) -> SpellingTable | None:
     try:
-        return spellings.find(dialect, ".".join(map(str, version)))
+        return find_spellings(dialect, ".".join(map(str, version)))
     except RenderError:
         return None
 
@@ -178,7 +178,7 @@ def _wrong_word(target: TargetContainer, rows: list[Spelling], option: NamedOpti
 
 @cache
 def _words(field: str) -> frozenset[str]:
-    rows = [row for row in spellings.every() if row.field == field]
+    rows = [row for row in all_spellings() if row.field == field]
     return frozenset(word for row in rows for word in (*row.values.values(), *row.values, *row.reads))
 
 

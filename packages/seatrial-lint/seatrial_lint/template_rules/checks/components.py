@@ -6,7 +6,7 @@ import re
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from seatrial_base.catalog import instances
+from seatrial_base.catalog.instances import find_instance
 from seatrial_base.catalog.regions import availability
 from seatrial_lint.template_rules.hosting import (
     COMPONENT,
@@ -68,7 +68,7 @@ def fits(hosting: Hosting) -> Iterator[TemplateFinding]:
 
 
 def _too_large(component: HostedResource, specification: TemplateValue, name: str | None) -> Iterator[TemplateFinding]:
-    instance = instances.find(name) if name else None
+    instance = find_instance(name) if name else None
     if instance is None:
         return
     asked = specification.at("ComputeResourceRequirements")
@@ -98,7 +98,7 @@ def packed(hosting: Hosting) -> Iterator[TemplateFinding]:
 def _overfull(hosting: Hosting, together: list[HostedResource]) -> TemplateFinding | None:
     variant = hosting.variant_of(together[0])
     kinds = types_of(variant) if variant else ()
-    instance = instances.find(kinds[0].text or "") if len(kinds) == 1 else None
+    instance = find_instance(kinds[0].text or "") if len(kinds) == 1 else None
     most = most_instances(variant) if variant else None
     needed = list(chain.from_iterable(map(_once, map(hosting.requirements, together))))
     if instance is None or most is None or any(each.accelerators is None or each.copies is None for each in needed):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from seatrial_base.catalog import images, instances
+from seatrial_base.catalog import images
+from seatrial_base.catalog.instances import find_instance
 from seatrial_lint.template_rules.hosting import COMPONENT, CONFIG, ENDPOINT, for_components, types_of, with_model
 from seatrial_lint.template_rules.hosting import specifications as specifications_of
 from seatrial_lint.template_rules.rule_table import found
@@ -215,7 +216,7 @@ def _component_images(hosting: Hosting, component: HostedResource) -> Iterator[T
 
 
 def _has_nvme(instance_type: str) -> bool:
-    instance = instances.find(instance_type)
+    instance = find_instance(instance_type)
     return instance is not None and instance.nvme_gb is not None
 
 

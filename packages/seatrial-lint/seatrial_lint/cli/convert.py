@@ -69,9 +69,9 @@ def convert(
 
 
 def _instance(name: str | None) -> Instance | None:
-    from seatrial_base.catalog import instances
+    from seatrial_base.catalog.instances import find_instance
 
-    found = instances.find(name) if name else None
+    found = find_instance(name) if name else None
     if name and found is None:
         raise SpecError.of("SEA110", f"{name} is not in the catalog", field="--instance-type")
     return found
@@ -91,8 +91,8 @@ def _source(file: Path) -> ConfigSource:
 
 
 def _write(converted: Converted, source: ConfigSource, output: Path | None) -> None:
-    from seatrial.cli.support.terminal import show_text
     from seatrial_base.files import write_new
+    from seatrial_base.terminal import show_text
     from seatrial_lint.engines.properties import write_env
 
     rendered = converted.rendered

@@ -102,10 +102,10 @@ def _report(sources: list[ConfigSource | Unreadable], given: Given) -> LintRepor
 
 
 def _check_instance(name: str | None) -> None:
-    from seatrial_base.catalog import instances
+    from seatrial_base.catalog.instances import all_instances, find_instance
 
-    if name is not None and instances.find(name) is None:
-        known = difflib.get_close_matches(name, [one.instance_type for one in instances.every()], n=3)
+    if name is not None and find_instance(name) is None:
+        known = difflib.get_close_matches(name, [one.instance_type for one in all_instances()], n=3)
         hint = f"did you mean {', '.join(known)}?" if known else ""
         raise SpecError.of("SEA110", f"{name} is not in the catalog", field="--instance-type", hint=hint)
 
@@ -142,8 +142,8 @@ def _by_file(sources: Iterator[ConfigSource]) -> list[ConfigSource]:
 
 
 def _tell(report: LintReport, output: str, *, quiet: bool) -> None:
-    from seatrial import __version__
-    from seatrial.cli.support.terminal import show_json, show_text
+    from seatrial_base import __version__
+    from seatrial_base.terminal import show_json, show_text
     from seatrial_lint.lint.output import as_json, as_sarif, as_text, summary
 
     for reading in () if quiet else report.readings:
