@@ -16,6 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from seatrial.operations.app import source_roots
+
 ROOT = Path(__file__).parent.parent
 COUNT = 100
 ENVIRONMENTS = ("dev", "prod")
@@ -117,7 +119,7 @@ def _run(folder: Path, *arguments: str) -> None:
 
 
 def _process(command: list[str], folder: Path, variables: dict[str, str]) -> None:
-    roots = os.pathsep.join(str(ROOT / name) for name in (".", "constructs", "stacks"))
+    roots = os.pathsep.join(source_roots(ROOT))
     tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     given = {**os.environ, **GIT, "PYTHONPATH": roots, "PATH": tools, **variables}
     done = subprocess.run(command, cwd=folder, env=given, capture_output=True, text=True, check=False)

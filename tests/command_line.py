@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from seatrial.operations.app import source_roots
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -32,7 +34,7 @@ class CommandLine:
     @contextmanager
     def started(cls) -> Iterator[Self]:
         """Start the server; it ends with the block."""
-        path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+        path = os.pathsep.join([*source_roots(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
         with subprocess.Popen(
             [sys.executable, SERVER],
             env=os.environ | {"PYTHONPATH": path},

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 ROOT = Path(__file__).resolve().parents[2]
-PUBLISHED = ROOT / "tests" / "plan" / "data" / "llama_2_7b_tgi.csv"
+PUBLISHED = ROOT / "tests" / "planner" / "data" / "llama_2_7b_tgi.csv"
 PREDICTIONS = Path(__file__).parent / "predictions"
 MODEL = "meta-llama/Llama-2-7b-hf"
 MS_PER_S = 1_000

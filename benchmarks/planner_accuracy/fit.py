@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from seatrial.planner.predict.copy_model import Copy
 
 HERE = Path(__file__).parent
-ROWS = HERE.parents[1] / "tests" / "plan" / "data" / "llama_2_7b_tgi.csv"
+ROWS = HERE.parents[1] / "tests" / "planner" / "data" / "llama_2_7b_tgi.csv"
 LEFT_OUT = HERE / "leave_one_out.csv"
 PAGE = HERE.parents[1] / "docs" / "explanation" / "planner.md"
 ENGINE = find_engine("tgi", "1.1.0")

@@ -72,6 +72,9 @@ def resources(folder: str) -> int:
 if __name__ == "__main__":
     began_s = time.perf_counter()
     kind, count, folder = sys.argv[1], int(sys.argv[2]), f"{sys.argv[3]}/{sys.argv[1]}"
-    sys.path[:0] = [str(ROOT), str(ROOT / "constructs"), str(ROOT / "stacks")]
+    sys.path[:0] = [
+        str(ROOT),
+        *(str(folder) for pattern in ("constructs", "stacks", "packages/*") for folder in ROOT.glob(pattern)),
+    ]
     {"ours": ours, "bare": bare, "peer": peer}[kind](count, folder)
     print(json.dumps({"seconds": time.perf_counter() - began_s, "resources": resources(folder)}))

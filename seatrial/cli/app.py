@@ -9,10 +9,8 @@ import typer
 from seatrial import __version__
 from seatrial.cli.bench import bench
 from seatrial.cli.calibrate import calibrate
-from seatrial.cli.check import check
 from seatrial.cli.compare import compare
 from seatrial.cli.compare_instances import compare_instances
-from seatrial.cli.convert import convert
 from seatrial.cli.demo import demo
 from seatrial.cli.diff import diff
 from seatrial.cli.doctor import doctor
@@ -20,7 +18,6 @@ from seatrial.cli.drift import drift
 from seatrial.cli.images import images
 from seatrial.cli.init import init
 from seatrial.cli.jobs import jobs
-from seatrial.cli.lint import lint
 from seatrial.cli.local import local
 from seatrial.cli.migrate import migrate
 from seatrial.cli.models import models
@@ -35,12 +32,15 @@ from seatrial.cli.promote import promote
 from seatrial.cli.recipes import recipes
 from seatrial.cli.render import render
 from seatrial.cli.report import report
-from seatrial.cli.rules import rules
 from seatrial.cli.schema import schema
 from seatrial.cli.stage import stage
 from seatrial.cli.teams import teams
 from seatrial.cli.trial import trial
 from seatrial.cli.validate import validate
+from seatrial_lint.cli.check import check
+from seatrial_lint.cli.convert import convert
+from seatrial_lint.cli.lint import lint
+from seatrial_lint.cli.rules import rules
 
 app = typer.Typer(
     name="seatrial",

@@ -17,9 +17,9 @@ from seatrial.cli.support.bench_show import conclude, watched
 from seatrial.cli.support.options import environments_folder
 from seatrial.cli.support.outputs import check_outputs, local_file, report_outputs, spec_inputs
 from seatrial.cli.support.results import read_result
-from seatrial.cli.support.terminal import end_when_interrupted
 from seatrial_base.bounds import MOST_REQUESTS
 from seatrial_base.errors import BenchError, Problem, SpecError
+from seatrial_base.terminal import end_when_interrupted
 from seatrial_base.units import S_PER_MINUTE
 
 if TYPE_CHECKING:

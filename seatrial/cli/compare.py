@@ -166,7 +166,7 @@ def _check_usage(what: Sequence[str], environment: str | None, measuring: dict[s
 
 def _check_output(output: Path | None, inputs: dict[str, Path | None]) -> None:
     from seatrial.cli.support.outputs import check_outputs
-    from seatrial.report.recipe_files import FILES
+    from seatrial.report.write import FILES
 
     written = {} if output is None else {f"--output ({name})": output / name for name in FILES}
     check_outputs(written, inputs)
@@ -251,11 +251,11 @@ def _deployed(
 ) -> dict[str, RecipeResult]:
     """Measure what was not measured before; each result is kept as soon as it is there."""
     from seatrial.cli.support.probing import aws_tools, confirm
-    from seatrial.cli.support.terminal import console
     from seatrial.probe.recipes import asking_limit_s, compare_folder, measure_recipe
     from seatrial.probe.run import check_tools
     from seatrial.probe.view import estimate_lines
     from seatrial.quality.recipe_result import keep_recipe_result
+    from seatrial_base.terminal import console
     from seatrial_laptop.demo.progress import Steps
     from seatrial_laptop.demo.runner import end_on_signals
 
@@ -279,17 +279,17 @@ def _deployed(
 
 
 def _tell(compared: RecipeComparison, output_format: str, output: Path | None) -> None:
-    from seatrial.cli.support.terminal import show, show_json, show_text
     from seatrial.report.document.recipes import recipes_markdown
-    from seatrial.report.recipe_files import comparison_document, write_comparison
-    from seatrial.report.terminal.recipes import recipes_view
+    from seatrial.report.terminal.recipes import recipe_comparison_view
+    from seatrial.report.write import comparison_document, write_comparison
+    from seatrial_base.terminal import show, show_json, show_text
 
     if output_format == "json":
         show_json(comparison_document(compared))
     elif output_format == "markdown":
         show_text(recipes_markdown(compared))
     else:
-        show(recipes_view(compared))
+        show(recipe_comparison_view(compared))
     if output is not None:
         for path in write_comparison(compared, output):
             typer.echo(path.as_posix(), err=output_format != "text")

@@ -12,7 +12,7 @@ def demo(
     *, verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the output of all tools.")] = False
 ) -> None:
     """Plan, deploy, try, update, roll back and destroy an endpoint on this machine, with no AWS account."""
-    from seatrial.cli.support.terminal import console
+    from seatrial_base.terminal import console
     from seatrial_laptop.demo.runner import run_demo
 
     run_demo(Path.cwd(), console(markup=True), verbose=verbose)

@@ -61,8 +61,8 @@ def diff(
     folder, or without -e, it compares every endpoint in every environment with a git revision, as the comment of a pull
     request. A change that would fail, or that is dangerous under the endpoint's name, is refused with exit code 1.
     """
-    from seatrial.cli.support.terminal import end_when_interrupted
     from seatrial.operations.review.sides import folder_of
+    from seatrial_base.terminal import end_when_interrupted
 
     if against is not None and base is not None:
         raise typer.BadParameter("can't be combined with --base", param_hint="'--against'")
@@ -89,12 +89,12 @@ class _Options:
 
 
 def _diff_one(spec: Path, environment: str, environments: Path | None, options: _Options) -> None:
-    from seatrial.cli.support.terminal import scratch_folder
     from seatrial.deployment.load import load_deployment
     from seatrial.operations.consequences import consequences
     from seatrial.operations.effect import PlannedSize
     from seatrial.operations.synthesis import StackSource, synthesize
     from seatrial.operations.template_diff import diff_templates
+    from seatrial_base.terminal import scratch_folder
 
     folder = environments_folder(environments, spec)
     deployment = load_deployment(spec, folder, environment)
@@ -140,9 +140,9 @@ def _name(against: Path | None, base: str | None) -> str:
 
 
 def _tell(found: Consequences, stack: str, old: str, output_format: str) -> None:
-    from seatrial.cli.support.terminal import show_json_text, show_text
     from seatrial.operations.render import as_document, as_markdown, as_text
     from seatrial_base.secrets import redacted
+    from seatrial_base.terminal import show_json_text, show_text
 
     title = f"{stack}: {old} → this checkout"
     if output_format == "json":
@@ -165,8 +165,8 @@ def _refuse(refused: Sequence[Problem]) -> None:
 def _review_many(
     specs: Sequence[Path], names: Sequence[str], environments: Path | None, base: str, options: _Options
 ) -> None:
-    from seatrial.cli.support.terminal import scratch_folder
     from seatrial.operations.review.sides import folder_of, review_of
+    from seatrial_base.terminal import scratch_folder
 
     where = environments_folder(environments, folder_of(specs[0]) / "spec.yaml")
     with scratch_folder("seatrial-diff-") as scratch:
@@ -178,11 +178,11 @@ def _review_many(
 
 
 def _tell_review(review: Review, base: str, output_format: str) -> None:
-    from seatrial.cli.support.terminal import show_json_text, show_text
     from seatrial.operations.review.document import review_document
     from seatrial.operations.review.markdown import review_markdown
     from seatrial.operations.review.text import review_text
     from seatrial_base.secrets import redacted
+    from seatrial_base.terminal import show_json_text, show_text
 
     if output_format == "json":
         import json

@@ -57,9 +57,9 @@ def doctor(
     It reads endpoint, components, logs, scaling, alarms, stack, roles, weights, secrets and quotas. What could not be
     asked is told. `--fix` deletes nothing that serves.
     """
-    from seatrial.cli.support.terminal import show_json
     from seatrial.operations.doctor.steps import fix_steps
     from seatrial.operations.doctor.view import as_document, is_healthy
+    from seatrial_base.terminal import show_json
 
     _check_options(fix=fix, dry_run=dry_run, yes=yes)
     asked = _asked(endpoint, environment, environments, region)
@@ -172,9 +172,9 @@ def _deployment(file: Path, environments: Path, environment: str) -> Deployment 
 
 
 def _show_text(found: Examination, diagnoses: tuple[Diagnosis, ...], *, why: bool) -> None:
-    from seatrial.cli.support.terminal import show_text
     from seatrial.operations.doctor.view import as_lines
     from seatrial_base.secrets import redacted
+    from seatrial_base.terminal import show_text
 
     show_text(redacted("".join(f"{line}\n" for line in as_lines(found, diagnoses, why=why))))
 

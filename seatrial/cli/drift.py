@@ -42,10 +42,10 @@ def drift(
     It reads stacks, endpoints, container variables, images, quotas and results of trials, and changes nothing. What
     could not be asked is told and is no finding.
     """
-    from seatrial.cli.support.terminal import show_json, show_text
     from seatrial.operations.drift.check import check_drift
     from seatrial.operations.drift.view import as_document, as_lines, as_markdown
     from seatrial_base.secrets import redacted
+    from seatrial_base.terminal import show_json, show_text
 
     locked = read_locked(given_or_own_specs(specs), environment, environments)
     clients = drift_clients(locked.environment)

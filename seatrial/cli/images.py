@@ -9,9 +9,9 @@ import typer
 
 from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
 from seatrial.cli.support.outputs import check_lock
-from seatrial.cli.support.terminal import show_json, show_text
 from seatrial_base.errors import SeatrialError
 from seatrial_base.secrets import redacted
+from seatrial_base.terminal import show_json, show_text
 
 if TYPE_CHECKING:
     from seatrial.deployment.image_digest import Registry

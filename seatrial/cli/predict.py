@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from seatrial.cli.support.terminal import console, show_json_text, show_text
 from seatrial_base.errors import SpecError
+from seatrial_base.terminal import console, show_json_text, show_text
 
 
 def predict(

@@ -40,10 +40,10 @@ def preflight(
     It asks for instance quotas (of all specs together, with the instances of an update), secrets, weights, KMS key,
     network and the CDK bootstrap. What could not be asked is told and is no problem.
     """
-    from seatrial.cli.support.terminal import show_json, show_text
     from seatrial.operations.preflight.preflight import as_document, as_lines
     from seatrial.operations.preflight.preflight import preflight as run_checks
     from seatrial_base.secrets import redacted
+    from seatrial_base.terminal import show_json, show_text
 
     deployments = _deployments(specs, environment, environments)
     place = deployments[0].environment

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from seatrial.cli.support.options import EnvironmentsFolder, environments_folder
-from seatrial.cli.support.terminal import show_text
+from seatrial_base.terminal import show_text
 
 if TYPE_CHECKING:
     from seatrial_base.catalog.presets import Preset

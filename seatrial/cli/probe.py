@@ -127,12 +127,12 @@ def _measured_live(asked: _Asked, endpoint: str, component: str | None) -> tuple
     import boto3
 
     from seatrial.cli.support.bench_show import watched
-    from seatrial.cli.support.terminal import end_when_interrupted
     from seatrial.deployment.aws_failures import aws_failures
     from seatrial.probe.deployments import probed_as
     from seatrial.probe.live import check_hardware, level_request, read_live
     from seatrial.probe.pinned import pin
     from seatrial.probe.run import measure_level, probe_folder
+    from seatrial_base.terminal import end_when_interrupted
 
     end_when_interrupted()
     with aws_failures(endpoint):
@@ -146,11 +146,11 @@ def _measured_live(asked: _Asked, endpoint: str, component: str | None) -> tuple
 
 def _deployed(asked: _Asked, *, yes: bool, verbose: bool) -> tuple[ProbeAnswer, ...]:
     from seatrial.cli.support.probing import aws_tools, confirm
-    from seatrial.cli.support.terminal import console
     from seatrial.probe.deployments import deployments_to_probe
     from seatrial.probe.pinned import pin
     from seatrial.probe.run import check_tools, deploy_in_turn, probe_folder
     from seatrial.probe.view import estimate_lines
+    from seatrial_base.terminal import console
     from seatrial_laptop.demo.progress import Steps
     from seatrial_laptop.demo.runner import end_on_signals
 
@@ -173,9 +173,9 @@ def _deployed(asked: _Asked, *, yes: bool, verbose: bool) -> tuple[ProbeAnswer, 
 
 def _tell(plan: Plan, answers: Sequence[ProbeAnswer]) -> None:
     """Show what was measured, and what it decides; nothing where nothing was measured."""
-    from seatrial.cli.support.terminal import show
     from seatrial.probe.answer import conclusion
     from seatrial.probe.view import probe_view
+    from seatrial_base.terminal import show
 
     if answers:
         show(probe_view(plan, answers, conclusion(plan, answers)))

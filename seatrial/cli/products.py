@@ -56,10 +56,10 @@ def plan(
     """Plan every size of products; locks are written only if every size has a plan."""
     from seatrial.cli.support.freshness import check_freshness
     from seatrial.cli.support.locking import lock_plan
-    from seatrial.cli.support.terminal import show
     from seatrial.locks.lock_file import locked_document
     from seatrial.planner.planner import make_plan
-    from seatrial.report.plan_view import plans_view
+    from seatrial.report.terminal.first_screen import plans_view
+    from seatrial_base.terminal import show
 
     if check and (write or accept_slo_miss):
         raise typer.BadParameter("can't be combined with --write, --accept-slo-miss", param_hint="'--check'")

@@ -53,8 +53,8 @@ def promote(
     """
     from seatrial.cli.support.outputs import check_lock
     from seatrial.cli.support.specs import of_every
-    from seatrial.cli.support.terminal import show_json
     from seatrial.locks.lock_file import write_lock
+    from seatrial_base.terminal import show_json
 
     files = list(dict.fromkeys(endpoint_file(each) for each in endpoints))
     if result is not None and len(files) > 1:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
-from seatrial.cli.support.terminal import show, show_json, show_text
+from seatrial_base.terminal import show, show_json, show_text
 
 
 def recipes(
@@ -22,7 +22,7 @@ def recipes(
 ) -> None:
     """Predict speed, memory and price of the model with each optimization and combination, the best first."""
     from seatrial.planner.recipe_rows import recipe_rows
-    from seatrial.report.terminal.recipe_table import recipe_documents, recipes_csv, recipes_view
+    from seatrial.report.terminal.recipes import recipe_documents, recipes_csv, recipes_view
     from seatrial.specs.load import load_spec
 
     loaded = load_spec(spec, environment, environments=environments_folder(environments, spec))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.support.terminal import console, end_when_interrupted, scratch_folder
 from seatrial_base.errors import Problem, SpecError
+from seatrial_base.terminal import console, end_when_interrupted, scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

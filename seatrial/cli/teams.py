@@ -43,8 +43,8 @@ def teams(
 
     Endpoints of products are found by their tags. What could not be asked is told.
     """
-    from seatrial.cli.support.terminal import show_json, show_text
     from seatrial.operations.teams.view import as_csv, as_document, as_lines, as_markdown
+    from seatrial_base.terminal import show_json, show_text
 
     files = given_or_own_specs(specs)
     found, unasked = _found(files, environment, environments, account=not no_account)

@@ -34,8 +34,8 @@ def watch(endpoint: Endpoint, environment: EnvironmentName, environments: Enviro
 
     It exits with 0 when the trial is passed, else with 1. Ctrl-C leaves the trial alone.
     """
-    from seatrial.cli.support.terminal import end_when_interrupted
     from seatrial.deployment.live_trial import follow
+    from seatrial_base.terminal import end_when_interrupted
 
     end_when_interrupted()
     bucket, endpoint_name = _place(endpoint, environment, environments)
@@ -106,7 +106,7 @@ class _Told:
 
     def tell(self, seen: LiveTrial, endpoint_name: str) -> None:
         """Tell what is new."""
-        from seatrial.report.terminal.progress import level_line, minutes
+        from seatrial.report.terminal.trial import level_line, minutes
 
         if seen.request_id != self._request_id:
             self._request_id, self._levels, self._loading = seen.request_id, 0, None

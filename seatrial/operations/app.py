@@ -21,7 +21,6 @@ LONGEST_S = 600
 LAST_LINES = 25
 PUBLISHER = "seatrial_stacks.publish_products"
 """The module that writes the templates of products, by its name: the core knows no CDK."""
-_SOURCE_ROOTS = (".", "constructs", "stacks")
 
 
 def app_folder(file: Path) -> Path:
@@ -111,9 +110,14 @@ def app_variables(root: Path) -> dict[str, str]:
     """Return the variables of the app: this interpreter's tools and the modules of its own folder first."""
     given = os.environ
     tools = os.pathsep.join([str(Path(sys.executable).parent), *filter(None, [given.get("PATH")])])
-    roots = [str((root / name).resolve()) for name in _SOURCE_ROOTS if (root / name).is_dir()]
-    modules = os.pathsep.join([*roots, *filter(None, [given.get("PYTHONPATH")])])
+    modules = os.pathsep.join([*source_roots(root), *filter(None, [given.get("PYTHONPATH")])])
     return {**given, "PATH": tools, "PYTHONPATH": modules}
+
+
+def source_roots(root: Path) -> list[str]:
+    """Return the folders of an app that hold modules: its own, and those of this repository where it is a copy."""
+    folders = (root, root / "constructs", root / "stacks", *sorted(root.glob("packages/*")))
+    return [str(folder.resolve()) for folder in folders if folder.is_dir()]
 
 
 def _run(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial import cli
+from seatrial_base import command
 from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def test_whatever_is_raised_becomes_a_message_and_an_exit_code(
     def run() -> int:
         raise error
 
-    assert cli.told(run) == code
+    assert command.run_and_report(run) == code
     written = capsys.readouterr().err
     assert written.startswith(told)
     assert "Traceback" not in written
@@ -119,8 +119,8 @@ def test_the_traceback_of_an_internal_error_is_shown_on_demand(
     def run() -> int:
         raise KeyError("field")
 
-    monkeypatch.setenv(cli.TRACEBACK_VARIABLE, "1")
-    cli.told(run)
+    monkeypatch.setenv(command.TRACEBACK_VARIABLE, "1")
+    command.run_and_report(run)
     assert "Traceback" in capsys.readouterr().err
 
 
@@ -176,7 +176,7 @@ def test_a_command_that_python_can_not_interrupt_is_ended_and_its_scratch_folder
     script = (
         "import signal, threading, sys, tempfile\n"
         f"tempfile.tempdir = {str(tmp_path)!r}\n"
-        "from seatrial.cli.support.terminal import end_when_interrupted, scratch_folder\n"
+        "from seatrial_base.terminal import end_when_interrupted, scratch_folder\n"
         "end_when_interrupted()\n"
         "signal.signal(signal.SIGINT, lambda *_: None)\n"
         "with scratch_folder('scratch-'):\n"

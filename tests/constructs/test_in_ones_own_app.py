@@ -155,7 +155,7 @@ def test_environments_are_found_beside_the_spec(app_folder: Path) -> None:
 
 @pytest.mark.parametrize("variables", [{"PATH": "/nowhere"}, {"PATH": os.environ["PATH"], "JSII_NODE": "no-such-node"}])
 def test_without_node_the_message_tells_what_to_install(variables: dict[str, str]) -> None:
-    with pytest.raises(SeatrialError, match=r"SEA446: .* aws-cdk-lib needs Node.js\n  hint: .*seatrial\[node\]"):
+    with pytest.raises(SeatrialError, match=r"SEA446: .* aws-cdk-lib needs Node.js\n  hint: .*seatrial\[cdk,node\]"):
         check_node(variables)
 
 

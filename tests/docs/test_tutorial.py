@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial.operations.app import source_roots
 from seatrial_laptop import lifecycle
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def environment_of(repository: Path, home: Path) -> dict[str, str]:
     """Return the variables of a new user's shell: no account, the copy's own code, a terminal 100 columns wide."""
     return {
         "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": f"{repository}{os.pathsep}{repository / 'constructs'}",
+        "PYTHONPATH": os.pathsep.join(source_roots(repository)),
         "HOME": str(home),
         "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),  # unpacked jsii packages
         "LANG": "C.UTF-8",

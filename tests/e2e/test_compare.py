@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial.operations.app import source_roots
 from tests.e2e.conftest import ENVIRONMENT, make_workspace, variables_of
 from tests.environment import environment
 
@@ -47,7 +48,7 @@ def compare(
 ) -> Callable[..., Outcome]:
     """Return the way to run the command on the bootstrapped embedded AWS."""
     assert cdk
-    code = os.pathsep.join(str(folder.parent / root) for root in (".", "constructs", "stacks"))
+    code = os.pathsep.join(source_roots(folder.parent))
     with environment(account_free):
         env = {**variables_of(cloud.local), "PYTHONPATH": code, "COLUMNS": "200"}
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial.operations.app import source_roots
+
 if TYPE_CHECKING:
     from tests.e2e.conftest import Outcome, Processes, RunTool
 
@@ -33,7 +35,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def told(checkout: Path, trace: Path, variables: dict[str, str], run_tool: RunTool) -> Outcome:
-    code = os.pathsep.join(str(checkout / root) for root in (".", "constructs", "stacks"))
+    code = os.pathsep.join(source_roots(checkout))
     env = {**variables, "PYTHONPATH": code, "TMPDIR": str(trace), "COLUMNS": "80"}
     return run_tool(SEATRIAL, "demo", folder=checkout, env=env)
 

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial.operations.app import source_roots
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -109,7 +111,7 @@ def scratch_of(folder: Path) -> list[str]:
 @contextmanager
 def running_demo(folder: Path, variables: dict[str, str], processes: Processes) -> Iterator[subprocess.Popen[bytes]]:
     """Start the demo as a shell does, in a process group of its own; whatever is left in the end is killed."""
-    code = os.pathsep.join(str(folder / "checkout" / root) for root in (".", "constructs", "stacks"))
+    code = os.pathsep.join(source_roots(folder / "checkout"))
     with (folder / "output").open("w") as output:
         demo = subprocess.Popen(
             [SEATRIAL, "demo"],

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial.operations.app import source_roots
 from tests.e2e.conftest import ENVIRONMENT, Workspace, make_workspace, variables_of
 from tests.environment import environment
 
@@ -41,7 +42,7 @@ def probe(
 ) -> Callable[..., Outcome]:
     """Return the way to run the command on the bootstrapped embedded AWS."""
     assert cdk
-    code = os.pathsep.join(str(probed.folder.parent / root) for root in (".", "constructs", "stacks"))
+    code = os.pathsep.join(source_roots(probed.folder.parent))
     with environment(account_free):
         env = {**variables_of(cloud.local), "PYTHONPATH": code, "COLUMNS": "200"}
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
+from seatrial_base import __version__
+
 if TYPE_CHECKING:
     from tests.command_line import CommandLine
 
@@ -25,7 +27,12 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_hook_passes_over_other_files(folder: Path, command_line: CommandLine) -> None:
-    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    page = (ROOT / "docs" / "how-to" / "lint.md").read_text(encoding="utf-8")
+    (written,) = (
+        text for text in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "additional_dependencies" in text
+    )
+    (hook,) = yaml.safe_load(written)["repos"][0]["hooks"]
+    assert hook["additional_dependencies"] == [f"seatrial-lint=={__version__}"]
     named = ["serving.properties", "deploy/.env.prod", "a.ipynb", "other.yaml", "README.md"]
     assert [name for name in named if re.search(hook["files"], name)] == named[:-1]
     _, *arguments = shlex.split(hook["entry"])
@@ -38,7 +45,7 @@ def test_the_hook_passes_over_other_files(folder: Path, command_line: CommandLin
 def test_the_action_lints_and_keeps_the_exit_code(folder: Path, command_line: CommandLine) -> None:
     action = yaml.safe_load((ROOT / "lint-action" / "action.yml").read_text())
     steps = {step.get("name", step.get("uses")): step for step in action["runs"]["steps"]}
-    commands = re.findall(r"seatrial (lint .*?)(?: > .*| \|\| .*)$", steps["Lint"]["run"], re.MULTILINE)
+    commands = re.findall(r"seatrial-lint (lint .*?)(?: > .*| \|\| .*)$", steps["Lint"]["run"], re.MULTILINE)
     for command in commands:
         filled = command.replace("$PATHS", ".").replace("$ARGUMENTS", "--engine lmi --version lmi27")
         assert command_line.run(*shlex.split(filled), folder=folder).returncode == 1

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from seatrial.cli.support.terminal import scratch_folder
 from seatrial_base.errors import BenchError, Problem
 from seatrial_base.files import check_regular, whole_file
+from seatrial_base.terminal import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from seatrial.cli.support.terminal import show_json
+from seatrial_base.terminal import show_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.table import Table
 
-from seatrial.cli.support import terminal
-from seatrial.cli.support.terminal import GuardedStream
+from seatrial_base import terminal
+from seatrial_base.terminal import GuardedStream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -80,7 +80,7 @@ def assumed(method: Method, model: str, draft: str | None = None) -> DraftFacts:
 
     Args:
         method: How tokens are drafted.
-        model: The model's hub id, or a name that `resolve_model` reads; an unknown one has the method's defaults.
+        model: The model's hub id, or any name that `resolve_model` reads; an unknown one has the method's defaults.
         draft: The draft model's hub id.
     """
     found = resolve_model(model)

@@ -29,7 +29,7 @@ def check(
 
     Templates of any tool are checked; what only the deployment knows breaks no rule.
     """
-    from seatrial.cli.support.terminal import show_json, show_text
+    from seatrial_base.terminal import show_json, show_text
     from seatrial_lint.template_rules.check import check_templates
     from seatrial_lint.template_rules.output import findings_rows, findings_text
     from seatrial_lint.template_rules.read import read_templates

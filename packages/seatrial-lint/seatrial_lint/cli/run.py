@@ -1,4 +1,4 @@
-"""Reads the command line and runs its command."""
+"""Reads a command line of typer and runs its command."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, cast
 
 import typer
 
-from seatrial.cli.app import app
 from seatrial_base.printable import printable
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 ABORTED = 1
 
 
-def run_command() -> int:
+def run_app(app: typer.Typer) -> int:
     """Run what the command line asks for and return its exit code; a wrong command line is told with its usage."""
     try:
         code: object = app(standalone_mode=False)

@@ -10,10 +10,10 @@ import pytest
 
 from seatrial.locks.lock_file import read_locked_plan
 from seatrial.planner.calibration import measured_copy
+from seatrial.planner.calibration_outlook import outlook_of, points_of_trial
 from seatrial.planner.predict.simulation import outcome
 from seatrial.planner.search.capacity import trial_protocol
-from seatrial.report.calibration_preview import outlook_of, outlook_sentence, outlook_table, points_of, ratio_sentence
-from seatrial.report.document.prediction import prediction_beside
+from seatrial.report.document.prediction import outlook_sentence, outlook_table, prediction_beside, ratio_sentence
 from seatrial.specs.load import load_spec
 from seatrial_load.measure.distribution import Distribution
 from tests.report.samples import sample_level
@@ -54,8 +54,8 @@ def faster(real: TrialResult, loaded: LoadedSpec, locked: Plan) -> TrialResult:
 
 
 def test_the_points_are_those_of_one_copy_at_valid_levels_without_a_failure(rich: TrialResult) -> None:
-    assert [point.concurrency for point in points_of(rich)] == [1, 2, 4, 8, 16, 24, 32]  # 64 is void
-    assert points_of(rich)[0].output_tok_s == pytest.approx(44.9, abs=0.05)
+    assert [point.concurrency for point in points_of_trial(rich)] == [1, 2, 4, 8, 16, 24, 32]  # 64 is void
+    assert points_of_trial(rich)[0].output_tok_s == pytest.approx(44.9, abs=0.05)
 
 
 def test_a_calibration_brings_the_predictions_to_the_measurement(

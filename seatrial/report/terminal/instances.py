@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
-from seatrial.report.terminal.alternatives import money
-from seatrial.report.terminal.tables import add_columns, add_row, heading, percent, short, table
+from seatrial.report.terminal.tables import add_columns, add_row, heading, narrow_usd, short, table, whole_percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from seatrial.planner.compare import InstanceComparison
+    from seatrial.planner.comparison_basis import Basis
     from seatrial.planner.predict.band import Band
-    from seatrial.report.terminal.basis import Basis
 
 _NUMBERS = (
     "GPUs",
@@ -39,7 +38,7 @@ READING = (
 MANY_REASONS = "The source differs by type: see --format json."
 
 
-def comparison_view(compared: Sequence[InstanceComparison], basis: Basis, title: str) -> RenderableType:
+def instances_view(compared: Sequence[InstanceComparison], basis: Basis, title: str) -> RenderableType:
     """Return the table of those that hold the model, what its numbers are, and why the others are left out."""
     fitting = [row for row in compared if row.fits]
     others = [row for row in compared if not row.fits]
@@ -54,7 +53,7 @@ def comparison_view(compared: Sequence[InstanceComparison], basis: Basis, title:
 
 def statement(basis: Basis) -> str:
     """Say that the numbers are predicted, by which engine's constants, and at which prices."""
-    off = f"list prices less {percent(basis.discount)}" if basis.discount else "list prices"
+    off = f"list prices less {whole_percent(basis.discount)}" if basis.discount else "list prices"
     return (
         f"Predicted, not measured: {basis.workload}, {basis.engine} {basis.engine_version}, constants of "
         f"{basis.constants}, {off}."
@@ -116,16 +115,16 @@ def _table(rows: Sequence[InstanceComparison], basis: Basis, letters: Mapping[st
             short(row.ms_per_token_alone),
             short(row.highest_tok_s),
             f"{row.highest_concurrency:,}",
-            money(row.usd_per_hour),
-            money(row.usd_per_million_output_tokens),
-            money(row.blended_usd_per_million_tokens),
+            narrow_usd(row.usd_per_hour),
+            narrow_usd(row.usd_per_million_output_tokens),
+            narrow_usd(row.blended_usd_per_million_tokens),
             letters[_shares(basis.bands[row.instance_type])],
         )
     return made
 
 
 def _shares(band: Band) -> str:
-    return f"throughput ±{percent(band.throughput)}, latency ±{percent(band.latency)} ({_kind(band)})"
+    return f"throughput ±{whole_percent(band.throughput)}, latency ±{whole_percent(band.latency)} ({_kind(band)})"
 
 
 def _kind(band: Band) -> str:

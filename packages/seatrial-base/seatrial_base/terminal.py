@@ -20,8 +20,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TextIO, cast
 
-import typer
-
 from seatrial_base.errors import SeatrialError
 from seatrial_base.printable import printable
 
@@ -117,8 +115,8 @@ def console(*, stderr: bool = False, markup: bool = False) -> Console:
         stderr: It writes to standard error.
         markup: Square brackets in texts are styles: only for a caller that escapes what isn't its own.
     """
-    from rich.console import Console
-    from rich.segment import Segment
+    from rich.console import Console  # noqa: PLC0415 (who prints no view needs no rich)
+    from rich.segment import Segment  # noqa: PLC0415 (likewise)
 
     class PrintableConsole(Console):
         def render(self, *given: object, **options: object) -> list[Segment]:
@@ -163,12 +161,13 @@ def show_json_text(text: str) -> None:
             return character
         return json.dumps(character)[1:-1] if character != "\x7f" else r"\u007f"
 
-    typer.echo(re.sub(r"[^\x00-\x7e]", shown, text.removesuffix("\n")))
+    show_text(re.sub(r"[^\x00-\x7e]", shown, text.removesuffix("\n")) + "\n")
 
 
 def show_text(text: str) -> None:
     """Print lines as they are, in ASCII where the terminal has no more."""
-    typer.echo(text, nl=False)
+    sys.stdout.write(text)
+    sys.stdout.flush()
 
 
 def _replaced(error: UnicodeError) -> tuple[str, int]:

@@ -91,8 +91,8 @@ def _source(file: Path) -> ConfigSource:
 
 
 def _write(converted: Converted, source: ConfigSource, output: Path | None) -> None:
-    from seatrial.cli.support.terminal import show_text
     from seatrial_base.files import write_new
+    from seatrial_base.terminal import show_text
     from seatrial_lint.engines.properties import write_env
 
     rendered = converted.rendered

@@ -142,8 +142,8 @@ def _by_file(sources: Iterator[ConfigSource]) -> list[ConfigSource]:
 
 
 def _tell(report: LintReport, output: str, *, quiet: bool) -> None:
-    from seatrial import __version__
-    from seatrial.cli.support.terminal import show_json, show_text
+    from seatrial_base import __version__
+    from seatrial_base.terminal import show_json, show_text
     from seatrial_lint.lint.output import as_json, as_sarif, as_text, summary
 
     for reading in () if quiet else report.readings:

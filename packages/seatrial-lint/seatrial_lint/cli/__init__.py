@@ -1,0 +1,19 @@
+"""The commands `lint`, `check`, `convert` and `rules`: of `seatrial`, and alone of `seatrial-lint`."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from seatrial_base.command import run_command_line
+
+
+def main() -> NoReturn:
+    """Run a command of `seatrial-lint` and exit with its code."""
+    run_command_line(_run)
+
+
+def _run() -> int:
+    from seatrial_lint.cli.app import app
+    from seatrial_lint.cli.run import run_app
+
+    return run_app(app)

@@ -1,0 +1,21 @@
+"""`seatrial-lint`: the commands that need no spec, no plan and no account."""
+
+from __future__ import annotations
+
+import typer
+
+from seatrial_lint.cli.check import check
+from seatrial_lint.cli.convert import convert
+from seatrial_lint.cli.lint import lint
+from seatrial_lint.cli.rules import rules
+
+app = typer.Typer(
+    name="seatrial-lint",
+    help="Lint and convert the configuration of SageMaker's LLM containers; check templates before they are deployed.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+for command in (lint, check, convert, rules):
+    app.command()(command)
