@@ -37,8 +37,8 @@ def calibrate(
     """
     from seatrial.locks.lock_file import read_locked_plan
     from seatrial.planner.calibration import calibrate as fit
-    from seatrial.planner.calibration import chosen, measured_copy, write_calibration
-    from seatrial.planner.search.capacity import trial_protocol
+    from seatrial.planner.calibration import chosen, write_calibration
+    from seatrial.planner.calibration_outlook import outlook_of_entry
     from seatrial.report.terminal.calibration import calibration_view
     from seatrial.specs.calibration import calibration_path
     from seatrial.specs.load import load_spec
@@ -54,7 +54,7 @@ def calibrate(
     if write and source.engine_note:
         _refuse_local_engine(source)
     entry = fit(loaded, plan, chosen(measured, _levels(probes), source.file), source)
-    show(calibration_view(entry, measured, measured_copy(loaded, plan), trial_protocol(loaded.endpoint.trial)))
+    show(calibration_view(outlook_of_entry(entry, measured, plan, loaded), entry))
     if write:
         typer.echo(f"calibration written to {write_calibration(entry, spec, environment).as_posix()}", err=True)
         again = f"seatrial plan {spec.as_posix()} --environment {environment} --write"
@@ -104,11 +104,11 @@ def _text(file: Path) -> str:
 
 def _of_result(text: str, file: Path, loaded: LoadedSpec) -> tuple[tuple[MeasuredPoint, ...], str]:
     from seatrial.planner.calibration import check_trial, usable
-    from seatrial.report.calibration_preview import points_of
+    from seatrial.planner.calibration_outlook import points_of_trial
     from seatrial_load.model.result import TrialResult
 
     trial = TrialResult.from_json(text)
     asked, workload = trial.request, trial.request.workload
     measured = (asked.endpoint, asked.environment, workload.input_tokens, workload.output_tokens)
     check_trial(measured, loaded, file.as_posix())
-    return usable(points_of(trial), file.as_posix()), trial.engine_note
+    return usable(points_of_trial(trial), file.as_posix()), trial.engine_note

@@ -166,7 +166,7 @@ def _check_usage(what: Sequence[str], environment: str | None, measuring: dict[s
 
 def _check_output(output: Path | None, inputs: dict[str, Path | None]) -> None:
     from seatrial.cli.support.outputs import check_outputs
-    from seatrial.report.recipe_files import FILES
+    from seatrial.report.write import FILES
 
     written = {} if output is None else {f"--output ({name})": output / name for name in FILES}
     check_outputs(written, inputs)
@@ -280,8 +280,8 @@ def _deployed(
 
 def _tell(compared: RecipeComparison, output_format: str, output: Path | None) -> None:
     from seatrial.report.document.recipes import recipes_markdown
-    from seatrial.report.recipe_files import comparison_document, write_comparison
-    from seatrial.report.terminal.recipes import recipes_view
+    from seatrial.report.terminal.recipes import recipe_comparison_view
+    from seatrial.report.write import comparison_document, write_comparison
     from seatrial_base.terminal import show, show_json, show_text
 
     if output_format == "json":
@@ -289,7 +289,7 @@ def _tell(compared: RecipeComparison, output_format: str, output: Path | None) -
     elif output_format == "markdown":
         show_text(recipes_markdown(compared))
     else:
-        show(recipes_view(compared))
+        show(recipe_comparison_view(compared))
     if output is not None:
         for path in write_comparison(compared, output):
             typer.echo(path.as_posix(), err=output_format != "text")

@@ -18,8 +18,8 @@ def compare_instances(
 ) -> None:
     """Predict latency, throughput and price of one instance of each type, best price per token first."""
     from seatrial.planner.compare import compare
-    from seatrial.report.terminal.basis import basis_of
-    from seatrial.report.terminal.comparison import comparison_csv, comparison_rows, comparison_view
+    from seatrial.planner.comparison_basis import basis_of
+    from seatrial.report.terminal.instances import comparison_csv, comparison_rows, instances_view
     from seatrial.specs.load import load_spec
 
     loaded = load_spec(spec, environment, environments=environments_folder(environments, spec))
@@ -31,4 +31,4 @@ def compare_instances(
         show_text(comparison_csv(compared, basis))
     else:
         title = f"Instance types for {loaded.endpoint.name} in {loaded.environment.name}"
-        show(comparison_view(compared, basis, title))
+        show(instances_view(compared, basis, title))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seatrial.planner.document import Plan
-    from seatrial.report.plan_view import Section
+    from seatrial.report.terminal.plan import Section
     from seatrial.specs.load import LoadedSpec
 
 Format = Literal["text", "json"]
@@ -146,7 +146,7 @@ def _check_options(output_format: Format, given: dict[str, bool], *, many: bool)
 
 def _sections(names: str | None, *, explain: bool) -> tuple[Section, ...]:
     """Return the sections that are asked for; none for the first screen."""
-    from seatrial.report.plan_view import SECTIONS
+    from seatrial.report.terminal.plan import SECTIONS
 
     if explain:
         return tuple(SECTIONS)
@@ -169,7 +169,8 @@ def _made(loaded: Sequence[LoadedSpec], allowed: _Allowed) -> tuple[_Made, ...]:
 
 
 def _show(made: Sequence[_Made], output_format: Format, sections: Sequence[Section], *, many: bool) -> None:
-    from seatrial.report.plan_view import plan_view, plans_view
+    from seatrial.report.terminal.first_screen import plans_view
+    from seatrial.report.terminal.plan import plan_view
 
     if output_format == "json":
         documents = [one.plan.model_dump(mode="json") for one in made]
@@ -221,7 +222,7 @@ def _explain(loaded: LoadedSpec, instance_type: str, output_format: Format, allo
         return
     from seatrial.locks.lock_file import locked_provenance
     from seatrial.locks.provenance import provenance_lines
-    from seatrial.report.terminal.alternatives import why_view
+    from seatrial.report.terminal.plan import why_view
 
     show(why_view(instance_type, verdicts))
     for line in provenance_lines(locked_provenance(loaded)):

@@ -58,7 +58,7 @@ def plan(
     from seatrial.cli.support.locking import lock_plan
     from seatrial.locks.lock_file import locked_document
     from seatrial.planner.planner import make_plan
-    from seatrial.report.plan_view import plans_view
+    from seatrial.report.terminal.first_screen import plans_view
     from seatrial_base.terminal import show
 
     if check and (write or accept_slo_miss):

@@ -22,7 +22,7 @@ def recipes(
 ) -> None:
     """Predict speed, memory and price of the model with each optimization and combination, the best first."""
     from seatrial.planner.recipe_rows import recipe_rows
-    from seatrial.report.terminal.recipe_table import recipe_documents, recipes_csv, recipes_view
+    from seatrial.report.terminal.recipes import recipe_documents, recipes_csv, recipes_view
     from seatrial.specs.load import load_spec
 
     loaded = load_spec(spec, environment, environments=environments_folder(environments, spec))

@@ -13,8 +13,8 @@ from seatrial.cli.support.outputs import check_outputs, local_file, report_outpu
 from seatrial.cli.support.results import read_result
 
 if TYPE_CHECKING:
+    from seatrial.planner.calibration_outlook import Outlook
     from seatrial.planner.document import Plan
-    from seatrial.report.calibration_preview import Outlook
     from seatrial_load.model.result import TrialResult
 
 
@@ -33,8 +33,8 @@ def report(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Output folder.")] = Path("report"),
 ) -> None:
     """Write the report of a trial as HTML, Markdown and JSON."""
-    from seatrial.report import write_report
     from seatrial.report.document.jumpstart import is_jumpstart
+    from seatrial.report.write import write_trial_report
 
     told = environments_folder(environments, spec) if spec is not None else None
     given = {"--against": local_file(against), **spec_inputs(spec, told, environment)}
@@ -47,17 +47,17 @@ def report(
     plan, outlook = None, None
     if spec is not None:
         plan, outlook = _planned(spec, environment or measured.request.environment, environments, measured)
-    written = write_report(measured, plan, output, outlook=outlook)
+    written = write_trial_report(measured, plan, output, outlook=outlook)
     if is_jumpstart(measured):
         from seatrial.report.terminal.trial import jumpstart_view
         from seatrial_base.terminal import show
 
         show(jumpstart_view(measured, plan))
     if measured.comparison is not None:
-        from seatrial.report.terminal.trial import comparison_view
+        from seatrial.report.terminal.trial import release_view
         from seatrial_base.terminal import show_lines
 
-        show_lines(comparison_view(measured.comparison))
+        show_lines(release_view(measured.comparison))
     for file in (written.html, written.markdown, written.json):
         typer.echo(file.as_posix())
 
@@ -73,7 +73,7 @@ def _planned(
 ) -> tuple[Plan, Outlook | None]:
     """Return the locked plan, and what a calibration by the trial would change if the trial was made from that plan."""
     from seatrial.locks.lock_file import read_locked_plan
-    from seatrial.report.calibration_preview import outlook_of
+    from seatrial.planner.calibration_outlook import outlook_of
     from seatrial.report.planned import is_comparable, plan_of_trial
     from seatrial.specs.load import load_spec
 

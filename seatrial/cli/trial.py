@@ -106,7 +106,7 @@ class _Told:
 
     def tell(self, seen: LiveTrial, endpoint_name: str) -> None:
         """Tell what is new."""
-        from seatrial.report.terminal.progress import level_line, minutes
+        from seatrial.report.terminal.trial import level_line, minutes
 
         if seen.request_id != self._request_id:
             self._request_id, self._levels, self._loading = seen.request_id, 0, None

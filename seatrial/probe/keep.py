@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.planner.calibration import calibrate, model_name, usable
+from seatrial.planner.calibration_outlook import points_of_trial
 from seatrial.planner.predict.calibration import CalibrationSource, MeasuredPoint, read_calibration
-from seatrial.report.calibration_preview import points_of
 from seatrial.specs.calibration import calibration_path
 from seatrial_base.errors import SpecError
 from seatrial_base.frozen_model import digest
@@ -46,7 +46,7 @@ def calibration_of(loaded: LoadedSpec, answer: ProbeAnswer) -> EndpointCalibrati
     pinned, where = answer.pinned, f"probe of {answer.pinned.probed.hardware}"
     refuse_local_engine(answer.result.engine_note, where)
     text = answer.result.to_json()
-    found = usable(points_of(answer.result), where)
+    found = usable(points_of_trial(answer.result), where)
     source = CalibrationSource(file=f"{pinned.loaded.endpoint.name}.result.json", digest=digest(text))
     fresh = calibrate(pinned.loaded, pinned.plan, found, source)
     fresh = fresh.model_copy(update={"model": model_name(loaded.endpoint)})

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from markupsafe import Markup, escape
 
-from seatrial.report.metric_names import plain
-from seatrial_base.units import exported, usd, whole_or_tenths
+from seatrial_base.units import exported, fine_percent, tenths, usd, whole_or_tenths
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from seatrial_load.measure.distribution import Interval
+    from seatrial_load.model.request import Metric, Objective
     from seatrial_load.model.result import LevelResult
+
 
 DASH = "–"
 NO_SUCCESS = "no request succeeded"
@@ -76,15 +78,15 @@ class Cell:
         return escape(self.text)
 
 
-def missing(because: str) -> Cell:
+def missing_cell(because: str) -> Cell:
     """Return the cell of a value that isn't there."""
     return Cell(DASH, missing_because=because)
 
 
-def number(value: float | None, because: str, *, unit: str = "") -> Cell:
+def number_cell(value: float | None, because: str, *, unit: str = "") -> Cell:
     """Return the cell of a number with about three digits, or a dash with the reason."""
     if value is None:
-        return missing(because)
+        return missing_cell(because)
     return Cell(f"{digits(value)} {unit}".rstrip(), exact=json.dumps(value))
 
 
@@ -101,12 +103,12 @@ def with_interval(cell: Cell, interval: Interval | None, write: Callable[[float]
     return replace(cell, low=low, high=high)
 
 
-def measured(value: float | None, because: str, interval: Interval | None) -> Cell:
+def measured_cell(value: float | None, because: str, interval: Interval | None) -> Cell:
     """Return the cell of a measured number with its interval, or a dash with the reason."""
-    return with_interval(number(value, because), interval, lambda end: number(end, ""))
+    return with_interval(number_cell(value, because), interval, lambda end: number_cell(end, ""))
 
 
-def count(value: int) -> Cell:
+def count_cell(value: int) -> Cell:
     """Return the cell of a whole number, written in full."""
     return Cell(f"{value:,}", exact=str(value))
 
@@ -116,12 +118,12 @@ def load_value(value: float) -> Cell:
     return Cell(whole_or_tenths(value), exact=json.dumps(value))
 
 
-def money(value: float | None, because: str) -> Cell:
+def money_cell(value: float | None, because: str) -> Cell:
     """Return the cell of an amount of US dollars, or a dash with the reason."""
-    return missing(because) if value is None else Cell(usd(value), exact=json.dumps(value))
+    return missing_cell(because) if value is None else Cell(usd(value), exact=json.dumps(value))
 
 
-def share(value: float) -> Cell:
+def share_cell(value: float) -> Cell:
     """Return the cell of a share (0 to 1) in percent, one decimal."""
     return Cell(percent(value), exact=json.dumps(value))
 
@@ -153,7 +155,8 @@ def seconds(value_s: float) -> str:
 
 def level_name(level: LevelResult) -> Cell:
     """Return a level's concurrency, with a ring when it is void."""
-    return count(level.concurrency) if level.valid else Cell(f"○ {level.concurrency:,}", exact=str(level.concurrency))
+    cell = count_cell(level.concurrency)
+    return cell if level.valid else replace(cell, text=f"○ {cell.text}")
 
 
 def why_missing(level: LevelResult, otherwise: str) -> str:
@@ -173,3 +176,47 @@ def sentence(clause: str) -> str:
     """
     told = plain(clause)
     return f"{told[:1].upper()}{told[1:].rstrip('.')}." if told else ""
+
+
+METRICS: Mapping[Metric, str] = {
+    "ttft_ms": "TTFT",
+    "tpot_ms": "TPOT",
+    "e2e_latency_ms": "end-to-end latency",
+    "error_rate": "error rate",
+    "output_tok_s": "output throughput",
+}
+
+
+_FIELDS: Mapping[str, str] = {
+    **{str(field): name for field, name in METRICS.items()},
+    "usd_per_million_output_tokens": "cost of a million output tokens",
+}
+_FIELD = re.compile(rf"\b({'|'.join(_FIELDS)})\b")
+
+
+def plain(text: str) -> str:
+    """Write a text of a result with the names of metrics instead of those of its fields."""
+    return _FIELD.sub(lambda found: _FIELDS[found[1]], text)
+
+
+def objective_name(objective: Objective) -> str:
+    """Name what an objective bounds: `TTFT p95`, `error rate`."""
+    name = METRICS[objective.metric]
+    return name if objective.statistic == "value" else f"{name} {objective.statistic}"
+
+
+def bound_text(objective: Objective) -> str:
+    """Write an objective's bound as it was set, with its sense and unit: `≤ 2,000 ms`."""
+    sense = "≤" if objective.sense == "at_most" else "≥"
+    if objective.metric == "error_rate":
+        return f"{sense} {objective.bound * 100:.12g} %"
+    return f"{sense} {objective.bound:,.12g} {_unit(objective.metric)}"
+
+
+def measured_text(value: float, metric: Metric) -> str:
+    """Write a measured value as the verdict's sentences do, fine enough to stand beside its bound."""
+    return fine_percent(value) if metric == "error_rate" else f"{tenths(value, grouped=True)} {_unit(metric)}"
+
+
+def _unit(metric: Metric) -> str:
+    return "tok/s" if metric == "output_tok_s" else "ms"

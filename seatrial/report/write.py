@@ -1,13 +1,17 @@
-"""Writes a report's files to a folder: all of them, or none."""
+"""Writes the files of a report or of a comparison of two recipes to a folder: all of them, or none."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from seatrial.report.document.downloads import render_json
+from seatrial.quality.pairs import pairs_of
+from seatrial.quality.sheet import blind_rows, sheet_csv, sheet_html, sheet_key
 from seatrial.report.document.markdown import render_markdown
-from seatrial.report.document.page import render_html
+from seatrial.report.document.page import render_html, render_json
+from seatrial.report.document.recipes import comparison_title, recipes_html, recipes_markdown
 from seatrial_base.errors import BenchError
 from seatrial_base.files import write_together
 from seatrial_base.secrets import redacted
@@ -15,8 +19,10 @@ from seatrial_base.secrets import redacted
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from seatrial.planner.calibration_outlook import Outlook
     from seatrial.planner.document import Plan
-    from seatrial.report.calibration_preview import Outlook
+    from seatrial.quality.recipe_comparison import RecipeComparison
+    from seatrial.quality.recipe_result import RecipeResult
     from seatrial_load.model.result import TrialResult
 
 
@@ -29,7 +35,9 @@ class Report:
     json: Path
 
 
-def write_report(result: TrialResult, plan: Plan | None, folder: Path, *, outlook: Outlook | None = None) -> Report:
+def write_trial_report(
+    result: TrialResult, plan: Plan | None, folder: Path, *, outlook: Outlook | None = None
+) -> Report:
     """Write `report.html`, `report.md` and `report.json` to a folder, over an earlier report if there is one.
 
     The JSON is the result itself, indented: `TrialResult.from_json` reads it back, and the schema trial-result in
@@ -56,3 +64,69 @@ def write_report(result: TrialResult, plan: Plan | None, folder: Path, *, outloo
     except OSError as error:
         raise BenchError.of("SEA506", f"can't be written: {error.strerror}", where=folder.as_posix()) from error
     return report
+
+
+FILES: Final = ("comparison.html", "comparison.md", "comparison.json", "sheet.html", "sheet.csv", "key.json")
+"""The last three are written where an evaluation set was asked."""
+SCHEMA_VERSION: Final = "1"
+
+
+def comparison_document(compared: RecipeComparison) -> dict[str, object]:
+    """Return a comparison as JSON; the results themselves lie in files of their own."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "endpoint": compared.a.endpoint,
+        "environment": compared.a.trial.request.environment,
+        "engine_note": compared.engine_note,
+        "a": _recipe(compared.a),
+        "b": _recipe(compared.b),
+        "figures": [{**dataclasses.asdict(each), "ratio": each.ratio} for each in compared.figures],
+        "quality": None if compared.quality is None else dataclasses.asdict(compared.quality),
+        "accepted": compared.is_accepted,
+        "verdict": compared.verdict,
+    }
+
+
+def _recipe(result: RecipeResult) -> dict[str, object]:
+    return {
+        "recipe": result.recipe,
+        "digest": result.digest,
+        "deployment": dataclasses.asdict(result.deployment),
+        "trial": {"status": result.trial.verdict.status, "because": result.trial.verdict.because},
+        "evaluation_set": result.evaluation_set,
+        "prompts": len(result.prompts),
+        "failed": {answer.id: answer.failure for answer in result.answers if answer.failure},
+        "retried": sum(answer.retried for answer in result.answers),
+    }
+
+
+def write_comparison(compared: RecipeComparison, folder: Path) -> tuple[Path, ...]:
+    """Write report and sheet to a folder, over earlier ones.
+
+    Raises:
+        BenchError: SEA530 when the files can't be written; then none is changed.
+    """
+    texts = {
+        "comparison.html": recipes_html(compared),
+        "comparison.md": recipes_markdown(compared),
+        "comparison.json": json.dumps(comparison_document(compared), indent=2, allow_nan=False) + "\n",
+        **_sheets(compared),
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_together(folder, {name: redacted(text) for name, text in texts.items()})
+    except OSError as error:
+        raise BenchError.of("SEA530", f"can't be written: {error.strerror}", where=folder.as_posix()) from error
+    return tuple(folder / name for name in texts)
+
+
+def _sheets(compared: RecipeComparison) -> dict[str, str]:
+    pairs = pairs_of(compared.a.prompts, compared.a.answers, compared.b.answers) if compared.quality else ()
+    if not pairs:
+        return {}
+    rows = blind_rows(pairs, f"{compared.a.digest}:{compared.b.digest}")
+    return {
+        "sheet.html": sheet_html(rows, f"Answers of {comparison_title(compared).partition(' of ')[2]}"),
+        "sheet.csv": sheet_csv(rows),
+        "key.json": sheet_key(rows, compared.a.recipe, compared.b.recipe),
+    }

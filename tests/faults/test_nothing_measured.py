@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.report import render_html, render_markdown
+from seatrial.report.document.markdown import render_markdown
+from seatrial.report.document.page import render_html
 from seatrial_base.errors import BenchError
 from seatrial_load.model.result import TrialResult
 from seatrial_load.trial.dependencies import Tools

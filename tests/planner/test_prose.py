@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.planner.planner import make_plan
 from seatrial.planner.why import explain
-from seatrial.report.terminal.plan_sections import decision_rows
+from seatrial.report.terminal.plan import decision_rows
 from seatrial.specs.load import load_spec
 
 if TYPE_CHECKING:

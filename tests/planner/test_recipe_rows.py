@@ -10,7 +10,7 @@ import pytest
 
 from seatrial.planner.planner import make_plan
 from seatrial.planner.recipe_rows import RecipeRow, recipe_rows
-from seatrial.report.terminal.recipe_table import recipe_documents, recipes_csv
+from seatrial.report.terminal.recipes import recipe_documents, recipes_csv
 from seatrial.specs.recipe import parse_recipe, with_recipe
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from seatrial.locks.lock_file import read_edited_plan, read_locked_plan, write_l
 from seatrial.locks.path import lock_path
 from seatrial.planner.document import Plan, values_digest
 from seatrial.planner.planner import make_plan
-from seatrial.report.terminal.plan_sections import decision_rows
+from seatrial.report.terminal.plan import decision_rows
 
 if TYPE_CHECKING:
     from tests.planner.conftest import Ask

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.report import write_report
-from seatrial.report.document.downloads import render_csv
+from seatrial.report.document.page import render_csv
+from seatrial.report.write import write_trial_report
 from seatrial_load.measure.distribution import Interval
 from seatrial_load.model.result import TrialResult
 from tests.browser.look import Look, look_at
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def folder(rich: TrialResult, plan: Plan, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report")
-    write_report(rich, plan, folder)
+    write_trial_report(rich, plan, folder)
     return folder
 
 

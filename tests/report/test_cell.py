@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.report.values import Cell, count, digits, missing, money, number, percent, seconds
+from seatrial.report.values import Cell, count_cell, digits, missing_cell, money_cell, number_cell, percent, seconds
 
 
 @pytest.mark.parametrize(
@@ -32,17 +32,17 @@ def test_a_duration_is_read_in_minutes_from_one_on(value_s: float, written: str)
 
 
 def test_a_missing_number_is_a_dash_with_its_reason() -> None:
-    assert number(None, "nothing streamed").html == '<abbr title="nothing streamed">–</abbr>'
-    assert money(None, "no price") == missing("no price")
+    assert number_cell(None, "nothing streamed").html == '<abbr title="nothing streamed">–</abbr>'
+    assert money_cell(None, "no price") == missing_cell("no price")
 
 
 def test_zero_is_not_missing() -> None:
-    assert number(0.0, "nothing streamed").html == '<data value="0.0">0</data>'
+    assert number_cell(0.0, "nothing streamed").html == '<data value="0.0">0</data>'
 
 
 def test_a_cell_holds_the_exact_number_beside_the_rounded() -> None:
-    assert number(1234.56, "", unit="ms").html == '<data value="1234.56">1,235 ms</data>'
-    assert count(1234).html == '<data value="1234">1,234</data>'
+    assert number_cell(1234.56, "", unit="ms").html == '<data value="1234.56">1,235 ms</data>'
+    assert count_cell(1234).html == '<data value="1234">1,234</data>'
 
 
 @pytest.mark.parametrize("tone", ["plain", "good", "code"])
@@ -52,4 +52,4 @@ def test_every_text_is_escaped(tone: str) -> None:
 
 
 def test_every_reason_is_escaped() -> None:
-    assert missing('" onclick="x').html == '<abbr title="&#34; onclick=&#34;x">–</abbr>'
+    assert missing_cell('" onclick="x').html == '<abbr title="&#34; onclick=&#34;x">–</abbr>'

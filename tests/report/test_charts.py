@@ -9,12 +9,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.report.charts.asset import LIBRARY, SCRIPT, scripts, source_hash
-from seatrial.report.charts.distribution import distribution_charts
 from seatrial.report.charts.load import load_charts
-from seatrial.report.charts.model import Axis, Chart, ChartPoint, Mark, Region, Series
-from seatrial.report.charts.over_time import time_charts
-from seatrial.report.document.curves import curves_section
+from seatrial.report.charts.model import (
+    LIBRARY,
+    SCRIPT,
+    Axis,
+    Chart,
+    ChartPoint,
+    Mark,
+    Region,
+    Series,
+    scripts,
+    source_hash,
+)
+from seatrial.report.document.latencies import distribution_charts
+from seatrial.report.document.levels import curves_section
+from seatrial.report.document.over_time import time_charts
 from seatrial.report.document.page import page_of
 from seatrial_base.printable import printable
 from seatrial_base.secrets import redacted

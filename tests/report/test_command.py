@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.report.document.command import command_of, trial_name
 from seatrial.report.document.header import cautions
 from seatrial.report.document.markdown import render_markdown
 from seatrial.report.document.page import page_of
+from seatrial.report.document.provenance import command_of, trial_name
 from seatrial_load.model.request import TrialTarget
 from seatrial_load.trial.steps import JUMPSTART_LEVELS
 

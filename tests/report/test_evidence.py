@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.report.document.client import validity_section, validity_sentence, validity_table
+from seatrial.report.document.client import service_section, validity_section, validity_sentence, validity_table
 from seatrial.report.document.failures import failures_section
 from seatrial.report.document.levels import levels_section, measurement_section, protocol_table
-from seatrial.report.document.service_overhead import service_section
 from seatrial.report.values import sentence
 from seatrial_load.model.result import ServiceOverhead
 from tests.report.rich import VOID_BECAUSE

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.console import Console
 
-from seatrial.report.calibration_preview import points_of
+from seatrial.planner.calibration_outlook import points_of_trial
 from seatrial.report.document.page import page_of
 from seatrial.report.terminal.trial import conclusion_view, knee_line
 from seatrial_load.metrics.counts import Unmeasured
@@ -98,8 +98,8 @@ def test_the_first_line_on_a_terminal_tells_the_manner(verified: TrialResult, be
 
 
 def test_no_calibration_and_no_comparison_comes_from_load_beside_users(beside: TrialResult, real: TrialResult) -> None:
-    assert points_of(real)
-    assert points_of(beside) == ()
+    assert points_of_trial(real)
+    assert points_of_trial(beside) == ()
     comparison = compare(real, beside)
     assert (comparison.status, comparison.changes) == ("incomparable", ())
     assert "manner" in comparison.because

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from jsonschema import Draft202012Validator
 
-from seatrial.report.document.downloads import render_json
+from seatrial.report.document.page import render_json
 from seatrial.report.result_schema import result_schema_text
 from seatrial_load.model.result import SCHEMA_VERSION
 

@@ -26,7 +26,7 @@ def watched(request: TrialRequest, run: Callable[[Watch], TrialResult]) -> Trial
     """Run a trial and show it: a live table on a terminal, a line for each level elsewhere."""
     from rich.live import Live
 
-    from seatrial.report.terminal.progress import TrialScreen
+    from seatrial.report.terminal.trial import TrialScreen
 
     measured = _Measured()
     shown_on, screen = console(), TrialScreen(request)
@@ -76,7 +76,7 @@ def _both(first: Watch, second: Watch) -> Watch:
 
 
 def _teller(request: TrialRequest) -> Watch:
-    from seatrial.report.terminal.progress import level_line
+    from seatrial.report.terminal.trial import level_line
     from seatrial_load.trial.events import LevelEnded, LevelStarted, Told
 
     def tell(event: TrialEvent) -> None:
@@ -99,9 +99,9 @@ def conclude(result: TrialResult, plan: Plan | None, output: Path | None, unwrit
     Raises:
         BenchError: SEA506, the report or the records could not be written; the verdict was told before.
     """
-    from seatrial.report import write_report
     from seatrial.report.document.jumpstart import is_jumpstart
     from seatrial.report.terminal.trial import conclusion_view
+    from seatrial.report.write import write_trial_report
     from seatrial_base.errors import BenchError
 
     if is_jumpstart(result):
@@ -111,7 +111,7 @@ def conclude(result: TrialResult, plan: Plan | None, output: Path | None, unwrit
     show_lines(conclusion_view(result))
     if output is not None:
         try:
-            typer.echo(write_report(result, plan, output).html.as_posix())
+            typer.echo(write_trial_report(result, plan, output).html.as_posix())
         except BenchError as error:
             unwritten.problems.extend(error.problems)
     unwritten.raise_if_any()

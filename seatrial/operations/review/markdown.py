@@ -19,11 +19,11 @@ from seatrial.operations.review.words import (
     has_new_costs,
     headline,
     load,
-    money,
     more,
     moved_line,
     not_compared,
     parts,
+    price_words,
 )
 from seatrial_base.markdown import code, escaped, fenced, folded
 from seatrial_base.units import counted
@@ -97,7 +97,7 @@ def _row(review: EndpointReview) -> str:
         escaped(parts(review)),
         escaped(effect(review)),
         "<br>".join(escaped(one) for one in more(review)),
-        escaped(money(hourly, review)),
+        escaped(price_words(hourly, review)),
         escaped(load(knees(review), review)),
         escaped(load(gates(review), review)),
         escaped(findings_count(review.findings)),

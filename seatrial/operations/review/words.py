@@ -100,7 +100,7 @@ def more(review: EndpointReview) -> list[str]:
     return [f"{number} × {name}" for name, number in more_instances(review).items()]
 
 
-def money(one: BeforeAfter, review: EndpointReview) -> str:
+def price_words(one: BeforeAfter, review: EndpointReview) -> str:
     """Write a price before and after; one where both are equal."""
     return _both(one, review, usd)
 
@@ -121,7 +121,7 @@ def _both(one: BeforeAfter, review: EndpointReview, write: Callable[[float], str
 
 def cost_lines(review: EndpointReview) -> list[str]:
     """Write each price of the planned size, and that of the update where it is another."""
-    lines = [f"{COST_NAMES[one.name]}: {money(one, review)}" for one in costs(review)]
+    lines = [f"{COST_NAMES[one.name]}: {price_words(one, review)}" for one in costs(review)]
     during = update_usd_per_hour(review)
     hourly = next(one for one in costs(review) if one.name == COSTS[0])
     if during is None or during in {hourly.before, hourly.after}:

@@ -8,10 +8,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from seatrial.report.charts.model import Axis, Chart, ChartBand, ChartPoint, Dot, Mark, Outline, Region, Series
-from seatrial.report.metric_names import METRICS, bound_text
-from seatrial.report.planned import expectation_of
-from seatrial.report.quantities import edges
-from seatrial.report.values import digits
+from seatrial.report.planned import edges, expectation_of
+from seatrial.report.values import METRICS, bound_text, digits
 from seatrial_base.units import whole_or_tenths
 from seatrial_load.slo.evaluate import latency_of, statistic_of
 
@@ -55,7 +53,7 @@ def is_open(result: TrialResult) -> bool:
     return bool(result.levels) and all(level.offered_requests_per_s is not None for level in result.levels)
 
 
-def place_of(level: LevelResult, result: TrialResult) -> float:
+def level_load(level: LevelResult, result: TrialResult) -> float:
     """Return where a level stands: its concurrency per copy, or the requests per second that an open loop offered."""
     offered = level.offered_requests_per_s
     return offered if is_open(result) and offered is not None else level.concurrency
@@ -82,7 +80,7 @@ class LoadView:
     def gate(self) -> float:
         """Where the SLO must hold: of an open loop, at the highest rate offered."""
         if is_open(self.result):
-            return place_of(self.result.levels[-1], self.result)
+            return level_load(self.result.levels[-1], self.result)
         return self.result.request.gate_concurrency
 
     @cached_property
@@ -91,11 +89,11 @@ class LoadView:
         found = None if self.result.knee is None else self.result.knee.concurrency
         if found is None or not is_open(self.result):
             return found
-        return _between([(level.concurrency, place_of(level, self.result)) for level in self.result.levels], found)
+        return _between([(level.concurrency, level_load(level, self.result)) for level in self.result.levels], found)
 
     def axis(self) -> Axis:
         """Return the axis of the load."""
-        places = tuple(dict.fromkeys(place_of(level, self.result) for level in self.result.levels))
+        places = tuple(dict.fromkeys(level_load(level, self.result) for level in self.result.levels))
         label = "offered load, requests/s" if is_open(self.result) else "concurrency, requests in flight per copy"
         return Axis(label=label, scale="log2", ticks=places)
 
@@ -110,7 +108,7 @@ class LoadView:
 
     def name(self, level: LevelResult) -> str:
         """Name a level beside its point: its load, and whether it is the gate or the knee."""
-        at = place_of(level, self.result)
+        at = level_load(level, self.result)
         also = [name for name, place in (("knee", self.knee), ("gate", self.gate)) if at == place]
         return " ".join((f"{at:g}{self.unit}", *(("= " + " and ".join(also),) if also else ())))
 
@@ -155,7 +153,7 @@ def _trade_points(view: LoadView, statistic: Statistic, *, named: bool) -> Itera
         if level.output_tok_s is None or latency is None:
             continue
         value, interval = statistic_of(latency, statistic), latency.intervals.get(statistic)
-        at = place_of(level, view.result)
+        at = level_load(level, view.result)
         reach = level.output_tok_s_interval
         yield ChartPoint(
             x=level.output_tok_s,
@@ -212,10 +210,10 @@ def _outline(expected: Expectation | None) -> tuple[Outline, ...]:
 def _knee_between(view: LoadView, series: Series) -> Iterator[Dot]:
     """Yield the knee's place on the curve where it lies between two levels."""
     knee, levels = view.knee, view.result.levels
-    if knee is None or any(place_of(level, view.result) == knee for level in levels):
+    if knee is None or any(level_load(level, view.result) == knee for level in levels):
         return
     placed = [
-        (place_of(level, view.result), level.output_tok_s, level.e2e_latency_ms.p95)
+        (level_load(level, view.result), level.output_tok_s, level.e2e_latency_ms.p95)
         for level in levels
         if level.valid and level.output_tok_s is not None and level.e2e_latency_ms is not None
     ]
@@ -236,9 +234,9 @@ def _between(places: list[tuple[float, float]], at: float) -> float | None:
 def _throughput(view: LoadView) -> Chart:
     points = tuple(
         ChartPoint(
-            x=place_of(level, view.result),
+            x=level_load(level, view.result),
             y=level.output_tok_s,
-            hover=f"{view.load(place_of(level, view.result))}{_void(level)}\n"
+            hover=f"{view.load(level_load(level, view.result))}{_void(level)}\n"
             f"{_written(level.output_tok_s, level.output_tok_s_interval, 'tok/s')}",
             low=None if level.output_tok_s_interval is None else level.output_tok_s_interval.low,
             high=None if level.output_tok_s_interval is None else level.output_tok_s_interval.high,
@@ -289,7 +287,7 @@ def _latency_points(view: LoadView, metric: Metric, statistic: Statistic) -> Ite
         found = latency_of(level, metric)
         value = statistic_of(found, statistic)
         interval = None if found is None else found.intervals.get(statistic)
-        at = place_of(level, view.result)
+        at = level_load(level, view.result)
         yield ChartPoint(
             x=at,
             y=value,

@@ -1,15 +1,20 @@
-"""What a chart shows: curves with intervals, a band, the SLO's region, places to mark. The page's script draws it."""
+"""What a chart shows, written in Python, and the library that draws it in the page."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from markupsafe import Markup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
 
 Style: TypeAlias = Literal["first", "second", "third", "predicted"]
 
@@ -188,3 +193,25 @@ class Chart:
 def _told(items: list[tuple[str, object]]) -> dict[str, object]:
     """Return a chart's fields without None, False and empty texts, which say nothing."""
     return {name: value for name, value in items if value is not None and value is not False and value != ""}
+
+
+FOLDER = Path(__file__).parent
+LIBRARY = FOLDER / "plot.min.js"
+SCRIPT = FOLDER / "draw.js"
+ABSENT = (
+    "No charts: this installation lacks plot.min.js. In a checkout, run “make install” and write the report again. "
+    "The tables have every number."
+)
+
+
+@cache
+def scripts(library: Path = LIBRARY) -> tuple[str, ...]:
+    """Return the scripts of the page, the library first; none where the library wasn't built."""
+    if not library.is_file():
+        return ()
+    return tuple(path.read_text(encoding="utf-8") for path in (library, SCRIPT))
+
+
+def source_hash(script: str) -> str:
+    """Return what a content security policy allows a script by: the hash of its text."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"

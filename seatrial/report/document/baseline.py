@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.report.document.section import Fact, Section
 from seatrial.report.table import CONCURRENCY, Column, Table
-from seatrial.report.values import Cell, count, money, number, sentence, share, signed_percent
+from seatrial.report.values import Cell, count_cell, money_cell, number_cell, sentence, share_cell, signed_percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -110,7 +110,7 @@ def _facts(comparison: Comparison) -> Iterator[Fact]:
 
 def _row(change: Change) -> tuple[Cell, ...]:
     return (
-        count(change.concurrency),
+        count_cell(change.concurrency),
         Cell(NAMES.get(change.metric, change.metric)),
         _value(change.metric, change.before),
         _value(change.metric, change.after),
@@ -121,8 +121,8 @@ def _row(change: Change) -> tuple[Cell, ...]:
 
 def _value(metric: str, value: float) -> Cell:
     if metric == "error_rate":
-        return share(value)
-    return money(value, "") if metric == "usd_per_million_output_tokens" else number(value, "")
+        return share_cell(value)
+    return money_cell(value, "") if metric == "usd_per_million_output_tokens" else number_cell(value, "")
 
 
 def _moved(change: Change) -> str:

@@ -1,4 +1,4 @@
-"""Whether the client was the limit: its calibration, how it fared at each level, and why a level is void."""
+"""What else took time: whether the client could keep up, and what SageMaker itself added."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from seatrial.report.document.section import Fact, Section
 from seatrial.report.table import CONCURRENCY, Column, Table
-from seatrial.report.values import Cell, count, digits, level_name, missing, number, sentence, share
+from seatrial.report.values import Cell, count_cell, digits, level_name, missing_cell, number_cell, sentence, share_cell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seatrial_load.model.result import ClientCalibration, LevelResult, TrialResult
+    from seatrial_load.model.result import ClientCalibration, LevelResult, ServiceOverhead, TrialResult
+
 
 NOT_WATCHED = "the client was not watched"
 NOT_MEASURED = "it was not measured"
@@ -95,15 +96,15 @@ class Measure:
         value = self.value(level)
         if value is not None:
             return self.write(value)
-        return missing(NOT_WATCHED if level.client is None else NOT_MEASURED)
+        return missing_cell(NOT_WATCHED if level.client is None else NOT_MEASURED)
 
 
 def _whole(value: float) -> Cell:
-    return count(round(value))
+    return count_cell(round(value))
 
 
 def _plain(value: float) -> Cell:
-    return number(value, NOT_MEASURED)
+    return number_cell(value, NOT_MEASURED)
 
 
 MEASURES = (
@@ -113,10 +114,10 @@ MEASURES = (
     Measure("idle_ms", Column("idle", "ms"), _plain, always=False),
     Measure("receive_lag_p99_ms", Column("lag p99", "ms"), _plain),
     Measure("send_lag_p99_ms", Column("sent late p99", "ms"), _plain, always=False),
-    Measure("full_share", Column("all connections busy"), share, always=False),
+    Measure("full_share", Column("all connections busy"), share_cell, always=False),
     Measure("reads_per_s", Column("reads", "1/s"), _plain, always=False),
-    Measure("cpu_share", Column("busy"), share),
-    Measure("run_delay_share", Column("delayed"), share),
+    Measure("cpu_share", Column("busy"), share_cell),
+    Measure("run_delay_share", Column("delayed"), share_cell),
 )
 
 
@@ -132,7 +133,33 @@ def _calibrated(client: ClientCalibration | None) -> tuple[str, ...]:
 
 def _calibration_facts(client: ClientCalibration) -> Iterator[Fact]:
     offered = f"of {digits(client.offered_parts_per_s)} offered"
-    yield Fact("Token events decoded", number(client.parts_per_s, NOT_MEASURED, unit="per s"), offered)
-    yield Fact("CPU for 1,000 token events", number(client.cpu_s_per_1k_parts, NOT_MEASURED, unit="s"))
-    yield Fact("Lag p99", number(client.receive_lag_p99_ms, NOT_MEASURED, unit="ms"))
-    yield Fact("Streams", count(client.streams))
+    yield Fact("Token events decoded", number_cell(client.parts_per_s, NOT_MEASURED, unit="per s"), offered)
+    yield Fact("CPU for 1,000 token events", number_cell(client.cpu_s_per_1k_parts, NOT_MEASURED, unit="s"))
+    yield Fact("Lag p99", number_cell(client.receive_lag_p99_ms, NOT_MEASURED, unit="ms"))
+    yield Fact("Streams", count_cell(client.streams))
+
+
+NO_DATAPOINT = "CloudWatch had no datapoint"
+
+
+def service_section(result: TrialResult) -> Section:
+    """Return the service's share of the latency; empty when it wasn't measured."""
+    overhead = result.overhead
+    return Section(
+        anchor="service",
+        heading="Service overhead",
+        paragraphs=() if overhead is None else (f"SageMaker: {sentence(overhead.because)}",),
+        facts=() if overhead is None else tuple(_service_facts(overhead)),
+        detail=True,
+    )
+
+
+def _service_facts(overhead: ServiceOverhead) -> Iterator[Fact]:
+    mean = number_cell(overhead.client_mean_ms, "no request succeeded", unit="ms")
+    yield Fact("End to end at the client", mean, "mean")
+    model = number_cell(overhead.model_latency_mean_ms, NO_DATAPOINT, unit="ms")
+    yield Fact("ModelLatency", model, "mean, CloudWatch")
+    service = number_cell(overhead.overhead_latency_mean_ms, NO_DATAPOINT, unit="ms")
+    yield Fact("OverheadLatency", service, "mean, CloudWatch")
+    added = number_cell(overhead.overhead_ms, "both means are needed", unit="ms")
+    yield Fact("Service and network", added, "client - ModelLatency")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.report.document.section import Section
 from seatrial.report.table import CONCURRENCY, Column, Table
-from seatrial.report.values import NO_TOKEN_COUNT, Cell, count, money, number, percent, why_missing
+from seatrial.report.values import NO_TOKEN_COUNT, Cell, count_cell, money_cell, number_cell, percent, why_missing
 from seatrial_load.knee.scaling_target import blended_cost_at, cost_at
 
 if TYPE_CHECKING:
@@ -107,14 +107,14 @@ def _planned(plan: Plan) -> tuple[tuple[Cell, ...], ...]:
             "3 input tokens to 1 output token",
         ),
     )
-    return tuple((Cell(name), money(amount, NO_PRICE), Cell(what)) for name, amount, what in rows)
+    return tuple((Cell(name), money_cell(amount, NO_PRICE), Cell(what)) for name, amount, what in rows)
 
 
 def _measured(result: TrialResult) -> tuple[tuple[Cell, ...], ...]:
     if result.engine_note:
         return ()
-    plain = money(result.usd_per_million_output_tokens, NO_MEASURED_COST)
-    mixed = money(result.blended_usd_per_million_tokens, NO_MEASURED_COST)
+    plain = money_cell(result.usd_per_million_output_tokens, NO_MEASURED_COST)
+    mixed = money_cell(result.blended_usd_per_million_tokens, NO_MEASURED_COST)
     at_knee = Cell("throughput at the knee that sets the target")
     return (
         (Cell("measured, per million output tokens"), plain, at_knee),
@@ -129,7 +129,7 @@ def _measured_tables(result: TrialResult) -> tuple[Table, ...]:
 
 def _level_row(level: LevelResult, result: TrialResult) -> Iterator[Cell]:
     per_copy = None if level.output_tok_s is None else level.output_tok_s / result.request.copy_count
-    yield count(level.concurrency)
-    yield number(per_copy, why_missing(level, NO_TOKEN_COUNT))
-    yield money(cost_at(result.request, level), NO_LEVEL_COST)
-    yield money(blended_cost_at(result.request, level), NO_LEVEL_COST)
+    yield count_cell(level.concurrency)
+    yield number_cell(per_copy, why_missing(level, NO_TOKEN_COUNT))
+    yield money_cell(cost_at(result.request, level), NO_LEVEL_COST)
+    yield money_cell(blended_cost_at(result.request, level), NO_LEVEL_COST)

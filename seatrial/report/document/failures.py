@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.report.document.section import Section
 from seatrial.report.table import CONCURRENCY, Column, Table
-from seatrial.report.values import Cell, count, level_name, missing, number, share
+from seatrial.report.values import Cell, count_cell, level_name, missing_cell, number_cell, share_cell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,9 +68,9 @@ def _unmeasured_rows(result: TrialResult) -> Iterator[tuple[Cell, ...]]:
             yield (
                 Cell(seen.place),
                 Cell(error),
-                count(failed),
-                count(seen.sent),
-                number(seen.longest_wait_s, "not recorded"),
+                count_cell(failed),
+                count_cell(seen.sent),
+                number_cell(seen.longest_wait_s, "not recorded"),
                 _sample(seen, error),
             )
 
@@ -101,10 +101,10 @@ def _rows(result: TrialResult) -> Iterator[tuple[Cell, ...]]:
             yield (
                 level_name(level),
                 Cell(error),
-                count(failed),
-                share(failed / level.requests),
-                count(level.retried.get(error, 0)),
-                *((count(level.ramp_errors.get(error, 0)),) if ramp else ()),
+                count_cell(failed),
+                share_cell(failed / level.requests),
+                count_cell(level.retried.get(error, 0)),
+                *((count_cell(level.ramp_errors.get(error, 0)),) if ramp else ()),
                 _sample(level, error),
             )
 
@@ -112,5 +112,5 @@ def _rows(result: TrialResult) -> Iterator[tuple[Cell, ...]]:
 def _sample(seen: LevelResult | Unmeasured, error: str) -> Cell:
     first = next((text for text in seen.first_errors if text.startswith(f"{error}: ")), None)
     if first is None:
-        return missing("no sample was kept")
+        return missing_cell("no sample was kept")
     return Cell(first.removeprefix(f"{error}: "), tone="code")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.report.document.baseline import comparison_sentence
-from seatrial.report.document.command import ARRIVALS
 from seatrial.report.document.cost import NO_MEASURED_COST
+from seatrial.report.document.provenance import ARRIVALS
 from seatrial.report.document.section import Fact
 from seatrial.report.planned import plan_of_trial
 from seatrial.report.values import (
@@ -15,10 +15,10 @@ from seatrial.report.values import (
     NOT_STREAMED,
     Cell,
     as_set,
-    count,
-    missing,
-    money,
-    number,
+    count_cell,
+    missing_cell,
+    money_cell,
+    number_cell,
     seconds,
     sentence,
     why_missing,
@@ -72,10 +72,10 @@ def header_facts(result: TrialResult, plan: Plan | None) -> Iterator[Fact]:
     yield _load_fact(result)
     if result.users is not None:
         known = result.users.concurrency_per_copy
-        users = missing(result.users.because) if known is None else as_set(known)
+        users = missing_cell(result.users.because) if known is None else as_set(known)
         yield Fact("Users", users, "requests in flight per copy, before the trial")
     planned = result.live.planned_copy_count
-    yield Fact("Copies", count(request.copy_count), "" if planned is None else f"the plan has {planned}")
+    yield Fact("Copies", count_cell(request.copy_count), "" if planned is None else f"the plan has {planned}")
     yield Fact("Started", Cell(result.started_at.replace("T", " ")), f"took {seconds(result.duration_s)}")
 
 
@@ -96,11 +96,11 @@ def key_figures(result: TrialResult) -> Iterator[Fact]:
     yield Fact("Scaling target", target, "requests in flight per copy")
     for name, unit, value, otherwise in _gate_values(level):
         because = otherwise if level else unmeasured
-        yield Fact(name, number(value, because, unit=unit), because if value is None else at_gate)
+        yield Fact(name, number_cell(value, because, unit=unit), because if value is None else at_gate)
     if not result.engine_note:
         usd = result.usd_per_million_output_tokens
         aside = NO_MEASURED_COST if usd is None else "per million output tokens"
-        yield Fact("Measured cost", money(usd, NO_MEASURED_COST), aside)
+        yield Fact("Measured cost", money_cell(usd, NO_MEASURED_COST), aside)
 
 
 def _gate_level(result: TrialResult) -> tuple[LevelResult | None, str]:

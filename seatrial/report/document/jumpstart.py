@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.report.document.section import Section
 from seatrial.report.table import CONCURRENCY, Column, Table
-from seatrial.report.values import NO_TOKEN_COUNT, Cell, count, level_name, measured, number, why_missing
+from seatrial.report.values import NO_TOKEN_COUNT, Cell, count_cell, level_name, measured_cell, number_cell, why_missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,10 +72,10 @@ def _row(level: LevelResult) -> Iterator[Cell]:
     per_token, because = level.ms_per_token, why_missing(level, NO_TOKEN_COUNT)
     intervals = {} if per_token is None else per_token.intervals
     yield level_name(level)
-    yield measured(level.output_tok_s, because, level.output_tok_s_interval)
-    yield measured(None if per_token is None else per_token.p90, because, intervals.get("p90"))
-    yield number(None if per_token is None else per_token.p50, because)
-    yield count(level.requests)
+    yield measured_cell(level.output_tok_s, because, level.output_tok_s_interval)
+    yield measured_cell(None if per_token is None else per_token.p90, because, intervals.get("p90"))
+    yield number_cell(None if per_token is None else per_token.p50, because)
+    yield count_cell(level.requests)
     whole = level.succeeded == level.requests
     yield Cell("✓ all", tone="good") if whole else Cell(f"✗ {level.succeeded} of {level.requests}", tone="bad")
 

@@ -1,11 +1,11 @@
-"""The measured levels: what each gave, and how it was measured."""
+"""The measured levels: curves over the load, what each level gave, and how it was measured."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seatrial.report.charts.load import is_open, load_charts
 from seatrial.report.document.section import Section
-from seatrial.report.metric_names import plain
 from seatrial.report.table import CONCURRENCY, Column, Table
 from seatrial.report.values import (
     NO_DURATION,
@@ -14,13 +14,14 @@ from seatrial.report.values import (
     NO_TOKEN_COUNT,
     NOT_STREAMED,
     Cell,
-    count,
+    count_cell,
     level_name,
-    measured,
-    missing,
-    number,
+    measured_cell,
+    missing_cell,
+    number_cell,
+    plain,
     seconds,
-    share,
+    share_cell,
     why_missing,
     with_interval,
 )
@@ -30,9 +31,11 @@ from seatrial_load.trial.manner import adds_load
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from seatrial.planner.document import Plan
     from seatrial_load.measure.distribution import Distribution
     from seatrial_load.model.request import Statistic
-    from seatrial_load.model.result import LevelResult, TrialResult
+    from seatrial_load.model.result import LevelResult, SearchStep, TrialResult
+
 
 SUMMARISED: tuple[Statistic, ...] = ("p50", "p95")
 GOODPUT = "Goodput: successful requests that met every latency bound."
@@ -144,7 +147,7 @@ def slo_cell(level: LevelResult, result: TrialResult) -> Cell:
     if not level.succeeded:
         return Cell("✗ none succeeded", tone="bad")
     if not result.request.objectives:
-        return missing("the spec sets no objective")
+        return missing_cell("the spec sets no objective")
     return Cell("✓ met", tone="good") if level.meets_slo else Cell("✗ missed", tone="bad")
 
 
@@ -174,12 +177,12 @@ def _throughput_row(level: LevelResult, result: TrialResult) -> tuple[Cell, ...]
     no_count = why_missing(level, NO_TOKEN_COUNT)
     return (
         level_name(level),
-        count(level.requests),
-        with_interval(share(level.error_rate), level.error_rate_interval, share),
-        measured(level.output_tok_s, no_count, level.output_tok_s_interval),
-        number(level.total_tok_s, why_missing(level, "the endpoint did not report both token counts")),
-        number(level.requests_per_s, NO_DURATION),
-        number(level.goodput_requests_per_s, NO_DURATION),
+        count_cell(level.requests),
+        with_interval(share_cell(level.error_rate), level.error_rate_interval, share_cell),
+        measured_cell(level.output_tok_s, no_count, level.output_tok_s_interval),
+        number_cell(level.total_tok_s, why_missing(level, "the endpoint did not report both token counts")),
+        number_cell(level.requests_per_s, NO_DURATION),
+        number_cell(level.goodput_requests_per_s, NO_DURATION),
         slo_cell(level, result),
     )
 
@@ -188,24 +191,24 @@ def _protocol_row(level: LevelResult, opened: bool) -> Iterator[Cell]:  # noqa: 
     yield level_name(level)
     if opened:
         yield Cell(level.arrival)
-        yield number(level.offered_requests_per_s, "a closed loop offers no rate")
-    yield count(level.ramp_requests)
+        yield number_cell(level.offered_requests_per_s, "a closed loop offers no rate")
+    yield count_cell(level.ramp_requests)
     yield Cell(level.window)
-    yield number(level.window_s, NO_DURATION)
-    yield number(level.input_tokens_mean, why_missing(level, NO_INPUT_COUNT))
-    yield number(level.output_tokens_mean, why_missing(level, NO_TOKEN_COUNT))
-    yield number(level.parts_per_token, why_missing(level, NOT_STREAMED))
+    yield number_cell(level.window_s, NO_DURATION)
+    yield number_cell(level.input_tokens_mean, why_missing(level, NO_INPUT_COUNT))
+    yield number_cell(level.output_tokens_mean, why_missing(level, NO_TOKEN_COUNT))
+    yield number_cell(level.parts_per_token, why_missing(level, NOT_STREAMED))
     queueing = level.queue_share
-    yield (missing("no lower level, or no stream") if queueing is None else share(queueing))
-    yield Cell(level.enough_because) if level.enough_because else missing("not recorded")
+    yield (missing_cell("no lower level, or no stream") if queueing is None else share_cell(queueing))
+    yield Cell(level.enough_because) if level.enough_because else missing_cell("not recorded")
 
 
 def _summary_row(level: LevelResult, result: TrialResult) -> tuple[Cell, ...]:
     return (
         level_name(level),
-        count(level.requests),
-        share(level.error_rate),
-        measured(level.output_tok_s, why_missing(level, NO_TOKEN_COUNT), level.output_tok_s_interval),
+        count_cell(level.requests),
+        share_cell(level.error_rate),
+        measured_cell(level.output_tok_s, why_missing(level, NO_TOKEN_COUNT), level.output_tok_s_interval),
         *_statistics(level, level.ttft_ms, SUMMARISED, NOT_STREAMED),
         *_statistics(level, level.tpot_ms, SUMMARISED, NO_SECOND_TOKEN),
         *_statistics(level, level.e2e_latency_ms, ("p95",), "no answer was complete"),
@@ -218,7 +221,7 @@ def _statistics(
 ) -> Iterator[Cell]:
     intervals = {} if values is None else values.intervals
     for name in names:
-        yield measured(statistic_of(values, name), why_missing(level, otherwise), intervals.get(name))
+        yield measured_cell(statistic_of(values, name), why_missing(level, otherwise), intervals.get(name))
 
 
 def _search_tables(result: TrialResult) -> tuple[Table, ...]:
@@ -227,14 +230,21 @@ def _search_tables(result: TrialResult) -> tuple[Table, ...]:
     durations = {level.concurrency: level.duration_s for level in result.levels}
     columns = (Column("step"), CONCURRENCY, Column("took"), Column("reason", kind="prose"))
     rows = tuple(
-        (count(step), count(one.concurrency), _duration(durations.get(one.concurrency)), Cell(plain(one.because)))
-        for step, one in enumerate(result.search, start=1)
+        tuple(_search_row(number, step, durations.get(step.concurrency)))
+        for number, step in enumerate(result.search, start=1)
     )
     return (Table("Search steps in order", columns, rows),)
 
 
+def _search_row(number: int, step: SearchStep, duration_s: float | None) -> Iterator[Cell]:
+    yield count_cell(number)
+    yield count_cell(step.concurrency)
+    yield _duration(duration_s)
+    yield Cell(plain(step.because))
+
+
 def _duration(duration_s: float | None) -> Cell:
-    return missing("not recorded") if duration_s is None else Cell(seconds(duration_s))
+    return missing_cell("not recorded") if duration_s is None else Cell(seconds(duration_s))
 
 
 def _voids(result: TrialResult) -> Iterator[str]:
@@ -248,3 +258,29 @@ def _misses(result: TrialResult) -> Iterator[str]:
         if level.misses and level.valid:
             missed = "; ".join(level.misses).replace(f" at concurrency {level.concurrency} per copy", "")
             yield f"Concurrency {level.concurrency} misses the SLO: {plain(missed)}."
+
+
+def curves_section(result: TrialResult, plan: Plan | None) -> Section:
+    """Return the charts over the load; without a level, a sentence.
+
+    Args:
+        result: The trial.
+        plan: Its own plan; None when it wasn't given.
+    """
+    charts = load_charts(result, plan)
+    nothing = "No values to draw." if result.levels else f"No level was measured: {result.stopped.because}."
+    said = " ".join(_curves_reading(result)) if charts else nothing
+    return Section(
+        anchor="curve", heading="Latency and throughput under load", short="Charts", paragraphs=(said,), charts=charts
+    )
+
+
+def _curves_reading(result: TrialResult) -> Iterator[str]:
+    load = "its rate in requests/s" if is_open(result) else "its concurrency per copy"
+    yield f"Each point is one level, named by {load}."
+    if any(level.output_tok_s_interval is not None for level in result.levels):
+        yield "Error bars are 95 % intervals."
+    if result.target_detector is not None:
+        yield f"Knee: detector {result.target_detector}, which sets the scaling target."
+    if not all(level.valid for level in result.levels):
+        yield "Hollow points are void: the client was the limit."

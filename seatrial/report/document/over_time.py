@@ -1,19 +1,21 @@
-"""What happened within the trial over time: charts, and a table that sums each level up."""
+"""Throughput and latencies within each level, over its time."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.report.charts.over_time import time_charts, timed_levels
+from seatrial.report.charts.model import Axis, Chart, ChartPoint, Mark, Series
 from seatrial.report.document.section import Section
 from seatrial.report.table import CONCURRENCY, Column, Table
-from seatrial.report.values import Cell, level_name, missing, number, seconds
+from seatrial.report.values import Cell, digits, level_name, missing_cell, number_cell, seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from seatrial_load.model.result import LevelResult, Timeline, TrialResult
+
 
 READING = (
     "Time starts with the first request of each level, ramp included. Tokens are spread evenly from first to last "
@@ -53,9 +55,79 @@ def _row(level: LevelResult, timeline: Timeline) -> Iterator[Cell]:
     ttft_ms = [value for value in timeline.ttft_ms if value is not None]
     bins = len(timeline.in_flight)
     yield level_name(level)
-    yield missing("not recorded") if level.duration_s is None else Cell(seconds(level.duration_s))
-    yield number(timeline.bin_s, "")
-    yield from (number(value, "") for value in (math.fsum(tok_s) / bins, min(tok_s), max(tok_s)))
-    yield from (number(value, "") for value in (math.fsum(timeline.in_flight) / bins, max(timeline.in_flight)))
+    yield missing_cell("not recorded") if level.duration_s is None else Cell(seconds(level.duration_s))
+    yield number_cell(timeline.bin_s, "")
+    yield from (number_cell(value, "") for value in (math.fsum(tok_s) / bins, min(tok_s), max(tok_s)))
+    yield from (number_cell(value, "") for value in (math.fsum(timeline.in_flight) / bins, max(timeline.in_flight)))
     because = "no request streamed a token"
-    yield from (number(value, because) for value in (min(ttft_ms, default=None), max(ttft_ms, default=None)))
+    yield from (number_cell(value, because) for value in (min(ttft_ms, default=None), max(ttft_ms, default=None)))
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineQuantity:
+    """One value of every bin.
+
+    Attributes:
+        anchor: Of its chart.
+        title: Of its chart.
+        unit: Of the value.
+        values: Its values by bin.
+    """
+
+    anchor: str
+    title: str
+    unit: str
+    values: Callable[[Timeline], tuple[float | None, ...]]
+
+
+def _tok_s(timeline: Timeline) -> tuple[float | None, ...]:
+    return tuple(tokens / timeline.bin_s for tokens in timeline.output_tokens)
+
+
+TIMELINE_QUANTITIES = (
+    TimelineQuantity("time-throughput", "Output throughput over time", "tok/s", _tok_s),
+    TimelineQuantity("time-ttft", "TTFT over time, mean by time of sending", "ms", lambda timeline: timeline.ttft_ms),
+    TimelineQuantity("time-in-flight", "Requests in flight over time", "requests", lambda timeline: timeline.in_flight),
+)
+
+
+def timed_levels(result: TrialResult) -> tuple[tuple[LevelResult, Timeline], ...]:
+    """Return the levels that kept a timeline, in the order of their measurement."""
+    order = {step.concurrency: index for index, step in enumerate(result.search)}
+    levels = sorted(result.levels, key=lambda level: order.get(level.concurrency, len(order)))
+    return tuple((level, level.timeline) for level in levels if level.timeline is not None)
+
+
+def time_charts(result: TrialResult) -> tuple[Chart, ...]:
+    """Return the charts over time; none when no level kept a timeline."""
+    charts = (_chart(result, quantity) for quantity in TIMELINE_QUANTITIES) if timed_levels(result) else ()
+    return tuple(chart for chart in charts if any(series.known for series in chart.series))
+
+
+def _chart(result: TrialResult, quantity: TimelineQuantity) -> Chart:
+    series: list[Series] = []
+    marks: list[Mark] = []
+    start_s = 0.0
+    for level, timeline in timed_levels(result):
+        name = f"concurrency {level.concurrency}{'' if level.valid else ' (void)'}"
+        marks.append(Mark(start_s, str(level.concurrency), "level"))
+        points = tuple(_points(timeline, quantity, start_s, name))
+        series.append(Series(name=name, points=points, marked=False, filled=True))
+        start_s += timeline.bin_s * len(timeline.in_flight)
+    return Chart(
+        anchor=quantity.anchor,
+        title=quantity.title,
+        description=f"{quantity.title}, {len(series)} levels in sequence. The table below has the totals.",
+        x=Axis(label="seconds of load, without pauses between levels"),
+        y=Axis(label=quantity.unit),
+        series=tuple(series),
+        marks=tuple(marks),
+        size="low",
+    )
+
+
+def _points(timeline: Timeline, quantity: TimelineQuantity, start_s: float, name: str) -> Iterator[ChartPoint]:
+    for index, value in enumerate(quantity.values(timeline)):
+        at_s = (index + 0.5) * timeline.bin_s
+        shown = "no request was sent" if value is None else f"{digits(value)} {quantity.unit}"
+        yield ChartPoint(x=round(start_s + at_s, 4), y=value, hover=f"{name}, second {digits(at_s)}\n{shown}")

@@ -1,42 +1,45 @@
-"""The whole report as sections, and its HTML page."""
+"""The report as one HTML page that needs nothing else, with the result as files to download."""
 
 from __future__ import annotations
 
+import base64
+import csv
+import io
+import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seatrial.report.charts.asset import ABSENT, LIBRARY, scripts, source_hash
+from seatrial.report.charts.model import ABSENT, LIBRARY, scripts, source_hash
 from seatrial.report.document.baseline import compared_section, comparison_section
-from seatrial.report.document.client import validity_section
-from seatrial.report.document.command import trial_name
+from seatrial.report.document.client import service_section, validity_section
 from seatrial.report.document.cost import cost_section, level_cost_section
-from seatrial.report.document.curves import curves_section
-from seatrial.report.document.downloads import Download, downloads_of
 from seatrial.report.document.failures import failures_section
 from seatrial.report.document.header import cautions, header_facts, key_figures, verdict_sentence
 from seatrial.report.document.jumpstart import is_jumpstart, jumpstart_section
 from seatrial.report.document.latencies import latencies_section
-from seatrial.report.document.levels import levels_section, measurement_section
+from seatrial.report.document.levels import curves_section, levels_section, measurement_section
 from seatrial.report.document.over_time import time_section
 from seatrial.report.document.prediction import prediction_apart, prediction_beside
-from seatrial.report.document.provenance import decisions_section, live_section, reproduction_section
+from seatrial.report.document.provenance import decisions_section, live_section, reproduction_section, trial_name
 from seatrial.report.document.quality import quality_section
-from seatrial.report.document.service_overhead import service_section
 from seatrial.report.document.slo import checks_section, knees_section
 from seatrial.report.planned import is_comparable, plan_of_trial
 from seatrial_base.printable import printable
+from seatrial_base.secrets import redacted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jinja2 import Environment
 
+    from seatrial.planner.calibration_outlook import Outlook
     from seatrial.planner.document import Plan
-    from seatrial.report.calibration_preview import Outlook
     from seatrial.report.document.section import Fact, Section
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.measure.distribution import Distribution, Interval
+    from seatrial_load.model.result import LevelResult, TrialResult
+
 
 SIGNS = {"pass": "✓ Pass", "fail": "✗ Fail", "inconclusive": "? Inconclusive"}
 SCRIPTS = "<!-- scripts -->"  # in the template; a text from elsewhere is escaped, so it can't say this
@@ -158,3 +161,73 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+
+
+CSV_FIELDS = (
+    "concurrency", "offered_requests_per_s", "arrival", "requests", "succeeded", "error_rate", "window", "window_s",
+    "duration_s", "ramp_requests", "output_tok_s", "total_tok_s", "requests_per_s", "goodput_requests_per_s",
+    "input_tokens_mean", "output_tokens_mean", "meets_slo",
+)  # fmt: skip
+CSV_LATENCIES = ("ttft_ms", "tpot_ms", "itl_ms", "ms_per_token", "e2e_latency_ms")
+CSV_STATISTICS = ("count", "mean", "p50", "p90", "p95", "p99", "max")
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """One file.
+
+    Attributes:
+        name: Its name.
+        label: What the link says.
+        uri: The file itself, as a `data:` URI.
+    """
+
+    name: str
+    label: str
+    uri: str
+
+
+def downloads_of(result: TrialResult) -> tuple[Download, ...]:
+    """Return the result as JSON and its levels as CSV; of credentials, only the first characters are left."""
+    return (
+        Download("report.json", "JSON", _uri("application/json", redacted(render_json(result)))),
+        Download("report.csv", "CSV", _uri("text/csv", redacted(render_csv(result)))),
+    )
+
+
+def render_json(result: TrialResult) -> str:
+    """Write the result as indented JSON."""
+    return json.dumps(json.loads(result.to_json()), indent=2) + "\n"
+
+
+def render_csv(result: TrialResult) -> str:
+    """Write one row for each level, its columns named by the fields of the JSON; what is missing is empty."""
+    out = io.StringIO()
+    rows = [dict(_cells(level)) for level in result.levels]
+    writer = csv.DictWriter(out, fieldnames=list(rows[0]) if rows else list(CSV_FIELDS), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def _cells(level: LevelResult) -> Iterator[tuple[str, object]]:
+    for name in CSV_FIELDS:
+        yield name, getattr(level, name)
+    yield from _ends("output_tok_s", level.output_tok_s_interval)
+    yield from _ends("error_rate", level.error_rate_interval)
+    for field in CSV_LATENCIES:
+        values: Distribution | None = getattr(level, field)
+        for name in CSV_STATISTICS:
+            yield f"{field}_{name}", None if values is None else getattr(values, name)
+        for name in CSV_STATISTICS[1:-1]:
+            yield from _ends(f"{field}_{name}", None if values is None else values.intervals.get(name))
+    yield "void_because", level.void_because
+
+
+def _ends(name: str, interval: Interval | None) -> Iterator[tuple[str, float | None]]:
+    yield f"{name}_low", None if interval is None else interval.low
+    yield f"{name}_high", None if interval is None else interval.high
+
+
+def _uri(kind: str, text: str) -> str:
+    return f"data:{kind};base64,{base64.b64encode(text.encode()).decode()}"

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from seatrial.report.calibration_preview import outlook_sentence, outlook_table, ratio_sentence
 from seatrial.report.charts.model import Axis, Chart, ChartBand, ChartPoint, Series
 from seatrial.report.document.section import Section
-from seatrial.report.quantities import EDGES, MEANS, P95S, QUANTITIES, THROUGHPUT, band_text, edges
+from seatrial.report.planned import EDGES, MEANS, P95S, QUANTITIES, THROUGHPUT, band_text, edges
 from seatrial.report.table import CONCURRENCY, Column, Table
 from seatrial.report.values import (
     NO_TOKEN_COUNT,
     Cell,
-    count,
+    count_cell,
     digits,
     level_name,
-    missing,
-    number,
+    missing_cell,
+    number_cell,
     percent,
     why_missing,
 )
@@ -25,11 +25,13 @@ from seatrial.report.values import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from seatrial.planner.calibration_outlook import Outlook
     from seatrial.planner.document import CurvePoint, Plan
-    from seatrial.report.calibration_preview import Outlook
-    from seatrial.report.quantities import Quantity
+    from seatrial.planner.predict.calibration import Compared
+    from seatrial.report.planned import Quantity
     from seatrial_load.model.result import LevelResult, TrialResult
 
+NO_LATENCY = "no latency per token was measured"
 NOT_PREDICTED = "no prediction at this concurrency"
 
 
@@ -142,8 +144,8 @@ def _comparison_table(caption: str, result: TrialResult, plan: Plan, quantities:
 
 
 def _predicted_row(point: CurvePoint) -> tuple[Cell, ...]:
-    values = (number(quantity.predicted(point), NOT_PREDICTED) for quantity in QUANTITIES)
-    return count(point.concurrency), *values, Cell(percent(point.late), exact=str(point.late)), Cell(point.limit)
+    values = (number_cell(quantity.predicted(point), NOT_PREDICTED) for quantity in QUANTITIES)
+    return count_cell(point.concurrency), *values, Cell(percent(point.late), exact=str(point.late)), Cell(point.limit)
 
 
 def _comparison(
@@ -152,14 +154,14 @@ def _comparison(
     expected = None if point is None else quantity.predicted(point)
     measured = quantity.measured(level, result.request.copy_count)
     otherwise = NO_TOKEN_COUNT if quantity is THROUGHPUT else "not measured"
-    yield number(expected, NOT_PREDICTED)
-    yield number(measured, why_missing(level, otherwise))
+    yield number_cell(expected, NOT_PREDICTED)
+    yield number_cell(measured, why_missing(level, otherwise))
     yield _difference(expected, measured, quantity.band(plan))
 
 
 def _difference(expected: float | None, measured: float | None, share: float) -> Cell:
     if not expected or measured is None:
-        return missing("both values are needed")
+        return missing_cell("both values are needed")
     relative = (measured - expected) / expected
     text = f"{relative * 100:+.1f} %".replace("-", "−")  # noqa: RUF001 (the minus sign, as wide as the plus)
     low, high = edges(expected, share)
@@ -209,3 +211,62 @@ def _measured(result: TrialResult, quantity: Quantity, *, measured: bool) -> Ite
         series = Series(name="measured", points=points)
         if series.known:
             yield series
+
+
+def outlook_sentence(outlook: Outlook) -> str:
+    """Say what a calibration by this trial would be."""
+    entry = outlook.entry
+    if entry is None:
+        return f"No calibration from these levels: {outlook.refused}."
+    return (
+        f"“seatrial calibrate” would scale the fixed time per step by {digits(entry.fixed)} and the time per sequence "
+        f"and token by {digits(entry.marginal)}. The mean error of predicted throughput would change from "
+        f"{percent(_mean_error(outlook.before))} to {percent(_mean_error(outlook.after))}."
+    )
+
+
+def outlook_table(outlook: Outlook) -> Table:
+    """Return measured, predicted without and with the calibration, by level."""
+    columns = (
+        CONCURRENCY,
+        *(Column(name, "tok/s", "Output per copy") for name in ("measured", "before", "after")),
+        *(Column(name, "ms", "p90 per token") for name in ("measured", "before", "after")),
+    )
+    rows = tuple(tuple(_outlook_row(*pair)) for pair in zip(outlook.before, outlook.after, strict=True))
+    return Table("Effect of a calibration with this trial", columns, rows)
+
+
+def ratio_sentence(result: TrialResult, plan: Plan) -> str:
+    """Say how measured and predicted throughput relate, and how to calibrate; empty where nothing can be compared."""
+    predicted = {point.concurrency: point.output_tok_s for point in plan.curve}
+    copies = result.live.copy_count or result.request.copy_count
+    ratios = [
+        level.output_tok_s / copies / predicted[level.concurrency]
+        for level in result.levels
+        if level.output_tok_s and _is_faultless(level) and level.concurrency in predicted
+    ]
+    if not ratios:
+        return ""
+    ratio = math.exp(math.fsum(map(math.log, ratios)) / len(ratios))
+    levels = "level" if len(ratios) == 1 else "levels"
+    return (
+        f"Measured throughput is {digits(ratio)} × the predicted, geometric mean of {len(ratios)} {levels} without a "
+        "failure. “seatrial calibrate SPEC --environment "
+        f"{result.request.environment} --result report.json” corrects the predictions."
+    )
+
+
+def _is_faultless(level: LevelResult) -> bool:
+    return level.valid and level.succeeded == level.requests
+
+
+def _outlook_row(before: Compared, after: Compared) -> Iterator[Cell]:
+    point = before.measured
+    yield count_cell(point.concurrency)
+    yield from (number_cell(value, "") for value in (point.output_tok_s, before.output_tok_s, after.output_tok_s))
+    yield number_cell(point.ms_per_token_p90, NO_LATENCY)
+    yield from (number_cell(value, "") for value in (before.ms_per_token, after.ms_per_token))
+
+
+def _mean_error(compared: Sequence[Compared]) -> float:
+    return math.fsum(one.throughput_error for one in compared) / len(compared)

@@ -1,21 +1,24 @@
-"""What was deployed, what was decided and why, and how to run the same trial again."""
+"""What was deployed and decided, how a trial is named, and the command that makes it again."""
 
 from __future__ import annotations
 
 import json
+import shlex
 from typing import TYPE_CHECKING
 
 from seatrial.locks.provenance import provenance_lines
 from seatrial.planner.document import Decision, Image
-from seatrial.report.document.command import command_of
 from seatrial.report.document.section import Fact, Section, Text
 from seatrial.report.table import Column, Table
-from seatrial.report.values import Cell, count, missing, number, sentence
+from seatrial.report.values import Cell, count_cell, missing_cell, number_cell, sentence
+from seatrial_base.units import S_PER_MINUTE
+from seatrial_load.trial.steps import JUMPSTART_LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.planner.document import Plan
+    from seatrial_load.model.request import Load, TrialRequest
     from seatrial_load.model.result import TrialResult
 
 
@@ -34,7 +37,7 @@ def live_section(result: TrialResult) -> Section:
             Fact("Matches the deployment", proven),
             Fact("Endpoint config", _named(live.endpoint_config_name, not_asked)),
             Fact("Model", _named(live.model_name, not_asked)),
-            Fact("Running copies", missing(not_asked) if live.copy_count is None else count(live.copy_count)),
+            Fact("Running copies", missing_cell(not_asked) if live.copy_count is None else count_cell(live.copy_count)),
         ),
         detail=True,
     )
@@ -76,21 +79,21 @@ def _circumstances(result: TrialResult) -> Iterator[Fact]:
     yield Fact("Spec", Cell(request.endpoint, tone="code"))
     yield Fact("Environment", Cell(request.environment, tone="code"))
     digest = request.plan_digest
-    yield Fact("Plan digest", Cell(digest, tone="code") if digest else missing("no plan was deployed"))
+    yield Fact("Plan digest", Cell(digest, tone="code") if digest else missing_cell("no plan was deployed"))
     yield Fact("Seed of the prompts", Cell(f"{digest}:{result.started_at}", tone="code"))
-    yield Fact("Seatrial", Cell(result.seatrial_version) if result.seatrial_version else missing("not recorded"))
+    yield Fact("Seatrial", Cell(result.seatrial_version) if result.seatrial_version else missing_cell("not recorded"))
     yield Fact("Result schema", Cell(result.schema_version))
     yield Fact("Protocol", Cell(request.load.protocol))
     if request.workload.source != "synthetic":
         yield Fact("Prompts", Cell(request.workload.source), f"SHA-256 {request.workload.source_digest}")
     if result.words_per_token is not None:
-        yield Fact("Words per token", number(result.words_per_token, ""), "of the synthetic prompts")
+        yield Fact("Words per token", number_cell(result.words_per_token, ""), "of the synthetic prompts")
     if result.clock_offset_s is not None:
-        yield Fact("Clock corrected by", number(result.clock_offset_s, "", unit="s"), "by the service's refusal")
+        yield Fact("Clock corrected by", number_cell(result.clock_offset_s, "", unit="s"), "by the service's refusal")
 
 
 def _named(name: str | None, because: str) -> Cell:
-    return missing(because) if name is None else Cell(name, tone="code")
+    return missing_cell(because) if name is None else Cell(name, tone="code")
 
 
 def _decision_rows(plan: Plan) -> Iterator[tuple[Cell, ...]]:
@@ -102,7 +105,99 @@ def _decision_rows(plan: Plan) -> Iterator[tuple[Cell, ...]]:
 
 def _decided(value: object) -> Cell:
     if value is None:
-        return missing("service default")
+        return missing_cell("service default")
     if isinstance(value, Image):
         return Cell(value.uri)
     return Cell(", ".join(map(str, value)) if isinstance(value, tuple) else str(value))
+
+
+ARRIVALS = {
+    "closed": "closed loop",
+    "poisson": "Poisson arrivals",
+    "constant": "constant rate",
+    "ramp": "rising rate",
+    "replay": "replayed trace",
+}
+
+
+def trial_name(request: TrialRequest) -> str:
+    """Name what was tried: an endpoint in its environment, or a server by its address."""
+    if request.target.kind == "openai":
+        return f"{request.endpoint} at {request.target.endpoint_url}"
+    return f"{request.endpoint} in {request.environment}"
+
+
+def command_of(request: TrialRequest) -> str:
+    """Return the command that makes this trial again, with what a spec doesn't say; files are named by their kind."""
+    return shlex.join(("seatrial", "bench", *_target_options(request), *_load_options(request), "--output", "report"))
+
+
+def _target_options(request: TrialRequest) -> Iterator[str]:
+    target, work = request.target, request.workload
+    if target.kind == "sagemaker":
+        yield from ("SPEC", "--environment", request.environment)
+        return
+    yield from ("--url", str(target.endpoint_url))
+    for option, value in (("--model", target.model), ("--api-key-variable", target.api_key_variable)):
+        if value is not None:
+            yield from (option, value)
+    if work.source != "trace":
+        yield from ("--input-tokens", str(work.input_tokens), "--output-tokens", str(work.output_tokens))
+    for objective in request.objectives:
+        statistic = "" if objective.statistic == "value" else f".{objective.statistic}"
+        yield from ("--slo", f"{objective.metric}{statistic}={_exact(objective.bound)}")
+    if request.load.arrival == "closed":
+        yield from ("--gate", str(request.gate_concurrency))
+    if request.usd_per_hour_per_copy is not None:
+        yield from ("--usd-per-hour", _exact(request.usd_per_hour_per_copy))
+
+
+def _load_options(request: TrialRequest) -> Iterator[str]:
+    load = request.load
+    if request.workload.source == "jsonl":
+        yield from ("--prompts", "PROMPTS.jsonl")
+    if load.protocol != "seatrial":
+        yield from ("--protocol", load.protocol)
+        if load.concurrency_levels != JUMPSTART_LEVELS:
+            yield from ("--levels", ",".join(map(str, load.concurrency_levels)))
+    else:
+        yield from _timing(load)
+    if load.requests is not None and load.arrival == "closed":
+        yield from ("--requests", str(load.requests))
+    if request.target.kind == "openai":
+        yield from _limit_options(load)
+
+
+def _limit_options(load: Load) -> Iterator[str]:
+    """Yield the bounds of a server's trial that aren't those of `seatrial bench --url` without options."""
+    own = load.protocol == "seatrial"
+    limits: dict[str, tuple[float | None, float | None]] = {
+        "--timeout": (load.request_timeout_s, 60.0 if own else load.request_timeout_s),
+        "--retries": (load.max_retries, 0),
+        "--stall-timeout": (load.stall_timeout_s, None),
+        "--workers": (load.workers, None),
+        "--budget": (load.budget_s / S_PER_MINUTE, 10.0),
+        "--budget-usd": (load.budget_usd, None),
+        "--connections": (load.max_connections, load.max_connections if load.arrival == "closed" else 512),
+    }
+    for option, (value, usual) in limits.items():
+        if value is not None and value != usual:
+            yield from (option, _exact(value))
+
+
+def _timing(load: Load) -> Iterator[str]:
+    match load.arrival:
+        case "closed":
+            yield from ("--levels", ",".join(map(str, load.concurrency_levels)))
+        case "replay":
+            yield from ("--trace", "TRACE")
+        case _:
+            rates = ",".join(_exact(rate) for rate in load.rates_per_s)
+            yield from ("--rate", rates, "--arrival", load.arrival, "--level-seconds", _exact(load.level_s))
+    if load.search != "sweep":
+        yield from ("--search", load.search, "--goal", load.goal)
+
+
+def _exact(value: float) -> str:
+    """Write a number as it was set: with the digits that make the same trial, and without the noise of binary ones."""
+    return f"{value:.12g}"

@@ -10,7 +10,7 @@ from seatrial.report.document.markdown import section_blocks
 from seatrial.report.document.quality import METRICS
 from seatrial.report.document.section import Section
 from seatrial.report.table import Column, Table
-from seatrial.report.values import Cell, Tone, digits, measured, number, percent
+from seatrial.report.values import Cell, Tone, digits, measured_cell, number_cell, percent
 from seatrial_base.markdown import escaped
 from seatrial_base.printable import printable
 from seatrial_base.units import GIB, counted, usd
@@ -42,7 +42,7 @@ _STYLE = (
 )
 
 
-def title_of(compared: RecipeComparison) -> str:
+def comparison_title(compared: RecipeComparison) -> str:
     """Return the title of a comparison."""
     a, b = compared.a, compared.b
     return f"{a.recipe} and {b.recipe} of {a.endpoint} in {a.trial.request.environment}"
@@ -100,13 +100,13 @@ def _figure(figure: RecipeFigure) -> Iterator[Cell]:
     yield Cell(figure.name)
     yield Cell("GiB" if figure.unit == "bytes" else figure.unit)
     for value, interval in ((figure.a, figure.a_interval), (figure.b, figure.b_interval)):
-        yield _gib(value) if figure.unit == "bytes" else measured(value, NOT_MEASURED, interval)
-    yield number(figure.ratio, NOT_MEASURED)
+        yield _gib(value) if figure.unit == "bytes" else measured_cell(value, NOT_MEASURED, interval)
+    yield number_cell(figure.ratio, NOT_MEASURED)
     yield _verdict(figure.verdict)
 
 
 def _gib(size_bytes: float | None) -> Cell:
-    return number(None if size_bytes is None else size_bytes / GIB, NOT_MEASURED)
+    return number_cell(None if size_bytes is None else size_bytes / GIB, NOT_MEASURED)
 
 
 def _verdict(verdict: str) -> Cell:
@@ -171,7 +171,7 @@ def _signed(value: float) -> str:
 
 def recipes_markdown(compared: RecipeComparison) -> str:
     """Write a comparison as Markdown."""
-    blocks = [f"## Recipes {escaped(title_of(compared))}", f"**{escaped(compared.verdict)}**"]
+    blocks = [f"## Recipes {escaped(comparison_title(compared))}", f"**{escaped(compared.verdict)}**"]
     if compared.engine_note:
         blocks.append(f"> A local engine answered, not the model: {escaped(compared.engine_note)}")
     for section in recipe_sections(compared):
@@ -181,7 +181,7 @@ def recipes_markdown(compared: RecipeComparison) -> str:
 
 def recipes_html(compared: RecipeComparison) -> str:
     """Write a comparison as one HTML page that needs nothing else; equal input gives equal bytes."""
-    title = escape(f"Recipes {title_of(compared)}")
+    title = escape(f"Recipes {comparison_title(compared)}")
     note = Markup('<p class="caution">A local engine answered, not the model: {}</p>\n').format(compared.engine_note)
     body = Markup("\n").join(_section_html(section) for section in recipe_sections(compared))
     text = (

@@ -7,9 +7,18 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from seatrial.report.document.section import Section
-from seatrial.report.metric_names import bound_text, measured_text, objective_name, plain
 from seatrial.report.table import Column, Table
-from seatrial.report.values import Cell, load_value, missing, sentence, with_interval
+from seatrial.report.values import (
+    Cell,
+    bound_text,
+    load_value,
+    measured_text,
+    missing_cell,
+    objective_name,
+    plain,
+    sentence,
+    with_interval,
+)
 from seatrial_base.units import exported
 from seatrial_load.measure.distribution import Interval
 
@@ -105,7 +114,7 @@ def knee_table(result: TrialResult) -> Table:
 
 def _check_row(check: Check) -> tuple[Cell, ...]:
     objective = check.objective
-    measured = missing(check.sentence) if check.measured is None else _value(check.measured, objective.metric)
+    measured = missing_cell(check.sentence) if check.measured is None else _value(check.measured, objective.metric)
     proven = with_interval(
         measured, Interval(low=check.bound_low, high=check.bound_high), partial(_value, metric=objective.metric)
     )
@@ -124,7 +133,7 @@ def _outcome(check: Check) -> Cell:
 
 
 def _knee_row(knee: Knee, *, sets: bool) -> tuple[Cell, ...]:
-    found = missing("the detector found no knee") if knee.concurrency is None else load_value(knee.concurrency)
+    found = missing_cell("the detector found no knee") if knee.concurrency is None else load_value(knee.concurrency)
     found = with_interval(found, knee.interval, load_value)
     chosen = Cell("✓ yes", tone="good") if sets else Cell("no")
     return Cell(knee.detector), found, chosen, Cell(DETECTORS[knee.detector]), Cell(plain(knee.because))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.console import Group
 from rich.text import Text
 
-from seatrial.planner.predict.calibration import compare
 from seatrial.report.terminal.tables import add_row, table
 
 if TYPE_CHECKING:
@@ -16,17 +14,12 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from seatrial.planner.predict.calibration import Compared, EndpointCalibration, MeasuredPoint
-    from seatrial.planner.predict.copy_model import Copy
-    from seatrial.planner.predict.simulation import Protocol
+    from seatrial.planner.calibration_outlook import Outlook
+    from seatrial.planner.predict.calibration import Compared, EndpointCalibration
 
 
-def calibration_view(
-    entry: EndpointCalibration, measured: Sequence[MeasuredPoint], copy: Copy, protocol: Protocol
-) -> RenderableType:
+def calibration_view(outlook: Outlook, entry: EndpointCalibration) -> RenderableType:
     """Return the factors, and every measured level beside what is predicted without and with them."""
-    before = compare(copy, measured, protocol)
-    after = compare(replace(copy, calibration=entry.calibration), measured, protocol)
     probes = {point.concurrency for point in entry.points}
     where = f"{entry.instance_type} with degree {entry.tensor_parallel_degree}, {entry.engine} {entry.engine_version}"
     parts = [
@@ -36,9 +29,9 @@ def calibration_view(
             f"Band between the probes: throughput \u00b1{entry.throughput_error:.0%}, latency "
             f"\u00b1{entry.latency_error or 0:.0%}."
         ),
-        _levels(before, after, probes),
+        _levels(outlook.before, outlook.after, probes),
     ]
-    between = [one for one in after if one.measured.concurrency not in probes]
+    between = [one for one in outlook.after if one.measured.concurrency not in probes]
     if between:
         parts.append(Text(_between(between)))
     if entry.source.engine_note:

@@ -9,9 +9,8 @@ from rich.console import Group
 from rich.text import Text
 
 from seatrial.deployment.document import stack_name
-from seatrial.report.quantities import edges
-from seatrial.report.terminal.alternatives import money
-from seatrial.report.terminal.tables import add_columns, add_row, percent, short, table
+from seatrial.report.planned import edges
+from seatrial.report.terminal.tables import add_columns, add_row, narrow_usd, short, table, whole_percent
 from seatrial_base.units import usd
 
 if TYPE_CHECKING:
@@ -72,13 +71,13 @@ def first_screen(plan: Plan, loaded: LoadedSpec) -> RenderableType:
     return Group(Text(f"Plan for {plan.endpoint} in {plan.environment}", style="bold"), made)
 
 
-def summary_table(plans: Sequence[tuple[Plan, LoadedSpec]]) -> RenderableType:
+def plans_view(plans: Sequence[tuple[Plan, LoadedSpec]]) -> RenderableType:
     """Return one line for each plan."""
     made = table(words=("endpoint", "deployment"), numbers=("$/h", "$/Mtok", "tok/s"), gap=1)
     add_columns(made, "left", ("SLO", "warnings"))
     for plan, loaded in plans:
         cost = plan.cost
-        prices = money(cost.usd_per_hour), money(cost.usd_per_million_output_tokens)
+        prices = narrow_usd(cost.usd_per_hour), narrow_usd(cost.usd_per_million_output_tokens)
         count = str(len(warnings_of(plan)) or "")
         load = short(load_tok_s(plan))
         add_row(made, plan.endpoint, deployment(plan), *prices, load, slo_state(plan, loaded), count)
@@ -165,7 +164,7 @@ def _cost(plan: Plan) -> str:
     cost = plan.cost
     if cost.usd_per_hour is None:
         return "unknown: this instance type has no known price"
-    off = f" ({percent(cost.discount)} discount)" if cost.discount else ""
+    off = f" ({whole_percent(cost.discount)} discount)" if cost.discount else ""
     token = cost.usd_per_million_output_tokens
     planned = cost.savings_plan_usd_per_hour
     off += "" if planned is None else f" ({usd(planned)}/h with a Savings Plan)"
@@ -212,13 +211,13 @@ def _slo(plan: Plan, loaded: LoadedSpec) -> str:
         "missed": "missed",
         "none": "none: the spec bounds no latency",
     }[slo_state(plan, loaded)]
-    return f"{said}; band ±{percent(plan.band.latency)} ({kind})"
+    return f"{said}; band ±{whole_percent(plan.band.latency)} ({kind})"
 
 
 def _throughput(plan: Plan, loaded: LoadedSpec) -> str:
     asked = loaded.endpoint.slo.output_tok_s
     bound = "" if asked is None else f", SLO {asked:,g} tok/s"
-    return f"{short(load_tok_s(plan))} output tok/s ±{percent(plan.band.throughput)} at this load{bound}"
+    return f"{short(load_tok_s(plan))} output tok/s ±{whole_percent(plan.band.throughput)} at this load{bound}"
 
 
 def _runner_up(plan: Plan) -> str:

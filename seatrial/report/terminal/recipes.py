@@ -1,36 +1,170 @@
-"""The comparison of two recipes on a terminal."""
+"""Recipes on a terminal: those of one model beside each other, and two that were measured."""
 
 from __future__ import annotations
 
+import csv
+import io
 from typing import TYPE_CHECKING
 
 from rich.console import Group
 from rich.text import Text
 
-from seatrial.report.document.recipes import recipe_sections, title_of
-from seatrial.report.terminal.tables import add_row, heading, table
+from seatrial.planner.recipe_rows import PredictedRecipe
+from seatrial.report.document.recipes import comparison_title, recipe_sections
+from seatrial.report.terminal.tables import UNKNOWN, add_columns, add_row, heading, short, table, whole_percent
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from rich.console import RenderableType
 
+    from seatrial.planner.recipe_rows import RecipeRow
     from seatrial.quality.recipe_comparison import RecipeComparison
     from seatrial.report.table import Table
 
 
-def recipes_view(compared: RecipeComparison) -> RenderableType:
+_GIB = 2**30
+_NUMBERS = ("tok/s", "TPOT\nms", "$/h", "$/1M\nout", "$/1M\nmix", "vs\nnone", "GiB\nwts", "GiB\nKV")
+READING = (
+    "The best deployment of each recipe at the planned load; what it runs on is below. $/1M: per million output tokens "
+    "(out), and blended, 3 input tokens to 1 output token (mix). vs none: throughput over that of no recipe. GiB: "
+    "weights (wts) and KV cache on one accelerator. *: the spec lacks something, see below. ?: unknown."
+)
+PREDICTED = "Predicted, not measured. `seatrial compare` measures two recipes, quality among the results."
+
+
+def recipes_view(rows: Sequence[RecipeRow], title: str) -> RenderableType:
+    """Return the table of the recipes that run, what they need and give up, and why the others are refused."""
+    running = [row for row in rows if row.predicted is not None]
+    parts: list[RenderableType] = [Text(title, style="bold"), Text(PREDICTED), Text()]
+    if running:
+        letters = _letters(running)
+        places = _places(running)
+        parts += [_table(running, places, letters), Text(f"\n{READING}")]
+        parts += [Text(f"{letter}: {text}") for text, letter in (*places.items(), *letters.items())]
+    else:
+        parts.append(Text("No recipe has a deployment that meets the requirements."))
+    refused = [row for row in rows if row.predicted is None]
+    return Group(*parts, *_listed("Needs", running), *_listed("Gives up", running), *_refused(refused))
+
+
+def recipes_csv(rows: Sequence[RecipeRow]) -> str:
+    """Write one line for each recipe, headings first; what is unknown or refused is empty."""
+    documents = recipe_documents(rows)
+    written = io.StringIO()
+    lines = csv.DictWriter(written, list(documents[0]) if documents else [], lineterminator="\n")
+    lines.writeheader()
+    lines.writerows({key: _cell(value) for key, value in document.items()} for document in documents)
+    return written.getvalue()
+
+
+def recipe_documents(rows: Sequence[RecipeRow]) -> list[dict[str, object]]:
+    """Return every row, flat, for machines; what was not predicted is null."""
+    return [
+        {
+            "recipe": row.recipe,
+            "allowed": row.predicted is not None,
+            "rule": row.rule,
+            "because": row.because,
+            "needs": list(row.needs),
+            **_prediction(row.predicted),
+            "gives_up": list(row.gives_up),
+        }
+        for row in rows
+    ]
+
+
+def _prediction(predicted: PredictedRecipe | None) -> dict[str, object]:
+    if predicted is None:
+        return dict.fromkeys(PredictedRecipe.model_fields)
+    found: dict[str, object] = predicted.model_dump(mode="json")
+    return found
+
+
+def _cell(value: object) -> object:
+    return "; ".join(map(str, value)) if isinstance(value, list) else value
+
+
+def _table(rows: Sequence[RecipeRow], places: Mapping[str, str], letters: Mapping[str, str]) -> RenderableType:
+    made = table(words=("recipe", "on"), numbers=_NUMBERS, gap=1)
+    made.columns[0].no_wrap = True
+    add_columns(made, "left", ("±",))
+    for row in rows:
+        if row.predicted is not None:
+            name = _called(row)
+            on, band = places[_deployment(row.predicted)], letters[_band(row.predicted)]
+            add_row(made, f"{name} *" if row.needs else name, on, *_cells(row.predicted), band)
+    return made
+
+
+def _called(row: RecipeRow) -> str:
+    return "+".join(row.names) or "none"
+
+
+def _cells(predicted: PredictedRecipe) -> tuple[str, ...]:
+    times = predicted.times_throughput
+    return (
+        short(predicted.output_tok_s),
+        short(predicted.tpot_ms),
+        short(predicted.usd_per_hour),
+        short(predicted.usd_per_million_output_tokens),
+        short(predicted.blended_usd_per_million_tokens),
+        UNKNOWN if times is None else f"{times:.2f}",
+        f"{predicted.weights_bytes / _GIB:.1f}",
+        f"{predicted.kv_room_bytes / _GIB:.1f}",
+    )
+
+
+def _letters(rows: Sequence[RecipeRow]) -> dict[str, str]:
+    bands = dict.fromkeys(_band(row.predicted) for row in rows if row.predicted is not None)
+    return {band: chr(ord("a") + index) for index, band in enumerate(bands)}
+
+
+def _places(rows: Sequence[RecipeRow]) -> dict[str, str]:
+    """Return every different deployment of some rows with the number that stands for it."""
+    found = dict.fromkeys(_deployment(row.predicted) for row in rows if row.predicted is not None)
+    return {place: str(index + 1) for index, place in enumerate(found)}
+
+
+def _deployment(predicted: PredictedRecipe) -> str:
+    count = "" if predicted.instance_count == 1 else f"{predicted.instance_count} x "
+    return f"{count}{predicted.instance_type}, tensor parallel degree {predicted.tensor_parallel_degree}"
+
+
+def _band(predicted: PredictedRecipe) -> str:
+    shares = f"throughput ±{whole_percent(predicted.throughput_band)}, latency ±{whole_percent(predicted.latency_band)}"
+    return f"{shares}. {predicted.band_because}"
+
+
+def _listed(title: str, rows: Sequence[RecipeRow]) -> tuple[RenderableType, ...]:
+    every = (sentence for row in rows for sentence in (row.needs if title == "Needs" else row.gives_up))
+    lines = sorted(dict.fromkeys(every))
+    return (heading(title), *map(Text, lines)) if lines else ()
+
+
+def _refused(rows: Sequence[RecipeRow]) -> tuple[RenderableType, ...]:
+    if not rows:
+        return ()
+    made = table(words=("recipe", "rule", "because"))
+    for row in rows:
+        add_row(made, _called(row), row.rule, row.because)
+    return heading("Refused"), made
+
+
+def recipe_comparison_view(compared: RecipeComparison) -> RenderableType:
     """Return the whole comparison, the verdict first."""
-    parts: list[RenderableType] = [Text(f"Recipes {title_of(compared)}", style="bold"), Text(compared.verdict)]
+    parts: list[RenderableType] = [Text(f"Recipes {comparison_title(compared)}", style="bold"), Text(compared.verdict)]
     if compared.engine_note:
         parts.append(Text(f"simulated, measured on: {compared.engine_note}", style="yellow"))
     for section in recipe_sections(compared):
         parts.append(heading(section.heading))
         parts += [Text(paragraph) for paragraph in section.paragraphs]
-        parts += [_table(each) for each in section.tables]
+        parts += [_section_table(each) for each in section.tables]
         parts += [Text(f"- {remark}") for remark in section.remarks]
     return Group(*parts)
 
 
-def _table(shown: Table) -> RenderableType:
+def _section_table(shown: Table) -> RenderableType:
     words = [column.heading for column in shown.columns if column.kind != "number"]
     made = table(words=words[:1])
     for column in shown.columns[1:]:

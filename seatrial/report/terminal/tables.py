@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from seatrial.report.values import digits
+from seatrial_base.units import usd
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,6 +52,13 @@ def short(value: float | None, otherwise: str = UNKNOWN) -> str:
     return otherwise if value is None else digits(value)
 
 
-def percent(share: float) -> str:
+def whole_percent(share: float) -> str:
     """Write a share in whole percent."""
     return f"{share * 100:.0f} %"
+
+
+def narrow_usd(amount: float | None) -> str:
+    """Write an amount of US dollars for a narrow column: cents from ten dollars on, a question mark if unknown."""
+    if amount is None:
+        return UNKNOWN
+    return f"${amount:,.2f}" if 10 <= amount < 1_000 else usd(amount)  # noqa: PLR2004 (dollars)

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial.planner.compare import InstanceComparison
+from seatrial.planner.comparison_basis import Basis
 from seatrial.planner.predict.band import Band
-from seatrial.report.terminal.basis import Basis
-from seatrial.report.terminal.comparison import band_lines, comparison_csv, comparison_rows, comparison_view
+from seatrial.report.terminal.instances import band_lines, comparison_csv, comparison_rows, instances_view
 
 if TYPE_CHECKING:
     from tests.report.terminal.conftest import Shown
@@ -74,7 +74,7 @@ BASIS = Basis(
 
 def test_the_whole_comparison(shown: Shown) -> None:
     assert (
-        shown(comparison_view(ROWS, BASIS, "Instance types for chat in dev"), width=84)
+        shown(instances_view(ROWS, BASIS, "Instance types for chat in dev"), width=84)
         == """\
 Instance types for chat in dev
 Predicted, not measured: 256 + 256 tokens, tgi 1.1.0, constants of tgi-1.x, list
@@ -110,7 +110,7 @@ def test_bands_of_one_width_share_a_letter_and_their_reasons_stay_with_the_machi
 
 
 def test_without_a_type_that_holds_the_model_there_is_no_table(shown: Shown) -> None:
-    text = shown(comparison_view(ROWS[2:], BASIS, "Instance types for chat in dev"))
+    text = shown(instances_view(ROWS[2:], BASIS, "Instance types for chat in dev"))
     assert "The model fits on no instance type.\n\nLeft out\n" in text
     assert "band" not in text
 

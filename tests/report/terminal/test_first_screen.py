@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.report.plan_view import SECTIONS, plan_view
 from seatrial.report.terminal.first_screen import gate_point, load_tok_s, slo_state, warnings_of
+from seatrial.report.terminal.plan import SECTIONS, plan_view
 from seatrial.specs.endpoint import EndpointSpec
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.report.plan_view import SECTIONS, plan_view
+from seatrial.report.terminal.plan import SECTIONS, plan_view
 
 if TYPE_CHECKING:
     from seatrial.planner.document import Plan

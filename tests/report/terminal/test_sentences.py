@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.report.terminal.alternatives import money
-from seatrial.report.terminal.curve import legend
-from seatrial.report.terminal.plan_sections import cost_sentence, memory_sentence, rule_of_thumb
+from seatrial.report.terminal.plan import legend, memory_sentence, price_sentence, rule_of_thumb
+from seatrial.report.terminal.tables import narrow_usd
 from tests.sample_plan import COST, MEMORY
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def test_a_model_too_large_gives_no_sequences_by_the_rule_of_thumb() -> None:
 
 def test_the_cost_names_price_discount_and_source() -> None:
     cost = COST.model_copy(update={"discount": 0.25})
-    assert cost_sentence(cost) == (
+    assert price_sentence(cost) == (
         "Cost $1.515 per hour, $1.20 per million output tokens at the planned load, $0.30 per million tokens blended "
         "3:1. List price of 2026-11-21 less the spec's discount of 25 %, by hand."
     )
@@ -70,4 +69,4 @@ def test_the_legend_tells_that_the_gate_is_none_of_the_levels_and_which_knee_is_
     ("amount", "written"), [(None, "?"), (0.0051, "$0.0051"), (9.994, "$9.994"), (10, "$10.00"), (102.437, "$102.44")]
 )
 def test_prices_of_a_column_are_short(amount: float | None, written: str) -> None:
-    assert money(amount) == written
+    assert narrow_usd(amount) == written

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.report.terminal.trial import MOST_CHANGES, comparison_view, conclusion_view
+from seatrial.report.terminal.trial import MOST_CHANGES, conclusion_view, release_view
 from seatrial_load.model.result import Change, Comparison
 from tests.report.rich import rich_trial
 from tests.sample_plan import sample_plan
@@ -68,11 +68,11 @@ def test_a_regression_is_a_table_and_no_paragraph(trial: TrialResult, shown: Sho
 
 
 def test_the_largest_changes_are_shown_and_the_rest_is_counted(shown: Shown) -> None:
-    lines = shown(comparison_view(compared(*(change(number) for number in range(1, 15)))), width=120).splitlines()
+    lines = shown(release_view(compared(*(change(number) for number in range(1, 15)))), width=120).splitlines()
     assert [line.split()[0] for line in lines[2:-1]] == [str(number) for number in range(14, 14 - MOST_CHANGES, -1)]
     assert lines[-1] == "and 4 more in the report"
 
 
 def test_without_a_change_there_is_no_table(shown: Shown) -> None:
     same = Comparison(status="same", because="2 numbers are as they were", changes=(change(1, worse=False),))
-    assert "metric" not in shown(comparison_view(same))
+    assert "metric" not in shown(release_view(same))

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.planner.why import DegreeVerdict
-from seatrial.report.terminal.alternatives import why_view
+from seatrial.report.terminal.plan import why_view
 
 if TYPE_CHECKING:
     from tests.report.terminal.conftest import Shown

@@ -12,10 +12,10 @@ from rich.table import Table
 
 from seatrial.deployment.load import load_deployment
 from seatrial.engines.write import rendered_files
-from seatrial.report import write_report
-from seatrial.report.plan_view import plan_view
+from seatrial.report.terminal.plan import plan_view
 from seatrial.report.terminal.trial import knee_line
 from seatrial.report.values import digits
+from seatrial.report.write import write_trial_report
 from seatrial_base.errors import LocalError, PlanError
 from seatrial_base.units import exported, tenths
 from seatrial_laptop.demo.progress import shown_beside
@@ -197,7 +197,7 @@ class Scenario:
             f"autoscaling target {exported(result.target_concurrency_per_copy)} per copy: {result.target_because}"
         )
         folder = self.workspace.folder / "reports" / deployed.plan.digest
-        self.steps.show(f"report: {write_report(result, deployed.plan, folder).html}")
+        self.steps.show(f"report: {write_trial_report(result, deployed.plan, folder).html}")
 
     def _refusal(self) -> Problem:
         try:

@@ -1,0 +1,76 @@
+"""What `seatrial calibrate` would change: the predictions before and after, beside what was measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from seatrial.planner.calibration import calibrate, chosen, measured_copy, usable
+from seatrial.planner.predict.calibration import CalibrationSource, MeasuredPoint, compare
+from seatrial.planner.search.capacity import trial_protocol
+from seatrial_base.errors import PlanError, SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seatrial.planner.document import Plan
+    from seatrial.planner.predict.calibration import Compared, EndpointCalibration
+    from seatrial.specs.load import LoadedSpec
+    from seatrial_load.model.result import TrialResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """What a calibration by the trial's levels would change.
+
+    Attributes:
+        entry: The calibration; None when the levels can't give one.
+        before: Each level beside the prediction without it.
+        after: Each level beside the prediction with it.
+        refused: Why there is none; empty when there is one.
+    """
+
+    entry: EndpointCalibration | None
+    before: tuple[Compared, ...] = ()
+    after: tuple[Compared, ...] = ()
+    refused: str = ""
+
+
+def points_of_trial(result: TrialResult) -> tuple[MeasuredPoint, ...]:
+    """Return what one copy did at each level that is valid and without a failure.
+
+    Of a trial beside users' requests none: what users sent meanwhile is part of what the copy did.
+    """
+    if result.request.manner != "load":
+        return ()
+    copies = result.live.copy_count or result.request.copy_count
+    return tuple(
+        MeasuredPoint(
+            concurrency=level.concurrency,
+            output_tok_s=level.output_tok_s / copies,
+            ms_per_token_p90=level.ms_per_token.p90 if level.ms_per_token else None,
+        )
+        for level in result.levels
+        if level.valid and level.output_tok_s and level.succeeded == level.requests
+    )
+
+
+def outlook_of(result: TrialResult, plan: Plan, loaded: LoadedSpec) -> Outlook:
+    """Fit a calibration to the trial's levels, without writing it."""
+    where = "trial result"
+    try:
+        points = chosen(usable(points_of_trial(result), where), None, where)
+        source = CalibrationSource(file=where, digest="", engine_note=result.engine_note)
+        entry = calibrate(loaded, plan, points, source)
+        return outlook_of_entry(entry, points, plan, loaded)
+    except (PlanError, SpecError) as error:
+        return Outlook(entry=None, refused="; ".join(problem.message for problem in error.problems))
+
+
+def outlook_of_entry(
+    entry: EndpointCalibration, points: Sequence[MeasuredPoint], plan: Plan, loaded: LoadedSpec
+) -> Outlook:
+    """Return what a fitted calibration changes at the measured points."""
+    copy, protocol = measured_copy(loaded, plan), trial_protocol(loaded.endpoint.trial)
+    after = compare(replace(copy, calibration=entry.calibration), points, protocol)
+    return Outlook(entry=entry, before=compare(copy, points, protocol), after=after)

@@ -1,0 +1,140 @@
+"""The instance types beside each other, as the published articles print them: for people and for machines."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING
+
+from rich.console import Group
+from rich.text import Text
+
+from seatrial.report.terminal.tables import add_columns, add_row, heading, narrow_usd, short, table, whole_percent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rich.console import RenderableType
+
+    from seatrial.planner.compare import InstanceComparison
+    from seatrial.planner.comparison_basis import Basis
+    from seatrial.planner.predict.band import Band
+
+_NUMBERS = (
+    "GPUs",
+    "degree\nx\ncopies",
+    "ms per\ntoken\nalone",
+    "most\ntok/s",
+    "in\nflight",
+    "$/h",
+    "$/1M\noutput",
+    "$/1M\nblended",
+)
+READING = (
+    "One instance of each type, lowest price per token first. Alone: a single request. Most: highest power of 2 of "
+    "concurrent requests that all end in time. Blended: 3 input tokens to 1 output token. ?: price unknown."
+)
+
+MANY_REASONS = "The source differs by type: see --format json."
+
+
+def instances_view(compared: Sequence[InstanceComparison], basis: Basis, title: str) -> RenderableType:
+    """Return the table of those that hold the model, what its numbers are, and why the others are left out."""
+    fitting = [row for row in compared if row.fits]
+    others = [row for row in compared if not row.fits]
+    parts: list[RenderableType] = [Text(title, style="bold"), Text(statement(basis)), Text()]
+    if fitting:
+        letters = band_letters(fitting, basis)
+        parts += [_table(fitting, basis, letters), Text(f"\n{READING}"), *map(Text, band_lines(fitting, basis))]
+    else:
+        parts.append(Text("The model fits on no instance type."))
+    return Group(*parts, *_left_out(others))
+
+
+def statement(basis: Basis) -> str:
+    """Say that the numbers are predicted, by which engine's constants, and at which prices."""
+    off = f"list prices less {whole_percent(basis.discount)}" if basis.discount else "list prices"
+    return (
+        f"Predicted, not measured: {basis.workload}, {basis.engine} {basis.engine_version}, constants of "
+        f"{basis.constants}, {off}."
+    )
+
+
+def band_letters(rows: Sequence[InstanceComparison], basis: Basis) -> Mapping[str, str]:
+    """Return every different band of some rows, as words, with the letter that stands for it, in the rows' order."""
+    bands = dict.fromkeys(_shares(basis.bands[row.instance_type]) for row in rows)
+    return {shares: chr(ord("a") + index) for index, shares in enumerate(bands)}
+
+
+def band_lines(rows: Sequence[InstanceComparison], basis: Basis) -> Iterator[str]:
+    """Yield what each letter stands for, and where that comes from; in short where it differs from row to row."""
+    for shares, letter in band_letters(rows, basis).items():
+        bands = (basis.bands[row.instance_type] for row in rows)
+        reasons = {band.because for band in bands if _shares(band) == shares}
+        because = reasons.pop() if len(reasons) == 1 else MANY_REASONS
+        yield f"{letter}: {shares}. {because}"
+
+
+def comparison_csv(compared: Sequence[InstanceComparison], basis: Basis) -> str:
+    """Write one line for each instance type, headings first; what is unknown is empty."""
+    rows = comparison_rows(compared, basis)
+    written = io.StringIO()
+    lines = csv.DictWriter(written, list(rows[0]) if rows else [], lineterminator="\n")
+    lines.writeheader()
+    lines.writerows(rows)
+    return written.getvalue()
+
+
+def comparison_rows(compared: Sequence[InstanceComparison], basis: Basis) -> list[dict[str, object]]:
+    """Return every row with what it rests on, for machines."""
+    return [
+        {
+            **row.model_dump(mode="json"),
+            "engine": basis.engine,
+            "engine_version": basis.engine_version,
+            "constants": basis.constants,
+            "throughput_band": basis.bands[row.instance_type].throughput,
+            "latency_band": basis.bands[row.instance_type].latency,
+            "band": _kind(basis.bands[row.instance_type]),
+            "band_because": basis.bands[row.instance_type].because,
+        }
+        for row in compared
+    ]
+
+
+def _table(rows: Sequence[InstanceComparison], basis: Basis, letters: Mapping[str, str]) -> RenderableType:
+    made = table(words=("instance type",), numbers=_NUMBERS, gap=1)
+    made.columns[0].no_wrap = True
+    add_columns(made, "left", ("band",))
+    for row in rows:
+        add_row(
+            made,
+            row.instance_type,
+            str(row.accelerators),
+            f"{row.tensor_parallel_degree} x {row.copies_per_instance}",
+            short(row.ms_per_token_alone),
+            short(row.highest_tok_s),
+            f"{row.highest_concurrency:,}",
+            narrow_usd(row.usd_per_hour),
+            narrow_usd(row.usd_per_million_output_tokens),
+            narrow_usd(row.blended_usd_per_million_tokens),
+            letters[_shares(basis.bands[row.instance_type])],
+        )
+    return made
+
+
+def _shares(band: Band) -> str:
+    return f"throughput ±{whole_percent(band.throughput)}, latency ±{whole_percent(band.latency)} ({_kind(band)})"
+
+
+def _kind(band: Band) -> str:
+    return "measured" if band.measured else "assumed"
+
+
+def _left_out(rows: Sequence[InstanceComparison]) -> tuple[RenderableType, ...]:
+    if not rows:
+        return ()
+    made = table(words=("instance type", "because"))
+    for row in rows:
+        add_row(made, row.instance_type, row.because)
+    return heading("Left out"), made

@@ -1,0 +1,375 @@
+"""A plan on a terminal: its sections, the deployments that were not chosen, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from rich.console import Group
+from rich.text import Text
+
+from seatrial.planner.document import Decision, Image
+from seatrial.report.planned import band_text
+from seatrial.report.terminal.first_screen import first_screen, warnings_of
+from seatrial.report.terminal.tables import add_columns, add_row, heading, narrow_usd, short, table, whole_percent
+from seatrial.report.values import digits
+from seatrial_base.units import MS_PER_S, gib, usd
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+    from rich.console import RenderableType
+
+    from seatrial.planner.document import Alternative, Cost, CurvePoint, Plan
+    from seatrial.planner.predict.memory import MemoryFit
+    from seatrial.planner.predict.regime import Regime
+    from seatrial.planner.why import DegreeVerdict
+    from seatrial.specs.load import LoadedSpec
+
+
+NAMES: Mapping[str, str] = {
+    "inference_ami_version": "inference AMI",
+    "instance_count": "instances",
+    "copy_count": "copies",
+    "max_model_len": "max model length",
+    "max_num_seqs": "max sequences",
+    "max_num_batched_tokens": "max batched tokens",
+    "memory_min_mb": "host memory (MiB)",
+    "startup_timeout_s": "start-up timeout (s)",
+    "download_timeout_s": "download timeout (s)",
+    "target_concurrency_per_copy": "target concurrency",
+    "gate_concurrency_per_copy": "gate concurrency",
+    "concurrency_levels": "trial levels",
+    "trial_update": "trial of an update",
+}
+_WIDEST_VALUE = 22  # leaves the reasons most of a narrow terminal
+
+
+def decisions_view(plan: Plan) -> RenderableType:
+    """Return every decision of the plan."""
+    made = table(words=("what", "value", "because"))
+    made.columns[1].max_width = _WIDEST_VALUE
+    for name, value, because in decision_rows(plan):
+        add_row(made, name, value, because)
+    return Group(heading("Decisions"), made)
+
+
+def decision_rows(plan: Plan) -> Iterator[tuple[str, str, str]]:
+    """Yield name, value and reason of each decision, in the document's order."""
+    for field in type(plan).model_fields:
+        decision: object = getattr(plan, field)
+        if isinstance(decision, Decision):
+            yield NAMES.get(field, field.replace("_", " ")), _written(decision.value), decision.because
+
+
+def _written(value: object) -> str:
+    if value is None:
+        return "service default"
+    if isinstance(value, Image):
+        return f"{value.repository}:{value.tag}"
+    if isinstance(value, tuple):
+        return " ".join(map(str, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def cost_view(cost: Cost) -> RenderableType:
+    """Return the cost in one paragraph."""
+    return Text(f"\n{price_sentence(cost)}", style="" if cost.usd_per_hour is not None else "yellow")
+
+
+def price_sentence(cost: Cost) -> str:
+    """Say what the planned size costs, at which discount, and where the price was read."""
+    if cost.usd_per_hour is None:
+        return "Cost unknown: this instance type has no known price."
+    return f"Cost {', '.join(_amounts(cost, cost.usd_per_hour))}. {_price(cost)}."
+
+
+def _amounts(cost: Cost, usd_per_hour: float) -> Iterator[str]:
+    yield f"{usd(usd_per_hour)} per hour"
+    if cost.usd_per_million_output_tokens is not None:
+        yield f"{usd(cost.usd_per_million_output_tokens)} per million output tokens at the planned load"
+    if cost.blended_usd_per_million_tokens is not None:
+        yield f"{usd(cost.blended_usd_per_million_tokens)} per million tokens blended 3:1"
+    if cost.savings_plan_usd_per_hour is not None:
+        yield f"{usd(cost.savings_plan_usd_per_hour)} per hour under a Savings Plan of one year without upfront payment"
+
+
+def _price(cost: Cost) -> str:
+    off = f" less the spec's discount of {whole_percent(cost.discount)}" if cost.discount else ""
+    return f"List price of {cost.price_date}{off}, {cost.price_source}"
+
+
+_KIB = 1024
+
+
+def memory_view(fit: MemoryFit, tokens: int) -> RenderableType:
+    """Return the memory table for requests of this many tokens, prompt and output."""
+    names = ("accelerator", "weights", "activations", "reserve", "KV cache", "KV per token", "sequences")
+    made = table(numbers=names)
+    sizes = (
+        fit.accelerator_memory_bytes,
+        fit.weights_bytes,
+        fit.activation_bytes,
+        fit.reserve_bytes,
+        fit.kv_room_bytes,
+    )
+    per_token = f"{fit.kv_bytes_per_token / _KIB:,.0f} KiB"
+    add_row(made, *map(gib, sizes), per_token, f"{fit.kv_limited_batch:,}")
+    return Group(heading("Memory of one accelerator"), made, Text(memory_sentence(fit, tokens)))
+
+
+def memory_sentence(fit: MemoryFit, tokens: int) -> str:
+    """Say how many sequences fit, and how many the published rule of thumb promises where it differs."""
+    ours = f"The KV cache holds {_sequences(fit.kv_limited_batch)} of {tokens:,} tokens."
+    theirs = rule_of_thumb(fit, tokens)
+    if theirs == fit.kv_limited_batch:
+        return f"{ours} The rule of thumb, (memory - weights) / (KV per token x tokens), gives the same."
+    return (
+        f"{ours} The rule of thumb, (memory - weights) / (KV per token x tokens), gives {theirs:,}: "
+        f"{_why(fit, theirs)}."
+    )
+
+
+def rule_of_thumb(fit: MemoryFit, tokens: int) -> int:
+    """Return floor((memory - weights) / (KV per token * tokens)), the batch as the published articles compute it."""
+    return max(0, (fit.accelerator_memory_bytes - fit.weights_bytes) // (fit.kv_bytes_per_token * tokens))
+
+
+def _why(fit: MemoryFit, theirs: int) -> str:
+    if theirs > fit.kv_limited_batch:
+        return "it ignores activations and the engine's reserve"
+    return "it ignores the sliding window, which keeps fewer tokens in the cache"
+
+
+def _sequences(count: int) -> str:
+    return f"{count:,} {'sequence' if count == 1 else 'sequences'}"
+
+
+def regime_view(regime: Regime) -> RenderableType:
+    """Return the regime: its sentence, the numbers behind it, and where a step's time goes at each level."""
+    shares = (heading("Share of step time"), _shares(regime)) if regime.per_level else ()
+    return Group(heading("Regime"), Text(regime.sentence), Text(balance_sentence(regime)), *shares)
+
+
+def balance_sentence(regime: Regime) -> str:
+    """Say how much arithmetic a decode step does per byte, and from which batch on arithmetic would bound it."""
+    return (
+        f"A decode step at the gate does {digits(regime.arithmetic_intensity_flops_per_byte)} FLOPs for each byte it "
+        f"reads; the accelerator balances at {digits(regime.machine_balance_flops_per_byte)}. Critical batch size: "
+        f"{regime.critical_batch_size:,} sequences."
+    )
+
+
+def _shares(regime: Regime) -> RenderableType:
+    made = table()
+    parts = [name for name, _ in regime.per_level[0].share_of_step]
+    add_columns(made, "right", ("concurrency", *parts))
+    add_columns(made, "left", ("limited by",))
+    for level in regime.per_level:
+        shares = (whole_percent(share) for _, share in level.share_of_step)
+        add_row(made, f"{level.concurrency:,}", *shares, level.bound_by)
+    return made
+
+
+_LATENCY_COLUMNS = (("TTFT", "ms"), ("TPOT", "ms"), ("e2e", "s"))
+
+
+def curve_view(plan: Plan) -> RenderableType:
+    """Return the predicted curve as a table, with how far it may be off."""
+    title = heading("Predicted for one copy; simulated, not measured")
+    if not plan.curve:
+        return Group(title, Text("The plan has no levels."))
+    reading = Text(f"{legend(plan)}\n")
+    return Group(title, Text(f"{band_text(plan)}\n"), reading, _points(plan, _signs(plan)))
+
+
+def legend(plan: Plan) -> str:
+    """Say what the table's signs mean."""
+    gate = plan.gate_concurrency_per_copy.value
+    if any(point.concurrency == gate for point in plan.curve):
+        marked = f"G: gate, {gate:,}"
+    else:
+        marked = f"The gate, {gate:,}, is not among the levels"
+    knee = plan.knee
+    sign = "K, " if any(point.concurrency == knee.concurrency for point in plan.curve) else ""
+    return f"{marked}; the predicted knee is {sign}{knee.concurrency:,} ({knee.detector}: {knee.meaning})."
+
+
+def _points(plan: Plan, signs: Mapping[int, str]) -> RenderableType:
+    made = table(numbers=("concurrency",))
+    late = any(point.late for point in plan.curve)
+    pairs = (f"{name}\n{statistic}\n{unit}" for name, unit in _LATENCY_COLUMNS for statistic in ("mean", "p95"))
+    add_columns(made, "left", ("",))
+    add_columns(made, "right", ("tok/s", *pairs, *(("late",) if late else ())))
+    add_columns(made, "left", ("limited by",))
+    for point in plan.curve:
+        level = f"{point.concurrency:,}", signs.get(point.concurrency, ""), short(point.output_tok_s)
+        add_row(made, *level, *_latencies(point), *((whole_percent(point.late),) if late else ()), point.limit)
+    return made
+
+
+def _latencies(point: CurvePoint) -> Iterator[str]:
+    yield from map(short, (point.ttft_ms, point.ttft_p95_ms, point.tpot_ms, point.tpot_p95_ms))
+    yield from (short(value / MS_PER_S) for value in (point.e2e_latency_ms, point.e2e_latency_p95_ms))
+
+
+def _signs(plan: Plan) -> dict[int, str]:
+    """Return the letters of the knee's level and of the gate's, by concurrency."""
+    gate = plan.gate_concurrency_per_copy.value
+    knee = plan.knee.concurrency
+    return {knee: "KG"} if knee == gate else {knee: "K", gate: "G"}
+
+
+FRONT = (
+    "No other deployment is better in price, single-request latency and highest throughput together. > marks the plan."
+)
+UNPRICED = "Predicted to meet the SLO. Chosen only where the spec names the type or with --allow-unknown-price."
+
+
+def pareto_view(plan: Plan) -> RenderableType:
+    """Return the deployments of the Pareto front; the chosen one carries an arrow head."""
+    names = ("degree", "copies", "$/h", "$/1M\noutput", "tok/s\nat load", "tok/s\nat most", "ms/token\nalone")
+    made = table(words=("instance type",), numbers=names, gap=1)
+    made.columns[0].no_wrap = True
+    for alternative in plan.pareto:
+        add_row(made, *_alternative(alternative))
+    return Group(heading("Pareto front"), Text(FRONT), made)
+
+
+def unpriced_view(plan: Plan) -> RenderableType:
+    """Return the deployments on instance types without a price, with their predictions."""
+    names = ("degree", "copies", "tok/s\nat load", "tok/s\nat most", "ms/token\nalone")
+    made = table(words=("instance type", "price"), numbers=names, gap=1)
+    for one in plan.unpriced:
+        instances = "" if one.instance_count == 1 else f"{one.instance_count} x "
+        speeds = (short(one.output_tok_s), short(one.highest_tok_s), short(one.ms_per_token_alone))
+        name = f"{instances}{one.instance_type}"
+        add_row(made, name, "unknown", str(one.tensor_parallel_degree), str(one.copy_count), *speeds)
+    return Group(heading("Price unknown"), Text(UNPRICED), made)
+
+
+def rejected_view(plan: Plan) -> RenderableType:
+    """Return the nearest losers, each with the reason it lost."""
+    made = table(words=("instance type",), numbers=("degree", "$/h", "tok/s"))
+    add_columns(made, "left", ("because",))
+    for loser in plan.rejected:
+        speed = short(loser.output_tok_s, "")
+        price = narrow_usd(loser.usd_per_hour)
+        add_row(made, loser.instance_type, str(loser.tensor_parallel_degree), price, speed, loser.because)
+    return Group(heading("Considered and rejected"), made)
+
+
+def _alternative(alternative: Alternative) -> tuple[str, ...]:
+    sign = ">" if alternative.chosen else " "
+    instances = "" if alternative.instance_count == 1 else f"{alternative.instance_count} x "
+    return (
+        f"{sign} {instances}{alternative.instance_type}",
+        str(alternative.tensor_parallel_degree),
+        str(alternative.copy_count),
+        narrow_usd(alternative.usd_per_hour),
+        narrow_usd(alternative.usd_per_million_output_tokens),
+        short(alternative.output_tok_s),
+        short(alternative.highest_tok_s),
+        short(alternative.ms_per_token_alone),
+    )
+
+
+def why_view(instance_type: str, verdicts: Sequence[DegreeVerdict]) -> RenderableType:
+    """Return one row for each degree of an instance type."""
+    if not verdicts:
+        return Text(f"{instance_type}: no tensor parallel degree to try.")
+    made = table(numbers=("degree", "$/h", "tok/s"))
+    add_columns(made, "left", ("verdict", "because"))
+    for verdict in verdicts:
+        speed = short(verdict.output_tok_s, "")
+        price = "" if verdict.usd_per_hour is None else narrow_usd(verdict.usd_per_hour)
+        add_row(made, str(verdict.tensor_parallel_degree), price, speed, verdict_words(verdict), verdict.because)
+    return Group(Text(why_title(instance_type, verdicts), style="bold"), made)
+
+
+def why_title(instance_type: str, verdicts: Sequence[DegreeVerdict]) -> str:
+    """Say in one line whether an instance type is the plan."""
+    won = [verdict.tensor_parallel_degree for verdict in verdicts if verdict.won]
+    return f"{instance_type} is the plan, with degree {won[0]}" if won else f"{instance_type} is not the plan"
+
+
+def verdict_words(verdict: DegreeVerdict) -> str:
+    """Write a verdict in two words at most: `chosen`, `outdone`, `not allowed`, or at which question it failed."""
+    if verdict.won:
+        return "chosen"
+    return {"ranking": "outdone", "allowed": "not allowed"}.get(verdict.stage, f"fails: {verdict.stage}")
+
+
+Section = Literal["decisions", "memory", "regime", "curve", "cost", "alternatives", "warnings"]
+
+
+def plan_view(plan: Plan, loaded: LoadedSpec, sections: Collection[Section] = ()) -> RenderableType:
+    """Return the sections of a plan, in their fixed order; the first screen where none is asked for."""
+    if not sections:
+        return first_screen(plan, loaded)
+    parts = [part for name, view in SECTIONS.items() if name in sections for part in view(plan, loaded)]
+    title = Text(f"Plan for {plan.endpoint} in {plan.environment}", style="bold")
+    return Group(title, Text(subtitle(plan, loaded), style="dim"), *parts)
+
+
+def subtitle(plan: Plan, loaded: LoadedSpec) -> str:
+    """Name the model, the workload and the objective that the plan was made for."""
+    load = loaded.endpoint.workload
+    return (
+        f"{plan.model_name} ({plan.architecture}), {load.input_tokens} + {load.output_tokens} tokens, objective "
+        f"{loaded.endpoint.objective}, plan {plan.digest}"
+    )
+
+
+def _decision_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
+    del loaded
+    yield decisions_view(plan)
+
+
+def _memory_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
+    workload = loaded.endpoint.workload
+    yield memory_view(plan.memory, workload.input_tokens + workload.output_tokens)
+
+
+def _regime_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
+    del loaded
+    yield regime_view(plan.regime)
+
+
+def _curve_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
+    del loaded
+    yield curve_view(plan)
+
+
+def _cost_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
+    del loaded
+    yield cost_view(plan.cost)
+
+
+def _alternative_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
+    del loaded
+    if plan.pareto:
+        yield pareto_view(plan)
+    if plan.probe is not None:
+        yield Text(f"\nWorth a probe ({plan.probe.chance:.0%} likely to decide for it): {plan.probe.because}")
+    for proposal in plan.proposals:
+        yield Text(f"\nProposed: quantization {proposal.quantization}. {proposal.because} {proposal.gives_up}")
+    if plan.unpriced:
+        yield unpriced_view(plan)
+    if plan.rejected:
+        yield rejected_view(plan)
+
+
+def _warning_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
+    del loaded
+    yield from (Text(f"\nwarning: {warning}", style="yellow") for warning in warnings_of(plan))
+
+
+SECTIONS: Mapping[Section, Callable[[Plan, LoadedSpec], Iterator[RenderableType]]] = {
+    "decisions": _decision_parts,
+    "memory": _memory_parts,
+    "regime": _regime_parts,
+    "curve": _curve_parts,
+    "cost": _cost_parts,
+    "alternatives": _alternative_parts,
+    "warnings": _warning_parts,
+}
