@@ -18,7 +18,7 @@ from seatrial_base.units import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.planner.packing import Packing
     from seatrial.specs.load import LoadedSpec
     from seatrial.specs.yaml_source import FieldPath

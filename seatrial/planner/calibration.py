@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from seatrial.documents.prediction import Band
 from seatrial.locks.lock_file import replace_file
 from seatrial.planner.inputs import read_architecture
-from seatrial.planner.predict.band import ASSUMED, Band
+from seatrial.planner.predict.band import ASSUMED
 from seatrial.planner.predict.calibration import (
     BETWEEN_PROBES_LATENCY,
     BETWEEN_PROBES_THROUGHPUT,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.planner.engine import EngineChoice
     from seatrial.planner.predict.calibration import CalibrationSource
     from seatrial.planner.predict.copy_model import Calibration, Copy

@@ -15,7 +15,7 @@ from seatrial_base.catalog import neuron
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial_base.catalog.instances import Instance
 
 # Of the host's memory: ml.g5.xlarge, with 16,384 MiB, accepted 1,024 MiB and refused 4,096 (placement.py).

@@ -27,7 +27,7 @@ from seatrial_base.frozen_model import FrozenModel
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from seatrial.planner.document import Cost
+    from seatrial.documents.plan import Cost
     from seatrial.planner.resolve import Resolved
     from seatrial.planner.search.candidate import FeasibleCandidate
     from seatrial.specs.load import LoadedSpec

@@ -15,7 +15,7 @@ from seatrial.planner.search.demand import Demand, read_objectives
 from seatrial.planner.speculation import speculation_of
 
 if TYPE_CHECKING:
-    from seatrial.planner.document import Decision
+    from seatrial.documents.plan import Decision
     from seatrial.planner.engine import EngineChoice
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.catalog.instances import Instance

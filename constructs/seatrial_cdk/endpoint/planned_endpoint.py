@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from constructs import Construct
 
     from seatrial.deployment.document import Deployment
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.planner.packing import Packing
     from seatrial.specs.hosting import (
         AsynchronousSpec,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from constructs import Construct
 
     from seatrial.deployment.document import Deployment
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.specs.environment import EnvironmentSpec
     from seatrial_cdk.endpoint.endpoint_interface import ILlmEndpoint
     from seatrial_cdk.observability.endpoint_alarms import AlarmTopic

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seatrial.documents.plan import Cost, Decision
 from seatrial.planner.cost import cost_of, hourly_words, usd_per_hour
-from seatrial.planner.document import Cost, Decision
 from seatrial.planner.predict.knee import predicted_knee
 from seatrial.planner.search.capacity import copies_replaced_at_once
 from seatrial.planner.search.ranking import known

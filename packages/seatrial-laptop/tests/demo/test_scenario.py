@@ -19,7 +19,7 @@ from seatrial_load.model.result import Knee, Verdict
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial_load.model.result import TrialResult
 
 HINT = "\n  hint: run again with --verbose; logs: .seatrial/demo"

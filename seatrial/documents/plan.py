@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from pydantic import Field, JsonValue, model_serializer
 
-from seatrial.planner.predict.band import Band
-from seatrial.planner.predict.closed_form import Limit
-from seatrial.planner.predict.knee import PredictedKnee
-from seatrial.planner.predict.memory import MemoryFit
-from seatrial.planner.predict.regime import Regime
+from seatrial.documents.prediction import Band, Limit, MemoryFit, PredictedKnee, Regime
 from seatrial.specs.endpoint import TrialUpdate
 from seatrial_base.catalog import neuron
 from seatrial_base.frozen_model import FrozenModel, digest
@@ -26,17 +22,14 @@ __all__ = [
     "PLAN_SCHEMA",
     "Adopted",
     "Alternative",
-    "Band",
     "Cost",
     "CurvePoint",
     "Decision",
     "Image",
-    "MemoryFit",
     "Plan",
     "Probe",
     "Promoted",
     "Proposal",
-    "Regime",
     "Rejected",
     "values_digest",
 ]
