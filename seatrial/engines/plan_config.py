@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.planner.inputs import read_architecture
+from seatrial.specs.architecture import read_architecture
 from seatrial.specs.recipe import is_quantized_at_start, quantizes
 from seatrial_base.catalog.dialects import dialects, existing, exists
 from seatrial_base.catalog.engine_versions import read_version

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from seatrial.documents.prediction import Band
 from seatrial.locks.lock_file import replace_file
-from seatrial.planner.inputs import read_architecture
 from seatrial.planner.predict.band import ASSUMED
 from seatrial.planner.predict.calibration import (
     BETWEEN_PROBES_LATENCY,
@@ -25,6 +24,7 @@ from seatrial.planner.predict.calibration import (
 from seatrial.planner.predict.copy_model import hardware_of, place
 from seatrial.planner.search.capacity import trial_protocol
 from seatrial.planner.speculation import speculation_of
+from seatrial.specs.architecture import read_architecture
 from seatrial.specs.calibration import SCHEMA_VERSION, calibration_path, every_calibration
 from seatrial_base.catalog import engines, neuron
 from seatrial_base.catalog.engines import find_engine

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Literal
 
 from seatrial.documents.plan import Decision, Image
 from seatrial.planner.decisions.plan_warnings import option_warnings
-from seatrial.planner.inputs import allowed_instances, batching_warnings, read_architecture, token_warnings
+from seatrial.planner.inputs import allowed_instances, batching_warnings, token_warnings
 from seatrial.planner.neuron_limits import refuse_on_neuron
+from seatrial.specs.architecture import read_architecture
 from seatrial_base.catalog import images
 from seatrial_base.catalog.engines import find_engine
 from seatrial_base.catalog.images import image_digest, image_repository_uri, resolve_image

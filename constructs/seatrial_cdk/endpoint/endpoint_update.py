@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from aws_cdk import aws_sagemaker as sagemaker
 
-from seatrial.planner.search.capacity import copies_replaced_at_once
+from seatrial.specs.scaling import copies_replaced_at_once
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

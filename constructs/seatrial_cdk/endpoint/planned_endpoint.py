@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from constructs import Construct
 
     from seatrial.deployment.document import Deployment
+    from seatrial.deployment.packing import Packing
     from seatrial.documents.plan import Plan
-    from seatrial.planner.packing import Packing
     from seatrial.specs.hosting import (
         AsynchronousSpec,
         DataCaptureSpec,

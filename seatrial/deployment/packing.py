@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.planner.decisions.placement import SHARE_OF_CPUS
 from seatrial_base.catalog import neuron
+from seatrial_base.catalog.instances import SHARE_OF_CPUS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.planner.packing import ModelCopies, Reservable, copies_of, misfits, pack, place, reservable, smallest_type
+from seatrial.deployment.packing import (
+    ModelCopies,
+    Reservable,
+    copies_of,
+    misfits,
+    pack,
+    place,
+    reservable,
+    smallest_type,
+)
 from seatrial_base.catalog.instances import all_instances, find_instance
 from tests.sample_plan import sample_plan
 
