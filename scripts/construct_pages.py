@@ -7,39 +7,19 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar, get_args
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 Function = ast.FunctionDef
 Node = TypeVar("Node", ast.ClassDef, ast.FunctionDef)
-Group = Literal["endpoints", "trials", "operation", "delivery"]
+Group = Literal["endpoint", "scaling", "trials", "observability", "vending", "jobs", "delivery"]
 
 CONSTRUCTS = Path(__file__).resolve().parent.parent / "constructs" / "seatrial_cdk"
 _SECTION = re.compile(r"^(Args|Attributes|Returns|Raises|Yields):\n((?:(?: {4}.*)?\n?)*)", re.MULTILINE)
 _ENTRY = re.compile(r"^ {4}([\w, ]+): (.+(?:\n {8}.+)*)", re.MULTILINE)
-_TRIALS = {"candidate_trial", "smoke_benchmark", "trial_schedule", "trial_settings"}
-_DELIVERY = {"delivery_pipeline"}
-_OPERATION = {
-    "alarm_topic",
-    "acknowledgements",
-    "endpoint_alarms",
-    "endpoint_outputs",
-    "hosting_checks",
-    "plain_errors",
-}
-_INTERNAL = {
-    "runtime",
-    "archive_file",
-    "place",
-    "runtime_code",
-    "permissions",
-    "workflow",
-    "policy",
-    "planned",
-    "widgets",
-}
+_GROUPS = frozenset(get_args(Group))
 
 
 def group_text(group: Group, table: Callable[[tuple[str, ...], Iterable[tuple[str, ...]]], str]) -> str:
@@ -50,21 +30,25 @@ def group_text(group: Group, table: Callable[[tuple[str, ...], Iterable[tuple[st
         table: Writes a table of Markdown.
     """
     page = _Page(table)
-    modules = [path for path in sorted(CONSTRUCTS.rglob("*.py")) if _group(path) == group]
-    classes = [page.class_text(path, node) for path in modules for node in _public(path, ast.ClassDef)]
-    functions = [page.function_text(path, node) for path in modules for node in _public(path, ast.FunctionDef)]
+    modules = {CONSTRUCTS / f"{name.replace('.', '/')}.py": names for name, names in _public_names(group)}
+    classes = [page.class_text(node) for path, names in modules.items() for node in _named(path, names, ast.ClassDef)]
+    functions = [
+        page.function_text(node) for path, names in modules.items() for node in _named(path, names, ast.FunctionDef)
+    ]
     return "\n\n".join([*classes, *functions])
 
 
-def _group(path: Path) -> Group | None:
-    parts = set(path.relative_to(CONSTRUCTS).with_suffix("").parts)
-    if parts & _INTERNAL or path.stem == "__init__":
-        return None
-    if parts & (_TRIALS | {"trial_service"}):
-        return "trials"
-    if parts & (_DELIVERY | {"vending"}):
-        return "delivery"
-    return "operation" if parts & (_OPERATION | {"observability"}) else "endpoints"
+def _public_names(group: Group) -> Iterator[tuple[str, frozenset[str]]]:
+    """Yield the modules of a group with their public names; what lies in no folder is shown with the checks."""
+    table = next(
+        node.value
+        for node in _tree(CONSTRUCTS / "__init__.py").body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_NAMES"
+    )
+    for module, names in ast.literal_eval(table).items():
+        folder = module.partition(".")[0]
+        if (folder if folder in _GROUPS else "delivery") == group:
+            yield module, frozenset(names.split())
 
 
 @cache
@@ -72,8 +56,8 @@ def _tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def _public(path: Path, kind: type[Node]) -> Iterator[Node]:
-    return (node for node in _tree(path).body if isinstance(node, kind) and not node.name.startswith("_"))
+def _named(path: Path, names: frozenset[str], kind: type[Node]) -> Iterator[Node]:
+    return (node for node in _tree(path).body if isinstance(node, kind) and node.name in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +88,10 @@ class _Page:
 
     table: Callable[[tuple[str, ...], Iterable[tuple[str, ...]]], str]
 
-    def class_text(self, path: Path, node: ast.ClassDef) -> str:
+    def class_text(self, node: ast.ClassDef) -> str:
         """Return a class: text, arguments, attributes, methods."""
         told = _Docstring.of(node)
-        blocks = [f"### {node.name}", f"`from {_module(path)} import {node.name}`", told.text]
+        blocks = [f"### {node.name}", f"`from seatrial_cdk import {node.name}`", told.text]
         if rows := [*_fields(node, told.entries("Args", "Attributes"))]:
             blocks.append(self.table(("argument", "type", "default", "description"), rows))
         blocks += self._raised(told)
@@ -117,9 +101,9 @@ class _Page:
         blocks += [self._method_text(node.name, method) for method in methods]
         return "\n\n".join(filter(None, blocks))
 
-    def function_text(self, path: Path, node: Function) -> str:
+    def function_text(self, node: Function) -> str:
         """Return a function of a module."""
-        head = f"### {node.name}\n\n`from {_module(path)} import {node.name}`"
+        head = f"### {node.name}\n\n`from seatrial_cdk import {node.name}`"
         return f"{head}\n\n{self._called(node)}"
 
     def _method_text(self, owner: str, node: Function) -> str:
@@ -140,10 +124,6 @@ class _Page:
     def _raised(self, told: _Docstring) -> list[str]:
         rows = [(f"`{name}`", text) for name, text in told.entries("Raises").items()]
         return [self.table(("raises", "when"), rows)] if rows else []
-
-
-def _module(path: Path) -> str:
-    return ".".join(path.relative_to(CONSTRUCTS.parent).with_suffix("").parts)
 
 
 def _fields(node: ast.ClassDef, described: dict[str, str]) -> Iterator[tuple[str, str, str, str]]:

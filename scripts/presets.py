@@ -27,7 +27,7 @@ from seatrial_base.errors import PlanError, SpecError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
 
 OUT = Path(__file__).parents[1] / "packages" / "seatrial-base" / "seatrial_base" / "catalog" / "data" / "presets.json"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from seatrial.planner.document import Alternative, Band, Cost, Decision, Image, MemoryFit, Plan, Regime
-from seatrial.planner.predict.knee import PredictedKnee
-from seatrial.planner.predict.regime import LevelRegime
+from seatrial.documents.plan import Alternative, Cost, Decision, Image, Plan
+from seatrial.documents.prediction import Band, LevelRegime, MemoryFit, PredictedKnee, Regime
 
 Value = TypeVar("Value")
 

@@ -1,1 +1,65 @@
-"""The construct library: what an LLM endpoint on SageMaker is made of. Nothing is imported here (see runtime_code)."""
+"""Constructs of endpoints that serve LLMs on SageMaker: `from seatrial_cdk import LlmEndpoint`.
+
+A name is loaded when it is first asked for, with what it needs and nothing else; its type is in `__init__.pyi`.
+"""
+
+from importlib import import_module
+
+_NAMES = {
+    "acknowledgements": "acknowledge acknowledge_wildcards",
+    "delivery.delivery_pipeline": "DeliveryPipeline",
+    "delivery.hosting_checks": "HostingChecks",
+    "delivery.plain_errors": "plain_errors",
+    "endpoint.added_component": "AddedComponent AdapterComponent",
+    "endpoint.container_network": "ContainerNetwork HostingVpcEndpoints",
+    "endpoint.deployed_endpoint": (
+        "EndpointParts define_endpoint endpoint_from_spec trials_stack define_parts define_outputs"
+    ),
+    "endpoint.endpoint_interface": "ILlmEndpoint",
+    "endpoint.endpoint_outputs": "EndpointAlias EndpointOutputs endpoint_values",
+    "endpoint.endpoint_update": "TrafficShift",
+    "endpoint.execution_role": "ImageRepository ModelSources RoleOptions ExecutionRole",
+    "endpoint.guest_models": "GuestParts",
+    "endpoint.inference_component": "CopyPlacement ComponentCopies",
+    "endpoint.llm_endpoint": "LlmEndpoint",
+    "endpoint.output_location": "OutputLocation OutputBucket DataCapture AsynchronousInference AsynchronousLocations",
+    "endpoint.serving_container": "ServingArtifact ServingContainer",
+    "endpoint.single_model_endpoint": "SingleModelEndpoint",
+    "endpoint.traffic_router": "TrafficRouter",
+    "endpoint.variant_instances": "RequestRouting InstanceScaleIn VariantInstances ModelVariant ShadowVariant",
+    "jobs.optimization_job": "OptimizationJob",
+    "jobs.optimization_service": "OptimizationService",
+    "jobs.optimizations_stack": "OptimizationsStack optimizations_stack add_jobs",
+    "jobs.optimized_weights": "OptimizedWeights",
+    "observability.endpoint_alarms": "topic_name topic_arn AlarmTopic allow_alarms EndpointAlarms longest_latency_ms",
+    "observability.endpoint_dashboard": "DashboardInstances DashboardTrials EndpointDashboard",
+    "observability.environment_budget": "EnvironmentBudget",
+    "observability.environment_dashboard": "ShownEndpoint EnvironmentDashboard",
+    "scaling.endpoint_scaling": "CopyScaling VariantScaling BacklogScaling",
+    "scaling.scaling_limits": "ScheduledCapacity ScalingLimits",
+    "trials.endpoint_trial": "TrialSettings CandidateTrial SmokeBenchmark",
+    "trials.existing_endpoint_trial": "ExistingEndpointTrial",
+    "trials.trial_results": "TrialResults",
+    "trials.trial_schedule": "TrialScheduleGroup TrialSchedule schedule_name",
+    "trials.trial_service": "service_name function_arn TrialService",
+    "trials.trials_stack": "TrialsStack",
+    "value_checks": "NumberBounds",
+    "vending.launch_role": "LaunchRole",
+    "vending.product_portfolio": "Offer ProductPortfolio",
+    "vending.project_templates": "ProjectTemplates",
+}
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    loaded: object = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = loaded
+    return loaded
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted({*globals(), *_MODULES})

@@ -1,17 +1,19 @@
-"""Where a stack is: partition, region and account, read from the CDK once for each stack."""
+"""Where a stack is, and the stacks that the endpoints of an environment share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 from weakref import WeakKeyDictionary
 
-from aws_cdk import Stack
+from aws_cdk import Stack, Stage
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Final
 
-    from constructs import IConstruct
+    from constructs import Construct, IConstruct
+
 
 TOKEN_MARKER: Final = "${Token["  # noqa: S105 (no password)
 """What a text with a token in it contains (`aws_cdk.Token`)."""
@@ -51,3 +53,28 @@ class StackPlace:
 
 
 _PLACES: WeakKeyDictionary[Stack, StackPlace] = WeakKeyDictionary()
+
+
+Shared = TypeVar("Shared", bound="Stack")
+
+
+def shared_stack(scope: Construct, name: str, kind: type[Shared], make: Callable[[Construct], Shared]) -> Shared:
+    """Return the stack of a name in the stage or app of a construct; it is made when it is not there.
+
+    Args:
+        scope: A construct of the stage or app.
+        name: Its construct ID.
+        kind: What it must be.
+        make: Makes it, in the stage or app.
+
+    Raises:
+        TypeError: When something else has the name.
+    """
+    stage = Stage.of(scope)
+    root = cast("Construct", scope.node.root) if stage is None else stage
+    found = root.node.try_find_child(name)
+    if found is None:
+        return make(root)
+    if not isinstance(found, kind):
+        raise TypeError(f"{found.node.path} is no {kind.__name__}")
+    return found

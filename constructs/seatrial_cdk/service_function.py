@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_stepfunctions as sfn
 
-from seatrial_cdk.archive_file import archive_file
-
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from aws_cdk.aws_logs import LogGroup
     from constructs import Construct
 
-    from seatrial_cdk.container_network import ContainerNetwork
-    from seatrial_cdk.execution_role import RoleOptions
+    from seatrial_cdk.endpoint.container_network import ContainerNetwork
+    from seatrial_cdk.endpoint.execution_role import RoleOptions
 
 
 def service_role(
@@ -142,3 +143,35 @@ def service_workflow(
         definition_substitutions={"Function": function.attr_arn},
         role_arn=role.role_arn,
     )
+
+
+def packed_modules(root: Path, modules: Iterable[Path]) -> dict[str, bytes]:
+    """Return modules as files of an archive, named as below a root, so that imports read the same in a function.
+
+    Args:
+        root: The package.
+        modules: Files below it.
+    """
+    return {module.relative_to(root.parent).as_posix(): module.read_bytes() for module in modules}
+
+
+def handler_module(handler: str, module: str) -> dict[str, bytes]:
+    """Return the module that a function's `Handler` names, with its packages; the name stays wherever the source is.
+
+    Args:
+        handler: As Lambda names it.
+        module: Where the function of this name is.
+    """
+    name, _, function = handler.rpartition(".")
+    path = PurePosixPath(name.replace(".", "/"))
+    packages = {f"{folder}/__init__.py": b"" for folder in list(path.parents)[:-2]}
+    return {**packages, f"{path}.py": f"from {module} import {function} as {function}\n".encode()}
+
+
+@contextmanager
+def archive_file(name: str, content: bytes) -> Iterator[str]:
+    """Write an archive to a temporary file and return its path; inside the block CDK must have staged its copy."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        path.write_bytes(content)
+        yield str(path)

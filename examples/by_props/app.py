@@ -1,6 +1,6 @@
 """An endpoint by props alone: no YAML and no plan; VPC, key, topic and repository are the app's own."""
 
-from seatrial_cdk.plain_errors import plain_errors
+from seatrial_cdk import plain_errors
 
 CIDR = "10.40.0.0/16"
 
@@ -12,16 +12,18 @@ with plain_errors():
     from aws_cdk import aws_sns as sns
 
     from seatrial.specs.endpoint import Percentiles, Slo
-    from seatrial_cdk.copy_scaling import CopyScaling
-    from seatrial_cdk.endpoint_alarms import EndpointAlarms
-    from seatrial_cdk.endpoint_outputs import EndpointOutputs
-    from seatrial_cdk.hosting_checks import HostingChecks
-    from seatrial_cdk.hosting_vpc_endpoints import HostingVpcEndpoints
-    from seatrial_cdk.inference_component import ComponentCopies
-    from seatrial_cdk.llm_endpoint import LlmEndpoint
-    from seatrial_cdk.scaling_limits import ScalingLimits
-    from seatrial_cdk.serving_container import ServingContainer
-    from seatrial_cdk.variant_instances import VariantInstances
+    from seatrial_cdk import (
+        ComponentCopies,
+        CopyScaling,
+        EndpointAlarms,
+        EndpointOutputs,
+        HostingChecks,
+        HostingVpcEndpoints,
+        LlmEndpoint,
+        ScalingLimits,
+        ServingContainer,
+        VariantInstances,
+    )
 
     app = App()
     stack = Stack(app, "Support", env=Environment(region="us-east-1"))

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from seatrial_cdk.plain_errors import plain_errors
+from seatrial_cdk import plain_errors
 
 HERE = Path(__file__).parent
 
@@ -11,8 +11,7 @@ with plain_errors():
     from aws_cdk import aws_iam as iam
     from aws_cdk import aws_sns as sns
 
-    from seatrial_cdk.hosting_checks import HostingChecks
-    from seatrial_cdk.llm_endpoint import LlmEndpoint
+    from seatrial_cdk import HostingChecks, LlmEndpoint
 
     app = App()
     stack = Stack(app, "Chat", env=Environment(region="us-east-1"))

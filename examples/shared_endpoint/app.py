@@ -1,18 +1,20 @@
 """Two models on the instances of one endpoint: each has a role, a component and a metric of its own."""
 
-from seatrial_cdk.plain_errors import plain_errors
+from seatrial_cdk import plain_errors
 
 IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.34.0-lmi16.0.0-cu128"
 
 with plain_errors():
     from aws_cdk import App, Environment, Stack
 
-    from seatrial_cdk.added_component import AddedComponent
-    from seatrial_cdk.hosting_checks import HostingChecks
-    from seatrial_cdk.inference_component import ComponentCopies
-    from seatrial_cdk.llm_endpoint import LlmEndpoint
-    from seatrial_cdk.serving_container import ServingContainer
-    from seatrial_cdk.variant_instances import VariantInstances
+    from seatrial_cdk import (
+        AddedComponent,
+        ComponentCopies,
+        HostingChecks,
+        LlmEndpoint,
+        ServingContainer,
+        VariantInstances,
+    )
 
     app = App()
     stack = Stack(app, "Shared", env=Environment(region="us-east-1"))

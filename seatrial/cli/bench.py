@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seatrial.deployment.document import Deployment
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial_load.model.request import Load, Objective, TrialRequest
     from seatrial_load.model.result import TrialResult
     from seatrial_load.trial.events import Watch

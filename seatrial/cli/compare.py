@@ -14,7 +14,7 @@ from seatrial_base.errors import SpecError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.probe.deployments import ProbedHardware
     from seatrial.probe.recipes import PinnedRecipe
     from seatrial.quality.recipe_comparison import RecipeComparison

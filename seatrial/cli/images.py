@@ -15,7 +15,7 @@ from seatrial_base.terminal import show_json, show_text
 
 if TYPE_CHECKING:
     from seatrial.deployment.image_digest import Registry
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.catalog.image_updates import Update
     from seatrial_base.catalog.images import Build
@@ -66,8 +66,9 @@ def lock(
     """Pin the image of the locked plan: its tag is pinned; its digest too where AWS credentials are at hand."""
     from seatrial.locks.changes import dropped_provenance
     from seatrial.locks.lock_file import read_locked_plan, write_lock
-    from seatrial.planner.engine import digest_of, pin
+    from seatrial.planner.engine import pin
     from seatrial.specs.load import load_spec
+    from seatrial_base.catalog.images import image_digest
 
     folder = environments_folder(environments, spec)
     check_lock(spec, folder, environment)
@@ -82,7 +83,7 @@ def lock(
             raise
         typer.echo(redacted(f"{error}\npinned by tag only, without digest: {name}"), err=True)
         return
-    before = digest_of(image.uri)
+    before = image_digest(image.uri)
     if before == digest:
         typer.echo(f"{name} is pinned to {digest}; the tag is unchanged")
         return

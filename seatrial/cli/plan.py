@@ -18,7 +18,7 @@ from seatrial_base.terminal import show, show_json
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.report.terminal.plan import Section
     from seatrial.specs.load import LoadedSpec
 

@@ -14,7 +14,7 @@ from seatrial_base.errors import SeatrialError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.probe.answer import ProbeAnswer
     from seatrial.probe.deployments import ProbedHardware
     from seatrial.specs.load import LoadedSpec

@@ -15,8 +15,8 @@ from seatrial_base.errors import Problem, SpecError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from seatrial.documents.plan import Plan
     from seatrial.engines.rendered import RenderedConfig
-    from seatrial.planner.document import Plan
     from seatrial.specs.load import LoadedSpec
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from seatrial.deployment.optimization_job import OptimizationJobRequest
+    from seatrial.deployment.packing import Packing
+    from seatrial.documents.plan import Plan
     from seatrial.engines.rendered import RenderedConfig
-    from seatrial.planner.document import Plan
-    from seatrial.planner.packing import Packing
     from seatrial.specs.endpoint import EndpointSpec
     from seatrial.specs.environment import EnvironmentSpec
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial.deployment.document import LONGEST_NAME, endpoint_name, guest_component
+from seatrial.deployment.packing import copies_of, misfits, pack, reservable, smallest_type
 from seatrial.locks.lock_file import read_locked_plan
-from seatrial.planner.packing import copies_of, misfits, pack, reservable, smallest_type
 from seatrial.specs.load import load_spec
 from seatrial_base.catalog.instances import all_instances, find_instance
 from seatrial_base.errors import SeatrialError, SpecError
@@ -18,8 +18,8 @@ from seatrial_base.units import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from seatrial.planner.document import Plan
-    from seatrial.planner.packing import Packing
+    from seatrial.deployment.packing import Packing
+    from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
     from seatrial.specs.yaml_source import FieldPath
     from seatrial_base.errors import Problem

@@ -1,6 +1,6 @@
 """A deployment's trial while it runs, read from its environment's bucket of results.
 
-The documents are those of the trial service (`seatrial_cdk.trial_service.runtime.store`), which a test holds together
+The documents are those of the trial service (`seatrial_cdk.trials.runtime.store`), which a test holds together
 with what is read here.
 """
 

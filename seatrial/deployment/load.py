@@ -22,7 +22,7 @@ from seatrial_base.errors import Problem, SeatrialError, SpecError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.specs.environment import EnvironmentSpec
     from seatrial.specs.load import LoadedSpec
     from seatrial.specs.yaml_source import FieldPath

@@ -19,7 +19,7 @@ from seatrial_base.frozen_model import digest
 from seatrial_base.units import S_PER_HOUR
 
 if TYPE_CHECKING:
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
     from seatrial.specs.optimization import OptimizationSpec
     from seatrial.specs.yaml_source import FieldPath

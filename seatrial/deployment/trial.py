@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from seatrial.deployment.document import Deployment
     from seatrial.deployment.live_stack import LiveStack
+    from seatrial.documents.plan import Plan
     from seatrial.engines.rendered import RenderedConfig
-    from seatrial.planner.document import Plan
     from seatrial.specs.endpoint import Percentiles, Slo, TrialSpec
     from seatrial.specs.load import LoadedSpec
     from seatrial_load.model.request import Metric, Statistic

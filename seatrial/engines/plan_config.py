@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.planner.inputs import read_architecture
-from seatrial.planner.quantized_weights import is_quantized_at_start
-from seatrial.specs.recipe import quantizes
+from seatrial.specs.architecture import read_architecture
+from seatrial.specs.recipe import is_quantized_at_start, quantizes
 from seatrial_base.catalog.dialects import dialects, existing, exists
 from seatrial_base.catalog.engine_versions import read_version
 from seatrial_lint.engines.config import ServingConfig
 from seatrial_lint.engines.templates import option_text
 
 if TYPE_CHECKING:
+    from seatrial.documents.plan import Plan
     from seatrial.engines.model_source import ModelSource
-    from seatrial.planner.document import Plan
     from seatrial.specs.endpoint import ServingOverrides
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.catalog.dialects import DialectName

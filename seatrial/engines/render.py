@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
@@ -11,13 +12,14 @@ from seatrial.engines.plan_config import dialect_of, is_on_neuron, plan_config, 
 from seatrial.engines.rendered import RenderedConfig, refuse_credentials
 from seatrial.specs.endpoint import ServingOverrides
 from seatrial_base.errors import RenderError
-from seatrial_lint.engines.limits import extra_option_problems
+from seatrial_lint.engines.limits import DECIDED_BY_PLAN
 from seatrial_lint.engines.neutral import Form, Rendered, render_config
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.catalog.engine_versions import EngineName
     from seatrial_base.errors import Problem
@@ -39,7 +41,7 @@ def render(loaded: LoadedSpec, plan: Plan, *, packaged: bool = True, templates: 
         RenderError: SEA301 to SEA310, SEA368 and SEA369, every problem at once; SEA374 when a credential is left.
     """
     engine = _engine(plan)
-    problems = list(extra_option_problems(loaded, engine))
+    problems = list(_extra_option_problems(loaded, engine))
     if problems:
         raise RenderError(problems)
     source = model_source(loaded)
@@ -71,6 +73,26 @@ def _rendered(loaded: LoadedSpec, plan: Plan, source: ModelSource, form: Form, t
         )
     except RenderError as error:
         raise RenderError(_placed(loaded, problem) for problem in error.problems) from error
+
+
+_OPTION_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+
+
+def _extra_option_problems(loaded: LoadedSpec, engine: EngineName) -> Iterator[Problem]:
+    """Yield the extra options that contradict a decision of the plan, or can't be names of options."""
+    seen: dict[str, str] = {}
+    for name in loaded.endpoint.serving.overrides.extra:
+        path = ("serving", "overrides", "extra", name)
+        decided = DECIDED_BY_PLAN[engine].get(name.lower())
+        if decided is not None:
+            hint = f"set {decided} instead" if decided else "leave it out"
+            yield loaded.problem(path, "SEA304", f"{name} is decided by the plan", hint)
+        elif name.lower() in seen:
+            yield loaded.problem(path, "SEA304", f"{name} and {seen[name.lower()]} are one option", "keep one of them")
+        elif not _OPTION_NAME.fullmatch(name):
+            message = f"{name!r} is not an option name"
+            yield loaded.problem(path, "SEA304", message, "letters, digits and underscores, without `option.`")
+        seen[name.lower()] = name
 
 
 def _placed(loaded: LoadedSpec, problem: Problem) -> Problem:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seatrial.documents.plan import Adopted, Decision, Plan
 from seatrial.locks.changes import dropped_provenance, text_of
 from seatrial.locks.generation import NOT_IN_PLACE
 from seatrial.locks.given import (
@@ -21,8 +22,6 @@ from seatrial.locks.given import (
 from seatrial.locks.guard_rails import limit_problems
 from seatrial.locks.lock_file import read_edited_plan
 from seatrial.planner.decisions.timeouts import LONGEST_S
-from seatrial.planner.document import Adopted, Decision, Plan
-from seatrial.planner.engine import digest_of, place_of
 from seatrial.planner.planner import make_plan, plan_of
 from seatrial.planner.search.best_first import SearchResult
 from seatrial.planner.search.candidate import Candidate, FeasibleCandidate
@@ -30,7 +29,7 @@ from seatrial.planner.search.capacity import capacity, spread
 from seatrial.planner.search.evaluate import misses_alone
 from seatrial.planner.search.sizing import instances_for, score_of
 from seatrial_base.catalog import images
-from seatrial_base.catalog.images import all_images, find_image
+from seatrial_base.catalog.images import all_images, find_image, image_digest, image_repository_uri
 from seatrial_base.errors import Problem, SpecError
 
 if TYPE_CHECKING:
@@ -222,8 +221,8 @@ def _image_problems(edited: Plan, loaded: LoadedSpec) -> Iterator[Problem]:
         yield given_problem(
             loaded, "image", "SEA416", message, "fix serving.engine_version in the spec, and plan again"
         )
-    if build is None and digest_of(image.uri) is None and loaded.endpoint.serving.image is None:
-        message = f"{place_of(image.uri)}:{image.tag} is not in the catalog"
+    if build is None and image_digest(image.uri) is None and loaded.endpoint.serving.image is None:
+        message = f"{image_repository_uri(image.uri)}:{image.tag} is not in the catalog"
         yield given_problem(loaded, "image", "SEA416", message, "set serving.image in the spec, and plan again")
 
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from seatrial.planner.compiled import compiled_anew
+from seatrial.locks.compiled import compiled_anew
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
 
 
 # What says who made the plan, why, and what is predicted: no decision.

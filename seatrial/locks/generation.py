@@ -15,7 +15,7 @@ from seatrial.locks.changes import NOT_WRITTEN, text_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
 
 NOT_IN_PLACE: Mapping[str, str] = MappingProxyType(
     {

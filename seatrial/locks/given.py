@@ -24,7 +24,7 @@ from seatrial_base.errors import PlanError, Problem, SpecError
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.planner.resolve import Resolved
     from seatrial.planner.search.demand import Demand
     from seatrial.specs.load import LoadedSpec

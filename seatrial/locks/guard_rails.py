@@ -6,15 +6,15 @@ import math
 from typing import TYPE_CHECKING
 
 from seatrial.locks.path import lock_path
-from seatrial.planner.engine import place_of
 from seatrial_base.catalog import images
+from seatrial_base.catalog.images import image_repository_uri
 from seatrial_base.errors import Problem
 from seatrial_base.units import usd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.specs.endpoint import Budget
     from seatrial.specs.guard_rails import GuardRails
     from seatrial.specs.load import LoadedSpec
@@ -104,9 +104,9 @@ def _beyond(plan: Plan, bounds: Budget | GuardRails, names: tuple[str, ...]) -> 
 def _image(plan: Plan, loaded: LoadedSpec) -> Iterator[Problem]:
     """Yield an image of a registry that is neither the spec's nor known for the engine in the region."""
     image, pinned, region = plan.image.value, loaded.endpoint.serving.image, loaded.environment.region
-    place = place_of(image.uri)
+    place = image_repository_uri(image.uri)
     if pinned is not None:
-        if place != place_of(pinned):
+        if place != image_repository_uri(pinned):
             path = ("serving", "image")
             message = f"{image.uri} is not {pinned}, {_of_spec(loaded, path)}"
             yield _problem(loaded, "image", _IMAGE, message)

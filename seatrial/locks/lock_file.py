@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import ValidationError
 
+from seatrial.documents.plan import PLAN_SCHEMA, Plan, values_digest
 from seatrial.locks.changes import text_of
 from seatrial.locks.guard_rails import limit_problems, rail_problems
 from seatrial.locks.path import lock_path
 from seatrial.locks.provenance import promotion_command, provenance_problems
-from seatrial.planner.document import PLAN_SCHEMA, Plan, values_digest
 from seatrial.specs.schema_version import UPGRADE, compared
 from seatrial_base.errors import Problem, SpecError
 from seatrial_base.files import read_text, write_whole
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from seatrial.planner.document import Promoted
+    from seatrial.documents.plan import Promoted
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.errors import SeatrialError
 

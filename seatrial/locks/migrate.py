@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
+from seatrial.documents.plan import PLAN_SCHEMA, Plan
 from seatrial.locks.lock_file import LOCK_SCHEMA, Seal, changed_fields, lock_text, seal_of
-from seatrial.planner.document import PLAN_SCHEMA, Plan
 from seatrial.specs.schema_version import UPGRADE, compared
 from seatrial_base.errors import Problem, SpecError
 from seatrial_base.files import read_text

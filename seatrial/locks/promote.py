@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from seatrial.documents.plan import Decision, Image, Plan
 from seatrial.locks.given import (
     AS_OVERRIDE,
     as_if_fixed,
@@ -13,20 +14,18 @@ from seatrial.locks.given import (
     resolve_given,
     without_objectives,
 )
-from seatrial.planner.document import Decision, Image, Plan
-from seatrial.planner.engine import digest_of, place_of
 from seatrial.planner.planner import plan_of
 from seatrial.planner.search.best_first import SearchResult
 from seatrial.planner.search.candidate import FeasibleCandidate
 from seatrial.planner.search.evaluate import misses_alone
 from seatrial.planner.search.sizing import instances_for, score_of, size
 from seatrial_base.catalog import images
-from seatrial_base.catalog.images import find_image
+from seatrial_base.catalog.images import find_image, image_digest, image_repository_uri
 from seatrial_base.errors import SpecError
 from seatrial_base.units import counted
 
 if TYPE_CHECKING:
-    from seatrial.planner.document import Promoted
+    from seatrial.documents.plan import Promoted
     from seatrial.planner.search.candidate import Candidate
     from seatrial.planner.search.demand import Demand
     from seatrial.specs.load import LoadedSpec
@@ -180,17 +179,17 @@ def _image(tried: TriedCopy, loaded: LoadedSpec) -> Decision[Image]:
     """
     image, because = tried.plan.image.value, f"Tried in {tried.plan.environment}. {tried.plan.image.because}"
     place = _registry_here(image, tried.region, loaded)
-    if place != place_of(image.uri):
+    if place != image_repository_uri(image.uri):
         _check_moved(image, place, loaded)
-    uri = f"{place}{image.uri.removeprefix(place_of(image.uri))}"
+    uri = f"{place}{image.uri.removeprefix(image_repository_uri(image.uri))}"
     return Decision(value=Image(uri=uri, repository=image.repository, tag=image.tag), because=because)
 
 
 def _registry_here(image: Image, region: str, loaded: LoadedSpec) -> str:
     """Return the registry and repository of the image in this environment: the spec's, or AWS's in its region."""
-    own, place = loaded.endpoint.serving.image, place_of(image.uri)
+    own, place = loaded.endpoint.serving.image, image_repository_uri(image.uri)
     if own is not None:
-        return place_of(own)
+        return image_repository_uri(own)
     before, here = images.registry(region), images.registry(loaded.environment.region)
     registry, _, rest = place.partition("/")
     return f"{here}/{rest}" if registry == before and here is not None else place
@@ -199,7 +198,7 @@ def _registry_here(image: Image, region: str, loaded: LoadedSpec) -> str:
 def _check_moved(image: Image, place: str, loaded: LoadedSpec) -> None:
     region, build = loaded.environment.region, find_image(image.repository, image.tag)
     problem = ""
-    if build is None and digest_of(image.uri) is None:
+    if build is None and image_digest(image.uri) is None:
         problem = f"{place} may hold another image under {image.tag} than the tried one"
     elif build is not None and region not in images.regions(build):
         problem = f"{image.tag} is not listed for {region}"

@@ -8,7 +8,7 @@ from seatrial.locks.path import lock_path
 from seatrial_base.errors import Problem
 
 if TYPE_CHECKING:
-    from seatrial.planner.document import Plan, Promoted
+    from seatrial.documents.plan import Plan, Promoted
     from seatrial.specs.load import LoadedSpec
 
 

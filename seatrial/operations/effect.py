@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
 
 EffectKind = Literal[
     "none",

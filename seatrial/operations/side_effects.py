@@ -117,7 +117,7 @@ def alias_effects(change: ResourceChange, diff: TemplateDiff) -> Iterator[Effect
 
 
 _TRIED = ("PlanDigest", "EndpointConfigName", "ModelName", "Specification")
-"""The properties whose change makes a trial due (`seatrial_cdk.trial_settings`)."""
+"""The properties whose change makes a trial due (`seatrial_cdk.trials.endpoint_trial`)."""
 
 
 def custom_effects(change: ResourceChange, diff: TemplateDiff, *, moves: bool) -> Iterator[Effect]:

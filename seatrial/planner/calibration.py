@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from seatrial.documents.prediction import Band
 from seatrial.locks.lock_file import replace_file
-from seatrial.planner.inputs import read_architecture
-from seatrial.planner.predict.band import ASSUMED, Band
+from seatrial.planner.predict.band import ASSUMED
 from seatrial.planner.predict.calibration import (
     BETWEEN_PROBES_LATENCY,
     BETWEEN_PROBES_THROUGHPUT,
@@ -24,6 +24,7 @@ from seatrial.planner.predict.calibration import (
 from seatrial.planner.predict.copy_model import hardware_of, place
 from seatrial.planner.search.capacity import trial_protocol
 from seatrial.planner.speculation import speculation_of
+from seatrial.specs.architecture import read_architecture
 from seatrial.specs.calibration import SCHEMA_VERSION, calibration_path, every_calibration
 from seatrial_base.catalog import engines, neuron
 from seatrial_base.catalog.engines import find_engine
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.planner.engine import EngineChoice
     from seatrial.planner.predict.calibration import CalibrationSource
     from seatrial.planner.predict.copy_model import Calibration, Copy

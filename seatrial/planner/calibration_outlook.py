@@ -13,7 +13,7 @@ from seatrial_base.errors import PlanError, SpecError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.planner.predict.calibration import Compared, EndpointCalibration
     from seatrial.specs.load import LoadedSpec
     from seatrial_load.model.result import TrialResult

@@ -11,7 +11,7 @@ from seatrial.planner.resolve import resolve
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seatrial.planner.predict.band import Band
+    from seatrial.documents.prediction import Band
     from seatrial.specs.load import LoadedSpec
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.planner.document import Cost
+from seatrial.documents.plan import Cost
 from seatrial_base.units import BLENDED_TOKENS_PER_OUTPUT_TOKEN, S_PER_HOUR, usd
 
 if TYPE_CHECKING:

@@ -7,20 +7,21 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
+from seatrial.documents.plan import Decision, Image
 from seatrial.planner.decisions.plan_warnings import option_warnings
-from seatrial.planner.document import Decision, Image
-from seatrial.planner.inputs import allowed_instances, batching_warnings, read_architecture, token_warnings
+from seatrial.planner.inputs import allowed_instances, batching_warnings, token_warnings
 from seatrial.planner.neuron_limits import refuse_on_neuron
+from seatrial.specs.architecture import read_architecture
 from seatrial_base.catalog import images
 from seatrial_base.catalog.engines import find_engine
-from seatrial_base.catalog.images import resolve_image
+from seatrial_base.catalog.images import image_digest, image_repository_uri, resolve_image
 from seatrial_base.catalog.rows import read_rows
 from seatrial_base.errors import PlanError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.specs.endpoint import EndpointSpec, ServingSpec
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.catalog.architecture import Architecture
@@ -400,14 +401,7 @@ def _ami_of(cuda: str | None) -> Decision[str | None]:
     return Decision(value=None, because=because)
 
 
-_AT = "@sha256:"
 _GIVEN = " The digest is the one that its registry gave for the tag"
-
-
-def digest_of(uri: str) -> str | None:
-    """Return the digest that an image's address names, as `sha256:…`; `None` when it names a tag alone."""
-    _, at, digest = uri.partition(_AT)
-    return f"sha256:{digest}" if at else None
 
 
 def pin(plan: Plan, digest: str) -> Plan:
@@ -420,7 +414,7 @@ def pin(plan: Plan, digest: str) -> Plan:
         digest: As `sha256:…`, which the registry gives for the plan's tag.
     """
     image = plan.image.value
-    uri = f"{place_of(image.uri)}@{digest}"
+    uri = f"{image_repository_uri(image.uri)}@{digest}"
     because = f"{plan.image.because.partition(_GIVEN)[0]}{_GIVEN} {image.tag}."
     named: Decision[Image] = Decision(value=Image(uri=uri, repository=image.repository, tag=image.tag), because=because)
     return plan.model_copy(update={"image": named, "promoted": None})
@@ -435,15 +429,9 @@ def keep_digest(locked: Mapping[str, object] | None, plan: Plan) -> Plan:
     """
     image = locked.get("image") if locked is not None else None
     value = image.get("value") if isinstance(image, dict) else None
-    if not isinstance(value, dict) or digest_of(plan.image.value.uri) is not None:
+    if not isinstance(value, dict) or image_digest(plan.image.value.uri) is not None:
         return plan
     before, now = Image.model_validate(value), plan.image.value
-    digest = digest_of(before.uri)
-    same = (place_of(before.uri), before.tag) == (place_of(now.uri), now.tag)
+    digest = image_digest(before.uri)
+    same = (image_repository_uri(before.uri), before.tag) == (image_repository_uri(now.uri), now.tag)
     return pin(plan, digest) if digest is not None and same else plan
-
-
-def place_of(uri: str) -> str:
-    """Return the registry and repository of an image's address, without tag or digest."""
-    registry, _, rest = uri.partition("/")
-    return f"{registry}/{rest.partition('@')[0].partition(':')[0]}"

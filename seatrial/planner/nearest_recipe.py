@@ -6,10 +6,11 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from seatrial.planner.engine import choose_engine
-from seatrial.planner.inputs import allowed_instances, read_architecture
+from seatrial.planner.inputs import allowed_instances
 from seatrial.planner.predict.memory import weights_bytes
 from seatrial.planner.quantized_weights import compiled_refusals, weights_refusals
 from seatrial.planner.recipe_limits import RecipeEngine, RecipeRefusal, accelerator_refusals, build_refusal, refusals
+from seatrial.specs.architecture import read_architecture
 from seatrial.specs.optimization import SPECULATIONS, WEIGHTS
 from seatrial.specs.recipe import parse_recipe, recipe_name, with_recipe
 from seatrial_base.catalog.engine_versions import read_version

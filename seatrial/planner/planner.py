@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seatrial.documents.plan import Decision, Plan
 from seatrial.planner.calibration import model_name
 from seatrial.planner.decisions.derived_limits import Chosen, derive_limits, predict_copy
 from seatrial.planner.decisions.hosting_kind import decide_hosting_kind
@@ -14,7 +15,6 @@ from seatrial.planner.decisions.placement import lay_out
 from seatrial.planner.decisions.probe import propose_probe
 from seatrial.planner.decisions.proposals import propose_precisions
 from seatrial.planner.decisions.volume import decide_volume
-from seatrial.planner.document import Decision, Plan
 from seatrial.planner.quantized_weights import stored_bytes
 from seatrial.planner.search.no_deployment import no_deployment
 from seatrial.planner.search.pipeline import search_for

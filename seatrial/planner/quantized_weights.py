@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.planner.predict.memory import weights_bytes
 from seatrial.planner.recipe_limits import RecipeRefusal
-from seatrial.specs.recipe import compiles, quantizes
+from seatrial.specs.recipe import is_quantized_at_start, quantizes
 from seatrial.specs.recipe_rules import PRECISIONS
 from seatrial_base.catalog import optimizations
 
@@ -14,22 +14,6 @@ if TYPE_CHECKING:
     from seatrial.planner.recipe_limits import RecipeEngine
     from seatrial.specs.endpoint import EndpointSpec
     from seatrial_base.catalog.architecture import Architecture
-
-
-def is_quantized_at_start(endpoint: EndpointSpec, architecture: Architecture) -> bool:
-    """Tell whether the engine itself quantizes the weights when it starts: FP8, and every kind by TensorRT-LLM.
-
-    Args:
-        endpoint: The spec, its recipe expanded.
-        architecture: The model's shape, with the quantization of its checkpoint.
-    """
-    asked, entry = endpoint.serving.overrides.quantization, quantizes(endpoint.optimization)
-    if entry is not None:
-        settings, compiled = getattr(entry, entry.name), compiles(endpoint.optimization)
-        if settings.checkpoint or settings.job or (compiled is not None and compiled.when == "ahead_of_time"):
-            return False
-    own = architecture.checkpoint_quantization
-    return asked is not None and own is None and (asked == "fp8" or endpoint.serving.backend == "trtllm")
 
 
 def stored_bytes(endpoint: EndpointSpec, architecture: Architecture) -> int:

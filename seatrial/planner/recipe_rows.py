@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from seatrial.planner.cost import cost_of
 from seatrial.planner.decisions.derived_limits import band_for
 from seatrial.planner.engine import choose_engine
-from seatrial.planner.inputs import allowed_instances, read_architecture
+from seatrial.planner.inputs import allowed_instances
 from seatrial.planner.nearest_recipe import refuse_recipe
 from seatrial.planner.search.no_deployment import no_deployment
 from seatrial.planner.search.pipeline import search_for
+from seatrial.specs.architecture import read_architecture
 from seatrial.specs.optimization import SPECULATIONS, WEIGHTS
 from seatrial.specs.recipe import parse_recipe, recipe_name, with_recipe
 from seatrial_base.catalog import optimizations
@@ -27,7 +28,7 @@ from seatrial_base.frozen_model import FrozenModel
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from seatrial.planner.document import Cost
+    from seatrial.documents.plan import Cost
     from seatrial.planner.resolve import Resolved
     from seatrial.planner.search.candidate import FeasibleCandidate
     from seatrial.specs.load import LoadedSpec

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 from seatrial.planner.calibration import read_calibrated
 from seatrial.planner.decisions.batching import choose_batched_tokens, choose_max_model_len
 from seatrial.planner.engine import choose_engine
-from seatrial.planner.inputs import allowed_instances, check_model_fields, read_architecture
+from seatrial.planner.inputs import allowed_instances, check_model_fields
 from seatrial.planner.nearest_recipe import recipe_engine, refuse_recipe
 from seatrial.planner.search.capacity import trial_protocol
 from seatrial.planner.search.demand import Demand, read_objectives
 from seatrial.planner.speculation import speculation_of
+from seatrial.specs.architecture import read_architecture
 
 if TYPE_CHECKING:
-    from seatrial.planner.document import Decision
+    from seatrial.documents.plan import Decision
     from seatrial.planner.engine import EngineChoice
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.catalog.instances import Instance

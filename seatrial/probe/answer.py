@@ -15,7 +15,7 @@ from seatrial_base.units import S_PER_HOUR, usd
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.planner.predict.simulation import SimulatedLevel
     from seatrial.probe.pinned import PinnedSpec
     from seatrial_load.model.result import LevelResult, TrialResult

@@ -10,7 +10,7 @@ from seatrial.specs.shapes import INSTANCE_TYPE
 from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
 
 Role = Literal["plan", "candidate"]
 WHERE = "command line"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from seatrial.deployment.document import Deployment
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.probe.deployments import ProbedDeployment, ProbedHardware
     from seatrial.specs.load import LoadedSpec
     from seatrial.specs.yaml_source import Yaml

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.probe.run import ProbeTools
     from seatrial.specs.load import LoadedSpec
     from seatrial.specs.optimization import Recipe

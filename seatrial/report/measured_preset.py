@@ -10,7 +10,7 @@ from seatrial_base.catalog.presets import MEASURED, Preset, preset_name
 from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
     from seatrial_load.model.result import LevelResult, TrialResult
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from seatrial_load.slo.evaluate import latency_of, statistic_of
 
 if TYPE_CHECKING:
-    from seatrial.planner.document import CurvePoint, Plan
+    from seatrial.documents.plan import CurvePoint, Plan
     from seatrial_load.model.request import Metric, PredictedLevel, Statistic
     from seatrial_load.model.result import LevelResult, TrialResult
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from seatrial.specs.endpoint import ModelSpec, ServingOverrides, ServingSpec
     from seatrial.specs.load import LoadedSpec
     from seatrial.specs.yaml_source import Yaml
+    from seatrial_base.catalog.architecture import Architecture
 
 NONE = "none"
 _LONGEST_SHOWN = 200  # characters of a text that is wrong
@@ -252,6 +253,22 @@ def speculates(recipe: Recipe) -> OptimizationSpec | None:
 def compiles(recipe: Recipe) -> Compilation | None:
     """Return the compilation of a recipe; `None` without one."""
     return next((entry.compile for entry in recipe if entry.compile is not None), None)
+
+
+def is_quantized_at_start(endpoint: EndpointSpec, architecture: Architecture) -> bool:
+    """Tell whether the engine itself quantizes the weights when it starts: FP8, and every kind by TensorRT-LLM.
+
+    Args:
+        endpoint: The spec, its recipe expanded.
+        architecture: The model's shape, with the quantization of its checkpoint.
+    """
+    asked, entry = endpoint.serving.overrides.quantization, quantizes(endpoint.optimization)
+    if entry is not None:
+        settings, compiled = getattr(entry, entry.name), compiles(endpoint.optimization)
+        if settings.checkpoint or settings.job or (compiled is not None and compiled.when == "ahead_of_time"):
+            return False
+    own = architecture.checkpoint_quantization
+    return asked is not None and own is None and (asked == "fp8" or endpoint.serving.backend == "trtllm")
 
 
 def fields_of(recipe: Recipe) -> frozenset[str]:

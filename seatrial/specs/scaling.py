@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -30,6 +31,10 @@ Copies = Annotated[int, Field(ge=1, le=MOST_COPIES)]
 CopiesOrNone = Annotated[int, Field(ge=0, le=MOST_COPIES)]
 Fraction = Annotated[float, Field(gt=0, le=1)]
 _AT = re.compile(r"at\(\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d\)")
+
+# The service takes batches of 5 to 50 % of a component's copies (RollingUpdatePolicy.MaximumBatchSize).
+_COPIES_PER_BATCH_AT_MOST = 20
+_COPIES_PER_BATCH_AT_LEAST = 2
 
 
 class ScalingScheduleSpec(FrozenModel):
@@ -189,3 +194,12 @@ def _zero_of_a_variant(document: Document) -> Iterator[Problem]:
         message = "instance_scale_in belongs to the instances of inference components"
         hint = "remove it, or set hosting.kind: inference_component"
         yield document.problem(("scaling", "instance_scale_in"), "SEA134", message, hint)
+
+
+def copies_replaced_at_once(min_copies: int, max_copies: int) -> int | None:
+    """Return the smallest batch of a rolling update that is valid however many copies run.
+
+    `None` when there is none, as always with a single copy: the service then starts as many new copies as old ones run.
+    """
+    batch = math.ceil(max_copies / _COPIES_PER_BATCH_AT_MOST)
+    return batch if batch * _COPIES_PER_BATCH_AT_LEAST <= min_copies else None

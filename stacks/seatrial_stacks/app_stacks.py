@@ -11,9 +11,9 @@ from seatrial.deployment import load
 from seatrial.deployment.product import load_products, product_files
 from seatrial.specs.pipeline_file import load_pipeline
 from seatrial_base.errors import SpecError
+from seatrial_cdk.jobs.optimizations_stack import add_jobs
 from seatrial_cdk.observability.planned import define_environment_view
-from seatrial_cdk.optimization_job.optimizations_stack import add_jobs
-from seatrial_cdk.trial_service.trials_stack import TrialsStack
+from seatrial_cdk.trials.trials_stack import TrialsStack
 from seatrial_stacks.context import context_text
 from seatrial_stacks.endpoint_stack import EndpointStack
 from seatrial_stacks.pipeline_stack import PipelineStack

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from aws_cdk import Environment, Stack, Tags
 
-from seatrial_cdk.deployed_endpoint import define_endpoint, define_outputs, define_parts
+from seatrial_cdk.endpoint.deployed_endpoint import define_endpoint, define_outputs, define_parts
 
 if TYPE_CHECKING:
     from constructs import Construct

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from aws_cdk import Environment, Stack, Stage
 
 from seatrial.repository.shipped import cdk_cli_version
-from seatrial_cdk.delivery_pipeline import DeliveryPipeline
+from seatrial_cdk.delivery.delivery_pipeline import DeliveryPipeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -9,7 +9,7 @@ from aws_cdk import CfnOutput, Environment, Stack, Tags
 from seatrial.deployment.document import products_stack
 from seatrial.deployment.published import kept_templates, published_versions, weights_of
 from seatrial.specs.load import load_environment
-from seatrial_cdk.trial_service.trials_stack import TrialsStack
+from seatrial_cdk.trials.trials_stack import TrialsStack
 from seatrial_cdk.vending.launch_role import LaunchRole
 from seatrial_cdk.vending.product_portfolio import Offer, ProductPortfolio
 from seatrial_cdk.vending.project_templates import ProjectTemplates

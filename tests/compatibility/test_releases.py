@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.deployment.load import load_deployment
+from seatrial.documents.plan import PLAN_SCHEMA
 from seatrial.locks.lock_file import locked_environments, read_locked_plan
 from seatrial.locks.migrate import migrate_lock
-from seatrial.planner.document import PLAN_SCHEMA
 from seatrial.specs.load import load_spec
 from seatrial.specs.promotion_order import promotion_order
 from seatrial_base.errors import SpecError

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from seatrial_cdk.trial_service.runtime.components import ComponentState
-from seatrial_cdk.trial_service.runtime.store import UnavailableError, Versioned
+from seatrial_cdk.trials.runtime.components import ComponentState
+from seatrial_cdk.trials.runtime.store import UnavailableError, Versioned
 from seatrial_load.measure.distribution import Distribution
 from seatrial_load.model.request import Expected, Load, Objective, TrialRequest, TrialTarget, Workload
 from seatrial_load.model.result import Check, Knee, LevelResult, LiveProof, TrialResult, Verdict
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_application_autoscaling.type_defs import SuspendedStateTypeDef
 
-    from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent
+    from seatrial_cdk.trials.runtime.order import CustomResourceEvent
 
 OBJECTIVE = Objective(metric="ttft_ms", statistic="p95", bound=2000.0, sense="at_most")
 IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu129"

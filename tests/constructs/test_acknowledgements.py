@@ -13,13 +13,11 @@ from aws_cdk import aws_sns as sns
 from cdk_nag import AwsSolutionsChecks
 
 from seatrial_cdk.acknowledgements import acknowledge
-from seatrial_cdk.asynchronous_inference import AsynchronousInference
-from seatrial_cdk.hosting_vpc_endpoints import HostingVpcEndpoints
-from seatrial_cdk.model_variant import ModelVariant
-from seatrial_cdk.output_location import OutputLocation
-from seatrial_cdk.serving_container import ServingContainer
-from seatrial_cdk.single_model_endpoint import SingleModelEndpoint
-from seatrial_cdk.variant_instances import VariantInstances
+from seatrial_cdk.endpoint.container_network import HostingVpcEndpoints
+from seatrial_cdk.endpoint.output_location import AsynchronousInference, OutputLocation
+from seatrial_cdk.endpoint.serving_container import ServingContainer
+from seatrial_cdk.endpoint.single_model_endpoint import SingleModelEndpoint
+from seatrial_cdk.endpoint.variant_instances import ModelVariant, VariantInstances
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,8 +7,8 @@ from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Template
 
 from seatrial.specs.endpoint import Slo
-from seatrial_cdk.endpoint_alarms import EndpointAlarms, longest_latency_ms
-from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint
+from seatrial_cdk.endpoint.endpoint_interface import ILlmEndpoint
+from seatrial_cdk.observability.endpoint_alarms import EndpointAlarms, longest_latency_ms
 
 
 @pytest.mark.parametrize(

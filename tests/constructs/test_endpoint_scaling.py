@@ -9,17 +9,15 @@ from aws_cdk import App, Stack
 from aws_cdk.assertions import Annotations, Match, Template
 from constructs import Construct
 
-from seatrial_cdk.backlog_scaling import BacklogScaling
-from seatrial_cdk.copy_scaling import CopyScaling
-from seatrial_cdk.inference_component import ComponentCopies
-from seatrial_cdk.llm_endpoint import LlmEndpoint
-from seatrial_cdk.scaling_limits import ScalingLimits, ScheduledCapacity
-from seatrial_cdk.serving_container import ServingContainer
-from seatrial_cdk.variant_instances import VariantInstances
-from seatrial_cdk.variant_scaling import VariantScaling
+from seatrial_cdk.endpoint.inference_component import ComponentCopies
+from seatrial_cdk.endpoint.llm_endpoint import LlmEndpoint
+from seatrial_cdk.endpoint.serving_container import ServingContainer
+from seatrial_cdk.endpoint.variant_instances import VariantInstances
+from seatrial_cdk.scaling.endpoint_scaling import BacklogScaling, CopyScaling, VariantScaling
+from seatrial_cdk.scaling.scaling_limits import ScalingLimits, ScheduledCapacity
 
 if TYPE_CHECKING:
-    from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint
+    from seatrial_cdk.endpoint.endpoint_interface import ILlmEndpoint
 
 IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu129"
 TARGET, POLICY = "AWS::ApplicationAutoScaling::ScalableTarget", "AWS::ApplicationAutoScaling::ScalingPolicy"

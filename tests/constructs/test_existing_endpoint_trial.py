@@ -11,13 +11,13 @@ from aws_cdk.assertions import Annotations, Match, Template
 
 from seatrial.specs.endpoint import Percentiles, Slo
 from seatrial_base.errors import SpecError
-from seatrial_cdk.existing_endpoint_trial import ExistingEndpointTrial
-from seatrial_cdk.llm_endpoint import LlmEndpoint
-from seatrial_cdk.trial_service.runtime.custom_resource import Order, TrialProperties
-from seatrial_cdk.trial_service.trial_service import TrialService
+from seatrial_cdk.endpoint.llm_endpoint import LlmEndpoint
+from seatrial_cdk.trials.existing_endpoint_trial import ExistingEndpointTrial
+from seatrial_cdk.trials.runtime.order import Order, TrialProperties
+from seatrial_cdk.trials.trial_service import TrialService
 
 if TYPE_CHECKING:
-    from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent
+    from seatrial_cdk.trials.runtime.order import CustomResourceEvent
 
 SLO = Slo(ttft_ms=Percentiles(p95=2000))
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from seatrial_base.errors import RenderError
-from seatrial_cdk.image_repository import ImageRepository
+from seatrial_cdk.endpoint.execution_role import ImageRepository
 
 DIGEST = f"@sha256:{'0' * 64}"
 

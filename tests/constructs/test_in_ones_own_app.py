@@ -21,15 +21,14 @@ from seatrial.node import check_node
 from seatrial.specs.endpoint import Percentiles, Slo
 from seatrial.specs.load import environments_of, load_environment
 from seatrial_base.errors import SeatrialError, SpecError
-from seatrial_cdk.container_network import ContainerNetwork
-from seatrial_cdk.endpoint_alarms import EndpointAlarms
-from seatrial_cdk.endpoint_outputs import EndpointOutputs
-from seatrial_cdk.execution_role import RoleOptions
-from seatrial_cdk.hosting_vpc_endpoints import SERVICES, HostingVpcEndpoints
-from seatrial_cdk.llm_endpoint import LlmEndpoint
-from seatrial_cdk.plain_errors import plain_errors
-from seatrial_cdk.trial_service.trial_service import TrialService
-from seatrial_cdk.trial_service.trials_stack import TrialsStack
+from seatrial_cdk.delivery.plain_errors import plain_errors
+from seatrial_cdk.endpoint.container_network import SERVICES, ContainerNetwork, HostingVpcEndpoints
+from seatrial_cdk.endpoint.endpoint_outputs import EndpointOutputs
+from seatrial_cdk.endpoint.execution_role import RoleOptions
+from seatrial_cdk.endpoint.llm_endpoint import LlmEndpoint
+from seatrial_cdk.observability.endpoint_alarms import EndpointAlarms
+from seatrial_cdk.trials.trial_service import TrialService
+from seatrial_cdk.trials.trials_stack import TrialsStack
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,11 +7,10 @@ from aws_cdk.assertions import Match, Template
 
 from seatrial.engines.rendered import RenderedConfig
 from seatrial_base.errors import RenderError
-from seatrial_cdk.inference_component import ComponentCopies
-from seatrial_cdk.llm_endpoint import LlmEndpoint
-from seatrial_cdk.serving_artifact import ServingArtifact
-from seatrial_cdk.serving_container import ServingContainer, container_definition
-from seatrial_cdk.variant_instances import VariantInstances
+from seatrial_cdk.endpoint.inference_component import ComponentCopies
+from seatrial_cdk.endpoint.llm_endpoint import LlmEndpoint
+from seatrial_cdk.endpoint.serving_container import ServingArtifact, ServingContainer, container_definition
+from seatrial_cdk.endpoint.variant_instances import VariantInstances
 
 
 def serving(weights_s3_uri: str) -> RenderedConfig:

@@ -13,17 +13,13 @@ from aws_cdk.assertions import Annotations, Match, Template
 from constructs import Construct
 
 from seatrial_base.errors import SpecError
-from seatrial_cdk.asynchronous_inference import AsynchronousInference
-from seatrial_cdk.backlog_scaling import BacklogScaling
-from seatrial_cdk.data_capture import DataCapture
-from seatrial_cdk.model_variant import ModelVariant, ShadowVariant
-from seatrial_cdk.output_location import OutputLocation
-from seatrial_cdk.scaling_limits import ScalingLimits
-from seatrial_cdk.serving_container import ServingContainer
-from seatrial_cdk.single_model_endpoint import SingleModelEndpoint
-from seatrial_cdk.traffic_shift import TrafficShift
-from seatrial_cdk.variant_instances import InstanceScaleIn, VariantInstances
-from seatrial_cdk.variant_scaling import VariantScaling
+from seatrial_cdk.endpoint.endpoint_update import TrafficShift
+from seatrial_cdk.endpoint.output_location import AsynchronousInference, DataCapture, OutputLocation
+from seatrial_cdk.endpoint.serving_container import ServingContainer
+from seatrial_cdk.endpoint.single_model_endpoint import SingleModelEndpoint
+from seatrial_cdk.endpoint.variant_instances import InstanceScaleIn, ModelVariant, ShadowVariant, VariantInstances
+from seatrial_cdk.scaling.endpoint_scaling import BacklogScaling, VariantScaling
+from seatrial_cdk.scaling.scaling_limits import ScalingLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

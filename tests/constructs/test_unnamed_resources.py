@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial_cdk.unnamed_resources import UNNAMED_RESOURCE_ACTIONS, allow_unnamed
+from seatrial_cdk.policy import UNNAMED_RESOURCE_ACTIONS, allow_unnamed
 
 
 def test_an_action_without_a_documented_reason_is_not_allowed_on_everything() -> None:

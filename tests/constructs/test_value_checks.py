@@ -12,20 +12,18 @@ from aws_cdk.assertions import Annotations, Match
 from constructs import Construct
 
 from seatrial_base.errors import SpecError
-from seatrial_cdk.added_component import AddedComponent
-from seatrial_cdk.copy_scaling import CopyScaling
-from seatrial_cdk.data_capture import DataCapture
-from seatrial_cdk.endpoint_alias import EndpointAlias
-from seatrial_cdk.inference_component import ComponentCopies, CopyPlacement
-from seatrial_cdk.llm_endpoint import LlmEndpoint
-from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint
-from seatrial_cdk.model_variant import ModelVariant, ShadowVariant
-from seatrial_cdk.output_location import OutputLocation
-from seatrial_cdk.scaling_limits import ScalingLimits, ScheduledCapacity
-from seatrial_cdk.serving_container import ServingContainer
-from seatrial_cdk.single_model_endpoint import SingleModelEndpoint
-from seatrial_cdk.traffic_shift import TrafficShift
-from seatrial_cdk.variant_instances import RequestRouting, VariantInstances
+from seatrial_cdk.endpoint.added_component import AddedComponent
+from seatrial_cdk.endpoint.endpoint_interface import ILlmEndpoint
+from seatrial_cdk.endpoint.endpoint_outputs import EndpointAlias
+from seatrial_cdk.endpoint.endpoint_update import TrafficShift
+from seatrial_cdk.endpoint.inference_component import ComponentCopies, CopyPlacement
+from seatrial_cdk.endpoint.llm_endpoint import LlmEndpoint
+from seatrial_cdk.endpoint.output_location import DataCapture, OutputLocation
+from seatrial_cdk.endpoint.serving_container import ServingContainer
+from seatrial_cdk.endpoint.single_model_endpoint import SingleModelEndpoint
+from seatrial_cdk.endpoint.variant_instances import ModelVariant, RequestRouting, ShadowVariant, VariantInstances
+from seatrial_cdk.scaling.endpoint_scaling import CopyScaling
+from seatrial_cdk.scaling.scaling_limits import ScalingLimits, ScheduledCapacity
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 from seatrial.deployment.live_jobs import job_parameter, job_state, start_job
 from seatrial.deployment.optimization_job import OptimizationJobRequest
 from seatrial_base.errors import BenchError
-from seatrial_cdk.optimization_job.runtime.jobs import JobState
+from seatrial_cdk.jobs.runtime.jobs import JobState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.deployment.live_trial import LiveTrial, follow, look, service_stack
-from seatrial_cdk.trial_service.runtime.outcome import UNTRIED
-from seatrial_cdk.trial_service.runtime.ownership import take_ownership
-from seatrial_cdk.trial_service.trial_service import service_name
+from seatrial_cdk.trials.runtime.outcome import UNTRIED
+from seatrial_cdk.trials.runtime.ownership import take_ownership
+from seatrial_cdk.trials.trial_service import service_name
 from seatrial_load.search import NextLevel
 from tests.constructs.conftest import DictComponents, DictScaling, DictStore
-from tests.constructs.trial_service.conftest import ORDERED_S, World
-from tests.constructs.trial_service.written_course import ALL_MEASURED, NEXT
+from tests.constructs.trials.conftest import ORDERED_S, World
+from tests.constructs.trials.written_course import ALL_MEASURED, NEXT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial_cdk.trial_service.runtime.custom_resource import CustomResourceEvent
+    from seatrial_cdk.trials.runtime.order import CustomResourceEvent
 
 ENDPOINT = "dev-chat"
 

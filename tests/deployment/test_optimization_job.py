@@ -14,7 +14,7 @@ from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
     from seatrial.deployment.optimization_job import OptimizationJobRequest
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
 
 ROOT = Path(__file__).parents[2]

@@ -14,7 +14,7 @@ from seatrial_base.errors import BenchError
 from seatrial_load.model.request import PredictedLevel, TrialRequest, TrialTarget
 
 if TYPE_CHECKING:
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
 
 ROOT = Path(__file__).parents[2]
 NOWHERE = TrialTarget(endpoint_name="", inference_component=None, region="us-east-1")

@@ -17,7 +17,7 @@ from seatrial_base.catalog.models import find_model
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from seatrial.planner.predict.memory import MemoryFit
+    from seatrial.documents.prediction import MemoryFit
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "explanation" / "planner.md").read_text(encoding="utf-8")

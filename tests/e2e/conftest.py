@@ -29,7 +29,7 @@ from tests.environment import environment
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial_laptop.running import LocalAws
 
     Processes = Callable[[Path], list[str]]

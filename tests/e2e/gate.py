@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import boto3
 
 from benchmarks.living_endpoint.synthesis import synthesize
-from seatrial_cdk.trial_service.runtime.ownership import read_owner
-from seatrial_cdk.trial_service.runtime.store import S3TrialStore, run_key
-from seatrial_cdk.trial_service.trials_stack import TrialsStack
+from seatrial_cdk.trials.runtime.ownership import read_owner
+from seatrial_cdk.trials.runtime.store import S3TrialStore, run_key
+from seatrial_cdk.trials.trials_stack import TrialsStack
 from seatrial_laptop import lifecycle
 from seatrial_load.model.progress import TrialProgress
 from seatrial_stacks.app_stacks import define_stacks

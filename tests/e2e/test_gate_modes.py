@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial_laptop.demo.embedded_aws import EmbeddedAws
     from tests.e2e.conftest import Outcome, RunCdk, RunTool, Workspace
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_cdk.trial_service.runtime.ownership import STOPPED
+from seatrial_cdk.trials.runtime.ownership import STOPPED
 from tests.e2e.gate import (
     SERVICE,
     CloudFormation,

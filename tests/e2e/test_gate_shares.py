@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_cdk.trial_service.runtime.custom_resource import Order
+from seatrial_cdk.trials.runtime.order import Order
 from seatrial_load.model.result import TrialResult
 from seatrial_load.trial.run import run_trial
 from tests.e2e.gate import Gate, deploy_arguments

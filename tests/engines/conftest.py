@@ -10,7 +10,7 @@ from tests.sample_plan import LMI_IMAGE, decided, image_of, sample_plan
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
 
 TGI_IMAGE = (
     "763104351884.dkr.ecr.us-east-1.amazonaws.com/huggingface-pytorch-tgi-inference:2.7.0-tgi3.3.6-gpu-py311-cu124"

@@ -10,7 +10,7 @@ from seatrial_base.errors import RenderError
 from seatrial_lint.engines.properties import parse_properties
 
 if TYPE_CHECKING:
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
 
 S3_MODEL = "s3_uri: s3://weights/llama/"

@@ -13,7 +13,7 @@ from seatrial_lint.engines.limits import DECIDED_BY_PLAN
 from seatrial_lint.engines.properties import parse_properties
 
 if TYPE_CHECKING:
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
 
 GOLDEN = Path(__file__).parent / "golden"

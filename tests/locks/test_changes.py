@@ -8,7 +8,7 @@ from seatrial.locks.changes import changes
 from seatrial.planner.planner import make_plan
 
 if TYPE_CHECKING:
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from tests.planner.conftest import Ask
 
 

@@ -12,9 +12,9 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from seatrial.documents.plan import Image
 from seatrial.locks.guard_rails import limit_problems, rail_problems
 from seatrial.locks.lock_file import changed_fields, read_edited_plan, read_locked_plan, seal_of, write_lock
-from seatrial.planner.document import Image
 from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_spec
 from seatrial_base.errors import SpecError
@@ -23,7 +23,7 @@ from tests.sample_plan import decided, image_of, sample_plan
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
     from tests.planner.conftest import Ask
 

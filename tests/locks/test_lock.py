@@ -13,7 +13,7 @@ from seatrial.planner.planner import make_plan
 from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from tests.planner.conftest import Ask
 
 HINT = "\n  hint: run `seatrial plan chat.yaml --environment dev --write`"

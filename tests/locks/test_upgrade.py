@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import seatrial
+from seatrial.documents.plan import Plan
 from seatrial.locks.lock_file import document_in_lock, locked_environments, write_lock
-from seatrial.planner.document import Plan
 
 ENDPOINTS = Path(__file__).parents[2] / "endpoints"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.planner.engine import Case, case_of
-from seatrial.planner.inputs import read_architecture
+from seatrial.specs.architecture import read_architecture
 from seatrial_base.catalog.instances import find_instance
 
 if TYPE_CHECKING:

@@ -4,12 +4,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.planner.document import Decision, Image
-from seatrial.planner.engine import digest_of, keep_digest, pin
+from seatrial.documents.plan import Decision, Image
+from seatrial.planner.engine import keep_digest, pin
+from seatrial_base.catalog.images import image_digest
 from tests.sample_plan import sample_plan
 
 if TYPE_CHECKING:
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
 
 REGISTRY = "763104351884.dkr.ecr.us-east-1.amazonaws.com"
 DIGEST = "sha256:" + "1" * 64
@@ -33,8 +34,8 @@ def test_a_digest_takes_the_place_of_the_tag() -> None:
     assert pinned.image.because == (
         "It is listed. The digest is the one that its registry gave for the tag 0.36.0-lmi27.0.0-cu130."
     )
-    assert digest_of(pinned.image.value.uri) == DIGEST
-    assert digest_of(PLAN.image.value.uri) is None
+    assert image_digest(pinned.image.value.uri) == DIGEST
+    assert image_digest(PLAN.image.value.uri) is None
 
 
 def test_pinning_again_replaces_the_digest_alone() -> None:

@@ -15,7 +15,7 @@ from seatrial.specs.load import load_spec
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
 
 GOLDEN = Path(__file__).parent / "golden" / "plans.txt"
 ROOT = Path(__file__).parents[2]

@@ -10,15 +10,15 @@ import pytest
 
 from seatrial.engines.plan_config import dialect_of
 from seatrial.planner.engine import choose_engine, options
-from seatrial.planner.inputs import read_architecture
 from seatrial.planner.nearest_recipe import nearest_recipe, recipe_engine, refuse_recipe, runs
 from seatrial.planner.planner import make_plan
-from seatrial.planner.quantized_weights import is_quantized_at_start, weights_refusals
+from seatrial.planner.quantized_weights import weights_refusals
 from seatrial.planner.recipe_limits import accelerator_limits
 from seatrial.planner.resolve import resolve
+from seatrial.specs.architecture import read_architecture
 from seatrial.specs.endpoint import ModelSpec
 from seatrial.specs.optimization import NAMES
-from seatrial.specs.recipe import expanded, parse_recipe, recipe_name, with_recipe
+from seatrial.specs.recipe import expanded, is_quantized_at_start, parse_recipe, recipe_name, with_recipe
 from seatrial_base.catalog import optimizations
 from seatrial_base.catalog.accelerators import all_accelerators
 from seatrial_base.catalog.engine_versions import read_version

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial.documents.plan import Plan, values_digest
 from seatrial.locks.lock_file import read_edited_plan, read_locked_plan, write_lock
 from seatrial.locks.path import lock_path
-from seatrial.planner.document import Plan, values_digest
 from seatrial.planner.planner import make_plan
 from seatrial.report.terminal.plan import decision_rows
 

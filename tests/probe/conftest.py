@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Literal
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.probe.pinned import PinnedSpec
     from seatrial.specs.load import LoadedSpec
 

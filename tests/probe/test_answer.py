@@ -20,7 +20,7 @@ from tests.probe.conftest import CHEAP, NOTE, locked_as, result_of
 if TYPE_CHECKING:
     from typing import Literal
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.probe.answer import ProbeAnswer
     from tests.probe.conftest import Locked
 

@@ -18,7 +18,7 @@ from seatrial_base.errors import SpecError
 from tests.probe.conftest import CHEAP, DEAR, LEVEL, NOTE, result_of
 
 if TYPE_CHECKING:
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.probe.answer import ProbeAnswer
     from seatrial.specs.load import LoadedSpec
     from tests.probe.conftest import Locked

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from seatrial.planner.document import Band, Decision, Plan
+from seatrial.documents.plan import Decision, Plan
+from seatrial.documents.prediction import Band
 from seatrial.report.document.page import render_html
 from seatrial_load.model.stop import Stop, StopReason
 from tests.report.rich import rich_trial

@@ -25,7 +25,7 @@ from seatrial_load.model.stop import Void, VoidReason
 from tests.report.samples import concluded, sample_level, sample_request
 
 if TYPE_CHECKING:
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial_load.model.request import TrialRequest
 
 ORDER = (16, 64, 32, 1, 2, 4, 8, 24)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.planner.document import CurvePoint
+from seatrial.documents.plan import CurvePoint
 from seatrial_load.knee.detectors import kneedle_knee, slo_knee
 from seatrial_load.knee.scaling_target import cost_at, scaling_target
 from seatrial_load.measure.distribution import Distribution
@@ -16,7 +16,7 @@ from seatrial_load.slo.verdict import judged, verdict_at
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
 
 LEVELS = (1, 2, 4, 8, 16, 32, 64)
 LOCAL_ENGINE = "local-cpu-random-llama (not the model named)"

@@ -15,7 +15,7 @@ from tests.browser.look import Look, look_at
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
 
 
 @pytest.fixture(scope="module")

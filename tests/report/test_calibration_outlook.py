@@ -19,7 +19,7 @@ from seatrial_load.measure.distribution import Distribution
 from tests.report.samples import sample_level
 
 if TYPE_CHECKING:
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
     from seatrial_load.model.result import LevelResult, TrialResult
 

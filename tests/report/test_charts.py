@@ -34,7 +34,7 @@ from seatrial_load.model.result import Knee
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial_load.model.result import Detector, TrialResult
 
 

@@ -18,7 +18,7 @@ from seatrial_load.model.result import Check, Comparison
 from tests.report.samples import failed_level
 
 if TYPE_CHECKING:
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.report.table import Table
     from seatrial_load.model.result import TrialResult
 

@@ -18,7 +18,7 @@ from tests.report.reading import Tables
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
 
 OPTIONAL = (
     "output_tok_s",

@@ -23,7 +23,7 @@ from seatrial_load.trial.manner import next_sparing
 from tests.report.samples import sample_level, sample_request
 
 if TYPE_CHECKING:
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial_load.model.request import Manner
     from seatrial_load.model.result import LevelResult
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from seatrial.report.document.markdown import render_markdown
 
 if TYPE_CHECKING:
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial_load.model.result import TrialResult
 
 

@@ -20,7 +20,7 @@ from tests.report.reading import Tables
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
 
 
 MINUS = "\N{MINUS SIGN}"

@@ -14,7 +14,7 @@ from seatrial.report.document.page import page_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.report.document.section import Section
     from seatrial_load.model.result import TrialResult
 

@@ -10,7 +10,7 @@ from seatrial.report.document.page import render_html
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial_load.model.result import LevelResult, TrialResult
 
     class Trial(Protocol):

@@ -13,7 +13,7 @@ from seatrial_load.model.result import TrialResult
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
 
 
 def test_three_files_are_written_into_a_new_folder(

@@ -26,7 +26,7 @@ from tests.sample_plan import decided, sample_plan
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
 
 ROOT = Path(__file__).parents[2]
 KEY_ARN = "arn:aws:kms:eu-west-1:123456789012:key/11111111-2222-3333-4444-555555555555"

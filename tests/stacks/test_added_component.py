@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 from aws_cdk import App
 from aws_cdk.assertions import Match, Template
 
-from seatrial_cdk.added_component import AddedComponent
-from seatrial_cdk.llm_endpoint import LlmEndpoint
-from seatrial_cdk.planned_props import planned_copies
-from seatrial_cdk.serving_container import ServingContainer
+from seatrial_cdk.endpoint.added_component import AddedComponent
+from seatrial_cdk.endpoint.llm_endpoint import LlmEndpoint
+from seatrial_cdk.endpoint.planned_endpoint import planned_copies
+from seatrial_cdk.endpoint.serving_container import ServingContainer
 from seatrial_stacks.endpoint_stack import EndpointStack
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 from aws_cdk import App
 from aws_cdk.assertions import Match, Template
 
-from seatrial.planner.packing import copies_of, pack, reservable
+from seatrial.deployment.packing import copies_of, pack, reservable
 from seatrial.specs.endpoint import ServingSpec
 from seatrial_base.catalog.instances import find_instance
 from seatrial_stacks.endpoint_stack import EndpointStack

@@ -10,7 +10,7 @@ from aws_cdk import App
 from aws_cdk.assertions import Match, Template
 
 from seatrial.specs.hosting import HostingSpec
-from seatrial_cdk.planned_instances import planned_instances
+from seatrial_cdk.endpoint.planned_endpoint import planned_instances
 from seatrial_stacks.endpoint_stack import EndpointStack
 from tests.sample_plan import decided, sample_plan
 from tests.stacks.conftest import dev

@@ -10,7 +10,7 @@ import pytest
 from aws_cdk import Acknowledgment, App, Environment, Stack, Validations
 from aws_cdk import aws_sagemaker as sagemaker
 
-from seatrial_cdk.hosting_checks import HostingChecks
+from seatrial_cdk.delivery.hosting_checks import HostingChecks
 from seatrial_lint.template_rules.check import check_templates
 from seatrial_lint.template_rules.output import findings_text
 from seatrial_lint.template_rules.read import read_templates

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from aws_cdk.assertions import Match
 
-from seatrial_cdk.unnamed_resources import UNNAMED_RESOURCE_ACTIONS
+from seatrial_cdk.policy import UNNAMED_RESOURCE_ACTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pytest
 from ministack.core.iam_evaluator import EvalContext, evaluate, parse_policy_document
 
-from seatrial_cdk.trial_service.runtime.event import DETAIL_TYPE, SOURCE
+from seatrial_cdk.trials.runtime.announcements import DETAIL_TYPE, SOURCE
 from tests.stacks.conftest import KEY_ARN, ROOT
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from aws_cdk.assertions import Template
 
 Json: TypeAlias = Any  # a document of CloudFormation
-RUNTIME = ROOT / "constructs" / "seatrial_cdk" / "trial_service" / "runtime"
+RUNTIME = ROOT / "constructs" / "seatrial_cdk" / "trials" / "runtime"
 BENCH = ROOT / "packages" / "seatrial-load" / "seatrial_load"
 ACCOUNT = "eu-west-1:123456789012"
 ENDPOINT = f"arn:aws:sagemaker:{ACCOUNT}:endpoint/prod-chat"

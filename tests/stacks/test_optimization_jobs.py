@@ -13,9 +13,8 @@ from cdk_nag import AwsSolutionsChecks
 
 from seatrial.deployment.live_jobs import job_parameter
 from seatrial.deployment.optimization_job import jobs_name
-from seatrial_cdk.optimization_job.runtime_code import jobs_archive
-from seatrial_cdk.optimization_job.workflow import definition
-from seatrial_cdk.unnamed_resources import UNNAMED_RESOURCE_ACTIONS
+from seatrial_cdk.jobs.optimization_service import definition, jobs_archive
+from seatrial_cdk.policy import UNNAMED_RESOURCE_ACTIONS
 from seatrial_stacks.app_stacks import add_stacks
 from tests.stacks.conftest import ROOT, optimization_request, prod, weights
 

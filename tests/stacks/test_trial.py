@@ -11,7 +11,7 @@ from aws_cdk.assertions import Match, Template
 from seatrial.specs.endpoint import Percentiles
 from seatrial.specs.environment import EnvironmentSpec
 from seatrial_base.errors import RenderError, SpecError
-from seatrial_cdk.trial_service.trials_stack import TrialsStack
+from seatrial_cdk.trials.trials_stack import TrialsStack
 from seatrial_stacks.app_stacks import add_stacks
 from seatrial_stacks.endpoint_stack import EndpointStack
 

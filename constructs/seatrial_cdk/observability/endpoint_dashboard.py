@@ -9,14 +9,14 @@ from aws_cdk import Stack, Token
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
+from seatrial_cdk.endpoint.variant_instances import VARIANT_NAME
 from seatrial_cdk.observability.widgets import DashboardText, Graph, GraphBound, Grid, MetricFormula, MetricLine
-from seatrial_cdk.variant_instances import VARIANT_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from seatrial.specs.endpoint import Slo
-    from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint
+    from seatrial_cdk.endpoint.endpoint_interface import ILlmEndpoint
 
 SERVICE: Final = "AWS/SageMaker"
 INSTANCES: Final = "/aws/sagemaker/Endpoints"

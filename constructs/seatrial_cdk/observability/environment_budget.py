@@ -14,7 +14,7 @@ from seatrial_base.tags import ENVIRONMENT_TAG
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial_cdk.alarm_topic import AlarmTopic
+    from seatrial_cdk.observability.endpoint_alarms import AlarmTopic
 
 BUDGETS: Final = "budgets.amazonaws.com"
 MOST_EMAILS: Final = 10

@@ -10,6 +10,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from seatrial.deployment.document import COMPONENT_SUFFIX
+from seatrial_cdk.endpoint.variant_instances import VARIANT_NAME
 from seatrial_cdk.observability.endpoint_dashboard import (
     INSTANCES,
     SERVICE,
@@ -19,7 +20,6 @@ from seatrial_cdk.observability.endpoint_dashboard import (
     DashboardInstances,
 )
 from seatrial_cdk.observability.widgets import DashboardText, Graph, Grid, MetricFormula, MetricLine
-from seatrial_cdk.variant_instances import VARIANT_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from constructs import Construct
 
     from seatrial.deployment.document import Deployment
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.specs.environment import EnvironmentSpec
-    from seatrial_cdk.alarm_topic import AlarmTopic
-    from seatrial_cdk.llm_endpoint_interface import ILlmEndpoint
-    from seatrial_cdk.smoke_benchmark import SmokeBenchmark
+    from seatrial_cdk.endpoint.endpoint_interface import ILlmEndpoint
+    from seatrial_cdk.observability.endpoint_alarms import AlarmTopic
+    from seatrial_cdk.trials.endpoint_trial import SmokeBenchmark
 
 
 def define_endpoint_dashboard(

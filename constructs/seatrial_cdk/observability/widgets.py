@@ -2,7 +2,7 @@
 
 The structure is that of "Dashboard body structure and syntax" in the CloudWatch API reference; names of metrics are
 those that Amazon SageMaker publishes ("Metrics for monitoring Amazon SageMaker AI with Amazon CloudWatch", developer
-guide) and those of trials (`seatrial_cdk.trial_service.runtime.metrics`).
+guide) and those of trials (`seatrial_cdk.trials.runtime.report`).
 """
 
 from __future__ import annotations

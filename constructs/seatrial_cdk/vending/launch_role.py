@@ -15,11 +15,11 @@ from constructs import Construct
 
 from seatrial_base.tags import ENVIRONMENT_TAG
 from seatrial_cdk.acknowledgements import acknowledge_wildcards
-from seatrial_cdk.container_network import ContainerNetwork
-from seatrial_cdk.execution_role import METRIC_NAMESPACES, join_network
+from seatrial_cdk.endpoint.container_network import ContainerNetwork
+from seatrial_cdk.endpoint.execution_role import METRIC_NAMESPACES, join_network
 from seatrial_cdk.place import StackPlace
-from seatrial_cdk.trial_service.trial_service import function_arn
-from seatrial_cdk.unnamed_resources import allow_unnamed
+from seatrial_cdk.policy import allow_unnamed
+from seatrial_cdk.trials.trial_service import function_arn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ SERVICE_CATALOG, CLOUDFORMATION = "servicecatalog.amazonaws.com", "cloudformatio
 PROVISIONED_STACKS = "SC-*"
 """The names of the stacks that Service Catalog makes."""
 WILDCARDS = (
-    "Actions on * have no resource level (seatrial_cdk.unnamed_resources); the other wildcards end names that teams or "
+    "Actions on * have no resource level (seatrial_cdk.policy); the other wildcards end names that teams or "
     "AWS choose after the environment's, and the permissions boundary bounds every role that is made."
 )
 _SCALING = "sagemaker.application-autoscaling.amazonaws.com"

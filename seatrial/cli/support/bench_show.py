@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seatrial.cli.support.bench_files import Unwritten
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial_load.model.request import TrialRequest
     from seatrial_load.model.result import TrialResult
     from seatrial_load.trial.events import TrialEvent, Watch

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.planner.engine import digest_of, status_of
+from seatrial.planner.engine import status_of
 from seatrial_base.catalog import images
+from seatrial_base.catalog.images import image_digest
 from seatrial_base.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.catalog.image_updates import ImageChange, Update
     from seatrial_base.catalog.images import Build
@@ -74,7 +75,7 @@ def outdated_row(loaded: LoadedSpec, plan: Plan, update: Update | None) -> Row:
         "environment": loaded.environment.name,
         "image": plan.image.value.uri,
         "tag": plan.image.value.tag,
-        "digest": digest_of(plan.image.value.uri),
+        "digest": image_digest(plan.image.value.uri),
         "in_catalog": update is not None,
         "newer": [build.version for build in update.newer] if update else [],
         "unread": [build.version for build in update.unread] if update else [],

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
 
 
 def lock_plan(plan: Plan, spec: Path, before: Mapping[str, object] | None) -> tuple[Path, tuple[str, ...]]:

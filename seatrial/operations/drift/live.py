@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from seatrial.deployment.document import COMPONENT_SUFFIX
 from seatrial.operations.drift.finding import DriftFinding
 from seatrial.operations.preflight.check import count, rows, text
-from seatrial.planner.engine import digest_of
+from seatrial_base.catalog.images import image_digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -162,8 +162,8 @@ def _component(deployment: Deployment, stack: LiveStack, component: Mapping[str,
             _number(startup, "ModelDataDownloadTimeoutInSeconds"),
         ),
     }
-    resolved = digest_of(text(mapping(mapping(specification, "Container"), "DeployedImage"), "ResolvedImage"))
-    pinned = digest_of(plan.image.value.uri)
+    resolved = image_digest(text(mapping(mapping(specification, "Container"), "DeployedImage"), "ResolvedImage"))
+    pinned = image_digest(plan.image.value.uri)
     if resolved is not None and pinned is not None:
         compared["image digest"] = (pinned, resolved)
     return compared

@@ -58,7 +58,7 @@ class LastTrial:
 
 
 def scheduled_key(endpoint_name: str) -> str:
-    """Return the key of the last scheduled trial's document (`trial_service.runtime.store` writes it)."""
+    """Return the key of the last scheduled trial's document (`trials.runtime.store` writes it)."""
     return f"trials/{endpoint_name}/scheduled/latest.json"
 
 

@@ -7,14 +7,14 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from seatrial.deployment.trial import slo_objectives
-from seatrial.planner.document import Promoted
+from seatrial.documents.plan import Promoted
 from seatrial_base.errors import Problem
 from seatrial_load.slo.verdict import verdict_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
     from seatrial_load.model.request import Objective
     from seatrial_load.model.result import TrialResult

@@ -26,8 +26,8 @@ from seatrial_base.errors import PlanError, Problem, RenderError, SpecError
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from seatrial.documents.plan import Plan
     from seatrial.operations.promotion.evidence import TrialEvidence
-    from seatrial.planner.document import Plan
     from seatrial.specs.environment import EnvironmentSpec
     from seatrial.specs.load import LoadedSpec
     from seatrial_load.model.result import TrialResult

@@ -9,9 +9,9 @@ from seatrial.engines.render import render
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from seatrial.documents.plan import Plan
     from seatrial.engines.rendered import RenderedConfig
     from seatrial.operations.promotion.evidence import PromotionStep
-    from seatrial.planner.document import Plan
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.errors import Problem
 

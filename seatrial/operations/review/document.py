@@ -8,12 +8,12 @@ from seatrial.operations.render import document_of, needs_document
 from seatrial.operations.review.figures import costs, curve, gates, knees, update_usd_per_hour
 
 if TYPE_CHECKING:
+    from seatrial.documents.plan import CurvePoint, Plan
     from seatrial.operations.consequences import Consequences
     from seatrial.operations.review.fields import FieldChange
     from seatrial.operations.review.figures import BeforeAfter
     from seatrial.operations.review.findings import ReviewFinding
     from seatrial.operations.review.review import EndpointReview, Review
-    from seatrial.planner.document import CurvePoint, Plan
 
 REVIEW_SCHEMA = "1"
 

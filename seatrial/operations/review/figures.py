@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from seatrial.documents.plan import CurvePoint, Plan
     from seatrial.operations.review.review import EndpointReview
-    from seatrial.planner.document import CurvePoint, Plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from seatrial.engines.write import rendered_files
-from seatrial.planner.compiled import compiled_anew
+from seatrial.locks.compiled import compiled_anew
 from seatrial_lint.lint.lint import Given, lint
 from seatrial_lint.lint.read import read_bytes
 from seatrial_lint.lint.source import ConfigSource, SourceEntry

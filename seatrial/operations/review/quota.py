@@ -11,9 +11,9 @@ from seatrial.operations.review.side import planned_instances
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from seatrial.documents.plan import Plan
     from seatrial.operations.review.review import EndpointReview
     from seatrial.operations.review.side import EndpointPlace, RepositorySide
-    from seatrial.planner.document import Plan
 
 
 @dataclass(frozen=True, slots=True)

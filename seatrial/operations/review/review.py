@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seatrial.deployment.document import Deployment
+    from seatrial.documents.plan import Plan
     from seatrial.locks.changes import DecisionChange
     from seatrial.operations.consequences import Consequences
     from seatrial.operations.review.fields import FieldChange, FileChange
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from seatrial.operations.review.quota import QuotaNeed
     from seatrial.operations.review.side import EndpointPlace, EndpointState, RepositorySide
     from seatrial.operations.template_diff import TemplateDiff
-    from seatrial.planner.document import Plan
     from seatrial_base.errors import Problem
 
 States = dict["EndpointPlace", "EndpointState"]

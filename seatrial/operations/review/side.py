@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seatrial.deployment.document import Deployment
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.errors import Problem
 

@@ -13,12 +13,12 @@ from seatrial_base.units import counted, usd, whole_or_tenths
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from seatrial.documents.plan import CurvePoint, Plan
     from seatrial.operations.review.figures import BeforeAfter
     from seatrial.operations.review.findings import ReviewFinding
     from seatrial.operations.review.quota import QuotaNeed
     from seatrial.operations.review.review import EndpointReview, Review
     from seatrial.operations.review.side import EndpointState
-    from seatrial.planner.document import CurvePoint, Plan
 
 OF_A_PRODUCT = {
     "new": "Teams can launch it once its stack is deployed.",

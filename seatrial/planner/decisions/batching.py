@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from seatrial.planner.document import Decision
+from seatrial.documents.plan import Decision
 from seatrial.planner.predict.copy_model import compiled_length, power_of_two
 from seatrial.planner.predict.memory import missing_bytes
 from seatrial_base.units import MIB, counted
@@ -13,7 +13,7 @@ from seatrial_base.units import MIB, counted
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from seatrial.planner.predict.memory import MemoryFit
+    from seatrial.documents.prediction import MemoryFit
     from seatrial.planner.search.demand import Demand
     from seatrial.specs.endpoint import EndpointSpec, ServingOverrides
     from seatrial_base.catalog.architecture import Architecture

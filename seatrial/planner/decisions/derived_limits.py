@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from seatrial.documents.plan import CurvePoint, Decision
 from seatrial.planner.calibration import calibration_warnings
 from seatrial.planner.decisions.batching import (
     batch_limit_warnings,
@@ -23,12 +24,11 @@ from seatrial.planner.decisions.plan_warnings import (
 )
 from seatrial.planner.decisions.timeouts import download_timeout, startup_timeout, timeout_warnings
 from seatrial.planner.decisions.trial_update import candidate_warnings, decide_trial_update
-from seatrial.planner.document import CurvePoint, Decision
-from seatrial.planner.predict.band import Band, band_of
+from seatrial.planner.predict.band import band_of
 from seatrial.planner.predict.closed_form import predict
-from seatrial.planner.predict.knee import PredictedKnee, predicted_knee
+from seatrial.planner.predict.knee import predicted_knee
 from seatrial.planner.predict.memory import weights_bytes
-from seatrial.planner.predict.regime import Regime, regime_of
+from seatrial.planner.predict.regime import regime_of
 from seatrial.planner.quantized_weights import stored_bytes
 from seatrial.planner.recipe_limits import accelerator_limits, built_at_start_s, job_limits
 from seatrial.planner.search.capacity import answered_in_time
@@ -36,6 +36,7 @@ from seatrial.planner.search.sizing import instances_for
 from seatrial.specs.recipe import compiles
 
 if TYPE_CHECKING:
+    from seatrial.documents.prediction import Band, PredictedKnee, Regime
     from seatrial.planner.resolve import Resolved
     from seatrial.planner.search.candidate import Candidate, FeasibleCandidate
     from seatrial.planner.search.capacity import Levels

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from seatrial.planner.document import Decision
+from seatrial.documents.plan import Decision
 
 if TYPE_CHECKING:
     from seatrial.specs.endpoint import EndpointSpec

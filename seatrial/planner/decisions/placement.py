@@ -6,13 +6,14 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seatrial.documents.plan import Cost, Decision
 from seatrial.planner.cost import cost_of, hourly_words, usd_per_hour
-from seatrial.planner.document import Cost, Decision
 from seatrial.planner.predict.knee import predicted_knee
-from seatrial.planner.search.capacity import copies_replaced_at_once
 from seatrial.planner.search.ranking import known
 from seatrial.planner.search.sizing import instances_for
+from seatrial.specs.scaling import copies_replaced_at_once
 from seatrial_base.catalog import neuron
+from seatrial_base.catalog.instances import SHARE_OF_CPUS
 from seatrial_base.units import counted, gib
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 # ml.g5.xlarge accepted 1,024 MiB and refused 4,096: what can be reserved is far below the host's memory.
 _HOST_MEMORY_MB = 1024
-# An assumption: the other half stays for the service and for peaks, which an exact division would not leave.
-SHARE_OF_CPUS = 0.5
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seatrial.documents.plan import Probe
 from seatrial.planner.decisions.derived_limits import band_for
-from seatrial.planner.document import Probe
 from seatrial.planner.search.doubt import doubt
 from seatrial_base.units import counted, tenths, usd
 

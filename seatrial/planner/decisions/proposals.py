@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seatrial.documents.plan import Proposal
 from seatrial.planner.cost import hourly_words
-from seatrial.planner.document import Proposal
 from seatrial.planner.search.cheaper_precision import narrower
 from seatrial.planner.search.ranking import known
 from seatrial_base.units import tenths

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seatrial.documents.plan import Decision
 from seatrial.planner.cost import hourly_words, usd_per_hour
-from seatrial.planner.document import Decision
 from seatrial.planner.search.sizing import instances_for
 from seatrial_base.bounds import LONGEST_TRIAL_S
 from seatrial_base.units import S_PER_HOUR, S_PER_MINUTE, counted, usd

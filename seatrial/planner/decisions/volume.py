@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from seatrial.planner.document import Decision
+from seatrial.documents.plan import Decision
 from seatrial_base.units import GIB, counted, gib
 
 if TYPE_CHECKING:

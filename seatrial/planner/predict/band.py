@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field
-
+from seatrial.documents.prediction import Band
 from seatrial.planner.predict.copy_model import tokens_per_step
 from seatrial_base.catalog import bands
 from seatrial_base.catalog.bands import BandPlace, all_band_cells
-from seatrial_base.frozen_model import FrozenModel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,26 +34,6 @@ FITTED_DRAFTS_ON = "NVIDIA A10G"
 RATE_OFF = 0.15  # an assumption: published acceptance rates of one method differ by so much between data sets
 HIGHEST_RATE = 0.99
 ASSUMED = 0.5  # an assumption, not a measurement: nothing was measured outside the fit
-
-
-class Band(FrozenModel):
-    """The band around each predicted value, as a share of it: from value / (1 + share) to value * (1 + share).
-
-    Attributes:
-        throughput: Of throughputs.
-        latency: Of latencies.
-        measured: Whether the shares were measured on left-out points; an assumption when not.
-        because: Where they come from, full sentences.
-        points: Measured points of this very deployment that the predictions are calibrated with; 0 without any.
-        engine_note: How the local or simulated engine announced itself that was calibrated with; empty on AWS.
-    """
-
-    throughput: float = Field(ge=0)
-    latency: float = Field(ge=0)
-    measured: bool
-    because: str
-    points: int = 0
-    engine_note: str = ""
 
 
 def band_of(

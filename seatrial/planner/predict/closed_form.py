@@ -16,28 +16,15 @@ decode steps has no separate prefill: some of its steps take a chunk of prompts 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import StrEnum, unique
 from typing import TYPE_CHECKING
 
+from seatrial.documents.prediction import Limit
 from seatrial.planner.predict.iteration_cost import costs_of
 from seatrial_base.units import MS_PER_S
 
 if TYPE_CHECKING:
     from seatrial.planner.predict.copy_model import Copy
     from seatrial.planner.predict.iteration_cost import Costs
-
-
-@unique
-class Limit(StrEnum):
-    """What bounds a copy at a load: a part of the step, or what keeps requests out of the batch."""
-
-    MEMORY = "memory"
-    COMPUTE = "compute"
-    HOST = "host"
-    LINK = "link"
-    KV = "kv"
-    BATCH_LIMIT = "batch limit"
-    ADMISSION = "admission"
 
 
 STEP_PARTS = (Limit.MEMORY, Limit.COMPUTE, Limit.HOST, Limit.LINK)

@@ -12,7 +12,7 @@ from seatrial_base.catalog.precision import find_precision
 from seatrial_base.units import GIB
 
 if TYPE_CHECKING:
-    from seatrial.planner.predict.memory import MemoryFit
+    from seatrial.documents.prediction import MemoryFit
     from seatrial_base.catalog.architecture import Architecture
     from seatrial_base.catalog.engines import Engine
     from seatrial_base.catalog.instances import Instance

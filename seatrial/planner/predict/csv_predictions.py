@@ -12,8 +12,9 @@ from enum import StrEnum, unique
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
-from seatrial.planner.predict.band import ASSUMED, Band, band_of
-from seatrial.planner.predict.closed_form import Limit, predict
+from seatrial.documents.prediction import Band, Limit
+from seatrial.planner.predict.band import ASSUMED, band_of
+from seatrial.planner.predict.closed_form import predict
 from seatrial.planner.predict.copy_model import compiled_length, hardware_of, least_batched_tokens, place
 from seatrial.planner.predict.memory import fit_memory, held_tokens
 from seatrial.planner.predict.multi_instance import InstanceLevel, even_split, fleet

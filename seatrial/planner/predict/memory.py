@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from seatrial.documents.prediction import MemoryFit
 from seatrial_base.catalog.precision import find_precision
-from seatrial_base.frozen_model import FrozenModel
 
 if TYPE_CHECKING:
     from seatrial_base.catalog.architecture import Architecture
@@ -28,25 +28,6 @@ KEYS_AND_VALUES = 2
 # gated MLP sharded.
 _WHOLE_VECTORS = 3
 _SHARDED_VECTORS = 9
-
-
-class MemoryFit(FrozenModel):
-    """How the memory of one accelerator is used, in bytes.
-
-    Attributes:
-        activation_bytes: What an iteration of the most prompt tokens needs while it runs.
-        reserve_bytes: What the engine, the driver and fragmentation keep.
-        kv_bytes_per_token: KV cache of one token on one accelerator.
-        kv_limited_batch: Sequences of the workload's length that the KV room holds.
-    """
-
-    accelerator_memory_bytes: int
-    weights_bytes: int
-    activation_bytes: int
-    reserve_bytes: int
-    kv_room_bytes: int
-    kv_bytes_per_token: int
-    kv_limited_batch: int
 
 
 def weights_bytes(architecture: Architecture, quantization: str | None) -> int:

@@ -15,10 +15,10 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seatrial.planner.predict.closed_form import STEP_PARTS, Limit, mean_step, predict, running_batch
+from seatrial.documents.prediction import LevelRegime, Limit, Regime
+from seatrial.planner.predict.closed_form import STEP_PARTS, mean_step, predict, running_batch
 from seatrial.planner.predict.copy_model import Calibration
 from seatrial.planner.predict.iteration_cost import costs_of, product_of
-from seatrial_base.frozen_model import FrozenModel
 from seatrial_base.units import MS_PER_S, counted, tenths
 
 if TYPE_CHECKING:
@@ -92,42 +92,6 @@ def _in_flight(concurrency: int) -> str:
 _FLOPS_PER_PARAMETER = 2
 _ATTENTION_FLOPS = 4  # a multiplication and an addition, for the scores and for the values
 _WORTHWHILE = 1.5  # of doubled concurrency: half of what doubling could bring at best
-
-
-class LevelRegime(FrozenModel):
-    """What bounds one copy at one concurrency.
-
-    Attributes:
-        concurrency: Requests in flight on the copy.
-        bound_by: What bounds it there.
-        share_of_step: Part of a mean step (`memory`, `compute`, `host`, `link`) and its share; they add up to 1.
-    """
-
-    concurrency: int
-    bound_by: Limit
-    share_of_step: tuple[tuple[Limit, float], ...]
-
-
-class Regime(FrozenModel):
-    """What bounds one copy, and what keeps its throughput from growing with the load.
-
-    Attributes:
-        arithmetic_intensity_flops_per_byte: Of a decode step at the gate's batch.
-        machine_balance_flops_per_byte: FLOPS over memory bandwidth, both as the engine reaches them.
-        critical_batch_size: Batch at which arithmetic takes as long as reading the weights, by the data sheet.
-        bound_by: What bounds the copy at the gate, named as in `LevelRegime`.
-        growth_limit: What keeps throughput from growing, named as in `LevelRegime`.
-        sentence: Both in words.
-        per_level: What bounds the copy at each level.
-    """
-
-    arithmetic_intensity_flops_per_byte: float
-    machine_balance_flops_per_byte: float
-    critical_batch_size: int
-    bound_by: Limit
-    growth_limit: Limit
-    sentence: str
-    per_level: tuple[LevelRegime, ...]
 
 
 def regime_of(copy: Copy, gate: int, levels: Iterable[int]) -> Regime:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
 if TYPE_CHECKING:
+    from seatrial.documents.prediction import MemoryFit
     from seatrial.planner.predict.copy_model import Copy
-    from seatrial.planner.predict.memory import MemoryFit
     from seatrial.planner.predict.simulation import SimulatedLevel
     from seatrial.planner.search.capacity import Levels, LoadSpread
     from seatrial.planner.search.demand import LatencyBound

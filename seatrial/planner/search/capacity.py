@@ -53,9 +53,6 @@ def trial_protocol(trial: TrialSpec) -> Protocol:
     return replace(TRIAL, requests_per_concurrency=requests, ramp_per_concurrency=trial.ramp_per_concurrency)
 
 
-# The service takes batches of 5 to 50 % of a component's copies (RollingUpdatePolicy.MaximumBatchSize).
-_COPIES_PER_BATCH_AT_MOST = 20
-_COPIES_PER_BATCH_AT_LEAST = 2
 _STEP, _LONGEST_STEP = 1.15, 2.0
 _FEW = 4  # more requests in flight than the steady state needs
 _RESOLUTION = 20  # of a capacity: to the last request up to 40, to 5 % beyond
@@ -158,15 +155,6 @@ def copies_needed(copy: Copy, workload: WorkloadSpec, highest: int) -> int:
     if workload.concurrency is not None:
         return math.ceil(workload.concurrency / highest)
     return math.ceil(_tokens_per_second(workload) / _steady_tok_s(copy, workload, highest))
-
-
-def copies_replaced_at_once(min_copies: int, max_copies: int) -> int | None:
-    """Return the smallest batch of a rolling update that is valid however many copies run.
-
-    `None` when there is none, as always with a single copy: the service then starts as many new copies as old ones run.
-    """
-    batch = math.ceil(max_copies / _COPIES_PER_BATCH_AT_MOST)
-    return batch if batch * _COPIES_PER_BATCH_AT_LEAST <= min_copies else None
 
 
 def spread(copy: Copy, workload: WorkloadSpec, copy_count: int, tok_s: Callable[[int], float]) -> LoadSpread:

@@ -15,7 +15,7 @@ from seatrial.planner.search.sizing import UNKNOWN
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seatrial.planner.predict.band import Band
+    from seatrial.documents.prediction import Band
     from seatrial.planner.search.best_first import SearchResult
     from seatrial.planner.search.candidate import Candidate
     from seatrial.planner.search.capacity import LoadSpread

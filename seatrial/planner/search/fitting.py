@@ -19,8 +19,8 @@ from seatrial_base.units import MS_PER_S, counted, gib
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from seatrial.documents.prediction import MemoryFit
     from seatrial.planner.predict.copy_model import Copy, Hardware
-    from seatrial.planner.predict.memory import MemoryFit
     from seatrial.planner.predict.simulation import SimulatedLevel
     from seatrial.planner.search.candidate import Stage
     from seatrial.planner.search.demand import Demand

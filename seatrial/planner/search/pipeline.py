@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from seatrial.documents.plan import Decision
 from seatrial.planner.cost import hourly_words
-from seatrial.planner.document import Decision
 from seatrial.planner.resolve import resolve
 from seatrial.planner.search.best_first import search
 from seatrial.planner.search.no_deployment import no_deployment

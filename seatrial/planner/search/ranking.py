@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal
 
+from seatrial.documents.plan import Alternative, Rejected
 from seatrial.planner.cost import hourly_words
-from seatrial.planner.document import Alternative, Rejected
 from seatrial.planner.search.candidate import STAGES
 from seatrial_base.units import MS_PER_S, counted, tenths, usd
 

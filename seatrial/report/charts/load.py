@@ -16,7 +16,7 @@ from seatrial_load.slo.evaluate import latency_of, statistic_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.report.charts.model import Style
     from seatrial.report.planned import Expectation
     from seatrial_load.measure.distribution import Interval

@@ -12,7 +12,7 @@ from seatrial_load.knee.scaling_target import blended_cost_at, cost_at
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial_load.model.result import LevelResult, TrialResult
 
 NO_PRICE = "the catalog has no price for this instance type"

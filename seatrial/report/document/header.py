@@ -28,7 +28,7 @@ from seatrial_load.slo.evaluate import statistic_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial_load.model.result import LevelResult, TrialResult
 
 

@@ -11,7 +11,7 @@ from seatrial.report.values import NO_TOKEN_COUNT, Cell, count_cell, level_name,
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial_load.model.result import LevelResult, TrialResult
 
 PROTOCOL = (

@@ -31,7 +31,7 @@ from seatrial_load.trial.manner import adds_load
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial_load.measure.distribution import Distribution
     from seatrial_load.model.request import Statistic
     from seatrial_load.model.result import LevelResult, SearchStep, TrialResult

@@ -22,7 +22,7 @@ from seatrial_base.markdown import escaped
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.report.document.section import Fact, Section
     from seatrial.report.table import Table
     from seatrial.report.values import Cell

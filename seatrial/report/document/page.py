@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
+    from seatrial.documents.plan import Plan
     from seatrial.planner.calibration_outlook import Outlook
-    from seatrial.planner.document import Plan
     from seatrial.report.document.section import Fact, Section
     from seatrial_load.measure.distribution import Distribution, Interval
     from seatrial_load.model.result import LevelResult, TrialResult

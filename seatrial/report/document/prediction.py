@@ -25,8 +25,8 @@ from seatrial.report.values import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from seatrial.documents.plan import CurvePoint, Plan
     from seatrial.planner.calibration_outlook import Outlook
-    from seatrial.planner.document import CurvePoint, Plan
     from seatrial.planner.predict.calibration import Compared
     from seatrial.report.planned import Quantity
     from seatrial_load.model.result import LevelResult, TrialResult

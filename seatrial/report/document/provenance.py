@@ -6,8 +6,8 @@ import json
 import shlex
 from typing import TYPE_CHECKING
 
+from seatrial.documents.plan import Decision, Image
 from seatrial.locks.provenance import provenance_lines
-from seatrial.planner.document import Decision, Image
 from seatrial.report.document.section import Fact, Section, Text
 from seatrial.report.table import Column, Table
 from seatrial.report.values import Cell, count_cell, missing_cell, number_cell, sentence
@@ -17,7 +17,7 @@ from seatrial_load.trial.steps import JUMPSTART_LEVELS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial_load.model.request import Load, TrialRequest
     from seatrial_load.model.result import TrialResult
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from seatrial.planner.document import Alternative, CurvePoint, Plan, Probe, Proposal, Rejected
+    from seatrial.documents.plan import Alternative, CurvePoint, Plan, Probe, Proposal, Rejected
     from seatrial.specs.endpoint import Percentiles, Slo
     from seatrial.specs.load import LoadedSpec
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
+    from seatrial.documents.prediction import Band
     from seatrial.planner.compare import InstanceComparison
     from seatrial.planner.comparison_basis import Basis
-    from seatrial.planner.predict.band import Band
 
 _NUMBERS = (
     "GPUs",

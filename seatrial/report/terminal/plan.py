@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from rich.console import Group
 from rich.text import Text
 
-from seatrial.planner.document import Decision, Image
+from seatrial.documents.plan import Decision, Image
 from seatrial.report.planned import band_text
 from seatrial.report.terminal.first_screen import first_screen, warnings_of
 from seatrial.report.terminal.tables import add_columns, add_row, heading, narrow_usd, short, table, whole_percent
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from seatrial.planner.document import Alternative, Cost, CurvePoint, Plan
-    from seatrial.planner.predict.memory import MemoryFit
-    from seatrial.planner.predict.regime import Regime
+    from seatrial.documents.plan import Alternative, Cost, CurvePoint, Plan
+    from seatrial.documents.prediction import MemoryFit, Regime
     from seatrial.planner.why import DegreeVerdict
     from seatrial.specs.load import LoadedSpec
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial_load.measure.distribution import Distribution
     from seatrial_load.model.request import TrialRequest
     from seatrial_load.model.result import Check, Comparison, LevelResult, TrialResult

@@ -11,7 +11,7 @@ from seatrial.operations.doctor.facts import CANDIDATE
 from seatrial.operations.doctor.view import answer_line, as_document, as_lines, is_healthy
 from seatrial_base.catalog.symptoms import all_symptoms, find_symptom
 from seatrial_base.rules import RULES
-from seatrial_cdk.trial_service.runtime.components import CANDIDATE as OF_TRIALS
+from seatrial_cdk.trials.runtime.components import CANDIDATE as OF_TRIALS
 from tests.operations.doctor.sample_account import COMPONENT, TARGET, Aws, ago, component, error, target
 from tests.operations.test_preflight import Account
 

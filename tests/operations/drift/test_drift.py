@@ -20,7 +20,7 @@ from seatrial.operations.drift.view import as_document, as_lines, as_markdown
 from seatrial.specs.endpoint import EndpointSpec
 from seatrial.specs.environment import EnvironmentSpec
 from seatrial_base.errors import Problem
-from seatrial_cdk.trial_service.runtime.store import scheduled_latest_key
+from seatrial_cdk.trials.runtime.store import scheduled_latest_key
 from seatrial_load.model.result import Comparison, Verdict
 from tests.constructs.conftest import passing_result
 from tests.operations.test_preflight import Account, refused

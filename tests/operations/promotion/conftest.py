@@ -23,7 +23,7 @@ from tests.constructs.conftest import level, passing_result
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
     from seatrial_load.model.result import TrialResult
 

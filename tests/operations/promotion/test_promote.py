@@ -18,7 +18,7 @@ from seatrial_load.model.result import Verdict
 from tests.operations.promotion.conftest import NOW, URI, evidence_of
 
 if TYPE_CHECKING:
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from tests.operations.promotion.conftest import Staged
 
 

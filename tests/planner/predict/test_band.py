@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 from pydantic import ValidationError
 
-from seatrial.planner.predict.band import ASSUMED, LONGEST_MEASURED_PROMPT, Band, band_of, earned_band
+from seatrial.documents.prediction import Band
+from seatrial.planner.predict.band import ASSUMED, LONGEST_MEASURED_PROMPT, band_of, earned_band
 from seatrial.planner.predict.copy_model import Speculation
 from seatrial_base.catalog.bands import BandCell, BandPlace, Facet, ModelFamily, bits_of, family_of
 from seatrial_base.catalog.engines import find_engine

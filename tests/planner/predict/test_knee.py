@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.planner.predict.knee import PredictedKnee, predicted_knee
+from seatrial.documents.prediction import PredictedKnee
+from seatrial.planner.predict.knee import predicted_knee
 
 
 @pytest.mark.parametrize(

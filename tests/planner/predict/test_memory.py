@@ -20,7 +20,7 @@ from seatrial_base.catalog.models import find_model
 from seatrial_base.units import GB
 
 if TYPE_CHECKING:
-    from seatrial.planner.predict.memory import MemoryFit
+    from seatrial.documents.prediction import MemoryFit
     from seatrial_base.catalog.architecture import Architecture
     from seatrial_base.catalog.instances import Instance
 

@@ -11,8 +11,9 @@ from dataclasses import replace
 
 import pytest
 
+from seatrial.documents.prediction import Limit
 from seatrial.planner.predict.band import ON_NEURON, band_of
-from seatrial.planner.predict.closed_form import Limit, predict
+from seatrial.planner.predict.closed_form import predict
 from seatrial.planner.predict.copy_model import Copy, hardware_of, place
 from seatrial.planner.predict.iteration_cost import costs_of
 from seatrial.planner.predict.memory import fit_memory

@@ -14,12 +14,12 @@ from seatrial.planner.search.capacity import (
     answered_in_time,
     capacity,
     copies_needed,
-    copies_replaced_at_once,
     spread,
     trial_protocol,
 )
 from seatrial.planner.search.demand import LatencyBound
 from seatrial.specs.endpoint import TrialSpec, WorkloadSpec
+from seatrial.specs.scaling import copies_replaced_at_once
 from tests.planner.predict.conftest import placed
 
 TIMEOUT = LatencyBound(("trial", "request_timeout_s"), "e2e_latency_ms", "max", 60_000)

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from rich.console import Console
 
-from seatrial.planner.document import Alternative, CurvePoint, Plan, Rejected
+from seatrial.documents.plan import Alternative, CurvePoint, Plan, Rejected
 from seatrial.specs.load import load_spec
 from tests.sample_plan import BAND, COST, MEMORY, PARETO, REGIME, decided, sample_plan
 

@@ -14,7 +14,7 @@ from seatrial.report.terminal.plan import SECTIONS, plan_view
 from seatrial.specs.endpoint import EndpointSpec
 
 if TYPE_CHECKING:
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
     from tests.report.terminal.conftest import Shown
 

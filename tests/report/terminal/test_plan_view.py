@@ -9,7 +9,7 @@ import pytest
 from seatrial.report.terminal.plan import SECTIONS, plan_view
 
 if TYPE_CHECKING:
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
     from tests.report.terminal.conftest import Shown
 

@@ -11,7 +11,7 @@ from seatrial.report.terminal.tables import narrow_usd
 from tests.sample_plan import COST, MEMORY
 
 if TYPE_CHECKING:
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
 
 LLAMA_2_7B_ON_A10G = MEMORY.model_copy(
     update={"accelerator_memory_bytes": 24_000_000_000, "weights_bytes": 13_500_000_000, "kv_limited_batch": 3}

@@ -160,6 +160,18 @@ def uri(build: Build, region: str) -> str:
     return f"{registry(region)}/{build.repository}:{build.tag}"
 
 
+def image_digest(uri: str) -> str | None:
+    """Return the digest that an image's address names, as `sha256:…`; `None` when it names a tag alone."""
+    _, at, digest = uri.partition("@sha256:")
+    return f"sha256:{digest}" if at else None
+
+
+def image_repository_uri(uri: str) -> str:
+    """Return the registry and repository of an image's address, without tag or digest."""
+    registry, _, rest = uri.partition("/")
+    return f"{registry}/{rest.partition('@')[0].partition(':')[0]}"
+
+
 def registry(region: str) -> str | None:
     """Return the registry of a region, `account.dkr.ecr.region.suffix`; `None` when none is known."""
     account = _accounts().get(region)

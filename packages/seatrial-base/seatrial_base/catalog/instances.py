@@ -10,6 +10,9 @@ from seatrial_base.catalog.rows import read_rows
 
 Component = Literal["Hosting", "Training", "Studio", "unnamed"]
 
+# Of vCPUs, for copies. An assumption: the other half stays for the service and for peaks.
+SHARE_OF_CPUS = 0.5
+
 
 @dataclass(frozen=True, slots=True)
 class Instance:

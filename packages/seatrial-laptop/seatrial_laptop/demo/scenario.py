@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from seatrial.deployment.live_stack import LiveStack
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial_base.errors import Problem
     from seatrial_laptop.demo.cdk_cli import CdkCli, ToolOutcome
     from seatrial_laptop.demo.embedded_aws import EmbeddedAws, Live

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
 
 ENDPOINT = "llama-2-7b-chat"

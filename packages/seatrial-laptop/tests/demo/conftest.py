@@ -13,7 +13,7 @@ from tests.sample_plan import sample_plan
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial_laptop.demo.workspace import Workspace
     from seatrial_load.model.result import TrialResult
 

@@ -9,7 +9,7 @@ import pytest
 
 from seatrial.deployment.live_stack import LiveStack
 from seatrial_base.errors import LocalError
-from seatrial_cdk.trial_service.runtime.attributes import measured_attributes
+from seatrial_cdk.trials.runtime.attributes import measured_attributes
 from seatrial_laptop.demo.cdk_cli import CdkCli, ToolOutcome
 from seatrial_laptop.demo.embedded_aws import Live
 from seatrial_laptop.demo.scenario import Deployed, check_deployment, check_refused, check_update
@@ -19,7 +19,7 @@ from seatrial_load.model.result import Knee, Verdict
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seatrial.planner.document import Plan
+    from seatrial.documents.plan import Plan
     from seatrial_load.model.result import TrialResult
 
 HINT = "\n  hint: run again with --verbose; logs: .seatrial/demo"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from seatrial_base.errors import Problem
@@ -10,13 +9,9 @@ from seatrial_base.errors import Problem
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial.specs.load import LoadedSpec
-
 MAX_ENTRIES = 100  # SageMaker API, CreateModel, Environment map
 MAX_CHARS = 1024  # of a name, and of a value (same map)
 MAX_TOTAL_BYTES = 32 * 1024  # SageMaker developer guide, container environment
-
-_OPTION_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 # Options that the plan or the renderer writes, with the field that decides them; empty where none does. The engines'
 # own names of them are here too: vLLM's make the LMI container refuse to start, TGI's launcher reads both.
@@ -93,23 +88,6 @@ DECIDED_BY_PLAN = {
         "max_queued_requests": "serving.overrides.max_queued_requests",
     },
 }
-
-
-def extra_option_problems(loaded: LoadedSpec, engine: str) -> Iterator[Problem]:
-    """Yield the extra options that contradict a decision of the plan, or can't be names of options."""
-    seen: dict[str, str] = {}
-    for name in loaded.endpoint.serving.overrides.extra:
-        path = ("serving", "overrides", "extra", name)
-        decided = DECIDED_BY_PLAN[engine].get(name.lower())
-        if decided is not None:
-            hint = f"set {decided} instead" if decided else "leave it out"
-            yield loaded.problem(path, "SEA304", f"{name} is decided by the plan", hint)
-        elif name.lower() in seen:
-            yield loaded.problem(path, "SEA304", f"{name} and {seen[name.lower()]} are one option", "keep one of them")
-        elif not _OPTION_NAME.fullmatch(name):
-            message = f"{name!r} is not an option name"
-            yield loaded.problem(path, "SEA304", message, "letters, digits and underscores, without `option.`")
-        seen[name.lower()] = name
 
 
 def env_problems(env: Mapping[str, str], where: str) -> Iterator[Problem]:

@@ -12,7 +12,7 @@ import pytest
 
 from seatrial.report.document.markdown import render_markdown
 from seatrial.report.document.page import render_html
-from seatrial_cdk.trial_service.runtime.report import evidence, short_report
+from seatrial_cdk.trials.runtime.report import evidence, short_report
 from seatrial_load.model.request import Gate, Load, TrialTarget, Workload
 from seatrial_load.model.result import TrialResult
 from seatrial_load.trial.dependencies import Tools

@@ -6,7 +6,7 @@ from typing import Any
 
 import boto3
 
-from seatrial_cdk.trial_service.runtime.scaling import NONE_SUSPENDED, AwsCopyScaling
+from seatrial_cdk.trials.runtime.scaling import NONE_SUSPENDED, AwsCopyScaling
 
 Laptop = Any  # the fixture's class lives in conftest.py, which nobody can import
 LMI = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"

@@ -1,0 +1,1 @@
+"""How an app is checked and delivered: rule book, plain errors, pipeline."""

@@ -1,0 +1,383 @@
+"""One deployment as constructs: the endpoint, and its trial, scaling, alarms, alias and schedule around it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from aws_cdk import Annotations, Stack, Tags, Token
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+from seatrial.deployment.alias import alias_name
+from seatrial.deployment.load import load_deployment
+from seatrial.specs.environment import Security
+from seatrial.specs.load import environments_of
+from seatrial_cdk.endpoint.container_network import ContainerNetwork
+from seatrial_cdk.endpoint.endpoint_outputs import EndpointAlias, EndpointOutputs, endpoint_values
+from seatrial_cdk.endpoint.execution_role import NO_OPTIONS, RoleOptions
+from seatrial_cdk.endpoint.guest_models import define_adapters, define_guests, traffic_shares
+from seatrial_cdk.endpoint.llm_endpoint import LlmEndpoint
+from seatrial_cdk.endpoint.planned_endpoint import (
+    define_single_model,
+    optimized_container,
+    optimized_weights,
+    planned_copies,
+    planned_instances,
+)
+from seatrial_cdk.endpoint.traffic_router import TrafficRouter
+from seatrial_cdk.jobs.optimizations_stack import add_jobs
+from seatrial_cdk.observability.endpoint_alarms import EndpointAlarms, topic_arn
+from seatrial_cdk.observability.planned import define_endpoint_dashboard
+from seatrial_cdk.place import shared_stack
+from seatrial_cdk.scaling.planned_scaling import define_scaling, start_minutes
+from seatrial_cdk.trials.endpoint_trial import CandidateTrial, SmokeBenchmark, TrialSettings
+from seatrial_cdk.trials.trial_schedule import TrialSchedule
+from seatrial_cdk.trials.trial_service import service_name
+from seatrial_cdk.trials.trials_stack import TrialsStack
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from seatrial.deployment.document import Deployment
+    from seatrial.specs.environment import EnvironmentSpec
+    from seatrial_cdk.endpoint.added_component import AdapterComponent, AddedComponent
+    from seatrial_cdk.endpoint.endpoint_interface import ILlmEndpoint
+    from seatrial_cdk.endpoint.guest_models import GuestParts
+    from seatrial_cdk.endpoint.single_model_endpoint import SingleModelEndpoint
+    from seatrial_cdk.scaling.planned_scaling import EndpointScaling
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointParts:
+    """What belongs to an endpoint.
+
+    Attributes:
+        alarms: Its alarms.
+        candidate: The trial before an update; `None` without trials.
+        trial: The trial of what is deployed; `None` without trials.
+        scaling: The scaling of its copies or instances; `None` when their number is fixed.
+        alias: The SSM parameter that names it.
+        schedule: The schedule of its trials; `None` without one.
+        guests: The further models on its instances.
+        adapters: The adapters of its model.
+        router: The function that splits requests for callers without the client; `None` without one.
+    """
+
+    alarms: EndpointAlarms
+    candidate: CandidateTrial | None
+    trial: SmokeBenchmark | None
+    scaling: EndpointScaling | None
+    alias: EndpointAlias
+    schedule: TrialSchedule | None
+    guests: tuple[GuestParts, ...] = ()
+    adapters: tuple[AdapterComponent, ...] = ()
+    router: TrafficRouter | None = None
+
+
+def define_endpoint(
+    scope: Construct,
+    construct_id: str,
+    deployment: Deployment,
+    *,
+    network: ContainerNetwork | None = None,
+    key: kms.IKey | None = None,
+) -> LlmEndpoint | SingleModelEndpoint:
+    """Define the endpoint of a deployment, without what belongs to it.
+
+    Args:
+        scope: What it belongs to.
+        construct_id: Its construct ID.
+        deployment: What to deploy.
+        network: The VPC of the containers; default: that of the environment.
+        key: Key of weights and volumes; default: that of the environment.
+    """
+    environment, spec = deployment.environment, deployment.endpoint
+    key_arn = key.key_arn if key else environment.kms_key_arn
+    if key is None and key_arn is not None:
+        key = kms.Key.from_key_arn(scope, f"{construct_id}Key", key_arn)
+    if spec.hosting.kind == "single_model":
+        options = _role_options(scope, construct_id, environment.security)
+        return define_single_model(scope, construct_id, deployment, network=network, key=key, role_options=options)
+    endpoint = LlmEndpoint(
+        scope,
+        construct_id,
+        endpoint_name=deployment.endpoint_name,
+        base_name=deployment.base_name,
+        environment=environment.name,
+        alias_name=alias_name(environment.name, spec.name),
+        instances=planned_instances(
+            deployment.plan,
+            spec.hosting,
+            spec.scaling,
+            volume_key_arn=None if deployment.has_local_nvme else key_arn,
+            packing=deployment.packing,
+        ),
+        container=optimized_container(scope, deployment),
+        copies=planned_copies(deployment.plan, spec.hosting),
+        network=network or ContainerNetwork.of(environment.network),
+        weights_key=key,
+        role_options=_role_options(scope, construct_id, environment.security),
+    )
+    if (weights := optimized_weights(scope, deployment)) is not None:
+        endpoint.endpoint.node.add_dependency(weights)  # no instance starts before the artifacts are known to be there
+    return endpoint
+
+
+def _role_options(scope: Construct, construct_id: str, security: Security) -> RoleOptions:
+    """Return what an environment asks of roles."""
+    return NO_OPTIONS if security == Security() else RoleOptions.of(Construct(scope, f"{construct_id}Roles"), security)
+
+
+def endpoint_from_spec(
+    scope: Construct,
+    construct_id: str,
+    spec: Path,
+    environment: str,
+    *,
+    environments: Path | None,
+    network: ContainerNetwork | None,
+    key: kms.IKey | None,
+    alarm_topic_arn: str | None,
+    adds_trials_stack: bool,
+    templates: Path | None,
+) -> LlmEndpoint | SingleModelEndpoint:
+    """Define the endpoint of a spec with what belongs to it: see `LlmEndpoint.from_spec`."""
+    deployment = load_deployment(spec, environments or environments_of(spec), environment, templates=templates)
+    generation = deployment.plan.generation
+    name = construct_id if generation == 1 else f"{construct_id}{generation}"
+    endpoint = define_endpoint(scope, name, deployment, network=network, key=key)
+    _check_place(endpoint, deployment)
+    add_jobs(Stack.of(scope), deployment)
+    if adds_trials_stack and deployment.endpoint.trial.mode != "off":
+        Stack.of(scope).add_stack_dependency(trials_stack(scope, deployment.environment))
+    shared = Construct(scope, f"{construct_id}Names")  # what a later generation has too, by the same logical IDs
+    endpoint.parts = define_parts(endpoint, endpoint, deployment, topic=alarm_topic_arn, alias_scope=shared)
+    define_outputs(shared, endpoint, deployment, endpoint.parts.trial)
+    for tag, value in {**deployment.environment.tags, **deployment.endpoint.tags}.items():
+        Tags.of(endpoint).add(tag, value)
+    return endpoint
+
+
+def _check_place(endpoint: ILlmEndpoint, deployment: Deployment) -> None:
+    """Report a stack in another account or region than the environment's: names and prices would be of another one."""
+    stack, environment = Stack.of(endpoint), deployment.environment
+    for what, found, asked in (
+        ("region", stack.region, environment.region),
+        ("account", stack.account, environment.account),
+    ):
+        if asked is not None and not Token.is_unresolved(found) and found != asked:
+            message = f"SEA441: the stack is in {what} {found}, the environment {environment.name} in {asked}."
+            Annotations.of(endpoint).add_error(f"{message} Give the stack env=Environment({what}={asked!r}).")
+
+
+def trials_stack(scope: Construct, environment: EnvironmentSpec) -> TrialsStack:
+    """Return the stack of an environment's trials in the stage or app of a construct; it is added when it is not there.
+
+    Args:
+        scope: A construct of the stage or app.
+        environment: The environment.
+    """
+    name = service_name(environment.name)
+    return shared_stack(
+        scope, name, TrialsStack, lambda root: TrialsStack(root, environment=environment, any_stack=True)
+    )
+
+
+def define_parts(
+    scope: Construct,
+    endpoint: LlmEndpoint | SingleModelEndpoint,
+    deployment: Deployment,
+    *,
+    suffix: str = "",
+    topic: str | None = None,
+    alias_scope: Construct | None = None,
+) -> EndpointParts:
+    """Define what belongs to the endpoint of a deployment.
+
+    Args:
+        scope: What it belongs to.
+        endpoint: The endpoint.
+        deployment: What to deploy.
+        suffix: Behind each construct ID but the alias's; a later generation has resources of its own.
+        topic: ARN of the topic of the alarms; default: that of the environment.
+        alias_scope: What the alias belongs to, which stays in each generation; default: `scope`.
+    """
+    spec = deployment.endpoint
+    alarms = EndpointAlarms(
+        scope,
+        f"Alarms{suffix}",
+        endpoint=endpoint,
+        slo=spec.slo,
+        output_tokens=spec.workload.output_tokens,
+        topic_arn=topic or _topic_arn(scope, deployment),
+        start_minutes=start_minutes(deployment),
+    )
+    _alarms_of_variants(scope, f"Alarms{suffix}", endpoint, deployment, topic or _topic_arn(scope, deployment))
+    candidate = trial = None
+    if isinstance(endpoint, LlmEndpoint) and spec.trial.mode != "off":
+        settings = trial_settings(deployment, alarms)
+        candidate = CandidateTrial(scope, f"Candidate{suffix}", endpoint=endpoint, settings=settings)
+        trial = SmokeBenchmark(scope, f"Trial{suffix}", endpoint=endpoint, settings=settings)
+    scaling = define_scaling(scope, f"Scaling{suffix}", endpoint, deployment, trial)
+    awaited = [each for each in (trial, scaling) if each is not None]
+    beside = _Beside()
+    if isinstance(endpoint, LlmEndpoint):
+        beside = _define_beside(scope, endpoint, deployment, suffix, topic, alias_scope or scope)
+    alias = EndpointAlias(
+        alias_scope or scope,
+        "Alias",
+        endpoint=endpoint,
+        after=[*awaited, *(each for each in beside.weights if each is not endpoint)],
+        weights={each.component_name: weight for each, weight in beside.weights.items()},
+    )
+    define_endpoint_dashboard(scope, f"Dashboard{suffix}", endpoint, deployment, trial)
+    schedule = _schedule(scope, f"Schedule{suffix}", endpoint, deployment) if trial is not None else None
+    return EndpointParts(
+        alarms=alarms,
+        candidate=candidate,
+        trial=trial,
+        scaling=scaling,
+        alias=alias,
+        schedule=schedule,
+        guests=beside.guests,
+        adapters=beside.adapters,
+        router=beside.router,
+    )
+
+
+def _schedule(
+    scope: Construct, construct_id: str, endpoint: LlmEndpoint | SingleModelEndpoint, deployment: Deployment
+) -> TrialSchedule | None:
+    environment = deployment.environment
+    if environment.trial_schedule is None or not isinstance(endpoint, LlmEndpoint):
+        return None
+    return TrialSchedule(
+        scope,
+        construct_id,
+        endpoint=endpoint,
+        environment=environment.name,
+        expression=environment.trial_schedule,
+        window_minutes=environment.trial_window_minutes,
+        role_path=environment.security.role_path,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """What stands beside the model of an endpoint: further models, adapters, and how requests are split."""
+
+    guests: tuple[GuestParts, ...] = ()
+    adapters: tuple[AdapterComponent, ...] = ()
+    weights: Mapping[LlmEndpoint | AddedComponent, float] = field(default_factory=dict)
+    router: TrafficRouter | None = None
+
+
+def _define_beside(  # noqa: PLR0917 (private)
+    scope: Construct,
+    endpoint: LlmEndpoint,
+    deployment: Deployment,
+    suffix: str,
+    topic: str | None,
+    alias_scope: Construct,
+) -> _Beside:
+    guests: tuple[GuestParts, ...] = ()
+    if deployment.guests:
+        topic_arn = topic or _topic_arn(scope, deployment)
+        guests = define_guests(scope, endpoint, deployment, topic_arn=topic_arn, alias_scope=alias_scope)
+    weights = traffic_shares(endpoint, guests, deployment)
+    endpoint.siblings = tuple(each.component_name for each in weights if each is not endpoint)
+    router = None
+    if deployment.endpoint.hosting.router:
+        router = TrafficRouter(
+            scope,
+            f"Router{suffix}",
+            endpoint_name=endpoint.endpoint_name,
+            components=[*weights.items()],
+            role_options=endpoint.role_options,
+        )
+    return _Beside(guests, define_adapters(endpoint, endpoint, deployment), weights, router)
+
+
+def _alarms_of_variants(
+    scope: Construct,
+    construct_id: str,
+    endpoint: LlmEndpoint | SingleModelEndpoint,
+    deployment: Deployment,
+    topic: str | None,
+) -> None:
+    """Define the alarms of each production variant but the first, whose alarms are those of the endpoint."""
+    spec = deployment.endpoint
+    if isinstance(endpoint, LlmEndpoint):
+        return
+    for variant in endpoint.variants[1:]:
+        EndpointAlarms(
+            scope,
+            f"{construct_id}{variant.name}",
+            endpoint=endpoint.variant(variant.name),
+            slo=spec.slo,
+            output_tokens=spec.workload.output_tokens,
+            topic_arn=topic,
+        )
+
+
+def define_outputs(
+    scope: Construct,
+    endpoint: LlmEndpoint | SingleModelEndpoint,
+    deployment: Deployment,
+    trial: SmokeBenchmark | None,
+    *,
+    stack_wide: bool = False,
+) -> EndpointOutputs:
+    """Define what a stack tells of the endpoint of a deployment, as the environment's `outputs` says.
+
+    Args:
+        scope: What it belongs to; it stays in each generation, as the names of SSM parameters do.
+        endpoint: The endpoint.
+        deployment: What is deployed.
+        trial: Its trial.
+        stack_wide: The stack has this endpoint alone.
+    """
+    environment = deployment.environment
+    alias = alias_name(environment.name, deployment.endpoint.name)
+    return EndpointOutputs(
+        scope,
+        "Outputs",
+        values=endpoint_values(endpoint, plan_digest=deployment.plan.digest, trial=trial),
+        stack_wide=stack_wide,
+        parameters=alias.rpartition("/")[0] if environment.outputs == "both" else None,
+    )
+
+
+def trial_settings(deployment: Deployment, alarms: EndpointAlarms) -> TrialSettings:
+    """Return how a deployment is tried.
+
+    Args:
+        deployment: What is deployed; its trial is not off.
+        alarms: Stop a load beside users.
+    """
+    trial, plan = deployment.endpoint.trial, deployment.plan
+    return TrialSettings(
+        environment=deployment.environment.name,
+        trial_request=deployment.trial_request,
+        plan_digest=plan.digest,
+        mode="report" if trial.mode == "report" else "rollback",
+        update=trial.update,
+        budget_minutes=trial.budget_minutes,
+        start_s=plan.download_timeout_s.value + plan.startup_timeout_s.value,
+        copy_count=plan.copy_count.value,
+        most_copies=max(plan.copy_count.value, deployment.endpoint.scaling.max_copies),
+        fallback_target=plan.target_concurrency_per_copy.value,
+        removal=deployment.environment.removal,
+        alarms=alarms.names,
+        replaces=list(deployment.former_components),
+    )
+
+
+def _topic_arn(scope: Construct, deployment: Deployment) -> str | None:
+    """Return the topic of the alarms: the environment's own, else the one beside the trial service, if any is."""
+    environment = deployment.environment
+    if environment.alarms.topic_arn is not None or deployment.endpoint.trial.mode == "off":
+        return environment.alarms.topic_arn
+    return topic_arn(Stack.of(scope), environment.name)

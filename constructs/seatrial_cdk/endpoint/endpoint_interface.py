@@ -1,0 +1,182 @@
+"""What every endpoint that serves an LLM is for a CDK app, whoever made it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aws_cdk import CfnResource, Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from seatrial_cdk.endpoint.variant_instances import VARIANT_NAME
+from seatrial_cdk.place import TOKEN_MARKER, StackPlace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+INVOKE_ACTIONS = ("sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream")
+
+
+class ILlmEndpoint(Construct):
+    """An endpoint that serves an LLM: its names, who may invoke it, its metrics.
+
+    `LlmEndpoint` and `SingleModelEndpoint` define one; `LlmEndpoint.from_endpoint_name` and `from_attributes` name one
+    that is there already.
+
+    Args:
+        endpoint_name: Name of the endpoint, or a token of it.
+        inference_component_name: Name of the inference component that serves; `None` when the variant has the model.
+        variant_name: Name of the production variant.
+        is_asynchronous: It takes requests by `InvokeEndpointAsync` alone.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        endpoint_name: str,
+        inference_component_name: str | None = None,
+        variant_name: str = VARIANT_NAME,
+        is_asynchronous: bool = False,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.endpoint_name = endpoint_name
+        self.inference_component_name = inference_component_name
+        self.variant_name = variant_name
+        self.is_asynchronous = is_asynchronous
+
+    @property
+    def serving_resource(self) -> CfnResource | None:
+        """What must be there before scaling; `None` when something else made the endpoint."""
+        return None
+
+    @property
+    def fewest_instances(self) -> int | None:
+        """Fewest instances that the endpoint keeps without copies; `None` when that is not known."""
+        return None
+
+    def keep_instance_counts(self) -> None:
+        """Let an update keep the instance counts that scaling has reached; nothing to do where it does anyway."""
+
+    @property
+    def endpoint_arn(self) -> str:
+        """ARN of the endpoint, in the account and region of its stack; names are in lower case there."""
+        return self._arn("endpoint", arn_name(self.endpoint_name))
+
+    @property
+    def inference_component_arn(self) -> str | None:
+        """ARN of the inference component; `None` when the variant has the model."""
+        name = self.inference_component_name
+        return None if name is None else self._arn("inference-component", arn_name(name))
+
+    def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow invoking the endpoint and its inference component, with one answer or as a stream."""
+        arns = [arn for arn in (self.endpoint_arn, self.inference_component_arn) if arn is not None]
+        return iam.Grant.add_to_principal(grantee=grantee, actions=[*INVOKE_ACTIONS], resource_arns=arns)
+
+    def metric(
+        self,
+        metric_name: str,
+        *,
+        namespace: str = "AWS/SageMaker",
+        statistic: str = "Average",
+        period: Duration | None = None,
+        label: str | None = None,
+        color: str | None = None,
+        unit: cloudwatch.Unit | None = None,
+    ) -> cloudwatch.Metric:
+        """Return a metric of the inference component, else of the variant.
+
+        Args:
+            metric_name: As CloudWatch has it.
+            namespace: As CloudWatch has it.
+            statistic: As CloudWatch writes it: `Average`, `Sum`, `p95`.
+            period: Default: a minute.
+            label: Shown in dashboards; default: the metric's name.
+            color: Shown in dashboards.
+            unit: Only data of this unit; default: of any.
+        """
+        return cloudwatch.Metric(
+            namespace=namespace,
+            metric_name=metric_name,
+            statistic=statistic,
+            period=period or Duration.minutes(1),
+            dimensions_map=self.metric_dimensions,
+            label=label,
+            color=color,
+            unit=unit,
+        )
+
+    @property
+    def metric_dimensions(self) -> dict[str, str]:
+        """The dimensions of the endpoint's metrics in CloudWatch."""
+        if self.inference_component_name is not None:
+            return {"InferenceComponentName": self.inference_component_name}
+        return {"EndpointName": self.endpoint_name, "VariantName": self.variant_name}
+
+    def metric_invocations(self, *, statistic: str = "Sum", period: Duration | None = None) -> cloudwatch.Metric:
+        """Invocations, per minute."""
+        return self.metric("Invocations", statistic=statistic, period=period)
+
+    def metric_4xx_errors(self, *, statistic: str = "Sum", period: Duration | None = None) -> cloudwatch.Metric:
+        """Invocations that failed on the caller's side, per minute."""
+        return self.metric("Invocation4XXErrors", statistic=statistic, period=period)
+
+    def metric_5xx_errors(self, *, statistic: str = "Sum", period: Duration | None = None) -> cloudwatch.Metric:
+        """Invocations that failed on the server's side, per minute."""
+        return self.metric("Invocation5XXErrors", statistic=statistic, period=period)
+
+    def metric_model_latency(self, *, statistic: str = "p95", period: Duration | None = None) -> cloudwatch.Metric:
+        """Time that the container took to answer, in microseconds as the service publishes it."""
+        return self.metric("ModelLatency", statistic=statistic, period=period)
+
+    def metric_overhead_latency(self, *, statistic: str = "p95", period: Duration | None = None) -> cloudwatch.Metric:
+        """Time that SageMaker added to the container's, in microseconds."""
+        return self.metric("OverheadLatency", statistic=statistic, period=period)
+
+    def metric_first_chunk_latency(
+        self, *, statistic: str = "p95", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """Time until the first chunk of a streamed answer, in microseconds; answers in one piece have none."""
+        return self.metric("FirstChunkModelLatency", statistic=statistic, period=period)
+
+    def metric_no_capacity(self, *, statistic: str = "Sum", period: Duration | None = None) -> cloudwatch.Metric:
+        """Invocations that were refused because no copy was in service, per minute."""
+        return self.metric("NoCapacityInvocationFailures", statistic=statistic, period=period)
+
+    def metric_concurrent_requests(
+        self, *, statistic: str = "Maximum", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """Requests in flight per copy of the inference component, or per model of the variant."""
+        name = "ConcurrentRequestsPerModel" if self.inference_component_name is None else "ConcurrentRequestsPerCopy"
+        return self.metric(name, statistic=statistic, period=period)
+
+    def roll_back_on(self, alarm_names: Sequence[str]) -> None:
+        """Roll an update back when one of these alarms is raised meanwhile; what made the endpoint overrides this.
+
+        An endpoint that is imported is updated by something else, so nothing happens.
+
+        Args:
+            alarm_names: One to ten alarms of this account and region.
+        """
+
+    def _arn(self, kind: str, name: str) -> str:
+        return StackPlace.of(self).arn("sagemaker", f"{kind}/{name}")
+
+    def _allow_invoking(self, grantee: iam.IGrantable, names: Iterable[tuple[str, str]]) -> iam.Grant:
+        """Allow invoking resources by kind and name."""
+        arns = [self._arn(kind, name) for kind, name in names]
+        return iam.Grant.add_to_principal(grantee=grantee, actions=[*INVOKE_ACTIONS], resource_arns=arns)
+
+
+def generations_of(base_name: str) -> list[str]:
+    """Return the names of each generation of an endpoint as ARNs have them; a generation has up to three digits."""
+    base = base_name.lower()
+    return [base, *(f"{base}-{digits}" for digits in ("?", "??", "???"))]
+
+
+def arn_name(name: str) -> str:
+    """Return a name as ARNs have it; a token is left as it is, since its text is no name."""
+    return name if TOKEN_MARKER in name else name.lower()

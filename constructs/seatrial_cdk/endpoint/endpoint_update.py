@@ -1,0 +1,208 @@
+"""How an inference component moves to another model, and an endpoint to another configuration; what rolls both back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from aws_cdk import aws_sagemaker as sagemaker
+
+from seatrial.specs.scaling import copies_replaced_at_once
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seatrial_cdk.endpoint.inference_component import ComponentCopies
+    from seatrial_cdk.endpoint.variant_instances import VariantInstances
+
+
+WAIT_S = 60  # for alarms, after each batch; they go on watching while the next one starts
+ALARM_WAIT_S = 300  # for alarms, after all traffic has moved at once: as long as they look back
+INSTANCE_START_S = 600  # an assumption, slow on purpose
+MIN_EXECUTION_TIMEOUT_S, MAX_EXECUTION_TIMEOUT_S = 600, 28_800  # bounds of the API
+
+
+def component_update(
+    copies: ComponentCopies, alarm_names: Sequence[str] = ()
+) -> sagemaker.CfnInferenceComponent.InferenceComponentDeploymentConfigProperty | None:
+    """Define the update of a component in batches; `None` leaves it to the service, which replaces all copies at once.
+
+    An update that takes longer than every batch may take, or that raises one of the alarms, is rolled back by the
+    service, in batches of the same size. Without a rolling policy the API takes no alarms.
+
+    Args:
+        copies: How many, and how long each takes to start.
+        alarm_names: Alarms of the component.
+    """
+    count = copies.replaced_at_once
+    if not count:
+        return None
+    batch = sagemaker.CfnInferenceComponent.InferenceComponentCapacitySizeProperty(type="COPY_COUNT", value=count)
+    each_s = copies.download_timeout_s + copies.startup_timeout_s + WAIT_S
+    return sagemaker.CfnInferenceComponent.InferenceComponentDeploymentConfigProperty(
+        rolling_update_policy=sagemaker.CfnInferenceComponent.InferenceComponentRollingUpdatePolicyProperty(
+            maximum_batch_size=batch,
+            rollback_maximum_batch_size=batch,
+            wait_interval_in_seconds=WAIT_S,
+            maximum_execution_timeout_in_seconds=timeout_s(copies.most, count, each_s),
+        ),
+        auto_rollback_configuration=sagemaker.CfnInferenceComponent.AutoRollbackConfigurationProperty(
+            alarms=[sagemaker.CfnInferenceComponent.AlarmProperty(alarm_name=name) for name in alarm_names]
+        )
+        if alarm_names
+        else None,
+    )
+
+
+def endpoint_update(
+    instances: VariantInstances, alarm_names: Sequence[str]
+) -> sagemaker.CfnEndpoint.DeploymentConfigProperty:
+    """Define how an endpoint moves to another configuration: some instances at a time, else all at once.
+
+    A batch is 5 to 50 % of the instances (API reference, RollingUpdatePolicy), however many managed scaling runs; where
+    no number is, as with one instance, the service starts a second fleet and moves all traffic in one step. One of the
+    alarms rolls either back.
+
+    Args:
+        instances: How many, and how long each takes to start.
+        alarm_names: Alarms of the component.
+    """
+    most = instances.most
+    batch = batch_of(instances.initial_count, most)
+    return sagemaker.CfnEndpoint.DeploymentConfigProperty(
+        auto_rollback_configuration=sagemaker.CfnEndpoint.AutoRollbackConfigProperty(
+            alarms=[sagemaker.CfnEndpoint.AlarmProperty(alarm_name=name) for name in alarm_names]
+        ),
+        rolling_update_policy=None if batch is None else _some_instances_at_a_time(instances, batch),
+        blue_green_update_policy=_all_at_once(instances) if batch is None else None,
+    )
+
+
+def _some_instances_at_a_time(
+    instances: VariantInstances, batch: int
+) -> sagemaker.CfnEndpoint.RollingUpdatePolicyProperty:
+    size = sagemaker.CfnEndpoint.CapacitySizeProperty(type="INSTANCE_COUNT", value=batch)
+    return sagemaker.CfnEndpoint.RollingUpdatePolicyProperty(
+        maximum_batch_size=size,
+        rollback_maximum_batch_size=size,
+        wait_interval_in_seconds=WAIT_S,
+        maximum_execution_timeout_in_seconds=timeout_s(instances.most, batch, start_s(instances) + WAIT_S),
+    )
+
+
+def _all_at_once(instances: VariantInstances) -> sagemaker.CfnEndpoint.BlueGreenUpdatePolicyProperty:
+    return sagemaker.CfnEndpoint.BlueGreenUpdatePolicyProperty(
+        traffic_routing_configuration=sagemaker.CfnEndpoint.TrafficRoutingConfigProperty(
+            type="ALL_AT_ONCE", wait_interval_in_seconds=WAIT_S
+        ),
+        termination_wait_in_seconds=ALARM_WAIT_S,
+        maximum_execution_timeout_in_seconds=timeout_s(1, 1, start_s(instances) + WAIT_S + ALARM_WAIT_S),
+    )
+
+
+def batch_of(fewest: int, most: int) -> int | None:
+    """Return how many of them an update replaces at a time; `None` for all, also where a number is a token.
+
+    A token of a number is far below zero (`aws_cdk.Token.as_number`), where no count is.
+
+    Args:
+        fewest: Of copies or instances.
+        most: Of them.
+    """
+    return None if min(fewest, most) < 0 else copies_replaced_at_once(fewest, most)
+
+
+def start_s(instances: VariantInstances) -> int:
+    """Return the time that an instance with its copies may take to start, in seconds."""
+    return INSTANCE_START_S + instances.download_timeout_s + instances.startup_timeout_s
+
+
+def timeout_s(count: int, batch: int, each_s: int) -> int:
+    """Return the time that all batches may take one after the other, within the API's bounds.
+
+    A token, which is far below zero, has the longest.
+    """
+    if min(count, batch, each_s) < 0:
+        return MAX_EXECUTION_TIMEOUT_S
+    return sorted((MIN_EXECUTION_TIMEOUT_S, -(-count // batch) * each_s, MAX_EXECUTION_TIMEOUT_S))[1]
+
+
+HUNDRED_PERCENT = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrafficShift:
+    """How traffic moves to new instances.
+
+    Attributes:
+        kind: All of it at once, a canary and then the rest, in equal steps, or with some instances at a time. All but
+            `rolling` run a second fleet beside the first one meanwhile.
+        percent: Share of the capacity that is the canary (at most 50), a step (10 to 50) or a batch (5 to 50).
+        wait_s: Time to watch the alarms after each step, 0 to 3,600 s.
+        termination_wait_s: Time until the old fleet goes, 0 to 3,600 s; not for `rolling`.
+    """
+
+    kind: Literal["all_at_once", "canary", "linear", "rolling"]
+    percent: int = 10
+    wait_s: int = WAIT_S
+    termination_wait_s: int = ALARM_WAIT_S
+
+
+def variants_update(
+    shift: TrafficShift | None, instances: Sequence[VariantInstances], alarm_names: Sequence[str]
+) -> sagemaker.CfnEndpoint.DeploymentConfigProperty | None:
+    """Define how an endpoint moves to another configuration; `None` leaves it to the service.
+
+    Args:
+        shift: How; default: some instances at a time where all variants have a valid number, else all at once.
+        instances: The instances of each variant.
+        alarm_names: Alarms that roll it back.
+    """
+    if shift is None:
+        return endpoint_update(_alike(instances), alarm_names) if alarm_names else None
+    endpoint = sagemaker.CfnEndpoint
+    slowest_s = max(start_s(each) for each in instances)
+    return endpoint.DeploymentConfigProperty(
+        auto_rollback_configuration=endpoint.AutoRollbackConfigProperty(
+            alarms=[endpoint.AlarmProperty(alarm_name=name) for name in alarm_names]
+        )
+        if alarm_names
+        else None,
+        rolling_update_policy=_rolling(shift, slowest_s) if shift.kind == "rolling" else None,
+        blue_green_update_policy=None if shift.kind == "rolling" else _blue_green(shift, slowest_s),
+    )
+
+
+def _alike(instances: Sequence[VariantInstances]) -> VariantInstances:
+    """Return the variant with the fewest instances: what is all at once for it is so for all."""
+    return min(instances, key=lambda each: (each.initial_count, -each.most))
+
+
+def _rolling(shift: TrafficShift, slowest_s: int) -> sagemaker.CfnEndpoint.RollingUpdatePolicyProperty:
+    size = _share(shift.percent)
+    return sagemaker.CfnEndpoint.RollingUpdatePolicyProperty(
+        maximum_batch_size=size,
+        rollback_maximum_batch_size=size,
+        wait_interval_in_seconds=shift.wait_s,
+        maximum_execution_timeout_in_seconds=timeout_s(HUNDRED_PERCENT, shift.percent, slowest_s + shift.wait_s),
+    )
+
+
+def _blue_green(shift: TrafficShift, slowest_s: int) -> sagemaker.CfnEndpoint.BlueGreenUpdatePolicyProperty:
+    steps = {"all_at_once": 1, "canary": 2, "linear": -(-HUNDRED_PERCENT // shift.percent)}[shift.kind]
+    return sagemaker.CfnEndpoint.BlueGreenUpdatePolicyProperty(
+        traffic_routing_configuration=sagemaker.CfnEndpoint.TrafficRoutingConfigProperty(
+            type=shift.kind.upper(),
+            wait_interval_in_seconds=shift.wait_s,
+            canary_size=_share(shift.percent) if shift.kind == "canary" else None,
+            linear_step_size=_share(shift.percent) if shift.kind == "linear" else None,
+        ),
+        termination_wait_in_seconds=shift.termination_wait_s,
+        maximum_execution_timeout_in_seconds=timeout_s(
+            1, 1, slowest_s + steps * shift.wait_s + shift.termination_wait_s
+        ),
+    )
+
+
+def _share(percent: int) -> sagemaker.CfnEndpoint.CapacitySizeProperty:
+    return sagemaker.CfnEndpoint.CapacitySizeProperty(type="CAPACITY_PERCENT", value=percent)

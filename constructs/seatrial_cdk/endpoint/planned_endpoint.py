@@ -1,0 +1,270 @@
+"""The endpoint of a deployment: container, copies, instances and variants as plan and spec have them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from aws_cdk import CfnOutput
+from aws_cdk import aws_sns as sns
+
+from seatrial.deployment.alias import alias_name
+from seatrial.specs.hosting import HostingSpec
+from seatrial.specs.scaling import ScalingSpec
+from seatrial_base.catalog.instances import find_instance
+from seatrial_cdk.endpoint.container_network import ContainerNetwork
+from seatrial_cdk.endpoint.inference_component import ComponentCopies, CopyPlacement
+from seatrial_cdk.endpoint.output_location import AsynchronousInference, DataCapture, OutputLocation
+from seatrial_cdk.endpoint.serving_container import ServingContainer
+from seatrial_cdk.endpoint.single_model_endpoint import SingleModelEndpoint
+from seatrial_cdk.endpoint.variant_instances import (
+    VARIANT_NAME,
+    ModelVariant,
+    RequestRouting,
+    ShadowVariant,
+    VariantInstances,
+)
+from seatrial_cdk.jobs.optimized_weights import OptimizedWeights
+from seatrial_cdk.scaling.planned_scaling import instance_scale_in
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from aws_cdk import aws_kms as kms
+    from constructs import Construct
+
+    from seatrial.deployment.document import Deployment
+    from seatrial.deployment.packing import Packing
+    from seatrial.documents.plan import Plan
+    from seatrial.specs.hosting import (
+        AsynchronousSpec,
+        DataCaptureSpec,
+        PlacementSpec,
+        RoutingSpec,
+        ShadowSpec,
+        VariantSpec,
+    )
+    from seatrial_cdk.endpoint.execution_role import RoleOptions
+
+AS_PLANNED, AS_SCALED = HostingSpec(), ScalingSpec()
+
+
+def planned_container(deployment: Deployment) -> ServingContainer:
+    """Return the container of a deployment's model."""
+    model = deployment.endpoint.model
+    return ServingContainer.of(
+        deployment.serving,
+        readable_s3_uri=model.s3_uri,
+        accept_eula=model.accept_eula,
+        model_package_arn=model.model_package_arn,
+        hub_content_arn=model.hub_content_arn,
+    )
+
+
+def optimized_container(scope: Construct, deployment: Deployment) -> ServingContainer:
+    """Return the container of a deployment's model, with the artifacts of its optimization job where it has one.
+
+    Args:
+        scope: What the artifacts belong to.
+        deployment: What to deploy.
+    """
+    container, weights = planned_container(deployment), optimized_weights(scope, deployment)
+    return container if weights is None else weights.mounted(container)
+
+
+def optimized_weights(scope: Construct, deployment: Deployment) -> OptimizedWeights | None:
+    """Return the artifacts of a deployment's optimization job, each once in a scope; `None` without a job.
+
+    Args:
+        scope: What they belong to.
+        deployment: What to deploy.
+    """
+    request = deployment.optimization_job
+    if request is None:
+        return None
+    construct_id = f"Weights{request.digest.upper()}"
+    found = scope.node.try_find_child(construct_id)
+    if isinstance(found, OptimizedWeights):
+        return found
+    made = OptimizedWeights(scope, construct_id, request=request, endpoint=deployment.endpoint.name)
+    CfnOutput(made, "RecommendedImage", value=made.image_advice)
+    return made
+
+
+def planned_copies(plan: Plan, hosting: HostingSpec = AS_PLANNED) -> ComponentCopies:
+    """Return the copies of a plan.
+
+    Args:
+        plan: The plan.
+        hosting: How they are hosted.
+    """
+    return ComponentCopies(
+        accelerators=plan.accelerators_per_copy,
+        cpu_cores=plan.cpu_cores_per_copy,
+        memory_min_mb=plan.memory_min_mb.value,
+        copy_count=plan.copy_count.value,
+        max_copies=plan.max_copies,
+        update_batch=plan.copies_replaced_at_once,
+        startup_timeout_s=plan.startup_timeout_s.value,
+        download_timeout_s=plan.download_timeout_s.value,
+        data_cache=hosting.data_cache,
+        placement=_placement(hosting.placement),
+    )
+
+
+def _placement(placement: PlacementSpec | None) -> CopyPlacement | None:
+    if placement is None:
+        return None
+    strategy: Literal["SPREAD", "BINPACK"] = "SPREAD" if placement.strategy == "spread" else "BINPACK"
+    return CopyPlacement(strategy=strategy, max_imbalance=placement.max_imbalance)
+
+
+def planned_instances(
+    plan: Plan,
+    hosting: HostingSpec = AS_PLANNED,
+    scaling: ScalingSpec = AS_SCALED,
+    *,
+    volume_key_arn: str | None = None,
+    packing: Packing | None = None,
+) -> VariantInstances:
+    """Return the instances of a plan.
+
+    Args:
+        plan: The plan.
+        hosting: How they are hosted.
+        scaling: Whether the copies go to zero, and how instances are removed.
+        volume_key_arn: Key of the volumes; `None` where the instance type has local NVMe; a pool's is looked up.
+        packing: Where the copies of all models run; `None` for one model.
+    """
+    pools = hosting.instance_pools or ()
+    has_volumes = not any(found.nvme_gb for found in map(find_instance, pools) if found)
+    return VariantInstances(
+        min_count=0 if scaling.goes_to_zero else None,
+        scale_in=instance_scale_in(scaling),
+        instance_type=plan.instance_type.value,
+        pools=tuple(name for name in pools if name != plan.instance_type.value),
+        initial_count=packing.instance_count if packing else plan.instance_count.value,
+        max_count=packing.max_instances if packing else plan.max_instances + plan.surge_instances.value,
+        inference_ami_version=plan.inference_ami_version.value,
+        volume_size_gb=plan.volume_size_gb.value if plan.volume_size_gb and has_volumes else None,
+        volume_key_arn=volume_key_arn if has_volumes else None,
+        startup_timeout_s=plan.startup_timeout_s.value,
+        download_timeout_s=plan.download_timeout_s.value,
+        provision_timeout_s=hosting.provision_timeout_s,
+        capacity_reservation_arn=hosting.capacity_reservation_arn,
+        routing=_routing(hosting.routing),
+    )
+
+
+def _routing(routing: RoutingSpec) -> RequestRouting:
+    if routing.strategy == "random":
+        return RequestRouting(strategy="RANDOM")
+    if routing.strategy == "least_outstanding_requests":
+        return RequestRouting()
+    return RequestRouting(
+        strategy="PREFIX_AWARE",
+        prefix_length=routing.prefix_length,
+        concurrency_threshold=routing.concurrency_threshold,
+    )
+
+
+def define_single_model(
+    scope: Construct,
+    construct_id: str,
+    deployment: Deployment,
+    *,
+    network: ContainerNetwork | None,
+    key: kms.IKey | None,
+    role_options: RoleOptions,
+) -> SingleModelEndpoint:
+    """Define the endpoint of a deployment whose model is in a production variant.
+
+    Args:
+        scope: What it belongs to.
+        construct_id: Its construct ID.
+        deployment: What to deploy.
+        network: The VPC of the containers; default: that of the environment.
+        key: Key of weights, volumes, answers and captures; default: none.
+        role_options: Path and permissions boundary of the new roles.
+    """
+    environment, hosting = deployment.environment, deployment.endpoint.hosting
+    variants = [_variant(scope, deployment, each, key) for each in hosting.variants or ()]
+    return SingleModelEndpoint(
+        scope,
+        construct_id,
+        endpoint_name=deployment.endpoint_name,
+        base_name=deployment.base_name,
+        environment=environment.name,
+        alias_name=alias_name(environment.name, deployment.endpoint.name),
+        variants=variants or [_planned(scope, deployment, VARIANT_NAME, key)],
+        shadow=_shadow(scope, deployment, hosting.shadow, key) if hosting.shadow else None,
+        asynchronous=_asynchronous(scope, construct_id, hosting.asynchronous, key) if hosting.asynchronous else None,
+        data_capture=_capture(hosting.data_capture, key) if hosting.data_capture else None,
+        network=network or ContainerNetwork.of(environment.network),
+        weights_key=key,
+        role_options=role_options,
+    )
+
+
+def _planned(scope: Construct, deployment: Deployment, name: str, key: kms.IKey | None) -> ModelVariant:
+    """Return a variant that runs what a deployment's plan says."""
+    spec, key_arn = deployment.endpoint, key.key_arn if key else None
+    instances = planned_instances(
+        deployment.plan, spec.hosting, volume_key_arn=None if deployment.has_local_nvme else key_arn
+    )
+    return ModelVariant(name=name, container=optimized_container(scope, deployment), instances=instances)
+
+
+def _of_spec(
+    scope: Construct, deployment: Deployment, asked: VariantSpec | ShadowSpec, key: kms.IKey | None
+) -> ModelVariant:
+    """Return a variant of another spec, of another image, or of the endpoint's own plan."""
+    source = deployment if asked.spec is None else deployment.variant_of(asked.spec)
+    variant = _planned(scope, source, asked.name, key)
+    if asked.image is not None:
+        variant = replace(variant, container=replace(variant.container, image=asked.image))
+    if asked.instance_count is not None:
+        most = max(asked.instance_count, variant.instances.most)
+        counted = replace(variant.instances, initial_count=asked.instance_count, max_count=most)
+        variant = replace(variant, instances=counted)
+    return variant
+
+
+def _variant(scope: Construct, deployment: Deployment, asked: VariantSpec, key: kms.IKey | None) -> ModelVariant:
+    return replace(_of_spec(scope, deployment, asked, key), weight=asked.weight)
+
+
+def _shadow(scope: Construct, deployment: Deployment, asked: ShadowSpec, key: kms.IKey | None) -> ShadowVariant:
+    variant = _of_spec(scope, deployment, asked, key)
+    return ShadowVariant(
+        name=asked.name,
+        container=variant.container,
+        instances=variant.instances,
+        sampling_percentage=asked.sampling_percentage,
+    )
+
+
+def _asynchronous(
+    scope: Construct, construct_id: str, asked: AsynchronousSpec, key: kms.IKey | None
+) -> AsynchronousInference:
+    """Return asynchronous inference: requests are put below the prefix of the answers too."""
+    failures = asked.failure_s3_uri
+    return AsynchronousInference(
+        answers=OutputLocation.of_uri(asked.output_s3_uri, key=key),
+        failures=None if failures is None else OutputLocation.of_uri(failures, key=key),
+        success_topic=_topic(scope, f"{construct_id}Success", asked.success_topic_arn),
+        error_topic=_topic(scope, f"{construct_id}Error", asked.error_topic_arn),
+        max_concurrent_invocations=asked.max_concurrent_invocations_per_instance,
+    )
+
+
+def _topic(scope: Construct, construct_id: str, arn: str | None) -> sns.ITopic | None:
+    return None if arn is None else sns.Topic.from_topic_arn(scope, construct_id, arn)
+
+
+def _capture(asked: DataCaptureSpec, key: kms.IKey | None) -> DataCapture:
+    return DataCapture(
+        destination=OutputLocation.of_uri(asked.s3_uri, key=key),
+        sampling_percentage=asked.sampling_percentage,
+        capture=asked.capture,
+    )

@@ -1,0 +1,445 @@
+"""A SageMaker endpoint whose production variants have their models: asynchronous, A/B, shadow, captured."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aws_cdk import Annotations, CfnResource, IResolvable, Names, Tags, Token
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sagemaker as sagemaker
+from constructs import Construct
+
+from seatrial_base.errors import SpecError
+from seatrial_base.tags import ENVIRONMENT_TAG
+from seatrial_cdk.acknowledgements import acknowledge, acknowledge_wildcards
+from seatrial_cdk.endpoint.container_network import ContainerNetwork, refuse_parts_of_no_vpc
+from seatrial_cdk.endpoint.endpoint_interface import INVOKE_ACTIONS, ILlmEndpoint, generations_of
+from seatrial_cdk.endpoint.endpoint_update import variants_update
+from seatrial_cdk.endpoint.execution_role import NO_OPTIONS, ExecutionRole, ModelSources, RoleOptions, repository_of
+from seatrial_cdk.endpoint.inference_component import define_model
+from seatrial_cdk.endpoint.output_location import (
+    CAPTURES,
+    OutputBucket,
+    asynchronous_config,
+    capture_config,
+    locations_of,
+)
+from seatrial_cdk.endpoint.serving_container import ServingArtifact, container_definition
+from seatrial_cdk.endpoint.variant_instances import model_variant
+from seatrial_cdk.observability.endpoint_alarms import allow_alarms
+from seatrial_cdk.place import StackPlace
+from seatrial_cdk.policy import resources_of
+from seatrial_cdk.value_checks import check_values
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from aws_cdk import aws_ec2 as ec2
+    from aws_cdk import aws_kms as kms
+    from aws_cdk import aws_sns as sns
+
+    from seatrial_cdk.endpoint.deployed_endpoint import EndpointParts
+    from seatrial_cdk.endpoint.endpoint_update import TrafficShift
+    from seatrial_cdk.endpoint.output_location import (
+        AsynchronousInference,
+        AsynchronousLocations,
+        DataCapture,
+        OutputLocation,
+    )
+    from seatrial_cdk.endpoint.variant_instances import ModelVariant, ShadowVariant
+    from seatrial_cdk.policy import Statement
+
+LONGEST_ENDPOINT_NAME, MOST_VARIANTS, MOST_ALARMS, MOST_PERCENT = 63, 10, 10, 100
+ASYNCHRONOUS_ACTION = "sagemaker:InvokeEndpointAsync"
+OBJECTS = "The keys of requests, answers and captures are not known beforehand; each is below one prefix."
+PUBLISHED = {"IAM5[Action::kms:GenerateDataKey*]": "The CDK grants this on the topic's key alone, to publish to it."}
+
+
+class SingleModelEndpoint(ILlmEndpoint):
+    """Models, endpoint configuration and endpoint; each variant has a model, which takes its instances whole.
+
+    Only the endpoint has a name of its own: models and configuration can only be replaced. An update keeps the
+    instance counts of variants that are scaled, and sets weights, captures and other counts as they are given here.
+    SageMaker refuses another instance type for a variant that is scaled: give such a change another `construct_id` and
+    `endpoint_name`.
+
+    Args:
+        variants: The production variants: one, or several that share the traffic by weight; SEA445 is reported for
+            variants that contradict each other.
+        shadow: Gets copies of the requests to the only variant.
+        asynchronous: Requests are taken by `InvokeEndpointAsync` alone.
+        data_capture: What is kept of requests and answers.
+        shift: How an update moves traffic; default: some instances at a time, or all at once where there are few.
+        endpoint_name: The endpoint's name; default: a name made of the construct's path.
+        base_name: The name of the first generation, which the later ones begin with; default: `endpoint_name`.
+        environment: The environment of Seatrial, which the resources carry as a tag; default: none.
+        alias_name: Name of the SSM parameter that names the endpoint that serves (`EndpointAlias`); default: none.
+        vpc: The VPC of the containers; default: the service's own network.
+        vpc_subnets: Its subnets; default: the private ones.
+        security_groups: Security groups of the containers; default: a new one, in a VPC.
+        network: The VPC by IDs, in place of `vpc`.
+        weights_key: Key that the weights are encrypted with; default: none.
+        role_options: Path and permissions boundary of the new roles.
+
+    Raises:
+        SpecError: SEA445 when there is no variant, or two have the same name.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        variants: Sequence[ModelVariant],
+        shadow: ShadowVariant | None = None,
+        asynchronous: AsynchronousInference | None = None,
+        data_capture: DataCapture | None = None,
+        shift: TrafficShift | None = None,
+        endpoint_name: str | None = None,
+        base_name: str | None = None,
+        environment: str | None = None,
+        alias_name: str | None = None,
+        vpc: ec2.IVpc | None = None,
+        vpc_subnets: ec2.SubnetSelection | None = None,
+        security_groups: Sequence[ec2.ISecurityGroup] | None = None,
+        network: ContainerNetwork | None = None,
+        weights_key: kms.IKey | None = None,
+        role_options: RoleOptions = NO_OPTIONS,
+    ) -> None:
+        every = [*variants, *((shadow,) if shadow else ())]
+        _refuse_unnamed(every, variants)
+        super().__init__(
+            scope,
+            construct_id,
+            endpoint_name=endpoint_name or "",
+            variant_name=variants[0].name,
+            is_asynchronous=asynchronous is not None,
+        )
+        given = {f"variants[{each.name}]" if each is not shadow else "shadow": each for each in every}
+        more = {"asynchronous": asynchronous, "data_capture": data_capture, "shift": shift}
+        check_values(self, {**given, **more})
+        if endpoint_name is None:
+            self.endpoint_name = Names.unique_resource_name(self, max_length=LONGEST_ENDPOINT_NAME, separator="-")
+        self.base_name, self.alias_name = base_name or self.endpoint_name, alias_name
+        self.parts: EndpointParts | None = None
+        self.variants, self.shadow = tuple(variants), shadow
+        self._shift = shift
+        self._alarm_names: list[str] = []
+        self.network = network or ContainerNetwork()
+        if vpc is not None:
+            self.network = ContainerNetwork.in_vpc(self, vpc, subnets=vpc_subnets, security_groups=security_groups)
+        self._weights_key, self._role_options = weights_key, role_options
+        self._locate(asynchronous, data_capture)
+        shadows = () if shadow is None else (shadow.beside(self.variants[0]),)
+        self.models = {each.name: self._model(each, asynchronous) for each in (*self.variants, *shadows)}
+        self.model = self.models[self.variant_name]
+        self.model_name = self.model.attr_model_name
+        self.config = self._config(shadows, asynchronous, data_capture)
+        self.endpoint_config_name = self.config.attr_endpoint_config_name
+        self.endpoint = self._endpoint()
+        if environment is not None:
+            Tags.of(self).add(ENVIRONMENT_TAG, environment)
+        for error in _contradictions(self.variants, shadow, asynchronous, data_capture):
+            Annotations.of(self).add_error(f"SEA445: {error}")
+        refuse_parts_of_no_vpc(self, vpc, vpc_subnets, security_groups)
+
+    @classmethod
+    def from_spec(
+        cls,
+        scope: Construct,
+        construct_id: str,
+        spec: str | Path,
+        *,
+        environment: str,
+        environments: str | Path | None = None,
+        network: ContainerNetwork | None = None,
+        key: kms.IKey | None = None,
+        alarm_topic: sns.ITopic | None = None,
+        templates: str | Path | None = None,
+    ) -> SingleModelEndpoint:
+        """Define the endpoint of a spec and its lock, with its scaling, alarms and alias in `parts`.
+
+        Args:
+            scope: What it belongs to.
+            construct_id: Its construct ID; a later generation of the plan has its number behind it.
+            spec: The endpoint's YAML file with `hosting.kind: single_model`; its lock lies beside it.
+            environment: Name of the environment.
+            environments: Folder of environments; default: `environments` beside the spec, or beside its folder.
+            network: The VPC of the containers; default: that of the environment's file.
+            key: Key of weights, volumes, answers and captures; default: that of the environment's file.
+            alarm_topic: Is told of alarms; default: that of the environment.
+            templates: Folder of serving templates that override ours file by file; default: none.
+
+        Raises:
+            SpecError: With every problem of spec, environment and lock; SEA125 for a spec of the other kind.
+            RenderError: When the plan can't be rendered.
+        """
+        from seatrial_cdk.endpoint.deployed_endpoint import endpoint_from_spec  # noqa: PLC0415 (it defines this class)
+
+        if alarm_topic is not None:
+            allow_alarms(scope, alarm_topic)
+        endpoint = endpoint_from_spec(
+            scope,
+            construct_id,
+            Path(spec),
+            environment,
+            environments=None if environments is None else Path(environments),
+            network=network,
+            key=key,
+            alarm_topic_arn=None if alarm_topic is None else alarm_topic.topic_arn,
+            adds_trials_stack=False,
+            templates=None if templates is None else Path(templates),
+        )
+        if not isinstance(endpoint, cls):
+            message, hint = "hosting.kind is not single_model", "use LlmEndpoint.from_spec"
+            raise SpecError.of("SEA125", message, hint=hint, where=str(spec), field="hosting.kind")
+        return endpoint
+
+    @property
+    def serving_resource(self) -> CfnResource:
+        """The endpoint, which scaling waits for."""
+        return self.endpoint
+
+    @property
+    def fewest_instances(self) -> int:
+        """Fewest instances that the variants keep."""
+        return sum(each.instances.fewest for each in self.variants)
+
+    def keep_instance_counts(self) -> None:
+        """Let an update keep the instance counts that scaling has reached."""
+        self.endpoint.exclude_retained_variant_properties = _set_by_us(scaled=True)
+
+    def roll_back_on(self, alarm_names: Sequence[str]) -> None:
+        """Roll an update back when one of these alarms is raised meanwhile, or one that was named before.
+
+        SageMaker takes ten alarms: further ones roll nothing back, and the CDK warns of them.
+
+        Args:
+            alarm_names: Alarms of this account and region; none of them may depend on this endpoint.
+        """
+        self._alarm_names += alarm_names
+        if len(self._alarm_names) > MOST_ALARMS:
+            message = (
+                f"SEA445: SageMaker takes {MOST_ALARMS} alarms, so {len(self._alarm_names) - MOST_ALARMS} of this "
+            )
+            message += "endpoint roll no update back. Name the important ones in roll_back_on first."
+            Annotations.of(self).add_warning_v2("seatrial:SEA445", message)
+        self.endpoint.deployment_config = variants_update(
+            self._shift, [each.instances for each in self.variants], self._alarm_names[:MOST_ALARMS]
+        )
+
+    def variant(self, name: str) -> ILlmEndpoint:
+        """Return the endpoint as seen from one of its variants: for its metrics, alarms and scaling.
+
+        Args:
+            name: Name of the variant; SEA445 is reported when there is none of this name.
+        """
+        found = self.node.try_find_child(f"View{name}")
+        if isinstance(found, _VariantView):
+            return found
+        if name not in self.models:
+            known = ", ".join(self.models)
+            Annotations.of(self).add_error(f"SEA445: no variant is called {name}. The variants are {known}.")
+        return _VariantView(self, f"View{name}", endpoint=self, variant_name=name)
+
+    def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow invoking each generation of this endpoint, and reading the alias that names it.
+
+        An asynchronous endpoint allows putting requests and reading answers too.
+        """
+        names = [self.base_name.lower()] if self.alias_name is None else generations_of(self.base_name)
+        place = StackPlace.of(self)
+        actions = [ASYNCHRONOUS_ACTION] if self.is_asynchronous else [*INVOKE_ACTIONS]
+        arns = [place.arn("sagemaker", f"endpoint/{name}") for name in names]
+        grant = iam.Grant.add_to_principal(grantee=grantee, actions=actions, resource_arns=arns)
+        if self.alias_name is not None:
+            alias = place.arn("ssm", f"parameter{self.alias_name}")
+            reading = iam.Grant.add_to_principal(grantee=grantee, actions=["ssm:GetParameter"], resource_arns=[alias])
+            grant = grant.combine(reading)
+        principal, statements = grantee.grant_principal, [*self._of_callers(place)]
+        for statement in statements:
+            principal.add_to_principal_policy(iam.PolicyStatement.from_json(statement))
+        if isinstance(principal, Construct):
+            acknowledge_wildcards(principal, resources_of(statements), OBJECTS)
+        return grant
+
+    def _of_callers(self, place: StackPlace) -> Iterator[Statement]:
+        if self.locations is None:
+            return
+        yield from self.locations.requests.writing(place)
+        for read in (self.locations.answers, self.locations.failures):
+            yield from () if read is None else read.reading(place)
+
+    def _locate(self, asynchronous: AsynchronousInference | None, capture: DataCapture | None) -> None:
+        """Find where answers and captures go; what has no location goes to a bucket of the endpoint's own."""
+        needs_bucket = (asynchronous is not None and asynchronous.answers is None) or (
+            capture is not None and capture.destination is None
+        )
+        self.bucket = OutputBucket(self, "Output") if needs_bucket else None
+        self.locations: AsynchronousLocations | None = None
+        self.captures: OutputLocation | None = None
+        if asynchronous is not None:
+            self.locations = locations_of(asynchronous, self.bucket)
+        if capture is not None:
+            own = None if self.bucket is None else self.bucket.location(CAPTURES)
+            self.captures = capture.destination or own
+
+    def _model(self, variant: ModelVariant, asynchronous: AsynchronousInference | None) -> sagemaker.CfnModel:
+        home = Construct(self, f"Variant{variant.name}")
+        container, key = variant.container, self._weights_key
+        artifact = ServingArtifact(home, "Artifact", files=container.files) if container.files else None
+        sources = ModelSources(
+            repository=repository_of(home, container.image, container.image_repository),
+            artifact=artifact,
+            weights_s3_uri=container.readable_s3_uri or container.weights_s3_uri,
+            kms_key_arn=key.key_arn if key else None,
+            described=container.described,
+        )
+        role = variant.model_role or self._role(home, sources)
+        self._allow_output(role, asynchronous)
+        definition = container_definition(container, artifact)
+        return define_model(home, role, definition, self.network, network_isolation=container.network_isolation)
+
+    def _role(self, home: Construct, sources: ModelSources) -> iam.IRole:
+        return ExecutionRole(
+            home,
+            "ModelRole",
+            name=self.base_name,
+            sources=sources,
+            network=self.network,
+            options=self._role_options,
+        ).role
+
+    def _allow_output(self, role: iam.IRole, asynchronous: AsynchronousInference | None) -> None:
+        """Allow what the service does with a model's role: read requests, write answers and captures, tell topics."""
+        place = StackPlace.of(self)
+        statements: list[Statement] = []
+        if self.locations is not None:
+            statements += self.locations.requests.reading(place)
+        written = (*((self.locations.answers, self.locations.failures) if self.locations else ()), self.captures)
+        for location in written:
+            statements += () if location is None else location.writing(place)
+        for statement in statements:
+            role.add_to_principal_policy(iam.PolicyStatement.from_json(statement))
+        if statements:
+            acknowledge_wildcards(role, resources_of(statements), OBJECTS)
+        for topic in (asynchronous.success_topic, asynchronous.error_topic) if asynchronous else ():
+            if topic is not None:
+                topic.grant_publish(role)
+                if topic.master_key is not None:
+                    acknowledge(role, PUBLISHED)
+
+    def _config(
+        self,
+        shadows: Sequence[ModelVariant],
+        asynchronous: AsynchronousInference | None,
+        capture: DataCapture | None,
+    ) -> sagemaker.CfnEndpointConfig:
+        return sagemaker.CfnEndpointConfig(
+            self,
+            "Config",
+            production_variants=[self._variant(each) for each in self.variants],
+            shadow_production_variants=[self._variant(each) for each in shadows] or None,
+            kms_key_id=self.variants[0].instances.volume_key_arn,
+            async_inference_config=asynchronous_config(asynchronous, self.locations)
+            if asynchronous and self.locations
+            else None,
+            data_capture_config=capture_config(capture, self.captures) if capture and self.captures else None,
+        )
+
+    def _variant(self, variant: ModelVariant) -> sagemaker.CfnEndpointConfig.ProductionVariantProperty:
+        return model_variant(variant, self.models[variant.name].attr_model_name)
+
+    def _endpoint(self) -> sagemaker.CfnEndpoint:
+        endpoint = sagemaker.CfnEndpoint(
+            self,
+            "Resource",
+            endpoint_name=self.endpoint_name,
+            endpoint_config_name=self.endpoint_config_name,
+            deployment_config=variants_update(self._shift, [each.instances for each in self.variants], ()),
+            retain_all_variant_properties=True,
+            exclude_retained_variant_properties=_set_by_us(scaled=False),
+        )
+        endpoint.add_resource_dependency(self.config)
+        return endpoint
+
+
+class _VariantView(ILlmEndpoint):
+    """An endpoint as seen from one of its variants."""
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, endpoint: SingleModelEndpoint, variant_name: str
+    ) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            endpoint_name=endpoint.endpoint_name,
+            variant_name=variant_name,
+            is_asynchronous=endpoint.is_asynchronous,
+        )
+        self._endpoint = endpoint
+
+    @property
+    def serving_resource(self) -> CfnResource:
+        """The endpoint."""
+        return self._endpoint.endpoint
+
+    def keep_instance_counts(self) -> None:
+        """Let an update keep the instance counts that scaling has reached."""
+        self._endpoint.keep_instance_counts()
+
+    def roll_back_on(self, alarm_names: Sequence[str]) -> None:
+        """Roll an update of the endpoint back when one of these alarms is raised meanwhile."""
+        self._endpoint.roll_back_on(alarm_names)
+
+
+def _set_by_us(*, scaled: bool) -> list[IResolvable | sagemaker.CfnEndpoint.VariantPropertyProperty]:
+    """Return what an update sets as it is given; else it would keep the weights and captures that are live."""
+    counts = [] if scaled else ["DesiredInstanceCount"]
+    names = [*counts, "DesiredWeight", "DataCaptureConfig"]
+    return [sagemaker.CfnEndpoint.VariantPropertyProperty(variant_property_type=name) for name in names]
+
+
+def _refuse_unnamed(every: Sequence[ModelVariant | ShadowVariant], variants: Sequence[ModelVariant]) -> None:
+    """Refuse what has no constructs: an endpoint without variants, and two variants of one name."""
+    if not variants:
+        raise SpecError.of("SEA445", "the endpoint has no variant", hint="give one ModelVariant or more")
+    for name, count in Counter(each.name for each in every).items():
+        if count > 1:
+            message, hint = f"{count} variants are called {name}", "give each a name of its own"
+            raise SpecError.of("SEA445", message, hint=hint)
+
+
+def _contradictions(
+    variants: Sequence[ModelVariant],
+    shadow: ShadowVariant | None,
+    asynchronous: AsynchronousInference | None,
+    capture: DataCapture | None,
+) -> Iterator[str]:
+    if len(variants) > MOST_VARIANTS:
+        yield f"{len(variants)} variants; SageMaker allows {MOST_VARIANTS}."
+    weights = [each.weight for each in variants]
+    if not any(Token.is_unresolved(weight) for weight in weights) and not any(weight > 0 for weight in weights):
+        yield "no variant has a weight above 0, so none gets traffic."
+    keys = {each.instances.volume_key_arn for each in variants}
+    if len(keys) > 1:
+        yield "the variants have different volume keys; an endpoint configuration has one."
+    if shadow is not None and len(variants) > 1:
+        yield "a shadow variant needs exactly one production variant. Remove the others, or the shadow."
+    if shadow is not None and asynchronous is not None:
+        yield "an asynchronous endpoint has no shadow variant. Remove one of them."
+    share = MOST_PERCENT if shadow is None else shadow.sampling_percentage
+    if share != MOST_PERCENT and any(Token.is_unresolved(each) for each in (weights[0], share)):
+        yield "the share of a shadow variant is calculated from its percentage and the weight. Give numbers, no tokens."
+    yield from _shares(shadow, capture)
+
+
+def _shares(shadow: ShadowVariant | None, capture: DataCapture | None) -> Iterator[str]:
+    for what, share in (
+        ("shadow variant", None if shadow is None else shadow.sampling_percentage),
+        ("data capture", None if capture is None else capture.sampling_percentage),
+    ):
+        if share is not None and not Token.is_unresolved(share) and not 1 <= share <= MOST_PERCENT:
+            yield f"the sampling percentage of the {what} is {share:g}; it is 1 to {MOST_PERCENT}."

@@ -1,0 +1,1 @@
+"""Optimization jobs: their service, and their artifacts in an endpoint's stack."""

@@ -1,0 +1,228 @@
+"""What an environment's optimization jobs share: a bucket of artifacts, a function and a workflow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+import seatrial_cdk
+from seatrial.deployment.optimization_job import jobs_name, jobs_parameter_path
+from seatrial.packaging import zip_bytes
+from seatrial.specs.environment import Retention
+from seatrial_cdk.acknowledgements import acknowledge, acknowledge_wildcards
+from seatrial_cdk.endpoint.execution_role import NO_OPTIONS
+from seatrial_cdk.jobs.request_checks import check_environment
+from seatrial_cdk.jobs.runtime.jobs import FOLDER
+from seatrial_cdk.place import StackPlace
+from seatrial_cdk.policy import allow, policy_document, resources_of
+from seatrial_cdk.private_bucket import private_bucket, removal_policy
+from seatrial_cdk.service_function import (
+    handler_module,
+    packed_modules,
+    service_function,
+    service_role,
+    service_workflow,
+)
+from seatrial_cdk.trials.trial_results import log_group_of
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_lambda as lambda_
+    from aws_cdk.aws_logs import LogGroup
+
+    from seatrial_cdk.endpoint.execution_role import RoleOptions
+    from seatrial_cdk.policy import Statement
+
+
+LONGEST_WORKFLOW_S: Final = 7 * 86_400
+"""Five days of the longest job, and two in which it may wait for an instance."""
+
+
+def definition(function_arn: str) -> dict[str, object]:
+    """Return the state machine in the Amazon States Language.
+
+    A creation that is refused is tried again for some minutes: a new role is not known everywhere at once. A look that
+    fails is made again an hour long: the job goes on meanwhile.
+
+    Args:
+        function_arn: The function of every step.
+    """
+    refused = [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.Failure", "Next": "Refused"}]
+    choices = [{"Variable": "$.Next", "StringEquals": "wait", "Next": "Wait"}]
+    states: dict[str, object] = {
+        "Create": {**_step("create", function_arn, attempts=5), "Catch": refused, "Next": "Wait"},
+        "Wait": {"Type": "Wait", "SecondsPath": "$.Seconds", "Next": "Poll"},
+        "Poll": {**_step("poll", function_arn, attempts=8), "Next": "HasEnded"},
+        "HasEnded": {"Type": "Choice", "Choices": choices, "Default": "Ended"},
+        "Refused": {**_step("refused", function_arn, attempts=3, failure=True), "Next": "Ended"},
+        "Ended": {"Type": "Succeed"},
+    }
+    return {"StartAt": "Create", "TimeoutSeconds": LONGEST_WORKFLOW_S, "States": states}
+
+
+def _step(name: str, function_arn: str, *, attempts: int, failure: bool = False) -> dict[str, object]:
+    told = {"Failure.$": "$.Failure"} if failure else {}
+    return {
+        "Type": "Task",
+        "Resource": function_arn,
+        "Parameters": {"Step": name, "Order.$": "$.Order", **told},
+        "Retry": [{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 10, "MaxAttempts": attempts, "BackoffRate": 2}],
+    }
+
+
+def jobs_archive() -> bytes:
+    """Return the zip archive of the function; equal sources give equal bytes."""
+    library = Path(seatrial_cdk.__path__[0])
+    own = [library / "__init__.py", library / "jobs" / "__init__.py", *(library / "jobs" / "runtime").glob("*.py")]
+    entry = handler_module(HANDLER, "seatrial_cdk.jobs.runtime.job_handler")
+    return zip_bytes({**packed_modules(library, own), **entry})
+
+
+HANDLER = "seatrial_cdk.optimization_job.runtime.handler.handler"
+MEMORY_MB = 256
+LONGEST_CALL_S = 120
+ACKNOWLEDGED = {
+    "L1": "The function runs on the Python version that its code is tested with.",
+    "S1": "The jobs' roles and the models' roles alone use the bucket; CloudTrail data events log who reads it.",
+    "SF1": "Step Functions keeps the history of an execution for 90 days, and each step writes to the function's log.",
+    "SF2": "Each step writes to the function's log; tracing would need rights on every X-Ray resource.",
+}
+WILDCARDS = (
+    "The wildcards end the names of jobs, executions, parameters and objects of this environment, whose ends are "
+    "digests that are not known beforehand."
+)
+
+
+class OptimizationService(Construct):
+    """The optimization jobs of an environment; there is one in an account and region for each environment.
+
+    Its function answers CloudFormation at once; the workflow creates a job and follows it, for days if need be. What
+    is told of a job is in an SSM parameter. Roles of models read the artifacts by their policies; the bucket's own key
+    lets every role of the account that may read an object decrypt it, through S3 only.
+
+    Args:
+        environment: The environment's name, at the beginning of the names of jobs.
+        removal: `destroy` empties and deletes the bucket with the stack; `retain` keeps artifacts and key.
+        key: Key of the artifacts; default: a key of its own.
+        role_options: Path and permissions boundary of its roles.
+        retention: How long logs are kept; default: a month. Artifacts don't expire.
+
+    Raises:
+        SpecError: SEA439 when names of functions and jobs can't begin with the environment's.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: str,
+        removal: Literal["destroy", "retain"] = "retain",
+        key: kms.IKey | None = None,
+        role_options: RoleOptions = NO_OPTIONS,
+        retention: Retention | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        check_environment(self, environment)
+        self.environment, self.name, self.role_options = environment, jobs_name(environment), role_options
+        self.key: kms.IKey = key if key is not None else _own_key(self, removal)
+        artifacts = Construct(self, "Artifacts")
+        self.bucket = private_bucket(artifacts, key=self.key, removal=removal, lifecycle_rules=[])
+        days = (retention or Retention()).log_days
+        logs = log_group_of(self, keep=removal == "retain", days=days)
+        self.role = _role(self, logs)
+        self.function = _function(self, logs)
+        self.state_machine = service_workflow(
+            self,
+            name=self.name,
+            description=f"Optimization workflow of {environment}",
+            definition=definition("${Function}"),
+            function=self.function,
+            options=role_options,
+        )
+        acknowledge(self, ACKNOWLEDGED)
+
+
+def _own_key(scope: Construct, removal: Literal["destroy", "retain"]) -> kms.Key:
+    """Define a key that each role of the account may use through S3, where its own policy lets it read the object."""
+    place = StackPlace.of(scope)
+    key = kms.Key(
+        scope,
+        "Key",
+        description="Artifacts of optimization jobs",
+        enable_key_rotation=True,
+        removal_policy=removal_policy(removal),
+    )
+    key.add_to_resource_policy(
+        iam.PolicyStatement(
+            actions=["kms:Decrypt", "kms:GenerateDataKey"],
+            resources=["*"],  # of a key's policy: the key
+            principals=[iam.AnyPrincipal()],
+            conditions={
+                "StringEquals": {
+                    "kms:CallerAccount": place.account,
+                    "kms:ViaService": f"s3.{place.region}.amazonaws.com",
+                }
+            },
+        )
+    )
+    return key
+
+
+def _role(scope: OptimizationService, logs: LogGroup) -> iam.Role:
+    statements = [*_statements(scope)]
+    writing = allow(["logs:CreateLogStream", "logs:PutLogEvents"], [logs.log_group_arn])
+    role = service_role(
+        scope,
+        "Role",
+        description=f"Optimization jobs of {scope.environment}",
+        assumed_by="lambda.amazonaws.com",
+        policies={"Optimize": policy_document([writing, *statements])},
+        options=scope.role_options,
+    )
+    acknowledge_wildcards(role, resources_of(statements), WILDCARDS)
+    return role
+
+
+def _statements(scope: OptimizationService) -> list[Statement]:
+    """Return the rights of the function; the roles of jobs are passed by a policy beside each job."""
+    place, environment = StackPlace.of(scope), scope.environment
+    machine, executions = (
+        place.arn("states", f"{kind}:{scope.name}{end}") for kind, end in (("stateMachine", ""), ("execution", ":*"))
+    )
+    jobs = ["CreateOptimizationJob", "DescribeOptimizationJob", "StopOptimizationJob", "AddTags"]
+    return [
+        allow(
+            [f"sagemaker:{action}" for action in jobs], [place.arn("sagemaker", f"optimization-job/{environment}-*")]
+        ),
+        allow(
+            ["ssm:GetParameter", "ssm:PutParameter"],
+            [place.arn("ssm", f"parameter{jobs_parameter_path(environment)}/*")],
+        ),
+        allow(["s3:ListBucket"], [scope.bucket.bucket_arn], {"StringLike": {"s3:prefix": [f"{FOLDER}/*"]}}),
+        allow(["states:ListExecutions", "states:StartExecution"], [machine]),
+        allow(["states:StopExecution"], [executions]),
+    ]
+
+
+def _function(scope: OptimizationService, logs: LogGroup) -> lambda_.CfnFunction:
+    return service_function(
+        scope,
+        name=scope.name,
+        description=f"Optimization jobs of {scope.environment}",
+        handler=HANDLER,
+        archive=("jobs.zip", jobs_archive()),
+        role=scope.role,
+        timeout_s=LONGEST_CALL_S,
+        memory_mb=MEMORY_MB,
+        variables={
+            "BUCKET": scope.bucket.bucket_name,
+            "KEY_ARN": scope.key.key_arn,
+            "PARAMETERS": jobs_parameter_path(scope.environment),
+            "STATE_MACHINE": StackPlace.of(scope).arn("states", f"stateMachine:{scope.name}"),
+        },
+        logs=logs,
+    )

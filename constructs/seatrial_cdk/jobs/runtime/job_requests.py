@@ -1,0 +1,185 @@
+"""What CloudFormation asks: that a job is there or starts, and that its artifacts are there."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, Literal, TypedDict
+
+from seatrial_cdk.jobs.runtime.jobs import (
+    COMPLETED,
+    RUNNING,
+    S_PER_HOUR,
+    JobState,
+    NotFoundError,
+    attempt_name,
+    is_there,
+    last_attempt,
+    told,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from seatrial_cdk.jobs.runtime.jobs import JobCalls, JobPlace
+
+NOT_STARTED: Final = "NOT STARTED"
+LONGEST_EXECUTION_NAME: Final = 80
+
+
+class JobProperties(TypedDict):
+    """Properties of the custom resource of a job, and what its workflow is ordered.
+
+    Attributes:
+        Digest: Of the content.
+        Name: Of the first attempt.
+        RoleArn: The role of the job.
+        Request: The request of CreateOptimizationJob as JSON, without name, role and output.
+    """
+
+    Digest: str
+    Name: str
+    RoleArn: str
+    Request: str
+
+
+class JobEvent(TypedDict):
+    """A request of CloudFormation."""
+
+    RequestType: Literal["Create", "Update", "Delete"]
+    RequestId: str
+    ResponseURL: str
+    StackId: str
+    LogicalResourceId: str
+    ResourceProperties: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class JobAnswer:
+    """An answer to CloudFormation.
+
+    Attributes:
+        data: The attributes.
+        failed_because: Why it failed; `None` when it did not.
+    """
+
+    data: Mapping[str, str]
+    failed_because: str | None = None
+
+
+def job_answer(event: JobEvent, cloud: JobCalls, place: JobPlace) -> JobAnswer:
+    """Start a job that is not there, or stop it on deletion; return at once."""
+    asked = _properties(event["ResourceProperties"])
+    if event["RequestType"] == "Delete":
+        stop(asked, cloud, place)
+        return JobAnswer({})
+    cloud.write_parameter(place.request_parameter(asked["Digest"]), json.dumps(asked))
+    state = start(asked, event["RequestId"], cloud, place)
+    return JobAnswer({"JobName": state.job, "State": state.state, "Parameter": place.parameter(asked["Digest"])})
+
+
+def start_again(digest: str, request_id: str, cloud: JobCalls, place: JobPlace) -> JobState:
+    """Start a job that a deployment asked for before, by its digest; as `start`.
+
+    Raises:
+        NotFoundError: No deployment asked for it.
+    """
+    asked = _properties(json.loads(cloud.read_parameter(place.request_parameter(digest))))
+    return start(asked, request_id, cloud, place)
+
+
+def start(asked: JobProperties, request_id: str, cloud: JobCalls, place: JobPlace) -> JobState:
+    """Start the next attempt of a job, unless the last one runs or its artifacts are there.
+
+    Args:
+        asked: The job.
+        request_id: Of what asks; the same one never starts two.
+        cloud: The calls of AWS.
+        place: Where jobs write.
+
+    Returns:
+        What is told of the attempt that runs, is completed, or is about to be created.
+    """
+    digest, name = asked["Digest"], asked["Name"]
+    found = last_attempt(cloud, place, name, digest)
+    last = None if found is None else found[0]
+    if last is not None and is_there(cloud, place, digest, last):
+        told(cloud, place, digest, last)
+        return last
+    runs = last is not None and last.state in RUNNING
+    if last is None or not runs:
+        attempt = 1 if last is None else last.attempt + 1
+        last = JobState(attempt_name(name, attempt), attempt, NOT_STARTED, place.uri(digest, attempt))
+        told(cloud, place, digest, last)
+    order = {**asked, "Attempt": last.attempt}
+    cloud.start_workflow(f"{last.job}-{request_id}"[:LONGEST_EXECUTION_NAME], {"Order": order})
+    return last
+
+
+def stop(asked: JobProperties, cloud: JobCalls, place: JobPlace) -> None:
+    """End what runs of a job: it would cost and nobody would use it. Completed artifacts stay."""
+    cloud.stop_workflows(asked["Name"])
+    found = last_attempt(cloud, place, asked["Name"], asked["Digest"])
+    if found is not None and found[0].state in RUNNING:
+        cloud.stop_job(found[0].job)
+
+
+def artifacts_answer(event: JobEvent, cloud: JobCalls, place: JobPlace, *, now: datetime) -> JobAnswer:
+    """Tell where the artifacts of a completed job are; fail at once when it is not completed."""
+    if event["RequestType"] == "Delete":
+        return JobAnswer({})
+    asked = event["ResourceProperties"]
+    digest, name, image = asked["Digest"], asked["Name"], asked["Image"]
+    found = last_attempt(cloud, place, name, digest)
+    if found is None or not is_there(cloud, place, digest, found[0]):
+        state = found[0] if found is not None else _not_created(name, digest, cloud, place)
+        return JobAnswer({}, _not_completed(state, asked, now))
+    state = found[0]
+    other = state.recommended_image not in ("", image)
+    if other and asked["NeedsImage"] == "true":
+        return JobAnswer({}, _other_image(state, image))
+    advice = f"serving.image: {state.recommended_image}" if other else "none: the locked image is the recommended one"
+    return JobAnswer(
+        {
+            "Bucket": place.bucket,
+            "Attempt": f"{state.attempt}",
+            "ArtifactUri": state.artifact_s3_uri,
+            "JobName": state.job,
+            "RecommendedImage": state.recommended_image or image,
+            "ImageAdvice": advice,
+        }
+    )
+
+
+def _properties(given: Mapping[str, str]) -> JobProperties:
+    return JobProperties(Digest=given["Digest"], Name=given["Name"], RoleArn=given["RoleArn"], Request=given["Request"])
+
+
+def _not_created(name: str, digest: str, cloud: JobCalls, place: JobPlace) -> JobState:
+    """Return what is told of a job that SageMaker doesn't know: why it was refused, if it was."""
+    try:
+        document = json.loads(cloud.read_parameter(place.parameter(digest)))
+    except (NotFoundError, ValueError):
+        return JobState(name, 1, NOT_STARTED, place.uri(digest, 1))
+    return JobState(**document)
+
+
+def _not_completed(state: JobState, asked: Mapping[str, str], now: datetime) -> str:
+    since = ""
+    if state.created:
+        hours = (now - datetime.fromisoformat(state.created)).total_seconds() / S_PER_HOUR
+        since = f", created {hours:.1f} hours ago"
+    name = f"SEA458: the optimization job {state.job} is {state.state}{since}"
+    why = f": {state.failure_reason}" if state.failure_reason else ""
+    if state.state == COMPLETED:
+        why = f", but nothing is under {state.artifact_s3_uri}"
+    if state.state in RUNNING:
+        return f"{name}{why}. Deploy again when it is COMPLETED (limit: {asked['MaxHours']} hours)."
+    command = f"seatrial jobs start {asked['Endpoint']} -e {asked['Environment']}"
+    return f"{name}{why}. Start it: {command}; deploy again when it is COMPLETED."
+
+
+def _other_image(state: JobState, image: str) -> str:
+    hint = f"write serving.image: {state.recommended_image}, plan again and deploy"
+    return f"SEA459: {state.job} compiled for {state.recommended_image}, and {image} is locked: {hint}."

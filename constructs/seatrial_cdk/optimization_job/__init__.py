@@ -1,1 +1,0 @@
-"""SageMaker optimization jobs as constructs: the job, what starts and follows it, and its artifacts."""

@@ -1,0 +1,1 @@
+"""How copies and instances are scaled."""

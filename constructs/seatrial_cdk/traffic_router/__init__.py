@@ -1,1 +1,0 @@
-"""A function that splits requests over components, for callers without the client."""

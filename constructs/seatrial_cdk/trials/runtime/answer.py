@@ -1,0 +1,116 @@
+"""The answer to CloudFormation: what a trial's document says of the deployment, and how it gets there.
+
+An answer is written down before it is given, so that the same request never gets two different ones.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from seatrial_base.errors import BenchError
+from seatrial_cdk.trials.runtime.attributes import NOT_TRIED, UNKNOWN, copies_attributes, measured_attributes
+from seatrial_cdk.trials.runtime.cloudformation import Respond, send_answer
+from seatrial_cdk.trials.runtime.custom_resource import not_made
+from seatrial_cdk.trials.runtime.order import Answer, latest_key, passed_key, read_copies, trial_key
+from seatrial_cdk.trials.runtime.outcome import UNTRIED
+from seatrial_cdk.trials.runtime.store import run_key
+from seatrial_load.model.result import TrialResult
+
+if TYPE_CHECKING:
+    from seatrial_cdk.trials.runtime.order import Attributes, Order, TrialProperties
+    from seatrial_cdk.trials.runtime.store import TrialStore
+
+
+def answer_of(order: Order, store: TrialStore) -> Answer:
+    """Return what a trial's document says of the deployment.
+
+    In mode `rollback` a deployment fails when its trial was not passed or not made; mode `report` only reports.
+    """
+    properties, key = order.properties, trial_key(order.properties, order.request_id)
+    text, uri, copies = store.read(key), store.uri(key), _told(order, store)
+    if text is None:
+        return not_made(properties, "it ended without a result", uri=UNKNOWN, copies=copies)
+    document = json.loads(text)
+    if "error" in document:
+        return not_made(properties, f"{document['error']}", uri=uri, copies=copies)
+    if document == UNTRIED:
+        return Answer(data=copies_attributes(copies, NOT_TRIED))
+    try:
+        result = TrialResult.from_json(text)
+    except BenchError as unreadable:
+        message = f"its result is from another release: {unreadable}"
+        return not_made(properties, message, uri=uri, copies=copies)
+    return _judged(order, store, result, uri)
+
+
+def final_answer(order: Order, store: TrialStore) -> Answer:
+    """Return what CloudFormation is answered: a component's update never carries copies that were not read for it.
+
+    Where the answer would let it go on with the number of an earlier request, copies that came since would be taken
+    away: it fails, in mode `report` too.
+    """
+    given, properties = answer_of(order, store), order.properties
+    if given.failed_because is not None or properties.phase != "candidate":
+        return given
+    told = read_copies(store, properties.endpoint_name)
+    if told is not None and told.request_id == order.request_id:
+        return given
+    uri = store.uri(trial_key(properties, order.request_id))
+    why = "the live copies could not be read"
+    return Answer(failed_because=f"The update of {properties.endpoint_name} was stopped: {why} (result: {uri})")
+
+
+def allows_deployment(order: Order, store: TrialStore) -> bool:
+    """Tell whether the answer lets the deployment go on."""
+    return answer_of(order, store).failed_because is None
+
+
+def _told(order: Order, store: TrialStore) -> int:
+    told = read_copies(store, order.properties.endpoint_name)
+    return order.properties.copy_count if told is None else told.copies
+
+
+def _judged(order: Order, store: TrialStore, result: TrialResult, uri: str) -> Answer:
+    properties = order.properties
+    if properties.mode == "rollback" and not may_stay(result):
+        outcome = "failed" if result.verdict.status == "fail" else "was inconclusive"
+        why = f"The sea trial of {properties.endpoint_name} {outcome}: {result.verdict.because}"
+        kept = "; what serves was not changed" if order.manner == "candidate" else ""
+        return Answer(failed_because=f"{why}{kept} (result: {uri})")
+    if properties.phase == "candidate":
+        return Answer(data=copies_attributes(_told(order, store), result.verdict.status, uri))
+    if order.manner == "verify" and (measured := _measured(properties, store)) is not None:
+        return Answer(data=measured)
+    return Answer(data=measured_attributes(result, uri))
+
+
+def _measured(properties: TrialProperties, store: TrialStore) -> Attributes | None:
+    """Return the attributes of what was measured of a configuration before it was verified; `None` without it."""
+    for key in (passed_key(properties), latest_key(properties)):
+        text = store.read(key)
+        if text is not None:
+            with suppress(BenchError):
+                return measured_attributes(TrialResult.from_json(text), store.uri(key))
+    return None
+
+
+def may_stay(result: TrialResult) -> bool:
+    """Tell whether mode `rollback` lets this verdict stay: a pass, or one that proves nothing where that is allowed."""
+    status = result.verdict.status
+    return status == "pass" or (status == "inconclusive" and result.request.gate.on_inconclusive == "pass")
+
+
+def respond_once(order: Order, answer: Answer, store: TrialStore, respond: Respond, *, bucket: str) -> None:
+    """Give a trial's answer, or the one that was written down already.
+
+    Raises:
+        UnavailableError: It can't be told whether one was given, or CloudFormation did not take it.
+    """
+    key = run_key(order.properties.endpoint_name, order.request_id, "answered")
+    text = json.dumps(asdict(answer))
+    if not store.create(key, text):
+        text = store.read(key) or text
+    send_answer(order.event, Answer(**json.loads(text)), respond, bucket=bucket)

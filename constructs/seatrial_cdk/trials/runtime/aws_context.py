@@ -1,0 +1,237 @@
+"""The services of AWS that a call of the function works with."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from contextlib import nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Final, Literal, Protocol
+
+from seatrial_cdk.trials.runtime.announcements import AwsBus, NoTopic, TopicFindings
+from seatrial_cdk.trials.runtime.cloudformation import put_answer
+from seatrial_cdk.trials.runtime.components import AwsComponents
+from seatrial_cdk.trials.runtime.context import LambdaContext, TrialContext
+from seatrial_cdk.trials.runtime.load_share import SOCKETS_PER_FUNCTION, load_share
+from seatrial_cdk.trials.runtime.log_groups import RETENTION_DAYS, AwsLogGroups
+from seatrial_cdk.trials.runtime.ownership import LOOK_S, repeat_meanwhile
+from seatrial_cdk.trials.runtime.scaling import AwsCopyScaling
+from seatrial_cdk.trials.runtime.store import S3TrialStore, calling
+from seatrial_load.trial import steps as course
+from seatrial_load.trial.dependencies import Tools
+from seatrial_load.trial.guard import guard_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from contextlib import AbstractContextManager
+
+    from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_stepfunctions import SFNClient
+
+    from seatrial_cdk.trials.runtime.order import Execution
+    from seatrial_load.aws.cloudwatch import CloudWatch
+    from seatrial_load.model.request import TrialRequest
+    from seatrial_load.trial.dependencies import ShouldStop
+
+
+MS_PER_S = 1000.0
+
+
+LOAD_PERIOD_S = 10  # of the metric: high resolution
+
+
+DEAD: Final[tuple[Literal["FAILED", "TIMED_OUT", "ABORTED"], ...]] = ("FAILED", "TIMED_OUT", "ABORTED")
+
+
+ALREADY_STARTED, UNKNOWN_EXECUTION = "ExecutionAlreadyExists", "ExecutionDoesNotExist"
+
+
+@dataclass(frozen=True, slots=True)
+class AwsWorkflow:
+    """The state machine of trials; an execution is named after its request."""
+
+    client: SFNClient
+    arn: str
+
+    def start(self, endpoint_name: str, request_id: str) -> None:
+        """Start the trial of a request; one that was started before is the one.
+
+        Raises:
+            UnavailableError: It may not have been started.
+        """
+        from botocore.exceptions import ClientError  # noqa: PLC0415 (synth and most tests need no botocore)
+
+        told = json.dumps({"EndpointName": endpoint_name, "RequestId": request_id})
+        with calling("starting the trial's workflow"):
+            try:
+                self.client.start_execution(stateMachineArn=self.arn, name=request_id, input=told)
+            except ClientError as refused:
+                if refused.response["Error"]["Code"] != ALREADY_STARTED:
+                    raise
+
+    def stop(self, request_id: str, because: str) -> None:
+        """Stop the trial of a request, if there is one.
+
+        Raises:
+            UnavailableError: It may not have been stopped.
+        """
+        from botocore.exceptions import ClientError  # noqa: PLC0415 (synth and most tests need no botocore)
+
+        execution = f"{self.arn.replace(':stateMachine:', ':execution:')}:{request_id}"
+        with calling("stopping the trial's workflow"):
+            try:
+                self.client.stop_execution(executionArn=execution, error="Stopped", cause=because)
+            except ClientError as refused:
+                if refused.response["Error"]["Code"] != UNKNOWN_EXECUTION:
+                    raise
+
+    def dead(self, since_s: float) -> list[Execution]:
+        """Return the executions that ended since a time without an answer of their own, a hundred of each kind at most.
+
+        Args:
+            since_s: In seconds since the epoch.
+
+        Raises:
+            UnavailableError: They can't be told.
+        """
+        found: list[Execution] = []
+        with calling("listing the trials' workflows"):
+            for status in DEAD:
+                told = self.client.list_executions(stateMachineArn=self.arn, statusFilter=status, maxResults=100)
+                ended = [each for each in told["executions"] if _ended_s(each.get("stopDate")) >= since_s]
+                found += [self._described(each["executionArn"], status) for each in ended]
+        return found
+
+    def _described(self, arn: str, status: str) -> Execution:
+        told = self.client.describe_execution(executionArn=arn)
+        return {"status": status, "input": told.get("input", "{}"), "cause": told.get("cause")}
+
+
+def _ended_s(at: datetime | None) -> float:
+    return 0.0 if at is None else at.timestamp()
+
+
+@dataclass(frozen=True, slots=True)
+class StackStatus:
+    """What CloudFormation does with a stack."""
+
+    client: CloudFormationClient
+
+    def __call__(self, stack_id: str) -> str:
+        """Return what the stack is doing (`UPDATE_IN_PROGRESS`).
+
+        Raises:
+            UnavailableError: CloudFormation did not answer.
+        """
+        with calling("reading the stack's status"):
+            return self.client.describe_stacks(StackName=stack_id)["Stacks"][0]["StackStatus"]
+
+
+class ParametersClient(Protocol):
+    """The one call of boto3's Systems Manager client that is made here."""
+
+    def get_parameter(self, *, Name: str) -> Mapping[str, Mapping[str, str]]:  # noqa: N803 (boto3's name)
+        """Return a parameter."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServingEndpoint:
+    """The endpoint that serves, as an alias names it."""
+
+    client: ParametersClient
+
+    def __call__(self, alias: str) -> str | None:
+        """Return the endpoint that an alias names; `None` when there is no such alias.
+
+        Raises:
+            UnavailableError: The parameter can't be read.
+        """
+        from botocore.exceptions import ClientError  # noqa: PLC0415 (synth and most tests need no botocore)
+
+        with calling(f"reading {alias}"):
+            try:
+                value = self.client.get_parameter(Name=alias)["Parameter"]["Value"]
+            except ClientError as refused:
+                if refused.response["Error"]["Code"] != "ParameterNotFound":
+                    raise
+                return None
+        named: str | None = json.loads(value).get("endpoint_name")
+        return named
+
+
+@dataclass(frozen=True, slots=True)
+class ConcurrentRequests:
+    """The load of a component, as SageMaker publishes it."""
+
+    client: CloudWatch
+
+    def __call__(self, component: str, since_s: float) -> float:
+        """Return the most requests in flight on a copy since a time in seconds since the epoch; 0 without any.
+
+        Raises:
+            UnavailableError: CloudWatch did not answer.
+        """
+        with calling(f"reading the load of {component}"):
+            told = self.client.get_metric_data(
+                MetricDataQueries=[_most_requests(component)],
+                StartTime=datetime.fromtimestamp(since_s, UTC),
+                EndTime=datetime.now(UTC),
+            )
+        return max((value for result in told["MetricDataResults"] for value in result["Values"]), default=0.0)
+
+
+def _most_requests(component: str) -> dict[str, object]:
+    metric = {
+        "Namespace": "AWS/SageMaker",
+        "MetricName": "ConcurrentRequestsPerCopy",
+        "Dimensions": [{"Name": "InferenceComponentName", "Value": component}],
+    }
+    return {"Id": "load", "MetricStat": {"Metric": metric, "Period": LOAD_PERIOD_S, "Stat": "Maximum"}}
+
+
+def aws_trial_context(lambda_context: LambdaContext) -> TrialContext:
+    """Return what is around this function on AWS.
+
+    Variables: `ENVIRONMENT`, `RESULTS_BUCKET`, `STATE_MACHINE`, and, if they differ from the defaults,
+    `SOCKETS_PER_FUNCTION`, `LOG_DAYS` and `FINDINGS_TOPIC`.
+    """
+    import boto3  # noqa: PLC0415 (a second of start that tests and synth need not wait for)
+
+    bucket, topic = os.environ["RESULTS_BUCKET"], os.environ.get("FINDINGS_TOPIC")
+    return TrialContext(
+        environment=os.environ["ENVIRONMENT"],
+        store=S3TrialStore(boto3.client("s3"), bucket),
+        bucket=bucket,
+        scaling=AwsCopyScaling(boto3.client("application-autoscaling")),
+        components=AwsComponents(boto3.client("sagemaker")),
+        logs=AwsLogGroups(boto3.client("logs"), int(os.environ.get("LOG_DAYS", f"{RETENTION_DAYS}"))),
+        serving=ServingEndpoint(boto3.client("ssm")),
+        requests_since=ConcurrentRequests(boto3.client("cloudwatch")),
+        bus=AwsBus(boto3.client("events")),
+        findings=TopicFindings(boto3.client("sns"), topic) if topic else NoTopic(),
+        workflow=AwsWorkflow(boto3.client("stepfunctions"), os.environ["STATE_MACHINE"]),
+        stack_status=StackStatus(boto3.client("cloudformation")),
+        respond=put_answer,
+        course=course,
+        load=load_share,
+        region=os.environ["AWS_REGION"],
+        sockets_per_function=int(os.environ.get("SOCKETS_PER_FUNCTION", f"{SOCKETS_PER_FUNCTION}")),
+        ends_s=time.time() + lambda_context.get_remaining_time_in_millis() / MS_PER_S,
+        now_s=time.time,
+        sleep=time.sleep,
+        repeat_meanwhile=partial(repeat_meanwhile, LOOK_S),
+        guarded=guarded,
+    )
+
+
+def guarded(request: TrialRequest, should_stop: ShouldStop) -> AbstractContextManager[ShouldStop]:
+    """Watch users while a block adds load beside their requests; where none is added, nobody is watched.
+
+    Raises:
+        BenchError: The region of the target can't be asked: SEA503, SEA504 or SEA512.
+    """
+    guard = guard_of(request, Tools())
+    return nullcontext(should_stop) if guard is None else guard.beside(should_stop)

@@ -1,0 +1,239 @@
+"""The custom resource `Candidate`: a new configuration is tried beside the live one, before anything that serves moves.
+
+It answers with the copies that the component's update is to carry. While CloudFormation is told the same copies as
+before, and nothing else of the component changes, it does not touch the component.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from seatrial_base.tags import ENVIRONMENT_TAG
+from seatrial_cdk.trials.runtime.attributes import NOT_TRIED, copies_attributes
+from seatrial_cdk.trials.runtime.components import is_lack_of_capacity, read_specification
+from seatrial_cdk.trials.runtime.custom_resource import (
+    DirectionUnknownError,
+    end_hold,
+    end_trials,
+    is_unchanged,
+    remove_candidates,
+    start,
+    touches_component,
+)
+from seatrial_cdk.trials.runtime.log import log
+from seatrial_cdk.trials.runtime.order import (
+    Answer,
+    ToldCopies,
+    TrialProperties,
+    configuration_of,
+    passed_key,
+    read_copies,
+    write_copies,
+)
+from seatrial_cdk.trials.runtime.store import UnavailableError, no_room_key, run_key
+
+if TYPE_CHECKING:
+    from seatrial_cdk.trials.runtime.components import ComponentState
+    from seatrial_cdk.trials.runtime.context import TrialContext
+    from seatrial_cdk.trials.runtime.order import CustomResourceEvent, Manner, Order
+
+REFUSED_S: Final = 300.0
+"""How long a refused creation is asked for again: while the endpoint's instances change, SageMaker takes none."""
+
+
+class CandidateFailedError(Exception):
+    """The candidate did not come into service; the message says why."""
+
+
+class NoRoomError(Exception):
+    """No instance has room for a candidate, and none may be added; the message says why."""
+
+
+class CandidateStartingError(Exception):
+    """The candidate is not in service yet."""
+
+
+def candidate_answer(event: CustomResourceEvent, properties: TrialProperties, context: TrialContext) -> Answer | None:
+    """Return the answer to a creation or update of `Candidate`; `None` when the workflow gives it.
+
+    Where nothing serves yet, or the endpoint gets another name, there is nobody to spare: the component itself is tried
+    once it is created. A rollback goes back to what was deployed before: the candidate goes, and no trial is made.
+
+    Raises:
+        UnavailableError: AWS did not answer, or the owner can't be written.
+        DirectionUnknownError: The stack's status can't be read, and the update would move the component.
+    """
+    try:
+        live = context.components.describe(properties.inference_component_name)
+    except UnavailableError:
+        if event["RequestType"] != "Update" or "ROLLBACK" not in context.stack_status(event["StackId"]):
+            raise
+        return _told(event, context, None)  # a rollback must go on
+    if live is None:
+        return _told_new(properties, context, _before(event, properties, context), event["RequestId"])
+    if event["RequestType"] == "Update":
+        if _goes_back(event, context, live):
+            return _gone_back(event, properties, context, live)
+        if is_unchanged(event) and not touches_component(event):
+            return _told(event, context, None)
+    return _started(properties, event, context, live)
+
+
+def _before(event: CustomResourceEvent, properties: TrialProperties, context: TrialContext) -> ComponentState | None:
+    """Return the component whose users the new one is to take over; `None` when there is none."""
+    renamed = event.get("OldResourceProperties", {}).get("InferenceComponentName")
+    for name in (*((renamed,) if renamed else ()), *properties.replaces):
+        if (found := context.components.describe(name)) is not None:
+            return found
+    return None
+
+
+def _goes_back(event: CustomResourceEvent, context: TrialContext, live: ComponentState) -> bool:
+    try:
+        return "ROLLBACK" in context.stack_status(event["StackId"])
+    except UnavailableError as unavailable:
+        if not _moves(event, live):
+            return True  # the same in either direction
+        raise DirectionUnknownError(f"{event['ResourceProperties']['EndpointName']}: {unavailable}") from unavailable
+
+
+def _started(
+    properties: TrialProperties, event: CustomResourceEvent, context: TrialContext, live: ComponentState
+) -> Answer | None:
+    """Start the workflow, of a trial or to carry the copies alone; where nothing is to be done, answer."""
+    manner = "carry" if is_unchanged(event) else _manner(properties, context)
+    if manner == "candidate" or _moves(event, live):
+        return start(event, properties, context, manner=manner)
+    return _told(event, context, live)
+
+
+def _moves(event: CustomResourceEvent, live: ComponentState) -> bool:
+    """Tell whether CloudFormation will update the component."""
+    specification = read_specification(TrialProperties.of(event["ResourceProperties"]).specification)
+    return not live.runs(specification) or (event["RequestType"] == "Update" and touches_component(event))
+
+
+def _manner(properties: TrialProperties, context: TrialContext) -> Manner:
+    if properties.update != "candidate" or context.store.read(passed_key(properties)) is not None:
+        return "carry"
+    return "candidate"
+
+
+def _told_new(
+    properties: TrialProperties, context: TrialContext, before: ComponentState | None, request_id: str
+) -> Answer:
+    """Answer for a component that is about to be created: the planned copies, and no fewer than its users have now.
+
+    There is room for `max_copies` at most.
+    """
+    copies = min(properties.most_copies, max(properties.copy_count, 0 if before is None else before.copies))
+    told = ToldCopies(copies=copies, is_new=True, previous=copies, request_id=request_id)
+    write_copies(context.store, properties.endpoint_name, told)
+    return Answer(data=copies_attributes(copies, NOT_TRIED))
+
+
+def _told(event: CustomResourceEvent, context: TrialContext, live: ComponentState | None) -> Answer:
+    return Answer(data=copies_attributes(keep_copies(event, context, live), NOT_TRIED))
+
+
+def _gone_back(
+    event: CustomResourceEvent, properties: TrialProperties, context: TrialContext, live: ComponentState
+) -> Answer:
+    """Answer a rollback: the candidate goes, and where the component was not touched, scaling is as before."""
+    with suppress(UnavailableError):
+        end_trials(event, properties.endpoint_name, context)
+        remove_candidates(context, properties.endpoint_name)
+    if live.runs(read_specification(properties.specification)):
+        end_hold(context, properties.endpoint_name)
+    return Answer(data=copies_attributes(keep_copies(event, context, live, going_back=True), NOT_TRIED))
+
+
+def keep_copies(
+    event: CustomResourceEvent, context: TrialContext, live: ComponentState | None, *, going_back: bool = False
+) -> int:
+    """Return the copies to tell, and keep them: those of the last time, unless CloudFormation updates the component.
+
+    A component that is updated keeps the copies that it has at this moment. After a rollback it is not known which of
+    two numbers CloudFormation has in mind; the next update then carries the live ones. Called again for the same
+    request, it replaces what it kept, and not what was told before.
+    """
+    properties = TrialProperties.of(event["ResourceProperties"])
+    told = read_copies(context.store, properties.endpoint_name)
+    if told is None:
+        told = ToldCopies(copies=properties.copy_count, is_new=False, previous=properties.copy_count)
+    if told.request_id == event["RequestId"] and not going_back:
+        usual, is_certain = told.previous, told.previous_is_certain
+    else:
+        usual, is_certain = told.copies, told.is_certain
+    moves = live is not None and (_moves(event, live) or not is_certain)
+    copies = max(1, live.copies) if live is not None and moves else usual
+    previous = told.previous if going_back else usual
+    kept = ToldCopies(
+        copies=copies,
+        is_new=False,
+        previous=previous,
+        is_certain=not going_back or previous == copies,
+        request_id=event["RequestId"],
+        previous_is_certain=is_certain,
+    )
+    write_copies(context.store, properties.endpoint_name, kept)
+    return copies
+
+
+def await_candidate(order: Order, context: TrialContext) -> None:
+    """Create the candidate of an order, and find it in service.
+
+    Raises:
+        CandidateStartingError: It is not in service yet.
+        NoRoomError: No instance has room for it.
+        CandidateFailedError: It did not come into service, or not in time.
+        UnavailableError: AWS did not answer.
+    """
+    properties, name = order.properties, order.candidate
+    found = context.components.describe(name)
+    if found is None:
+        _create(order, context)
+        raise CandidateStartingError(f"{name} is created")
+    if found.status == "Failed":
+        error = NoRoomError if found.lacks_capacity else CandidateFailedError
+        raise error(f"the candidate component {name} failed: {found.failure_reason}")
+    if found.status != "InService" or not found.current_copies:
+        waited_s = context.now_s() - order.started_at_s
+        if waited_s > properties.start_s:
+            raise CandidateFailedError(f"the candidate component {name} was not in service after {waited_s:.0f} s")
+        raise CandidateStartingError(f"{name} is {found.status}")
+    key = run_key(properties.endpoint_name, order.request_id, "started")
+    context.store.create(key, json.dumps({"at_s": context.now_s()}))
+
+
+def _create(order: Order, context: TrialContext) -> None:
+    """Create the candidate; what SageMaker refuses for the moment is asked for again for five minutes."""
+    properties = order.properties
+    live = context.components.describe(properties.inference_component_name)
+    if live is None:
+        raise CandidateFailedError(f"the component {properties.inference_component_name} is gone")
+    tags = {ENVIRONMENT_TAG: properties.environment}
+    try:
+        context.components.create(order.candidate, live, read_specification(properties.specification), tags)
+    except UnavailableError as refused:
+        if is_lack_of_capacity(f"{refused}"):
+            raise NoRoomError(f"{refused}") from refused
+        if context.now_s() - order.started_at_s > REFUSED_S:
+            raise
+        raise CandidateStartingError(f"{refused}") from refused
+    log(f"{order.candidate}: created beside {live.name}")
+
+
+def keep_no_room(order: Order, context: TrialContext, because: str) -> None:
+    """Keep that there was no room for a candidate of this configuration: it is tried in place, once it is deployed."""
+    properties = order.properties
+    context.store.write(no_room_key(properties.endpoint_name), json.dumps(configuration_of(properties)))
+    log(f"no room for a candidate: {because}")
+
+
+def started_at_s(order: Order, context: TrialContext) -> float:
+    """Return since when an order is measured: a candidate's start is not of its budget."""
+    text = context.store.read(run_key(order.properties.endpoint_name, order.request_id, "started"))
+    return order.started_at_s if text is None else float(json.loads(text)["at_s"])

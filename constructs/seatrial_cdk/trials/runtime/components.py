@@ -1,0 +1,233 @@
+"""Inference components as the trial service reads and changes them: the live one, and candidates beside it.
+
+A candidate component holds one copy of a new configuration on the live endpoint. Requests name the component that
+they are for, so no user reaches a candidate.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+from seatrial_cdk.trials.runtime.store import calling
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mypy_boto3_sagemaker import SageMakerClient
+    from mypy_boto3_sagemaker.type_defs import InferenceComponentSpecificationTypeDef
+
+CANDIDATE: Final = "-candidate-"
+LONGEST_NAME: Final = 63
+DIGITS: Final = 8
+IN_TRANSIT: Final = ("Creating", "Updating", "Deleting")
+NO_CAPACITY: Final = ("InsufficientInstanceCapacity", "insufficient capacity", "not have sufficient", "ResourceLimit")
+"""Words of a failure reason by which SageMaker says that no instance has room for a copy."""
+
+Document = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComponentState:
+    """An inference component as SageMaker describes it.
+
+    Attributes:
+        name: Its name.
+        endpoint_name: Where it runs.
+        variant_name: On which variant.
+        status: `Creating`, `InService`, `Updating`, `Failed` or `Deleting`.
+        current_copies: Copies in service.
+        desired_copies: Copies that are asked for.
+        specification: Model, compute requirements and timeouts.
+        failure_reason: Why the last change failed; empty when it did not.
+    """
+
+    name: str
+    endpoint_name: str
+    variant_name: str
+    status: str
+    current_copies: int
+    desired_copies: int
+    specification: Document = field(default_factory=dict)
+    failure_reason: str = ""
+
+    @property
+    def in_transit(self) -> bool:
+        """Whether SageMaker refuses a change at the moment."""
+        return self.status in IN_TRANSIT
+
+    @property
+    def copies(self) -> int:
+        """Copies that an update must keep: those in service, and those that are being added."""
+        return max(self.current_copies, self.desired_copies)
+
+    @property
+    def lacks_capacity(self) -> bool:
+        """Whether its last change failed because no instance had room."""
+        return is_lack_of_capacity(self.failure_reason)
+
+    def runs(self, specification: Document) -> bool:
+        """Tell whether it runs a specification; what SageMaker adds to it by itself does not count."""
+        return _within(specification, self.specification)
+
+
+def is_lack_of_capacity(reason: str) -> bool:
+    """Tell whether SageMaker says that no instance has room for a copy, or that the account may have no more."""
+    return any(words.lower() in reason.lower() for words in NO_CAPACITY)
+
+
+def _within(asked: object, live: object) -> bool:
+    if isinstance(asked, dict) and isinstance(live, dict):
+        return all(name in live and _within(value, live[name]) for name, value in asked.items())
+    return asked == live
+
+
+class Components(Protocol):
+    """The inference components of an account and region."""
+
+    def describe(self, name: str) -> ComponentState | None:
+        """Return a component; `None` when there is none of this name."""
+
+    def live_config(self, endpoint_name: str) -> str:
+        """Return the name of an endpoint's live configuration."""
+
+    def create(self, name: str, live: ComponentState, specification: Document, tags: Mapping[str, str]) -> None:
+        """Create a component of one copy on the endpoint and variant of another; one that is there is the one."""
+
+    def delete(self, name: str) -> None:
+        """Delete a component; SageMaker refuses it while the component is in transit."""
+
+    def candidates(self) -> list[str]:
+        """Return the names of every candidate component."""
+
+    def set_copies(self, name: str, count: int) -> None:
+        """Set the number of copies; SageMaker refuses it while the component is in transit."""
+
+
+@dataclass(frozen=True, slots=True)
+class AwsComponents:
+    """The inference components of SageMaker."""
+
+    client: SageMakerClient
+
+    def describe(self, name: str) -> ComponentState | None:
+        """Return a component; `None` when there is none of this name.
+
+        Raises:
+            UnavailableError: It can't be told.
+        """
+        from botocore.exceptions import ClientError  # noqa: PLC0415 (synth and most tests need no botocore)
+
+        with calling(f"describing component {name}"):
+            try:
+                told = self.client.describe_inference_component(InferenceComponentName=name)
+            except ClientError as refused:
+                if _is_missing(refused):
+                    return None
+                raise
+        copies = told.get("RuntimeConfig", {})
+        return ComponentState(
+            name=name,
+            endpoint_name=told["EndpointName"],
+            variant_name=told.get("VariantName", ""),
+            status=told.get("InferenceComponentStatus", "Failed"),
+            current_copies=copies.get("CurrentCopyCount", 0),
+            desired_copies=copies.get("DesiredCopyCount", 0),
+            specification=cast("Document", told.get("Specification", {})),
+            failure_reason=told.get("FailureReason", ""),
+        )
+
+    def live_config(self, endpoint_name: str) -> str:
+        """Return the name of an endpoint's live configuration.
+
+        Raises:
+            UnavailableError: It can't be told.
+        """
+        with calling(f"describing endpoint {endpoint_name}"):
+            return self.client.describe_endpoint(EndpointName=endpoint_name).get("EndpointConfigName", "")
+
+    def create(self, name: str, live: ComponentState, specification: Document, tags: Mapping[str, str]) -> None:
+        """Create a component of one copy on the endpoint and variant of another; one that is there is the one.
+
+        Raises:
+            UnavailableError: It may not have been created.
+        """
+        if self.describe(name) is not None:
+            return
+        with calling(f"creating component {name}"):
+            self.client.create_inference_component(
+                InferenceComponentName=name,
+                EndpointName=live.endpoint_name,
+                VariantName=live.variant_name,
+                Specification=cast("InferenceComponentSpecificationTypeDef", specification),
+                RuntimeConfig={"CopyCount": 1},
+                Tags=[{"Key": key, "Value": value} for key, value in tags.items()],
+            )
+
+    def delete(self, name: str) -> None:
+        """Delete a component; SageMaker refuses it while the component is in transit.
+
+        Raises:
+            UnavailableError: It was refused.
+        """
+        with calling(f"deleting component {name}"):
+            self.client.delete_inference_component(InferenceComponentName=name)
+
+    def candidates(self) -> list[str]:
+        """Return the names of every candidate component.
+
+        Raises:
+            UnavailableError: They can't be told.
+        """
+        with calling("listing candidate components"):
+            pages = self.client.get_paginator("list_inference_components").paginate(NameContains=CANDIDATE)
+            return [each["InferenceComponentName"] for page in pages for each in page["InferenceComponents"]]
+
+    def set_copies(self, name: str, count: int) -> None:
+        """Set the number of copies; SageMaker refuses it while the component is in transit.
+
+        Raises:
+            UnavailableError: It was refused.
+        """
+        with calling(f"setting component {name} to {count} copies"):
+            self.client.update_inference_component_runtime_config(
+                InferenceComponentName=name, DesiredRuntimeConfig={"CopyCount": count}
+            )
+
+
+def candidate_name(endpoint_name: str, request_id: str) -> str:
+    """Return the name of the candidate that a request is tried with; the same request has one name."""
+    suffix = f"{CANDIDATE}{sha256(request_id.encode()).hexdigest()[:DIGITS]}"
+    return f"{endpoint_name[: LONGEST_NAME - len(suffix)]}{suffix}"
+
+
+def candidates_of(components: Components, endpoint_name: str) -> list[str]:
+    """Return the candidate components of an endpoint."""
+    longest = LONGEST_NAME - len(CANDIDATE) - DIGITS
+    return [name for name in components.candidates() if name.rpartition(CANDIDATE)[0] == endpoint_name[:longest]]
+
+
+def remove_component(components: Components, name: str) -> bool:
+    """Delete a component unless it is in transit; return whether it is gone.
+
+    Raises:
+        UnavailableError: It can't be told, or SageMaker refused.
+    """
+    found = components.describe(name)
+    if found is None:
+        return True
+    if not found.in_transit:
+        components.delete(name)
+    return False
+
+
+def read_specification(text: str) -> Document:
+    """Read the `Specification` property."""
+    read: Document = json.loads(text)
+    return read
+
+
+def _is_missing(refused: Exception) -> bool:
+    return "could not find" in f"{refused}".lower()

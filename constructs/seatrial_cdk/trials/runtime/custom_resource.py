@@ -1,0 +1,337 @@
+"""What CloudFormation asks of the two custom resources of an endpoint, and what it is answered at once.
+
+`Candidate` comes before endpoint and component are updated (`candidate`), `Trial` after. A request that needs a trial
+starts the workflow, whose last step answers it (`answer`); every other one is answered by the call that takes it.
+Whatever goes wrong here is an answer too, so that CloudFormation never waits for nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Final
+
+from seatrial_base.errors import BenchError
+from seatrial_cdk.trials.runtime.attributes import (
+    copies_attributes,
+    measured_attributes,
+    unmeasured_attributes,
+)
+from seatrial_cdk.trials.runtime.components import candidates_of, remove_component
+from seatrial_cdk.trials.runtime.log import log
+from seatrial_cdk.trials.runtime.log_groups import log_groups_of
+from seatrial_cdk.trials.runtime.order import (
+    Answer,
+    Attributes,
+    CustomResourceEvent,
+    Manner,
+    Order,
+    TrialProperties,
+    has_no_room,
+    latest_key,
+    passed_key,
+    read_copies,
+    trial_key,
+)
+from seatrial_cdk.trials.runtime.ownership import STOPPED, read_owner, take_ownership
+from seatrial_cdk.trials.runtime.scaling import read_held, restore_scaling
+from seatrial_cdk.trials.runtime.store import UnavailableError, released_key, run_key
+from seatrial_load.model.result import TrialResult
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from seatrial_cdk.trials.runtime.context import TrialContext
+    from seatrial_cdk.trials.runtime.store import TrialStore
+
+
+DEPLOYED = ("PlanDigest", "EndpointConfigName", "ModelName", "Specification")
+"""The properties that tell one deployed configuration from another."""
+
+
+STOP_WAIT_S = 60.0  # a trial looks at the owner every 10 s, and stops at once
+STOP_LOOK_S = 2.0
+ANSWER_S = 30.0  # of the function's time, for the answer
+
+
+class DirectionUnknownError(Exception):
+    """It can't be told whether the stack goes forward, where a trial is due, or back, where one must not be made."""
+
+
+def deployed_answer(event: CustomResourceEvent, properties: TrialProperties, context: TrialContext) -> Answer | None:
+    """Return the answer to a creation or update of `Trial`; `None` when the workflow gives it.
+
+    A trial is due on Create and on an Update that deploys something else. The same plan may be deployed anew, by a
+    release that renders it otherwise: plan, endpoint config, model and specification must all be the same to be what
+    was tried. What an update deploys was tried as a candidate before: it is verified only, or, where there was no room
+    for a candidate, loaded beside its users.
+
+    CloudFormation's own rollback is no reason for a trial: it goes back to what was deployed before, whose result is
+    known or was never asked for, and a trial that failed there would leave the stack stuck. Nor may an unreadable
+    result leave it stuck there. Every request becomes the owner: a trial that still runs for the one before stops.
+
+    Raises:
+        UnavailableError: Going forward, the stored result can't be read, and with it the target of scaling; or the
+            owner can't be written.
+        DirectionUnknownError: The stack's status can't be read, and no stored pass answers in both directions.
+    """
+    data = _known(event, properties, context) if event["RequestType"] == "Update" else None
+    if data is None:
+        return start(event, properties, context, manner=_manner(event, properties, context.store))
+    with suppress(UnavailableError):
+        take_ownership(context.store, properties.endpoint_name, event["RequestId"], document="", now_s=context.now_s())
+    return Answer(data=data)
+
+
+def _manner(event: CustomResourceEvent, properties: TrialProperties, store: TrialStore) -> Manner:
+    """Return how a deployed configuration is tried: loaded while nobody uses it, else beside users or not at all."""
+    if properties.is_existing:
+        return "in_place" if properties.update == "in_place" else "verify"
+    told = read_copies(store, properties.endpoint_name)
+    if (event["RequestType"] == "Create" or is_renamed(event)) and (told is None or told.is_new):
+        return "load"
+    if store.read(passed_key(properties)) is not None:
+        return "verify"
+    return "in_place" if properties.update == "in_place" or has_no_room(store, properties) else "verify"
+
+
+def is_renamed(event: CustomResourceEvent) -> bool:
+    """Tell whether an update moves to another endpoint, which nobody uses yet."""
+    before = event.get("OldResourceProperties", {}).get("EndpointName")
+    return before is not None and before != event["ResourceProperties"]["EndpointName"]
+
+
+def touches_component(event: CustomResourceEvent) -> bool:
+    """Tell whether CloudFormation updates the component for another reason than its specification: policy or tags."""
+    old, new = event.get("OldResourceProperties", {}), event["ResourceProperties"]
+    return old.get("Component") != new.get("Component")
+
+
+def start(
+    event: CustomResourceEvent, properties: TrialProperties, context: TrialContext, *, manner: Manner
+) -> Answer | None:
+    """Start the workflow of a request.
+
+    A repeated delivery of the request starts nothing new: an execution is named after its request. One that comes
+    after a later request is not carried out.
+    """
+    store, request_id = context.store, event["RequestId"]
+    document, now_s = trial_key(properties, request_id), context.now_s()
+    owner = take_ownership(
+        store, properties.endpoint_name, request_id, document=document, now_s=now_s, budget_s=properties.budget_s
+    )
+    if owner.request_id != request_id:
+        return not_made(properties, STOPPED)
+    live_config = context.components.live_config(properties.endpoint_name) if manner == "candidate" else ""
+    order = Order(event, owner.seen_at_s, manner, live_config)
+    store.write(run_key(properties.endpoint_name, request_id, "request"), json.dumps(asdict(order)))
+    try:
+        context.workflow.start(properties.endpoint_name, request_id)
+    except UnavailableError as unavailable:
+        return not_made(properties, f"{unavailable}")
+    return None
+
+
+def not_made(properties: TrialProperties, message: str, *, uri: str = "unknown", copies: int | None = None) -> Answer:
+    """Return the answer where there is no result: in mode `rollback` the deployment fails, else it stays unverified."""
+    if properties.mode == "rollback":
+        return Answer(
+            failed_because=f"The sea trial of {properties.endpoint_name} failed to run: {message} (result: {uri})"
+        )
+    if properties.phase == "candidate":
+        return Answer(data=copies_attributes(properties.copy_count if copies is None else copies, "error", uri))
+    return Answer(data=unmeasured_attributes(properties.fallback_target, verdict="error", uri=uri))
+
+
+def _known(event: CustomResourceEvent, properties: TrialProperties, context: TrialContext) -> Attributes | None:
+    """Return the attributes of an update that needs no trial; `None` when it needs one."""
+    store = context.store
+    try:
+        going_back = "ROLLBACK" in context.stack_status(event["StackId"])
+    except UnavailableError as unavailable:
+        return _known_either_way(event, properties, store, unavailable)
+    if going_back or is_unchanged(event):
+        end_hold(context, properties.endpoint_name)
+    if is_unchanged(event):
+        read = _readable if going_back else _stored
+        return read(store, latest_key(properties), properties)
+    return _gone_back(store, properties) if going_back else None
+
+
+def end_hold(context: TrialContext, endpoint_name: str) -> None:
+    """Restore copies and scaling after an update that failed; what can't be restored now is left to the sweep."""
+    try:
+        held = read_held(context.store, endpoint_name)
+        if held is not None and not restore_scaling(context.scaling, context.store, context.components, held):
+            log(f"the sweep restores the scaling of {held.component}: its copies are in transit")
+    except UnavailableError as unavailable:
+        log(f"the sweep restores the scaling of {endpoint_name}: {unavailable}")
+
+
+def _gone_back(store: TrialStore, properties: TrialProperties) -> Attributes:
+    """Answer a rollback from the passing result of what it goes back to, which is what is released again."""
+    key = passed_key(properties)
+    with suppress(UnavailableError):
+        if text := store.read(key):
+            store.write(released_key(properties.endpoint_name), text)
+    return _readable(store, key, properties)
+
+
+def _known_either_way(
+    event: CustomResourceEvent, properties: TrialProperties, store: TrialStore, unavailable: UnavailableError
+) -> Attributes | None:
+    """Answer an update whose direction can't be told.
+
+    What stays the same, and what has passed as it is, is answered from the store: right in both directions. Else in
+    mode `report` a trial is started, which can't fail. In mode `rollback` the update fails: going forward, an unproven
+    configuration must not stay; going back to one that has never passed, the stack waits for
+    `continue-update-rollback`, which asks again.
+    """
+    if is_unchanged(event):
+        return _readable(store, latest_key(properties), properties)
+    with suppress(UnavailableError):
+        if store.read(passed_key(properties)) is not None:
+            return _readable(store, passed_key(properties), properties)
+    if properties.mode == "rollback":
+        raise DirectionUnknownError(
+            f"{properties.endpoint_name}: the stack's state is unknown and no trial of this plan passed before "
+            f"({unavailable})"
+        ) from unavailable
+    return None
+
+
+def is_unchanged(event: CustomResourceEvent) -> bool:
+    """Tell whether an update deploys nothing else."""
+    old, new = event.get("OldResourceProperties", {}), event["ResourceProperties"]
+    return all(old.get(name) == new.get(name) for name in DEPLOYED)
+
+
+def _readable(store: TrialStore, key: str, properties: TrialProperties) -> Attributes:
+    """Return a stored result's attributes; what can't be read verifies nothing."""
+    try:
+        return _stored(store, key, properties)
+    except UnavailableError:
+        return unmeasured_attributes(properties.fallback_target, uri=store.uri(key))
+
+
+def _stored(store: TrialStore, key: str, properties: TrialProperties) -> Attributes:
+    """Return a stored result's attributes; one that is missing, or of another version's schema, verifies nothing."""
+    text = store.read(key)
+    if text is None:
+        return unmeasured_attributes(properties.fallback_target)
+    try:
+        return measured_attributes(TrialResult.from_json(text), store.uri(key))
+    except BenchError:
+        return unmeasured_attributes(properties.fallback_target, uri=store.uri(key))
+
+
+def deleted(event: CustomResourceEvent, context: TrialContext) -> Answer:
+    """Stop the endpoint's trial, remove its candidates, restore scaling; a deletion that fails leaves the stack stuck.
+
+    Where it is a creation that is rolled back, later deployments must not be answered from what was never released;
+    the trial's own document stays. The properties are those of the resource that goes: where the endpoint was renamed,
+    what is stopped and removed is the old name's, once its last requests have ended.
+    """
+    endpoint_name = event["ResourceProperties"].get("EndpointName")
+    if endpoint_name:
+        try:
+            _end(event, endpoint_name, context)
+        except Exception as error:  # noqa: BLE001 (whatever it is, the stack must go)
+            log(f"left behind: {error!r}")
+    return Answer()
+
+
+def _end(event: CustomResourceEvent, endpoint_name: str, context: TrialContext) -> None:
+    if not end_trials(event, endpoint_name, context):
+        return
+    with suppress(UnavailableError):
+        remove_candidates(context, endpoint_name)
+    end_hold(context, endpoint_name)
+    with suppress(UnavailableError):
+        status = context.stack_status(event["StackId"])
+        if "ROLLBACK" in status:
+            context.store.clear(endpoint_name)
+        elif event["ResourceProperties"].get("Phase") == "candidate":
+            _end_logs(event["ResourceProperties"], context)
+        elif _was_replaced(event["ResourceProperties"], context):
+            await_quiet(event["ResourceProperties"].get("InferenceComponentName", ""), context)
+
+
+def _end_logs(properties: Mapping[str, str], context: TrialContext) -> None:
+    """Delete the logs of containers that are gone, where the environment keeps nothing: `Candidate` goes after them."""
+    if properties.get("Removal") == "destroy":
+        context.logs.delete(log_groups_of(properties["EndpointName"], properties["InferenceComponentName"]))
+
+
+def _was_replaced(properties: Mapping[str, str], context: TrialContext) -> bool:
+    """Tell whether the alias of an endpoint names another one by now, which users are moving to."""
+    alias = properties.get("Alias", "")
+    if not alias:
+        return False
+    serving = context.serving(alias)
+    return serving is not None and serving != properties.get("EndpointName")
+
+
+def end_trials(event: CustomResourceEvent, endpoint_name: str, context: TrialContext) -> bool:
+    """Make a request the owner that needs no trial, and wait until the one before has stopped.
+
+    Returns:
+        Whether it is the owner: not after a later request.
+    """
+    store, began_s = context.store, context.now_s()
+    before = read_owner(store, endpoint_name)
+    owner = take_ownership(store, endpoint_name, event["RequestId"], document="", now_s=began_s)
+    if owner.request_id != event["RequestId"]:
+        return False
+    if before is not None and before.document:
+        while store.read(before.document) is None and context.now_s() - began_s < STOP_WAIT_S:
+            context.sleep(STOP_LOOK_S)
+        if store.read(before.document) is None:
+            context.workflow.stop(before.request_id, STOPPED)
+    return True
+
+
+def remove_candidates(context: TrialContext, endpoint_name: str) -> None:
+    """Remove every candidate of an endpoint, and wait until they are gone: with one of them no endpoint can go.
+
+    SageMaker refuses to delete a component that is being created: it is waited for as long as this function may run.
+
+    Raises:
+        UnavailableError: It can't be told whether one is left.
+    """
+    while left := candidates_of(context.components, endpoint_name):
+        for name in left:
+            remove_component(context.components, name)
+        if context.now_s() > context.ends_s - ANSWER_S:
+            raise UnavailableError(f"{', '.join(left)}: in transit, so not deleted")
+        context.sleep(STOP_LOOK_S)
+
+
+QUIET_S: Final = 60.0
+"""Without a request for so long, nobody uses the endpoint: clients look at the alias again after 30 s."""
+
+
+LONGEST_DRAIN_S: Final = 600.0
+
+
+LOOK_S: Final = 10.0
+
+
+def await_quiet(component: str, context: TrialContext) -> None:
+    """Wait until a component has had no request for a minute, ten minutes at most.
+
+    A component whose metric can't be read is waited for a minute.
+    """
+    until_s = min(context.now_s() + LONGEST_DRAIN_S, context.ends_s - ANSWER_S)
+    context.sleep(QUIET_S)
+    while context.now_s() < until_s:
+        try:
+            busy = context.requests_since(component, context.now_s() - QUIET_S)
+        except UnavailableError as unavailable:
+            log(f"the requests of {component} are unknown: {unavailable}")
+            return
+        if not busy:
+            return
+        context.sleep(LOOK_S)
+    log(f"{component} is deleted though it still has requests")

@@ -1,0 +1,98 @@
+"""The one function of an environment's trials: each of its tasks is told by the form of its event."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
+
+from seatrial_cdk.trials.runtime.aws_context import aws_trial_context
+from seatrial_cdk.trials.runtime.candidate import candidate_answer
+from seatrial_cdk.trials.runtime.cloudformation import send_answer
+from seatrial_cdk.trials.runtime.custom_resource import deleted, deployed_answer
+from seatrial_cdk.trials.runtime.log import log
+from seatrial_cdk.trials.runtime.order import Answer, TrialProperties
+from seatrial_cdk.trials.runtime.scheduled import ScheduledCall, start_scheduled
+from seatrial_cdk.trials.runtime.steps import StepCall, take_step
+from seatrial_cdk.trials.runtime.sweep import end_dead_execution, sweep
+from seatrial_cdk.trials.runtime.worker import ShareCall, load_worker_share
+
+if TYPE_CHECKING:
+    from seatrial_cdk.trials.runtime.context import LambdaContext, TrialContext
+    from seatrial_cdk.trials.runtime.load_share import WorkerShare
+    from seatrial_cdk.trials.runtime.order import CustomResourceEvent, Execution
+    from seatrial_cdk.trials.runtime.scheduled import ScheduledAnswer
+    from seatrial_cdk.trials.runtime.steps import Position
+
+
+class ExecutionEvent(TypedDict):
+    """The event of AWS Step Functions on EventBridge."""
+
+    detail: Execution
+
+
+class ScheduledEvent(TypedDict):
+    """The event of an endpoint's schedule, or of `seatrial trial start`."""
+
+    Scheduled: ScheduledCall
+
+
+class SweepEvent(TypedDict):
+    """The event of the schedule."""
+
+    Sweep: bool
+
+
+Event: TypeAlias = "CustomResourceEvent | StepCall | ShareCall | ExecutionEvent | ScheduledEvent | SweepEvent"
+
+
+def handler(event: Event, lambda_context: LambdaContext) -> Position | WorkerShare | ScheduledAnswer | None:
+    """Do one task in this function's region."""
+    return dispatch(event, aws_trial_context(lambda_context))
+
+
+def dispatch(event: Event, context: TrialContext) -> Position | WorkerShare | ScheduledAnswer | None:
+    """Do the task of an event: a request of CloudFormation, a step, a share of the load, a schedule, or a clean-up."""
+    if "Step" in event:
+        return take_step(cast("StepCall", event), context)
+    if "Share" in event:
+        return load_worker_share(cast("ShareCall", event), context)
+    if "Scheduled" in event:
+        return start_scheduled(cast("ScheduledEvent", event)["Scheduled"], context)
+    if "Sweep" in event:
+        sweep(context)
+    elif "detail" in event:
+        end_dead_execution(cast("ExecutionEvent", event)["detail"], context)
+    else:
+        receive(event, context)
+    return None
+
+
+def receive(event: CustomResourceEvent, context: TrialContext) -> None:
+    """Answer a request of CloudFormation, or start the workflow that does.
+
+    Raises:
+        UnavailableError: CloudFormation did not take the answer; Lambda then calls again.
+    """
+    log(f"{event['RequestType']} of {event['ResourceProperties'].get('EndpointName', 'unknown')}")
+    try:
+        given = answered_at_once(event, context)
+    except Exception as error:  # noqa: BLE001 (the Lambda's boundary: CloudFormation must learn of any failure)
+        log(f"{error!r}")
+        words = f"{error}" if f"{error}" and not isinstance(error, KeyError) else repr(error)
+        given = Answer(failed_because=f"The sea trial's request failed: {words}")
+    if given is not None:
+        send_answer(event, given, context.respond, bucket=context.bucket)
+
+
+def answered_at_once(event: CustomResourceEvent, context: TrialContext) -> Answer | None:
+    """Return the answer to a request; `None` when the workflow gives it.
+
+    Raises:
+        UnavailableError: AWS did not answer, or the owner can't be written.
+        DirectionUnknownError: It can't be told whether the stack goes forward or back.
+        KeyError: A property is missing.
+    """
+    if event["RequestType"] == "Delete":
+        return deleted(event, context)
+    properties = TrialProperties.of(event["ResourceProperties"])
+    answer = candidate_answer if properties.phase == "candidate" else deployed_answer
+    return answer(event, properties, context)

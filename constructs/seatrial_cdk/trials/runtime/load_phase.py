@@ -1,0 +1,174 @@
+"""What the steps and the load of one level tell each other: a round's documents.
+
+runs/{endpoint}/{request id}/{round}/progress.json     the trial before this round's level
+runs/{endpoint}/{request id}/{round}/level.json        which level it loads
+runs/{endpoint}/{request id}/{round}/share-{w}.json    what one worker is to load
+runs/{endpoint}/{request id}/{round}/tally-{w}.json    what it measured, what was seen of a level that was cut, or why
+                                                       there is nothing
+
+A step reads one round and writes what comes after: repeated, it writes the same again.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from enum import StrEnum, unique
+from typing import TYPE_CHECKING, Self
+
+from seatrial_cdk.trials.runtime.store import run_key
+from seatrial_load.client.load_share import ShareOrder
+from seatrial_load.metrics.aggregate import LevelTally, merge
+from seatrial_load.metrics.counts import Unmeasured  # noqa: TC001 (the strict reader resolves the types)
+from seatrial_load.model.progress import TrialProgress
+from seatrial_load.model.stop import Stop  # noqa: TC001 (likewise)
+from seatrial_load.model.strict_json import read_document, write_document
+from seatrial_load.search import NextLevel
+
+if TYPE_CHECKING:
+    from seatrial_cdk.trials.runtime.store import TrialStore
+
+
+class MissingDocumentError(Exception):
+    """A document that an earlier step must have written isn't there; the message says which."""
+
+
+@unique
+class LostWorker(StrEnum):
+    """How a level's workers failed to load it."""
+
+    LATE = "late"  # they were not ready at the common start: all that is wrong is that they had too little time
+    DIED = "died"  # functions ended without a result
+    FAILED = "failed"  # at least one says what went wrong
+
+
+class ShareLostError(Exception):
+    """Workers have not loaded their shares; the message says which and why."""
+
+    def __init__(self, loss: LostWorker, message: str) -> None:
+        super().__init__(message)
+        self.loss = loss
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutLevel:
+    """What was seen of a level that one function loaded, and that was cut.
+
+    Attributes:
+        sent: Requests that the level had numbers for: nobody sends them again to a cache that knows them.
+        stopped: Why it was cut, and the trial ends.
+        seen: What was seen of it; None when the trial was stopped.
+    """
+
+    sent: int
+    stopped: Stop
+    seen: Unmeasured | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadPhase:
+    """One level of a trial, from its choice to its result.
+
+    Attributes:
+        store: Where documents lie.
+        endpoint_name: The endpoint.
+        request_id: The request that the trial serves.
+        number: The round's number, from 0.
+    """
+
+    store: TrialStore
+    endpoint_name: str
+    request_id: str
+    number: int
+
+    @property
+    def next(self) -> Self:
+        """The round after this one."""
+        return replace(self, number=self.number + 1)
+
+    def progress(self) -> TrialProgress:
+        """Return where the trial stood before this round's level.
+
+        Raises:
+            MissingDocumentError: No step wrote it.
+            BenchError: SEA501 when it can't be read.
+        """
+        return TrialProgress.from_json(self.read(self._key("progress")))
+
+    def has_progress(self) -> bool:
+        """Tell whether a step wrote where the trial stood before this round's level."""
+        return self.store.read(self._key("progress")) is not None
+
+    def write_progress(self, progress: TrialProgress) -> None:
+        """Write where the trial stands before this round's level."""
+        self.store.write(self._key("progress"), progress.to_json())
+
+    def level(self) -> NextLevel:
+        """Return which level this round loads.
+
+        Raises:
+            MissingDocumentError: No step wrote it.
+            BenchError: SEA501 when it can't be read.
+        """
+        return read_document(NextLevel, self.read(self._key("level")), where="level")
+
+    def write_level(self, level: NextLevel) -> None:
+        """Write which level this round loads."""
+        self.store.write(self._key("level"), write_document(level))
+
+    def share(self, worker: int) -> ShareOrder:
+        """Return what a worker is to load.
+
+        Raises:
+            MissingDocumentError: No step wrote it.
+            BenchError: SEA501 when it can't be read.
+        """
+        return read_document(ShareOrder, self.read(self._key(f"share-{worker}")), where="share")
+
+    def write_share(self, share: ShareOrder) -> None:
+        """Write what a worker is to load."""
+        self.store.write(self._key(f"share-{share.worker}"), write_document(share))
+
+    def tally_key(self, worker: int) -> str:
+        """Return the key of what a worker measured."""
+        return self._key(f"tally-{worker}")
+
+    def read(self, key: str) -> str:
+        """Return a document that an earlier step must have written.
+
+        Raises:
+            MissingDocumentError: It is not there.
+        """
+        text = self.store.read(key)
+        if text is None:
+            raise MissingDocumentError(f"{self.store.uri(key)} is missing")
+        return text
+
+    def _key(self, name: str) -> str:
+        return run_key(self.endpoint_name, self.request_id, f"{self.number}/{name}")
+
+
+def merge_tallies(this: LoadPhase, workers: int) -> LevelTally | CutLevel:
+    """Return the level that a round's workers loaded together, or what one worker saw of a level that was cut.
+
+    Raises:
+        ShareLostError: Not every worker loaded its share: `DIED` where one ended without a result, `LATE` where all
+            that failed came too late for the common start.
+        BenchError: SEA501 when a tally can't be read.
+    """
+    texts = {worker: this.store.read(this.tally_key(worker)) for worker in range(workers)}
+    if silent := [f"{worker}" for worker, text in texts.items() if text is None]:
+        raise ShareLostError(LostWorker.DIED, f"worker {', '.join(silent)} of {workers} ended without a result")
+    told = {worker: json.loads(text or "") for worker, text in texts.items()}
+    if lost := {worker: each for worker, each in told.items() if "error" in each}:
+        why = "; ".join(f"worker {worker}: {each['error']}" for worker, each in lost.items())
+        loss = LostWorker.LATE if all(each["late"] for each in lost.values()) else LostWorker.FAILED
+        raise ShareLostError(loss, f"{len(lost)} of {workers} workers failed: {why}")
+    if "stopped" in told[0]:
+        return read_document(CutLevel, texts[0] or "", where="level that was cut")
+    return merge([LevelTally.from_json(text or "") for text in texts.values()])
+
+
+def error_document(error: Exception, *, late: bool) -> str:
+    """Return the document of a share that could not be loaded; `late` when its worker missed the common start."""
+    return json.dumps({"error": str(error) or repr(error), "late": late})

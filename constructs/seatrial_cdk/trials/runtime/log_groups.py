@@ -1,0 +1,89 @@
+"""The log groups of an endpoint's containers: SageMaker makes them without an end, and leaves them behind."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+from seatrial_cdk.trials.runtime.store import calling
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+PREFIX: Final = "/aws/sagemaker"
+RETENTION_DAYS: Final = 30
+
+
+class LogGroupsClient(Protocol):
+    """The calls of boto3's CloudWatch Logs client that are made here."""
+
+    def put_retention_policy(self, *, logGroupName: str, retentionInDays: int) -> object:  # noqa: N803 (boto3's names)
+        """Let events end after so many days."""
+
+    def delete_log_group(self, *, logGroupName: str) -> object:  # noqa: N803 (boto3's name)
+        """Delete a group with its events."""
+
+
+class LogGroups(Protocol):
+    """The log groups of an account and region."""
+
+    def limit(self, names: Iterable[str]) -> None:
+        """Let the events of groups end after a time; those that are not there are left out."""
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete groups; those that are not there are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class AwsLogGroups:
+    """The log groups of CloudWatch Logs.
+
+    Attributes:
+        client: boto3's client.
+        days: Days after which events of containers end, one of the values that CloudWatch Logs knows.
+    """
+
+    client: LogGroupsClient
+    days: int = RETENTION_DAYS
+
+    def limit(self, names: Iterable[str]) -> None:
+        """Let the events of groups end after the days; those that are not there are left out.
+
+        Raises:
+            UnavailableError: CloudWatch Logs did not answer.
+        """
+        for name in names:
+            with calling(f"limiting {name}"), _missing_is_fine():
+                self.client.put_retention_policy(logGroupName=name, retentionInDays=self.days)
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete groups; those that are not there are left out.
+
+        Raises:
+            UnavailableError: CloudWatch Logs did not answer.
+        """
+        for name in names:
+            with calling(f"deleting {name}"), _missing_is_fine():
+                self.client.delete_log_group(logGroupName=name)
+
+
+@contextmanager
+def _missing_is_fine() -> Iterator[None]:
+    from botocore.exceptions import ClientError  # noqa: PLC0415 (synth and most tests need no botocore)
+
+    try:
+        yield
+    except ClientError as refused:
+        if refused.response["Error"]["Code"] != "ResourceNotFoundException":
+            raise
+
+
+def log_groups_of(endpoint_name: str, component: str) -> tuple[str, str]:
+    """Return the log groups of an endpoint and its component."""
+    return f"{PREFIX}/Endpoints/{endpoint_name}", log_group_name(component)
+
+
+def log_group_name(component: str) -> str:
+    """Return the log group of a component."""
+    return f"{PREFIX}/InferenceComponents/{component}"

@@ -1,0 +1,316 @@
+"""What CloudFormation asks for, and what is ordered by it: events, properties, orders, answers and copies."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Final, Literal, NotRequired, Self, TypeAlias, TypedDict
+
+from seatrial_base.bounds import LONGEST_ANSWER_S
+from seatrial_cdk.trials.runtime.components import candidate_name
+from seatrial_cdk.trials.runtime.store import (
+    LATEST,
+    PASSED,
+    SCHEDULED,
+    TRIALS,
+    copies_key,
+    is_scheduled,
+    no_room_key,
+    run_key,
+)
+from seatrial_load.model.request import TrialRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from seatrial_cdk.trials.runtime.store import TrialStore
+
+
+Attributes = dict[str, str]
+
+
+Phase: TypeAlias = Literal["candidate", "deployed"]
+"""Before endpoint and component are updated, or after."""
+
+
+Manner: TypeAlias = Literal["load", "candidate", "scheduled", "carry", "in_place", "verify"]
+"""What an order does.
+
+    load: The component itself is loaded, before anybody uses it.
+    candidate: A component of one copy beside it is loaded.
+    scheduled: The same, of what is live, on a schedule; no deployment waits for it.
+    carry: Nothing is loaded: the update needs the live copy count alone.
+    in_place: The component is loaded beside its users.
+    verify: What is live is proven, and a handful of requests is sent.
+"""
+
+
+class CustomResourceEvent(TypedDict):
+    """One request of CloudFormation.
+
+    Attributes:
+        RequestType: What happens to the custom resource.
+        RequestId: Unique for each request; names the trial's document and the workflow's execution.
+        StackId: ARN of the stack.
+        LogicalResourceId: The resource's name in the template.
+        ResponseURL: Where CloudFormation waits for the answer: a presigned URL, for one use.
+        PhysicalResourceId: The resource's identity; absent on Create.
+        ResourceProperties: The properties as strings (documented at `SmokeBenchmark`).
+        OldResourceProperties: On Update, the properties before it.
+    """
+
+    RequestType: Literal["Create", "Update", "Delete"]
+    RequestId: str
+    StackId: str
+    LogicalResourceId: str
+    ResponseURL: str
+    PhysicalResourceId: NotRequired[str]
+    ResourceProperties: dict[str, str]
+    OldResourceProperties: NotRequired[dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldCopies:
+    """The copies that CloudFormation was told last: telling the same again touches no component.
+
+    Attributes:
+        copies: The number.
+        is_new: They are those of a component that is only just created, and that nobody uses.
+        previous: The number of the time before.
+        is_certain: CloudFormation has this number in mind; after a rollback it may be the one before.
+        request_id: The request that it was told; of an older release empty.
+        previous_is_certain: CloudFormation had `previous` in mind when that request began.
+    """
+
+    copies: int
+    is_new: bool
+    previous: int
+    is_certain: bool = True
+    request_id: str = ""
+    previous_is_certain: bool = True
+
+
+def read_copies(store: TrialStore, endpoint_name: str) -> ToldCopies | None:
+    """Return the copies that CloudFormation was told last; `None` when it was told none."""
+    text = store.read(copies_key(endpoint_name))
+    return None if text is None else ToldCopies(**json.loads(text))
+
+
+def write_copies(store: TrialStore, endpoint_name: str, told: ToldCopies) -> None:
+    """Keep the copies that CloudFormation is told."""
+    store.write(copies_key(endpoint_name), json.dumps(asdict(told)))
+
+
+def has_no_room(store: TrialStore, properties: TrialProperties) -> bool:
+    """Tell whether there was no room for a candidate of this configuration."""
+    text = store.read(no_room_key(properties.endpoint_name))
+    return text is not None and json.loads(text) == configuration_of(properties)
+
+
+def configuration_of(properties: TrialProperties) -> dict[str, str]:
+    """Return what tells one configuration from another in a document."""
+    return {"plan_digest": properties.plan_digest, "model_name": properties.model_name}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What CloudFormation is answered.
+
+    Attributes:
+        failed_because: Why the request failed; None when it did not.
+        data: The attributes of the resource.
+    """
+
+    failed_because: str | None = None
+    data: Attributes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialProperties:
+    """The properties, read: names of what must be live, the plan's digest, the trial and what hangs on it.
+
+    What an older release, to which a deployment is rolled back, did not name has a default.
+    """
+
+    endpoint_name: str
+    inference_component_name: str
+    endpoint_config_name: str
+    model_name: str
+    plan_digest: str
+    request: str
+    mode: str
+    budget_s: float
+    fallback_target: float
+    phase: Phase = "deployed"
+    update: Literal["candidate", "in_place", "verify_only"] = "candidate"
+    specification: str = "{}"
+    copy_count: int = 1
+    most_copies: int = 1_000_000
+    start_s: float = 0.0
+    alarms: tuple[str, ...] = ()
+    replaces: tuple[str, ...] = ()
+    alias: str = ""
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> Self:
+        """Read the properties; a missing one is a KeyError, which fails the resource with the property's name."""
+        phase, update = properties.get("Phase"), properties.get("Update")
+        return cls(
+            endpoint_name=properties["EndpointName"],
+            inference_component_name=properties["InferenceComponentName"],
+            endpoint_config_name=properties["EndpointConfigName"],
+            model_name=properties["ModelName"],
+            plan_digest=properties["PlanDigest"],
+            request=properties["Request"],
+            mode=properties["Mode"],
+            budget_s=float(properties["BudgetSeconds"]),
+            fallback_target=float(properties["FallbackTarget"]),
+            phase="candidate" if phase == "candidate" else "deployed",
+            update="in_place" if update == "in_place" else "verify_only" if update == "verify_only" else "candidate",
+            specification=properties.get("Specification", "{}"),
+            copy_count=int(properties.get("CopyCount", "1")),
+            most_copies=int(properties.get("MostCopies", "1000000")),
+            start_s=float(properties.get("StartSeconds", "0")),
+            alarms=_names(properties, "Alarms"),
+            replaces=_names(properties, "Replaces"),
+            alias=properties.get("Alias", ""),
+        )
+
+    @property
+    def is_existing(self) -> bool:
+        """Whether something else made the endpoint: what is live can't be proven, and users are there already."""
+        return not self.endpoint_config_name
+
+    @property
+    def environment(self) -> str:
+        """The environment's name."""
+        return f"{json.loads(self.request).get('environment', '')}"
+
+
+def _names(properties: Mapping[str, str], key: str) -> tuple[str, ...]:
+    return tuple(name for name in properties.get(key, "").split(",") if name)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a request ordered.
+
+    Attributes:
+        event: The request that it is made for.
+        started_at_s: Since when, in seconds since the epoch.
+        manner: What it does.
+        live_config: The endpoint's configuration while a candidate runs; empty for any other manner.
+    """
+
+    event: CustomResourceEvent
+    started_at_s: float
+    manner: Manner = "load"
+    live_config: str = ""
+
+    @property
+    def request_id(self) -> str:
+        """The request."""
+        return self.event["RequestId"]
+
+    @property
+    def properties(self) -> TrialProperties:
+        """The custom resource's properties."""
+        return TrialProperties.of(self.event["ResourceProperties"])
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether no deployment asked for it."""
+        return self.manner == "scheduled"
+
+    @property
+    def has_candidate(self) -> bool:
+        """Whether a candidate component is loaded."""
+        return self.manner in ("candidate", "scheduled")
+
+    @property
+    def candidate(self) -> str:
+        """The name of the candidate component that is loaded."""
+        return candidate_name(self.properties.endpoint_name, self.request_id)
+
+    def trial_request(self, region: str) -> TrialRequest:
+        """Return the trial's request, complete with what only the deployed stack knows.
+
+        Raises:
+            BenchError: SEA501 when the `Request` property is malformed.
+        """
+        told, is_candidate = self.properties, self.has_candidate
+        whole = {
+            **json.loads(told.request),
+            "target": {
+                "endpoint_name": told.endpoint_name,
+                "inference_component": self.candidate if is_candidate else told.inference_component_name,
+                "region": region,
+            },
+            "expected": None
+            if told.is_existing
+            else {
+                "endpoint_config_name": self.live_config if is_candidate else told.endpoint_config_name,
+                "model_name": told.model_name,
+            },
+        }
+        if is_candidate:
+            whole["copy_count"] = 1
+        elif self.manner in ("in_place", "verify"):
+            whole |= {"manner": self.manner, "alarms": told.alarms}
+        return TrialRequest.from_json(json.dumps(whole))
+
+
+def read_order(store: TrialStore, endpoint_name: str, request_id: str) -> Order | None:
+    """Return a trial that was ordered; `None` where the endpoint's documents were removed."""
+    text = store.read(run_key(endpoint_name, request_id, "request"))
+    return None if text is None else Order(**json.loads(text))
+
+
+def physical_id(event: CustomResourceEvent) -> str:
+    """Return the resource's identity: that of the endpoint, so that another endpoint is another resource."""
+    if event["RequestType"] == "Delete":
+        return event.get("PhysicalResourceId", event["RequestId"])
+    told = event["ResourceProperties"]
+    kind = "candidate-trial" if told.get("Phase") == "candidate" else "smoke-benchmark"
+    return f"{kind}-{told.get('EndpointName', 'unknown')}"
+
+
+def trial_key(properties: TrialProperties, request_id: str) -> str:
+    """Return the key of one trial's document."""
+    if is_scheduled(request_id):
+        return f"{TRIALS}/{properties.endpoint_name}/{SCHEDULED}/{request_id}.json"
+    return f"{TRIALS}/{properties.endpoint_name}/{properties.plan_digest}/{request_id}.json"
+
+
+def latest_key(properties: TrialProperties) -> str:
+    """Return the key of the last result of a configuration."""
+    return f"{LATEST}/{_configuration(properties)}.json"
+
+
+def passed_key(properties: TrialProperties) -> str:
+    """Return the key of the last result of a configuration that was a pass."""
+    return f"{PASSED}/{_configuration(properties)}.json"
+
+
+def _configuration(properties: TrialProperties) -> str:
+    names = (properties.endpoint_name, properties.plan_digest, properties.endpoint_config_name, properties.model_name)
+    return "/".join(names)
+
+
+class Execution(TypedDict):
+    """An execution of the workflow that ended without an answer, as its event tells it."""
+
+    status: str
+    input: str
+    cause: str | None
+
+
+LONGEST_ORDER_S: Final = LONGEST_ANSWER_S + 300.0
+"""CloudFormation waits an hour for an answer; five minutes later nothing of an order is in use."""
+
+
+class OrderRef(TypedDict):
+    """Which trial: the whole of it lies in the bucket, so that no history of an execution holds it."""
+
+    EndpointName: str
+    RequestId: str

@@ -1,0 +1,128 @@
+"""What a trial's end leaves behind: its document, its short report, what is deployed since, metrics and an event."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from seatrial_base.errors import BenchError
+from seatrial_base.secrets import redacted
+from seatrial_cdk.trials.runtime.announcements import announce, error_detail, result_detail
+from seatrial_cdk.trials.runtime.order import latest_key, passed_key, trial_key
+from seatrial_cdk.trials.runtime.report import evidence, metrics_line, short_report
+from seatrial_cdk.trials.runtime.store import UnavailableError, configuration_key, released_key, report_key
+from seatrial_load.model.result import TrialResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial_cdk.trials.runtime.announcements import Bus
+    from seatrial_cdk.trials.runtime.order import Order, TrialProperties
+    from seatrial_cdk.trials.runtime.store import TrialStore
+
+
+UNTRIED: Final = {"untried": True}
+"""The document of an order that loads nothing."""
+
+
+def keep_result(store: TrialStore, order: Order, result: TrialResult, *, bus: Bus, now_s: float) -> list[str]:
+    """Keep what was measured and announce it, credentials masked; return the log's lines.
+
+    The trial's own document, which lets the deployment go on, is written after all that later deployments read.
+    """
+    properties, key = order.properties, trial_key(order.properties, order.request_id)
+    document, report = redacted(result.to_json()), redacted(short_report(result, store.uri(key)))
+    for kept in (*_keys_of_the_deployed(store, order, result), key):
+        store.write(report_key(kept), report)
+        store.write(kept, document)
+    if order.manner == "verify" and result.verdict.status == "pass":
+        _release(store, properties)
+    detail = result_detail(
+        result,
+        endpoint_name=properties.endpoint_name,
+        result_uri=store.uri(key),
+        report_uri=store.uri(report_key(key)),
+    )
+    lines = [*evidence(result), metrics_line(result, now_s=now_s), announce(bus, detail)]
+    return [line for line in lines if line]
+
+
+def keep_untried(store: TrialStore, properties: TrialProperties, request_id: str) -> None:
+    """Keep that an order tried nothing: its document tells whoever waits for it that it has ended."""
+    store.write(trial_key(properties, request_id), json.dumps(UNTRIED))
+
+
+def _release(store: TrialStore, properties: TrialProperties) -> None:
+    """Make the pass of a candidate what is released: it is live now."""
+    passed, released = passed_key(properties), released_key(properties.endpoint_name)
+    for source, kept in ((report_key(passed), report_key(released)), (passed, released)):
+        if (text := store.read(source)) is not None:
+            store.write(kept, text)
+
+
+def keep_error(
+    store: TrialStore, properties: TrialProperties, request_id: str, message: str, *, bus: Bus | None
+) -> str:
+    """Keep why there is no result, and announce it where there is a bus; return the log's line, empty without one."""
+    key, message = trial_key(properties, request_id), redacted(message)
+    store.write(key, json.dumps({"error": message}))
+    if bus is None:
+        return ""
+    detail = error_detail(
+        message,
+        request=properties.request,
+        endpoint_name=properties.endpoint_name,
+        plan_digest=properties.plan_digest,
+        result_uri=store.uri(key),
+    )
+    return announce(bus, detail)
+
+
+def _keys_of_the_deployed(store: TrialStore, order: Order, result: TrialResult) -> Iterator[str]:
+    """Yield the keys that later deployments read; what was verified only stands for nothing that was measured.
+
+    A candidate is released once it is live; a load beside users is nothing to compare later releases with.
+    """
+    properties, is_pass = order.properties, result.verdict.status == "pass"
+    if order.manner == "verify":
+        if store.read(latest_key(properties)) is None:
+            yield latest_key(properties)
+        return
+    yield latest_key(properties)
+    if is_pass:
+        yield passed_key(properties)
+    if is_pass and order.manner == "load":
+        yield released_key(properties.endpoint_name)
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """A released result and the URI under which it stays; None and empty when there is none."""
+
+    result: TrialResult | None
+    uri: str
+
+
+def baseline_of(store: TrialStore, endpoint_name: str) -> Baseline:
+    """Return what is released; what can't be read, or is of another version's schema, is no baseline."""
+    result = readable_result(store, released_key(endpoint_name))
+    return Baseline(result, "" if result is None else _uri(store, endpoint_name, result))
+
+
+def readable_result(store: TrialStore, key: str) -> TrialResult | None:
+    """Return a kept result; `None` when there is none, it can't be read, or is of another version's schema."""
+    try:
+        text = store.read(key)
+        return None if text is None else TrialResult.from_json(text)
+    except (BenchError, UnavailableError):
+        return None
+
+
+def _uri(store: TrialStore, endpoint_name: str, result: TrialResult) -> str:
+    """Return where the passing result of that configuration lies: what is released changes, this stays."""
+    expected = result.request.expected
+    if expected is None:
+        return store.uri(released_key(endpoint_name))
+    names = (endpoint_name, result.request.plan_digest, expected.endpoint_config_name, expected.model_name)
+    return store.uri(configuration_key(*names))

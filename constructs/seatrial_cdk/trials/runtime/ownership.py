@@ -1,0 +1,191 @@
+"""Which request owns an endpoint: of all that CloudFormation made for it, trials serve the last one only.
+
+A trial may outlive its request: a sibling resource fails and the creation is rolled back, an update is cancelled, the
+stack is deleted. The request that follows becomes the owner, and by that stops the load. Requests are told from
+repeated deliveries of themselves by when they were seen first, and the owner is written on the condition that nobody
+else wrote meanwhile, so that a late one never takes the endpoint back.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from threading import Event, Thread
+from typing import TYPE_CHECKING
+
+from seatrial_cdk.trials.runtime.store import UnavailableError, is_scheduled, owner_key, run_key
+from seatrial_load.model.stop import Stop, StopReason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from seatrial_cdk.trials.runtime.store import TrialStore
+
+LOOK_S = 10.0  # between two looks at the owner: each is one read of S3
+MOST_WRITES = 5
+STOPPED = "CloudFormation cancelled or deleted this trial's request"
+CANCELLED = Stop(reason=StopReason.CANCELLED, because=STOPPED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """The request that an endpoint's trials may serve.
+
+    Attributes:
+        request_id: The request.
+        seen_at_s: When it was seen first, in seconds since the epoch.
+        document: The key that its trial's document will have; empty when it needs no trial.
+        budget_s: The trial measures no longer than this.
+        former: The key of the document of the trial that it stopped, empty when there was none.
+        former_request: The request of that trial.
+    """
+
+    request_id: str
+    seen_at_s: float
+    document: str
+    budget_s: float = 0.0
+    former: str = ""
+    former_request: str = ""
+
+
+def read_owner(store: TrialStore, endpoint_name: str) -> Owner | None:
+    """Return who owns an endpoint; `None` when nobody does, or when another release wrote it otherwise."""
+    return _owner(store.read(owner_key(endpoint_name)))
+
+
+def _owner(text: str | None) -> Owner | None:
+    try:
+        return None if text is None else Owner(**json.loads(text))
+    except (TypeError, ValueError):
+        return None
+
+
+def take_ownership(
+    store: TrialStore, endpoint_name: str, request_id: str, *, document: str, now_s: float, budget_s: float = 0.0
+) -> Owner:
+    """Make a request the owner, unless a later one is; return who is then. A scheduled trial gives way to any.
+
+    A repeated delivery of the request that is the owner leaves it as it is.
+
+    Raises:
+        UnavailableError: It can't be told who is.
+    """
+    seen_at_s, key = _first_seen(store, endpoint_name, request_id, now_s), owner_key(endpoint_name)
+    for _ in range(MOST_WRITES):
+        found = store.read_versioned(key)
+        before = None if found is None else _owner(found.text)
+        later = before is not None and before.seen_at_s > seen_at_s and not is_scheduled(before.request_id)
+        if before is not None and (before.request_id == request_id or later):
+            return before
+        owner = Owner(
+            request_id=request_id,
+            seen_at_s=seen_at_s,
+            document=document,
+            budget_s=budget_s,
+            former="" if before is None else before.document or before.former,
+            former_request="" if before is None else before.request_id if before.document else before.former_request,
+        )
+        text = json.dumps(asdict(owner))
+        if store.create(key, text) if found is None else store.replace(key, text, found.version):
+            return owner
+    raise UnavailableError(f"writing {store.uri(key)}: {MOST_WRITES} concurrent writes")
+
+
+def take_if_idle(
+    store: TrialStore, endpoint_name: str, wanted: Owner, is_busy: Callable[[Owner], bool]
+) -> Owner | None:
+    """Make a request the owner, unless the one before is still at work; return that one, `None` when it was made.
+
+    The owner is written on the condition that it is still the one that was looked at: a deployment that comes between
+    keeps the endpoint.
+
+    Args:
+        store: Where the owner lies.
+        endpoint_name: The endpoint.
+        wanted: The request.
+        is_busy: Tells whether a request is still at work.
+
+    Raises:
+        UnavailableError: It can't be told who is.
+    """
+    key, text = owner_key(endpoint_name), json.dumps(asdict(wanted))
+    for _ in range(MOST_WRITES):
+        found = store.read_versioned(key)
+        before = None if found is None else _owner(found.text)
+        if before is not None and (before.request_id == wanted.request_id or is_busy(before)):
+            return before
+        if store.create(key, text) if found is None else store.replace(key, text, found.version):
+            return None
+    raise UnavailableError(f"writing {store.uri(key)}: {MOST_WRITES} concurrent writes")
+
+
+def _first_seen(store: TrialStore, endpoint_name: str, request_id: str, now_s: float) -> float:
+    key = run_key(endpoint_name, request_id, "seen")
+    if store.create(key, json.dumps({"at_s": now_s})):
+        return now_s
+    return float(json.loads(store.read(key) or "{}").get("at_s", now_s))
+
+
+@dataclass(slots=True, kw_only=True)
+class Ownership:
+    """Whether a request still owns its endpoint, as one function sees it.
+
+    Attributes:
+        stopped: Why its trial must end at once; None while it may go on.
+        forgotten: The endpoint's documents were removed: nothing may be written any more.
+        owner: Who was the owner at the last look.
+    """
+
+    store: TrialStore
+    endpoint_name: str
+    request_id: str
+    now_s: Callable[[], float]
+    stopped: Stop | None = None
+    forgotten: bool = False
+    owner: Owner | None = None
+    _looked_s: float = -math.inf
+
+    def should_stop(self) -> Stop | None:
+        """Return why the trial must stop; asked often, it looks now and then."""
+        if self.stopped is None and self.now_s() - self._looked_s >= LOOK_S:
+            self._look()
+        return self.stopped
+
+    def check(self) -> Stop | None:
+        """Return why the trial must stop, by a look of this moment."""
+        if self.stopped is None:
+            self._look()
+        return self.stopped
+
+    def _look(self) -> None:
+        self._looked_s = self.now_s()
+        try:
+            self.owner = read_owner(self.store, self.endpoint_name)
+        except UnavailableError:
+            return
+        self.forgotten = self.owner is None
+        if self.owner is None or self.owner.request_id != self.request_id:
+            self.stopped = CANCELLED
+
+
+@contextmanager
+def repeat_meanwhile(interval_s: float, act: Callable[[], object]) -> Iterator[None]:
+    """Act every so often in a thread while the block runs: a call of S3 inside a measurement would hold up its clock.
+
+    `act` tells what it finds by attributes that the block reads; what it raises ends the thread.
+    """
+    ended = Event()
+
+    def repeat() -> None:
+        while not ended.wait(interval_s):
+            act()
+
+    thread = Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

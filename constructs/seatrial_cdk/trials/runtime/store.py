@@ -1,0 +1,289 @@
+"""Where documents of trials lie, and the one exception for every call of AWS that fails.
+
+trials/{endpoint}/{plan digest}/{request id}.json            each trial: its result, or `{"error": "…"}`
+trials/{endpoint}/scheduled/{request id}.json                each trial that no deployment asked for, likewise
+trials/{endpoint}/scheduled/latest.json                      the last of these, and passed.json the last that passed
+latest/{endpoint}/{plan digest}/{config}/{model}.json        the last result of a deployed configuration
+passed/{endpoint}/{plan digest}/{config}/{model}.json        the last result of it that was a pass
+released/{endpoint}/result.json                              what is deployed: the last pass, of whatever plan
+{beside each of these}.md                                    the short report of the same result
+runs/{endpoint}/owner.json                                   the request that trials may serve (`ownership`)
+held/{endpoint}/scaling.json                                 what scaling was before scale-in was suspended
+runs/{endpoint}/copies.json                                  the copies that CloudFormation was told last
+runs/{endpoint}/no-room.json                                 the configuration for whose candidate there was no room
+runs/{endpoint}/{request id}/seen.json                       when the request was seen first
+runs/{endpoint}/{request id}/request.json                    the request as CloudFormation sent it
+runs/{endpoint}/{request id}/started.json                    when the candidate began to serve
+runs/{endpoint}/{request id}/progress.json                   where its trial stands (`seatrial trial watch` reads it)
+runs/{endpoint}/{request id}/level.json                      the level that is loaded at the moment
+runs/{endpoint}/{request id}/{round}/                        what the steps of one level tell each other (`rounds`)
+runs/{endpoint}/{request id}/answered.json                   what CloudFormation was answered
+
+One plan may be rendered anew by another release; so a configuration is told by its endpoint config and model too. The
+key of what is released depends on no plan, so that the next plan's trial finds it as its baseline.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from botocore.exceptions import ClientError
+    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_s3.type_defs import ObjectIdentifierTypeDef, PutObjectRequestTypeDef
+
+
+TRIALS, LATEST, PASSED, RELEASED, RUNS, HELD = "trials", "latest", "passed", "released", "runs", "held"
+SCHEDULED = "scheduled"
+"""Below an endpoint's trials, those that no deployment asked for."""
+STATE_FOLDERS = (LATEST, PASSED, RELEASED, RUNS, HELD)
+"""What later deployments are answered from; the history of trials is evidence, and stays."""
+
+MOST_REMOVED = 1000
+"""Objects that one call of S3 removes at most."""
+
+CONFLICTS = 3
+"""How often a write may meet another one of the same key (S3 answers 409) before that counts as unavailable."""
+
+
+UNUSABLE_KEY = ("KMS.DisabledException", "KMS.KMSInvalidStateException", "KMS.NotFoundException")
+"""S3's codes for an object whose key is disabled, about to be deleted, or deleted."""
+
+
+class UnavailableError(Exception):
+    """AWS refused or throttled a call, or could not be reached; the message says which call and why."""
+
+
+@contextmanager
+def calling(what: str) -> Iterator[None]:
+    """Turn a failed call inside the block into an UnavailableError."""
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 (synth and most tests need no botocore)
+
+    try:
+        yield
+    except (BotoCoreError, ClientError) as failed:
+        raise UnavailableError(f"{what}: {failed}") from failed
+
+
+@dataclass(frozen=True, slots=True)
+class Versioned:
+    """A text, and by what a later write tells that it is still the same (S3's ETag)."""
+
+    text: str
+    version: str
+
+
+class TrialStore(Protocol):
+    """Texts by key."""
+
+    def read(self, key: str) -> str | None:
+        """Return a text; `None` when there is none."""
+
+    def read_versioned(self, key: str) -> Versioned | None:
+        """Return a text with its version; `None` when there is none."""
+
+    def write(self, key: str, text: str) -> None:
+        """Write a text, over what was there."""
+
+    def replace(self, key: str, text: str, version: str) -> bool:
+        """Write a text over that version of it, and return whether it was still there."""
+
+    def create(self, key: str, text: str) -> bool:
+        """Write a text where there is none, and return whether this call did: of many at once, one does."""
+
+    def uri(self, key: str) -> str:
+        """Return the URI by which people find a text."""
+
+    def keys(self, prefix: str) -> list[str]:
+        """Return the keys that begin with a prefix."""
+
+    def clear(self, endpoint_name: str) -> None:
+        """Remove what later deployments of an endpoint are answered from."""
+
+
+@dataclass(frozen=True, slots=True)
+class S3TrialStore:
+    """Texts in the results bucket."""
+
+    client: S3Client
+    bucket: str
+
+    def read(self, key: str) -> str | None:
+        """Return a text; `None` when there is none, or when its key can't be used any more.
+
+        Raises:
+            UnavailableError: It can't be told whether there is one.
+        """
+        found = self.read_versioned(key)
+        return None if found is None else found.text
+
+    def read_versioned(self, key: str) -> Versioned | None:
+        """Return a text with its ETag; `None` when there is none, or when its key can't be used any more.
+
+        The environment's KMS key may change between two deployments. What the key of before encrypted is lost to the
+        function, and must not keep every later trial from being made.
+
+        Raises:
+            UnavailableError: It can't be told whether there is one.
+        """
+        from botocore.exceptions import ClientError  # noqa: PLC0415 (synth and most tests need no botocore)
+
+        with calling(f"reading {self.uri(key)}"):
+            try:
+                found = self.client.get_object(Bucket=self.bucket, Key=key)
+                return Versioned(found["Body"].read().decode(), found["ETag"])
+            except self.client.exceptions.NoSuchKey:
+                return None
+            except ClientError as refused:
+                if _undecryptable(refused):
+                    return None
+                raise
+
+    def write(self, key: str, text: str) -> None:
+        """Write a text, over what was there.
+
+        Raises:
+            UnavailableError: It may not have been written.
+        """
+        with calling(f"writing {self.uri(key)}"):
+            self.client.put_object(**self._object(key, text))
+
+    def replace(self, key: str, text: str, version: str) -> bool:
+        """Write a text over that version of it, by S3's conditional write.
+
+        Raises:
+            UnavailableError: It can't be told who wrote.
+        """
+        return self._conditional(f"replacing {self.uri(key)}", {**self._object(key, text), "IfMatch": version})
+
+    def create(self, key: str, text: str) -> bool:
+        """Write a text where there is none, by S3's conditional write.
+
+        Raises:
+            UnavailableError: It can't be told who wrote.
+        """
+        return self._conditional(f"creating {self.uri(key)}", {**self._object(key, text), "IfNoneMatch": "*"})
+
+    def _object(self, key: str, text: str) -> PutObjectRequestTypeDef:
+        return {"Bucket": self.bucket, "Key": key, "Body": text.encode(), "ContentType": _content_type(key)}
+
+    def _conditional(self, what: str, asked: PutObjectRequestTypeDef) -> bool:
+        from botocore.exceptions import ClientError  # noqa: PLC0415 (synth and most tests need no botocore)
+
+        for _ in range(CONFLICTS):
+            with calling(what):
+                try:
+                    self.client.put_object(**asked)
+                except ClientError as refused:
+                    status = refused.response["ResponseMetadata"]["HTTPStatusCode"]
+                    if status in {HTTPStatus.PRECONDITION_FAILED, HTTPStatus.NOT_FOUND}:
+                        return False
+                    if status != HTTPStatus.CONFLICT:
+                        raise
+                else:
+                    return True
+        raise UnavailableError(f"{what}: {CONFLICTS} concurrent writes")
+
+    def uri(self, key: str) -> str:
+        """Return the S3 URI of a text."""
+        return f"s3://{self.bucket}/{key}"
+
+    def keys(self, prefix: str) -> list[str]:
+        """Return the keys that begin with a prefix.
+
+        Raises:
+            UnavailableError: They can't be told.
+        """
+        with calling(f"listing {self.uri(prefix)}"):
+            pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
+            return [entry["Key"] for page in pages for entry in page.get("Contents", ())]
+
+    def clear(self, endpoint_name: str) -> None:
+        """Remove what later deployments of an endpoint are answered from.
+
+        Raises:
+            UnavailableError: Some may be left.
+        """
+        with calling(f"emptying s3://{self.bucket} of {endpoint_name}"):
+            for folder in STATE_FOLDERS:
+                found = self.keys(f"{folder}/{endpoint_name}/")
+                for first in range(0, len(found), MOST_REMOVED):
+                    self._remove([{"Key": key} for key in found[first : first + MOST_REMOVED]])
+
+    def _remove(self, keys: list[ObjectIdentifierTypeDef]) -> None:
+        """Remove texts; S3 answers 200 even where it removed none of them, and says so in the answer."""
+        answer = self.client.delete_objects(Bucket=self.bucket, Delete={"Objects": keys, "Quiet": True})
+        if left := answer.get("Errors"):
+            first = left[0]
+            why = f"{len(left)} objects are left, the first {first.get('Key')}: {first.get('Code')}"
+            raise UnavailableError(f"emptying s3://{self.bucket}: {why}")
+
+
+def _undecryptable(refused: ClientError) -> bool:
+    """Tell whether S3 refused a text because of its KMS key: nothing may use it, or this function may not."""
+    error = refused.response["Error"]
+    return error["Code"] in UNUSABLE_KEY or (error["Code"] == "AccessDenied" and "kms:Decrypt" in error["Message"])
+
+
+def is_scheduled(request_id: str) -> bool:
+    """Tell whether a request is for a trial that no deployment asked for."""
+    return request_id.startswith(f"{SCHEDULED}-")
+
+
+def owner_key(endpoint_name: str) -> str:
+    """Return the key of the request that an endpoint's trials may serve."""
+    return f"{RUNS}/{endpoint_name}/owner.json"
+
+
+def held_key(endpoint_name: str) -> str:
+    """Return the key of what scaling was before an update of the endpoint suspended scale-in."""
+    return f"{HELD}/{endpoint_name}/scaling.json"
+
+
+def copies_key(endpoint_name: str) -> str:
+    """Return the key of the copies that CloudFormation was told last."""
+    return f"{RUNS}/{endpoint_name}/copies.json"
+
+
+def no_room_key(endpoint_name: str) -> str:
+    """Return the key of the configuration for whose candidate there was no room."""
+    return f"{RUNS}/{endpoint_name}/no-room.json"
+
+
+def run_key(endpoint_name: str, request_id: str, name: str) -> str:
+    """Return the key of a document of one request."""
+    return f"{RUNS}/{endpoint_name}/{request_id}/{name}.json"
+
+
+def released_key(endpoint_name: str) -> str:
+    """Return the key of the last pass of an endpoint, whatever its plan."""
+    return f"{RELEASED}/{endpoint_name}/result.json"
+
+
+def report_key(key: str) -> str:
+    """Return the key of the short report beside a result."""
+    return f"{key.removesuffix('.json')}.md"
+
+
+def configuration_key(endpoint_name: str, plan_digest: str, endpoint_config_name: str, model_name: str) -> str:
+    """Return the key of the last pass of a configuration told by its names."""
+    return f"{PASSED}/{endpoint_name}/{plan_digest}/{endpoint_config_name}/{model_name}.json"
+
+
+def _content_type(key: str) -> str:
+    return "text/markdown; charset=utf-8" if key.endswith(".md") else "application/json"
+
+
+def scheduled_latest_key(endpoint_name: str) -> str:
+    """Return the key of the last scheduled trial's document, whatever its plan."""
+    return f"{TRIALS}/{endpoint_name}/{SCHEDULED}/latest.json"
+
+
+def scheduled_passed_key(endpoint_name: str) -> str:
+    """Return the key of the last scheduled trial that passed."""
+    return f"{TRIALS}/{endpoint_name}/{SCHEDULED}/passed.json"

@@ -1,0 +1,108 @@
+"""An execution that ended without an answer: remove, restore, say why, and answer in its stead.
+
+An EventBridge rule tells of it; the sweep finds those of which nobody could be told because every function died.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from seatrial_cdk.trials.runtime.components import candidate_name, remove_component
+from seatrial_cdk.trials.runtime.log import log
+from seatrial_cdk.trials.runtime.order import LONGEST_ORDER_S, Execution, read_order
+from seatrial_cdk.trials.runtime.ownership import read_owner
+from seatrial_cdk.trials.runtime.scaling import held_scalings, restore_scaling
+from seatrial_cdk.trials.runtime.steps import SOONEST_LOOK_S, Trial, abandon, answer, ownership_of, settle
+from seatrial_cdk.trials.runtime.store import UnavailableError, run_key
+
+if TYPE_CHECKING:
+    from seatrial_cdk.trials.runtime.context import TrialContext
+    from seatrial_cdk.trials.runtime.order import OrderRef
+    from seatrial_cdk.trials.runtime.scaling import HeldScaling
+
+
+ANSWER_S: Final = 30.0
+"""Of the function's time, for the answer."""
+
+
+def end_dead_execution(execution: Execution, context: TrialContext) -> None:
+    """End a trial whose execution failed, was stopped or ran out of time.
+
+    Raises:
+        UnavailableError: CloudFormation did not take the answer; EventBridge and Lambda then call again.
+    """
+    ref: OrderRef = json.loads(execution["input"])
+    order = read_order(context.store, ref["EndpointName"], ref["RequestId"])
+    if order is None:
+        return
+    trial = Trial(order, context, ownership_of(ref, context))
+    why = execution.get("cause") or "no reason given"
+    abandon(trial, f"its workflow ended with {execution['status']}: {why}")
+    until_s = context.ends_s - ANSWER_S
+    while settle(trial)["Next"] == "pause" and context.now_s() < until_s:
+        context.sleep(SOONEST_LOOK_S)
+    answer(trial)
+
+
+def is_answered(execution: Execution, context: TrialContext) -> bool:
+    """Tell whether somebody answered for an execution, or nobody needs it any more."""
+    ref: OrderRef = json.loads(execution["input"])
+    endpoint_name, request_id = ref["EndpointName"], ref["RequestId"]
+    if read_order(context.store, endpoint_name, request_id) is None:
+        return True
+    return context.store.read(run_key(endpoint_name, request_id, "answered")) is not None
+
+
+def sweep(context: TrialContext) -> None:
+    """Answer for dead executions, and end what nothing uses any more; what can't be ended now, the next sweep ends.
+
+    Raises:
+        UnavailableError: Executions, candidates or suspensions can't be listed.
+    """
+    for execution in context.workflow.dead(context.now_s() - LONGEST_ORDER_S):
+        _sweep_execution(execution, context)
+    for name in context.components.candidates():
+        if name.startswith(f"{context.environment}-"):
+            _sweep_candidate(name, context)
+    for held in held_scalings(context.store):
+        _sweep_held(held, context)
+
+
+def _sweep_execution(execution: Execution, context: TrialContext) -> None:
+    try:
+        if not is_answered(execution, context):
+            log(f"sweep: nobody answered for {execution['input']}")
+            end_dead_execution(execution, context)
+    except UnavailableError as unavailable:
+        log(f"sweep: {execution['input']} is not answered: {unavailable}")
+
+
+def _sweep_candidate(name: str, context: TrialContext) -> None:
+    try:
+        if not _is_used(name, context):
+            log(f"sweep: candidate {name} is removed")
+            remove_component(context.components, name)
+    except UnavailableError as unavailable:
+        log(f"sweep: candidate {name} stays: {unavailable}")
+
+
+def _is_used(name: str, context: TrialContext) -> bool:
+    """Tell whether the order that made a candidate owns its endpoint, and is not over."""
+    found = context.components.describe(name)
+    owner = None if found is None else read_owner(context.store, found.endpoint_name)
+    if found is None or owner is None or candidate_name(found.endpoint_name, owner.request_id) != name:
+        return False
+    is_over = bool(owner.document) and context.store.read(owner.document) is not None
+    return not is_over and context.now_s() - owner.seen_at_s < LONGEST_ORDER_S
+
+
+def _sweep_held(held: HeldScaling, context: TrialContext) -> None:
+    """Restore the scaling of a component whose stack is not updated any more."""
+    try:
+        status = context.stack_status(held.stack_id)
+        if not status.endswith("IN_PROGRESS") or "CLEANUP" in status:
+            log(f"sweep: the scaling of {held.component} is restored")
+            restore_scaling(context.scaling, context.store, context.components, held)
+    except UnavailableError as unavailable:
+        log(f"sweep: the scaling of {held.component} stays suspended: {unavailable}")

@@ -1,0 +1,87 @@
+"""What an environment's endpoints share: the trial service, and the topic of their alarms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aws_cdk import CfnOutput, Environment, Stack, Tags
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+
+from seatrial_cdk.endpoint.container_network import ContainerNetwork
+from seatrial_cdk.endpoint.execution_role import RoleOptions
+from seatrial_cdk.observability.endpoint_alarms import AlarmTopic, topic_arn
+from seatrial_cdk.observability.planned import define_budget
+from seatrial_cdk.trials.trial_schedule import TrialScheduleGroup
+from seatrial_cdk.trials.trial_service import TrialService, service_name
+
+if TYPE_CHECKING:
+    from constructs import Construct
+
+    from seatrial.specs.environment import EnvironmentSpec
+
+
+class TrialsStack(Stack):
+    """The trial service of one environment, the group of its schedules, and its alarms' topic where none is given.
+
+    The stacks of its endpoints depend on it.
+
+    Args:
+        environment: Where its endpoints are.
+        any_stack: Stacks ask for trials whatever their names, not only those that `app.py` makes.
+        network: The VPC of the service's function; default: that of the environment.
+        key: Key of results and topic; default: that of the environment, else a new one.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        *,
+        environment: EnvironmentSpec,
+        any_stack: bool = False,
+        network: ContainerNetwork | None = None,
+        key: kms.IKey | None = None,
+    ) -> None:
+        name = service_name(environment.name)
+        super().__init__(
+            scope,
+            name,
+            stack_name=name,
+            description=f"Trials of the endpoints of {environment.name}",
+            env=Environment(account=environment.account, region=environment.region),
+        )
+        options = RoleOptions.of(self, environment.security)
+        if options.permissions_boundary is not None:  # the CDK's own functions have roles too
+            iam.PermissionsBoundary.of(self).apply(options.permissions_boundary)
+        if key is None and environment.kms_key_arn is not None:
+            key = kms.Key.from_key_arn(self, "Key", environment.kms_key_arn)
+        self.service = TrialService(
+            self,
+            "Service",
+            environment=environment.name,
+            network=network or ContainerNetwork.of(environment.network),
+            key=key,
+            role_options=options,
+            removal=environment.removal,
+            findings_topic_arn=self._findings_topic_arn(environment),
+            retention=environment.retention,
+            any_stack=any_stack or environment.vending,
+        )
+        self.alarms = (
+            AlarmTopic(self, "Alarms", environment=environment.name, key=self.service.results.key)
+            if environment.alarms.topic_arn is None
+            else None
+        )
+        define_budget(self, environment, self.alarms)
+        if environment.trial_schedule is not None:
+            TrialScheduleGroup(self, "Schedules", environment=environment.name, role_options=options)
+        CfnOutput(self, "ResultsBucket", value=self.service.results.bucket.bucket_name)
+        CfnOutput(self, "Workflow", value=self.service.state_machine.attr_arn)
+        for tag, value in environment.tags.items():
+            Tags.of(self).add(tag, value)
+
+    def _findings_topic_arn(self, environment: EnvironmentSpec) -> str | None:
+        """Return the topic that is told of what scheduled trials found; `None` without a schedule."""
+        if environment.trial_schedule is None:
+            return None
+        return environment.alarms.topic_arn or topic_arn(self, environment.name)

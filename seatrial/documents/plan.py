@@ -1,0 +1,416 @@
+"""The plan: every decision with its reason, the predicted curve, the cost. JSON in, JSON out, no behaviour."""
+
+from __future__ import annotations
+
+import json
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+
+from pydantic import Field, JsonValue, model_serializer
+
+from seatrial.documents.prediction import Band, Limit, MemoryFit, PredictedKnee, Regime
+from seatrial.specs.endpoint import TrialUpdate
+from seatrial_base.catalog import neuron
+from seatrial_base.frozen_model import FrozenModel, digest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pydantic import SerializerFunctionWrapHandler
+
+__all__ = [
+    "PLAN_SCHEMA",
+    "Adopted",
+    "Alternative",
+    "Cost",
+    "CurvePoint",
+    "Decision",
+    "Image",
+    "Plan",
+    "Probe",
+    "Promoted",
+    "Proposal",
+    "Rejected",
+    "values_digest",
+]
+
+PLAN_SCHEMA = "3"
+
+Value = TypeVar("Value")
+
+
+class Decision(FrozenModel, Generic[Value]):
+    """One value with the reason it was chosen, a full sentence for people."""
+
+    value: Value
+    because: str
+
+
+class CurvePoint(FrozenModel):
+    """What one copy is predicted to do at one concurrency: simulated under the trial's protocol, not measured.
+
+    Attributes:
+        concurrency: Requests in flight on the copy.
+        output_tok_s: Output tokens over the time of the whole level.
+        ttft_ms: Mean time to first token, queueing included.
+        tpot_ms: Mean time per output token after the first.
+        e2e_latency_ms: Mean time from request to last token.
+        ms_per_token: Mean end-to-end latency over output tokens.
+        ttft_p95_ms: 95th percentile of the time to first token.
+        tpot_p95_ms: 95th percentile of the time per output token.
+        e2e_latency_p95_ms: 95th percentile of the end-to-end latency.
+        ms_per_token_p90: 90th percentile of end-to-end latency over output tokens: the published tables' latency.
+        late: Share of the requests that take longer than the trial's request timeout.
+        limit: What bounds it there.
+    """
+
+    concurrency: int
+    output_tok_s: float
+    ttft_ms: float
+    tpot_ms: float
+    e2e_latency_ms: float
+    ms_per_token: float
+    ttft_p95_ms: float
+    tpot_p95_ms: float
+    e2e_latency_p95_ms: float
+    ms_per_token_p90: float
+    late: float
+    limit: Limit
+
+
+class Cost(FrozenModel):
+    """What the planned size costs; `None` where no price is known, and why is among the plan's warnings.
+
+    Attributes:
+        usd_per_hour: All planned instances.
+        usd_per_hour_per_copy: One copy's share of its instance.
+        usd_per_million_output_tokens: At the planned load.
+        blended_usd_per_million_tokens: At three input tokens to one output token (design.md, blended price).
+        discount: Share off the list price that every price of the plan has; 0 for the list price.
+        price_source: Where the price was read.
+        price_date: When it was valid.
+        savings_plan_usd_per_hour: All planned instances under a Savings Plan; `None`, and not written, when unknown.
+    """
+
+    usd_per_hour: float | None
+    usd_per_hour_per_copy: float | None
+    usd_per_million_output_tokens: float | None
+    blended_usd_per_million_tokens: float | None
+    discount: float = 0.0
+    price_source: str | None
+    price_date: str | None
+    savings_plan_usd_per_hour: float | None = None
+
+    @model_serializer(mode="wrap")
+    def _leave_out_what_is_unknown(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
+        """Write the price under a Savings Plan only where it is known: other plans keep the digest they always had."""
+        fields: dict[str, object] = write(self)
+        return {name: value for name, value in fields.items() if name != "savings_plan_usd_per_hour" or value}
+
+
+class Alternative(FrozenModel):
+    """A deployment that no other beats in price, in latency of a single request and in throughput at once.
+
+    Attributes:
+        copy_count: Copies of the planned size.
+        usd_per_hour: All its instances.
+        usd_per_million_output_tokens: At the planned load.
+        output_tok_s: Of all copies at the planned load.
+        highest_tok_s: Of all copies, each loaded as far as the objectives hold.
+        ms_per_token_alone: End-to-end latency of a single request over its output tokens.
+        chosen: This is the plan's.
+    """
+
+    instance_type: str
+    tensor_parallel_degree: int
+    copies_per_instance: int
+    copy_count: int
+    instance_count: int
+    usd_per_hour: float | None
+    usd_per_million_output_tokens: float | None
+    output_tok_s: float
+    highest_tok_s: float
+    ms_per_token_alone: float
+    chosen: bool
+
+
+class Probe(FrozenModel):
+    """One level of a cheaper deployment; measured, it decides between that deployment and the plan.
+
+    Attributes:
+        copy_count: Copies of that deployment.
+        usd_per_hour: All its instances.
+        saving_usd_per_hour: How much less than the plan that is.
+        concurrency_per_copy: Requests in flight on one copy: the level to measure.
+        field: The objective that it is predicted to miss by less than the band, as in the spec.
+        predicted: What is predicted of it, in milliseconds or output tokens per second.
+        bound: Its bound, in the same unit.
+        chance: That the measured value meets the bound, with the band as 80 % of the errors.
+        because: Full sentences.
+    """
+
+    instance_type: str
+    tensor_parallel_degree: int
+    copy_count: int
+    instance_count: int
+    usd_per_hour: float
+    saving_usd_per_hour: float
+    concurrency_per_copy: int
+    field: str
+    predicted: float
+    bound: float
+    chance: float
+    because: str
+
+
+class Proposal(FrozenModel):
+    """A deployment with narrower weights that beats the plan; it is never taken by itself.
+
+    Attributes:
+        quantization: What `serving.overrides.quantization` would say.
+        copy_count: Copies of the planned size.
+        usd_per_hour: All its instances.
+        output_tok_s: Of all copies at the planned load.
+        highest_tok_s: Of all copies, each loaded as far as the objectives hold.
+        ms_per_token_alone: End-to-end latency of a single request over its output tokens.
+        because: Its gain, a full sentence.
+        gives_up: What it costs in another way, full sentences.
+    """
+
+    quantization: str
+    instance_type: str
+    tensor_parallel_degree: int
+    copy_count: int
+    instance_count: int
+    usd_per_hour: float | None
+    output_tok_s: float
+    highest_tok_s: float
+    ms_per_token_alone: float
+    because: str
+    gives_up: str
+
+
+class Rejected(FrozenModel):
+    """A deployment that was considered and rejected.
+
+    Attributes:
+        feasible: It is predicted to satisfy everything that was asked; another is better.
+    """
+
+    instance_type: str
+    tensor_parallel_degree: int
+    usd_per_hour: float | None
+    output_tok_s: float | None
+    because: str
+    feasible: bool = False
+
+    @model_serializer(mode="wrap")
+    def _leave_out_what_is_not(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
+        """Write `feasible` only where it is so: a plan that was locked before keeps the digest it always had."""
+        fields: dict[str, object] = write(self)
+        return {name: value for name, value in fields.items() if name != "feasible" or value}
+
+
+class Image(FrozenModel):
+    """The container image: `account.dkr.ecr.region.suffix/repository:tag`."""
+
+    uri: str
+    repository: str
+    tag: str
+
+
+class Adopted(FrozenModel):
+    """A decision that was set by hand in the lock.
+
+    Attributes:
+        planned: What the planner decided.
+        adopted: What was set.
+    """
+
+    planned: JsonValue
+    adopted: JsonValue
+
+
+class Promoted(FrozenModel):
+    """The passed trial of another environment, on the strength of which a plan was promoted.
+
+    Attributes:
+        source: The environment of the trial.
+        plan_digest: Digest of the plan that was tried there.
+        spec_digest: Digest of the spec and environment that that plan was made from.
+        result_uri: Where the trial's result lies.
+        report_uri: Where its short report lies.
+        request_id: CloudFormation's request that it was made for; `None` where nothing tells it.
+        verdict: Of the trial.
+        ended_at: When the trial ended, ISO 8601 in UTC, from its result.
+        knee_concurrency_per_copy: The measured knee; `None` where the trial found none.
+        engine_note: How a simulated engine announced itself; written only where it was one.
+    """
+
+    source: str
+    plan_digest: str
+    spec_digest: str
+    result_uri: str
+    report_uri: str
+    request_id: str | None
+    verdict: Literal["pass"]
+    ended_at: str
+    knee_concurrency_per_copy: float | None
+    engine_note: str = ""
+
+    @model_serializer(mode="wrap")
+    def _leave_out_what_is_not(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
+        """Write the engine's note only where there is one."""
+        fields: dict[str, object] = write(self)
+        return {name: value for name, value in fields.items() if name != "engine_note" or value}
+
+
+_CAME_LATER: Mapping[str, object] = MappingProxyType(
+    {
+        "adopted": {},
+        "promoted": None,
+        "unpriced": (),
+        "probe": None,
+        "proposals": (),
+        "generation": 1,
+        "volume_size_gb": None,
+        "volume_kms_key_arn": None,
+        "hosting_kind": None,
+    }
+)
+"""The value with which each is left out."""
+
+
+def _says(name: str, value: object) -> bool:
+    """Tell whether a field that came later says something; JSON writes an empty tuple as a list."""
+    return (tuple(value) if isinstance(value, list) else value) != _CAME_LATER[name]
+
+
+class Plan(FrozenModel):
+    """What will be deployed for one endpoint in one environment, and why.
+
+    Attributes:
+        spec_digest: Digest of the spec and environment that it was made from.
+        model_name: The model as it is shown and addressed.
+        architecture: Catalog id, or the file, that the architecture was read from.
+        copy_count: Copies that run from the start.
+        copies_replaced_at_once: Copies that an update replaces at a time; `None` when it replaces all of them at once.
+        surge_instances: Instances that an update needs for a while, on top of `max_instances`; a candidate copy, which
+            is gone before the update's own copies start, needs no more.
+        trial_update: How an update of the endpoint is tried, and what that needs and costs.
+        max_num_seqs: Sequences that one copy batches at once.
+        max_num_batched_tokens: Tokens of one engine iteration (prefill limit).
+        max_queued_requests: Requests that wait at one copy before one is refused.
+        memory_min_mb: Host memory reserved for one copy, in MiB (the API's `…InMb`).
+        knee: The predicted knee of one copy, and its detector.
+        target_concurrency_per_copy: Autoscaling target until a trial has measured the knee.
+        gate_concurrency_per_copy: Load at which the SLO must hold.
+        concurrency_levels: Levels of the trial, per copy.
+        memory: How the memory of one accelerator is divided.
+        curve: Prediction for one copy at each level of the trial.
+        band: How far the predictions may be off.
+        regime: What bounds one copy, and what keeps its throughput from growing with the load.
+        pareto: The deployments that no other beats in everything, by price; the chosen one is marked.
+        rejected: The nearest losers, each with one sentence why.
+        unpriced: The best deployment of each instance type that has no price and is not ranked; written only where
+            there is one.
+        probe: What to measure before the plan is believed, as a cheaper deployment is predicted to miss the SLO by less
+            than the band; written only where there is one.
+        proposals: Deployments with narrower weights that beat the plan; written only where there are some.
+        adopted: The decisions that were set by hand, by field; written only where there are some.
+        promoted: The trial of another environment that it was promoted after; written only where there is one.
+        generation: Which endpoint this is, counted from 1: one more when something changes that an endpoint in service
+            can't change (`seatrial.locks.generation`); written from 2 on.
+        volume_size_gb: Size of each instance's volume, in GiB (the API's `…InGB`); written only for instance types
+            without local NVMe, as the service refuses it for the others.
+        volume_kms_key_arn: Key of that volume; written only where there is one.
+        hosting_kind: How SageMaker hosts the model: `single_model`, or `asynchronous` for a single-model endpoint with
+            asynchronous inference; written only where the model is no inference component.
+    """
+
+    schema_version: str = PLAN_SCHEMA
+    endpoint: str
+    environment: str
+    spec_digest: str
+    model_name: str
+    architecture: str
+    engine: Decision[str]
+    engine_version: Decision[str]
+    image: Decision[Image]
+    inference_ami_version: Decision[str | None]
+    instance_type: Decision[str]
+    accelerators_per_instance: int
+    instance_count: Decision[int]
+    tensor_parallel_degree: Decision[int]
+    copies_per_instance: Decision[int]
+    copy_count: Decision[int]
+    max_copies: int
+    max_instances: int
+    copies_replaced_at_once: int | None
+    surge_instances: Decision[int]
+    trial_update: Decision[TrialUpdate]
+    max_model_len: Decision[int]
+    max_num_seqs: Decision[int]
+    max_num_batched_tokens: Decision[int]
+    max_queued_requests: Decision[int]
+    dtype: Decision[str]
+    quantization: str | None
+    cpu_cores_per_copy: float
+    memory_min_mb: Decision[int]
+    startup_timeout_s: Decision[int]
+    download_timeout_s: Decision[int]
+    knee: PredictedKnee
+    target_concurrency_per_copy: Decision[float]
+    gate_concurrency_per_copy: Decision[int]
+    concurrency_levels: Decision[tuple[int, ...]]
+    memory: MemoryFit
+    curve: tuple[CurvePoint, ...]
+    band: Band
+    regime: Regime
+    cost: Cost
+    pareto: tuple[Alternative, ...]
+    rejected: tuple[Rejected, ...]
+    warnings: tuple[str, ...] = ()
+    unpriced: tuple[Alternative, ...] = ()
+    probe: Probe | None = None
+    proposals: tuple[Proposal, ...] = ()
+    adopted: dict[str, Adopted] = Field({})
+    promoted: Promoted | None = None
+    generation: int = Field(1, ge=1)
+    volume_size_gb: Decision[int] | None = None
+    volume_kms_key_arn: str | None = None
+    hosting_kind: Decision[Literal["single_model", "asynchronous"]] | None = None
+
+    @model_serializer(mode="wrap")
+    def _leave_out_what_came_later(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
+        """Write a field that came later only where it says something: other plans keep the digest they always had."""
+        fields: dict[str, object] = write(self)
+        return {name: value for name, value in fields.items() if name not in _CAME_LATER or _says(name, value)}
+
+    @property
+    def accelerators_per_copy(self) -> int:
+        """Accelerators of a copy as SageMaker counts them: GPUs, or chips of AWS Neuron where a degree counts cores."""
+        return neuron.devices(self.instance_type.value, self.tensor_parallel_degree.value)
+
+    @property
+    def digest(self) -> str:
+        """Digest of everything that the plan decides and predicts: the trial runs again exactly when it changes."""
+        return values_digest(self.model_dump(mode="json"))
+
+
+_EXPLANATIONS = frozenset({"because", "sentence", "warnings", "unpriced", "probe", "proposals", "promoted"})
+
+
+def values_digest(document: Mapping[str, object]) -> str:
+    """Return the digest of a plan as it is written in JSON, without its texts: another wording is the same plan.
+
+    What it says of deployments that are not chosen for want of a price, a probe or a precision counts as text; so does
+    where it was promoted from.
+    """
+    return digest(json.dumps(_values(document), sort_keys=True, separators=(",", ":"), ensure_ascii=False))
+
+
+def _values(written: object) -> object:
+    if isinstance(written, dict):
+        return {name: _values(value) for name, value in written.items() if name not in _EXPLANATIONS}
+    return [_values(value) for value in written] if isinstance(written, list) else written
