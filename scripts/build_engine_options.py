@@ -1,18 +1,36 @@
-"""Writes the catalog's engine options from collected facts.
+"""Writes the keys and builds of the table of engine options: what LMI, TGI and vLLM know, by version.
 
-    python scripts/build_engine_options.py --facts DIR
+    python scripts/build_engine_options.py
+    python scripts/build_engine_options.py --djl GIT_DIR --tgi GIT_DIR
 
-DIR holds `vllm_engine_args.json`: the fields of vLLM's `EngineArgs` by version. LMI passes `option.NAME` on to vLLM
-exactly when NAME is such a field of the bundled version, and drops any other name without a word, but for its own.
+The first writes the builds of LMI from `scripts/facts/collected/vllm_engine_args.json`, the fields of vLLM's
+`EngineArgs` by version: LMI passes `option.NAME` on to vLLM exactly when NAME is such a field of the bundled version,
+and drops any other name without a word, but for its own. The second writes the keys of LMI and TGI too, from their
+sources.
+
+GIT_DIR holds a clone with all branches (djl-serving: one `…-dlc` branch for each release) and tags (TGI). A key is
+known to a version when its source names it: a field of a property class, a name looked up in the properties, an
+`option.NAME` of the Java sources or the guides; for TGI a launcher argument with `env`, or a variable that is read.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import json
+import re
+import subprocess
+import warnings
+from collections import defaultdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-DATA = Path(__file__).resolve().parent.parent / "packages" / "seatrial-base" / "seatrial_base" / "catalog" / "data"
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = ROOT / "packages" / "seatrial-base" / "seatrial_base" / "catalog" / "data" / "engine_options.json"
+FACTS = ROOT / "scripts" / "facts" / "collected" / "vllm_engine_args.json"
 LMI_OF_VLLM = {"0.8.4": 15, "0.10.2": 16, "0.11.1": 17, "0.12.0": 18, "0.15.1": 20, "0.23.0": 27, "0.26.0": 28}
 LMI_SOURCE = "deepjavalibrary/djl-serving@d21927c4 serving/docs/lmi, python handlers' property classes"
 DATE = "2026-11-20"
@@ -27,23 +45,183 @@ model_id model_loading_timeout output_formatter parallel_loading pipeline_parall
 reasoning_parser revision rolling_batch sessions_expiration sessions_path task tensor_parallel_degree tgi_compat
 tool_call_parser trust_remote_code
 """
+DJL_SOURCE = "deepjavalibrary/djl-serving, branches 0.23.0-dlc to 0.36.0-lmi27-dlc (2026-06-24)"
+TGI_SOURCE = "huggingface/text-generation-inference, all tags from v0.9.3 to v3.3.7 (2026-01-08)"
+DJL_BRANCHES = {f"0.{number + 18}.0-dlc": number for number in range(5, 18)}
+DJL_BRANCHES |= {f"0.36.0-lmi{number}-dlc": number for number in range(18, 28)}
+OLDEST_TGI, NEWEST_TGI = (0, 9, 3), (3, 3, 7)
+TGI_PATHS = ("launcher/src/main.rs", "router/src/main.rs", "backends/v2/src/main.rs", "backends/v3/src/main.rs")
+SCOPES = (
+    ("vllm", ("vllm",)),
+    ("lmi-dist", ("lmi_dist", "lmi-dist")),
+    ("trtllm", ("trt",)),
+    ("neuronx", ("tnx", "neuron", "inf2")),
+    ("deepspeed", ("deepspeed", "ds_properties")),
+)
+DJL_PATHS = (
+    "engines/python/setup/djl_python",
+    "engines/python/src/main",
+    "wlm/src/main",
+    "serving/src/main",
+    "serving/docs",
+)
+SKIPPED = re.compile(r"/tests/|chat_properties|chat_utils|parse_input|request_response_utils|three_p|/test_")
+OPTION = re.compile(r"\boption\.([a-z][A-Za-z0-9_]*)")
+LOOKED_UP = re.compile(
+    r"""properties(?:\.get\(|\[|\.pop\()\s*["']([A-Za-z]\w*)["']|["']([a-z]\w*)["'] in (?:self\.)?prop"""
+)
+JAVA = re.compile(
+    r"""(?:getProperty|intProperty|containsKey|getArgument)\(\s*"([a-z][A-Za-z0-9_]*)"|case "([a-z]\w*)":"""
+)
+PROPERTIES = re.compile(
+    r"""["']([a-z]\w*)["'] in \w*(?:\.get_properties\(\)|properties)|get_properties\(\)\.get\(\s*["'](\w+)"""
+)
+DOCUMENTED = re.compile(r"option\.(\w+)\s*\|\s*>=\s*0\.(\d+)\.0")
+READ = re.compile(r"""(?:getenv|environ\.get|environ)[(\[]["']([A-Z][A-Z0-9_]+)["']|env::var\("([A-Z][A-Z0-9_]+)"\)""")
+LAUNCHER = re.compile(r"#\[clap\([^\]]*\benv\b[^\]]*\)\]\s*(?:///[^\n]*\s*)*([a-z_0-9]+):")
+NOT_OPTIONS = {"getKey", "getValue", "py", "zip", "modeName", "kwargs", "model_config", "extra_args", "my_var", "var"}
+Known = dict[tuple[str, str], set[int]]
 
 
 def main() -> None:
-    """Read the facts, write the data file, print what was written."""
+    """Read the facts and, where they are named, both clones; write their parts of the data file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--facts", type=Path, required=True, help="folder of the collected facts")
-    facts = json.loads((parser.parse_args().facts / "vllm_engine_args.json").read_text(encoding="utf-8"))
-    source = facts["_meta"]["source"]
-    own = {"lmi": None, "vllm": None, "options": sorted(LMI_NAMES.split()), "source": LMI_SOURCE, "date": LMI_DATE}
-    rows = [
-        {"lmi": lmi, "vllm": version, "options": sorted(facts["engine_args"][version]), "source": source, "date": DATE}
-        for version, lmi in sorted(LMI_OF_VLLM.items(), key=lambda pair: pair[1])
-    ]
-    lines = ",\n".join(json.dumps(row) for row in [own, *rows])
-    file = DATA / "engine_options.json"
-    file.write_text(f'{{\n"rows": [\n{lines}\n]\n}}\n', encoding="utf-8")
-    print(f"{file.name}: {len(rows)} versions")
+    parser.add_argument("--djl", type=Path, help="clone of deepjavalibrary/djl-serving")
+    parser.add_argument("--tgi", type=Path, help="clone of huggingface/text-generation-inference")
+    options = parser.parse_args()
+    parts = {"builds": list(_builds())}
+    if options.djl and options.tgi:
+        parts["keys"] = [*_scopes(_djl_rows(options.djl), DJL_SOURCE), *_scopes(_tgi_rows(options.tgi), TGI_SOURCE)]
+    text = DATA.read_text(encoding="utf-8")
+    for part, rows in parts.items():
+        text = _with_part(text, part, rows)
+        print(f"{part}: {len(rows)} rows")
+    DATA.write_text(text, encoding="utf-8")
+
+
+def _with_part(text: str, part: str, rows: list[dict[str, object]]) -> str:
+    """Return the data file with other rows in one part; keys that no clone has, of other sources, stay."""
+    kept = [row for row in json.loads(text)[part] if part == "keys" and row["source"] not in (DJL_SOURCE, TGI_SOURCE)]
+    lines = ",\n".join(_line(row) for row in [*rows, *kept])
+    return re.sub(
+        rf'(?<=^"{part}": \[\n).*?(?=\n\],?$)', lambda _: lines, text, count=1, flags=re.DOTALL | re.MULTILINE
+    )
+
+
+def _line(row: dict[str, object]) -> str:
+    """Return a row as a line; the names of keys stand one a line."""
+    head = {name: value for name, value in row.items() if name != "names"}
+    names = f', "names": {json.dumps(row["names"], indent=2)}' if "names" in row else ""
+    return f"{json.dumps(head).removesuffix('}')}{names}}}"
+
+
+def _builds() -> Iterator[dict[str, object]]:
+    """Yield the names that LMI reads in every build, then what each build's vLLM added and removed."""
+    own = sorted(LMI_NAMES.split())
+    yield {"lmi": None, "vllm": None, "added": own, "removed": [], "source": LMI_SOURCE, "date": LMI_DATE}
+    facts = json.loads(FACTS.read_text(encoding="utf-8"))
+    before: set[str] = set()
+    for version, lmi in sorted(LMI_OF_VLLM.items(), key=lambda pair: pair[1]):
+        names = set(facts["engine_args"][version])
+        added, removed = sorted(names - before), sorted(before - names)
+        yield {
+            "lmi": lmi,
+            "vllm": version,
+            "added": added,
+            "removed": removed,
+            "source": facts["_meta"]["source"],
+            "date": DATE,
+        }
+        before = names
+
+
+def _scopes(rows: Iterator[dict[str, str | None]], source: str) -> Iterator[dict[str, object]]:
+    """Yield the keys of each scope, with the first and the last version that names each."""
+    scopes: dict[tuple[str | None, str | None], dict[str | None, str]] = defaultdict(dict)
+    for row in rows:
+        scopes[row["engine"], row["scope"]][row["name"]] = f"{row['since']}-{row['until'] or ''}"
+    for (engine, scope), names in scopes.items():
+        yield {"engine": engine, "scope": scope, "source": source, "names": names}
+
+
+def _djl_rows(repository: Path) -> Iterator[dict[str, str | None]]:
+    known: Known = defaultdict(set)
+    for branch, number in DJL_BRANCHES.items():
+        for path in _git(repository, "ls-tree", "-r", "--name-only", branch, *DJL_PATHS).splitlines():
+            if not path.endswith((".py", ".java", ".md")) or SKIPPED.search(path):
+                continue
+            text = _git(repository, "show", f"{branch}:{path}")
+            for name in _djl_names(path, text):
+                known[_scope(path), name].add(number)
+            for name, minor in DOCUMENTED.findall(text) if path.endswith(".md") else ():
+                known[_scope(path), name].add(max(int(minor) - 18, min(DJL_BRANCHES.values())))
+    last = max(DJL_BRANCHES.values())
+    for (scope, name), numbers in sorted(known.items()):
+        until = max(numbers)
+        yield _row("lmi", scope, name, str(min(numbers)), None if until == last else str(until))
+
+
+def _djl_names(path: str, text: str) -> set[str]:
+    names = set(OPTION.findall(text))
+    if path.endswith(".java") and ("engines/python" in path or path.endswith(("ModelInfo.java", "LmiUtils.java"))):
+        names |= {name for pair in JAVA.findall(text) for name in pair if name}
+    if path.endswith(".py"):
+        names |= {name for pair in PROPERTIES.findall(text) for name in pair if name}
+        names |= {name for pair in LOOKED_UP.findall(text) for name in pair if name}
+        if "properties_manager" in path:
+            names |= _fields(text)
+    return {name for name in names if name not in NOT_OPTIONS and not name.startswith("_") and len(name) > 1}
+
+
+def _fields(text: str) -> set[str]:
+    """Return the fields of the pydantic classes of a module, and their aliases."""
+    names: set[str] = set()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tree = ast.parse(text)
+    for owner in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
+        for node in owner.body:
+            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                names.add(node.target.id)
+                names |= set(re.findall(r"alias=['\"](\w+)['\"]", ast.unparse(node)))
+    return names
+
+
+def _scope(path: str) -> str:
+    name = path.rsplit("/", 2)[-2] + "/" + path.rsplit("/", 1)[-1].lower()
+    return next((scope for scope, marks in SCOPES if any(mark in name for mark in marks)), "common")
+
+
+def _tgi_rows(repository: Path) -> Iterator[dict[str, str | None]]:
+    tags = _tgi_tags(repository)
+    known: dict[str, list[str]] = defaultdict(list)
+    for tag in tags:
+        rust = "".join(_git(repository, "show", f"{tag}:{path}") for path in TGI_PATHS)
+        names = {name.upper() for name in LAUNCHER.findall(rust)}
+        grep = ("grep", "-hE", r"getenv|environ|env::var", tag, "--", "server", "router", "launcher", "backends")
+        names |= {name for pair in READ.findall(_git(repository, *grep)) for name in pair if name}
+        names |= set(re.findall(r"\$\{?([A-Z][A-Z0-9_]+)", _git(repository, "show", f"{tag}:sagemaker-entrypoint.sh")))
+        for name in names:
+            known[name].append(tag)
+    for name, seen in sorted(known.items()):
+        until = None if seen[-1] == tags[-1] else seen[-1].removeprefix("v")
+        yield _row("tgi", "common", name, seen[0].removeprefix("v"), until)
+
+
+def _tgi_tags(repository: Path) -> list[str]:
+    """Return the tags of all releases that are read, oldest first."""
+    found = re.findall(r"^v(\d+)\.(\d+)\.(\d+)$", _git(repository, "tag"), re.MULTILINE)
+    versions = sorted(tuple(map(int, numbers)) for numbers in found)
+    return [f"v{'.'.join(map(str, one))}" for one in versions if OLDEST_TGI <= one <= NEWEST_TGI]
+
+
+def _row(engine: str, scope: str, name: str, since: str, until: str | None) -> dict[str, str | None]:
+    return {"engine": engine, "scope": scope, "name": name, "since": since, "until": until}
+
+
+def _git(repository: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(repository), *arguments]
+    return subprocess.run(command, capture_output=True, check=False).stdout.decode("utf-8", "replace")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from seatrial.specs.architecture import read_architecture
 from seatrial.specs.recipe import is_quantized_at_start, quantizes
 from seatrial_base.catalog.dialects import dialects, existing, exists
+from seatrial_base.catalog.engine_options import options_decided_by
 from seatrial_base.catalog.engine_versions import read_version
 from seatrial_lint.engines.config import ServingConfig
 from seatrial_lint.engines.templates import option_text
@@ -119,21 +120,8 @@ def _features(overrides: ServingOverrides) -> dict[str, object]:
     """Return what the spec fixes and the planner does not decide."""
     drafted = overrides.speculative_decoding
     return {
-        **{name: getattr(overrides, name) for name in _FIXED_BY_THE_SPEC},
+        **{name: getattr(overrides, name) for name in options_decided_by("spec")},
         "speculative_decoding": None
         if drafted is None or drafted.method is None
         else {"method": drafted.method, "model": drafted.model, "draft_tokens": drafted.draft_tokens},
     }
-
-
-_FIXED_BY_THE_SPEC = (
-    "pipeline_parallel_degree",
-    "kv_cache_dtype",
-    "prefix_caching",
-    "chunked_prefill",
-    "enforce_eager",
-    "lora",
-    "rope_scaling",
-    "dynamic_batching",
-    "output_format",
-)

@@ -11,8 +11,8 @@ from seatrial.engines.model_source import ModelSource, model_source
 from seatrial.engines.plan_config import dialect_of, is_on_neuron, plan_config, spelled_version
 from seatrial.engines.rendered import RenderedConfig, refuse_credentials
 from seatrial.specs.endpoint import ServingOverrides
+from seatrial_base.catalog.engine_options import reserved_names
 from seatrial_base.errors import RenderError
-from seatrial_lint.engines.limits import DECIDED_BY_PLAN
 from seatrial_lint.engines.neutral import Form, Rendered, render_config
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def render(loaded: LoadedSpec, plan: Plan, *, packaged: bool = True, templates: 
     return _config(loaded, plan, source, _rendered(loaded, plan, source, form, templates))
 
 
+_OPTION_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _SCHEMAS: dict[EngineName, Literal["lmi", "tgi", "openai_chat"]] = {
     "lmi": "lmi",
     "tgi": "tgi",
@@ -60,6 +61,23 @@ _SCHEMAS: dict[EngineName, Literal["lmi", "tgi", "openai_chat"]] = {
 
 def _engine(plan: Plan) -> EngineName:
     return next(name for name in _SCHEMAS if name == plan.engine.value)
+
+
+def _extra_option_problems(loaded: LoadedSpec, engine: EngineName) -> Iterator[Problem]:
+    """Yield the extra options that contradict a decision of the plan, or can't be names of options."""
+    seen: dict[str, str] = {}
+    for name in loaded.endpoint.serving.overrides.extra:
+        path = ("serving", "overrides", "extra", name)
+        decided = reserved_names(engine).get(name.lower())
+        if decided is not None:
+            hint = f"set {decided} instead" if decided else "leave it out"
+            yield loaded.problem(path, "SEA304", f"{name} is decided by the plan", hint)
+        elif name.lower() in seen:
+            yield loaded.problem(path, "SEA304", f"{name} and {seen[name.lower()]} are one option", "keep one of them")
+        elif not _OPTION_NAME.fullmatch(name):
+            message = f"{name!r} is not an option name"
+            yield loaded.problem(path, "SEA304", message, "letters, digits and underscores, without `option.`")
+        seen[name.lower()] = name
 
 
 def _rendered(loaded: LoadedSpec, plan: Plan, source: ModelSource, form: Form, templates: Path | None) -> Rendered:
@@ -73,26 +91,6 @@ def _rendered(loaded: LoadedSpec, plan: Plan, source: ModelSource, form: Form, t
         )
     except RenderError as error:
         raise RenderError(_placed(loaded, problem) for problem in error.problems) from error
-
-
-_OPTION_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-
-
-def _extra_option_problems(loaded: LoadedSpec, engine: EngineName) -> Iterator[Problem]:
-    """Yield the extra options that contradict a decision of the plan, or can't be names of options."""
-    seen: dict[str, str] = {}
-    for name in loaded.endpoint.serving.overrides.extra:
-        path = ("serving", "overrides", "extra", name)
-        decided = DECIDED_BY_PLAN[engine].get(name.lower())
-        if decided is not None:
-            hint = f"set {decided} instead" if decided else "leave it out"
-            yield loaded.problem(path, "SEA304", f"{name} is decided by the plan", hint)
-        elif name.lower() in seen:
-            yield loaded.problem(path, "SEA304", f"{name} and {seen[name.lower()]} are one option", "keep one of them")
-        elif not _OPTION_NAME.fullmatch(name):
-            message = f"{name!r} is not an option name"
-            yield loaded.problem(path, "SEA304", message, "letters, digits and underscores, without `option.`")
-        seen[name.lower()] = name
 
 
 def _placed(loaded: LoadedSpec, problem: Problem) -> Problem:

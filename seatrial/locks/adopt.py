@@ -12,7 +12,6 @@ from seatrial.documents.plan import Adopted, Decision, Plan
 from seatrial.locks.changes import dropped_provenance, text_of
 from seatrial.locks.generation import NOT_IN_PLACE
 from seatrial.locks.given import (
-    AS_OVERRIDE,
     as_if_fixed,
     given_candidate,
     given_problem,
@@ -29,6 +28,7 @@ from seatrial.planner.search.capacity import capacity, spread
 from seatrial.planner.search.evaluate import misses_alone
 from seatrial.planner.search.sizing import instances_for, score_of
 from seatrial_base.catalog import images
+from seatrial_base.catalog.engine_options import options_decided_by
 from seatrial_base.catalog.images import all_images, find_image, image_digest, image_repository_uri
 from seatrial_base.errors import Problem, SpecError
 
@@ -49,8 +49,6 @@ _BOUNDS = {  # of the service; copies and instances are bounded by the spec and 
     "copies_per_instance": (1, 16),
     "instance_count": (1, 1000),
 }
-_BY_HAND = frozenset({*AS_OVERRIDE, *_BOUNDS, "instance_type", "image", "inference_ami_version"})
-"""What can be set by hand; everything else is the spec's, or follows."""
 _KEPT = frozenset(
     {
         "spec_digest",
@@ -189,9 +187,10 @@ def _value(field: object) -> object:
 
 def _fixed_elsewhere(fields: tuple[str, ...], loaded: LoadedSpec) -> Iterator[Problem]:
     """Yield each field that can't be set by hand: the spec says it, or it follows from the others."""
+    by_hand = {*options_decided_by("planner"), *_BOUNDS, "instance_type", "image", "inference_ami_version"}
     for name in fields:
-        if name not in _BY_HAND:
-            hint = f"restore it; these can be set by hand: {', '.join(sorted(_BY_HAND))}"
+        if name not in by_hand:
+            hint = f"restore it; these can be set by hand: {', '.join(sorted(by_hand))}"
             message = "can't be set by hand: it comes from the spec or follows from other fields"
             yield given_problem(loaded, name, "SEA412", message, hint)
 

@@ -17,6 +17,7 @@ from seatrial.planner.search.candidate import Candidate
 from seatrial.planner.search.fitting import candidates
 from seatrial.specs.endpoint import EndpointSpec
 from seatrial_base.catalog import neuron
+from seatrial_base.catalog.engine_options import options_decided_by
 from seatrial_base.catalog.engines import find_engine
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.errors import PlanError, Problem, SpecError
@@ -28,17 +29,6 @@ if TYPE_CHECKING:
     from seatrial.planner.resolve import Resolved
     from seatrial.planner.search.demand import Demand
     from seatrial.specs.load import LoadedSpec
-
-
-AS_OVERRIDE = (
-    "tensor_parallel_degree",
-    "max_model_len",
-    "max_num_seqs",
-    "max_num_batched_tokens",
-    "max_queued_requests",
-    "dtype",
-)
-"""The given values that a spec can fix, by their field in `serving.overrides`."""
 
 
 def as_if_fixed(given: Plan, fields: AbstractSet[str], loaded: LoadedSpec) -> LoadedSpec:
@@ -54,7 +44,7 @@ def as_if_fixed(given: Plan, fields: AbstractSet[str], loaded: LoadedSpec) -> Lo
     """
     asked = loaded.endpoint.model_dump()
     kept = {"tensor_parallel_degree"} | {"max_model_len", "max_num_batched_tokens"}
-    overrides = {name: getattr(given, name).value for name in AS_OVERRIDE if name in fields | kept}
+    overrides = {name: getattr(given, name).value for name in options_decided_by("planner") if name in fields | kept}
     asked["serving"]["overrides"] |= overrides
     asked["serving"]["instance_types"] = (given.instance_type.value,)
     rails = loaded.environment.guard_rails.model_copy(update={"instance_types": None})

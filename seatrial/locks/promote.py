@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import Decision, Image, Plan
 from seatrial.locks.given import (
-    AS_OVERRIDE,
     as_if_fixed,
     given_candidate,
     given_problem,
@@ -20,6 +20,7 @@ from seatrial.planner.search.candidate import FeasibleCandidate
 from seatrial.planner.search.evaluate import misses_alone
 from seatrial.planner.search.sizing import instances_for, score_of, size
 from seatrial_base.catalog import images
+from seatrial_base.catalog.engine_options import options_decided_by
 from seatrial_base.catalog.images import find_image, image_digest, image_repository_uri
 from seatrial_base.errors import SpecError
 from seatrial_base.units import counted
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from seatrial.planner.search.demand import Demand
     from seatrial.specs.load import LoadedSpec
 
-TRIED = (
+_TRIED = (
     "architecture",
     "engine",
     "engine_version",
@@ -38,23 +39,22 @@ TRIED = (
     "inference_ami_version",
     "instance_type",
     "accelerators_per_instance",
-    "tensor_parallel_degree",
     "copies_per_instance",
-    "max_model_len",
-    "max_num_seqs",
-    "max_num_batched_tokens",
-    "max_queued_requests",
-    "dtype",
     "quantization",
     "cpu_cores_per_copy",
     "memory_min_mb",
     "memory",
     "volume_size_gb",
 )
-"""The fields of a plan that decide how one copy serves."""
 _TIMEOUTS = ("startup_timeout_s", "download_timeout_s")
 """They follow from the weights, unless they were set by hand where the plan was tried."""
 _OTHER = "SEA476"
+
+
+@cache
+def tried_fields() -> tuple[str, ...]:
+    """Return the fields of a plan that decide how one copy serves."""
+    return (*_TRIED, *options_decided_by("planner"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +86,15 @@ def promoted_plan(tried: TriedCopy, loaded: LoadedSpec, provenance: Promoted) ->
     Raises:
         SpecError: SEA475 when `max_copies` are too few; SEA476 when the environment can't have such a copy.
     """
-    derived = _derived(tried, loaded)
+    derived, kept = _derived(tried, loaded), (*tried_fields(), *_TIMEOUTS)
     return Plan.model_validate(
         {name: getattr(derived, name) for name in Plan.model_fields}
-        | {name: _tried(name, tried.plan) for name in TRIED}
+        | {name: _tried(name, tried.plan) for name in tried_fields()}
         | {name: _tried(name, tried.plan) for name in _TIMEOUTS if name in tried.plan.adopted}
         | {
             "image": _image(tried, loaded),
             "spec_digest": loaded.digest,
-            "adopted": {name: each for name, each in tried.plan.adopted.items() if name in (*TRIED, *_TIMEOUTS)},
+            "adopted": {name: value for name, value in tried.plan.adopted.items() if name in kept},
             "volume_kms_key_arn": loaded.environment.kms_key_arn if tried.plan.volume_size_gb else None,
             "promoted": provenance,
         }
@@ -110,7 +110,7 @@ def _tried(name: str, plan: Plan) -> object:
 
 def _derived(tried: TriedCopy, loaded: LoadedSpec) -> Plan:
     """Return the plan of the tried copy in the size that the workload needs."""
-    fields = {*AS_OVERRIDE, "copies_per_instance"}
+    fields = {*options_decided_by("planner"), "copies_per_instance"}
     try:
         fixed = as_if_fixed(tried.plan, fields, loaded)
         resolved = resolve_given(tried.plan, fixed, loaded)

@@ -12,19 +12,10 @@ from seatrial.specs.model_shape import ModelShape
 from seatrial.specs.optimization import MOST_DRAFT_TOKENS, MOST_OPTIMIZATIONS, Recipe
 from seatrial.specs.scaling import ScalingSpec
 from seatrial_base import bounds
-from seatrial_base.bounds import MOST_IN_FLIGHT, MOST_REQUESTS, MOST_TOKENS, MOST_USD
+from seatrial_base.bounds import MOST_REQUESTS, MOST_TOKENS, MOST_USD
 from seatrial_base.catalog.speculation import UNKNOWN_DRAFT_COST
 from seatrial_base.frozen_model import FrozenModel, left_out_or_mapping
-from seatrial_lint.engines.engine_options import (
-    Backend,
-    DraftMethod,
-    DynamicBatching,
-    KvCacheDtype,
-    Lora,
-    OptionValue,
-    OutputFormat,
-    RopeScaling,
-)
+from seatrial_lint.engines.engine_options import Backend, DraftMethod, EngineOptions, OptionValue, TokenCount
 
 LONGEST_BUDGET_MINUTES = 50  # CloudFormation waits an hour for a custom resource; the rest is for proof and clean-up
 Level = Annotated[int, Field(ge=1, le=4096)]
@@ -120,11 +111,8 @@ ModelPath = Annotated[str, StringConstraints(pattern=shapes.MODEL_PATH, max_leng
 EngineVersion = Annotated[str, StringConstraints(pattern=shapes.ENGINE_VERSION, max_length=128)]
 OptionName = Annotated[str, StringConstraints(pattern=shapes.OPTION_NAME, max_length=128)]
 FilePath = Annotated[str, StringConstraints(min_length=1, max_length=4096)]  # PATH_MAX of Linux
-TokenCount = Annotated[int, Field(gt=0, le=bounds.MOST_TOKENS)]
 Milliseconds = Annotated[float, Field(gt=0, le=bounds.LONGEST_LATENCY_MS)]
 Usd = Annotated[float, Field(gt=0, le=bounds.MOST_USD)]
-Degree = Annotated[int, Field(gt=0, le=1024)]
-InFlight = Annotated[int, Field(ge=1, le=MOST_IN_FLIGHT)]
 Discount = Annotated[float, Field(ge=0, lt=1)]
 DEFAULT_DRAFT_COST = UNKNOWN_DRAFT_COST
 MOST_TAGS = 49  # of each resource but one: `seatrial:environment` is ours
@@ -274,16 +262,9 @@ class SpeculativeDecodingSpec(FrozenModel):
     model: ModelPath | None = Field(None, description="Hub id or path of the draft model, if the method has one.")
 
 
-class ServingOverrides(FrozenModel):
+class ServingOverrides(EngineOptions):
     """Values that the planner must take as given."""
 
-    tensor_parallel_degree: Degree | None = Field(None, description="GPUs that one copy is sharded over.")
-    max_model_len: TokenCount | None = Field(None, description="The same as `workload.max_model_len`.")
-    max_num_seqs: InFlight | None = Field(None, description="Most sequences in one batch.")
-    max_num_batched_tokens: TokenCount | None = Field(None, description="Most tokens in one engine iteration.")
-    max_queued_requests: InFlight | None = Field(
-        None, description="Most requests in the queue; further ones are refused."
-    )
     dtype: Literal["auto", "fp16", "bf16"] = Field("auto", description="Type of weights and activations.")
     quantization: Literal["fp8", "int8", "awq", "gptq", "int4", "mxfp4", "nvfp4"] | None = Field(
         None, description="Quantization of the weights. All but fp8 need a checkpoint that is quantized so."
@@ -293,21 +274,6 @@ class ServingOverrides(FrozenModel):
         description="Speculative decoding, as the plan assumes it. Default: none.",
         json_schema_extra=left_out_or_mapping,
     )
-    pipeline_parallel_degree: Degree | None = Field(None, description="Number of pipeline stages.")
-    kv_cache_dtype: KvCacheDtype | None = Field(None, description="Type of the KV cache.")
-    prefix_caching: bool | None = Field(None, description="Prompts with a common prefix share its KV cache.")
-    chunked_prefill: bool | None = Field(
-        None, description="Chunked prefill: long prompts are split between decode steps."
-    )
-    enforce_eager: bool | None = Field(None, description="Eager mode, without CUDA graphs.")
-    lora: Lora | None = Field(None, description="LoRA adapters.", json_schema_extra=left_out_or_mapping)
-    rope_scaling: RopeScaling | None = Field(
-        None, description="RoPE scaling beyond the trained length.", json_schema_extra=left_out_or_mapping
-    )
-    dynamic_batching: DynamicBatching | None = Field(
-        None, description="Dynamic batching of whole requests.", json_schema_extra=left_out_or_mapping
-    )
-    output_format: OutputFormat | None = Field(None, description="Format of the response, if the engine has several.")
     extra: dict[OptionName, OptionValue] = Field({}, description="Options passed to the engine as they are.")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from seatrial.specs.endpoint import TrialSpec
+from seatrial.specs.endpoint import ServingOverrides, TrialSpec
 from seatrial.specs.optimization import SPECULATIONS
 from seatrial_base.files import read_text
 from seatrial_base.frozen_model import digest
@@ -58,17 +58,20 @@ _ADDED_LATER = (
     ("budget", "usd_per_million_output_tokens"),
     ("budget", "blended_usd_per_million_tokens"),
     ("budget", "discount"),
-    ("serving", "overrides", "speculative_decoding"),
     ("serving", "backend"),
-    ("serving", "overrides", "pipeline_parallel_degree"),
-    ("serving", "overrides", "kv_cache_dtype"),
-    ("serving", "overrides", "prefix_caching"),
-    ("serving", "overrides", "chunked_prefill"),
-    ("serving", "overrides", "enforce_eager"),
-    ("serving", "overrides", "lora"),
-    ("serving", "overrides", "rope_scaling"),
-    ("serving", "overrides", "dynamic_batching"),
-    ("serving", "overrides", "output_format"),
+)
+# Options that the first locks hold even where nothing fixes them; every later one is left out there.
+_FIRST_OVERRIDES = frozenset(
+    {
+        "tensor_parallel_degree",
+        "max_model_len",
+        "max_num_seqs",
+        "max_num_batched_tokens",
+        "max_queued_requests",
+        "dtype",
+        "quantization",
+        "extra",
+    }
 )
 _LEFT_OUT: tuple[object, ...] = (None, 0, "auto", [])
 # Fields of the trial that came later; each is left out when it has its default.
@@ -141,7 +144,8 @@ def config_file_content(path: Path) -> str:
 
 def _endpoint(endpoint: EndpointSpec) -> dict[str, object]:
     dumped = endpoint.model_dump(mode="json", exclude=_ENDPOINT_ONLY_DEPLOYED)
-    for *parents, name in _ADDED_LATER:
+    later = (name for name in ServingOverrides.model_fields if name not in _FIRST_OVERRIDES)
+    for *parents, name in (*_ADDED_LATER, *(("serving", "overrides", name) for name in later)):
         node = dumped
         for parent in parents:
             node = node[parent]

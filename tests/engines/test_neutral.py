@@ -278,7 +278,7 @@ class TestConflicts:
                 ServingConfig(chunked_prefill=False, max_num_batched_tokens=2048),
                 "sglang",
                 "0.5.20",
-                "chunked_prefill and max_num_batched_tokens: SEA309: SGLang 0.5.20 writes both as "
+                "max_num_batched_tokens and chunked_prefill: SEA309: SGLang 0.5.20 writes both as "
                 "SM_SGLANG_CHUNKED_PREFILL_SIZE\n  hint: leave one of them out",
             ),
             (

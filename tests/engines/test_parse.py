@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from seatrial_base.catalog.dialects import DIALECTS, DialectName, existing
-from seatrial_base.catalog.spellings import find_spellings
+from seatrial_base.catalog.engine_options import find_spellings
 from seatrial_base.errors import RenderError
 from seatrial_lint.engines.config import (
     Dtype,
@@ -25,7 +25,7 @@ from seatrial_lint.engines.parse import parse, property_of_env
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from seatrial_base.catalog.spellings import Spelling, SpellingTable
+    from seatrial_base.catalog.engine_options import Spelling, SpellingTable
     from seatrial_base.errors import Problem
     from seatrial_lint.engines.fields import Neutral
 
@@ -41,6 +41,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_
 PATHS = st.from_regex(r"[a-z]{1,6}/[a-z0-9.-]{1,8}", fullmatch=True)
 EXTRA = st.dictionaries(st.from_regex(r"zz_[a-z]{1,5}", fullmatch=True), TEXTS, max_size=2)
 WHOLE = st.none() | st.integers(1, 65_536)
+DEGREE = st.none() | st.integers(1, 1024)
 SWITCH = st.none() | st.booleans()
 SHARE = st.none() | st.floats(0.01, 1)
 FACTOR = st.none() | st.floats(0.5, 1e7)
@@ -56,8 +57,8 @@ CONFIGS = st.builds(
     model_id=PATHS | st.none(),
     revision=TEXTS | st.none(),
     trust_remote_code=SWITCH,
-    tensor_parallel_degree=WHOLE,
-    pipeline_parallel_degree=WHOLE,
+    tensor_parallel_degree=DEGREE,
+    pipeline_parallel_degree=DEGREE,
     dtype=one_of(Dtype),
     quantization=one_of(Quantization),
     max_input_len=WHOLE,

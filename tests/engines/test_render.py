@@ -8,8 +8,8 @@ import pytest
 
 from seatrial.engines.render import render
 from seatrial.engines.write import rendered_files, write_config
+from seatrial_base.catalog.engine_options import reserved_names
 from seatrial_base.errors import RenderError, SpecError
-from seatrial_lint.engines.limits import DECIDED_BY_PLAN
 from seatrial_lint.engines.properties import parse_properties
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def test_no_extra_option_can_write_a_rendered_key_again(
     prefix = re.compile("^(option[._]|serving_)")
     names = {prefix.sub("", key.lower()) for key in keys}
     assert len(names) > 8
-    assert names - set(DECIDED_BY_PLAN[engine]) == set()
+    assert names - set(reserved_names("lmi" if engine == "lmi" else "tgi")) == set()
 
 
 class TestLmi:

@@ -21,9 +21,9 @@ from seatrial.specs.optimization import NAMES
 from seatrial.specs.recipe import expanded, is_quantized_at_start, parse_recipe, recipe_name, with_recipe
 from seatrial_base.catalog import optimizations
 from seatrial_base.catalog.accelerators import all_accelerators
+from seatrial_base.catalog.engine_options import find_spellings
 from seatrial_base.catalog.engine_versions import read_version
 from seatrial_base.catalog.images import all_images
-from seatrial_base.catalog.spellings import find_spellings
 from seatrial_base.errors import PlanError, SpecError
 from seatrial_lint.engines.config import ServingConfig
 from seatrial_lint.engines.spelling import spell

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog import dialects
+from seatrial_base.catalog.engine_options import find_spellings
 from seatrial_base.catalog.engine_versions import version_text
-from seatrial_base.catalog.spellings import find_spellings
 from seatrial_base.errors import RenderError
 from seatrial_lint.engines.fields import flatten, neutral_text, unflatten
 from seatrial_lint.engines.neutral import PROPERTIES_FILE, render_config
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from seatrial_base.catalog.dialects import DialectName
+    from seatrial_base.catalog.engine_options import SpellingTable
     from seatrial_base.catalog.engine_versions import EngineName
     from seatrial_base.catalog.instances import Instance
-    from seatrial_base.catalog.spellings import SpellingTable
     from seatrial_lint.engines.config import ServingConfig
     from seatrial_lint.engines.neutral import Form, Rendered
     from seatrial_lint.engines.parse import Parsed, ParsedEntry

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.planner.cost import usd_per_hour
 from seatrial.planner.predict.band import acceptance_words
-from seatrial_base.catalog import known_options
+from seatrial_base.catalog.engine_options import bundled_vllm, unknown_options
 from seatrial_base.units import counted, gib, usd
 
 if TYPE_CHECKING:
@@ -81,8 +81,8 @@ def option_warnings(overrides: ServingOverrides, lmi: int | None) -> tuple[str, 
     """Warn of each extra option that the LMI build would drop without a word."""
     if lmi is None:
         return ()
-    unknown = known_options.unknown(tuple(overrides.extra), lmi)
-    reader = f"neither LMI {lmi} nor its vLLM {known_options.bundled_vllm(lmi)}"
+    unknown = unknown_options(tuple(overrides.extra), lmi)
+    reader = f"neither LMI {lmi} nor its vLLM {bundled_vllm(lmi)}"
     return tuple(
         f"SEA306: {reader} knows option.{name}, which is dropped silently"
         f"{f'; did you mean {near[0]}?' if near else '.'}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.locks.lock_file import locked_document, read_locked_plan, write_lock
-from seatrial.locks.promote import TRIED
+from seatrial.locks.promote import tried_fields
 from seatrial.operations.promotion.evidence import TrialEvidence
 from seatrial.operations.promotion.promote import check_order, source_of
 from seatrial.planner.planner import make_plan
@@ -30,7 +30,9 @@ def bare(plan: Plan, name: str) -> object:
 def test_a_copy_serves_as_it_was_tried_and_the_size_is_prods(staged: Staged) -> None:
     tried = staged.lock()
     promoted = staged.promote(evidence_of(staged.result(tried))).plan
-    assert {name: bare(promoted, name) for name in TRIED} == {name: bare(tried, name) for name in TRIED}
+    assert {name: bare(promoted, name) for name in tried_fields()} == {
+        name: bare(tried, name) for name in tried_fields()
+    }
     assert (tried.copy_count.value, tried.gate_concurrency_per_copy.value) == (1, 16)
     assert (promoted.copy_count.value, promoted.gate_concurrency_per_copy.value) == (3, 14)  # 40 over copies of 16
     assert (promoted.instance_count.value, promoted.max_copies) == (3, 4)

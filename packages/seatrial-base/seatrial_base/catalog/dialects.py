@@ -39,6 +39,7 @@ class Dialect:
         until: Last version, a prefix; `None` when it still exists.
         last_image: Last version with a published image; `None` when images still come.
         env_since: First version that can be configured through the environment alone; `None` for every.
+        scopes: The parts of the container's Python code that it runs through, as known keys are sorted by them.
     """
 
     name: DialectName
@@ -48,6 +49,12 @@ class Dialect:
     until: str | None = None
     last_image: str | None = None
     env_since: str | None = None
+    scopes: tuple[str, ...] = ("common",)
+
+    @property
+    def short_batcher(self) -> str:
+        """What runs the model, without how it batches."""
+        return self.batcher.partition(",")[0]
 
 
 def dialect_in(name: DialectName, version: str) -> tuple[Dialect, Version]:
@@ -88,7 +95,7 @@ def within(version: Version, since: str | None, until: str | None) -> bool:
 @cache
 def dialects() -> dict[DialectName, Dialect]:
     """Return every dialect by name."""
-    return {row.name: row for row in read_rows("spellings.json", Dialect, part="dialects")}
+    return {row.name: row for row in read_rows("engine_options.json", Dialect, part="dialects")}
 
 
 @cache

@@ -7,14 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, PositiveInt, StringConstraints
 
 from seatrial_base.frozen_model import FrozenModel
-from seatrial_lint.engines.engine_options import (
-    DraftMethod,
-    DynamicBatching,
-    KvCacheDtype,
-    Lora,
-    OutputFormat,
-    RopeScaling,
-)
+from seatrial_lint.engines.engine_options import DraftMethod, EngineOptions
 
 Fraction = Annotated[float, Field(gt=0, le=1)]
 Text = Annotated[str, StringConstraints(min_length=1)]
@@ -73,40 +66,28 @@ class SmoothQuant(FrozenModel):
     per_channel: bool | None = None
 
 
-class ServingConfig(FrozenModel):
+class ServingConfig(EngineOptions):
     """One engine's whole configuration; a field that is `None` is left to the engine's default.
+
+    The options that a spec fixes in the same words are those of `EngineOptions`.
 
     Attributes:
         model_id: Hub id, S3 URI, or the path where the weights are mounted.
         revision: Commit of the hub repository.
         trust_remote_code: Run the Python code of the model's repository.
-        tensor_parallel_degree: GPUs that one copy is sharded over.
-        pipeline_parallel_degree: Stages that the layers are split into.
         dtype: Type of weights and activations.
         quantization: Of the weights: how the checkpoint is quantized, or what is done at load.
         max_input_len: Longest prompt, in tokens.
         max_output_len: Longest output, in tokens.
-        max_model_len: Longest sequence, prompt and output, in tokens.
-        max_num_seqs: Sequences batched at once.
-        max_num_batched_tokens: Tokens of one engine iteration, prompts included.
         max_batch_total_tokens: Tokens of all sequences of a batch, prompts and outputs.
         gpu_memory_utilization: Share of the GPU's memory that the engine takes.
-        kv_cache_dtype: Type of the KV cache.
-        prefix_caching: Prompts share the cache of their common beginnings.
-        chunked_prefill: Long prompts are computed in pieces between decode steps.
         paged_attention: The KV cache is kept in blocks.
-        enforce_eager: No CUDA graphs.
         speculative_decoding: Drafted tokens; `None` for none.
-        lora: LoRA adapters; `None` for none.
-        rope_scaling: Stretched positions; `None` for the model's own.
         group_query_attention: How KV heads are sharded where there are fewer than cores.
         smoothquant: Details of SmoothQuant; `None` without.
         continuous_batching: Sequences join and leave the batch at every step; `True` where the container may choose
             its batcher, `None` where the dialect names it.
-        dynamic_batching: Whole requests are batched; `None` for not.
         streaming: Tokens are sent as they come, whatever the request says.
-        output_format: Shape of the response.
-        max_queued_requests: Requests that wait before one is refused.
         model_loading_timeout_s: Loading that takes longer is a failure.
         predict_timeout_s: A request that takes longer is a failure.
         extra: Options passed to the engine as they are, by the engine's own name without prefix.
@@ -115,32 +96,18 @@ class ServingConfig(FrozenModel):
     model_id: Text | None = None
     revision: Text | None = None
     trust_remote_code: bool | None = None
-    tensor_parallel_degree: PositiveInt | None = None
-    pipeline_parallel_degree: PositiveInt | None = None
     dtype: Dtype | None = None
     quantization: Quantization | None = None
     max_input_len: PositiveInt | None = None
     max_output_len: PositiveInt | None = None
-    max_model_len: PositiveInt | None = None
-    max_num_seqs: PositiveInt | None = None
-    max_num_batched_tokens: PositiveInt | None = None
     max_batch_total_tokens: PositiveInt | None = None
     gpu_memory_utilization: Fraction | None = None
-    kv_cache_dtype: KvCacheDtype | None = None
-    prefix_caching: bool | None = None
-    chunked_prefill: bool | None = None
     paged_attention: bool | None = None
-    enforce_eager: bool | None = None
     speculative_decoding: SpeculativeDecoding | None = None
-    lora: Lora | None = None
-    rope_scaling: RopeScaling | None = None
     group_query_attention: QueryGroups | None = None
     smoothquant: SmoothQuant | None = None
     continuous_batching: bool | None = None
-    dynamic_batching: DynamicBatching | None = None
     streaming: bool | None = None
-    output_format: OutputFormat | None = None
-    max_queued_requests: PositiveInt | None = None
     model_loading_timeout_s: PositiveInt | None = None
     predict_timeout_s: PositiveInt | None = None
     extra: dict[OptionName, str] = Field(default_factory=dict)

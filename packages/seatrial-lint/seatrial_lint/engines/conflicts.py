@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial_base.catalog.spellings import SpellingTable
+    from seatrial_base.catalog.engine_options import SpellingTable
     from seatrial_lint.engines.config import ServingConfig
 
 LAST_LMI_DIST_THAT_REFUSES_BOTH = (8,)  # DJL 0.26: lmi_dist_rb_properties.validate_quantize

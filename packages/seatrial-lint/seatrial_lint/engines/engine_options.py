@@ -1,4 +1,4 @@
-"""Features of an engine that a user may fix, in words of no engine; the serving layer spells them."""
+"""The options of an engine that a spec may fix, in words of no engine; `catalog.engine_options` spells them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from seatrial_base.bounds import MOST_IN_FLIGHT, MOST_TOKENS
-from seatrial_base.frozen_model import FrozenModel
+from seatrial_base.frozen_model import FrozenModel, left_out_or_mapping
 
 Backend = Literal["auto", "vllm", "vllm-rolling", "lmi-dist", "trtllm", "neuronx", "deepspeed", "python"]
 KvCacheDtype = Literal["auto", "fp8_e4m3", "fp8_e5m2"]
@@ -15,6 +15,8 @@ OutputFormat = Literal["json", "jsonlines", "sse", "json_chat", "jsonlines_chat"
 DraftMethod = Literal["draft_model", "ngram", "eagle", "eagle3", "medusa"]
 Factor = Annotated[float, Field(gt=0, le=10**12)]
 Count = Annotated[int, Field(gt=0, le=MOST_IN_FLIGHT)]
+TokenCount = Annotated[int, Field(gt=0, le=MOST_TOKENS)]
+Degree = Annotated[int, Field(gt=0, le=1024)]
 OptionValue = str | int | float | bool
 AdapterText = Annotated[str, StringConstraints(pattern=r"^[^=@,\s]+$")]
 
@@ -45,9 +47,7 @@ class RopeScaling(FrozenModel):
         None, description="The method, as the model's `config.json` names it."
     )
     factor: Factor | None = Field(None, description="Extended length divided by trained length.")
-    original_max_position_embeddings: Annotated[int, Field(gt=0, le=MOST_TOKENS)] | None = Field(
-        None, description="Trained length, in tokens."
-    )
+    original_max_position_embeddings: TokenCount | None = Field(None, description="Trained length, in tokens.")
     theta: Factor | None = Field(None, description="Base of the rotation.")
 
 
@@ -58,3 +58,28 @@ class DynamicBatching(FrozenModel):
     max_delay_ms: Annotated[int, Field(gt=0, le=3_600_000)] | None = Field(
         None, description="Longest wait for a full batch."
     )
+
+
+class EngineOptions(FrozenModel):
+    """What a spec fixes and an engine reads in the same words; `None` leaves it to the planner or the engine."""
+
+    tensor_parallel_degree: Degree | None = Field(None, description="GPUs that one copy is sharded over.")
+    pipeline_parallel_degree: Degree | None = Field(None, description="Number of pipeline stages.")
+    max_model_len: TokenCount | None = Field(None, description="The same as `workload.max_model_len`.")
+    max_num_seqs: Count | None = Field(None, description="Most sequences in one batch.")
+    max_num_batched_tokens: TokenCount | None = Field(None, description="Most tokens in one engine iteration.")
+    kv_cache_dtype: KvCacheDtype | None = Field(None, description="Type of the KV cache.")
+    prefix_caching: bool | None = Field(None, description="Prompts with a common prefix share its KV cache.")
+    chunked_prefill: bool | None = Field(
+        None, description="Chunked prefill: long prompts are split between decode steps."
+    )
+    enforce_eager: bool | None = Field(None, description="Eager mode, without CUDA graphs.")
+    lora: Lora | None = Field(None, description="LoRA adapters.", json_schema_extra=left_out_or_mapping)
+    rope_scaling: RopeScaling | None = Field(
+        None, description="RoPE scaling beyond the trained length.", json_schema_extra=left_out_or_mapping
+    )
+    dynamic_batching: DynamicBatching | None = Field(
+        None, description="Dynamic batching of whole requests.", json_schema_extra=left_out_or_mapping
+    )
+    output_format: OutputFormat | None = Field(None, description="Format of the response, if the engine has several.")
+    max_queued_requests: Count | None = Field(None, description="Most requests in the queue; further ones are refused.")

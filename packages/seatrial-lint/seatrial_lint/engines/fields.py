@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
+from seatrial_base.catalog.engine_options import all_engine_options
 from seatrial_base.frozen_model import FrozenModel
 from seatrial_lint.engines.config import ServingConfig
 from seatrial_lint.engines.engine_options import Adapter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 Leaf = str | int | float | bool | tuple[Adapter, ...]
 Neutral = str | tuple[Adapter, ...]
@@ -19,19 +20,17 @@ PRESENT = ""  # the value of a field that is a model of its own, before its memb
 
 
 def flatten(config: ServingConfig) -> dict[str, Leaf]:
-    """Return the fields that are set, in their order; a sub-model stands before its members with `PRESENT`."""
-    return dict(_flat(config, ""))
+    """Return the fields that are set, in the table's order; a sub-model stands before its members with `PRESENT`."""
+    return dict(_flat(config, "", (option.name for option in all_engine_options())))
 
 
-def _flat(model: FrozenModel, prefix: str) -> Iterator[tuple[str, Leaf]]:
-    for name in type(model).model_fields:
-        value = getattr(model, name)
-        if value is None or name == "extra":
-            continue
+def _flat(model: FrozenModel, prefix: str, names: Iterable[str]) -> Iterator[tuple[str, Leaf]]:
+    for name in names:
+        value = getattr(model, name, None)
         if isinstance(value, FrozenModel):
             yield prefix + name, PRESENT
-            yield from _flat(value, f"{prefix}{name}.")
-        else:
+            yield from _flat(value, f"{prefix}{name}.", type(value).model_fields)
+        elif value is not None:
             yield prefix + name, value
 
 

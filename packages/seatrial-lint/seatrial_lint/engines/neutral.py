@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from seatrial_base.catalog.dialects import within
+from seatrial_base.catalog.engine_options import PREFIXES, find_spellings, option_env
 from seatrial_base.catalog.engine_versions import version_text
-from seatrial_base.catalog.spellings import find_spellings, option_env
 from seatrial_base.errors import Problem, RenderError
 from seatrial_lint.engines.conflicts import conflicts
 from seatrial_lint.engines.fields import flatten, neutral_text
@@ -20,14 +20,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seatrial_base.catalog.dialects import DialectName
-    from seatrial_base.catalog.spellings import SpellingTable
+    from seatrial_base.catalog.engine_options import SpellingTable
     from seatrial_lint.engines.config import ServingConfig
     from seatrial_lint.engines.templates import Hole
 
 Form = Literal["properties", "env", "both"]
 PROPERTIES_FILE = "serving.properties"
 HEADER = "Rendered by Seatrial."
-_EXTRA_ENV = {"tgi": "", "vllm": "SM_VLLM_", "sglang": "SM_SGLANG_"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +116,7 @@ def extra_names(name: str, table: SpellingTable) -> tuple[str | None, str]:
     """Return the key and the environment variable of an extra option."""
     if table.dialect.engine == "lmi":
         return f"option.{name}", option_env(f"option.{name}")
-    return None, _EXTRA_ENV[table.dialect.engine] + name.upper()
+    return None, PREFIXES.get(table.dialect.engine, "") + name.upper()
 
 
 def _files(table: SpellingTable, pairs: list[Pair], header: str, templates: Path | None) -> dict[str, str]:

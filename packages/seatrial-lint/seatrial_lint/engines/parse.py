@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from seatrial_base.catalog.spellings import find_spellings
+from seatrial_base.catalog.engine_options import PREFIXES, find_spellings
 from seatrial_lint.engines.fields import PRESENT, unflatten
 from seatrial_lint.engines.properties import PropertyLine, read_env, read_properties
 from seatrial_lint.engines.read_value import is_object, read_value
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from seatrial_base.catalog.dialects import DialectName
-    from seatrial_base.catalog.spellings import Spelling, SpellingTable
+    from seatrial_base.catalog.engine_options import Spelling, SpellingTable
     from seatrial_lint.engines.config import ServingConfig
     from seatrial_lint.engines.fields import Neutral
 
@@ -25,7 +25,6 @@ _OPTION_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _CAPITALS = re.compile(r"[A-Z0-9_]+")
 # Variables of an environment that no launcher takes for one of its options.
 _NOT_THE_ENGINE_S = ("AWS_", "HF_", "HUGGING_FACE_", "SAGEMAKER_", "SM_", "OPTION_", "SERVING_")
-_EXTRA_PREFIX = {"vllm": "SM_VLLM_", "sglang": "SM_SGLANG_", "tgi": ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +131,7 @@ def _read(source: str, line: PropertyLine, table: SpellingTable, reading: _Parse
 
 def _understand(source: str, line: PropertyLine, table: SpellingTable, reading: _ParseState) -> tuple[str | None, str]:
     rows = _rows(source, line.key, table)
-    for row in rows:
+    for row in sorted(rows, key=lambda row: line.value not in row.translation.values()):  # a word before any number
         said = read_value(row, line.value)
         if said is not None:
             return row.field or row.when, _take(said, line, reading)
@@ -173,7 +172,7 @@ def _extra_name(source: str, key: str, table: SpellingTable) -> str | None:
         option = key if source == PROPERTIES else property_of_env(key) or ""
         name = option.removeprefix("option.") if option.startswith("option.") else ""
     else:
-        prefix = _EXTRA_PREFIX[table.dialect.engine]
+        prefix = PREFIXES.get(table.dialect.engine, "")
         foreign = not prefix and key.startswith(_NOT_THE_ENGINE_S)
         name = key.removeprefix(prefix).lower() if key.startswith(prefix) and not foreign else ""
     return name if _OPTION_NAME.fullmatch(name) else None

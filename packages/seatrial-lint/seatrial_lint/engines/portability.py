@@ -17,8 +17,8 @@ from seatrial_lint.lint.subject import MOUNT, hub_id
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from seatrial_base.catalog.engine_options import SpellingTable
     from seatrial_base.catalog.instances import Instance
-    from seatrial_base.catalog.spellings import SpellingTable
     from seatrial_lint.engines.config import ServingConfig
     from seatrial_lint.engines.neutral import Form
     from seatrial_lint.engines.parse import Parsed

@@ -9,7 +9,7 @@ from seatrial_lint.engines.engine_options import Adapter
 from seatrial_lint.engines.fields import PRESENT
 
 if TYPE_CHECKING:
-    from seatrial_base.catalog.spellings import Spelling
+    from seatrial_base.catalog.engine_options import Spelling
     from seatrial_lint.engines.fields import Neutral
 
 

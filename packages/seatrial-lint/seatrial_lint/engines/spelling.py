@@ -11,7 +11,7 @@ from seatrial_lint.engines.fields import PRESENT, flatten, neutral_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial_base.catalog.spellings import Absence, Spelling, SpellingTable
+    from seatrial_base.catalog.engine_options import Absence, Spelling, SpellingTable
     from seatrial_lint.engines.config import ServingConfig
     from seatrial_lint.engines.fields import Leaf
 

@@ -6,14 +6,18 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
-from seatrial_base.catalog.dialects import within
+from seatrial_base.catalog.dialects import dialects, within
+from seatrial_base.catalog.engine_options import (
+    NEURON_PREFIX,
+    PREFIXES,
+    KnownKey,
+    all_known_keys,
+    all_known_options,
+    find_spellings,
+    known_names,
+)
 from seatrial_base.catalog.engine_versions import EngineName, Version, read_version, version_text
-from seatrial_base.catalog.known_options import all_known_options
-from seatrial_base.catalog.rows import read_rows
-from seatrial_base.catalog.spellings import find_spellings
 from seatrial_base.errors import RenderError
-from seatrial_lint.lint.known_keys import BATCHERS, FRONTEND, JAVA_OPTIONS, SCOPES, SERVER_KEYS
-from seatrial_lint.lint.names import NEURON_PREFIX, PREFIXES
 from seatrial_lint.lint.nearest import nearest_in
 from seatrial_lint.lint.target import TargetContainer
 
@@ -22,28 +26,10 @@ if TYPE_CHECKING:
 
 FIRST_PASSED_ON = (14,)  # from LMI 14 on, any argument of vLLM's engine is passed on
 _TEXTS = frozenset(["model", "tokenizer", "hf_token", "api_key", "served_model_name", "enable_reasoning_parser"])
-_OLDEST_READ = {"tgi": "0.9.3"}  # scripts/build_lint_keys.py: nothing is known of older versions
+_OLDEST_READ = {"tgi": "0.9.3"}  # scripts/build_engine_options.py: nothing is known of older versions
+_OF_NO_BATCHER = ("server", "java", "frontend")  # scopes that are read whatever runs the model
 _NEAR = 0.7  # above which a known name is suggested
 _ALIKE = 0.85  # share of letters in common above which a variable is taken for a slip
-
-
-@dataclass(frozen=True, slots=True)
-class KnownKey:
-    """One key of one engine, as its sources name it.
-
-    Attributes:
-        engine: The container.
-        scope: The batcher that reads it, `common` for all.
-        name: Without prefix.
-        since: First version that names it.
-        until: Last version; `None` when the newest that was read still does.
-    """
-
-    engine: EngineName
-    scope: str
-    name: str
-    since: str
-    until: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +64,7 @@ def _verdict(  # noqa: PLR0917 (a key of the cache)
     target = TargetContainer(
         engine, version, dialect, "", assumed=False, because="", others=others, is_candidate=is_candidate
     )
-    if name in _spelled(target.dialect, target.version) or name in JAVA_OPTIONS:
+    if name in _spelled(target.dialect, target.version) or name in known_names("lmi", "java"):
         return None
     if target.engine == "lmi":
         return _judge_lmi(target, name)
@@ -89,7 +75,7 @@ def _verdict(  # noqa: PLR0917 (a key of the cache)
 
 def _judge_lmi(target: TargetContainer, name: str) -> KeyVerdict | None:
     rows = _rows("lmi", name)
-    scopes = tuple(scope for dialect in (target.dialect, *target.others) for scope in SCOPES[dialect])
+    scopes = tuple(scope for dialect in (target.dialect, *target.others) for scope in dialects()[dialect].scopes)
     handed_on = target.dialect == "lmi-trtllm" and any(row.scope == "trtllm" for row in rows)
     if handed_on or any(row.scope in scopes and within(target.version, row.since, row.until) for row in rows):
         return None  # TensorRT-LLM's own code, to which options are handed on, is not public
@@ -98,13 +84,17 @@ def _judge_lmi(target: TargetContainer, name: str) -> KeyVerdict | None:
         return None
     others = {row.scope for row in rows if within(target.version, row.since, row.until)} - {"common"}
     if others:
-        return KeyVerdict("elsewhere", f"is read by {BATCHERS[min(others)]} only, not by {BATCHERS[target.dialect]}")
+        return KeyVerdict("elsewhere", f"is read by {_batcher(min(others))} only, not by {_batcher(target.dialect)}")
     if passes_on and (because := _passed_on_elsewhere(target, name)):
         return KeyVerdict("elsewhere", because)
     if said := [row for row in rows if row.scope in scopes] or list(rows):
         return KeyVerdict("elsewhere", _when(target, _nearest_row(target, said)))
     nearest = "" if target.is_candidate else nearest_in(name, _names(target, passes_on=passes_on), _NEAR)
     return KeyVerdict("unknown", f"is unknown to {target.called}, which ignores it silently", nearest)
+
+
+def _batcher(scope: str) -> str:
+    return next(row.short_batcher for row in dialects().values() if row.name in (scope, f"lmi-{scope}"))
 
 
 def _nearest_row(target: TargetContainer, rows: list[KnownKey]) -> KnownKey:
@@ -118,7 +108,7 @@ def _nearest_row(target: TargetContainer, rows: list[KnownKey]) -> KnownKey:
 def _judge_vllm(target: TargetContainer, name: str) -> KeyVerdict | None:
     plain = name.removeprefix("no_")
     known = _is_argument(target.version, plain)
-    if plain in FRONTEND or known:
+    if plain in known_names("vllm", "frontend") or known:
         return None
     versions = [version for version, names in _arguments() if plain in names]
     if not versions and target.version > max(version for version, _ in _arguments()):
@@ -199,15 +189,17 @@ def _names(target: TargetContainer, *, passes_on: bool) -> tuple[str, ...]:
 
 @cache
 def _names_of(engine: EngineName, dialect: DialectName, version: Version, passes_on: bool) -> tuple[str, ...]:  # noqa: FBT001 (a key of the cache)
-    scopes = SCOPES.get(dialect, ("common",))
-    rows = (row for row in _every() if row.engine == engine and row.scope in scopes)
+    scopes = dialects()[dialect].scopes
+    rows = (row for row in all_known_keys() if row.engine == engine and row.scope in scopes)
     names = {row.name for row in rows if within(version, row.since, row.until)} | _spelled(dialect, version)
     if engine == "lmi":
-        names |= SERVER_KEYS
+        names |= known_names("lmi", "server")
     if passes_on and engine == "lmi":
         names |= {name for row in all_known_options() if row.lmi == _nearest_build(version) for name in row.options}
     if engine == "vllm":
-        names |= {name for read, passed in _arguments() if read <= version for name in passed} | FRONTEND
+        names |= {name for read, passed in _arguments() if read <= version for name in passed} | known_names(
+            "vllm", "frontend"
+        )
     return tuple(sorted(names))
 
 
@@ -243,14 +235,14 @@ def carries(target: TargetContainer, name: str) -> bool:
         return True
     if target.engine == "vllm":
         below = [names for version, names in _arguments() if version <= target.version]
-        return name in FRONTEND or name in (below[-1] if below else _arguments()[0][1])
+        return name in known_names("vllm", "frontend") or name in (below[-1] if below else _arguments()[0][1])
     if target.engine == "lmi" and target.dialect in ("lmi-async", "lmi-vllm") and target.version >= FIRST_PASSED_ON:
         passed = {
             option for row in all_known_options() if row.lmi == _nearest_build(target.version) for option in row.options
         }
         return name in passed or judge(target, name) is None
     rows = _rows(target.engine, name)
-    scopes = SCOPES.get(target.dialect, ("common",))
+    scopes = dialects()[target.dialect].scopes
     return any(row.scope in scopes and within(target.version, row.since, row.until) for row in rows)
 
 
@@ -267,11 +259,8 @@ def _rows(engine: EngineName, name: str) -> tuple[KnownKey, ...]:
 @cache
 def _by_name() -> dict[tuple[EngineName, str], tuple[KnownKey, ...]]:
     found: dict[tuple[EngineName, str], tuple[KnownKey, ...]] = {}
-    for row in _every():
+    for row in all_known_keys():
+        if row.scope in _OF_NO_BATCHER:
+            continue
         found[row.engine, row.name] = (*found.get((row.engine, row.name), ()), row)
     return found
-
-
-@cache
-def _every() -> tuple[KnownKey, ...]:
-    return read_rows("lint_keys.json", KnownKey)

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from seatrial_base.catalog.engine_options import NEURON_PREFIX, PREFIXES
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -47,8 +49,6 @@ _TGI_ENV = {
     "HF_MODEL_QUANTIZE": "QUANTIZE",
     "HF_MODEL_TRUST_REMOTE_CODE": "TRUST_REMOTE_CODE",
 }
-PREFIXES: dict[EngineName, str] = {"vllm": "SM_VLLM_", "sglang": "SM_SGLANG_"}
-NEURON_PREFIX = "SM_ON_"  # vLLM for AWS Neuron: the entrypoint of optimum-neuron
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,12 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal, get_args
 
 from seatrial_base.catalog import dialects
+from seatrial_base.catalog.engine_options import NEURON_PREFIX, PREFIXES
 from seatrial_base.catalog.engine_versions import EngineName, Version, given_version, read_version, version_text
 from seatrial_base.catalog.images import all_images
 from seatrial_lint.lint.batching import ASYNC_BY_DEFAULT, batches_dynamically, is_accelerate_trap
 from seatrial_lint.lint.handler import JAVA_ENGINES
-from seatrial_lint.lint.names import NEURON_PREFIX, PREFIXES, read_options
+from seatrial_lint.lint.names import read_options
 
 if TYPE_CHECKING:
     from seatrial_base.catalog.dialects import DialectName

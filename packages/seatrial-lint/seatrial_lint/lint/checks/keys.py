@@ -8,11 +8,11 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.dialects import within
+from seatrial_base.catalog.engine_options import PREFIXES, known_names
 from seatrial_base.catalog.engine_versions import version_text
 from seatrial_base.catalog.rows import read_rows
 from seatrial_lint.lint.known import is_known_option, judge
-from seatrial_lint.lint.known_keys import SERVER_KEYS
-from seatrial_lint.lint.names import PREFIXES, NamedOption
+from seatrial_lint.lint.names import NamedOption
 from seatrial_lint.lint.nearest import nearest_in
 from seatrial_lint.lint.rules import found, key_like, remove, rename
 
@@ -200,7 +200,7 @@ def bare(subject: Subject) -> Iterator[Finding]:
     its own Java code looks up among the options needs the prefix.
     """
     for option in subject.options if subject.target and subject.handler != "java" else ():
-        if option.space != "server" or option.entry.form != "properties" or option.name in SERVER_KEYS:
+        if option.space != "server" or option.entry.form != "properties" or option.name in known_names("lmi", "server"):
             continue
         if option.name in NEED_PREFIX:
             message = "without the prefix `option.` the model server does not read it"
@@ -248,7 +248,7 @@ def _unprefixed(target: TargetContainer, key: str) -> bool:
 
 
 def _unknown_server_key(subject: Subject, option: NamedOption) -> Iterator[Finding]:
-    if nearest := nearest_in(option.name, tuple(sorted(SERVER_KEYS)), _NEAR_SERVER_KEY):
+    if nearest := nearest_in(option.name, tuple(sorted(known_names("lmi", "server"))), _NEAR_SERVER_KEY):
         message = f"{option.name} is not a key of the model server"
         yield found(subject, "SEA313", option.entry, message, f"did you mean {nearest}?")
 
@@ -293,7 +293,7 @@ def _dropped(target: TargetContainer, name: str) -> Dropped | None:
 @cache
 def _renames() -> dict[str, list[Renamed]]:
     found: dict[str, list[Renamed]] = defaultdict(list)
-    for row in read_rows("lint_rules.json", Renamed, part="renamed"):
+    for row in read_rows("engine_options.json", Renamed, part="renamed"):
         found[row.name].append(row)
     return dict(found)
 
@@ -301,7 +301,7 @@ def _renames() -> dict[str, list[Renamed]]:
 @cache
 def _drops() -> dict[str, list[Dropped]]:
     found: dict[str, list[Dropped]] = defaultdict(list)
-    for row in read_rows("lint_rules.json", Dropped, part="dropped"):
+    for row in read_rows("engine_options.json", Dropped, part="dropped"):
         for name in row.names:
             found[name].append(row)
     return dict(found)
@@ -309,7 +309,7 @@ def _drops() -> dict[str, list[Dropped]]:
 
 @cache
 def _successors() -> dict[str, str]:
-    return {row.name: row.instead for row in read_rows("lint_rules.json", Successor, part="successors")}
+    return {row.name: row.instead for row in read_rows("engine_options.json", Successor, part="successors")}
 
 
 _TGI_ONLY: dict[str, dict[str, str]] = {

@@ -96,4 +96,4 @@ def _ranges_of(name: str) -> tuple[Range, ...]:
 @cache
 def ranges() -> tuple[Range, ...]:
     """Return every range."""
-    return read_rows("lint_rules.json", Range, part="ranges")
+    return read_rows("engine_options.json", Range, part="ranges")

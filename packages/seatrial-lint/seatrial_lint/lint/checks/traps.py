@@ -130,4 +130,4 @@ def _rows_of(dialect: str, name: str) -> tuple[Trap, ...]:
 @cache
 def traps() -> tuple[Trap, ...]:
     """Return every trap."""
-    return read_rows("lint_traps.json", Trap, part="traps")
+    return read_rows("engine_options.json", Trap, part="traps")

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.dialects import absence, within
-from seatrial_base.catalog.spellings import all_spellings, find_spellings
+from seatrial_base.catalog.engine_options import all_spellings, find_spellings
 from seatrial_base.errors import RenderError
 from seatrial_lint.engines.read_value import is_object, read_value
 from seatrial_lint.lint.known import is_known_option
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial_base.catalog.dialects import DialectName
+    from seatrial_base.catalog.engine_options import Spelling, SpellingTable
     from seatrial_base.catalog.engine_versions import Version
-    from seatrial_base.catalog.spellings import Spelling, SpellingTable
     from seatrial_lint.lint.finding import Finding
     from seatrial_lint.lint.names import NamedOption
     from seatrial_lint.lint.subject import Subject

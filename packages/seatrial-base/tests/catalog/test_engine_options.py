@@ -5,8 +5,16 @@ import itertools
 import pytest
 
 from seatrial_base.catalog.dialects import DIALECTS, dialects, existing
+from seatrial_base.catalog.engine_options import (
+    Spelling,
+    all_known_options,
+    all_spellings,
+    find_spellings,
+    option_env,
+    sources,
+    unknown_options,
+)
 from seatrial_base.catalog.engine_versions import EngineName, Version, read_version, version_text
-from seatrial_base.catalog.spellings import Spelling, all_spellings, find_spellings, option_env, sources
 from seatrial_lint.engines.config import ServingConfig
 
 
@@ -118,3 +126,32 @@ def test_lmi_s_keys_have_their_variables(key: str, name: str) -> None:
 )
 def test_a_tag_that_leads_with_another_version_is_not_taken_for_tgis(tag: str, version: tuple[int, ...] | None) -> None:
     assert read_version("tgi", tag) == version
+
+
+@pytest.mark.parametrize(
+    ("name", "lmi", "known"),
+    [
+        ("gpu_memory_utilization", 27, True),
+        ("enable_prefix_caching", 27, True),
+        ("chat_template", 27, True),  # LMI's own
+        ("swap_space", 20, True),
+        ("swap_space", 27, False),  # left vLLM by 0.23
+        ("rope_scaling", 16, True),
+        ("rope_scaling", 17, False),  # left vLLM by 0.11.1
+        ("max_rolling_batch", 27, False),  # a seed's slip for max_rolling_batch_size
+    ],
+)
+def test_an_option_is_known_to_the_builds_that_read_it(name: str, lmi: int, known: bool) -> None:  # noqa: FBT001 (a table)
+    assert (name not in unknown_options((name,), lmi)) == known
+
+
+def test_an_unknown_option_comes_with_the_nearest_known() -> None:
+    assert unknown_options(("enable_prefix_cache",), 27)["enable_prefix_cache"][0] == "enable_prefix_caching"
+
+
+def test_a_build_that_was_not_read_knows_no_unknown_option() -> None:
+    assert unknown_options(("anything",), 29) == {}
+
+
+def test_every_row_names_its_source_and_date() -> None:
+    assert all(row.source and row.date and row.options for row in all_known_options())

@@ -1,0 +1,423 @@
+"""The one table of engine options: who decides each, how each container spells it by version, what else is known.
+
+Options are the fields of `seatrial_lint.engines.config.ServingConfig`, and a few that make a container what it is. A
+new option, spelling or version is a change of `engine_options.json`; what the planner decides, what a spec may fix and
+what lint knows is read from it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Literal
+
+from seatrial_base.catalog.dialects import Dialect, DialectName, dialect_in, dialects, within
+from seatrial_base.catalog.engine_versions import EngineName, version_text
+from seatrial_base.catalog.rows import nearest_names, read_row, read_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from seatrial_base.catalog.engine_versions import Version
+
+Kind = Literal[
+    "text",
+    "int",
+    "float",
+    "flag",
+    "inverted_flag",
+    "json",
+    "milliseconds",
+    "seconds",
+    "pairs",
+    "pairs_json",
+    "pair",
+    "with_running",
+]
+Decider = Literal["planner", "spec", "renderer", "engine"]
+Topic = Literal[
+    "runtime",
+    "model",
+    "batcher",
+    "sharding",
+    "weights",
+    "lengths",
+    "batch",
+    "memory",
+    "drafting",
+    "adapters",
+    "attention",
+    "responses",
+    "limits",
+    "compilation",
+]
+INVERTED = {"true": "false", "false": "true"}
+PREFIXES: dict[EngineName, str] = {"vllm": "SM_VLLM_", "sglang": "SM_SGLANG_"}
+NEURON_PREFIX = "SM_ON_"  # vLLM for AWS Neuron: the entrypoint of optimum-neuron
+_FILE = "engine_options.json"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOption:
+    """One option in words of no engine.
+
+    Attributes:
+        name: Field of the neutral configuration.
+        topic: What it concerns: the group in which a template writes it.
+        decided_by: `planner`: the plan, unless the spec fixes it in `serving.overrides`; `spec`: the spec alone, there;
+            `renderer`: follows from other fields of spec and plan; `engine`: left to the engine.
+        set_in: Fields of a spec that set it, for people; empty where none does.
+        spellings: How each container writes it.
+        absent: What has no option for it.
+        also_named: Further names by engine that a spec can't pass through, in small letters.
+    """
+
+    name: str
+    topic: Topic
+    decided_by: Decider
+    set_in: str
+    spellings: tuple[Spelling, ...]
+    absent: tuple[Absence, ...]
+    also_named: Mapping[EngineName, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """How one dialect writes one field in a range of versions.
+
+    Attributes:
+        option: The option.
+        dialects: Those that write it so.
+        field: Dotted neutral field; `None` for a key that makes the dialect what it is.
+        kind: How the value is written. `pairs` are `name=path` joined by commas, `pairs_json` a JSON array of them,
+            `pair` a single one; `with_running` adds the sequences that run to those that wait.
+        source: Label of where it was read: see `sources`.
+        key: Key in `serving.properties`; `None` where there is none.
+        env: Name of the environment variable; `None` where there is none.
+        values: Neutral text to written text; empty when the value is written as it is.
+        reads: Further written texts that mean a neutral one.
+        leave: Neutral texts that are said by writing nothing, each with what to tell people, or nothing.
+        unset: Written texts that mean the engine's default.
+        members: For JSON: member of the neutral sub-model to name in the JSON; `^name` stands beside `wrap`.
+        wrap: For JSON: the member that holds the others.
+        fixed: For a key of the dialect itself: its value.
+        when: For such a key: the field without which it isn't written.
+        implies: Fields that are so when this key is there.
+        alias: Read, never written.
+        also: Written beside the first spelling of the field.
+        offset: Added to the neutral number.
+        note: What to tell people when it is written.
+        since: First version, `None` for every.
+        until: Last version, a prefix: `1` covers 1.4.5.
+    """
+
+    option: str
+    dialects: tuple[DialectName, ...]
+    field: str | None
+    kind: Kind
+    source: str
+    key: str | None = None
+    env: str | None = None
+    values: dict[str, str] = dataclasses.field(default_factory=dict)
+    reads: dict[str, str] = dataclasses.field(default_factory=dict)
+    leave: dict[str, str] = dataclasses.field(default_factory=dict)
+    unset: tuple[str, ...] = ()
+    members: dict[str, str] = dataclasses.field(default_factory=dict)
+    wrap: str | None = None
+    fixed: str | None = None
+    when: str | None = None
+    implies: dict[str, str] = dataclasses.field(default_factory=dict)
+    alias: bool = False
+    also: bool = False
+    offset: int = 0
+    note: str = ""
+    since: str | None = None
+    until: str | None = None
+
+    @property
+    def translation(self) -> dict[str, str]:
+        """Neutral text to written text."""
+        return INVERTED if self.kind == "inverted_flag" else self.values
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """What a dialect has no option for.
+
+    Attributes:
+        dialects: Those that lack it.
+        field: Dotted neutral field.
+        how: `same`: the engine does so anyway; `note`: it can't be said, and people are told; `error`: it can't be
+            said, and would be missed.
+        because: Why, for people.
+        values: Neutral texts that this concerns; empty for all.
+        hint: How to mend it.
+        since: First version, `None` for every.
+        until: Last version, a prefix.
+    """
+
+    dialects: tuple[DialectName, ...]
+    field: str
+    how: Literal["same", "note", "error"]
+    because: str
+    values: tuple[str, ...] = ()
+    hint: str = ""
+    since: str | None = None
+    until: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SpellingSource:
+    """Where spellings were read.
+
+    Attributes:
+        label: What a row calls it.
+        source: Where.
+        date: When.
+    """
+
+    label: str
+    source: str
+    date: str
+
+
+@dataclass(frozen=True, slots=True)
+class KnownKey:
+    """One key of one engine, as its sources name it.
+
+    Attributes:
+        engine: The container.
+        scope: The batcher that reads it, `common` for all; `server` for the model server, `java` for the library below
+            it, `frontend` for arguments of the HTTP server.
+        name: Without prefix.
+        since: First version that names it; empty for every.
+        until: Last version; `None` when the newest that was read still does.
+    """
+
+    engine: EngineName
+    scope: str
+    name: str
+    since: str
+    until: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownOptions:
+    """The options of one build of LMI, which drops any other without a word.
+
+    Attributes:
+        lmi: Number of the LMI build; `None` for the names that LMI reads in every build.
+        vllm: The bundled vLLM whose engine arguments they are.
+        options: Their names, without `option.`.
+        source: Where they were read.
+        date: When.
+    """
+
+    lmi: int | None
+    vllm: str | None
+    options: tuple[str, ...]
+    source: str
+    date: str
+
+
+@dataclass(frozen=True, slots=True)
+class SpellingTable:
+    """Everything that one dialect says in one version.
+
+    Attributes:
+        dialect: The dialect.
+        version: The container's version, as a tuple that compares.
+        rows: Its spellings, in the order in which a file is written.
+        absences: What it has no option for.
+    """
+
+    dialect: Dialect
+    version: Version
+    rows: tuple[Spelling, ...]
+    absences: tuple[Absence, ...]
+
+    def of_field(self, name: str) -> tuple[Spelling, ...]:
+        """Return the spellings of a neutral field, aliases included."""
+        return tuple(row for row in self.rows if row.field == name)
+
+    def of_key(self, key: str) -> tuple[Spelling, ...]:
+        """Return what a key of `serving.properties` may mean."""
+        return tuple(row for row in self.rows if row.key == key)
+
+    def of_env(self, name: str) -> tuple[Spelling, ...]:
+        """Return what an environment variable may mean."""
+        return tuple(row for row in self.rows if row.env == name)
+
+    @property
+    def called(self) -> str:
+        """The dialect and version for people: `lmi-async on LMI 27`."""
+        name, version = self.dialect.name, version_text(self.dialect.engine, self.version)
+        return version if name == self.dialect.engine else f"{name} on {version}"
+
+
+@cache
+def all_engine_options() -> tuple[EngineOption, ...]:
+    """Return every option, in the order in which a container's configuration is written."""
+    return read_rows(_FILE, _engine_option, part="options")
+
+
+def options_decided_by(decider: Decider) -> tuple[str, ...]:
+    """Return the names of the options that one decides."""
+    return tuple(option.name for option in all_engine_options() if option.decided_by == decider)
+
+
+@cache
+def reserved_names(engine: EngineName) -> Mapping[str, str]:
+    """Return the names that a spec can't pass to an engine, each with the fields that set it; empty where none does.
+
+    They are what the planner or the renderer writes, in every version, in small letters and without prefix. LMI is
+    told vLLM's own names too: it refuses to start when one option has two.
+    """
+    engines = ("lmi", "vllm") if engine == "lmi" else (engine,)
+    names: dict[str, str] = {}
+    for option in all_engine_options():
+        if option.decided_by in ("planner", "renderer"):
+            rows = [row for row in option.spellings if {dialects()[name].engine for name in row.dialects} & {*engines}]
+            written = {_bare(text) for row in rows for text in (row.key, row.env) if text}
+            names |= dict.fromkeys((*sorted(written), *option.also_named.get(engine, ())), option.set_in)
+    return names
+
+
+def _bare(name: str) -> str:
+    """Return an option's name without prefix, in small letters."""
+    for prefix in ("option.", "OPTION_", *PREFIXES.values(), NEURON_PREFIX):
+        name = name.removeprefix(prefix)
+    return name.lower()
+
+
+def find_spellings(dialect: DialectName, version: str) -> SpellingTable:
+    """Return how a dialect spells things in one version of its container.
+
+    Args:
+        dialect: One of `DIALECTS`.
+        version: As `engine_versions.read_version` reads it.
+
+    Raises:
+        RenderError: SEA307 when the version names none, or the dialect does not exist in it.
+    """
+    return _table(*dialect_in(dialect, version))
+
+
+def all_spellings() -> tuple[Spelling, ...]:
+    """Return every spelling of every dialect and version."""
+    return tuple(row for option in all_engine_options() for row in option.spellings)
+
+
+@cache
+def sources() -> dict[str, SpellingSource]:
+    """Return where the spellings were read, by label."""
+    return {source.label: source for source in read_rows(_FILE, SpellingSource, part="sources")}
+
+
+def option_env(key: str) -> str:
+    """Return the environment variable that LMI reads for a key of `serving.properties`.
+
+    LMI lowers a name in capitals and takes a mixed one as it is; `engine` and `entryPoint` it knows in capitals too.
+    """
+    name = key.removeprefix("option.")
+    if key == name and key != "engine":
+        return f"SERVING_{name.upper()}"
+    return f"OPTION_{name.upper() if name.islower() or name == 'entryPoint' else name}"
+
+
+@cache
+def all_known_keys() -> tuple[KnownKey, ...]:
+    """Return the keys that the containers' sources name."""
+    return tuple(key for keys in read_rows(_FILE, _known_keys, part="keys") for key in keys)
+
+
+@cache
+def known_names(engine: EngineName, scope: str) -> frozenset[str]:
+    """Return the names of one scope, of whatever version."""
+    return frozenset(key.name for key in all_known_keys() if (key.engine, key.scope) == (engine, scope))
+
+
+@cache
+def all_known_options() -> tuple[KnownOptions, ...]:
+    """Return the options of LMI itself, then of each build that was read; the file holds what each build changed."""
+    own, *builds = read_rows(_FILE, _Build, part="builds")
+    rows = [KnownOptions(own.lmi, own.vllm, own.added, own.source, own.date)]
+    names: frozenset[str] = frozenset()
+    for build in builds:
+        names = names - {*build.removed} | {*build.added}
+        rows.append(KnownOptions(build.lmi, build.vllm, tuple(sorted(names)), build.source, build.date))
+    return tuple(rows)
+
+
+def unknown_options(names: tuple[str, ...], lmi: int) -> dict[str, tuple[str, ...]]:
+    """Return the names that an LMI build does not know, each with the nearest known; none for an unread build."""
+    own, passed = (next((row for row in all_known_options() if row.lmi == number), None) for number in (None, lmi))
+    if own is None or passed is None:
+        return {}
+    known = {*own.options, *passed.options}
+    return {name: nearest_names(name, sorted(known)) for name in names if name not in known}
+
+
+def bundled_vllm(lmi: int) -> str | None:
+    """Return the vLLM version that an LMI build bundles; `None` when it was not read."""
+    return next((row.vllm for row in all_known_options() if row.lmi == lmi), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Build:
+    lmi: int | None
+    vllm: str | None
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    source: str
+    date: str
+
+
+def _engine_option(  # noqa: PLR0917 (the keys of a row)
+    name: str,
+    topic: Topic,
+    decided_by: Decider,
+    set_in: str = "",
+    spellings: tuple[dict[str, object], ...] = (),
+    absent: tuple[dict[str, object], ...] = (),
+    also_named: Mapping[EngineName, list[str]] | None = None,
+) -> EngineOption:
+    return EngineOption(
+        name,
+        topic,
+        decided_by,
+        set_in or (f"serving.overrides.{name}" if decided_by in ("planner", "spec") else ""),
+        tuple(_with_env(read_row(Spelling, _placed(name, row))) for row in spellings),
+        tuple(read_row(Absence, _placed(name, row, with_option=False)) for row in absent),
+        {engine: tuple(names) for engine, names in (also_named or {}).items()},
+    )
+
+
+def _placed(option: str, row: Mapping[str, object], *, with_option: bool = True) -> dict[str, object]:
+    """Return the fields of a row with its option and its dotted neutral field; what is fixed says no field."""
+    member = row.get("member")
+    field = None if "fixed" in row else f"{option}.{member}" if member else option
+    fields = {key: value for key, value in row.items() if key != "member"} | {"field": field}
+    return fields | {"option": option} if with_option else fields
+
+
+def _known_keys(engine: EngineName, scope: str, names: Mapping[str, str], source: str) -> tuple[KnownKey, ...]:
+    """Return the keys of one scope, each written as `since-until`."""
+    del source  # for people who read the file
+    ranges = ((name, versions.partition("-")) for name, versions in names.items())
+    return tuple(KnownKey(engine, scope, name, since, until or None) for name, (since, _, until) in ranges)
+
+
+def _with_env(row: Spelling) -> Spelling:
+    return dataclasses.replace(row, env=option_env(row.key)) if row.key and row.env is None else row
+
+
+@cache
+def _table(dialect: Dialect, version: Version) -> SpellingTable:
+    def holds(row: Spelling | Absence) -> bool:
+        return dialect.name in row.dialects and within(version, row.since, row.until)
+
+    rows = tuple(row for row in all_spellings() if holds(row))
+    absences = tuple(row for option in all_engine_options() for row in option.absent if holds(row))
+    return SpellingTable(dialect, version, rows, absences)
