@@ -26,9 +26,7 @@ from seatrial.report.result_schema import result_schema_text
 from seatrial.specs.endpoint import EndpointSpec
 from seatrial.specs.environment import EnvironmentSpec
 from seatrial.specs.product import ProductSpec
-from seatrial_base.rules import RULES
-from seatrial_lint.lint.rules import LINT_RULES
-from seatrial_lint.template_rules.rule_table import HOSTING_RULES
+from seatrial_base.rules import LINT_RULES, RULES, TEMPLATE_RULES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -233,16 +231,19 @@ def _own_bounds(option: Row) -> Iterator[str]:
 
 
 def _rules() -> str:
-    return _table(("rule", "what is wrong"), ((f"`{rule}`", title) for rule, title in RULES.items()))
+    rows = ((f"`{rule.id}`", rule.severity, rule.title) for rule in RULES.values())
+    return _table(("rule", "severity", "what is wrong"), rows)
 
 
 def _lint_rules() -> str:
-    rows = ((f"`{rule}`", one.severity, RULES[rule], one.holds_for, one.source) for rule, one in LINT_RULES.items())
+    rules = (RULES[name] for name in LINT_RULES)
+    rows = ((f"`{rule.id}`", rule.severity, rule.title, rule.holds_for, rule.source) for rule in rules)
     return _table(("rule", "severity", "what is wrong", "holds for", "source"), rows)
 
 
 def _template_rules() -> str:
-    rows = ((f"`{rule}`", one.severity, RULES[rule], one.source) for rule, one in HOSTING_RULES.items())
+    rules = (RULES[name] for name in TEMPLATE_RULES)
+    rows = ((f"`{rule.id}`", rule.severity, rule.title, rule.source) for rule in rules)
     return _table(("rule", "severity", "what is wrong", "source"), rows)
 
 

@@ -13,7 +13,7 @@ from seatrial_laptop.aws.control_plane.cloud import Cloud, open_cloud
 from seatrial_laptop.aws.control_plane.records import Kind, Record
 from seatrial_laptop.aws.control_plane.sagemaker import call_sagemaker
 from seatrial_laptop.aws.runtime.copy_process import CopyFailed, CopyProcess
-from seatrial_laptop.aws.runtime.running_copies import Place, RunningCopies
+from seatrial_laptop.aws.runtime.running_copies import CopyPlace, RunningCopies
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,14 +32,14 @@ ROLE = "arn:aws:iam::000000000000:role/an-execution-role"
 class StubRunning(RunningCopies):
     """Starts processes that only wait; a model whose environment has FAIL doesn't come into service."""
 
-    def __init__(self, state_dir: Path, died: Callable[[Place, str], None]) -> None:
+    def __init__(self, state_dir: Path, died: Callable[[CopyPlace, str], None]) -> None:
         super().__init__(state_dir, {}, died)
         self.folder = state_dir
         self.port = 0
-        self.launched: list[tuple[Place, str, int]] = []
+        self.launched: list[tuple[CopyPlace, str, int]] = []
         self._serial = itertools.count()
 
-    def launch(self, place: Place, spec: ContainerSpec, count: int) -> tuple[CopyProcess, ...]:
+    def launch(self, place: CopyPlace, spec: ContainerSpec, count: int) -> tuple[CopyProcess, ...]:
         if "FAIL" in spec.environment:
             raise CopyFailed("The container ended.")
         self.launched.append((place, spec.environment.get("NAME", ""), count))

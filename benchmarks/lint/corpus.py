@@ -37,7 +37,7 @@ from seatrial_lint.lint.source import ConfigSource, Unreadable
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial_lint.lint.finding import Finding
+    from seatrial_base.findings import Finding
 
 MOST_SHOWN = 40
 
@@ -152,16 +152,16 @@ def _found(case: Mapping[str, object]) -> tuple[Finding, ...]:
 
 def _missed(name: str, rules: list[str], key: str, found: tuple[Finding, ...]) -> Iterator[Miss]:
     if not any(_is(one, rules, key) for one in found):
-        others = "; ".join(f"{one.rule}@{one.key}" for one in found) or "nothing"
+        others = "; ".join(f"{one.rule}@{one.field}" for one in found) or "nothing"
         yield Miss("missed", name, f"{' or '.join(rules)}@{key or 'any'}; found: {others}")
 
 
 def _is(one: Finding, rules: list[str], key: str) -> bool:
-    return one.rule in rules and key in ("", one.key)
+    return one.rule in rules and key in ("", one.field)
 
 
 def _shown(one: Finding) -> str:
-    return f"{one.rule} {one.severity} {one.key}: {one.message}"
+    return f"{one.rule} {one.severity} {one.field}: {one.message}"
 
 
 def _texts(value: object) -> list[str]:

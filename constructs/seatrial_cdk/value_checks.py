@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from aws_cdk import Annotations, Token
 
-from seatrial_base.errors import Problem, SpecError
+from seatrial_base.errors import SpecError
+from seatrial_base.findings import Finding, Place
 from seatrial_cdk.place import TOKEN_MARKER
 
 if TYPE_CHECKING:
@@ -97,8 +98,8 @@ def check_values(scope: Construct, props: Mapping[str, object | None]) -> None:
     Raises:
         SpecError: SEA439 with all of them when one has a wrong type, or is no choice, so that there is no template.
     """
-    wrong: list[Problem] = []
-    refused: list[Problem] = []
+    wrong: list[Finding] = []
+    refused: list[Finding] = []
     for name, value in props.items():
         if value is not None:
             wrong += _wrong(scope, name, value)
@@ -128,16 +129,18 @@ def _values(value: object) -> Iterator[tuple[str, str, str, object]]:
         yield field.name, f"{type(value).__name__}.{field.name}", str(field.type), getattr(value, field.name)
 
 
-def _wrong(scope: Construct, name: str, props: object) -> Iterator[Problem]:
+def _wrong(scope: Construct, name: str, props: object) -> Iterator[Finding]:
     """Yield values of a wrong type and words that are no choice."""
     for field, key, kind, value in _values(props):
         if hasattr(value, "__dataclass_fields__"):
             yield from _wrong(scope, f"{name}.{field}", value)
         elif kind == "Mapping[str, str]" and isinstance(value, Mapping):  # its values may be secrets
             others = [f"{each}" for each, text in value.items() if not isinstance(text, str)]
-            yield from (Problem(scope.node.path, f"{name}.{field}.{each}", RULE, "is no text") for each in others)
+            yield from (
+                Finding(RULE, Place.at(scope.node.path, f"{name}.{field}.{each}"), "is no text") for each in others
+            )
         elif (expected := _expected(key, kind, value)) is not None and not _is_token(value):
-            yield Problem(scope.node.path, f"{name}.{field}", RULE, f"is {value!r}; it is {expected}")
+            yield Finding(RULE, Place.at(scope.node.path, f"{name}.{field}"), f"is {value!r}; it is {expected}")
 
 
 def _expected(key: str, kind: str, value: object) -> str | None:
@@ -161,7 +164,7 @@ def _is_token(value: object) -> bool:
     return hasattr(value, "__jsii_type__") or (isinstance(value, (str, int, float)) and Token.is_unresolved(value))
 
 
-def _refused(scope: Construct, name: str, props: object) -> Iterator[Problem]:
+def _refused(scope: Construct, name: str, props: object) -> Iterator[Finding]:
     """Yield numbers out of their bounds and S3 URIs that name no bucket."""
     for field, key, _, value in _values(props):
         if hasattr(value, "__dataclass_fields__"):
@@ -169,9 +172,9 @@ def _refused(scope: Construct, name: str, props: object) -> Iterator[Problem]:
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         bounds = BOUNDS.get(key)
         if bounds and is_number and not bounds.hold(value) and not Token.is_unresolved(value):  # type: ignore[arg-type]
-            yield Problem(scope.node.path, f"{name}.{field}", RULE, f"is {value}; it is {bounds}")
+            yield Finding(RULE, Place.at(scope.node.path, f"{name}.{field}"), f"is {value}; it is {bounds}")
         if isinstance(value, str) and (text := _wrong_text(key, value)) is not None:
-            yield Problem(scope.node.path, f"{name}.{field}", RULE, f"is {value}; {text}")
+            yield Finding(RULE, Place.at(scope.node.path, f"{name}.{field}"), f"is {value}; {text}")
 
 
 def _wrong_text(key: str, value: str) -> str | None:

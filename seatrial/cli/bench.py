@@ -18,7 +18,8 @@ from seatrial.cli.support.options import environments_folder
 from seatrial.cli.support.outputs import check_outputs, local_file, report_outputs, spec_inputs
 from seatrial.cli.support.results import read_result
 from seatrial_base.bounds import MOST_REQUESTS
-from seatrial_base.errors import BenchError, Problem, SpecError
+from seatrial_base.errors import BenchError, SpecError
+from seatrial_base.findings import Finding, Place
 from seatrial_base.terminal import end_when_interrupted
 from seatrial_base.units import S_PER_MINUTE
 
@@ -379,11 +380,11 @@ class Mistakes:
     """What was found so far; `given` are the options that the user wrote."""
 
     given: frozenset[str]
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[Finding] = field(default_factory=list)
 
     def say(self, option: str, message: str) -> None:
         """Take a problem of an option."""
-        self.problems.append(Problem(where=WHERE, field=option, rule=RULE, message=message))
+        self.problems.append(Finding(RULE, Place.at(WHERE, option), message))
 
     def stop_if_any(self) -> None:
         """Raise what was found.
@@ -421,7 +422,7 @@ class Mistakes:
         if "--goal" in self.given and request.load.search != "adaptive" and "--rate" not in self.given:
             self.say("--goal", "needs --search adaptive")
 
-    def in_options(self, error: BenchError) -> list[Problem]:
+    def in_options(self, error: BenchError) -> list[Finding]:
         """Return an error's problems, naming options where it names the fields that they fill."""
         return [self._in_options(problem) for problem in error.problems]
 
@@ -430,11 +431,11 @@ class Mistakes:
         problems = self.in_options(error)
         return all(problem.where == WHERE or problem.rule in _USERS_RULES for problem in problems)
 
-    def _in_options(self, problem: Problem) -> Problem:
+    def _in_options(self, problem: Finding) -> Finding:
         option = _OPTION_OF.get(problem.field.partition("[")[0])
         if option is None or not self.given & {"--url", option.partition(" ")[0]}:
             return problem
-        return replace(problem, where=WHERE, field=option)
+        return replace(problem, place=Place(WHERE, field=option))
 
     def _wrong_gate(self, request: TrialRequest) -> None:
         levels, gate = request.load.concurrency_levels, request.gate_concurrency

@@ -145,21 +145,21 @@ def _check_usage(what: Sequence[str], environment: str | None, measuring: dict[s
     Raises:
         SpecError: SEA532, with every problem.
     """
-    from seatrial_base.errors import Problem
+    from seatrial_base.findings import Finding, Place
 
-    found: list[Problem] = []
+    found: list[Finding] = []
     stored = len(what) == len("AB")
     if not stored and len(what) != len("SAB"):
-        found.append(Problem(WHERE, "[SPEC] A B", RULE, f"{len(what)} arguments, expected 2 or 3", _USAGE))
+        found.append(Finding(RULE, Place.at(WHERE, "[SPEC] A B"), f"{len(what)} arguments, expected 2 or 3", _USAGE))
     elif stored:
         named = {"--environment": environment, **measuring}
         found += [
-            Problem(WHERE, option, RULE, "needs a spec: two stored results are only read", _USAGE)
+            Finding(RULE, Place.at(WHERE, option), "needs a spec: two stored results are only read", _USAGE)
             for option, value in named.items()
             if value is not None
         ]
     elif environment is None:
-        found.append(Problem(WHERE, "--environment", RULE, "SPEC needs an environment", "add `-e ENV`"))
+        found.append(Finding(RULE, Place.at(WHERE, "--environment"), "SPEC needs an environment", "add `-e ENV`"))
     if found:
         raise SpecError(found)
 

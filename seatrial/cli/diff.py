@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from seatrial.cli.support.options import EnvironmentsFolder, environments_folder
+from seatrial_lint.cli.judging import FindingsFormat, show_formatted, show_judgement
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from seatrial.operations.consequences import Consequences
     from seatrial.operations.deployed import Identity, Templates
     from seatrial.operations.review.review import Review
     from seatrial.operations.synthesis import StackSource
     from seatrial.operations.template import StackTemplate
-    from seatrial_base.errors import Problem
+    from seatrial_base.findings import Finding, Format
 
 CHANGES = 1
 
@@ -50,9 +51,7 @@ def diff(
         ),
     ] = None,
     *,
-    output_format: Annotated[
-        Literal["text", "markdown", "json"], typer.Option("--format", help="Output format.")
-    ] = "text",
+    output_format: FindingsFormat = "text",
     check: Annotated[bool, typer.Option("--check", help="Exit 1 when anything changes.")] = False,
 ) -> None:
     """Tell what an update does: per resource, what users notice, and what it needs and costs while it lasts.
@@ -84,7 +83,7 @@ class _Options:
 
     against: Path | None
     base: str | None
-    output_format: str
+    output_format: Format
     check: bool
 
 
@@ -103,7 +102,7 @@ def _diff_one(spec: Path, environment: str, environments: Path | None, options: 
         old = _old(source, options.against, options.base, scratch)
         new = synthesize(source, scratch / "new")
     found = consequences(diff_templates(old, new), PlannedSize.of(deployment.plan))
-    _tell(found, source.stack_name, _name(options.against, options.base), options.output_format)
+    _show(found, source.stack_name, _name(options.against, options.base), options.output_format)
     _refuse(found.refused)
     if options.check and not found.diff.is_empty:
         raise typer.Exit(CHANGES)
@@ -139,23 +138,36 @@ def _name(against: Path | None, base: str | None) -> str:
     return f"revision {base}" if base is not None else "the deployed stack"
 
 
-def _tell(found: Consequences, stack: str, old: str, output_format: str) -> None:
+def _show(found: Consequences, stack: str, old: str, output_format: Format) -> None:
     from seatrial.operations.render import as_document, as_markdown, as_text
-    from seatrial_base.secrets import redacted
-    from seatrial_base.terminal import show_json_text, show_text
 
     title = f"{stack}: {old} → this checkout"
-    if output_format == "json":
-        import json
+    writers: dict[Format, Callable[[], str]] = {
+        "text": lambda: as_text(found, title=title),
+        "markdown": lambda: as_markdown(found, title=title),
+        "json": lambda: _json(as_document(found, stack=stack, old=old, new="this checkout")),
+    }
+    _show_in(output_format, writers, found.refused)
 
-        document = as_document(found, stack=stack, old=old, new="this checkout")
-        show_json_text(redacted(json.dumps(document, indent=2, ensure_ascii=False)))
+
+def _show_in(output_format: Format, writers: Mapping[Format, Callable[[], str]], findings: Sequence[Finding]) -> None:
+    """Print a view in its own formats, its findings alone in the others."""
+    from seatrial_base.printer import Judgement
+    from seatrial_base.secrets import redacted
+
+    if output_format in writers:
+        show_formatted(redacted(writers[output_format]()), output_format)
     else:
-        write = as_markdown if output_format == "markdown" else as_text
-        show_text(redacted(write(found, title=title)))
+        show_judgement(Judgement(command="diff", findings=findings), output_format)
 
 
-def _refuse(refused: Sequence[Problem]) -> None:
+def _json(document: dict[str, object]) -> str:
+    import json
+
+    return json.dumps(document, indent=2, ensure_ascii=False)
+
+
+def _refuse(refused: Sequence[Finding]) -> None:
     from seatrial_base.errors import SeatrialError
 
     if refused:
@@ -171,24 +183,23 @@ def _review_many(
     where = environments_folder(environments, folder_of(specs[0]) / "spec.yaml")
     with scratch_folder("seatrial-diff-") as scratch:
         review = review_of(specs, where, base, scratch, environments_asked=names)
-    _tell_review(review, base, options.output_format)
+    _show_review(review, base, options.output_format)
     _refuse(review.refused)
     if options.check and not review.is_empty:
         raise typer.Exit(CHANGES)
 
 
-def _tell_review(review: Review, base: str, output_format: str) -> None:
+def _show_review(review: Review, base: str, output_format: Format) -> None:
     from seatrial.operations.review.document import review_document
     from seatrial.operations.review.markdown import review_markdown
     from seatrial.operations.review.text import review_text
-    from seatrial_base.secrets import redacted
-    from seatrial_base.terminal import show_json_text, show_text
 
-    if output_format == "json":
-        import json
-
-        document = review_document(review, base=base)
-        show_json_text(redacted(json.dumps(document, indent=2, ensure_ascii=False)))
-    else:
-        write = review_markdown if output_format == "markdown" else review_text
-        show_text(redacted(write(review, base=base)))
+    sizes = [size for product in review.products for size in product.sizes]
+    findings = [one for each in (*review.endpoints, *sizes) for one in each.findings]
+    findings += [one for each in review.products for one in each.findings]
+    writers: dict[Format, Callable[[], str]] = {
+        "text": lambda: review_text(review, base=base),
+        "markdown": lambda: review_markdown(review, base=base),
+        "json": lambda: _json(review_document(review, base=base)),
+    }
+    _show_in(output_format, writers, [*findings, *review.refused])

@@ -14,7 +14,8 @@ import typer
 from seatrial.cli.support.live_name import live_name
 from seatrial.cli.support.options import EnvironmentsFolder, environments_folder
 from seatrial.cli.support.specs import ENDPOINTS
-from seatrial_base.errors import BenchError, Problem, SeatrialError, SpecError
+from seatrial_base.errors import BenchError, SeatrialError, SpecError
+from seatrial_base.findings import Finding, Place
 from seatrial_base.units import counted
 
 if TYPE_CHECKING:
@@ -87,7 +88,9 @@ def _check_options(*, fix: bool, dry_run: bool, yes: bool) -> None:
     """
     given = [name for name, is_given in (("--dry-run", dry_run), ("--yes", yes)) if is_given and not fix]
     if given:
-        raise SpecError(Problem("command line", name, "SEA108", f"{name} needs --fix", "add --fix") for name in given)
+        raise SpecError(
+            Finding("SEA108", Place("command line", field=name), f"{name} needs --fix", "add --fix") for name in given
+        )
 
 
 def _examined(asked: AskedEndpoint) -> tuple[Examination, tuple[Diagnosis, ...]]:
@@ -204,7 +207,7 @@ def _fixed(found: Examination, calls: AwsCalls, *, dry_run: bool, yes: bool) -> 
     for outcome in carry_out(steps, calls, Patience(time.sleep), lambda line: typer.echo(line, err=True)):
         typer.echo(f"  {outcome.status}{f': {outcome.told}' if outcome.told else ''}", err=True)
         if outcome.status != "done":
-            failed.append(Problem(found.name, outcome.key, "SEA769", f"{outcome.status}: {outcome.told}"))
+            failed.append(Finding("SEA769", Place.at(found.name, outcome.key), f"{outcome.status}: {outcome.told}"))
     if failed:
         raise BenchError(failed)
     return True

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial_base.errors import Problem, SeatrialError, SpecError
+from seatrial_base.errors import SeatrialError, SpecError
+from seatrial_base.findings import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,7 +59,7 @@ def _migrated(paths: list[Path]) -> list[MigratedLock]:
     from seatrial.specs.yaml_source import read_source
 
     locks: list[MigratedLock] = []
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     for path in _files(paths):
         if path.name.endswith(_LOCK):
             try:

@@ -10,7 +10,8 @@ import typer
 
 from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFiles
 from seatrial.cli.support.specs import is_list, load_specs, of_every, spec_files
-from seatrial_base.errors import Problem, SpecError
+from seatrial_base.errors import SpecError
+from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +64,9 @@ def _folders(files: Sequence[Path], output: Path | None) -> tuple[Path | None, .
             message = (
                 f"{file.as_posix()} and {other.as_posix()} would both be written to {(output / file.stem).as_posix()}"
             )
-            problems.append(Problem("command line", "--output", "SEA421", message, "render them one by one"))
+            problems.append(
+                Finding("SEA421", Place("command line", field="--output"), message, "render them one by one")
+            )
     if problems:
         raise SpecError(problems)
     return tuple(output / file.stem for file in files)

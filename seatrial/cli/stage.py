@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial_base.errors import Problem, SpecError
+from seatrial_base.errors import SpecError
+from seatrial_base.findings import Finding, Place
 from seatrial_base.terminal import console, end_when_interrupted, scratch_folder
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def _source(model: str, revision: str | None, scratch: Path) -> ModelFiles:
     if revision is None or not is_commit(revision):
         message = f"{revision or 'the main branch'} can move; copied is commit {source.revision}"
         hint = f"pin it: --revision {source.revision}"
-        typer.echo(Problem("", "--revision", "SEA365", message, hint, severity="warning"), err=True)
+        typer.echo(Finding("SEA365", Place(field="--revision"), message, hint, severity="warning"), err=True)
     return source
 
 

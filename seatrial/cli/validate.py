@@ -8,7 +8,8 @@ import typer
 
 from seatrial.cli.support.options import EnvironmentsFolder, SpecFiles, environments_folder
 from seatrial.cli.support.specs import spec_files
-from seatrial_base.errors import Problem, SpecError
+from seatrial_base.errors import SpecError
+from seatrial_base.findings import Finding, Place
 
 
 def validate(
@@ -23,14 +24,14 @@ def validate(
     from seatrial.deployment.guests import absent_specs
     from seatrial.specs.load import environment_names, load_spec
 
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     files = spec_files(specs)
     for spec in files:
         folder = environments_folder(environments, spec)
         names = environment or environment_names(folder)
         if not names:
             hint = "give the folder: --environments DIR"
-            problems.append(Problem(folder.as_posix(), "", "SEA109", "no environment (*.yaml)", hint))
+            problems.append(Finding("SEA109", Place.at(folder.as_posix()), "no environment (*.yaml)", hint))
         for name in names:
             try:
                 problems += absent_specs(load_spec(spec, name, environments=folder))

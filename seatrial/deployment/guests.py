@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
     from seatrial.specs.yaml_source import FieldPath
-    from seatrial_base.errors import Problem
+    from seatrial_base.findings import Finding
 
 _RULE = "SEA128"
 # Fields of `hosting` that the endpoint decides for all of its models.
@@ -37,7 +37,7 @@ class Guest:
     plan: Plan
 
 
-def absent_specs(loaded: LoadedSpec) -> Iterator[Problem]:
+def absent_specs(loaded: LoadedSpec) -> Iterator[Finding]:
     """Yield each spec that the hosting of an endpoint names and that is not beside it."""
     hosting = loaded.endpoint.hosting
     named: list[tuple[FieldPath, str | None, str]] = [
@@ -65,7 +65,7 @@ def read_guests(loaded: LoadedSpec, plan: Plan) -> tuple[Guest, ...]:
         SpecError: With every problem of every one of them.
     """
     guests: list[Guest] = []
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     for index, name in enumerate(loaded.endpoint.hosting.more_models):
         file = loaded.path.parent / f"{name}.yaml"
         path = ("hosting", "more_models", index)
@@ -86,7 +86,7 @@ def read_guests(loaded: LoadedSpec, plan: Plan) -> tuple[Guest, ...]:
     return tuple(guests)
 
 
-def _unfit(host: LoadedSpec, plan: Plan, guest: LoadedSpec) -> Iterator[Problem]:
+def _unfit(host: LoadedSpec, plan: Plan, guest: LoadedSpec) -> Iterator[Finding]:
     """Yield what a guest can't have of its own."""
     spec, name = guest.endpoint, host.endpoint.name
     if spec.name != guest.path.stem:
@@ -106,7 +106,7 @@ def _unfit(host: LoadedSpec, plan: Plan, guest: LoadedSpec) -> Iterator[Problem]
         yield guest.problem(("name",), "SEA107", message, "give the endpoint or the model a shorter name")
 
 
-def _elsewhere(plan: Plan, guest: Guest) -> Iterator[Problem]:
+def _elsewhere(plan: Plan, guest: Guest) -> Iterator[Finding]:
     planned, needed = guest.plan.instance_type.value, plan.instance_type.value
     if planned != needed:
         file, environment = guest.loaded.path.as_posix(), guest.loaded.environment.name

@@ -17,7 +17,8 @@ from seatrial.locks.provenance import promotion_command
 from seatrial.specs.guests import hosts
 from seatrial.specs.load import environment_names, load_environment, load_spec
 from seatrial_base.catalog.instances import find_instance
-from seatrial_base.errors import Problem, SeatrialError, SpecError
+from seatrial_base.errors import SeatrialError, SpecError
+from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -137,10 +138,10 @@ def _specs(endpoints: Path, endpoint: str | None) -> list[Path]:
     return files
 
 
-def _locks(files: Iterable[Path]) -> tuple[dict[Path, frozenset[str]], list[Problem]]:
+def _locks(files: Iterable[Path]) -> tuple[dict[Path, frozenset[str]], list[Finding]]:
     """Return the environments that each spec is locked for, and what is wrong with the locks."""
     locks: dict[Path, frozenset[str]] = {}
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     for file in files:
         try:
             locks[file] = locked_environments(file)
@@ -162,7 +163,7 @@ class _Loaded:
 
     deployments: tuple[Deployment, ...]
     awaiting: tuple[LoadedSpec, ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[Finding, ...]
 
 
 def _load(
@@ -171,7 +172,7 @@ def _load(
     """Load some endpoints for one environment; one that was asked for by name can't await a promotion."""
     deployments: dict[Path, Deployment] = {}
     awaiting: list[LoadedSpec] = []
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     files = tuple(files)
     hosted = _hosted_in(files, environment)
     hosting = {file for others in hosted.values() for file in others}
@@ -202,7 +203,7 @@ def _hosted_in(files: Sequence[Path], environment: str) -> Mapping[str, tuple[Pa
     return hosts(files[0].parent, environment) if files else {}
 
 
-def name_problems(deployments: Mapping[Path, Deployment]) -> Iterator[Problem]:
+def name_problems(deployments: Mapping[Path, Deployment]) -> Iterator[Finding]:
     """Yield what is wrong with the names of one environment's deployments, by the specs' files."""
     yield from _same_names(deployments)
     yield from _same_endpoints(deployments)
@@ -238,7 +239,7 @@ def load_deployment(
     return deployment_of(loaded, templates=templates)
 
 
-def _hosted_problem(loaded: LoadedSpec, others: Sequence[Path]) -> Problem:
+def _hosted_problem(loaded: LoadedSpec, others: Sequence[Path]) -> Finding:
     names = " and ".join(file.as_posix() for file in others)
     if loaded.endpoint.hosting.more_models:
         message = f"it hosts other models, and {names} would host it"
@@ -247,12 +248,14 @@ def _hosted_problem(loaded: LoadedSpec, others: Sequence[Path]) -> Problem:
     return loaded.problem(("name",), "SEA128", message, f"name {others[0].stem} instead")
 
 
-def _hosted_twice(hosted: Mapping[str, tuple[Path, ...]], files: Iterable[Path]) -> Iterator[Problem]:
+def _hosted_twice(hosted: Mapping[str, tuple[Path, ...]], files: Iterable[Path]) -> Iterator[Finding]:
     loaded = set(files)
     for guest, others in hosted.items():
         if len(others) > 1 and loaded & {*others}:
             message = f"{guest} is hosted by {' and '.join(file.stem for file in others)}"
-            yield Problem(others[1].as_posix(), "hosting.more_models", "SEA128", message, "keep it in one of them")
+            yield Finding(
+                "SEA128", Place.at(others[1].as_posix(), "hosting.more_models"), message, "keep it in one of them"
+            )
 
 
 def deployment_of(loaded: LoadedSpec, *, packaged: bool = True, templates: Path | None = None) -> Deployment:
@@ -334,27 +337,27 @@ def _unfit_variant(endpoint: str, other: LoadedSpec) -> tuple[str, str] | None:
 _LONGEST_NAME = 63  # of endpoints and components (API reference, CreateInferenceComponent)
 
 
-def _long_names(deployments: Mapping[Path, Deployment]) -> Iterator[Problem]:
+def _long_names(deployments: Mapping[Path, Deployment]) -> Iterator[Finding]:
     """Yield each endpoint whose component's name has become too long by its generation."""
     for file, deployment in deployments.items():
         over = len(deployment.endpoint_name) + len(COMPONENT_SUFFIX) - LONGEST_NAME
         if over > 0:
             message = f"{deployment.endpoint_name}{COMPONENT_SUFFIX} has {over} characters more than {LONGEST_NAME}"
             hint = "give the endpoint, or its environment, a shorter name"
-            yield Problem(file.as_posix(), "name", "SEA107", message, hint)
+            yield Finding("SEA107", Place.at(file.as_posix(), "name"), message, hint)
 
 
-def _same_endpoints(deployments: Mapping[Path, Deployment]) -> Iterator[Problem]:
+def _same_endpoints(deployments: Mapping[Path, Deployment]) -> Iterator[Finding]:
     """Yield each endpoint whose name on SageMaker is that of another spec's, by its generation."""
     first: dict[str, Path] = {}
     for file, deployment in deployments.items():
         other = first.setdefault(deployment.endpoint_name.lower(), file)
         if deployments[other].endpoint.name.lower() != deployment.endpoint.name.lower():
             message = f"{other.as_posix()} is deployed as {deployments[other].endpoint_name}, like this one"
-            yield Problem(file.as_posix(), "name", "SEA108", message, "rename one")
+            yield Finding("SEA108", Place.at(file.as_posix(), "name"), message, "rename one")
 
 
-def _same_names(deployments: Mapping[Path, Deployment]) -> Iterator[Problem]:
+def _same_names(deployments: Mapping[Path, Deployment]) -> Iterator[Finding]:
     """Yield each name that another spec has already, in upper or lower case."""
     first: dict[str, Path] = {}
     for file, deployment in deployments.items():
@@ -363,14 +366,14 @@ def _same_names(deployments: Mapping[Path, Deployment]) -> Iterator[Problem]:
         if other != file:
             message = f"{other.as_posix()} has the name {deployments[other].endpoint.name}, this one {name}"
             hint = "rename one: names must differ in more than upper and lower case"
-            yield Problem(file.as_posix(), "name", "SEA108", message, hint)
+            yield Finding("SEA108", Place.at(file.as_posix(), "name"), message, hint)
 
 
-def _service_names(deployments: Mapping[Path, Deployment]) -> Iterator[Problem]:
+def _service_names(deployments: Mapping[Path, Deployment]) -> Iterator[Finding]:
     """Yield each endpoint whose stack would have the name of one that its endpoints share."""
     for file, deployment in deployments.items():
         name = deployment.environment.name
         shared = {service_stack(name): "trial service", products_stack(name): "products"}
         if (what := shared.get(deployment.stack_name.lower())) is not None:
             message = f"{deployment.stack_name} is the stack of the environment's {what}"
-            yield Problem(file.as_posix(), "name", "SEA522", message, "give the endpoint another name")
+            yield Finding("SEA522", Place.at(file.as_posix(), "name"), message, "give the endpoint another name")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from seatrial.specs.load import LoadedSpec
     from seatrial.specs.optimization import OptimizationSpec
     from seatrial.specs.yaml_source import FieldPath
-    from seatrial_base.errors import Problem
+    from seatrial_base.findings import Finding
 
 Config = dict[str, dict[str, object]]
 """One entry of `OptimizationConfigs`, in the words of the API."""
@@ -169,7 +169,7 @@ def _path(index: int, entry: OptimizationSpec, *more: str) -> FieldPath:
     return ("optimization", index, entry.name, *more)
 
 
-def _source_problems(loaded: LoadedSpec, first: tuple[int, OptimizationSpec]) -> list[Problem]:
+def _source_problems(loaded: LoadedSpec, first: tuple[int, OptimizationSpec]) -> list[Finding]:
     model = loaded.endpoint.model
     if model.s3_uri is not None or model.jumpstart_id is not None:
         return []
@@ -184,7 +184,7 @@ def _instance_type(plan: Plan, entries: list[tuple[int, OptimizationSpec]]) -> s
     return next((name for name in asked if name is not None), plan.instance_type.value)
 
 
-def _instance_problems(loaded: LoadedSpec, plan: Plan, entries: list[tuple[int, OptimizationSpec]]) -> list[Problem]:
+def _instance_problems(loaded: LoadedSpec, plan: Plan, entries: list[tuple[int, OptimizationSpec]]) -> list[Finding]:
     asked = {entry.job.instance_type for _, entry in entries if entry.job is not None and entry.job.instance_type}
     path = _path(*entries[0], "job", "instance_type")
     if len(asked) > 1:

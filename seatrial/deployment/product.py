@@ -15,7 +15,8 @@ from seatrial.specs.load import LoadedSpec, environment_names, load_environment,
 from seatrial.specs.product import ProductSpec, product_problems, size_source, written_field
 from seatrial.specs.text_rules import file_problems, secret_values
 from seatrial.specs.yaml_source import Document, YamlSource, read_source
-from seatrial_base.errors import Problem, SeatrialError, SpecError
+from seatrial_base.errors import SeatrialError, SpecError
+from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -70,7 +71,7 @@ def load_product(path: Path, environments: Path) -> LoadedProduct:
     return LoadedProduct(path, product, sizes)
 
 
-def _environment_problems(product: ProductSpec, document: Document, environments: Path) -> Iterator[Problem]:
+def _environment_problems(product: ProductSpec, document: Document, environments: Path) -> Iterator[Finding]:
     known = environment_names(environments)
     for index, name in enumerate(product.environments):
         path = ("environments", index)
@@ -94,9 +95,9 @@ def _environment_problems(product: ProductSpec, document: Document, environments
 
 def _load_sizes(
     path: Path, source: YamlSource, product: ProductSpec, environments: Path
-) -> tuple[dict[tuple[str, str], LoadedSpec], list[Problem]]:
+) -> tuple[dict[tuple[str, str], LoadedSpec], list[Finding]]:
     sizes: dict[tuple[str, str], LoadedSpec] = {}
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     for environment in product.environments:
         for size in product.sizes:
             try:
@@ -110,7 +111,7 @@ def _load_sizes(
     return sizes, list(dict.fromkeys(problems))
 
 
-def _job_problems(loaded: LoadedSpec) -> Iterator[Problem]:
+def _job_problems(loaded: LoadedSpec) -> Iterator[Finding]:
     """Yield optimization jobs: what a team launches needs the artifacts at once, and a job takes hours."""
     for index, entry in enumerate(loaded.endpoint.optimization):
         if entry.job is not None:
@@ -119,11 +120,15 @@ def _job_problems(loaded: LoadedSpec) -> Iterator[Problem]:
             yield loaded.problem(("optimization", index, entry.name, "job"), "SEA485", message, hint)
 
 
-def _as_written(problems: Iterable[Problem], source: YamlSource, size: str) -> Iterator[Problem]:
+def _as_written(problems: Iterable[Finding], source: YamlSource, size: str) -> Iterator[Finding]:
     """Yield problems of a size by the fields of the product's file."""
     for problem in problems:
         ours = problem.field and problem.where.rpartition(":")[0] == source.path
-        yield replace(problem, field=written_field(source, size, problem.field)) if ours else problem
+        yield (
+            replace(problem, place=Place.at(problem.where, written_field(source, size, problem.field)))
+            if ours
+            else problem
+        )
 
 
 def product_deployments(loaded: LoadedProduct, environment: str) -> dict[str, Deployment]:
@@ -135,7 +140,7 @@ def product_deployments(loaded: LoadedProduct, environment: str) -> dict[str, De
         SpecError: With every problem of every lock, and of what can't be rendered.
     """
     made: dict[str, Deployment] = {}
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     for size in loaded.sizes_in(environment):
         try:
             made[size] = size_deployment(loaded, environment, size)
@@ -169,7 +174,7 @@ def _deployment(loaded: LoadedSpec) -> Deployment:
 _PLAN = re.compile(r"seatrial plan \S+ --environment \S+")
 
 
-def _for_product(loaded: LoadedProduct, environment: str, problems: Iterable[Problem]) -> Iterator[Problem]:
+def _for_product(loaded: LoadedProduct, environment: str, problems: Iterable[Finding]) -> Iterator[Finding]:
     """Yield problems whose hints name the command that plans products."""
     command = f"seatrial products plan {loaded.path.as_posix()} --environment {environment}"
     return (replace(each, hint=_PLAN.sub(command, each.hint)) for each in problems)
@@ -187,7 +192,7 @@ def load_products(folder: Path, environments: Path) -> tuple[LoadedProduct, ...]
         SpecError: With every problem of every product.
     """
     loaded: list[LoadedProduct] = []
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     for file in product_files(folder):
         try:
             loaded.append(load_product(file, environments))

@@ -7,7 +7,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from seatrial.deployment.evaluation_file import read_evaluation_set
-from seatrial_base.errors import Problem, SpecError
+from seatrial_base.errors import SpecError
+from seatrial_base.findings import Finding, Place
 from seatrial_load.quality.floor import QualityFloor, QualityObjective
 
 if TYPE_CHECKING:
@@ -44,7 +45,9 @@ def quality_floor(loaded: LoadedSpec, serving: RenderedConfig) -> QualityFloor |
     path = loaded.path.parent / quality.evaluation_set
     asked = read_evaluation_set(path, chat=serving.payload_schema == "openai_chat")
     where = path.as_posix()
-    if problems := [Problem(where, field, RULE, message, hint) for field, message, hint in _impossible(quality, asked)]:
+    if problems := [
+        Finding(RULE, Place.at(where, field), message, hint) for field, message, hint in _impossible(quality, asked)
+    ]:
         raise SpecError(problems)
     return QualityFloor(
         evaluation_set=asked.digest,

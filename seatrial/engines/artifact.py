@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.specs.load import LoadedSpec
-    from seatrial_base.errors import Problem
+    from seatrial_base.findings import Finding
 
 FIELD = ("serving", "code")
 RENDERED = "serving.properties"
@@ -61,7 +61,7 @@ def _paths(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _away_problems(loaded: LoadedSpec, name: str) -> Iterator[Problem]:
+def _away_problems(loaded: LoadedSpec, name: str) -> Iterator[Finding]:
     """Yield why a folder is none of the repository: then nothing of it is looked at."""
     root = _repository(loaded.path)
     if Path(name).is_absolute() or PureWindowsPath(name).drive or name.startswith("~"):
@@ -85,7 +85,7 @@ def _stays(path: Path, folder: Path) -> bool:
         return False
 
 
-def _place_problems(loaded: LoadedSpec, folder: Path, paths: list[Path]) -> Iterator[Problem]:
+def _place_problems(loaded: LoadedSpec, folder: Path, paths: list[Path]) -> Iterator[Finding]:
     model = loaded.endpoint.model
     if model.hub_id is None:
         message = "the code and the mounted weights both use /opt/ml/model"
@@ -99,7 +99,7 @@ def _place_problems(loaded: LoadedSpec, folder: Path, paths: list[Path]) -> Iter
         yield loaded.problem(FIELD, "SEA368", message, "stage weights instead (seatrial stage)")
 
 
-def _file_problems(loaded: LoadedSpec, folder: Path, paths: list[Path]) -> Iterator[Problem]:
+def _file_problems(loaded: LoadedSpec, folder: Path, paths: list[Path]) -> Iterator[Finding]:
     for path in paths:
         exact = path.relative_to(folder).as_posix()
         name = redacted(exact)

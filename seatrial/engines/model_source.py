@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog import jumpstart
 from seatrial_base.catalog.jumpstart import find_jumpstart_model, nearest_jumpstart_ids
-from seatrial_base.errors import Problem, RenderError
+from seatrial_base.errors import RenderError
+from seatrial_base.findings import Finding
 
 if TYPE_CHECKING:
     from seatrial.specs.load import LoadedSpec
+    from seatrial_base.findings import Finding
 
 MOUNT = "/opt/ml/model"
 
@@ -36,7 +38,7 @@ class ModelSource:
     revision: str | None
     weights_s3_uri: str | None
     secret_env: dict[str, str]
-    notes: tuple[Problem, ...] = ()
+    notes: tuple[Finding, ...] = ()
     is_packaged: bool = False
 
     @property
@@ -68,7 +70,7 @@ def model_source(loaded: LoadedSpec) -> ModelSource:
     raise RenderError([loaded.problem(("model",), "SEA305", message, hint)])
 
 
-def _unpinned(loaded: LoadedSpec, hub_id: str) -> tuple[Problem, ...]:
+def _unpinned(loaded: LoadedSpec, hub_id: str) -> tuple[Finding, ...]:
     revision = loaded.endpoint.model.revision
     if revision is not None and _COMMIT.fullmatch(revision):
         return ()
@@ -78,9 +80,9 @@ def _unpinned(loaded: LoadedSpec, hub_id: str) -> tuple[Problem, ...]:
     return (_warning(loaded, ("model", "revision" if revision else "hub_id"), message, hint),)
 
 
-def _warning(loaded: LoadedSpec, path: tuple[str, ...], message: str, hint: str) -> Problem:
+def _warning(loaded: LoadedSpec, path: tuple[str, ...], message: str, hint: str) -> Finding:
     placed = loaded.problem(path, "SEA365", message, hint)
-    return Problem(placed.where, placed.field, placed.rule, placed.message, placed.hint, severity="warning")
+    return replace(placed, severity="warning")
 
 
 def _jumpstart_source(loaded: LoadedSpec, model_id: str) -> ModelSource:

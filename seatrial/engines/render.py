@@ -13,6 +13,7 @@ from seatrial.engines.rendered import RenderedConfig, refuse_credentials
 from seatrial.specs.endpoint import ServingOverrides
 from seatrial_base.catalog.engine_options import reserved_names
 from seatrial_base.errors import RenderError
+from seatrial_base.findings import Place
 from seatrial_lint.engines.neutral import Form, Rendered, render_config
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.catalog.engine_versions import EngineName
-    from seatrial_base.errors import Problem
+    from seatrial_base.findings import Finding
 
 
 def render(loaded: LoadedSpec, plan: Plan, *, packaged: bool = True, templates: Path | None = None) -> RenderedConfig:
@@ -63,7 +64,7 @@ def _engine(plan: Plan) -> EngineName:
     return next(name for name in _SCHEMAS if name == plan.engine.value)
 
 
-def _extra_option_problems(loaded: LoadedSpec, engine: EngineName) -> Iterator[Problem]:
+def _extra_option_problems(loaded: LoadedSpec, engine: EngineName) -> Iterator[Finding]:
     """Yield the extra options that contradict a decision of the plan, or can't be names of options."""
     seen: dict[str, str] = {}
     for name in loaded.endpoint.serving.overrides.extra:
@@ -93,11 +94,13 @@ def _rendered(loaded: LoadedSpec, plan: Plan, source: ModelSource, form: Form, t
         raise RenderError(_placed(loaded, problem) for problem in error.problems) from error
 
 
-def _placed(loaded: LoadedSpec, problem: Problem) -> Problem:
+def _placed(loaded: LoadedSpec, problem: Finding) -> Finding:
     """Return a problem at the field of the spec that it concerns, else at the endpoint."""
     name, *members = problem.field.partition(" and ")[0].split(".")
     if problem.where or name not in ServingOverrides.model_fields:
-        return replace(problem, where=problem.where or f"serving configuration of {loaded.endpoint.name}")
+        return replace(
+            problem, place=Place.at(problem.where or f"serving configuration of {loaded.endpoint.name}", problem.field)
+        )
     placed = loaded.problem(("serving", "overrides", name, *members), problem.rule, problem.message, problem.hint)
     return placed if " and " not in problem.field else replace(placed, message=f"{problem.field}: {problem.message}")
 

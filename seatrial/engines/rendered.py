@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from seatrial_base.catalog.engine_versions import EngineName
-from seatrial_base.errors import Problem, RenderError
+from seatrial_base.errors import RenderError
+from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import FrozenModel
 from seatrial_base.secrets import credentials, redacted
 
@@ -55,10 +56,10 @@ def refuse_credentials(texts: Mapping[str, str], *, where: str) -> None:
         raise RenderError(problems)
 
 
-def _plain(texts: Mapping[str, str], where: str) -> Iterator[Problem]:
+def _plain(texts: Mapping[str, str], where: str) -> Iterator[Finding]:
     for name, text in texts.items():
         kinds = {one.kind: None for one in (*credentials(name), *credentials(text, name=name))}
         if kinds:
             message = f"{' and '.join(kinds)} would be deployed in plain text"
             hint = "store it in Secrets Manager and give its name, as model.hub_token_secret does; revoke this one"
-            yield Problem(where, redacted(name), "SEA374", message, hint)
+            yield Finding("SEA374", Place.at(where, redacted(name)), message, hint)

@@ -30,7 +30,8 @@ from seatrial.planner.search.sizing import instances_for, score_of
 from seatrial_base.catalog import images
 from seatrial_base.catalog.engine_options import options_decided_by
 from seatrial_base.catalog.images import all_images, find_image, image_digest, image_repository_uri
-from seatrial_base.errors import Problem, SpecError
+from seatrial_base.errors import SpecError
+from seatrial_base.findings import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from seatrial.planner.search.capacity import LoadSpread
     from seatrial.planner.search.demand import Demand
     from seatrial.specs.load import LoadedSpec
+    from seatrial_base.findings import Finding
 
 
 _BOUNDS = {  # of the service; copies and instances are bounded by the spec and by one another
@@ -185,7 +187,7 @@ def _value(field: object) -> object:
     return field.value if isinstance(field, Decision) else field
 
 
-def _fixed_elsewhere(fields: tuple[str, ...], loaded: LoadedSpec) -> Iterator[Problem]:
+def _fixed_elsewhere(fields: tuple[str, ...], loaded: LoadedSpec) -> Iterator[Finding]:
     """Yield each field that can't be set by hand: the spec says it, or it follows from the others."""
     by_hand = {*options_decided_by("planner"), *_BOUNDS, "instance_type", "image", "inference_ami_version"}
     for name in fields:
@@ -195,7 +197,7 @@ def _fixed_elsewhere(fields: tuple[str, ...], loaded: LoadedSpec) -> Iterator[Pr
             yield given_problem(loaded, name, "SEA412", message, hint)
 
 
-def _out_of_bounds(edited: Plan, fields: tuple[str, ...], loaded: LoadedSpec) -> Iterator[Problem]:
+def _out_of_bounds(edited: Plan, fields: tuple[str, ...], loaded: LoadedSpec) -> Iterator[Finding]:
     for name in fields:
         if name in _BOUNDS:
             (least, most), value = _BOUNDS[name], getattr(edited, name).value
@@ -211,7 +213,7 @@ def _out_of_bounds(edited: Plan, fields: tuple[str, ...], loaded: LoadedSpec) ->
         )
 
 
-def _image_problems(edited: Plan, loaded: LoadedSpec) -> Iterator[Problem]:
+def _image_problems(edited: Plan, loaded: LoadedSpec) -> Iterator[Finding]:
     """Yield an image that is another version than the plan's: what was decided for one does not hold for the other."""
     image = edited.image.value
     build = find_image(image.repository, image.tag)
@@ -277,6 +279,6 @@ def _load(edited: Plan, candidate: Candidate, demand: Demand) -> LoadSpread:
     return spread(candidate.copy, demand.endpoint.workload, copies, lambda level: levels.at(level).output_tok_s)
 
 
-def _refuse(problems: list[Problem] | tuple[Problem, ...]) -> None:
+def _refuse(problems: list[Finding] | tuple[Finding, ...]) -> None:
     if problems:
         raise SpecError(problems)

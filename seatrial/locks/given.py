@@ -20,7 +20,8 @@ from seatrial_base.catalog import neuron
 from seatrial_base.catalog.engine_options import options_decided_by
 from seatrial_base.catalog.engines import find_engine
 from seatrial_base.catalog.instances import find_instance
-from seatrial_base.errors import PlanError, Problem, SpecError
+from seatrial_base.errors import PlanError, SpecError
+from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
@@ -103,7 +104,7 @@ def given_candidate(given: Plan, fields: AbstractSet[str], demand: Demand, loade
     return replace(found, copies_per_instance=copies)
 
 
-def _moved(problem: Problem, loaded: LoadedSpec) -> Problem:
+def _moved(problem: Finding, loaded: LoadedSpec) -> Finding:
     """Return a problem of the spec that stands for one of the lock, where it was set."""
     field = problem.field.rpartition(".")[2]
     named = "instance_type" if field == "instance_types" else field
@@ -115,7 +116,7 @@ def _field(path: tuple[int | str, ...]) -> str:
     return "instance_type" if "instance_types" in names else names[-1]
 
 
-def given_problem(loaded: LoadedSpec, field: str, rule: str, message: str, hint: str = "") -> Problem:
+def given_problem(loaded: LoadedSpec, field: str, rule: str, message: str, hint: str = "") -> Finding:
     """Return a problem of a field of the locked plan."""
     where = lock_path(loaded.path).as_posix()
-    return Problem(where, f"{loaded.environment.name}.{field}", rule, message, hint)
+    return Finding(rule, Place.at(where, f"{loaded.environment.name}.{field}"), message, hint)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from seatrial.locks.path import lock_path
 from seatrial_base.catalog import images
 from seatrial_base.catalog.images import image_repository_uri
-from seatrial_base.errors import Problem
+from seatrial_base.findings import Finding, Place
 from seatrial_base.units import usd
 
 if TYPE_CHECKING:
@@ -26,13 +26,13 @@ _PER_TOKEN = ("usd_per_million_output_tokens", "blended_usd_per_million_tokens")
 _RAIL, _LIMIT, _IMAGE = "SEA413", "SEA414", "SEA415"
 
 
-def limit_problems(plan: Plan, loaded: LoadedSpec) -> tuple[Problem, ...]:
+def limit_problems(plan: Plan, loaded: LoadedSpec) -> tuple[Finding, ...]:
     """Return everything in which a plan is beyond the guard rails, its spec's limits or the known images."""
     checks = (*_rails(plan, loaded), *_spec_limits(plan, loaded), *_image(plan, loaded))
     return tuple(dict.fromkeys(checks))
 
 
-def rail_problems(plan: Plan, loaded: LoadedSpec) -> tuple[Problem, ...]:
+def rail_problems(plan: Plan, loaded: LoadedSpec) -> tuple[Finding, ...]:
     """Return every guard rail of the environment that a plan breaks."""
     return tuple(_rails(plan, loaded))
 
@@ -50,7 +50,7 @@ def _most_instances(plan: Plan) -> int:
     return max(needed, plan.max_instances, plan.instance_count.value)
 
 
-def _rails(plan: Plan, loaded: LoadedSpec) -> Iterator[Problem]:
+def _rails(plan: Plan, loaded: LoadedSpec) -> Iterator[Finding]:
     rails = loaded.environment.guard_rails
     instance_type, copies = plan.instance_type.value, max(plan.copy_count.value, plan.max_copies)
     for field, value, allowed in (
@@ -74,7 +74,7 @@ def _rails(plan: Plan, loaded: LoadedSpec) -> Iterator[Problem]:
         yield _problem(loaded, f"cost.{name}", _RAIL, f"{price} exceeds {bound}, {_of_rail(loaded, name)}")
 
 
-def _spec_limits(plan: Plan, loaded: LoadedSpec) -> Iterator[Problem]:
+def _spec_limits(plan: Plan, loaded: LoadedSpec) -> Iterator[Finding]:
     serving, scaling, budget = loaded.endpoint.serving, loaded.endpoint.scaling, loaded.endpoint.budget
     instance_type, copies = plan.instance_type.value, plan.copy_count.value
     if serving.instance_types is not None and instance_type not in serving.instance_types:
@@ -101,7 +101,7 @@ def _beyond(plan: Plan, bounds: Budget | GuardRails, names: tuple[str, ...]) -> 
             yield name, "an unknown price" if price is None else usd(price), usd(bound)
 
 
-def _image(plan: Plan, loaded: LoadedSpec) -> Iterator[Problem]:
+def _image(plan: Plan, loaded: LoadedSpec) -> Iterator[Finding]:
     """Yield an image of a registry that is neither the spec's nor known for the engine in the region."""
     image, pinned, region = plan.image.value, loaded.endpoint.serving.image, loaded.environment.region
     place = image_repository_uri(image.uri)
@@ -146,7 +146,7 @@ def _by(where: str, path: FieldPath) -> str:
     return f"which {'.'.join(map(str, path))} allows ({where})"
 
 
-def _problem(loaded: LoadedSpec, field: str, rule: str, message: str, hint: str = "") -> Problem:
+def _problem(loaded: LoadedSpec, field: str, rule: str, message: str, hint: str = "") -> Finding:
     where, name = lock_path(loaded.path).as_posix(), loaded.environment.name
     again = f"plan again (`seatrial plan {loaded.path.as_posix()} --environment {name} --write`), or change the limit"
-    return Problem(where, f"{name}.{field}", rule, message, hint or again)
+    return Finding(rule, Place.at(where, f"{name}.{field}"), message, hint or again)

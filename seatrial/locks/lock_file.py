@@ -14,8 +14,9 @@ from seatrial.locks.guard_rails import limit_problems, rail_problems
 from seatrial.locks.path import lock_path
 from seatrial.locks.provenance import promotion_command, provenance_problems
 from seatrial.specs.schema_version import UPGRADE, compared
-from seatrial_base.errors import Problem, SpecError
+from seatrial_base.errors import SpecError
 from seatrial_base.files import read_text, write_whole
+from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import FrozenModel, digest
 from seatrial_base.secrets import holds_credential
 
@@ -209,7 +210,7 @@ class Changed:
     """
 
     fields: tuple[str, ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[Finding, ...]
     seal: Seal | None
 
 
@@ -227,7 +228,7 @@ def _changed(document: object, digests: object, loaded: LoadedSpec) -> Changed:
         seal = Seal.model_validate(digests)
     except ValidationError:
         message = "the plan has no digest, so changes by hand can't be detected"
-        return Changed((), (Problem(where, name, "SEA411", message, _plan_again(loaded)),), None)
+        return Changed((), (Finding("SEA411", Place.at(where, name), message, _plan_again(loaded)),), None)
     fields = document if isinstance(document, dict) else {}
     hint = (
         f"restore the committed lock, plan again (`{_command(loaded)} --write`), or adopt the changes "
@@ -235,7 +236,7 @@ def _changed(document: object, digests: object, loaded: LoadedSpec) -> Changed:
     )
     changed = changed_fields(fields, seal)
     problems = (
-        Problem(where, f"{name}.{field}", "SEA411", f"changed by hand{_shown(field, fields)}", hint)
+        Finding("SEA411", Place.at(where, f"{name}.{field}"), f"changed by hand{_shown(field, fields)}", hint)
         for field in changed
     )
     return Changed(changed, tuple(problems), seal)
@@ -249,16 +250,16 @@ def _shown(field: str, document: Mapping[str, object]) -> str:
     return f": now {value}" if len(value) <= _LONGEST_SHOWN else ""
 
 
-def _stale(plan: Plan, loaded: LoadedSpec) -> tuple[Problem, ...]:
+def _stale(plan: Plan, loaded: LoadedSpec) -> tuple[Finding, ...]:
     """Return what changed since the plan was made; none when it is fresh."""
     where, name = lock_path(loaded.path).as_posix(), loaded.environment.name
     if plan.spec_digest != loaded.digest:
         message = f"the spec changed after planning: digest {loaded.digest}, planned {plan.spec_digest}"
-        return (Problem(where, name, "SEA402", message, _plan_again(loaded)),)
+        return (Finding("SEA402", Place.at(where, name), message, _plan_again(loaded)),)
     key, planned = loaded.environment.kms_key_arn, plan.volume_kms_key_arn
     if plan.volume_size_gb is not None and key != planned:
         message = f"the volume key changed after planning: {text_of(key)}, planned {text_of(planned)}"
-        return (Problem(where, f"{name}.volume_kms_key_arn", "SEA402", message, _plan_again(loaded)),)
+        return (Finding("SEA402", Place.at(where, f"{name}.volume_kms_key_arn"), message, _plan_again(loaded)),)
     return ()
 
 
@@ -345,7 +346,7 @@ class Freshness:
 
     loaded: LoadedSpec
     state: State
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[Finding, ...] = ()
 
 
 _PROMOTION_ENDS = frozenset({"SEA401", "SEA402", "SEA478"})

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from seatrial.documents.plan import PLAN_SCHEMA, Plan
 from seatrial.locks.lock_file import LOCK_SCHEMA, Seal, changed_fields, lock_text, seal_of
 from seatrial.specs.schema_version import UPGRADE, compared
-from seatrial_base.errors import Problem, SpecError
+from seatrial_base.errors import SpecError
 from seatrial_base.files import read_text
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seatrial.specs.yaml_source import Yaml
+    from seatrial_base.findings import Finding
 
     PlanDocument = dict[str, Yaml]
 
@@ -50,7 +51,7 @@ def migrate_lock(path: Path) -> MigratedLock:
     text, whole = _read(path)
     plans, digests = _mapping(whole, "environments"), _mapping(whole, "digests")
     changes: list[str] = []
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     for name, plan in sorted(plans.items()):
         try:
             document, told = _migrated(path, name, plan, digests.get(name))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.locks.path import lock_path
-from seatrial_base.errors import Problem
+from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:
     from seatrial.documents.plan import Plan, Promoted
     from seatrial.specs.load import LoadedSpec
 
 
-def provenance_problems(plan: Plan, loaded: LoadedSpec) -> tuple[Problem, ...]:
+def provenance_problems(plan: Plan, loaded: LoadedSpec) -> tuple[Finding, ...]:
     """Return that a locked plan lacks the provenance that its environment requires; none when it has it."""
     promotion, promoted = loaded.environment.promotion, plan.promoted
     if not promotion.required or (promoted is not None and promoted.source == promotion.source):
@@ -22,7 +22,7 @@ def provenance_problems(plan: Plan, loaded: LoadedSpec) -> tuple[Problem, ...]:
     where = loaded.place.where(("promotion", "required"))
     message = f"the plan {told}; promotion.required ({where}) asks for a passed trial in {source}"
     hint = f"run `{promotion_command(loaded)}`"
-    return (Problem(lock_path(loaded.path).as_posix(), f"{here}.promoted", "SEA478", message, hint),)
+    return (Finding("SEA478", Place.at(lock_path(loaded.path).as_posix(), f"{here}.promoted"), message, hint),)
 
 
 def promotion_command(loaded: LoadedSpec) -> str:
@@ -31,14 +31,14 @@ def promotion_command(loaded: LoadedSpec) -> str:
     return f"seatrial promote {loaded.path.as_posix()} --from {source} --to {here} --write"
 
 
-def unpromoted_problem(loaded: LoadedSpec) -> Problem | None:
+def unpromoted_problem(loaded: LoadedSpec) -> Finding | None:
     """Return that the environment takes promoted plans alone, so that no other is to be written; `None` otherwise."""
     if not loaded.environment.promotion.required:
         return None
     here, where = loaded.environment.name, loaded.place.where(("promotion", "required"))
     message = f"{here} takes promoted plans alone (promotion.required, {where})"
     hint = f"deploy the plan to {loaded.environment.promotion.source}, then run `{promotion_command(loaded)}`"
-    return Problem(loaded.path.as_posix(), here, "SEA478", message, hint)
+    return Finding("SEA478", Place.at(loaded.path.as_posix(), here), message, hint)
 
 
 def provenance_lines(promoted: Promoted | None) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from seatrial.operations.effect import EffectKind, PlannedSize
     from seatrial.operations.template_diff import ResourceChange, TemplateDiff
-    from seatrial_base.errors import Problem
+    from seatrial_base.findings import Finding
 
 
 CDK_METADATA = "AWS::CDK::Metadata"
@@ -54,7 +54,7 @@ class Consequences:
 
     diff: TemplateDiff
     rows: tuple[ChangeWithEffects, ...]
-    refused: tuple[Problem, ...]
+    refused: tuple[Finding, ...]
     size: PlannedSize
 
     @property

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.operations.serving_parts import COMPONENT, ENDPOINT, at, config_of, variants
 from seatrial_base.catalog.replacement import find_replacement_rule
-from seatrial_base.errors import Problem
+from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ VARIANT_PROPERTIES = ("InferenceAmiVersion", "VolumeSizeInGB")
 ACCELERATORS = ("Specification", "ComputeResourceRequirements", "NumberOfAcceleratorDevicesRequired")
 
 
-def refusals(diff: TemplateDiff) -> Iterator[Problem]:
+def refusals(diff: TemplateDiff) -> Iterator[Finding]:
     """Yield every change that would fail, or that is dangerous while users are served."""
     for change in diff.changes:
         yield from _collisions(change, diff)
@@ -33,7 +33,7 @@ def refusals(diff: TemplateDiff) -> Iterator[Problem]:
             yield from _degree(change, diff)
 
 
-def _collisions(change: ResourceChange, diff: TemplateDiff) -> Iterator[Problem]:
+def _collisions(change: ResourceChange, diff: TemplateDiff) -> Iterator[Finding]:
     """Yield a replacement under the name of what it replaces: CloudFormation creates before it deletes."""
     rule = find_replacement_rule(change.resource_type)
     if change.action != "replaced" or change.replaced_by == ("Type",) or rule is None or not rule.named_by:
@@ -44,23 +44,28 @@ def _collisions(change: ResourceChange, diff: TemplateDiff) -> Iterator[Problem]
         return
     message = f"{', '.join(change.replaced_by)} can only be replaced, and the name {_text(name)} is taken"
     hint = f"change {rule.named_by[0]} too, or leave it out"
-    yield Problem(change.logical_id, rule.named_by[0], "SEA454", message, hint)
+    yield Finding("SEA454", Place(resource=change.logical_id, field=rule.named_by[0]), message, hint)
 
 
-def _unchangeable(change: ResourceChange) -> Iterator[Problem]:
+def _unchangeable(change: ResourceChange) -> Iterator[Finding]:
     if change.replaced_by == ("Type",):
         message = "the type of a resource can't be changed"
-        yield Problem(change.logical_id, "Type", "SEA454", message, "give the new resource another logical ID")
+        yield Finding(
+            "SEA454",
+            Place(resource=change.logical_id, field="Type"),
+            message,
+            "give the new resource another logical ID",
+        )
         return
     rule = find_replacement_rule(change.resource_type)
     if rule is not None and change.changes(*rule.unchangeable):
         names = sorted({each.name for each in change.properties} & set(rule.unchangeable))
         message = f"{', '.join(names)} can't be changed, neither in place nor by replacement"
         hint = "give the resource another logical ID, so that a new one is created first"
-        yield Problem(change.logical_id, names[0], "SEA454", message, hint)
+        yield Finding("SEA454", Place(resource=change.logical_id, field=names[0]), message, hint)
 
 
-def _instances(change: ResourceChange, diff: TemplateDiff) -> Iterator[Problem]:
+def _instances(change: ResourceChange, diff: TemplateDiff) -> Iterator[Finding]:
     """Yield what of the instances can't change under a name that is served."""
     configs = [config_of(template, template.resources[change.logical_id]) for template in (diff.old, diff.new)]
     before, after = configs
@@ -76,17 +81,17 @@ def _instances(change: ResourceChange, diff: TemplateDiff) -> Iterator[Problem]:
     yield from _in_place(change, "KmsKeyId", before.properties.get("KmsKeyId"), after.properties.get("KmsKeyId"))
 
 
-def _kind(change: ResourceChange, before: TemplateResource, after: TemplateResource) -> Iterator[Problem]:
+def _kind(change: ResourceChange, before: TemplateResource, after: TemplateResource) -> Iterator[Finding]:
     """Yield another kind of endpoint: UpdateEndpoint changes neither where the model is nor how requests come in."""
     models = [any("ModelName" in each for each in variants(config).values()) for config in (before, after)]
     queues = ["AsyncInferenceConfig" in config.properties for config in (before, after)]
     if models[0] != models[1]:
         where = "out of" if models[0] else "into"
         message = f"the model can't move {where} the production variant of an endpoint that serves"
-        yield Problem(change.logical_id, "ModelName", "SEA453", message, KIND)
+        yield Finding("SEA453", Place(resource=change.logical_id, field="ModelName"), message, KIND)
     if queues[0] != queues[1]:
         message = f"AsyncInferenceConfig can't be {'removed from' if queues[0] else 'added to'} an endpoint that serves"
-        yield Problem(change.logical_id, "AsyncInferenceConfig", "SEA453", message, KIND)
+        yield Finding("SEA453", Place(resource=change.logical_id, field="AsyncInferenceConfig"), message, KIND)
 
 
 def _instance_type(variant: Mapping[str, JsonValue]) -> JsonValue:
@@ -96,7 +101,7 @@ def _instance_type(variant: Mapping[str, JsonValue]) -> JsonValue:
     return first.get("InstanceType") if isinstance(first, dict) else variant.get("InstanceType")
 
 
-def _degree(change: ResourceChange, diff: TemplateDiff) -> Iterator[Problem]:
+def _degree(change: ResourceChange, diff: TemplateDiff) -> Iterator[Finding]:
     """Yield another degree of a component that stays where it is."""
     if change.changes("EndpointName"):
         return
@@ -104,10 +109,10 @@ def _degree(change: ResourceChange, diff: TemplateDiff) -> Iterator[Problem]:
     yield from _in_place(change, ACCELERATORS[-1], at(old, *ACCELERATORS), at(new, *ACCELERATORS))
 
 
-def _in_place(change: ResourceChange, name: str, old: JsonValue, new: JsonValue) -> Iterator[Problem]:
+def _in_place(change: ResourceChange, name: str, old: JsonValue, new: JsonValue) -> Iterator[Finding]:
     if old != new:
         message = f"{_text(old)} can't become {_text(new)} while the endpoint keeps its name: old copies may not fit"
-        yield Problem(change.logical_id, name, "SEA453", message, SIBLING)
+        yield Finding("SEA453", Place(resource=change.logical_id, field=name), message, SIBLING)
 
 
 def _text(value: JsonValue) -> str:

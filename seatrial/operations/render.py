@@ -11,6 +11,7 @@ from seatrial.operations.effect import TITLES
 from seatrial.operations.template import SUB
 from seatrial.operations.template_diff import ORDER
 from seatrial_base.markdown import code, escaped
+from seatrial_base.printer import finding_rows
 from seatrial_base.units import GIB, counted, usd
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from seatrial.operations.effect import PlannedSize
     from seatrial.operations.template_diff import PropertyChange, ResourceChange
 
-SCHEMA = "1"
+SCHEMA = "2"
 LONGEST = 72
 CONTEXT = 16
 MOST_PROPERTIES = 8
@@ -131,10 +132,7 @@ def as_document(found: Consequences, *, stack: str, old: str, new: str) -> dict[
         "resources": [document_of(row, found.size) for row in found.rows],
         "outputs": list(found.diff.outputs),
         "needs": needs_document(found.instances, found.most_instances, found.size),
-        "refused": [
-            {"resource": one.where, "field": one.field, "rule": one.rule, "message": one.message, "hint": one.hint}
-            for one in found.refused
-        ],
+        "refused": finding_rows(found.refused),
     }
 
 

@@ -29,7 +29,8 @@ from seatrial.specs.calibration import SCHEMA_VERSION, calibration_path, every_c
 from seatrial_base.catalog import engines, neuron
 from seatrial_base.catalog.engines import find_engine
 from seatrial_base.catalog.instances import find_instance
-from seatrial_base.errors import PlanError, Problem, SpecError
+from seatrial_base.errors import PlanError, SpecError
+from seatrial_base.findings import Finding, Place
 from seatrial_base.units import counted
 
 if TYPE_CHECKING:
@@ -256,7 +257,7 @@ def read_points(text: str, where: str) -> tuple[MeasuredPoint, ...]:
     if missing:
         hint = f"the header must have {', '.join((*_COLUMNS, _LATENCY))}"
         raise SpecError.of("SEA407", f"the column {' and '.join(missing)} is missing", hint=hint, where=where)
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     points = [_point(row, f"{where}:{line}", problems) for line, row in rows]
     if problems:
         raise SpecError(problems)
@@ -272,7 +273,7 @@ def _rows(text: str, where: str) -> tuple[list[tuple[int, dict[str, str]]], tupl
         raise SpecError.of("SEA407", f"the table can't be read: {error}", where=where) from error
 
 
-def _point(row: dict[str, str], where: str, problems: list[Problem]) -> MeasuredPoint | None:
+def _point(row: dict[str, str], where: str, problems: list[Finding]) -> MeasuredPoint | None:
     before = len(problems)
     concurrency = _number(row, "concurrency", where, problems)
     throughput = _number(row, "output_tok_s", where, problems)
@@ -280,13 +281,13 @@ def _point(row: dict[str, str], where: str, problems: list[Problem]) -> Measured
     latency = _number(row, _LATENCY, where, problems) if given else None
     if concurrency is not None and (concurrency != int(concurrency) or concurrency > MOST_IN_FLIGHT):
         message = f"{concurrency:g} is not a whole number up to {MOST_IN_FLIGHT:,}"
-        problems.append(Problem(where, "concurrency", "SEA407", message))
+        problems.append(Finding("SEA407", Place.at(where, "concurrency"), message))
     if len(problems) > before or concurrency is None or throughput is None:
         return None
     return MeasuredPoint(concurrency=int(concurrency), output_tok_s=throughput, ms_per_token_p90=latency)
 
 
-def _number(row: dict[str, str], name: str, where: str, problems: list[Problem]) -> float | None:
+def _number(row: dict[str, str], name: str, where: str, problems: list[Finding]) -> float | None:
     text = (row.get(name) or "").strip()
     try:
         value = float(text)
@@ -294,7 +295,7 @@ def _number(row: dict[str, str], name: str, where: str, problems: list[Problem])
         value = float("nan")
     if 0 < value < float("inf"):
         return value
-    problems.append(Problem(where, name, "SEA407", f"{text[:40]!r} is not a number above 0"))
+    problems.append(Finding("SEA407", Place.at(where, name), f"{text[:40]!r} is not a number above 0"))
     return None
 
 
@@ -306,10 +307,10 @@ def usable(points: Sequence[MeasuredPoint], where: str) -> tuple[MeasuredPoint, 
             other: a copy that gives less than half of what it gave with less load was not in a steady state.
     """
     ordered = tuple(sorted(points, key=lambda point: (point.concurrency, point.output_tok_s)))
-    problems = [Problem(where, "", "SEA408", message, _MEASURE_AGAIN) for message in _contradictions(ordered)]
+    problems = [Finding("SEA408", Place.at(where), message, _MEASURE_AGAIN) for message in _contradictions(ordered)]
     if not ordered:
         hint = "measure at concurrency 1 and at the batch limit"
-        problems = [Problem(where, "", "SEA408", "no points to calibrate with", hint)]
+        problems = [Finding("SEA408", Place.at(where), "no points to calibrate with", hint)]
     if problems:
         raise SpecError(problems)
     return ordered
@@ -350,7 +351,7 @@ def check_trial(trial: tuple[str, str, int, int], loaded: LoadedSpec, where: str
     named = ("endpoint", "environment", "input_tokens", "output_tokens")
     hint = "use the result of a trial of the current spec"
     problems = [
-        Problem(where, name, "SEA408", f"the trial measured {was}, but the spec has {now}", hint)
+        Finding("SEA408", Place.at(where, name), f"the trial measured {was}, but the spec has {now}", hint)
         for name, was, now in zip(named, trial, asked, strict=True)
         if was != now
     ]

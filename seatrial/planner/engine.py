@@ -37,7 +37,7 @@ _UNKNOWN_FAMILY = "inline"  # a shape that is written in the spec names no archi
 
 
 @dataclass(frozen=True, slots=True)
-class EngineOption:
+class EngineCandidate:
     """An engine with a backend.
 
     Attributes:
@@ -60,7 +60,7 @@ class EngineOption:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class EngineRule:
     """One row of the table.
 
     Attributes:
@@ -113,14 +113,14 @@ def case_of(serving: ServingSpec, architecture: Architecture, allowed: Iterable[
     return Case({name: value for name, value in found.items() if value is not None}, named)
 
 
-def best_option(case: Case, among: Iterable[EngineOption] | None = None) -> EngineOption:
+def best_option(case: Case, among: Iterable[EngineCandidate] | None = None) -> EngineCandidate:
     """Return the first option that no rule excludes; the first of all when every one is excluded."""
     candidates = tuple(among) if among is not None else automatic()
     free = [option for option in candidates if not reasons(case, option, "excludes")]
     return (free or list(candidates))[0]
 
 
-def reasons(case: Case, option: EngineOption, *verdicts: str) -> list[str]:
+def reasons(case: Case, option: EngineCandidate, *verdicts: str) -> list[str]:
     """Return the sentences of the rules that fit a case and say one of the verdicts of an option."""
     words = {"title": option.title, "instances": case.instances} | {
         str(name): fact for name, fact in case.facts.items()
@@ -129,7 +129,7 @@ def reasons(case: Case, option: EngineOption, *verdicts: str) -> list[str]:
     return [rule.because.format_map(words) for rule in fitting if _fits(rule, case.facts)]
 
 
-def why(case: Case, option: EngineOption) -> str:
+def why(case: Case, option: EngineCandidate) -> str:
     """Return why an option is chosen: what speaks for it, and what against those that were passed over."""
     others = [other for other in automatic() if other != option]
     preferred = automatic()[: automatic().index(option)] if option in automatic() else ()
@@ -138,7 +138,7 @@ def why(case: Case, option: EngineOption) -> str:
     return " ".join([*reasons(case, option, "for"), *against])
 
 
-def opinion(case: Case, option: EngineOption, fixed_by: str) -> tuple[str, ...]:
+def opinion(case: Case, option: EngineCandidate, fixed_by: str) -> tuple[str, ...]:
     """Return a warning of what speaks against an option, in one piece; none when nothing does.
 
     Args:
@@ -164,24 +164,24 @@ def status_of(engine: str, flavour: str) -> str | None:
     return next((rule.because for rule in fitting if rule.id.endswith("-status")), None)
 
 
-def automatic() -> tuple[EngineOption, ...]:
+def automatic() -> tuple[EngineCandidate, ...]:
     """Return the options that are chosen among unless the spec fixes one, best first."""
     return tuple(option for option in options() if option.automatic)
 
 
 @cache
-def options() -> tuple[EngineOption, ...]:
+def options() -> tuple[EngineCandidate, ...]:
     """Return every option, by preference."""
-    return read_rows(_TABLE, EngineOption, part="options")
+    return read_rows(_TABLE, EngineCandidate, part="options")
 
 
 @cache
-def rules() -> tuple[Rule, ...]:
+def rules() -> tuple[EngineRule, ...]:
     """Return every rule."""
-    return read_rows(_TABLE, Rule, part="rules")
+    return read_rows(_TABLE, EngineRule, part="rules")
 
 
-def _fits(rule: Rule, facts: Facts) -> bool:
+def _fits(rule: EngineRule, facts: Facts) -> bool:
     within = all(facts.get(fact) in values for fact, values in rule.when.items())
     return within and all(fact in facts and facts[fact] not in values for fact, values in rule.unless.items())
 
@@ -197,7 +197,7 @@ _TAGS = {"tensorrtllm": "lmi-trtllm", "neuronx": "lmi-neuronx", "deepspeed": "lm
 class EngineChoice:
     """The engine with everything that follows from it."""
 
-    option: EngineOption
+    option: EngineCandidate
     engine: Decision[str]
     version: Decision[str]
     image: Decision[Image]
@@ -210,7 +210,7 @@ class EngineChoice:
 class _Taken:
     """The option that is taken, and which fields of the spec fix it; none when it was chosen."""
 
-    option: EngineOption
+    option: EngineCandidate
     because: str
     fixed_by: str = ""
 
@@ -275,7 +275,7 @@ def _take_allowed(loaded: LoadedSpec, case: Case) -> _Taken:
     return _Taken(best, f"The environment allows only {', '.join(allowed)}.", "guard_rails.engines")
 
 
-def _refuse_foreign_image(loaded: LoadedSpec, option: EngineOption) -> None:
+def _refuse_foreign_image(loaded: LoadedSpec, option: EngineCandidate) -> None:
     allowed = loaded.environment.guard_rails.engines
     if allowed is not None and option.engine not in allowed:
         name = loaded.environment.name
@@ -292,7 +292,7 @@ def _refuse_foreign_backend(loaded: LoadedSpec) -> None:
         raise PlanError([problem])
 
 
-def _option_of_image(uri: str) -> EngineOption:
+def _option_of_image(uri: str) -> EngineCandidate:
     """Return the option that an image's name tells of; LMI with vLLM when it tells nothing."""
     repository, _, tag = uri.rpartition("/")[2].partition("@")[0].partition(":")
     by_name = [option for mark, option in _REPOSITORIES.items() if mark in repository]
@@ -321,7 +321,7 @@ def _catalog_image(loaded: LoadedSpec, taken: _Taken) -> EngineChoice:
     )
 
 
-def _resolve(loaded: LoadedSpec, option: EngineOption) -> images.RegionalImage:
+def _resolve(loaded: LoadedSpec, option: EngineCandidate) -> images.RegionalImage:
     """Return the image of an option, its newest documented build unless the spec gives the version."""
     version = loaded.endpoint.serving.engine_version
     region, last = loaded.environment.region, option.last_lmi
@@ -335,7 +335,7 @@ def _resolve(loaded: LoadedSpec, option: EngineOption) -> images.RegionalImage:
         )
     except PlanError as error:
         placed = loaded.problem(("serving", "engine_version") if version else ("serving",), "SEA303", "")
-        moved = [replace(problem, where=placed.where, field=placed.field) for problem in error.problems]
+        moved = [replace(problem, place=placed.place) for problem in error.problems]
         raise PlanError(moved) from error
 
 
@@ -356,11 +356,11 @@ def _given_image(taken: _Taken, uri: str, version: str | None) -> EngineChoice:
     )
 
 
-def _facts(option: EngineOption, version: str) -> Engine:
+def _facts(option: EngineCandidate, version: str) -> Engine:
     return find_engine("neuron" if _NEURON in option.flavours else option.engine, version)
 
 
-def _why_version(build: images.Build, option: EngineOption, *, fixed: bool) -> str:
+def _why_version(build: images.Build, option: EngineCandidate, *, fixed: bool) -> str:
     if fixed:
         return "The spec fixes it."
     if option.last_lmi is not None:

@@ -16,7 +16,7 @@ from seatrial_base.errors import PlanError
 if TYPE_CHECKING:
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.catalog.instances import Instance
-    from seatrial_base.errors import Problem
+    from seatrial_base.findings import Finding
 
 
 _WIDEST_INSTANCE = 16  # accelerators
@@ -85,7 +85,7 @@ def check_model_fields(loaded: LoadedSpec, architecture: Architecture) -> None:
         raise PlanError(problems)
 
 
-def _unplanned(loaded: LoadedSpec) -> list[Problem]:
+def _unplanned(loaded: LoadedSpec) -> list[Finding]:
     serving, problems = loaded.endpoint.serving, []
     if serving.backend == "neuronx" and not names_neuron(loaded):
         message = "the backend neuronx needs instance types with AWS Neuron"
@@ -107,7 +107,7 @@ def batching_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
     return (warning,)
 
 
-def _context_problems(loaded: LoadedSpec, architecture: Architecture) -> list[Problem]:
+def _context_problems(loaded: LoadedSpec, architecture: Architecture) -> list[Finding]:
     workload, fixed = loaded.endpoint.workload, asked_max_model_len(loaded.endpoint)
     tokens, context = workload.input_tokens + workload.output_tokens, architecture.max_context
     name = architecture.id
@@ -123,7 +123,7 @@ def _context_problems(loaded: LoadedSpec, architecture: Architecture) -> list[Pr
     return []
 
 
-def _degree_problems(loaded: LoadedSpec, architecture: Architecture) -> list[Problem]:
+def _degree_problems(loaded: LoadedSpec, architecture: Architecture) -> list[Finding]:
     degree = loaded.endpoint.serving.overrides.tensor_parallel_degree
     if degree is None or names_neuron(loaded) or shards_evenly(architecture, degree):
         return []

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from seatrial.specs.load import LoadedSpec
     from seatrial.specs.optimization import OptimizationSpec, Recipe
     from seatrial_base.catalog.instances import Instance
-    from seatrial_base.errors import Problem
+    from seatrial_base.findings import Finding
 
 _NEEDS_NOTHING = {WEIGHTS: "fp8", SPECULATIONS: "ngram"}  # of each kind, what needs neither weights nor a draft
 
@@ -65,7 +65,7 @@ def recipe_refusals(loaded: LoadedSpec, choice: EngineChoice, allowed: Sequence[
     return tuple(dict.fromkeys(refusal for each in refused for refusal in each))
 
 
-def _problem(loaded: LoadedSpec, refusal: RecipeRefusal, hint: str) -> Problem:
+def _problem(loaded: LoadedSpec, refusal: RecipeRefusal, hint: str) -> Finding:
     return loaded.problem(("optimization", refusal.index), refusal.rule, refusal.message, hint)
 
 

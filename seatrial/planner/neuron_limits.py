@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from seatrial_base.catalog.architecture import Architecture
     from seatrial_base.catalog.instances import Instance
     from seatrial_base.catalog.neuron import NeuronEngine
-    from seatrial_base.errors import Problem
+    from seatrial_base.findings import Finding
 
 _UNKNOWN_FAMILY = "inline"  # a shape that is written in the spec names no architecture
 _FEATURES = (
@@ -57,7 +57,7 @@ def refuse_on_neuron(loaded: LoadedSpec, architecture: Architecture, allowed: Se
         raise PlanError(problems)
 
 
-def _model_problems(loaded: LoadedSpec, architecture: Architecture, engine: NeuronEngine) -> Iterator[Problem]:
+def _model_problems(loaded: LoadedSpec, architecture: Architecture, engine: NeuronEngine) -> Iterator[Finding]:
     family = architecture.family
     if family == _UNKNOWN_FAMILY or family in engine.families:
         return
@@ -72,7 +72,7 @@ def _setting(option: str) -> str:
     return "serving.backend: neuronx" if name == "lmi" else f"serving.engine: {name}"
 
 
-def _chip_problems(loaded: LoadedSpec, chips: Sequence[Instance], engine: NeuronEngine) -> Iterator[Problem]:
+def _chip_problems(loaded: LoadedSpec, chips: Sequence[Instance], engine: NeuronEngine) -> Iterator[Finding]:
     supported = [instance for instance in chips if instance.accelerator in engine.accelerators]
     if supported:
         return
@@ -81,7 +81,7 @@ def _chip_problems(loaded: LoadedSpec, chips: Sequence[Instance], engine: Neuron
     yield loaded.problem(("serving", "instance_types"), "SEA225", message, hint)
 
 
-def _degree_problems(loaded: LoadedSpec, architecture: Architecture, chips: Sequence[Instance]) -> Iterator[Problem]:
+def _degree_problems(loaded: LoadedSpec, architecture: Architecture, chips: Sequence[Instance]) -> Iterator[Finding]:
     degree = loaded.endpoint.serving.overrides.tensor_parallel_degree
     possible = sorted({each for instance in chips for each in neuron.degrees(architecture, instance)})
     if degree is None and possible:
@@ -100,7 +100,7 @@ def _degree_problems(loaded: LoadedSpec, architecture: Architecture, chips: Sequ
     yield loaded.problem(field, "SEA226", message, f"valid: {valid}; or name a larger instance type")
 
 
-def _feature_problems(loaded: LoadedSpec, architecture: Architecture) -> Iterator[Problem]:
+def _feature_problems(loaded: LoadedSpec, architecture: Architecture) -> Iterator[Finding]:
     overrides = loaded.endpoint.serving.overrides
     of_recipe = fields_of(loaded.endpoint.optimization)  # they are refused with the nearest recipe (SEA233)
     for name, nothing in _FEATURES:

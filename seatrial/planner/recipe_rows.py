@@ -22,7 +22,8 @@ from seatrial.specs.optimization import SPECULATIONS, WEIGHTS
 from seatrial.specs.recipe import parse_recipe, recipe_name, with_recipe
 from seatrial_base.catalog import optimizations
 from seatrial_base.catalog.models import all_models
-from seatrial_base.errors import PlanError, Problem, SpecError
+from seatrial_base.errors import PlanError, SpecError
+from seatrial_base.findings import Finding
 from seatrial_base.frozen_model import FrozenModel
 
 if TYPE_CHECKING:
@@ -139,18 +140,18 @@ def recipe_rows(loaded: LoadedSpec, *, every: bool = False) -> tuple[RecipeRow, 
 
 
 def _row(
-    planner: _Planner, recipe: Recipe, needs: tuple[str, ...], plain: _Planned | Problem
+    planner: _Planner, recipe: Recipe, needs: tuple[str, ...], plain: _Planned | Finding
 ) -> tuple[_Place, RecipeRow]:
     found = planner.planned(recipe)
     name = recipe_name(recipe)
-    refused = found if isinstance(found, Problem) else None
+    refused = found if isinstance(found, Finding) else None
     row = RecipeRow(
         recipe=name,
         names=tuple(sorted(_short(entry) for entry in recipe)),
         rule=refused.rule if refused else "",
         because=refused.message if refused else "",
         needs=needs,
-        predicted=None if isinstance(found, Problem) else _predicted(found, plain),
+        predicted=None if isinstance(found, Finding) else _predicted(found, plain),
         gives_up=tuple(sentence for entry in recipe for sentence in gives_up(entry.name)),
     )
     return _place(found, name), row
@@ -159,9 +160,9 @@ def _row(
 _Place = tuple[int, tuple[float, ...], str]
 
 
-def _place(found: _Planned | Problem, name: str) -> _Place:
+def _place(found: _Planned | Finding, name: str) -> _Place:
     """Return what sorts a row: those that run first, by the spec's objective, then by the price of a token."""
-    if isinstance(found, Problem):
+    if isinstance(found, Finding):
         return 1, (), name
     score = found.best.score
     goal = {
@@ -189,9 +190,9 @@ class _Planner:
     """Plans recipes of one spec; those that the planner can't tell apart are searched once."""
 
     loaded: LoadedSpec
-    seen: dict[str, _Planned | Problem]
+    seen: dict[str, _Planned | Finding]
 
-    def planned(self, recipe: Recipe) -> _Planned | Problem:
+    def planned(self, recipe: Recipe) -> _Planned | Finding:
         """Return the best deployment of a recipe, or the first problem that refuses it."""
         try:
             other = with_recipe(self.loaded, recipe)
@@ -210,7 +211,7 @@ def _alike(loaded: LoadedSpec) -> str:
     return f"{recipe_name(recipe)} {loaded.endpoint.workload.prefix_hit_rate}"
 
 
-def _search(loaded: LoadedSpec) -> _Planned | Problem:
+def _search(loaded: LoadedSpec) -> _Planned | Finding:
     try:
         resolved, found = search_for(loaded, winner_only=True)
         if not found.ranked:
@@ -220,10 +221,10 @@ def _search(loaded: LoadedSpec) -> _Planned | Problem:
     return _Planned(resolved, found.ranked[0])
 
 
-def _predicted(planned: _Planned, plain: _Planned | Problem) -> PredictedRecipe:
+def _predicted(planned: _Planned, plain: _Planned | Finding) -> PredictedRecipe:
     best, demand = planned.best, planned.resolved.demand
     cost = _cost(planned)
-    base = None if isinstance(plain, Problem) else plain
+    base = None if isinstance(plain, Finding) else plain
     base_price = None if base is None else _cost(base).usd_per_million_output_tokens
     price = cost.usd_per_million_output_tokens
     band = band_for(demand, planned.resolved.choice.version.value, best.candidate)

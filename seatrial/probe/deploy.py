@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from seatrial.deployment.live_stack import describe_stack, fetch_result
-from seatrial_base.errors import BenchError, Problem, SeatrialError
+from seatrial_base.errors import BenchError, SeatrialError
+from seatrial_base.findings import Finding, Place
 from seatrial_laptop.demo.runner import ENDING
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ class ProbeRun:
         self.afterwards()
         return result
 
-    def _delete(self) -> list[Problem]:
+    def _delete(self) -> list[Finding]:
         """Delete the stack; return what is wrong where it may be left. Before the synthesis ends there is none."""
         if not (self.assembly / "manifest.json").is_file():
             return []
@@ -161,7 +162,7 @@ class ProbeRun:
         if not failure:
             return []
         message = f"{failure}\nthe stack may still be there, and its instances cost money"
-        return [Problem(self.stack_name, "", RULE, message, self._by_hand())]
+        return [Finding(RULE, Place.at(self.stack_name), message, self._by_hand())]
 
     def _by_hand(self) -> str:
         region = self.pinned.loaded.environment.region

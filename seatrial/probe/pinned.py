@@ -18,7 +18,7 @@ from seatrial.planner.planner import make_plan
 from seatrial.specs.calibration import SCHEMA_VERSION, calibration_path
 from seatrial.specs.load import load_spec
 from seatrial.specs.prices import prices_path
-from seatrial_base.errors import Problem, SeatrialError, SpecError
+from seatrial_base.errors import SeatrialError, SpecError
 from seatrial_base.frozen_model import digest
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from seatrial.probe.deployments import ProbedDeployment, ProbedHardware
     from seatrial.specs.load import LoadedSpec
     from seatrial.specs.yaml_source import Yaml
+    from seatrial_base.findings import Finding
 
 LONGEST_NAME: Final = 40  # of an endpoint, as in its spec
 _DIGEST: Final = 6  # characters that tell two long names apart
@@ -159,7 +160,7 @@ def pin(
     """
     shutil.rmtree(folder, ignore_errors=True)
     pinned: list[PinnedSpec] = []
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     for each in probed:
         try:
             pinned.append(_pin(loaded, each, folder / each.role, environments))

@@ -15,7 +15,7 @@ from seatrial.probe.pinned import PinnedSpec, copied, on_hardware, one_copy, pin
 from seatrial.probe.run import own_folder
 from seatrial.quality.recipe_result import RecipeDeployment, RecipeResult, result_digest
 from seatrial.specs.recipe import recipe_name, with_recipe
-from seatrial_base.errors import BenchError, Problem, SeatrialError, SpecError
+from seatrial_base.errors import BenchError, SeatrialError, SpecError
 from seatrial_base.frozen_model import digest
 from seatrial_laptop.demo.progress import shown_beside
 from seatrial_load.quality.answers import MOST_AT_ONCE, TIMEOUT_S, collect_answers
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from seatrial.specs.load import LoadedSpec
     from seatrial.specs.optimization import Recipe
     from seatrial.specs.yaml_source import Yaml
+    from seatrial_base.findings import Finding
     from seatrial_laptop.demo.progress import Steps
     from seatrial_load.model.request import TrialRequest
     from seatrial_load.model.result import TrialResult
@@ -134,7 +135,7 @@ def pin_recipes(
     folder = compare_folder(loaded)
     shutil.rmtree(folder, ignore_errors=True)
     pinned: list[PinnedRecipe] = []
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     for name, recipe in zip("ab", recipes, strict=True):
         try:
             document = recipe_document(loaded, recipe, plan, hardware, folder / name)

@@ -8,8 +8,9 @@ from rich.console import Group
 from rich.text import Text
 
 from seatrial.planner.cost import hourly_words
-from seatrial.report.terminal.tables import add_row, heading, short, table
+from seatrial.report.terminal.tables import heading, short, table_view
 from seatrial.report.values import sentence
+from seatrial_base.table import number_columns, table_of, text_columns
 from seatrial_base.units import S_PER_HOUR, S_PER_MINUTE, counted, usd
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from seatrial.documents.plan import Plan
-    from seatrial.probe.answer import ProbeAnswer
+    from seatrial.probe.answer import ProbeAnswer, ProbedMetric
     from seatrial.probe.pinned import PinnedSpec
 
 _NONE = "-"
@@ -77,10 +78,8 @@ def _deployment(answer: ProbeAnswer) -> Iterator[RenderableType]:
     probed, result = answer.pinned.probed, answer.result
     level = counted(probed.concurrency_per_copy, "concurrent request")
     yield heading(f"{probed.role}: {probed.hardware}, {level} per copy")
-    rows = table(words=("",), numbers=("predicted", "measured", "SLO"))
-    for metric in answer.metrics:
-        add_row(rows, metric.name, short(metric.predicted), short(metric.measured, _NONE), short(metric.bound, _NONE))
-    yield rows
+    columns = (*text_columns(""), *number_columns("predicted", "measured", "SLO"))
+    yield table_view(table_of(columns, map(_metric_row, answer.metrics)))
     slow = "slo.output_tok_s is not reached. " if answer.throughput_met is False else ""
     yield Text(f"{_VERDICTS[answer.meets_slo]}: {slow}{sentence(result.verdict.because)}")
     if result.engine_note:
@@ -93,3 +92,7 @@ def _deployment(answer: ProbeAnswer) -> Iterator[RenderableType]:
 def _instances(answer: ProbeAnswer) -> str:
     plan = answer.pinned.plan
     return f"{plan.instance_count.value} x {plan.instance_type.value}"
+
+
+def _metric_row(metric: ProbedMetric) -> tuple[str, ...]:
+    return (metric.name, short(metric.predicted), short(metric.measured, _NONE), short(metric.bound, _NONE))

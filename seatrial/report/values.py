@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from markupsafe import Markup, escape
-
+from seatrial_base.table import DASH, Cell
 from seatrial_base.units import exported, fine_percent, tenths, usd, whole_or_tenths
 
 if TYPE_CHECKING:
@@ -19,63 +18,12 @@ if TYPE_CHECKING:
     from seatrial_load.model.result import LevelResult
 
 
-DASH = "–"
 NO_SUCCESS = "no request succeeded"
 NO_TOKEN_COUNT = "the endpoint did not report output tokens"  # noqa: S105 (a sentence about tokens of text)
 NO_INPUT_COUNT = "the endpoint did not report input tokens"
 NOT_STREAMED = "no answer was streamed"
 NO_SECOND_TOKEN = "no request streamed two tokens or more"  # noqa: S105 (likewise)
 NO_DURATION = "the measured window is empty"
-Tone: TypeAlias = Literal["plain", "good", "bad", "unknown", "code"]
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One value of a table or a list of facts.
-
-    Attributes:
-        text: What people read.
-        exact: The JSON number that the text rounds; empty when the text is exact.
-        missing_because: Why there is no value; empty when there is one.
-        tone: How it is set: `good`, `bad` and `unknown` carry a sign as well as a colour.
-        low: The lower end of its 95 % interval; None when it has none, or none can be given.
-        high: Its upper end.
-    """
-
-    text: str
-    exact: str = ""
-    missing_because: str = ""
-    tone: Tone = "plain"
-    low: Cell | None = None
-    high: Cell | None = None
-
-    @property
-    def html(self) -> Markup:
-        """The value as HTML, escaped, its interval in small below it."""
-        interval = self._interval
-        return (
-            Markup('{} <small class="interval">{}</small>').format(self._value, interval) if interval else self._value
-        )
-
-    @property
-    def _interval(self) -> Markup | None:
-        if self.low is not None and self.high is not None:
-            return Markup("{}–{}").format(self.low.html, self.high.html)
-        if self.low is not None:
-            return Markup("≥ {}").format(self.low.html)
-        return None if self.high is None else Markup("≤ {}").format(self.high.html)
-
-    @property
-    def _value(self) -> Markup:
-        if self.missing_because:
-            return Markup('<abbr title="{}">{}</abbr>').format(self.missing_because, DASH)
-        if self.exact:
-            return Markup('<data value="{}">{}</data>').format(self.exact, self.text)
-        if self.tone == "code":
-            return Markup("<code>{}</code>").format(self.text)
-        if self.tone != "plain":
-            return Markup('<span class="{}">{}</span>').format(self.tone, self.text)
-        return escape(self.text)
 
 
 def missing_cell(because: str) -> Cell:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from seatrial.specs import shapes
 from seatrial.specs.pipeline_file import account_problems
-from seatrial_base.errors import Problem, SpecError
+from seatrial_base.errors import SpecError
+from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,7 +99,7 @@ class Answers:
         if problems:
             raise SpecError(problems)
 
-    def _problems(self) -> Iterator[Problem]:
+    def _problems(self) -> Iterator[Finding]:
         if not _NAME.fullmatch(self.name):
             yield _wrong("--name", f"{self.name!r} is no repository name", "letters, digits, dots and hyphens")
         if not re.fullmatch(shapes.REPOSITORY, self.source):
@@ -178,5 +179,5 @@ def targets_of(order: tuple[EnvironmentSpec, ...], environments: Path) -> tuple[
     )
 
 
-def _wrong(option: str, message: str, hint: str) -> Problem:
-    return Problem(option, "", "SEA482", message, hint)
+def _wrong(option: str, message: str, hint: str) -> Finding:
+    return Finding("SEA482", Place.at(option), message, hint)

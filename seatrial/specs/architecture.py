@@ -13,7 +13,7 @@ from seatrial_base.errors import PlanError
 if TYPE_CHECKING:
     from seatrial.specs.load import LoadedSpec
     from seatrial.specs.model_shape import ModelShape
-    from seatrial_base.errors import Problem
+    from seatrial_base.findings import Finding
 
 _WAYS = (
     "give model.architecture, a catalog id of the same shape (seatrial models list); or model.config_file, the "
@@ -47,7 +47,7 @@ def read_architecture(loaded: LoadedSpec) -> Architecture:
     return replace(architecture, checkpoint_quantization=_named_quantization(loaded) or found[1])
 
 
-def _unknown(loaded: LoadedSpec, name: str, field: tuple[str, ...]) -> Problem:
+def _unknown(loaded: LoadedSpec, name: str, field: tuple[str, ...]) -> Finding:
     weights = unsupported_format(name)
     if weights is not None:
         hint = "choose a repository with 16-bit, FP8, AWQ, GPTQ, MXFP4 or NVFP4 weights"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from seatrial.specs.endpoint import EndpointSpec, ModelSpec
     from seatrial.specs.environment import EnvironmentSpec
     from seatrial.specs.yaml_source import Document, FieldPath
-    from seatrial_base.errors import Problem
+    from seatrial_base.findings import Finding
 
 
 _RULE = "SEA111"
@@ -35,7 +35,7 @@ def set_by(environment: EnvironmentSpec, place: Document, rail: str) -> str:
 
 def guard_rail_problems(
     endpoint: EndpointSpec, environment: EnvironmentSpec, document: Document, place: Document
-) -> Iterator[Problem]:
+) -> Iterator[Finding]:
     """Yield every guard rail that a spec breaks by itself; the planner keeps those on cost.
 
     Args:
@@ -62,11 +62,11 @@ class _Rails:
         self._document, self._place = document, place
         self._rails = environment.guard_rails
 
-    def _problem(self, path: FieldPath, rail: str, message: str, hint: str) -> Problem:
+    def _problem(self, path: FieldPath, rail: str, message: str, hint: str) -> Finding:
         told = f"{message} ({set_by(self._environment, self._place, rail)})"
         return self._document.problem(path, _RULE, told, hint)
 
-    def sizes(self) -> Iterator[Problem]:
+    def sizes(self) -> Iterator[Finding]:
         """Yield too many copies, and instance types of which none is allowed."""
         name, most, copies = self._environment.name, self._rails.max_copies, self._endpoint.scaling.max_copies
         if most is not None and copies > most:
@@ -83,7 +83,7 @@ class _Rails:
                 hint = f"allowed: {', '.join(allowed)}"
                 yield self._problem(place, "instance_types", f"{pool} is not allowed in {name}", hint)
 
-    def models(self) -> Iterator[Problem]:
+    def models(self) -> Iterator[Finding]:
         """Yield each model, draft and adapter that no pattern allows."""
         allowed = self._rails.models
         for path, name in _models(self._endpoint) if allowed is not None else ():
@@ -91,7 +91,7 @@ class _Rails:
                 message = f"the model {name} is not allowed in {self._environment.name}"
                 yield self._problem(path, "models", message, f"allowed: {', '.join(allowed or ())}")
 
-    def licences(self) -> Iterator[Problem]:
+    def licences(self) -> Iterator[Finding]:
         """Yield each model whose licence is unknown or not allowed."""
         allowed = self._rails.licences
         for path, name, licence in _licensed(self._endpoint) if allowed is not None else ():
@@ -106,7 +106,7 @@ class _Rails:
                 message = f"the licence of {name}, {licence}, is not allowed in {self._environment.name}"
                 yield self._problem(path, "licences", message, listed)
 
-    def engine(self) -> Iterator[Problem]:
+    def engine(self) -> Iterator[Finding]:
         """Yield an engine, or a backend of LMI, that is not allowed; `auto` is decided among the allowed ones."""
         serving, allowed = self._endpoint.serving, self._rails.engines
         by_backend = serving.engine == "auto" and serving.backend != "auto"
@@ -117,7 +117,7 @@ class _Rails:
             path = ("serving", "backend" if by_backend else "engine")
             yield self._problem(path, "engines", message, f"allowed: {', '.join(allowed)}, or auto")
 
-    def objectives(self) -> Iterator[Problem]:
+    def objectives(self) -> Iterator[Finding]:
         """Yield each required objective that is missing or looser."""
         for metric in _LATENCIES:
             asked, required = getattr(self._endpoint.slo, metric), getattr(self._rails.slo, metric)
@@ -131,20 +131,20 @@ class _Rails:
         if rails.output_tok_s is not None and (slo.output_tok_s is None or slo.output_tok_s < rails.output_tok_s):
             yield self._objective("output_tok_s", slo.output_tok_s, rails.output_tok_s, "at least", " tok/s")
 
-    def _objective(self, name: str, given: float | None, bound: float, sense: str, unit: str) -> Problem:
+    def _objective(self, name: str, given: float | None, bound: float, sense: str, unit: str) -> Finding:
         needed = f"{sense} {bound:,.12g}{unit}"
         found = "is missing" if given is None else f"is {given:,.12g}{unit}"
         message = f"slo.{name} {found}; {self._environment.name} requires {needed}"
         return self._problem(("slo", *name.split(".")), f"slo.{name}", message, f"set slo.{name} to {needed}")
 
-    def trial(self) -> Iterator[Problem]:
+    def trial(self) -> Iterator[Finding]:
         """Yield another trial mode than the required one."""
         required, mode = self._rails.trial_mode, self._endpoint.trial.mode
         if required not in (None, mode):
             message = f"the trial mode is {mode}; {self._environment.name} requires {required}"
             yield self._problem(("trial", "mode"), "trial_mode", message, f"write `mode: {required}`")
 
-    def tags(self) -> Iterator[Problem]:
+    def tags(self) -> Iterator[Finding]:
         """Yield each required tag that neither the endpoint nor the environment has, or that is empty."""
         tags = {**self._environment.tags, **self._endpoint.tags}
         for key in self._rails.required_tags:

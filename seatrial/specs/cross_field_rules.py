@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from seatrial.specs.yaml_source import Document, Yaml
-    from seatrial_base.errors import Problem
+    from seatrial_base.findings import Finding
 
 
 _SHAPE = ("model", "shape")
@@ -31,7 +31,7 @@ _DENSE_MLP, _WIDEST_MLP, _NARROWEST_EXPERT = 8, 12, 1
 _SLACK = 3
 
 
-def shape_problems(document: Document) -> Iterator[Problem]:
+def shape_problems(document: Document) -> Iterator[Finding]:
     """Yield what can't be true of any model: the numbers contradict one another, or the parameters the shape."""
     shape = document.value(*_SHAPE)
     if not isinstance(shape, dict):
@@ -55,11 +55,11 @@ def _wrong_alone(shape: dict[str, Yaml]) -> set[int | str]:
     return set()
 
 
-def _at(document: Document, name: str, message: str, hint: str, rule: str = "SEA114") -> Problem:
+def _at(document: Document, name: str, message: str, hint: str, rule: str = "SEA114") -> Finding:
     return document.problem((*_SHAPE, name), rule, message, hint)
 
 
-def _heads(document: Document, counts: dict[str, int]) -> Iterator[Problem]:
+def _heads(document: Document, counts: dict[str, int]) -> Iterator[Finding]:
     heads, kv_heads, hidden = (counts.get(name) for name in ("attention_heads", "kv_heads", "hidden_size"))
     if heads and kv_heads and heads % kv_heads:
         message = f"kv_heads {kv_heads:,} do not divide attention_heads {heads:,}"
@@ -74,7 +74,7 @@ def _heads(document: Document, counts: dict[str, int]) -> Iterator[Problem]:
             yield _at(document, "attention_heads", message, "give head_dim, as the model's config.json does")
 
 
-def _expert_counts(document: Document, counts: dict[str, int]) -> Iterator[Problem]:
+def _expert_counts(document: Document, counts: dict[str, int]) -> Iterator[Finding]:
     pair = ("experts", "experts_per_token")
     given = [name for name in pair if document.value(*_SHAPE, name) is not None]
     if len(given) == 1:
@@ -87,7 +87,7 @@ def _expert_counts(document: Document, counts: dict[str, int]) -> Iterator[Probl
         yield _at(document, "experts_per_token", message, f"at most {experts:,}")
 
 
-def _active(document: Document, counts: dict[str, int]) -> Iterator[Problem]:
+def _active(document: Document, counts: dict[str, int]) -> Iterator[Finding]:
     total, active = counts.get("params_total"), counts.get("params_active")
     if not total or not active:
         return
@@ -99,7 +99,7 @@ def _active(document: Document, counts: dict[str, int]) -> Iterator[Problem]:
         yield _at(document, "params_active", message, "give experts and experts_per_token, or leave params_active out")
 
 
-def _sliding(document: Document, counts: dict[str, int]) -> Iterator[Problem]:
+def _sliding(document: Document, counts: dict[str, int]) -> Iterator[Finding]:
     sliding, layers = counts.get("sliding_layers"), counts.get("layers")
     if sliding and document.value(*_SHAPE, "sliding_window") is None:
         message = "sliding_layers without sliding_window"
@@ -109,7 +109,7 @@ def _sliding(document: Document, counts: dict[str, int]) -> Iterator[Problem]:
         yield _at(document, "sliding_layers", message, f"at most {layers:,}")
 
 
-def _size(document: Document, counts: dict[str, int]) -> Iterator[Problem]:
+def _size(document: Document, counts: dict[str, int]) -> Iterator[Finding]:
     total, bounds = counts.get("params_total"), parameter_bounds(counts)
     if total is None or bounds is None or bounds[0] <= total <= bounds[1]:
         return
@@ -146,7 +146,7 @@ def parameter_bounds(counts: dict[str, int]) -> tuple[int, int] | None:
 MOST_HUB_NAME = 96
 
 
-def contradictions(document: Document) -> Iterator[Problem]:
+def contradictions(document: Document) -> Iterator[Finding]:
     """Yield every contradiction and missing file of an endpoint's document."""
     for rule in _RULES:
         yield from rule(document)
@@ -156,7 +156,7 @@ def _given(document: Document, parent: str, names: tuple[str, ...]) -> list[str]
     return [name for name in names if document.value(parent, name) is not None]
 
 
-def _model_source(document: Document) -> Iterator[Problem]:
+def _model_source(document: Document) -> Iterator[Finding]:
     if not isinstance(document.value("model"), dict):
         return
     given = _given(document, "model", ("hub_id", "s3_uri", "jumpstart_id", "model_package_arn"))
@@ -170,7 +170,7 @@ def _model_source(document: Document) -> Iterator[Problem]:
         yield document.problem(("model", given[1]), "SEA108", message, "keep one of them")
 
 
-def _model_details(document: Document) -> Iterator[Problem]:
+def _model_details(document: Document) -> Iterator[Finding]:
     revision, hub = document.value("model", "revision"), document.value("model", "hub_id")
     if revision is not None and hub is None:
         message = "revision needs a hub_id"
@@ -183,7 +183,7 @@ def _model_details(document: Document) -> Iterator[Problem]:
         )
 
 
-def _hub_id(document: Document) -> Iterator[Problem]:
+def _hub_id(document: Document) -> Iterator[Finding]:
     """Yield what the hub refuses of an id's name, and no pattern says."""
     hub_id = document.value("model", "hub_id")
     name = hub_id.rpartition("/")[2] if isinstance(hub_id, str) else ""
@@ -194,7 +194,7 @@ def _hub_id(document: Document) -> Iterator[Problem]:
         yield document.problem(("model", "hub_id"), "SEA107", "hub names don't end in .git", "leave it out")
 
 
-def _licence(document: Document) -> Iterator[Problem]:
+def _licence(document: Document) -> Iterator[Finding]:
     model_id, uri = document.value("model", "jumpstart_id"), document.value("model", "s3_uri")
     gated = isinstance(uri, str) and uri.startswith(jumpstart.GATED)
     if document.value("model", "accept_eula") is True or (model_id is None and not gated):
@@ -206,7 +206,7 @@ def _licence(document: Document) -> Iterator[Problem]:
     yield document.problem(("model",), "SEA112", message, hint)
 
 
-def _declared_licence(document: Document) -> Iterator[Problem]:
+def _declared_licence(document: Document) -> Iterator[Finding]:
     """Yield a licence that is declared for a model of which the catalog knows another."""
     declared = document.value("model", "licence")
     for field in ("hub_id", "jumpstart_id") if isinstance(declared, str) else ():
@@ -217,14 +217,14 @@ def _declared_licence(document: Document) -> Iterator[Problem]:
             yield document.problem(("model", "licence"), "SEA108", message, "leave it out: the catalog knows it")
 
 
-def _architecture(document: Document) -> Iterator[Problem]:
+def _architecture(document: Document) -> Iterator[Finding]:
     given = _given(document, "model", ("architecture", "config_file", "shape"))
     if len(given) > 1:
         message = f"{' and '.join(given)} exclude each other"
         yield document.problem(("model", given[1]), "SEA108", message, "keep the one that describes the model")
 
 
-def _traffic(document: Document) -> Iterator[Problem]:
+def _traffic(document: Document) -> Iterator[Finding]:
     if not isinstance(document.value("workload"), dict):
         return
     given = _given(document, "workload", ("concurrency", "requests_per_second"))
@@ -237,7 +237,7 @@ def _traffic(document: Document) -> Iterator[Problem]:
         yield document.problem(("workload", "requests_per_second"), "SEA108", message, hint)
 
 
-def _trial(document: Document) -> Iterator[Problem]:
+def _trial(document: Document) -> Iterator[Finding]:
     least, most = (document.value("trial", f"{name}requests_per_concurrency") for name in ("", "max_"))
     if isinstance(least, int) and isinstance(most, int) and least > most:
         message = f"requests_per_concurrency {least} exceeds max_requests_per_concurrency {most}"
@@ -252,7 +252,7 @@ def _trial(document: Document) -> Iterator[Problem]:
 _LONGEST = (("workload", "max_model_len"), ("serving", "overrides", "max_model_len"))
 
 
-def _context(document: Document) -> Iterator[Problem]:
+def _context(document: Document) -> Iterator[Finding]:
     lengths = [document.value("workload", name) for name in ("input_tokens", "output_tokens")]
     given = [(path, value) for path in _LONGEST if isinstance(value := document.value(*path), int)]
     if len({value for _, value in given}) > 1:
@@ -268,7 +268,7 @@ def _context(document: Document) -> Iterator[Problem]:
 _EVALUATION_SET = ("slo", "quality", "evaluation_set")
 
 
-def _files(document: Document) -> Iterator[Problem]:
+def _files(document: Document) -> Iterator[Finding]:
     for field in ("config_file", "jumpstart_metadata"):
         name = document.value("model", field)
         path = Path(document.path).parent / name if isinstance(name, str) else None
@@ -281,7 +281,7 @@ def _files(document: Document) -> Iterator[Problem]:
         yield document.problem(_EVALUATION_SET, "SEA101", message, "the path is relative to the spec")
 
 
-_RULES: tuple[Callable[[Document], Iterator[Problem]], ...] = (
+_RULES: tuple[Callable[[Document], Iterator[Finding]], ...] = (
     _model_source,
     _model_details,
     _hub_id,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from seatrial.specs.optimization import NgramDrafts, OptimizationSpec
     from seatrial.specs.yaml_source import Document, FieldPath
     from seatrial_base.catalog.speculation import Method
-    from seatrial_base.errors import Problem
+    from seatrial_base.findings import Finding
 
 DRAFT_METHODS: dict[str, Method] = {"speculative": "draft_model", "eagle3": "eagle3", "ngram": "ngram"}
 """The catalog's method of each optimization that drafts tokens."""
@@ -41,7 +41,7 @@ class _Drafting:
     without: str
 
 
-def speculation_problems(document: Document) -> Iterator[Problem]:
+def speculation_problems(document: Document) -> Iterator[Finding]:
     """Yield a draft as long as the whole output, and a draft that costs more steps than it is expected to save."""
     drafted = _number(document, "draft_tokens")
     if not isinstance(drafted, int) or not 1 <= drafted <= MOST_DRAFT_TOKENS:
@@ -53,7 +53,7 @@ def speculation_problems(document: Document) -> Iterator[Problem]:
     yield from _problems(document, _Drafting(_SPECULATION, drafted, rate, cost, "speculative_decoding"))
 
 
-def draft_problems(document: Document, path: FieldPath, entry: OptimizationSpec) -> Iterator[Problem]:
+def draft_problems(document: Document, path: FieldPath, entry: OptimizationSpec) -> Iterator[Finding]:
     """Yield the same of an optimization that drafts, with what the catalog assumes where it says nothing.
 
     Args:
@@ -76,7 +76,7 @@ def draft_problems(document: Document, path: FieldPath, entry: OptimizationSpec)
     yield from _problems(document, drafting)
 
 
-def _problems(document: Document, drafting: _Drafting) -> Iterator[Problem]:
+def _problems(document: Document, drafting: _Drafting) -> Iterator[Finding]:
     drafted, output = drafting.draft_tokens, document.value("workload", "output_tokens")
     if isinstance(output, int) and not isinstance(output, bool) and 1 <= output <= drafted:
         message = f"draft_tokens {drafted} is not below workload.output_tokens {output}"

@@ -11,7 +11,7 @@ from seatrial.specs.endpoint import MOST_TAGS, SchemaVersion, Tags
 from seatrial.specs.guard_rails import GuardRails
 from seatrial.specs.schedule import LONGEST_WINDOW_MINUTES, rate_minutes, schedule_error
 from seatrial_base.catalog.regions import INFERENCE_COMPONENT, availability
-from seatrial_base.errors import Problem
+from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import FrozenModel
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ _TOPIC_COLONS = 5  # of arn:aws:sns:REGION:ACCOUNT:NAME
 _PAIR = ("subnet_ids", "security_group_ids")
 
 
-def network_problems(document: Document) -> Iterator[Problem]:
+def network_problems(document: Document) -> Iterator[Finding]:
     """Yield the half of a VPC that is missing: the service takes subnets and security groups together."""
     network = document.data.get("network")
     if not isinstance(network, dict):
@@ -197,10 +197,12 @@ def network_problems(document: Document) -> Iterator[Problem]:
         (missing,) = set(_PAIR) - set(given)
         path = ("network", given[0])
         message = f"{given[0]} without {missing}"
-        yield Problem(document.where(path), document.field(path), "SEA108", message, "give both, or leave both out")
+        yield Finding(
+            "SEA108", Place.at(document.where(path), document.field(path)), message, "give both, or leave both out"
+        )
 
 
-def topic_problems(document: Document) -> Iterator[Problem]:
+def topic_problems(document: Document) -> Iterator[Finding]:
     """Yield a topic of another region: alarms notify topics of their own region only."""
     alarms, region = document.data.get("alarms"), document.data.get("region")
     topic = alarms.get("topic_arn") if isinstance(alarms, dict) else None
@@ -210,10 +212,12 @@ def topic_problems(document: Document) -> Iterator[Problem]:
     if there != region:
         path = ("alarms", "topic_arn")
         message = f"the topic is in {there}, the environment in {region}"
-        yield Problem(document.where(path), document.field(path), "SEA108", message, f"give a topic in {region}")
+        yield Finding(
+            "SEA108", Place.at(document.where(path), document.field(path)), message, f"give a topic in {region}"
+        )
 
 
-def budget_problems(document: Document) -> Iterator[Problem]:
+def budget_problems(document: Document) -> Iterator[Finding]:
     """Yield addresses that are to be told of a budget that is not set."""
     path = ("observability", "budget_emails")
     if document.value(*path) and document.value("observability", "budget_usd_per_month") is None:
@@ -221,17 +225,19 @@ def budget_problems(document: Document) -> Iterator[Problem]:
         yield document.problem(path, "SEA108", message, "set budget_usd_per_month, or leave the addresses out")
 
 
-def tag_problems(document: Document) -> Iterator[Problem]:
+def tag_problems(document: Document) -> Iterator[Finding]:
     """Yield the tags that AWS keeps for itself."""
     tags = document.data.get("tags")
     for key in tags if isinstance(tags, dict) else ():
         if key.lower().startswith("aws:"):
             path = ("tags", key)
             message = f"the tag key {key} begins with aws:, which AWS reserves"
-            yield Problem(document.where(path), document.field(path), "SEA107", message, "choose another tag key")
+            yield Finding(
+                "SEA107", Place.at(document.where(path), document.field(path)), message, "choose another tag key"
+            )
 
 
-def tag_count_problems(endpoint: EndpointSpec, environment: EnvironmentSpec, document: Document) -> Iterator[Problem]:
+def tag_count_problems(endpoint: EndpointSpec, environment: EnvironmentSpec, document: Document) -> Iterator[Finding]:
     """Yield tags of an endpoint that, with those of its environment, are more than AWS allows."""
     count = len({**environment.tags, **endpoint.tags})
     if count > MOST_TAGS:
@@ -239,7 +245,7 @@ def tag_count_problems(endpoint: EndpointSpec, environment: EnvironmentSpec, doc
         yield document.problem(("tags",), "SEA124", message, f"remove at least {count - MOST_TAGS}")
 
 
-def schedule_problems(document: Document) -> Iterator[Problem]:
+def schedule_problems(document: Document) -> Iterator[Finding]:
     """Yield a schedule that EventBridge would refuse, and a rate that is due again before its window ends."""
     expression, window = document.data.get("trial_schedule"), document.data.get("trial_window_minutes")
     if not isinstance(expression, str):
@@ -254,18 +260,18 @@ def schedule_problems(document: Document) -> Iterator[Problem]:
         yield document.problem(("trial_schedule",), "SEA123", message, f"set trial_window_minutes to at most {rate}")
 
 
-def promotion_problems(document: Document) -> Iterator[Problem]:
+def promotion_problems(document: Document) -> Iterator[Finding]:
     """Yield a required promotion that has no source."""
     if document.value("promotion", "required") is True and document.value("promotion", "source") is None:
         message = "required without source"
         yield document.problem(("promotion", "required"), "SEA108", message, "name the environment before this one")
 
 
-def region_problems(environment: EnvironmentSpec, document: Document) -> Iterator[Problem]:
+def region_problems(environment: EnvironmentSpec, document: Document) -> Iterator[Finding]:
     """Yield a region where inference components can't be deployed."""
     known = availability()
     if environment.region in known.regions:
         return
     message = f"{environment.region} has no {INFERENCE_COMPONENT} ({known.source.partition(',')[0]}, {known.date})"
     hint = f"known to have it: {', '.join(known.regions)}"
-    yield Problem(document.where(("region",)), "region", "SEA107", message, hint)
+    yield Finding("SEA107", Place.at(document.where(("region",)), "region"), message, hint)

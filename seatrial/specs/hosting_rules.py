@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from seatrial.specs.yaml_source import Document, FieldPath, Yaml
-    from seatrial_base.errors import Problem
+    from seatrial_base.findings import Finding
 
 _HOSTING = ("hosting",)
 _COMPONENTS, _SINGLE = "inference_component", "single_model"
@@ -22,7 +22,7 @@ _ONLY_SINGLE: tuple[FieldPath, ...] = tuple(
 )
 
 
-def hosting_problems(document: Document) -> Iterator[Problem]:
+def hosting_problems(document: Document) -> Iterator[Finding]:
     """Yield every contradiction of how an endpoint is hosted."""
     if not isinstance(document.value("hosting"), dict | None):
         return
@@ -30,7 +30,7 @@ def hosting_problems(document: Document) -> Iterator[Problem]:
         yield from rule(document)
 
 
-def _kind(document: Document) -> Iterator[Problem]:
+def _kind(document: Document) -> Iterator[Finding]:
     """Yield fields of the other kind of endpoint."""
     kind = document.value("hosting", "kind") or _COMPONENTS
     if kind not in (_COMPONENTS, _SINGLE):
@@ -42,7 +42,7 @@ def _kind(document: Document) -> Iterator[Problem]:
             yield document.problem(path, "SEA125", message, f"remove it, or write `kind: {needed}` below hosting")
 
 
-def _routing(document: Document) -> Iterator[Problem]:
+def _routing(document: Document) -> Iterator[Finding]:
     strategy = document.value("hosting", "routing", "strategy")
     for name in ("prefix_length", "concurrency_threshold"):
         path = (*_HOSTING, "routing", name)
@@ -56,7 +56,7 @@ def _routing(document: Document) -> Iterator[Problem]:
             yield document.problem(path, "SEA126", message, "write `strategy: prefix_aware`, or remove it")
 
 
-def _pools(document: Document) -> Iterator[Problem]:
+def _pools(document: Document) -> Iterator[Finding]:
     path = (*_HOSTING, "instance_pools")
     pools = _texts(document.value(*path))
     yield from _twice(document, path, pools, "SEA127", "remove the second")
@@ -74,7 +74,7 @@ def _pools(document: Document) -> Iterator[Problem]:
         yield document.problem(reservation, "SEA127", message, "keep one of them")
 
 
-def _more_models(document: Document) -> Iterator[Problem]:
+def _more_models(document: Document) -> Iterator[Finding]:
     path, own = (*_HOSTING, "more_models"), document.value("name")
     members = _texts(document.value(*path))
     yield from _twice(
@@ -85,7 +85,7 @@ def _more_models(document: Document) -> Iterator[Problem]:
         yield document.problem(place, "SEA128", f"{own} can't be its own guest", "remove it")
 
 
-def _traffic(document: Document) -> Iterator[Problem]:
+def _traffic(document: Document) -> Iterator[Finding]:
     path, own = (*_HOSTING, "traffic"), document.value("name")
     shares = document.value(*path)
     if not isinstance(shares, list):
@@ -102,7 +102,7 @@ def _traffic(document: Document) -> Iterator[Problem]:
     yield from _weightless(document, path, shares, "SEA129")
 
 
-def _variants(document: Document) -> Iterator[Problem]:
+def _variants(document: Document) -> Iterator[Finding]:
     path = (*_HOSTING, "variants")
     variants = document.value(*path)
     if not isinstance(variants, list):
@@ -123,7 +123,7 @@ def _variants(document: Document) -> Iterator[Problem]:
         yield document.problem((*_HOSTING, "shadow"), "SEA130", message, "remove variants or shadow")
 
 
-def _shadow(document: Document) -> Iterator[Problem]:
+def _shadow(document: Document) -> Iterator[Finding]:
     shadow, path = document.value("hosting", "shadow"), (*_HOSTING, "shadow")
     if not isinstance(shadow, dict):
         return
@@ -136,12 +136,12 @@ def _shadow(document: Document) -> Iterator[Problem]:
         yield document.problem(path, "SEA130", message, "remove shadow or asynchronous")
 
 
-def _capture(document: Document) -> Iterator[Problem]:
+def _capture(document: Document) -> Iterator[Finding]:
     path = (*_HOSTING, "data_capture", "capture")
     yield from _twice(document, path, _texts(document.value(*path)), "SEA131", "remove the second")
 
 
-def _adapters(document: Document) -> Iterator[Problem]:
+def _adapters(document: Document) -> Iterator[Finding]:
     path, lora = ("serving", "adapters"), document.value("serving", "overrides", "lora")
     adapters = document.value(*path)
     if not isinstance(adapters, list) or not adapters:
@@ -162,7 +162,7 @@ def _adapters(document: Document) -> Iterator[Problem]:
         yield document.problem(field, "SEA132", message, f"set it to at least {len(adapters)}")
 
 
-def _trial(document: Document) -> Iterator[Problem]:
+def _trial(document: Document) -> Iterator[Finding]:
     """Yield a trial of what the trial service can't try: it needs a component, and answers to requests."""
     mode = document.value("trial", "mode")
     if document.value("hosting", "kind") == _SINGLE and mode is not False and mode != "off":
@@ -171,7 +171,7 @@ def _trial(document: Document) -> Iterator[Problem]:
         yield document.problem(("trial", "mode"), "SEA136", message, hint)
 
 
-def _hub_content(document: Document) -> Iterator[Problem]:
+def _hub_content(document: Document) -> Iterator[Finding]:
     path = ("model", "hub_content_arn")
     sources = [document.value("model", name) for name in ("s3_uri", "jumpstart_id")]
     if document.value(*path) is not None and all(source is None for source in sources):
@@ -179,7 +179,7 @@ def _hub_content(document: Document) -> Iterator[Problem]:
         yield document.problem(path, "SEA133", message, "give model.s3_uri or model.jumpstart_id")
 
 
-def _model_package(document: Document) -> Iterator[Problem]:
+def _model_package(document: Document) -> Iterator[Finding]:
     """Yield fields that say what the package says: its image and weights."""
     if document.value("model", "model_package_arn") is None:
         return
@@ -200,7 +200,7 @@ def _names(entries: list[Yaml], key: str) -> list[str]:
 
 def _twice(
     document: Document, path: FieldPath, names: list[str], rule: str, hint: str, *, key: str | None = None
-) -> Iterator[Problem]:
+) -> Iterator[Finding]:
     for name, count in Counter(names).items():
         if name and count > 1:
             second = len(names) - 1 - names[::-1].index(name)
@@ -208,13 +208,13 @@ def _twice(
             yield document.problem(place, rule, f"{name} is listed {count} times", hint)
 
 
-def _weightless(document: Document, path: FieldPath, entries: list[Yaml], rule: str) -> Iterator[Problem]:
+def _weightless(document: Document, path: FieldPath, entries: list[Yaml], rule: str) -> Iterator[Finding]:
     weights = [each.get("weight", 1) for each in entries if isinstance(each, dict)]
     if weights and all(isinstance(weight, int | float) and weight == 0 for weight in weights):
         yield document.problem(path, rule, "all weights are 0", "give at least one a weight above 0")
 
 
-_RULES: tuple[Callable[[Document], Iterator[Problem]], ...] = (
+_RULES: tuple[Callable[[Document], Iterator[Finding]], ...] = (
     _kind,
     _routing,
     _pools,

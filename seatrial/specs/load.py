@@ -39,7 +39,8 @@ from seatrial.specs.yaml_source import (
     read_source,
     validation_problems,
 )
-from seatrial_base.errors import Problem, SpecError
+from seatrial_base.errors import SpecError
+from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import FrozenModel
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class LoadedSpec:
         """
         return set_by(self.environment, self.place, rail)
 
-    def problem(self, path: tuple[str | int, ...], rule: str, message: str, hint: str = "") -> Problem:
+    def problem(self, path: tuple[str | int, ...], rule: str, message: str, hint: str = "") -> Finding:
         """Return a problem placed where the user wrote the field."""
         return self.document.problem(path, rule, message, hint)
 
@@ -154,7 +155,7 @@ def load_source(source: YamlSource, path: Path, environment: str, *, environment
     return LoadedSpec(path, endpoint, place, document, place_document, config_file, calibration, prices)
 
 
-def read_prices(environments: Path, named: str | None) -> tuple[TeamPrices | None, list[Problem]]:
+def read_prices(environments: Path, named: str | None) -> tuple[TeamPrices | None, list[Finding]]:
     """Return the prices file of an environment, or `None` when there is none, with its problems.
 
     Args:
@@ -170,7 +171,7 @@ def read_prices(environments: Path, named: str | None) -> tuple[TeamPrices | Non
     return found, [*source.problems, *problems]
 
 
-def _read_calibration(path: Path, environment: str) -> tuple[str | None, tuple[Problem, ...]]:
+def _read_calibration(path: Path, environment: str) -> tuple[str | None, tuple[Finding, ...]]:
     try:
         found = calibration_document(path, environment)
     except SpecError as error:
@@ -213,12 +214,12 @@ def environment_names(environments: Path) -> tuple[str, ...]:
     return tuple(sorted(file.stem for file in environments.glob("*.yaml") if file.name != PRICES_FILE))
 
 
-def _read_environment(environments: Path, name: str) -> tuple[EnvironmentSpec | None, Document | None, list[Problem]]:
+def _read_environment(environments: Path, name: str) -> tuple[EnvironmentSpec | None, Document | None, list[Finding]]:
     file = environments / f"{name}.yaml"
     if not file.is_file():
         known = ", ".join(environment_names(environments)) or "none"
         hint = f"known environments: {known} (in {environments.as_posix()})"
-        return None, None, [Problem(file.as_posix(), "", "SEA109", f"there is no environment {name}", hint)]
+        return None, None, [Finding("SEA109", Place.at(file.as_posix()), f"there is no environment {name}", hint)]
     source = read_source(file)
     if (newer := newer_schema(source)) is not None:
         return None, None, [newer]
@@ -237,11 +238,13 @@ def _read_environment(environments: Path, name: str) -> tuple[EnvironmentSpec | 
     problems += region_problems(spec, document) if spec is not None else ()
     if spec is not None and spec.name != name:
         message = f"the name {spec.name} differs from the file name {name}"
-        problems.append(Problem(document.where(("name",)), "name", "SEA108", message, f"write `name: {name}`"))
+        problems.append(
+            Finding("SEA108", Place.at(document.where(("name",)), "name"), message, f"write `name: {name}`")
+        )
     return spec, document, [*file_problems(source), *problems]
 
 
-def validated(model: type[Spec], document: Document) -> tuple[Spec | None, list[Problem]]:
+def validated(model: type[Spec], document: Document) -> tuple[Spec | None, list[Finding]]:
     """Return a document as its model, or `None` with what is wrong with it."""
     try:
         text = json.dumps(document.data)  # as JSON, lists may be tuples and yet `yes` is no number
@@ -250,27 +253,28 @@ def validated(model: type[Spec], document: Document) -> tuple[Spec | None, list[
         return None, list(validation_problems(error, model, document))
 
 
-def _unknown_overrides(source: YamlSource, environments: Path) -> Iterator[Problem]:
+def _unknown_overrides(source: YamlSource, environments: Path) -> Iterator[Finding]:
     overrides = source.data.get(OVERRIDES)
     if overrides is not None and not isinstance(overrides, dict):
         where = f"{source.path}:{source.lines[(OVERRIDES,)]}"
-        yield Problem(where, OVERRIDES, "SEA105", "must be a mapping of environments", "write `dev:` below it")
+        yield Finding(
+            "SEA105", Place.at(where, OVERRIDES), "must be a mapping of environments", "write `dev:` below it"
+        )
         return
     known = environment_names(environments)
     for name, fields in (overrides or {}).items():
         where = f"{source.path}:{source.lines[(OVERRIDES, name)]}"
         if name not in known:
             hint = f"known environments: {', '.join(known) or 'none'} (in {environments.as_posix()})"
-            yield Problem(where, f"{OVERRIDES}.{name}", "SEA109", f"there is no environment {name}", hint)
+            yield Finding("SEA109", Place.at(where, f"{OVERRIDES}.{name}"), f"there is no environment {name}", hint)
         if fields is not None and not isinstance(fields, dict):
-            yield Problem(where, f"{OVERRIDES}.{name}", "SEA105", "must be a mapping of fields", "")
+            yield Finding("SEA105", Place.at(where, f"{OVERRIDES}.{name}"), "must be a mapping of fields")
 
 
-def ordered(problems: list[Problem], secrets: tuple[str, ...] = ()) -> list[Problem]:
+def ordered(problems: list[Finding], secrets: tuple[str, ...] = ()) -> list[Finding]:
     """Return problems by file and line, each once, without what must not be repeated."""
 
-    def place(problem: Problem) -> tuple[str, int, str]:
-        file, _, line = problem.where.rpartition(":")
-        return (file, int(line), problem.rule) if line.isdigit() else (problem.where, 0, problem.rule)
+    def place(problem: Finding) -> tuple[str, int, str]:
+        return problem.place.file, problem.place.line, problem.rule
 
     return sorted(dict.fromkeys(without_secrets(problems, secrets)), key=place)

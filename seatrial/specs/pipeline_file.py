@@ -9,7 +9,8 @@ from seatrial.specs.pipeline import PipelineSpec
 from seatrial.specs.promotion_order import promotion_order
 from seatrial.specs.text_rules import file_problems, secret_values
 from seatrial.specs.yaml_source import merge_environment, read_source
-from seatrial_base.errors import Problem, SpecError
+from seatrial_base.errors import SpecError
+from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,9 +39,9 @@ def load_pipeline(file: Path, environments: Path) -> tuple[PipelineSpec, tuple[E
     return spec, order
 
 
-def account_problems(order: tuple[EnvironmentSpec, ...], environments: Path) -> Iterator[Problem]:
+def account_problems(order: tuple[EnvironmentSpec, ...], environments: Path) -> Iterator[Finding]:
     """Yield every environment without an account: its pipeline can't name a role there."""
     for environment in order:
         if environment.account is None:
             where, hint = (environments / f"{environment.name}.yaml").as_posix(), 'add it: account: "111111111111"'
-            yield Problem(where, "account", "SEA483", f"{environment.name} has no account", hint)
+            yield Finding("SEA483", Place.at(where, "account"), f"{environment.name} has no account", hint)

@@ -12,8 +12,9 @@ from seatrial.specs.recipe import parse_recipe
 from seatrial.specs.yaml_source import merge_environment, read_source
 from seatrial_base.catalog.presets import Preset, all_presets
 from seatrial_base.catalog.rows import nearest_names
-from seatrial_base.errors import Problem, SpecError
+from seatrial_base.errors import SpecError
 from seatrial_base.files import write_whole
+from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import FrozenModel
 
 if TYPE_CHECKING:
@@ -52,7 +53,9 @@ def read_team_presets(path: Path) -> tuple[Preset, ...]:
     found, wrong = validated(TeamPresets, document) if not problems else (None, [])
     names = [preset.name for preset in found.presets] if found else []
     for name in sorted({each for each in names if names.count(each) > 1}):
-        wrong.append(Problem(path.as_posix(), "presets", "SEA251", f"{name} stands here twice", "remove one of them"))
+        wrong.append(
+            Finding("SEA251", Place.at(path.as_posix(), "presets"), f"{name} stands here twice", "remove one of them")
+        )
     if problems or wrong or found is None:
         raise SpecError(ordered([*problems, *wrong]))
     return found.presets

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from seatrial.specs.yaml_source import Document, FieldPath, Yaml
-    from seatrial_base.errors import Problem
+    from seatrial_base.findings import Finding
 
 LONGEST_PRODUCT, LONGEST_SIZE, LONGEST_TEAM = 24, 8, 12
 MOST_SIZES = 8  # each is written out in the template, which has at most 500 resources
@@ -133,7 +133,7 @@ def _depth(product: YamlSource, place: tuple[str, ...], path: list[str]) -> int:
     return max(cut for cut in range(len(path) + 1) if not cut or (*place, *path[:cut]) in product.lines)
 
 
-def product_problems(product: ProductSpec, document: Document, stem: str) -> Iterator[Problem]:
+def product_problems(product: ProductSpec, document: Document, stem: str) -> Iterator[Finding]:
     """Yield what contradicts itself within a product.
 
     Args:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seatrial.specs.environment import EnvironmentSpec
-    from seatrial_base.errors import Problem
+    from seatrial_base.findings import Finding
 
 
 def promotion_order(environments: Path) -> tuple[EnvironmentSpec, ...]:
@@ -22,7 +22,7 @@ def promotion_order(environments: Path) -> tuple[EnvironmentSpec, ...]:
         SpecError: With every problem of every environment, an unknown source (SEA109) and a cycle (SEA121) among them.
     """
     found: dict[str, EnvironmentSpec] = {}
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     for name in environment_names(environments):
         try:
             found[name] = load_environment(environments, name)

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seatrial.specs.yaml_source import Document
-    from seatrial_base.errors import Problem
+    from seatrial_base.findings import Finding
 
 
 _SOURCE = ("promotion", "source")
 
 
-def source_problems(environments: Path, known: tuple[str, ...], name: str, document: Document) -> Iterator[Problem]:
+def source_problems(environments: Path, known: tuple[str, ...], name: str, document: Document) -> Iterator[Finding]:
     """Yield the source of an environment that has no file, or that is promoted, in the end, from the environment.
 
     Args:

@@ -33,7 +33,8 @@ from seatrial.specs.optimization import (
 from seatrial.specs.recipe_rules import PRECISIONS
 from seatrial_base.catalog import speculation
 from seatrial_base.catalog.licences import licence_of
-from seatrial_base.errors import Problem, SpecError
+from seatrial_base.errors import SpecError
+from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,7 +68,7 @@ def parse_recipe(text: str) -> Recipe:
     """
     if text.strip() in ("", NONE):
         return ()
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     found: list[OptimizationSpec] = []
     for part in text.split("+"):
         problems += [_repeated(text, part, name) for name in _twice(part)]
@@ -92,29 +93,31 @@ def _twice(part: str) -> list[str]:
     return sorted({setting for setting in written if written.count(setting) > 1})
 
 
-def _repeated(text: str, part: str, setting: str) -> Problem:
+def _repeated(text: str, part: str, setting: str) -> Finding:
     where = _name_in(part.strip())
-    return Problem(f"recipe {_short(text)}", where, "SEA231", f"{_short(setting)} is written twice", "keep one of them")
+    return Finding(
+        "SEA231", Place.at(f"recipe {_short(text)}", where), f"{_short(setting)} is written twice", "keep one of them"
+    )
 
 
 def _name_in(part: str) -> str:
     return part.partition("=")[0].partition(",")[0]
 
 
-def _unreadable(text: str, part: str, found: ErrorDetails) -> Problem:
+def _unreadable(text: str, part: str, found: ErrorDetails) -> Finding:
     name, where = _name_in(part), f"recipe {_short(text)}"
     if not name:
-        return Problem(where, "", "SEA104", "an optimization is left out beside a plus or a comma", _known())
+        return Finding("SEA104", Place.at(where), "an optimization is left out beside a plus or a comma", _known())
     if name not in NAMES:
-        return Problem(where, "", "SEA104", f"{_short(name)} is no optimization", _known())
+        return Finding("SEA104", Place.at(where), f"{_short(name)} is no optimization", _known())
     path = [str(key) for key in found["loc"][2:]]  # behind the place in the list and the optimization
     if found["type"] in ("extra_forbidden", "missing"):
         rule = "SEA104" if found["type"] == "extra_forbidden" and path != ["="] else "SEA107"
-        return Problem(where, name, rule, *_setting(name, path, missing=found["type"] == "missing"))
+        return Finding(rule, Place.at(where, name), *_setting(name, path, missing=found["type"] == "missing"))
     told = ".".join((name, *map(_short, path)))
     message = found["msg"].removeprefix("Input ").removeprefix("String ")
     hint = "as in awq=org/model-awq+kv_fp8, or ngram,draft_tokens=3"
-    return Problem(where, told, "SEA107", message[:1].lower() + message[1:], hint)
+    return Finding("SEA107", Place.at(where, told), message[:1].lower() + message[1:], hint)
 
 
 def _setting(name: str, path: list[str], *, missing: bool) -> tuple[str, str]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from seatrial.specs.yaml_source import Document, FieldPath
-    from seatrial_base.errors import Problem
+    from seatrial_base.findings import Finding
 
 _ENTRY: TypeAdapter[OptimizationSpec] = TypeAdapter(Optimization)
 # How the planner names the precision of weights that an optimization makes (`catalog.precision`).
@@ -38,7 +38,7 @@ _SAGEMAKER = "sagemaker"  # what SageMaker's SDK calls the provider of its own d
 _KINDS = (("quantizations", WEIGHTS), ("ways of speculative decoding", SPECULATIONS))
 
 
-def recipe_problems(document: Document) -> Iterator[Problem]:
+def recipe_problems(document: Document) -> Iterator[Finding]:
     """Yield every contradiction of a recipe: with the rest of the spec, within itself, and what it lacks."""
     entries = tuple(_entries(document))
     yield from _twice(document, entries)
@@ -57,7 +57,7 @@ def _entries(document: Document) -> Iterator[tuple[FieldPath, OptimizationSpec]]
             continue
 
 
-def _twice(document: Document, entries: Sequence[tuple[FieldPath, OptimizationSpec]]) -> Iterator[Problem]:
+def _twice(document: Document, entries: Sequence[tuple[FieldPath, OptimizationSpec]]) -> Iterator[Finding]:
     seen: dict[str, str] = {}
     for path, entry in entries:
         kinds: dict[str, str] = {entry.name: f"{entry.name} is written twice"}
@@ -68,7 +68,7 @@ def _twice(document: Document, entries: Sequence[tuple[FieldPath, OptimizationSp
         seen |= dict.fromkeys(kinds, entry.name)
 
 
-def _against(document: Document, path: FieldPath, entry: OptimizationSpec, *, is_of: str) -> Problem:
+def _against(document: Document, path: FieldPath, entry: OptimizationSpec, *, is_of: str) -> Finding:
     field = ".".join(str(part) for part in path)
     message = f"the optimization {entry.name} is {is_of}, but {field} is {_shown(document.value(*map(str, path)))}"
     return document.problem(path, "SEA230", message, f"remove {field}, or the optimization")
@@ -78,7 +78,7 @@ def _shown(value: object) -> str:
     return json.dumps(value) if isinstance(value, bool | dict | list) else str(value)
 
 
-def _quantization(document: Document, path: FieldPath, entry: OptimizationSpec) -> Iterator[Problem]:
+def _quantization(document: Document, path: FieldPath, entry: OptimizationSpec) -> Iterator[Finding]:
     if entry.name not in WEIGHTS:
         return
     field, precision = (*_OVERRIDES, "quantization"), PRECISIONS[entry.name]
@@ -95,7 +95,7 @@ def _quantization(document: Document, path: FieldPath, entry: OptimizationSpec) 
         yield document.problem((*path, entry.name, "revision"), "SEA232", message, "remove revision")
 
 
-def _checkpoint(document: Document, path: FieldPath, entry: OptimizationSpec, checkpoint: str) -> Iterator[Problem]:
+def _checkpoint(document: Document, path: FieldPath, entry: OptimizationSpec, checkpoint: str) -> Iterator[Finding]:
     where = (*path, entry.name, "checkpoint")
     if document.value("model", "model_package_arn") is not None:
         message = "the checkpoint replaces the weights, but model.model_package_arn says what is mounted"
@@ -115,7 +115,7 @@ def _checkpoint(document: Document, path: FieldPath, entry: OptimizationSpec, ch
         yield document.problem(where, "SEA230", message, f"give weights that are quantized with {entry.name}")
 
 
-def _own_weights(document: Document, path: FieldPath, entry: OptimizationSpec) -> Iterator[Problem]:
+def _own_weights(document: Document, path: FieldPath, entry: OptimizationSpec) -> Iterator[Finding]:
     """Yield a quantization that nothing makes: the hub's weights are others, and fp8 alone is made at loading."""
     if entry.name not in WEIGHTS or document.value("model", "config_file") is not None:
         return
@@ -153,7 +153,7 @@ def published_quantization(name: str) -> str | None:
     return found[1] if found is not None else split_precision(name)[1]
 
 
-def _speculation(document: Document, path: FieldPath, entry: OptimizationSpec) -> Iterator[Problem]:
+def _speculation(document: Document, path: FieldPath, entry: OptimizationSpec) -> Iterator[Finding]:
     if entry.name not in SPECULATIONS:
         return
     field = (*_OVERRIDES, "speculative_decoding")
@@ -167,7 +167,7 @@ def _speculation(document: Document, path: FieldPath, entry: OptimizationSpec) -
         yield from draft_problems(document, path, entry)
 
 
-def _draft(document: Document, path: FieldPath, entry: OptimizationSpec, settings: DraftModel) -> Iterator[Problem]:
+def _draft(document: Document, path: FieldPath, entry: OptimizationSpec, settings: DraftModel) -> Iterator[Finding]:
     if settings.draft is None and settings.job is None:
         way = "a draft" if entry.name == "speculative" else "a draft head or a job"
         hint = f"write `{entry.name}: {{draft: org/draft}}`; ngram needs none"
@@ -185,7 +185,7 @@ def _draft(document: Document, path: FieldPath, entry: OptimizationSpec, setting
         yield document.problem((*path, entry.name, "draft"), "SEA238", message, hint)
 
 
-def _prefix_cache(document: Document, path: FieldPath, entry: OptimizationSpec) -> Iterator[Problem]:
+def _prefix_cache(document: Document, path: FieldPath, entry: OptimizationSpec) -> Iterator[Finding]:
     settings = entry.prefix_cache
     if not isinstance(settings, PrefixCache):
         return
@@ -197,13 +197,13 @@ def _prefix_cache(document: Document, path: FieldPath, entry: OptimizationSpec) 
         yield document.problem((*path, "prefix_cache", "hit_rate"), "SEA230", message, "keep one of them")
 
 
-def _kv_cache(document: Document, _path: FieldPath, entry: OptimizationSpec) -> Iterator[Problem]:
+def _kv_cache(document: Document, _path: FieldPath, entry: OptimizationSpec) -> Iterator[Finding]:
     field = (*_OVERRIDES, "kv_cache_dtype")
     if entry.name == "kv_fp8" and document.value(*field) == "auto":
         yield _against(document, field, entry, is_of="fp8_e4m3")
 
 
-def _compilation(document: Document, path: FieldPath, entry: OptimizationSpec) -> Iterator[Problem]:
+def _compilation(document: Document, path: FieldPath, entry: OptimizationSpec) -> Iterator[Finding]:
     settings = entry.compile
     if not isinstance(settings, Compilation):
         return
@@ -218,7 +218,7 @@ def _compilation(document: Document, path: FieldPath, entry: OptimizationSpec) -
             yield document.problem((*path, "compile", name), "SEA230", message, f"add it, or remove {name}")
 
 
-_RULES: tuple[Callable[[Document, FieldPath, OptimizationSpec], Iterator[Problem]], ...] = (
+_RULES: tuple[Callable[[Document, FieldPath, OptimizationSpec], Iterator[Finding]], ...] = (
     _quantization,
     _own_weights,
     _speculation,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.specs.yaml_source import Document, Yaml
-    from seatrial_base.errors import Problem
+    from seatrial_base.findings import Finding
 
 MOST_COPIES = 1000  # a bound against slips of the hand, not one of the service
 MOST_SCHEDULES = 200  # Application Auto Scaling quotas, scheduled actions of a scalable target
@@ -98,7 +98,7 @@ class ScalingSpec(FrozenModel):
         return self.min_copies == self.max_copies and not self.schedules
 
 
-def scaling_problems(document: Document) -> Iterator[Problem]:
+def scaling_problems(document: Document) -> Iterator[Finding]:
     """Yield limits in the wrong order, schedules that AWS would refuse, and scaling of another kind of endpoint."""
     low, high = _limit(document, "min_copies", 1), _limit(document, "max_copies", 1)
     if low is not None and high is not None and low > high:
@@ -125,7 +125,7 @@ def _limit(document: Document, name: str, default: int) -> int | None:
 
 def _schedule(
     document: Document, index: int, each: dict[str, Yaml], low: int | None, high: int | None
-) -> Iterator[Problem]:
+) -> Iterator[Finding]:
     path = ("scaling", "schedules", index)
     expression, timezone = each.get("schedule"), each.get("timezone")
     if isinstance(expression, str) and (wrong := expression_error(expression)) is not None:
@@ -140,7 +140,7 @@ def _schedule(
 
 def _schedule_limits(
     document: Document, index: int, each: dict[str, Yaml], low: int | None, high: int | None
-) -> Iterator[Problem]:
+) -> Iterator[Finding]:
     path = ("scaling", "schedules", index)
     fewest, most = each.get("min_copies"), each.get("max_copies")
     if fewest is None and most is None:
@@ -182,7 +182,7 @@ def _zeros(document: Document) -> Iterator[tuple[str | int, ...]]:
             yield ("scaling", "schedules", index, "min_copies")
 
 
-def _zero_of_a_variant(document: Document) -> Iterator[Problem]:
+def _zero_of_a_variant(document: Document) -> Iterator[Finding]:
     """Yield what a model in a production variant can't do: scale to zero in real time, follow copies."""
     if document.value("hosting", "kind") != "single_model":
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial_base.errors import Problem
+from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:
     from seatrial.specs.yaml_source import YamlSource
@@ -21,7 +21,7 @@ def compared(version: object, known: str) -> int | None:
     return int(text) - int(known) if text.isdecimal() and len(text) <= _LONGEST else None
 
 
-def newer_schema(source: YamlSource) -> Problem | None:
+def newer_schema(source: YamlSource) -> Finding | None:
     """Return the one problem of a file that a newer release wrote; `None` when this release reads it.
 
     Whatever else seems wrong with such a file may be right in its own schema.
@@ -31,4 +31,4 @@ def newer_schema(source: YamlSource) -> Problem | None:
         return None
     where = f"{source.path}:{source.lines[('schema_version',)]}"
     message = f"schema_version is {version}; this release reads {SPEC_SCHEMA}"
-    return Problem(where, "schema_version", "SEA122", message, UPGRADE)
+    return Finding("SEA122", Place.at(where, "schema_version"), message, UPGRADE)

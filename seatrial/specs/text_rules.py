@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial.specs.yaml_source import dotted, texts
-from seatrial_base.errors import Problem
+from seatrial_base.findings import Finding, Place
 from seatrial_base.printable import unprintable
 from seatrial_base.secrets import MASK, credentials, holds_credential, redacted
 
@@ -21,12 +21,12 @@ _PROSE = "\n\t\u00a0\u2009\u202f\u3000\u200c\u200d\u2028\u2029"
 _HINT = "type the text again: it may have been copied with it"
 
 
-def character_problems(source: YamlSource) -> Iterator[Problem]:
+def character_problems(source: YamlSource) -> Iterator[Finding]:
     """Yield each field whose name or value holds such a character, those of every environment's overrides included."""
     for path, name, text in texts(source.data):
         if found := unprintable(text, layout=_PROSE if _is_prose(path, name) else ""):
             where = f"{source.path}:{source.lines[path]}" if path in source.lines else source.path
-            yield Problem(where, dotted(path), "SEA118", f"the text holds {found}", _HINT)
+            yield Finding("SEA118", Place.at(where, dotted(path)), f"the text holds {found}", _HINT)
 
 
 def _is_prose(path: FieldPath, name: str) -> bool:
@@ -39,15 +39,15 @@ _SHORTEST = 6  # a shorter value is hidden by no search: it stands in other word
 _STORE_IT = "revoke it, store a new one in Secrets Manager and name that in model.hub_token_secret"
 
 
-def secret_problems(source: YamlSource) -> Iterator[Problem]:
+def secret_problems(source: YamlSource) -> Iterator[Finding]:
     """Yield each field whose name or value holds a credential, those of every environment's overrides included."""
     for path, name, text in texts(source.data):
         if holds_credential(text, name=name):
             where = f"{source.path}:{source.lines[path]}" if path in source.lines else source.path
-            yield Problem(where, dotted(path), "SEA113", _MESSAGE, _STORE_IT)
+            yield Finding("SEA113", Place.at(where, dotted(path)), _MESSAGE, _STORE_IT)
 
 
-def file_problems(source: YamlSource) -> Iterator[Problem]:
+def file_problems(source: YamlSource) -> Iterator[Finding]:
     """Yield what is wrong with a file whatever it describes: its YAML, credentials, characters that nobody sees."""
     yield from source.problems
     yield from secret_problems(source)
@@ -61,7 +61,7 @@ def secret_values(source: YamlSource) -> tuple[str, ...]:
     return tuple(sorted(found, key=len, reverse=True))
 
 
-def without_secrets(problems: Iterable[Problem], secrets: Iterable[str] = ()) -> Iterator[Problem]:
+def without_secrets(problems: Iterable[Finding], secrets: Iterable[str] = ()) -> Iterator[Finding]:
     """Yield the problems as they may be shown: what the user wrote is quoted in them.
 
     Args:
@@ -77,8 +77,7 @@ def without_secrets(problems: Iterable[Problem], secrets: Iterable[str] = ()) ->
     for problem in problems:
         yield replace(
             problem,
-            where=redacted(problem.where),
-            field=redacted(problem.field),
+            place=Place.at(redacted(problem.where), redacted(problem.field)),
             message=shown(problem.message),
             hint=redacted(problem.hint),
         )

@@ -13,8 +13,8 @@ from pydantic import BaseModel, ValidationError
 from seatrial.specs.model_shape import HINTS as SHAPE_HINTS
 from seatrial.specs.scaling import MOST_COPIES
 from seatrial.specs.shapes import HINTS
-from seatrial_base.errors import Problem
 from seatrial_base.files import read_text
+from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -63,7 +63,7 @@ class YamlSource:
     path: str
     data: dict[str, Yaml]
     lines: dict[FieldPath, int]
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[Finding, ...] = ()
 
 
 def read_source(path: Path) -> YamlSource:
@@ -117,14 +117,14 @@ def _depth(text: str) -> int:
 
 
 def _broken(name: str, rule: str, message: str, hint: str) -> YamlSource:
-    return YamlSource(name, {}, {}, (Problem(name, "", rule, message, hint),))
+    return YamlSource(name, {}, {}, (Finding(rule, Place.at(name), message, hint),))
 
 
 def _broken_yaml(name: str, error: yaml.YAMLError) -> YamlSource:
     mark = getattr(error, "problem_mark", None)
     where, hint = (f"{name}:{mark.line + 1}", "fix the YAML syntax on this line") if mark else (name, "")
     what = getattr(error, "problem", None) or "the text can't be parsed"
-    return YamlSource(name, {}, {}, (Problem(where, "", "SEA102", str(what), hint),))
+    return YamlSource(name, {}, {}, (Finding("SEA102", Place.at(where), str(what), hint),))
 
 
 def _is_too_large(root: yaml.Node) -> bool:
@@ -142,12 +142,12 @@ def _is_too_large(root: yaml.Node) -> bool:
     return False
 
 
-def _endless(node: yaml.Node, name: str, above: tuple[yaml.Node, ...] = ()) -> Iterator[Problem]:
+def _endless(node: yaml.Node, name: str, above: tuple[yaml.Node, ...] = ()) -> Iterator[Finding]:
     """Yield each alias that refers to what contains it."""
     for line, child in _children(node):
         if any(child is outer for outer in (*above, node)):
             message = "the alias refers to its own parent"
-            yield Problem(f"{name}:{line}", "", "SEA102", message, "write the value out instead of the alias")
+            yield Finding("SEA102", Place.at(f"{name}:{line}"), message, "write the value out instead of the alias")
         else:
             yield from _endless(child, name, (*above, node))
 
@@ -161,14 +161,17 @@ def _children(node: yaml.Node) -> Iterator[tuple[int, yaml.Node]]:
         yield from ((node.start_mark.line + 1, value) for value in node.value)
 
 
-def _no_json(root: yaml.Node, name: str) -> Iterator[Problem]:
+def _no_json(root: yaml.Node, name: str) -> Iterator[Finding]:
     """Yield every value that is neither text, number, truth, list nor mapping."""
     for path, node in _scalars(root, ()):
         what = _NO_JSON.get(node.tag.removeprefix(_TAG))
         if what:
             where = f"{name}:{node.start_mark.line + 1}"
-            yield Problem(
-                where, dotted(path), "SEA105", f"{node.value} is not a string: {what}", f'quote it: "{node.value}"'
+            yield Finding(
+                "SEA105",
+                Place.at(where, dotted(path)),
+                f"{node.value} is not a string: {what}",
+                f'quote it: "{node.value}"',
             )
 
 
@@ -204,26 +207,32 @@ def _mappings(root: yaml.Node, path: FieldPath = ()) -> Iterator[tuple[FieldPath
             yield from _mappings(value, (*path, index))
 
 
-def _duplicates(root: yaml.Node, name: str) -> Iterator[Problem]:
+def _duplicates(root: yaml.Node, name: str) -> Iterator[Finding]:
     for path, mapping in _mappings(root):
         first: dict[str, int] = {}
         for key, _ in mapping.value:
             line = key.start_mark.line + 1
             if key.value in first:
                 message = f"written a second time (first on line {first[key.value]})"
-                yield Problem(f"{name}:{line}", dotted((*path, key.value)), "SEA103", message, "keep one of them")
+                yield Finding(
+                    "SEA103", Place.at(f"{name}:{line}", dotted((*path, key.value))), message, "keep one of them"
+                )
             first.setdefault(key.value, line)
 
 
-def _non_string_keys(root: yaml.Node, name: str) -> Iterator[Problem]:
+def _non_string_keys(root: yaml.Node, name: str) -> Iterator[Finding]:
     for path, mapping in _mappings(root):
         for key, _ in mapping.value:
             if not isinstance(key, yaml.ScalarNode):
                 where = f"{name}:{key.start_mark.line + 1}"
-                yield Problem(where, dotted(path), "SEA105", "a key is a list or a mapping", "write `name: value`")
+                yield Finding(
+                    "SEA105", Place.at(where, dotted(path)), "a key is a list or a mapping", "write `name: value`"
+                )
             elif key.tag not in ("tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"):
                 where = f"{name}:{key.start_mark.line + 1}"
-                yield Problem(where, dotted(path), "SEA105", f"the key {key.value!r} is not a string", "quote it")
+                yield Finding(
+                    "SEA105", Place.at(where, dotted(path)), f"the key {key.value!r} is not a string", "quote it"
+                )
 
 
 def dotted(path: FieldPath) -> str:
@@ -258,7 +267,7 @@ _EXACT = 2**53  # beyond it a float no longer tells whole numbers apart
 _TYPE_ERRORS = ("_type", "_parsing", "_from_float", "model_attributes_type")
 
 
-def validation_problems(error: ValidationError, model: type[FrozenModel], document: Document) -> Iterator[Problem]:
+def validation_problems(error: ValidationError, model: type[FrozenModel], document: Document) -> Iterator[Finding]:
     """Yield one problem per finding of pydantic, placed where the user wrote the value."""
     every = error.errors(include_url=False)
     for found in every:
@@ -267,7 +276,8 @@ def validation_problems(error: ValidationError, model: type[FrozenModel], docume
         path = _written_path(found["loc"])
         parent = path[:-1] if found["type"] in ("missing", "extra_forbidden") else path
         where = document.where(parent if found["type"] == "missing" else path)
-        yield Problem(where, document.field(path), *_explain(found, path, model))
+        rule, message, hint = _explain(found, path, model)
+        yield Finding(rule, Place.at(where, document.field(path)), message, hint)
 
 
 def _has_wrong_items(found: ErrorDetails, every: Iterable[ErrorDetails]) -> bool:
@@ -386,9 +396,9 @@ class Document:
             node = node.get(part) if isinstance(node, dict) else None
         return node
 
-    def problem(self, path: FieldPath, rule: str, message: str, hint: str = "") -> Problem:
+    def problem(self, path: FieldPath, rule: str, message: str, hint: str = "") -> Finding:
         """Return a problem placed where the user wrote the field."""
-        return Problem(self.where(path), self.field(path), rule, message, hint)
+        return Finding(rule, Place.at(self.where(path), self.field(path)), message, hint)
 
     def where(self, path: FieldPath) -> str:
         """Return `file:line` of a field, or of its nearest parent that was written."""

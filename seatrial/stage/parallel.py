@@ -10,7 +10,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from seatrial.stage.destination import reason
 from seatrial.stage.source import StoppedError
-from seatrial_base.errors import Problem, StageError
+from seatrial_base.errors import StageError
+from seatrial_base.findings import Finding, Place
 from seatrial_load.aws.errors import aws_problem
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def for_each(
     return tuple(future.result() for future in futures)
 
 
-def _problems(future: Future[Result], name: str) -> tuple[Problem, ...]:
+def _problems(future: Future[Result], name: str) -> tuple[Finding, ...]:
     error = future.exception()
     if error is None or isinstance(error, StoppedError):
         return ()
@@ -66,15 +67,15 @@ def _problems(future: Future[Result], name: str) -> tuple[Problem, ...]:
         return (told,)
     if isinstance(error, ClientError):
         hint = _CHANGED if error.response["Error"].get("Code") == "BadDigest" else ""
-        return (Problem(name, "", "SEA362", reason(error), hint),)
+        return (Finding("SEA362", Place.at(name), reason(error), hint),)
     if isinstance(error, BotoCoreError | OSError):
-        return (Problem(name, "", "SEA362", f"{error}".replace("\n", " ")),)
+        return (Finding("SEA362", Place.at(name), f"{error}".replace("\n", " ")),)
     raise error
 
 
-def _of_aws(error: BaseException, name: str) -> Problem | None:
+def _of_aws(error: BaseException, name: str) -> Finding | None:
     """Return what is wrong with the caller, credentials or permissions; credentials are every file's, so told once."""
     problem = aws_problem(error, where=name) if isinstance(error, BotoCoreError | ClientError) else None
     if problem is None or problem.rule not in ("SEA503", "SEA511"):
         return None
-    return replace(problem, where="") if problem.rule == "SEA503" else problem
+    return replace(problem, place=Place(field=problem.field)) if problem.rule == "SEA503" else problem

@@ -14,7 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seatrial_base.errors import Problem, StageError
+from seatrial_base.errors import StageError
+from seatrial_base.findings import Finding, Place
 from seatrial_base.units import MIB
 
 if TYPE_CHECKING:
@@ -183,10 +184,10 @@ def read_folder(folder: Path) -> ModelFiles:
         StageError: SEA360 when the folder or a file of it can't be read, or there is none.
     """
     found: list[SourceFile] = []
-    problems: list[Problem] = []
+    problems: list[Finding] = []
 
     def unreadable(error: OSError) -> None:
-        problems.append(Problem(str(error.filename), "", "SEA360", f"can't be read: {error.strerror}"))
+        problems.append(Finding("SEA360", Place.at(str(error.filename)), f"can't be read: {error.strerror}"))
 
     for path in _files(folder, unreadable):
         try:

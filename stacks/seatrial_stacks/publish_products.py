@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from seatrial.deployment.product import LoadedProduct
-    from seatrial_base.errors import Problem
+    from seatrial_base.findings import Finding
 
 FEWEST_ARGUMENTS, USAGE = 2, 2
 
@@ -43,7 +43,7 @@ def publish(products: Iterable[Path], environments: Path) -> tuple[Path, ...]:
     """
     context: dict[str, object] = json.loads(read_text(Path("cdk.json"))).get("context", {})
     found: dict[Path, str | None] = {}
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     for product in products:
         try:
             found |= _texts(load_product(product, environments), context)

@@ -250,7 +250,7 @@ def test_what_can_not_be_read_is_a_finding(
     read = document(seatrial, "-e", "dev")
     found = {one["endpoint"]: one for one in read["endpoints"]}["llama-2-7b-chat"]
     assert rule in {one["rule"] for one in found["findings"]}
-    assert {one["where"].partition(":")[0] for one in found["findings"] if one["rule"] == rule} == {file}
+    assert {one["file"] for one in found["findings"] if one["rule"] == rule} == {file}
 
 
 def test_two_specs_of_one_name_are_told(seatrial: Seatrial, repository: Path) -> None:

@@ -29,7 +29,7 @@ def test_text_names_line_key_rule_severity_and_fix(seatrial: Seatrial, file: Pat
     assert (done.returncode, done.stderr) == (1, f"{READ}1 file: 0 errors, 1 warning, 0 notes\n")
     assert done.stdout == (
         "serving.properties:4: option.max_rolling_batch: SEA313: warning: max_rolling_batch is unknown to LMI 27, "
-        "which ignores it silently\n  fix: did you mean option.max_rolling_batch_size?\n"
+        "which ignores it silently\n  hint: did you mean option.max_rolling_batch_size?\n"
     )
 
 
@@ -54,21 +54,18 @@ def test_errors_come_before_the_rest_and_all_are_counted(seatrial: Seatrial, pro
     ]
 
 
-def test_json_is_a_list_of_findings(seatrial: Seatrial, file: Path) -> None:
+def test_json_lists_the_findings(seatrial: Seatrial, file: Path) -> None:
     file.write_text(f"{CLEAN}option.dtype=bfloat16\n")
     done = seatrial("lint", "serving.properties", "--format", "json")
     assert (done.returncode, done.stderr) == (1, ONE_ERROR)
-    assert json.loads(done.stdout) == [
-        {
-            "file": "serving.properties",
-            "line": 4,
-            "key": "option.dtype",
-            "rule": "SEA317",
-            "severity": "error",
-            "message": "LMI 27 does not start with bfloat16; valid: auto, fp32, fp16, bf16",
-            "fix": "write bf16",
-        }
-    ]
+    (row,) = json.loads(done.stdout)["findings"]
+    assert (row["file"], row["line"], row["field"], row["rule"], row["hint"]) == (
+        "serving.properties",
+        4,
+        "option.dtype",
+        "SEA317",
+        "write bf16",
+    )
 
 
 def test_sarif_places_each_result_and_describes_each_rule(seatrial: Seatrial, file: Path) -> None:

@@ -24,7 +24,7 @@ def test_every_page_is_current() -> None:
         (SPEC, "| `mode` | `rollback` or `report` or `off` | `rollback` |  | Action after a failed trial. |"),
         (SPEC, "### `slo.ttft_ms`, `slo.tpot_ms`, `slo.e2e_latency_ms`"),
         ("reference/environment.md", "| `tags` | mapping of names to text | empty |  | Tags of every resource. |"),
-        ("reference/rules.md", "| `SEA108` | two fields contradict each other |"),
+        ("reference/rules.md", "| `SEA108` | error | two fields contradict each other |"),
         ("reference/trial-result.md", "| `levels` | list of [LevelResult](#levelresult) |"),
         ("reference/cli.md", "### seatrial trial watch"),
         ("reference/cli.md", "| `--form simulation\\|closed` | `simulation` |"),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from seatrial_base.catalog.engine_options import Spelling, SpellingTable
-    from seatrial_base.errors import Problem
+    from seatrial_base.findings import Finding
     from seatrial_lint.engines.fields import Neutral
 
 VERSIONS: dict[str, tuple[str, ...]] = {
@@ -130,7 +130,7 @@ def sayable(config: ServingConfig, table: SpellingTable) -> ServingConfig:
     return restricted
 
 
-def without(config: ServingConfig, problems: Iterable[Problem]) -> ServingConfig:
+def without(config: ServingConfig, problems: Iterable[Finding]) -> ServingConfig:
     """Return a configuration without the fields that contradict others."""
     wrong = {problem.field.partition(" and ")[0].partition(".")[0] for problem in problems}
     return config.model_copy(update=dict.fromkeys(wrong))

@@ -56,7 +56,7 @@ def reports(dialect: DialectName, form: Form) -> list[LintReport]:
 def test_it_has_no_error_in_any_version(dialect: DialectName, form: Form) -> None:
     found = reports(dialect, form)
     assert found or (form == "properties" and not dialect.startswith("lmi"))
-    told = {(one.rule, one.key) for report in found for one in report.findings if one.severity == "error"}
+    told = {(one.rule, one.field) for report in found for one in report.findings if one.severity == "error"}
     assert told == set()
     assert all(dialect in reading or not dialect.startswith("lmi") for report in found for reading in report.readings)
 

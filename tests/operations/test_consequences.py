@@ -303,7 +303,9 @@ def test_a_replacement_under_a_name_that_is_taken_is_refused() -> None:
 
         return consequences(diff_templates(named, changed(change)), SIZE)
 
-    assert [(one.where, one.field, one.rule) for one in renamed("llama").refused] == [("Model", "ModelName", "SEA454")]
+    assert [(one.place.resource, one.field, one.rule) for one in renamed("llama").refused] == [
+        ("Model", "ModelName", "SEA454")
+    ]
     assert renamed("llama-2").refused == ()
 
 
@@ -317,7 +319,7 @@ def test_a_component_is_not_moved_by_another_name() -> None:
         component["Specification"]["ComputeResourceRequirements"]["NumberOfAcceleratorDevicesRequired"] = 2
 
     told = found(renamed)
-    assert [(one.where, one.rule) for one in told.refused] == [("Component", "SEA454")]
+    assert [(one.place.resource, one.rule) for one in told.refused] == [("Component", "SEA454")]
     assert told.refused[0].message.startswith("EndpointName, InferenceComponentName can't be changed")
 
 

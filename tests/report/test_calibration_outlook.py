@@ -67,7 +67,7 @@ def test_a_calibration_brings_the_predictions_to_the_measurement(
     assert [one.throughput_error for one in outlook.before] == pytest.approx([0.2] * 3, abs=1e-6)  # 1 - 1 / 1.25
     assert max(one.throughput_error for one in outlook.after) < 0.05
     assert outlook_sentence(outlook).endswith("from 20.0 % to <0.1 %.")
-    measured, before, after = (float(cell.exact) for cell in outlook_table(outlook).cells[0][1:4])
+    measured, before, after = (float(cell.exact) for cell in outlook_table(outlook).rows[0][1:4])
     assert measured == pytest.approx(FASTER * before)
     assert abs(after - measured) < abs(before - measured)
 

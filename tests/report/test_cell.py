@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.report.values import Cell, count_cell, digits, missing_cell, money_cell, number_cell, percent, seconds
+from seatrial.report.values import count_cell, digits, missing_cell, money_cell, number_cell, percent, seconds
+from seatrial_base.table import Cell, html_cell
 
 
 @pytest.mark.parametrize(
@@ -32,24 +33,24 @@ def test_a_duration_is_read_in_minutes_from_one_on(value_s: float, written: str)
 
 
 def test_a_missing_number_is_a_dash_with_its_reason() -> None:
-    assert number_cell(None, "nothing streamed").html == '<abbr title="nothing streamed">–</abbr>'
+    assert html_cell(number_cell(None, "nothing streamed")) == '<abbr title="nothing streamed">–</abbr>'
     assert money_cell(None, "no price") == missing_cell("no price")
 
 
 def test_zero_is_not_missing() -> None:
-    assert number_cell(0.0, "nothing streamed").html == '<data value="0.0">0</data>'
+    assert html_cell(number_cell(0.0, "nothing streamed")) == '<data value="0.0">0</data>'
 
 
 def test_a_cell_holds_the_exact_number_beside_the_rounded() -> None:
-    assert number_cell(1234.56, "", unit="ms").html == '<data value="1234.56">1,235 ms</data>'
-    assert count_cell(1234).html == '<data value="1234">1,234</data>'
+    assert html_cell(number_cell(1234.56, "", unit="ms")) == '<data value="1234.56">1,235 ms</data>'
+    assert html_cell(count_cell(1234)) == '<data value="1234">1,234</data>'
 
 
 @pytest.mark.parametrize("tone", ["plain", "good", "code"])
 def test_every_text_is_escaped(tone: str) -> None:
     cell = Cell("<b>", tone="good" if tone == "good" else "code" if tone == "code" else "plain")
-    assert "&lt;b&gt;" in cell.html
+    assert "&lt;b&gt;" in html_cell(cell)
 
 
 def test_every_reason_is_escaped() -> None:
-    assert missing_cell('" onclick="x').html == '<abbr title="&#34; onclick=&#34;x">–</abbr>'
+    assert html_cell(missing_cell('" onclick="x')) == '<abbr title="&quot; onclick=&quot;x">–</abbr>'

@@ -19,12 +19,12 @@ from tests.report.samples import failed_level
 
 if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
-    from seatrial.report.table import Table
+    from seatrial_base.table import Table
     from seatrial_load.model.result import TrialResult
 
 
 def texts(table: Table) -> list[list[str]]:
-    return [[cell.text for cell in row] for row in table.cells]
+    return [[cell.text for cell in row] for row in table.rows]
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_only_the_largest_changes_stand_above_the_fold(rich: TrialResult) -> Non
     result = replace(rich, comparison=replace(rich.comparison, changes=changes))
     shown = [row[4] for row in texts(comparison_section(result).tables[0])]
     assert shown == [f"\N{MINUS SIGN}{percent}.0 %" for percent in (90, 80, 70, 60, 50, 40)]
-    assert len(compared_section(result).tables[0].cells) == 9
+    assert len(compared_section(result).tables[0].rows) == 9
 
 
 def test_a_rate_changes_by_points_and_a_cost_is_money(rich: TrialResult) -> None:
@@ -125,7 +125,7 @@ def test_with_a_plan_the_cost_by_level_is_folded(real: TrialResult, plan: Plan) 
 def test_an_objective_shows_the_interval_that_proved_it(real: TrialResult) -> None:
     (check, *_) = real.verdict.checks
     proven = replace(check, bound_low=290.0, bound_high=341.0)
-    cell = checks_table(replace(real, verdict=replace(real.verdict, checks=(proven,)))).cells[0][2]
+    cell = checks_table(replace(real, verdict=replace(real.verdict, checks=(proven,)))).rows[0][2]
     assert cell.text == "315.0 ms"
     assert cell.low
     assert cell.high

@@ -15,12 +15,12 @@ from seatrial_load.model.result import ServiceOverhead
 from tests.report.rich import VOID_BECAUSE
 
 if TYPE_CHECKING:
-    from seatrial.report.table import Table
+    from seatrial_base.table import Table
     from seatrial_load.model.result import TrialResult
 
 
 def texts(table: Table) -> list[list[str]]:
-    return [[cell.text for cell in row] for row in table.cells]
+    return [[cell.text for cell in row] for row in table.rows]
 
 
 def test_a_void_level_is_named_with_its_reason(rich: TrialResult) -> None:
@@ -57,9 +57,9 @@ def test_what_only_an_open_loop_has_gets_its_column_there(rich: TrialResult) -> 
     table = validity_table(result)
     assert [column.label for column in table.columns][5:7] == ["sent late p99", "all connections busy"]
     assert texts(table)[0][5:7] == ["0", "25.0 %"]
-    assert table.cells[1][5].missing_because == "it was not measured"
+    assert table.rows[1][5].missing_because == "it was not measured"
     assert texts(protocol_table(result))[0][1:3] == ["poisson", "0.4"]
-    assert protocol_table(result).cells[1][2].missing_because == "a closed loop offers no rate"
+    assert protocol_table(result).rows[1][2].missing_because == "a closed loop offers no rate"
 
 
 def test_the_self_calibration_is_told(rich: TrialResult) -> None:

@@ -15,8 +15,8 @@ def test_scores_stand_beside_their_bounds() -> None:
     answers = [answer(f"{n}", f"answer {n}" if n < 20 else "x") for n in range(40)]
     section = quality_section(replace(passing_result(), quality=judged_quality(floor, answers, 0.9)))
     (table,) = section.tables
-    assert [cell.text for cell in table.cells[0]][::2] == ["exact match", "at least 90.0 %"]
-    assert table.cells[0][1].text.startswith("50.0 % (")
+    assert [cell.text for cell in table.rows[0]][::2] == ["exact match", "at least 90.0 %"]
+    assert table.rows[0][1].text.startswith("50.0 % (")
     assert len(section.remarks) == 1
     unasked = quality_section(replace(passing_result(), quality=not_asked(floor, "the budget was over")))
     assert unasked.tables == ()

@@ -12,7 +12,7 @@ from seatrial_base.errors import SpecError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seatrial_base.errors import Problem
+    from seatrial_base.findings import Finding
     from tests.specs.conftest import Write
 
 HEAD = "name: dev\nregion: us-east-1\nowner: platform-team\nguard_rails:\n"
@@ -26,7 +26,7 @@ workload: {input_tokens: 256, output_tokens: 128, concurrency: 8}
 IN_S3 = SPEC.replace("hub_id: meta-llama/Llama-2-7b-chat-hf", "s3_uri: s3://b00/m/")
 
 
-def broken(rail: str, spec: str, write: Write, environments: Path, more: str = "") -> list[Problem]:
+def broken(rail: str, spec: str, write: Write, environments: Path, more: str = "") -> list[Finding]:
     (environments / "dev.yaml").write_text(f"{HEAD}  {rail}\n{more}")
     try:
         load_spec(write(spec), "dev", environments=environments)

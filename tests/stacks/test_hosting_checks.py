@@ -10,9 +10,9 @@ import pytest
 from aws_cdk import Acknowledgment, App, Environment, Stack, Validations
 from aws_cdk import aws_sagemaker as sagemaker
 
+from seatrial_base.printer import text_lines
 from seatrial_cdk.delivery.hosting_checks import HostingChecks
 from seatrial_lint.template_rules.check import check_templates
-from seatrial_lint.template_rules.output import findings_text
 from seatrial_lint.template_rules.read import read_templates
 from tests.stacks.conftest import ROOT
 
@@ -75,5 +75,5 @@ def test_the_page_shows_what_is_found_in_its_app() -> None:
         exec(compile(app, "app.py", "exec"), names)  # noqa: S102 (the page's own example)
     folder = Path(names["app"].outdir)
     (group,) = read_templates([folder])
-    found = findings_text(check_templates(group.templates, group.region))
+    found = "".join(f"{line}\n" for line in text_lines(check_templates(group.templates, group.region)))
     assert found.replace(folder.as_posix(), "cdk.out") == shown

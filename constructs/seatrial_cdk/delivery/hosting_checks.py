@@ -16,8 +16,8 @@ from aws_cdk import (
 )
 
 from seatrial import __version__
+from seatrial_base.rules import TEMPLATE_RULES
 from seatrial_lint.template_rules.check import check_templates
-from seatrial_lint.template_rules.rule_table import HOSTING_RULES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from aws_cdk import IPolicyValidationContext, PolicyValidationStack
     from constructs import IConstruct
 
-    from seatrial_lint.template_rules.template_finding import TemplateFinding
+    from seatrial_base.findings import Finding
     from seatrial_lint.template_rules.template_value import Json
 
 PLUGIN_NAME = "Seatrial"
@@ -67,7 +67,7 @@ class HostingChecks:
     @property
     def rule_ids(self) -> list[str]:
         """The IDs of every rule."""
-        return list(HOSTING_RULES)
+        return list(TEMPLATE_RULES)
 
     def validate(self, context: IPolicyValidationContext) -> PolicyValidationPluginReport:
         """Check the templates; the CDK calls it after synthesis.
@@ -89,7 +89,7 @@ def _groups(stacks: Iterable[PolicyValidationStack]) -> Iterable[list[PolicyVali
     return by_place.values()
 
 
-def _checked(stacks: list[PolicyValidationStack]) -> tuple[TemplateFinding, ...]:
+def _checked(stacks: list[PolicyValidationStack]) -> tuple[Finding, ...]:
     return check_templates({each.template_path: _read(each.template_path) for each in stacks}, stacks[0].region)
 
 
@@ -98,7 +98,7 @@ def _read(path: str) -> Mapping[str, Json]:
     return document
 
 
-def _violation(finding: TemplateFinding) -> PolicyViolation:
+def _violation(finding: Finding) -> PolicyViolation:
     return PolicyViolation(
         rule_name=finding.rule,
         description=finding.message,
@@ -106,9 +106,9 @@ def _violation(finding: TemplateFinding) -> PolicyViolation:
         severity=finding.severity,
         violating_resources=[
             PolicyViolatingResource(
-                locations=[finding.path],
-                resource_logical_id=finding.logical_id,
-                template_path=finding.template,
+                locations=[finding.field],
+                resource_logical_id=finding.place.resource,
+                template_path=finding.place.file,
             )
         ],
     )

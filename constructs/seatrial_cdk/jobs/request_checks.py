@@ -9,7 +9,8 @@ from aws_cdk import Token
 
 from seatrial.deployment.optimization_job import OptimizationJobRequest, instance_types
 from seatrial.specs.optimization import LONGEST_JOB_HOURS
-from seatrial_base.errors import Problem, SpecError
+from seatrial_base.errors import SpecError
+from seatrial_base.findings import Finding, Place
 from seatrial_cdk.endpoint.container_network import ContainerNetwork
 from seatrial_cdk.place import TOKEN_MARKER
 from seatrial_cdk.value_checks import RULE, names_bucket
@@ -118,7 +119,7 @@ def check_tags(scope: Construct, request: str, tags: Mapping[str, str]) -> None:
 
 
 def _refuse(scope: Construct, found: Found) -> None:
-    problems = [Problem(scope.node.path, field, RULE, message) for field, message in found]
+    problems = [Finding(RULE, Place.at(scope.node.path, field), message) for field, message in found]
     if problems:
         raise SpecError(problems)
 

@@ -11,7 +11,8 @@ from constructs import Construct
 from seatrial.deployment.trial import ONLY_THE_STACK_KNOWS, slo_objectives
 from seatrial.specs.endpoint import LONGEST_BUDGET_MINUTES
 from seatrial_base.bounds import TRIAL_MARGIN_S
-from seatrial_base.errors import BenchError, Problem, SpecError
+from seatrial_base.errors import BenchError, SpecError
+from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import digest
 from seatrial_base.units import S_PER_MINUTE, exported
 from seatrial_cdk.trials.trial_service import function_arn
@@ -130,13 +131,13 @@ def _check(request: TrialRequest, manner: str, budget_minutes: float) -> None:
         ("schema", request.workload.schema, get_args(PayloadSchema)),
     )
     problems = [
-        Problem(WHERE, name, RULE, f"is {value!r}; it is {' or '.join(choices)}")
+        Finding(RULE, Place.at(WHERE, name), f"is {value!r}; it is {' or '.join(choices)}")
         for name, value, choices in chosen
         if value not in choices
     ]
     if budget_minutes > LONGEST_BUDGET_MINUTES:
         message = f"budget {budget_minutes:g} minutes exceeds {LONGEST_BUDGET_MINUTES:g} minutes"
-        problems.append(Problem(WHERE, "budget_minutes", "SEA505", message, "reduce concurrency_levels"))
+        problems.append(Finding("SEA505", Place.at(WHERE, "budget_minutes"), message, "reduce concurrency_levels"))
     try:
         request.check()
     except BenchError as error:

@@ -50,6 +50,7 @@ _SHARED_MODULES = (
     "__init__.py",
     "bounds.py",
     "errors.py",
+    "findings.py",
     "markdown.py",
     "printable.py",
     "secrets.py",

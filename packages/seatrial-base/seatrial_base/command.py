@@ -8,7 +8,8 @@ import sys
 import traceback
 from typing import TYPE_CHECKING, NoReturn
 
-from seatrial_base.errors import Problem, SeatrialError
+from seatrial_base.errors import SeatrialError
+from seatrial_base.findings import Finding, Place
 from seatrial_base.secrets import redacted
 from seatrial_base.terminal import INTERRUPTED, OutputClosedError, guard_output
 
@@ -67,18 +68,18 @@ def _unexpected(error: Exception) -> int:
     return INTERNAL if problem.rule == "SEA517" else FAILED
 
 
-def _of_the_system(error: Exception) -> Problem | None:
+def _of_the_system(error: Exception) -> Finding | None:
     """Return what the machine refused: a file, room on a disk, memory, a text in the encoding asked for."""
     hint = f"set {TRACEBACK_VARIABLE}=1 for a traceback"
     match error:
         case OSError(filename=file, strerror=str(reason)):
             where = os.fsdecode(file) if isinstance(file, str | bytes) else ""
-            return Problem(where, "", "SEA101", reason, _without_folder() or hint)
+            return Finding("SEA101", Place.at(where), reason, _without_folder() or hint)
         case UnicodeEncodeError(object=text, start=at):
             message = f"a text holds U+{ord(text[at]):04X}, which can't be written as {error.encoding}"
-            return Problem("", "", "SEA101", message, "a file's name or an argument is not UTF-8")
+            return Finding("SEA101", Place(), message, "a file's name or an argument is not UTF-8")
         case MemoryError():
-            return Problem("", "", "SEA101", "out of memory", hint)
+            return Finding("SEA101", Place(), "out of memory", hint)
     return None
 
 
@@ -90,10 +91,10 @@ def _without_folder() -> str:
     return ""
 
 
-def _internal(error: Exception) -> Problem:
+def _internal(error: Exception) -> Finding:
     what = f"{type(error).__name__}: {error}".strip().splitlines()[0]
     hint = f"report this bug with the output of {TRACEBACK_VARIABLE}=1"
-    return Problem("", "", "SEA517", f"an internal error: {what}", hint)
+    return Finding("SEA517", Place(), f"an internal error: {what}", hint)
 
 
 def _write(text: str) -> None:

@@ -260,7 +260,7 @@ def _found_wrong(config: ServingConfig, rendered: Rendered, table: SpellingTable
     if not text:
         text, name = write_env(rendered.env), "container.env"
     found = lint(read_bytes(text.encode(), name), Given(table.dialect.engine, version)).findings
-    wrong = {one.key: one.message for one in found if one.severity != "note"}
+    wrong = {one.field: one.message for one in found if one.severity != "note"}
     if not wrong:
         return {}
     written = parse(table.dialect.name, version, properties="".join(rendered.files.values()), env=rendered.env).entries

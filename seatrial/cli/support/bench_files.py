@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from seatrial_base.errors import BenchError, Problem
+from seatrial_base.errors import BenchError
 from seatrial_base.files import check_regular, whole_file
+from seatrial_base.findings import Finding, Place
 from seatrial_base.terminal import scratch_folder
 
 if TYPE_CHECKING:
@@ -121,14 +122,14 @@ def check_folder(path: Path | None) -> None:
 class Unwritten:
     """What could not be written of a trial's outputs: noted as it happens, told after the verdict."""
 
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[Finding] = field(default_factory=list)
 
     def note(self, path: Path, error: OSError) -> None:
         """Note the first failure of a file or folder."""
         where = path.as_posix()
         if all(problem.where != where for problem in self.problems):
             message = f"can't be written: {error.strerror}; the measurement continues"
-            self.problems.append(Problem(where, "", "SEA506", message))
+            self.problems.append(Finding("SEA506", Place.at(where), message))
 
     def raise_if_any(self) -> None:
         """Raise what was noted.

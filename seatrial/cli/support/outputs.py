@@ -6,7 +6,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seatrial_base.errors import Problem, SpecError
+from seatrial_base.errors import SpecError
+from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -71,16 +72,16 @@ def _given(files: Mapping[str, Path | None]) -> dict[str, Path]:
     return {name: path for name, path in files.items() if path is not None}
 
 
-def _clashes(outputs: Mapping[str, Path], inputs: Mapping[str, Path]) -> Iterator[Problem]:
+def _clashes(outputs: Mapping[str, Path], inputs: Mapping[str, Path]) -> Iterator[Finding]:
     for option, path in outputs.items():
         for name, read in inputs.items():
             if _is_same(path, read):
                 message = f"{path.as_posix()} is also read as {name}"
-                yield Problem(WHERE, option, RULE, message, "choose another output")
+                yield Finding(RULE, Place.at(WHERE, option), message, "choose another output")
     for (first, one), (second, other) in combinations(outputs.items(), 2):
         if _is_same(one, other) and (not one.exists() or one.is_file()):
             message = f"{other.as_posix()} is also the output {first}"
-            yield Problem(WHERE, second, RULE, message, "choose two different files")
+            yield Finding(RULE, Place.at(WHERE, second), message, "choose two different files")
 
 
 def _is_same(one: Path, other: Path) -> bool:

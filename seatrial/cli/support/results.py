@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial_base.errors import BenchError
+from seatrial_base.findings import Place
 
 if TYPE_CHECKING:
     from seatrial_load.model.result import TrialResult
@@ -39,4 +40,6 @@ def read_result(where: str) -> TrialResult:
     try:
         return TrialResult.from_json(text)
     except BenchError as error:
-        raise BenchError(replace(problem, where=where) for problem in error.problems) from error
+        raise BenchError(
+            replace(problem, place=Place.at(where, problem.field)) for problem in error.problems
+        ) from error

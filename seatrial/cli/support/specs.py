@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from seatrial.cli.support.options import environments_folder
-from seatrial_base.errors import PlanError, Problem, RenderError, SpecError
+from seatrial_base.errors import PlanError, RenderError, SpecError
+from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -27,12 +28,12 @@ def spec_files(paths: Iterable[Path]) -> tuple[Path, ...]:
         SpecError: SEA420, with every folder that holds no spec.
     """
     found: dict[Path, Path] = {}
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     for path in paths:
         files = _of_folder(path) if path.is_dir() else [path]
         if not files:
             hint = "give a spec or a folder of specs"
-            problems.append(Problem(path.as_posix(), "", "SEA420", "no spec (*.yaml) in the folder", hint))
+            problems.append(Finding("SEA420", Place.at(path.as_posix()), "no spec (*.yaml) in the folder", hint))
         for file in files:
             found.setdefault(file.resolve(), file)
     if problems:
@@ -79,7 +80,7 @@ def of_every(given: Iterable[Given], make: Callable[[Given], Made]) -> tuple[Mad
         SpecError: With every problem of all of them; each problem once.
     """
     made: list[Made] = []
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     for one in given:
         try:
             made.append(make(one))

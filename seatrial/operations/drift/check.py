@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from seatrial.operations.drift.live import LiveEndpoints
     from seatrial.operations.preflight.clients import AccountClients
     from seatrial.specs.environment import EnvironmentSpec
-    from seatrial_base.errors import Problem
+    from seatrial_base.findings import Finding
 
 _IN_ORDER = frozenset({"CREATE_COMPLETE", "UPDATE_COMPLETE", "IMPORT_COMPLETE", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"})
 
@@ -65,7 +65,7 @@ class Locked:
 
     environment: EnvironmentSpec
     deployments: tuple[Deployment, ...]
-    unreadable: dict[str, tuple[Problem, ...]] = field(default_factory=dict)
+    unreadable: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
     names: tuple[str, ...] = ()
 
 
@@ -95,7 +95,7 @@ def check_drift(locked: Locked, clients: DriftClients, *, now: datetime, most_da
     )
 
 
-def _unreadable(name: str, problems: tuple[Problem, ...], locked: Locked) -> EndpointDrift:
+def _unreadable(name: str, problems: tuple[Finding, ...], locked: Locked) -> EndpointDrift:
     findings = (
         DriftFinding(rule=each.rule, severity="medium", what="lock", live=each.message, hint=each.hint)
         for each in problems

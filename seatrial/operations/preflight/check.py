@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from seatrial.deployment.aws_failures import aws_failures
-from seatrial_base.errors import BenchError, Problem
+from seatrial_base.errors import BenchError
+from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -48,7 +49,7 @@ def unknown(subject: str, because: str) -> AccountCheck:
     return AccountCheck(subject, "unknown", because)
 
 
-def asked(subject: str, ask: Callable[[], AccountCheck], *, refusals: Mapping[str, Problem]) -> AccountCheck:
+def asked(subject: str, ask: Callable[[], AccountCheck], *, refusals: Mapping[str, Finding]) -> AccountCheck:
     """Ask, and make of what AWS refuses a problem where it answers the question.
 
     Args:
@@ -71,9 +72,9 @@ def asked(subject: str, ask: Callable[[], AccountCheck], *, refusals: Mapping[st
         return unknown(subject, f"AWS answered {error.operation_name} with {told.get('Code')}: {told.get('Message')}")
 
 
-def refusal(rule: str, message: str, hint: str) -> Problem:
+def refusal(rule: str, message: str, hint: str) -> Finding:
     """Return what an error of AWS means."""
-    return Problem("", "", rule, message, hint)
+    return Finding(rule, Place(), message, hint)
 
 
 def rows(answer: Mapping[str, object], name: str) -> Iterator[Mapping[str, object]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.deployment.trial import slo_objectives
 from seatrial.documents.plan import Promoted
-from seatrial_base.errors import Problem
+from seatrial_base.findings import Finding, Place
 from seatrial_load.slo.verdict import verdict_at
 
 if TYPE_CHECKING:
@@ -55,10 +55,10 @@ class PromotionStep:
     target: LoadedSpec
     plan: Plan
 
-    def problem(self, rule: str, message: str, hint: str) -> Problem:
+    def problem(self, rule: str, message: str, hint: str) -> Finding:
         """Return a problem of this step."""
         step = f"{self.source.environment.name} -> {self.target.environment.name}"
-        return Problem(self.target.path.as_posix(), step, rule, message, hint)
+        return Finding(rule, Place.at(self.target.path.as_posix(), step), message, hint)
 
 
 def ended_at(result: TrialResult) -> datetime:
@@ -85,7 +85,7 @@ def provenance_of(promotion: PromotionStep, evidence: TrialEvidence, result: Tri
 
 def evidence_problems(
     promotion: PromotionStep, evidence: TrialEvidence, *, now: datetime, accept_simulated: bool
-) -> Iterator[Problem]:
+) -> Iterator[Finding]:
     """Yield everything for which a trial is no proof of the plan to promote.
 
     Args:
@@ -114,7 +114,7 @@ def evidence_problems(
         yield promotion.problem("SEA477", message, hint)
 
 
-def _deployed_problems(promotion: PromotionStep, evidence: TrialEvidence) -> Iterator[Problem]:
+def _deployed_problems(promotion: PromotionStep, evidence: TrialEvidence) -> Iterator[Finding]:
     deployed, locked = evidence.deployed_digest, promotion.plan.digest
     if deployed is not None and deployed != locked:
         where = promotion.source.environment.name
@@ -122,7 +122,7 @@ def _deployed_problems(promotion: PromotionStep, evidence: TrialEvidence) -> Ite
         yield promotion.problem("SEA473", message, f"deploy the lock to {where}, so that it is tried")
 
 
-def _subject_problems(promotion: PromotionStep, result: TrialResult) -> Iterator[Problem]:
+def _subject_problems(promotion: PromotionStep, result: TrialResult) -> Iterator[Finding]:
     """Yield a trial of another endpoint, environment or plan."""
     request, plan = result.request, promotion.plan
     pairs = {
@@ -136,7 +136,7 @@ def _subject_problems(promotion: PromotionStep, result: TrialResult) -> Iterator
         yield promotion.problem("SEA473", f"the trial is of {', '.join(other)}", hint)
 
 
-def _verdict_problems(promotion: PromotionStep, result: TrialResult) -> Iterator[Problem]:
+def _verdict_problems(promotion: PromotionStep, result: TrialResult) -> Iterator[Finding]:
     where = promotion.source.environment.name
     if result.request.manner == "verify":
         message = "the trial only verified the deployment: it sent a few requests and no load"
@@ -150,7 +150,7 @@ def _verdict_problems(promotion: PromotionStep, result: TrialResult) -> Iterator
         yield promotion.problem("SEA472", message, f"change the spec or the plan, and deploy it to {where} again")
 
 
-def workload_problems(promotion: PromotionStep, result: TrialResult) -> Iterator[Problem]:
+def workload_problems(promotion: PromotionStep, result: TrialResult) -> Iterator[Finding]:
     """Yield what the trial's requests were like, where the environment to come has others."""
     asked, tried, trial = promotion.target.endpoint.workload, result.request.workload, promotion.target.endpoint.trial
     pairs = {
@@ -182,7 +182,7 @@ def most_concurrency(promotion: PromotionStep, result: TrialResult) -> int | Non
     return max(held, default=None)
 
 
-def no_level_problem(promotion: PromotionStep, result: TrialResult) -> Problem:
+def no_level_problem(promotion: PromotionStep, result: TrialResult) -> Finding:
     """Return that no measured level meets the target's SLO, and by what the lowest misses it."""
     objectives = list(slo_objectives(promotion.target.endpoint.slo))
     lowest = min((level.concurrency for level in result.levels), default=1)
@@ -192,7 +192,7 @@ def no_level_problem(promotion: PromotionStep, result: TrialResult) -> Problem:
     return promotion.problem("SEA475", message, "relax the SLO, or promote a plan with a faster copy")
 
 
-def slo_problems(promotion: PromotionStep, plan: Plan, result: TrialResult) -> Iterator[Problem]:
+def slo_problems(promotion: PromotionStep, plan: Plan, result: TrialResult) -> Iterator[Finding]:
     """Yield what the measurement says against the promoted plan at its load per copy.
 
     Throughput is of all copies: the measured copies' counts for as many as the plan has.

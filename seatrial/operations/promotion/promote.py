@@ -21,7 +21,7 @@ from seatrial.operations.promotion.evidence import (
     workload_problems,
 )
 from seatrial.operations.promotion.served import served_problems
-from seatrial_base.errors import PlanError, Problem, RenderError, SpecError
+from seatrial_base.errors import PlanError, RenderError, SpecError
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from seatrial.operations.promotion.evidence import TrialEvidence
     from seatrial.specs.environment import EnvironmentSpec
     from seatrial.specs.load import LoadedSpec
+    from seatrial_base.findings import Finding
     from seatrial_load.model.result import TrialResult
 
 
@@ -129,7 +130,7 @@ def promote(
     return PromotedLock(target, plan, lines)
 
 
-def _tried_plan(source: LoadedSpec) -> tuple[Plan | None, list[Problem]]:
+def _tried_plan(source: LoadedSpec) -> tuple[Plan | None, list[Finding]]:
     """Return the locked plan with what is wrong with it; `None` when it can't be read."""
     try:
         return read_locked_plan(source), []
@@ -143,7 +144,7 @@ def _tried_plan(source: LoadedSpec) -> tuple[Plan | None, list[Problem]]:
 
 def _planned(
     promotion: PromotionStep, evidence: TrialEvidence, result: TrialResult
-) -> tuple[Plan | None, tuple[Problem, ...]]:
+) -> tuple[Plan | None, tuple[Finding, ...]]:
     """Return the plan of the target with what speaks against it; `None` when there is no plan at all."""
     workload = tuple(workload_problems(promotion, result))
     if workload:

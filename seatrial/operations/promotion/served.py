@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from seatrial.engines.rendered import RenderedConfig
     from seatrial.operations.promotion.evidence import PromotionStep
     from seatrial.specs.load import LoadedSpec
-    from seatrial_base.errors import Problem
+    from seatrial_base.findings import Finding
 
 _MODEL = ("hub_id", "revision", "jumpstart_id", "trust_remote_code")
 _LONGEST_SHOWN = 80
 
 
-def served_problems(promotion: PromotionStep, plan: Plan) -> Iterator[Problem]:
+def served_problems(promotion: PromotionStep, plan: Plan) -> Iterator[Finding]:
     """Yield everything in which the promoted plan's container would not be the tried one.
 
     Weights may lie in a bucket of each environment's own: where they lie is not compared.

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from seatrial.operations.render import document_of, needs_document
 from seatrial.operations.review.figures import costs, curve, gates, knees, update_usd_per_hour
+from seatrial_base.printer import finding_rows
 
 if TYPE_CHECKING:
     from seatrial.documents.plan import CurvePoint, Plan
     from seatrial.operations.consequences import Consequences
     from seatrial.operations.review.fields import FieldChange
     from seatrial.operations.review.figures import BeforeAfter
-    from seatrial.operations.review.findings import ReviewFinding
     from seatrial.operations.review.review import EndpointReview, Review
 
-REVIEW_SCHEMA = "1"
+REVIEW_SCHEMA = "2"
 
 
 def review_document(review: Review, *, base: str) -> dict[str, object]:
@@ -60,7 +60,7 @@ def review_document(review: Review, *, base: str) -> dict[str, object]:
                 "change": one.change,
                 "fields": [_field(field) for field in one.fields],
                 "sizes": [_endpoint(size) for size in one.sizes],
-                "findings": [_finding(finding) for finding in one.findings],
+                "findings": finding_rows(one.findings),
             }
             for one in review.products
         ],
@@ -91,27 +91,14 @@ def _endpoint(review: EndpointReview) -> dict[str, object]:
         "update_usd_per_hour": update_usd_per_hour(review),
         "knee": _pair(knees(review)),
         "gate": _pair(gates(review)),
-        "findings": [_finding(one) for one in review.findings],
-        "refused": [
-            {"resource": one.where, "field": one.field, "rule": one.rule, "message": one.message, "hint": one.hint}
-            for one in review.refused
-        ],
+        "findings": finding_rows(review.findings),
+        "known_findings": finding_rows(review.known_findings),
+        "refused": finding_rows(review.refused),
     }
 
 
 def _field(change: FieldChange) -> dict[str, str | None]:
     return {"field": change.field, "old": change.old, "new": change.new}
-
-
-def _finding(found: ReviewFinding) -> dict[str, object]:
-    return {
-        "severity": found.severity,
-        "rule": found.rule,
-        "where": found.where,
-        "message": found.message,
-        "hint": found.hint,
-        "is_new": found.is_new,
-    }
 
 
 def _needs(found: Consequences) -> dict[str, object]:

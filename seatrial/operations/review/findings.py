@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from seatrial.engines.write import rendered_files
 from seatrial.locks.compiled import compiled_anew
+from seatrial_base.findings import Finding, Place
 from seatrial_lint.lint.lint import Given, lint
 from seatrial_lint.lint.read import read_bytes
 from seatrial_lint.lint.source import ConfigSource, SourceEntry
@@ -16,70 +17,41 @@ if TYPE_CHECKING:
 
     from seatrial.deployment.document import Deployment
     from seatrial.operations.review.side import EndpointState
-    from seatrial_base.errors import Problem
 
 PROPERTIES, ENVIRONMENT = "serving.properties", "container.env"
 """The files that hold a container's options; the first of them that there is holds all of them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReviewFinding:
-    """One finding of the new side.
-
-    Attributes:
-        severity: `error`: it can't be deployed or will not serve; `warning` and `note` do not stop it.
-        rule: The rule's ID; empty for a warning of the plan.
-        where: File, line and field, or the rendered file.
-        message: What is wrong.
-        hint: How to mend it.
-        is_new: The old side does not have it.
-    """
-
-    severity: Literal["error", "warning", "note"]
-    rule: str
-    where: str
-    message: str
-    hint: str
-    is_new: bool = True
-
-
-def findings(old: EndpointState | None, new: EndpointState | None) -> tuple[ReviewFinding, ...]:
-    """Return what is to be said of the new side, and whether the old one has it too."""
+def findings(old: EndpointState | None, new: EndpointState | None) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
+    """Return what is to be said of the new side alone, and what the old side has too."""
     before = {(one.rule, one.message) for one in _findings(old)}
-    told = tuple(replace(one, is_new=(one.rule, one.message) not in before) for one in _findings(new))
-    return (*told, *_compiled_anew(old, new))
+    after = tuple(_findings(new))
+    known = tuple(one for one in after if (one.rule, one.message) in before)
+    return (*(one for one in after if one not in known), *_compiled_anew(old, new)), known
 
 
-def _compiled_anew(old: EndpointState | None, new: EndpointState | None) -> Iterator[ReviewFinding]:
+def _compiled_anew(old: EndpointState | None, new: EndpointState | None) -> Iterator[Finding]:
     """Yield what makes the compiled artifacts of the old plan useless."""
     plans = [side.plan.model_dump(mode="json") for side in (old, new) if side is not None and side.plan is not None]
     if len(plans) == len((old, new)):
-        for message in compiled_anew(*plans):
-            yield ReviewFinding(severity="warning", rule="", where="plan", message=message, hint="")
+        yield from map(_warning, compiled_anew(*plans))
 
 
-def _findings(state: EndpointState | None) -> Iterator[ReviewFinding]:
+def _findings(state: EndpointState | None) -> Iterator[Finding]:
     if state is None:
         return
-    yield from (of_problem(one) for one in state.problems)
+    yield from state.problems
     if state.plan is not None:
-        yield from (
-            ReviewFinding(severity="warning", rule="", where="plan", message=one, hint="")
-            for one in state.plan.warnings
-        )
+        yield from map(_warning, state.plan.warnings)
     if state.deployment is not None:
         yield from _linted(state.deployment)
 
 
-def of_problem(problem: Problem) -> ReviewFinding:
-    """Return a problem as a finding."""
-    where = ": ".join(part for part in (problem.where, problem.field) if part)
-    return ReviewFinding(
-        severity=problem.severity, rule=problem.rule, where=where, message=problem.message, hint=problem.hint
-    )
+def _warning(message: str) -> Finding:
+    return Finding("", Place("plan"), message, severity="warning")
 
 
-def _linted(deployment: Deployment) -> Iterator[ReviewFinding]:
+def _linted(deployment: Deployment) -> Iterator[Finding]:
     plan, serving = deployment.plan, deployment.serving
     given = Given(
         instance_type=plan.instance_type.value,
@@ -93,6 +65,4 @@ def _linted(deployment: Deployment) -> Iterator[ReviewFinding]:
         for source in read_bytes(files.get(name, "").encode(), name)
         if isinstance(source, ConfigSource)
     ]
-    for one in lint(sources, given).findings:
-        where = f"{one.file}:{one.line}" + (f": {one.key}" if one.key else "")
-        yield ReviewFinding(severity=one.severity, rule=one.rule, where=where, message=one.message, hint=one.fix)
+    yield from lint(sources, given).findings

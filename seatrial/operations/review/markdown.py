@@ -15,7 +15,6 @@ from seatrial.operations.review.words import (
     cost_lines,
     effect,
     figures_of,
-    findings_count,
     has_new_costs,
     headline,
     load,
@@ -26,13 +25,14 @@ from seatrial.operations.review.words import (
     price_words,
 )
 from seatrial_base.markdown import code, escaped, fenced, folded
+from seatrial_base.printer import markdown_lines as finding_lines
+from seatrial_base.printer import tally
 from seatrial_base.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from seatrial.operations.review.fields import FieldChange
-    from seatrial.operations.review.findings import ReviewFinding
     from seatrial.operations.review.products import ProductReview
     from seatrial.operations.review.review import EndpointReview, Review
     from seatrial.operations.review.side import EndpointPlace
@@ -100,14 +100,14 @@ def _row(review: EndpointReview) -> str:
         escaped(price_words(hourly, review)),
         escaped(load(knees(review), review)),
         escaped(load(gates(review), review)),
-        escaped(findings_count(review.findings)),
+        escaped(tally(review.findings)),
     )
     return _table_row(cells)
 
 
 def _product_row(review: ProductReview) -> str:
     stays = {"new": "teams can launch it"}.get(review.change, "what is launched stays")
-    told = findings_count(review.findings)
+    told = tally(review.findings)
     return _table_row((code(review.name), "product", review.change, stays, "", "", "", "", escaped(told)))
 
 
@@ -116,8 +116,9 @@ def _shared(review: Review) -> Iterator[str]:
     if review.unlocked:
         yield "".join(f"- {code(one)} has no plan yet: run `seatrial plan`.\n" for one in review.unlocked) + "\n"
     for product in review.products:
-        lines = [*_findings(product.findings), *(_field_table(product.fields) if product.fields else ())]
-        told = [OF_A_PRODUCT[product.change], "", *lines, ""]
+        found = [*finding_lines(product.findings), ""] if product.findings else []
+        fields = [*_field_table(product.fields), ""] if product.fields else []
+        told = [OF_A_PRODUCT[product.change], "", *found, *fields]
         yield "\n".join(folded(f"Product {code(product.name)}: {product.change}", told)) + "\n"
     for service in review.services:
         changes = [one for one in service.diff.changes if one.action != "unchanged"]
@@ -159,8 +160,8 @@ def _named(places: Iterable[EndpointPlace]) -> str:
 
 
 def _sections(review: EndpointReview) -> Iterator[list[str]]:
-    if any(one.is_new for one in review.findings):
-        yield ["**Findings**", "", *_findings(review.findings)]
+    if review.findings:
+        yield ["**Findings**", "", *_findings(review)]
     if review.spec:
         yield ["**Spec**", "", *_field_table(review.spec)]
     if review.plan:
@@ -196,14 +197,9 @@ def _field_table(fields: Iterable[FieldChange]) -> Iterator[str]:
     yield from (_table_row((code(one.field), _value(one.old), _value(one.new))) for one in fields)
 
 
-def _findings(findings: Sequence[ReviewFinding]) -> Iterator[str]:
-    for one in findings:
-        if one.is_new:
-            rule = f"{one.rule}: " if one.rule else ""
-            hint = f" ({escaped(one.hint)})" if one.hint else ""
-            yield f"- {one.severity}: {code(one.where)}: {rule}{escaped(one.message)}{hint}"
-    if old := sum(1 for one in findings if not one.is_new):
-        yield f"- {counted(old, 'finding')} the base has too"
+def _findings(review: EndpointReview) -> list[str]:
+    known = counted(len(review.known_findings), "finding") if review.known_findings else ""
+    return [*finding_lines(review.findings), *(["", f"{known} the base has too."] if known else [])]
 
 
 def _curve(review: EndpointReview) -> Iterator[str]:

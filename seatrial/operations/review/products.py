@@ -17,7 +17,6 @@ from seatrial.deployment.published import (
 )
 from seatrial.operations.review.affected import PRODUCTS, affects_products
 from seatrial.operations.review.fields import FieldChange, flat_fields
-from seatrial.operations.review.findings import of_problem
 from seatrial.operations.review.side import EndpointPlace, EndpointState, stale_plan
 from seatrial.specs.yaml_source import read_source
 from seatrial_base.errors import SeatrialError
@@ -27,10 +26,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seatrial.deployment.product import LoadedProduct
-    from seatrial.operations.review.findings import ReviewFinding
     from seatrial.operations.review.review import EndpointReview
     from seatrial.operations.review.side import RepositorySide
-    from seatrial_base.errors import Problem
+    from seatrial_base.findings import Finding
 
 _SHOWN_BY_SIZE = ("endpoint", "sizes")
 ReviewSize: TypeAlias = "Callable[[EndpointPlace, EndpointState | None, EndpointState | None], EndpointReview]"
@@ -52,7 +50,7 @@ class ProductReview:
     change: Literal["new", "removed", "changed"]
     fields: tuple[FieldChange, ...]
     sizes: tuple[EndpointReview, ...]
-    findings: tuple[ReviewFinding, ...]
+    findings: tuple[Finding, ...]
 
     @property
     def is_empty(self) -> bool:
@@ -74,7 +72,7 @@ class _ProductState:
     fields: dict[str, str]
     loaded: LoadedProduct | None
     sizes: dict[EndpointPlace, EndpointState]
-    problems: tuple[Problem, ...]
+    problems: tuple[Finding, ...]
 
 
 def product_reviews(
@@ -124,7 +122,7 @@ def _review(
         ),
         sizes=tuple(one for one in reviews if not one.is_empty),
         findings=tuple(
-            of_problem(one) for one in ([] if after is None else after.problems) if (one.rule, one.message) not in known
+            one for one in (() if after is None else after.problems) if (one.rule, one.message) not in known
         ),
     )
 
@@ -171,7 +169,7 @@ def _size(side: RepositorySide, loaded: LoadedProduct, environment: str, size: s
     return EndpointState(loaded=spec, plan=deployment.plan, deployment=deployment)
 
 
-def _publication_problems(loaded: LoadedProduct) -> Iterator[Problem]:
+def _publication_problems(loaded: LoadedProduct) -> Iterator[Finding]:
     """Yield why the current version is not what the product says; what is wrong with a lock is told by its size."""
     for environment in loaded.product.environments:
         try:

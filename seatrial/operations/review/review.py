@@ -29,12 +29,11 @@ if TYPE_CHECKING:
     from seatrial.locks.changes import DecisionChange
     from seatrial.operations.consequences import Consequences
     from seatrial.operations.review.fields import FieldChange, FileChange
-    from seatrial.operations.review.findings import ReviewFinding
     from seatrial.operations.review.products import ProductReview
     from seatrial.operations.review.quota import QuotaNeed
     from seatrial.operations.review.side import EndpointPlace, EndpointState, RepositorySide
     from seatrial.operations.template_diff import TemplateDiff
-    from seatrial_base.errors import Problem
+    from seatrial_base.findings import Finding
 
 States = dict["EndpointPlace", "EndpointState"]
 
@@ -52,7 +51,8 @@ class EndpointReview:
         plan: The decisions of the locked plan.
         files: What the container reads.
         consequences: What CloudFormation does; `None` where a side can't be synthesized, and of what is removed.
-        findings: What is to be said of the checkout.
+        findings: What is to be said of the checkout alone.
+        known_findings: What is to be said of the base too.
         is_size: It is a size of a product: a version of it is launched, and no stack of the app deploys it.
     """
 
@@ -64,7 +64,8 @@ class EndpointReview:
     plan: tuple[DecisionChange, ...]
     files: tuple[FileChange, ...]
     consequences: Consequences | None
-    findings: tuple[ReviewFinding, ...]
+    findings: tuple[Finding, ...]
+    known_findings: tuple[Finding, ...]
     is_size: bool = False
 
     @property
@@ -85,18 +86,17 @@ class EndpointReview:
         return self.after is not None and self.after.deployment is None
 
     @property
-    def refused(self) -> tuple[Problem, ...]:
+    def refused(self) -> tuple[Finding, ...]:
         """What CloudFormation can't do this way, at the endpoint's name."""
         found = () if self.consequences is None else self.consequences.refused
         name = f"{self.place.endpoint} in {self.place.environment}"
-        return tuple(replace(one, where=f"{name}: {one.where}") for one in found)
+        return tuple(replace(one, place=replace(one.place, file=name)) for one in found)
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing differs but texts."""
         resources = self.consequences is None or self.consequences.diff.is_empty
-        new = any(one.is_new for one in self.findings)
-        return self.change == "changed" and resources and not (self.spec or self.plan or self.files or new)
+        return self.change == "changed" and resources and not (self.spec or self.plan or self.files or self.findings)
 
 
 def is_elsewhere(old: Deployment, new: Deployment) -> bool:
@@ -142,7 +142,7 @@ class Review:
         return not (self.endpoints or self.services or self.unlocked or self.products)
 
     @property
-    def refused(self) -> tuple[Problem, ...]:
+    def refused(self) -> tuple[Finding, ...]:
         """What CloudFormation can't do this way."""
         return tuple(problem for one in self.endpoints for problem in one.refused)
 
@@ -221,7 +221,7 @@ def _checked(states: States, side: RepositorySide) -> States:
     for place, state in states.items():
         if state.deployment is not None:
             by_environment[place.environment][side.spec(place)] = state.deployment
-    wrong: dict[EndpointPlace, list[Problem]] = defaultdict(list)
+    wrong: dict[EndpointPlace, list[Finding]] = defaultdict(list)
     for environment, deployments in by_environment.items():
         of_file = {side.spec(place).as_posix(): place for place in states if place.environment == environment}
         for problem in name_problems(deployments):
@@ -261,6 +261,7 @@ def _endpoint_review(
     templates: tuple[SideTemplates, SideTemplates],
 ) -> EndpointReview:
     loaded = [None if state is None else state.loaded for state in (before, after)]
+    fresh, known = findings(before, after)
     return EndpointReview(
         place=place,
         change="new" if before is None else "removed" if after is None else "changed",
@@ -270,7 +271,8 @@ def _endpoint_review(
         plan=_decisions(before, after),
         files=file_changes(before, after) if after is not None and before is not None else (),
         consequences=_consequences(place, before, after, templates),
-        findings=findings(before, after),
+        findings=fresh,
+        known_findings=known,
     )
 
 

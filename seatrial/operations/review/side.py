@@ -10,6 +10,7 @@ from seatrial.locks.lock_file import awaits_promotion, document_in_lock, locked_
 from seatrial.specs.guests import hosts
 from seatrial.specs.load import environment_names, load_spec
 from seatrial_base.errors import SeatrialError, SpecError
+from seatrial_base.findings import Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment
     from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
-    from seatrial_base.errors import Problem
+    from seatrial_base.findings import Finding
 
 
 class EndpointPlace(NamedTuple):
@@ -48,13 +49,13 @@ class RepositorySide:
         """Return the file of a spec."""
         return self.endpoints / f"{place.endpoint}.yaml"
 
-    def shown(self, problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    def shown(self, problems: Iterable[Finding]) -> tuple[Finding, ...]:
         """Return problems with paths that begin at the repository."""
         folder = f"{self.top.as_posix()}/"
         return tuple(
             replace(
                 one,
-                where=one.where.replace(folder, ""),
+                place=Place.at(one.where.replace(folder, ""), one.field),
                 message=one.message.replace(folder, ""),
                 hint=one.hint.replace(folder, ""),
             )
@@ -76,7 +77,7 @@ class EndpointState:
     loaded: LoadedSpec | None = None
     plan: Plan | None = None
     deployment: Deployment | None = None
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[Finding, ...] = ()
 
 
 def places(side: RepositorySide) -> tuple[EndpointPlace, ...]:

@@ -10,7 +10,8 @@ from seatrial.operations.checkout import changed_paths, checkout_of, commit_of, 
 from seatrial.operations.review.review import AskedEndpoints, make_review
 from seatrial.operations.review.side import RepositorySide
 from seatrial.specs.load import environment_names
-from seatrial_base.errors import Problem, SpecError
+from seatrial_base.errors import SpecError
+from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,7 +93,7 @@ def _refuse_missing(folder: Path, names: Sequence[str] | None, *sides: Repositor
             folder / file for file in files.values() if not any((side.endpoints / file).exists() for side in sides)
         ]
     message, hint = "neither the checkout nor the revision has it", "check the path; it is relative to this folder"
-    problems = [Problem(one.as_posix(), "", "SEA101", message, hint) for one in missing]
+    problems = [Finding("SEA101", Place.at(one.as_posix()), message, hint) for one in missing]
     if problems:
         raise SpecError(problems)
 
@@ -101,7 +102,7 @@ def _refuse_unknown(asked: Sequence[str], *sides: RepositorySide) -> None:
     known = sorted({name for side in sides for name in environment_names(side.environments)})
     hint = f"known environments: {', '.join(known) or 'none'}"
     problems = [
-        Problem("command line", "--environment", "SEA109", f"there is no environment {name}", hint)
+        Finding("SEA109", Place("command line", field="--environment"), f"there is no environment {name}", hint)
         for name in asked
         if name not in known
     ]

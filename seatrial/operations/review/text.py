@@ -18,13 +18,13 @@ from seatrial.operations.review.words import (
     not_compared,
     parts,
 )
+from seatrial_base.printer import text_lines as finding_lines
 from seatrial_base.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from seatrial.operations.review.fields import FieldChange
-    from seatrial.operations.review.findings import ReviewFinding
     from seatrial.operations.review.review import EndpointReview, Review
 
 
@@ -42,7 +42,7 @@ def review_text(review: Review, *, base: str) -> str:
         lines += [f"  {line}" for line in _details(one)]
     for product in review.products:
         lines += ["", f"product {product.name}: {product.change}. {OF_A_PRODUCT[product.change]}"]
-        lines += [f"  {line}" for line in (*_findings(product.findings), *_fields("product", product.fields))]
+        lines += [f"  {line}" for line in (*finding_lines(product.findings), *_fields("product", product.fields))]
         for size in product.sizes:
             lines += ["", f"{size.place.endpoint} in {size.place.environment}: {parts(size)}; {effect(size)}"]
             lines += [f"  {line}" for line in _details(size)]
@@ -57,7 +57,7 @@ def review_text(review: Review, *, base: str) -> str:
 
 
 def _details(review: EndpointReview) -> Iterator[str]:
-    yield from _findings(review.findings)
+    yield from finding_lines(review.findings)
     yield from _fields("spec", review.spec)
     for decision in review.plan:
         yield f"plan {decision.field}: {decision.old} → {decision.new}" + (
@@ -77,13 +77,6 @@ def _details(review: EndpointReview) -> Iterator[str]:
             before, after = (", ".join(figures_of(point)) for point in (row.before, row.after))
             levels = before if before == after else f"{before} → {after}"
             yield f"concurrency {row.concurrency}: tok/s, TTFT p95 ms, TPOT p95 ms: {levels}"
-
-
-def _findings(findings: Iterable[ReviewFinding]) -> Iterator[str]:
-    for finding in findings:
-        if finding.is_new:
-            rule = f"{finding.rule}: " if finding.rule else ""
-            yield f"{finding.severity}: {finding.where}: {rule}{finding.message}"
 
 
 def _fields(what: str, fields: Iterable[FieldChange]) -> Iterator[str]:

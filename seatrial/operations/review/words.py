@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     from seatrial.documents.plan import CurvePoint, Plan
     from seatrial.operations.review.figures import BeforeAfter
-    from seatrial.operations.review.findings import ReviewFinding
     from seatrial.operations.review.quota import QuotaNeed
     from seatrial.operations.review.review import EndpointReview, Review
     from seatrial.operations.review.side import EndpointState
+    from seatrial_base.findings import Finding
 
 OF_A_PRODUCT = {
     "new": "Teams can launch it once its stack is deployed.",
@@ -80,7 +80,7 @@ def effect(review: EndpointReview) -> str:
     if review.refused:
         return f"refused: {_rules(one.rule for one in review.refused)}"
     if review.is_blocked:
-        rules = _rules(one.rule for one in review.findings if one.severity == "error")
+        rules = _rules(one.rule for one in errors_of(review))
         verb = "published" if review.is_size else "deployed"
         return f"can't be {verb}: {rules}" if rules else "as deployed until it is promoted"
     if review.is_size:
@@ -89,6 +89,11 @@ def effect(review: EndpointReview) -> str:
         kept = ["the old stack stays deployed until it is deleted"] if review.is_moved else []
         return "; ".join([*(TITLES[kind] for kind in review.consequences.noticed), *kept])
     return "stays deployed until its stack is deleted" if review.after is None else "not compared"
+
+
+def errors_of(review: EndpointReview) -> tuple[Finding, ...]:
+    """Return why the checkout can't be deployed, whether the base could be or not."""
+    return tuple(one for one in (*review.findings, *review.known_findings) if one.severity == "error")
 
 
 def _rules(rules: Iterable[str]) -> str:
@@ -150,13 +155,6 @@ def band_line(plan: Plan | None) -> str:
     return f"throughput ± {plan.band.throughput:.0%}, latency ± {plan.band.latency:.0%}"
 
 
-def findings_count(findings: Iterable[ReviewFinding]) -> str:
-    """Count the new findings, errors first; empty for none."""
-    new = [one.severity for one in findings if one.is_new]
-    named = ((kind, new.count(kind)) for kind in ("error", "warning", "note"))
-    return ", ".join(counted(number, kind) for kind, number in named if number)
-
-
 def not_compared(review: EndpointReview) -> str:
     """Say why the resources of an endpoint are not compared; empty where they are."""
     if review.consequences is not None or review.is_size:
@@ -165,7 +163,7 @@ def not_compared(review: EndpointReview) -> str:
         return (
             "The app no longer has the stack. CloudFormation keeps it until `cdk destroy` or a deletion of the stack."
         )
-    if review.is_blocked and not any(one.severity == "error" for one in review.findings):
+    if review.is_blocked and not errors_of(review):
         return "What is deployed stays until a plan is promoted (`seatrial promote`)."
     if review.is_blocked:
         return "The resources can't be compared before the errors are mended."

@@ -11,7 +11,8 @@ from pydantic import Field, ValidationError
 
 from seatrial.planner.predict.copy_model import Calibration
 from seatrial.planner.predict.simulation import outcome
-from seatrial_base.errors import Problem, SpecError
+from seatrial_base.errors import SpecError
+from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import FrozenModel
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def read_calibration(document: Mapping[str, object] | None, where: str = "calibr
     except ValidationError as error:
         hint = "run `seatrial calibrate` again, or remove the environment's entry"
         raise SpecError(
-            Problem(where, ".".join(map(str, found["loc"])), "SEA406", found["msg"], hint)
+            Finding("SEA406", Place.at(where, ".".join(map(str, found["loc"]))), found["msg"], hint)
             for found in error.errors(include_url=False)
         ) from error
 

@@ -14,7 +14,8 @@ from seatrial.planner.predict import csv_optimization, published_names
 from seatrial_base.catalog.engines import Family, find_engine
 from seatrial_base.catalog.model_names import unsupported_format
 from seatrial_base.catalog.models import nearest_models, resolve_model
-from seatrial_base.errors import Problem, SpecError
+from seatrial_base.errors import SpecError
+from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -50,7 +51,7 @@ class Cells:
 
     def __init__(self, cells: Mapping[str, str], where: str) -> None:
         self._cells, self._where = cells, where
-        self.problems: list[Problem] = []
+        self.problems: list[Finding] = []
 
     def count(self, name: str) -> int:
         """Return a whole number; the default where the cell is left out, and 0 where it is wrong."""
@@ -224,7 +225,7 @@ class Cells:
         return text
 
     def _wrong(self, name: str, rule: str, message: str, hint: str = "") -> int:
-        self.problems.append(Problem(self._where, name, rule, message, hint))
+        self.problems.append(Finding(rule, Place.at(self._where, name), message, hint))
         return 0
 
 
@@ -317,7 +318,7 @@ class CsvRow:
 
     cells: Mapping[str, str]
     asked: Asked | None
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[Finding, ...] = ()
     optimization: str = ""
 
 
@@ -394,17 +395,17 @@ def _records(content: bytes, where: str) -> list[tuple[int, list[str]]]:
     return records
 
 
-def _head_problems(columns: tuple[str, ...], required: tuple[str, ...], where: str) -> list[Problem]:
+def _head_problems(columns: tuple[str, ...], required: tuple[str, ...], where: str) -> list[Finding]:
     missing = [
-        Problem(where, name, "SEA221", "the column is missing", f"the table needs {', '.join(required)}")
+        Finding("SEA221", Place.at(where, name), "the column is missing", f"the table needs {', '.join(required)}")
         for name in required
         if name not in columns
     ]
     twice = sorted({name for name in columns if columns.count(name) > 1})
-    return missing + [Problem(where, name, "SEA221", "duplicate column") for name in twice]
+    return missing + [Finding("SEA221", Place.at(where, name), "duplicate column") for name in twice]
 
 
-def _rank(problem: Problem) -> int:
+def _rank(problem: Finding) -> int:
     """Order the problems of a row: numbers first, as they are documented, then words and names."""
     named = ("engine", "engine_version", "model", "instance_type")
     return list(COUNTS).index(problem.field) if problem.field in COUNTS else len(COUNTS) + (problem.field in named)
@@ -415,7 +416,7 @@ def _read(columns: tuple[str, ...], values: list[str], where: str, default: Name
     cells = dict(zip_longest(columns, values[: len(columns)], fillvalue=""))
     if len(values) != len(columns):
         message = f"the row has {len(values)} fields, the header {len(columns)}"
-        return CsvRow(cells, None, (Problem(where, "", "SEA222", message, "quote a field that holds a comma"),))
+        return CsvRow(cells, None, (Finding("SEA222", Place.at(where), message, "quote a field that holds a comma"),))
     read = Cells(cells, where)
     place = read.place()
     counts = {name: read.count(name) for name in COUNTS if name not in {"tp_degree", "concurrency"}}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from seatrial.planner.predict.csv_predictions import Form, RowPrediction
     from seatrial.planner.predict.csv_rows import CsvRow, Load
     from seatrial.planner.predict.steady import SteadyLevel
-    from seatrial_base.errors import Problem
+    from seatrial_base.findings import Finding
 
 
 Cell = str | float | int | None
@@ -79,7 +79,7 @@ def _cells(row: CsvRow, form: Form, load: Load) -> dict[str, Cell]:
     return cells | ({OPTIMIZATION: row.optimization} if row.optimization else {})
 
 
-def _told(problem: Problem) -> str:
+def _told(problem: Finding) -> str:
     field = f"{problem.field}: " if problem.field else ""
     hint = f" ({problem.hint})" if problem.hint else ""
     return f"{problem.rule}: {field}{problem.message}{hint}"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from seatrial.planner.search.candidate import Excess, Miss, RejectedCandidate, Stage
     from seatrial.planner.search.demand import Demand, LatencyBound
     from seatrial.specs.load import LoadedSpec
-    from seatrial_base.errors import Problem
+    from seatrial_base.findings import Finding
 
 
 _RULES: dict[Stage, str] = {
@@ -84,7 +84,7 @@ def _hint(stage: Stage) -> str:
     return "allow other instance types"
 
 
-def _missed_objectives(loaded: LoadedSpec, rejections: Sequence[RejectedCandidate]) -> Iterator[Problem]:
+def _missed_objectives(loaded: LoadedSpec, rejections: Sequence[RejectedCandidate]) -> Iterator[Finding]:
     """Return a problem for each objective that nothing reaches; where some reach each, what the nearest lacks.
 
     The rejections are those that miss something with a single request, nearest first; whatever fits is among them.
@@ -109,7 +109,7 @@ def _miss(rejection: RejectedCandidate, objective: LatencyBound) -> tuple[Miss, 
     return next(((miss, rejection) for miss in rejection.misses if miss.objective == objective), None)
 
 
-def _out_of_reach(loaded: LoadedSpec, miss: Miss, rejection: RejectedCandidate) -> Problem:
+def _out_of_reach(loaded: LoadedSpec, miss: Miss, rejection: RejectedCandidate) -> Finding:
     message = (
         f"no deployment is predicted to meet the SLO: the bound is {miss.objective.bound_ms:,.12g} ms, the best "
         f"{tenths(miss.predicted_ms, grouped=True)} ms, for a single request on {_place(rejection)}"
@@ -124,7 +124,7 @@ def _allow(miss: Miss) -> str:
     return f"raise the bound to {math.ceil(miss.predicted_ms / MS_PER_S):,} s, or allow faster instance types"
 
 
-def _exceeded(loaded: LoadedSpec, excess: Excess, rejection: RejectedCandidate) -> Problem:
+def _exceeded(loaded: LoadedSpec, excess: Excess, rejection: RejectedCandidate) -> Finding:
     message = f"{_WHAT['budget']}; the nearest is {_place(rejection)}: {excess.because}"
     if excess.field[0] == "scaling":
         told = f"{message.removesuffix('.')} ({loaded.set_by('usd_per_hour')})"

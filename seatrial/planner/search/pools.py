@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from seatrial.planner.search.demand import Demand
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.catalog.instances import Instance
-    from seatrial_base.errors import Problem
+    from seatrial_base.findings import Finding
 
 
-def pool_problems(loaded: LoadedSpec, demand: Demand, layout: Layout) -> Iterator[Problem]:
+def pool_problems(loaded: LoadedSpec, demand: Demand, layout: Layout) -> Iterator[Finding]:
     """Yield each pool that can't hold a copy: a component has one size, whatever instance it runs on.
 
     Args:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial.report.document.section import Fact, Section
-from seatrial.report.table import CONCURRENCY, Column, Table
-from seatrial.report.values import Cell, count_cell, digits, level_name, missing_cell, number_cell, sentence, share_cell
+from seatrial.report.values import count_cell, digits, level_name, missing_cell, number_cell, sentence, share_cell
+from seatrial_base.table import CONCURRENCY, Cell, Column, Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

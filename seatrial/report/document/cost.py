@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.report.document.section import Section
-from seatrial.report.table import CONCURRENCY, Column, Table
-from seatrial.report.values import NO_TOKEN_COUNT, Cell, count_cell, money_cell, number_cell, percent, why_missing
+from seatrial.report.values import NO_TOKEN_COUNT, count_cell, money_cell, number_cell, percent, why_missing
+from seatrial_base.table import CONCURRENCY, Cell, Column, Table
 from seatrial_load.knee.scaling_target import blended_cost_at, cost_at
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.report.document.section import Section
-from seatrial.report.table import CONCURRENCY, Column, Table
-from seatrial.report.values import Cell, count_cell, level_name, missing_cell, number_cell, share_cell
+from seatrial.report.values import count_cell, level_name, missing_cell, number_cell, share_cell
+from seatrial_base.table import CONCURRENCY, Cell, Column, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

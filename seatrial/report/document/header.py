@@ -13,7 +13,6 @@ from seatrial.report.values import (
     NO_SECOND_TOKEN,
     NO_TOKEN_COUNT,
     NOT_STREAMED,
-    Cell,
     as_set,
     count_cell,
     missing_cell,
@@ -23,6 +22,7 @@ from seatrial.report.values import (
     sentence,
     why_missing,
 )
+from seatrial_base.table import Cell
 from seatrial_load.slo.evaluate import statistic_of
 
 if TYPE_CHECKING:

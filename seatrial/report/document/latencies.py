@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 
 from seatrial.report.charts.model import Axis, Chart, ChartPoint, Series
 from seatrial.report.document.section import Section
-from seatrial.report.table import CONCURRENCY, Column, Table
 from seatrial.report.values import (
     NO_SECOND_TOKEN,
     NO_TOKEN_COUNT,
     NOT_STREAMED,
-    Cell,
     count_cell,
     digits,
     level_name,
@@ -21,6 +19,7 @@ from seatrial.report.values import (
     number_cell,
     why_missing,
 )
+from seatrial_base.table import CONCURRENCY, Cell, Column, Table
 from seatrial_load.measure.distribution import percentile
 from seatrial_load.metrics.histogram import Histogram
 

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING
 
 from seatrial.report.charts.load import is_open, load_charts
 from seatrial.report.document.section import Section
-from seatrial.report.table import CONCURRENCY, Column, Table
 from seatrial.report.values import (
     NO_DURATION,
     NO_INPUT_COUNT,
     NO_SECOND_TOKEN,
     NO_TOKEN_COUNT,
     NOT_STREAMED,
-    Cell,
     count_cell,
     level_name,
     measured_cell,
@@ -25,6 +23,7 @@ from seatrial.report.values import (
     why_missing,
     with_interval,
 )
+from seatrial_base.table import CONCURRENCY, Cell, Column, Table
 from seatrial_load.slo.evaluate import statistic_of
 from seatrial_load.trial.manner import adds_load
 

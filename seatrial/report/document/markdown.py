@@ -18,34 +18,14 @@ from seatrial.report.document.quality import quality_section
 from seatrial.report.document.slo import checks_section, knees_section
 from seatrial.report.planned import is_comparable, plan_of_trial
 from seatrial_base.markdown import escaped
+from seatrial_base.table import markdown_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.documents.plan import Plan
     from seatrial.report.document.section import Fact, Section
-    from seatrial.report.table import Table
-    from seatrial.report.values import Cell
     from seatrial_load.model.result import TrialResult
-
-
-def markdown_table(table: Table) -> str:
-    """Write a table; reasons for missing values follow below it."""
-    lines = [
-        _line(escaped(column.heading) for column in table.columns),
-        _line("---:" if column.kind == "number" else ":---" for column in table.columns),
-        *(_line(map(_cell, row)) for row in table.cells),
-    ]
-    reasons = [f"– : {escaped(because)}" for because in table.missing_because]
-    return "\n".join([*lines, "", "  \n".join(reasons)] if reasons else lines)
-
-
-def _cell(cell: Cell) -> str:
-    return escaped(cell.text)
-
-
-def _line(cells: Iterator[str] | map[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def render_markdown(result: TrialResult, plan: Plan | None) -> str:
@@ -94,7 +74,7 @@ def _body(section: Section) -> Iterator[str]:
     if section.facts:
         yield "\n".join(f"- {escaped(fact.name)}: {_fact(fact)}" for fact in section.facts)
     for table in section.tables:
-        yield markdown_table(table)
+        yield "\n".join(markdown_table(table))
     if section.remarks:
         yield "\n".join(f"- {escaped(remark)}" for remark in section.remarks)
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from seatrial.report.charts.model import Axis, Chart, ChartPoint, Mark, Series
 from seatrial.report.document.section import Section
-from seatrial.report.table import CONCURRENCY, Column, Table
-from seatrial.report.values import Cell, digits, level_name, missing_cell, number_cell, seconds
+from seatrial.report.values import digits, level_name, missing_cell, number_cell, seconds
+from seatrial_base.table import CONCURRENCY, Cell, Column, Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
-import csv
-import io
 import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from markupsafe import Markup
 
 from seatrial.report.charts.model import ABSENT, LIBRARY, scripts, source_hash
 from seatrial.report.document.baseline import compared_section, comparison_section
@@ -28,6 +28,7 @@ from seatrial.report.document.slo import checks_section, knees_section
 from seatrial.report.planned import is_comparable, plan_of_trial
 from seatrial_base.printable import printable
 from seatrial_base.secrets import redacted
+from seatrial_base.table import csv_table, html_cell, html_table, record_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
     from seatrial.planner.calibration_outlook import Outlook
     from seatrial.report.document.section import Fact, Section
+    from seatrial_base.table import Scalar
     from seatrial_load.measure.distribution import Distribution, Interval
     from seatrial_load.model.result import LevelResult, TrialResult
 
@@ -153,7 +155,7 @@ def _templates() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 (only a page needs Jinja)
 
     loader = FileSystemLoader(Path(__file__).parent / "templates")
-    return Environment(
+    environment = Environment(
         loader=loader,
         autoescape=True,
         undefined=StrictUndefined,
@@ -161,6 +163,11 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.globals |= {
+        "cell_html": lambda cell: Markup(html_cell(cell)),  # noqa: S704 (the writer escapes)
+        "table_html": lambda table: Markup(html_table(table)),  # noqa: S704 (likewise)
+    }
+    return environment
 
 
 CSV_FIELDS = (
@@ -202,15 +209,11 @@ def render_json(result: TrialResult) -> str:
 
 def render_csv(result: TrialResult) -> str:
     """Write one row for each level, its columns named by the fields of the JSON; what is missing is empty."""
-    out = io.StringIO()
-    rows = [dict(_cells(level)) for level in result.levels]
-    writer = csv.DictWriter(out, fieldnames=list(rows[0]) if rows else list(CSV_FIELDS), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return out.getvalue()
+    records = [dict(_cells(level)) for level in result.levels]
+    return csv_table(record_table(list(records[0]) if records else CSV_FIELDS, records))
 
 
-def _cells(level: LevelResult) -> Iterator[tuple[str, object]]:
+def _cells(level: LevelResult) -> Iterator[tuple[str, Scalar]]:
     for name in CSV_FIELDS:
         yield name, getattr(level, name)
     yield from _ends("output_tok_s", level.output_tok_s_interval)

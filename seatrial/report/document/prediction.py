@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 from seatrial.report.charts.model import Axis, Chart, ChartBand, ChartPoint, Series
 from seatrial.report.document.section import Section
 from seatrial.report.planned import EDGES, MEANS, P95S, QUANTITIES, THROUGHPUT, band_text, edges
-from seatrial.report.table import CONCURRENCY, Column, Table
 from seatrial.report.values import (
     NO_TOKEN_COUNT,
-    Cell,
     count_cell,
     digits,
     level_name,
@@ -21,6 +19,7 @@ from seatrial.report.values import (
     percent,
     why_missing,
 )
+from seatrial_base.table import CONCURRENCY, Cell, Column, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from seatrial.documents.plan import Decision, Image
 from seatrial.locks.provenance import provenance_lines
 from seatrial.report.document.section import Fact, Section, Text
-from seatrial.report.table import Column, Table
-from seatrial.report.values import Cell, count_cell, missing_cell, number_cell, sentence
+from seatrial.report.values import count_cell, missing_cell, number_cell, sentence
+from seatrial_base.table import Cell, Column, Table
 from seatrial_base.units import S_PER_MINUTE
 from seatrial_load.trial.steps import JUMPSTART_LEVELS
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.report.document.section import Section
-from seatrial.report.table import Column, Table
-from seatrial.report.values import Cell, digits, percent, sentence
+from seatrial.report.values import digits, percent, sentence
+from seatrial_base.table import Cell, Column, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

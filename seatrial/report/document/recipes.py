@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import TYPE_CHECKING
-
-from markupsafe import Markup, escape
 
 from seatrial.report.document.markdown import section_blocks
 from seatrial.report.document.quality import METRICS
 from seatrial.report.document.section import Section
-from seatrial.report.table import Column, Table
-from seatrial.report.values import Cell, Tone, digits, measured_cell, number_cell, percent
+from seatrial.report.values import digits, measured_cell, number_cell, percent
 from seatrial_base.markdown import escaped
 from seatrial_base.printable import printable
+from seatrial_base.table import Cell, Column, Table, Tone, html_table
 from seatrial_base.units import GIB, counted, usd
 from seatrial_load.measure.interval import CONFIDENCE
 
@@ -182,35 +181,24 @@ def recipes_markdown(compared: RecipeComparison) -> str:
 def recipes_html(compared: RecipeComparison) -> str:
     """Write a comparison as one HTML page that needs nothing else; equal input gives equal bytes."""
     title = escape(f"Recipes {comparison_title(compared)}")
-    note = Markup('<p class="caution">A local engine answered, not the model: {}</p>\n').format(compared.engine_note)
-    body = Markup("\n").join(_section_html(section) for section in recipe_sections(compared))
+    note = f"A local engine answered, not the model: {compared.engine_note}" if compared.engine_note else ""
+    parts = [
+        f"<h1>{title}</h1>",
+        f"<p><strong>{escape(compared.verdict)}</strong></p>",
+        *((f'<p class="caution">{escape(note)}</p>',) if note else ()),
+        *(part for section in recipe_sections(compared) for part in _section_html(section)),
+    ]
+    body = "\n".join(parts)
     text = (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>\n'
-        f"<style>{_STYLE}</style></head>\n<body><h1>{title}</h1>\n<p><strong>{escape(compared.verdict)}</strong></p>\n"
-        f"{note if compared.engine_note else ''}{body}\n</body></html>\n"
+        f"<style>{_STYLE}</style></head>\n<body>{body}\n</body></html>\n"
     )
     return printable(text, layout="\n")
 
 
-def _section_html(section: Section) -> Markup:
-    parts = [Markup("<h2>{}</h2>").format(section.heading)]
-    parts += [Markup("<p>{}</p>").format(paragraph) for paragraph in section.paragraphs]
-    parts += [_table_html(table) for table in section.tables]
+def _section_html(section: Section) -> Iterator[str]:
+    yield f"<h2>{escape(section.heading)}</h2>"
+    yield from (f"<p>{escape(paragraph)}</p>" for paragraph in section.paragraphs)
+    yield from map(html_table, section.tables)
     if section.remarks:
-        items = Markup("").join(Markup("<li>{}</li>").format(remark) for remark in section.remarks)
-        parts.append(Markup("<ul>{}</ul>").format(items))
-    return Markup("\n").join(parts)
-
-
-def _table_html(table: Table) -> Markup:
-    heads = Markup("").join(Markup("<th>{}</th>").format(column.heading) for column in table.columns)
-    rows = Markup("\n").join(
-        Markup("<tr>{}</tr>").format(
-            Markup("").join(
-                Markup('<td class="{}">{}</td>').format(column.kind, cell.html)
-                for column, cell in zip(table.columns, row, strict=True)
-            )
-        )
-        for row in table.cells
-    )
-    return Markup("<table><thead><tr>{}</tr></thead><tbody>\n{}\n</tbody></table>").format(heads, rows)
+        yield "".join(("<ul>", *(f"<li>{escape(remark)}</li>" for remark in section.remarks), "</ul>"))

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from seatrial.report.charts.model import Chart
-    from seatrial.report.table import Table
-    from seatrial.report.values import Cell
+    from seatrial_base.table import Cell, Table
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from seatrial.report.document.section import Section
-from seatrial.report.table import Column, Table
 from seatrial.report.values import (
-    Cell,
     bound_text,
     load_value,
     measured_text,
@@ -19,6 +17,7 @@ from seatrial.report.values import (
     sentence,
     with_interval,
 )
+from seatrial_base.table import Cell, Column, Table
 from seatrial_base.units import exported
 from seatrial_load.measure.distribution import Interval
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.console import Group
 from rich.text import Text
 
-from seatrial.report.terminal.tables import add_row, table
+from seatrial.report.terminal.tables import table_view
+from seatrial_base.table import number_columns, table_of, text_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,21 +43,22 @@ def calibration_view(outlook: Outlook, entry: EndpointCalibration) -> Renderable
 
 def _levels(before: Sequence[Compared], after: Sequence[Compared], probes: set[int]) -> RenderableType:
     numbers = ("tok/s\nmeasured", "\nbefore", "\nafter", "p90 ms/token\nmeasured", "\nbefore", "\nafter")
-    found = table(words=("\nconcurrency", ""), numbers=numbers)
-    for plain, calibrated in zip(before, after, strict=True):
-        point = plain.measured
-        add_row(
-            found,
-            str(point.concurrency),
-            "probe" if point.concurrency in probes else "",
-            f"{point.output_tok_s:,.4g}",
-            f"{plain.output_tok_s:,.4g}",
-            f"{calibrated.output_tok_s:,.4g}",
-            "" if point.ms_per_token_p90 is None else f"{point.ms_per_token_p90:,.4g}",
-            f"{plain.ms_per_token:,.4g}",
-            f"{calibrated.ms_per_token:,.4g}",
-        )
-    return found
+    columns = (*text_columns("\nconcurrency", ""), *number_columns(*numbers))
+    return table_view(table_of(columns, map(partial(_level_row, probes), before, after)))
+
+
+def _level_row(probes: set[int], plain: Compared, calibrated: Compared) -> tuple[str, ...]:
+    point = plain.measured
+    return (
+        str(point.concurrency),
+        "probe" if point.concurrency in probes else "",
+        f"{point.output_tok_s:,.4g}",
+        f"{plain.output_tok_s:,.4g}",
+        f"{calibrated.output_tok_s:,.4g}",
+        "" if point.ms_per_token_p90 is None else f"{point.ms_per_token_p90:,.4g}",
+        f"{plain.ms_per_token:,.4g}",
+        f"{calibrated.ms_per_token:,.4g}",
+    )
 
 
 def _between(between: Sequence[Compared]) -> str:

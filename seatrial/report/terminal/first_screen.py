@@ -10,7 +10,8 @@ from rich.text import Text
 
 from seatrial.deployment.document import stack_name
 from seatrial.report.planned import edges
-from seatrial.report.terminal.tables import add_columns, add_row, narrow_usd, short, table, whole_percent
+from seatrial.report.terminal.tables import narrow_usd, short, table_view, whole_percent
+from seatrial_base.table import name_column, number_columns, table_of, text_columns
 from seatrial_base.units import usd
 
 if TYPE_CHECKING:
@@ -63,25 +64,25 @@ def bounded_latencies(slo: Slo) -> Iterator[Bounded]:
 
 def first_screen(plan: Plan, loaded: LoadedSpec) -> RenderableType:
     """Return the plan in about ten lines."""
-    made = table(words=("", ""))
-    made.show_header = False
-    made.columns[0].no_wrap = True
-    for name, text in _lines(plan, loaded):
-        add_row(made, name, text)
-    return Group(Text(f"Plan for {plan.endpoint} in {plan.environment}", style="bold"), made)
+    view = table_view(table_of((name_column(""), *text_columns("")), _lines(plan, loaded)))
+    return Group(Text(f"Plan for {plan.endpoint} in {plan.environment}", style="bold"), view)
 
 
 def plans_view(plans: Sequence[tuple[Plan, LoadedSpec]]) -> RenderableType:
     """Return one line for each plan."""
-    made = table(words=("endpoint", "deployment"), numbers=("$/h", "$/Mtok", "tok/s"), gap=1)
-    add_columns(made, "left", ("SLO", "warnings"))
-    for plan, loaded in plans:
-        cost = plan.cost
-        prices = narrow_usd(cost.usd_per_hour), narrow_usd(cost.usd_per_million_output_tokens)
-        count = str(len(warnings_of(plan)) or "")
-        load = short(load_tok_s(plan))
-        add_row(made, plan.endpoint, deployment(plan), *prices, load, slo_state(plan, loaded), count)
-    return made
+    columns = (
+        *text_columns("endpoint", "deployment"),
+        *number_columns("$/h", "$/Mtok", "tok/s"),
+        *text_columns("SLO", "warnings"),
+    )
+    return table_view(table_of(columns, map(_plan_row, plans)), gap=1)
+
+
+def _plan_row(planned: tuple[Plan, LoadedSpec]) -> tuple[str, ...]:
+    plan, loaded = planned
+    prices = narrow_usd(plan.cost.usd_per_hour), narrow_usd(plan.cost.usd_per_million_output_tokens)
+    count = str(len(warnings_of(plan)) or "")
+    return (plan.endpoint, deployment(plan), *prices, short(load_tok_s(plan)), slo_state(plan, loaded), count)
 
 
 def deployment(plan: Plan) -> str:

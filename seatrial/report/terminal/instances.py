@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import TYPE_CHECKING
 
 from rich.console import Group
 from rich.text import Text
 
-from seatrial.report.terminal.tables import add_columns, add_row, heading, narrow_usd, short, table, whole_percent
+from seatrial.report.terminal.tables import heading, narrow_usd, short, table_view, whole_percent
+from seatrial_base.table import csv_table, name_column, number_columns, record_table, table_of, text_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from seatrial.documents.prediction import Band
     from seatrial.planner.compare import InstanceComparison
     from seatrial.planner.comparison_basis import Basis
+    from seatrial_base.table import Scalar
 
 _NUMBERS = (
     "GPUs",
@@ -45,7 +45,11 @@ def instances_view(compared: Sequence[InstanceComparison], basis: Basis, title: 
     parts: list[RenderableType] = [Text(title, style="bold"), Text(statement(basis)), Text()]
     if fitting:
         letters = band_letters(fitting, basis)
-        parts += [_table(fitting, basis, letters), Text(f"\n{READING}"), *map(Text, band_lines(fitting, basis))]
+        parts += [
+            _instances_table(fitting, basis, letters),
+            Text(f"\n{READING}"),
+            *map(Text, band_lines(fitting, basis)),
+        ]
     else:
         parts.append(Text("The model fits on no instance type."))
     return Group(*parts, *_left_out(others))
@@ -77,15 +81,11 @@ def band_lines(rows: Sequence[InstanceComparison], basis: Basis) -> Iterator[str
 
 def comparison_csv(compared: Sequence[InstanceComparison], basis: Basis) -> str:
     """Write one line for each instance type, headings first; what is unknown is empty."""
-    rows = comparison_rows(compared, basis)
-    written = io.StringIO()
-    lines = csv.DictWriter(written, list(rows[0]) if rows else [], lineterminator="\n")
-    lines.writeheader()
-    lines.writerows(rows)
-    return written.getvalue()
+    records = comparison_rows(compared, basis)
+    return csv_table(record_table(list(records[0]) if records else (), records))
 
 
-def comparison_rows(compared: Sequence[InstanceComparison], basis: Basis) -> list[dict[str, object]]:
+def comparison_rows(compared: Sequence[InstanceComparison], basis: Basis) -> list[dict[str, Scalar]]:
     """Return every row with what it rests on, for machines."""
     return [
         {
@@ -102,25 +102,24 @@ def comparison_rows(compared: Sequence[InstanceComparison], basis: Basis) -> lis
     ]
 
 
-def _table(rows: Sequence[InstanceComparison], basis: Basis, letters: Mapping[str, str]) -> RenderableType:
-    made = table(words=("instance type",), numbers=_NUMBERS, gap=1)
-    made.columns[0].no_wrap = True
-    add_columns(made, "left", ("band",))
-    for row in rows:
-        add_row(
-            made,
-            row.instance_type,
-            str(row.accelerators),
-            f"{row.tensor_parallel_degree} x {row.copies_per_instance}",
-            short(row.ms_per_token_alone),
-            short(row.highest_tok_s),
-            f"{row.highest_concurrency:,}",
-            narrow_usd(row.usd_per_hour),
-            narrow_usd(row.usd_per_million_output_tokens),
-            narrow_usd(row.blended_usd_per_million_tokens),
-            letters[_shares(basis.bands[row.instance_type])],
-        )
-    return made
+def _instances_table(rows: Sequence[InstanceComparison], basis: Basis, letters: Mapping[str, str]) -> RenderableType:
+    columns = (name_column("instance type"), *number_columns(*_NUMBERS), *text_columns("band"))
+    cells = ((*_instance_cells(row), letters[_shares(basis.bands[row.instance_type])]) for row in rows)
+    return table_view(table_of(columns, cells), gap=1)
+
+
+def _instance_cells(row: InstanceComparison) -> tuple[str, ...]:
+    return (
+        row.instance_type,
+        str(row.accelerators),
+        f"{row.tensor_parallel_degree} x {row.copies_per_instance}",
+        short(row.ms_per_token_alone),
+        short(row.highest_tok_s),
+        f"{row.highest_concurrency:,}",
+        narrow_usd(row.usd_per_hour),
+        narrow_usd(row.usd_per_million_output_tokens),
+        narrow_usd(row.blended_usd_per_million_tokens),
+    )
 
 
 def _shares(band: Band) -> str:
@@ -134,7 +133,5 @@ def _kind(band: Band) -> str:
 def _left_out(rows: Sequence[InstanceComparison]) -> tuple[RenderableType, ...]:
     if not rows:
         return ()
-    made = table(words=("instance type", "because"))
-    for row in rows:
-        add_row(made, row.instance_type, row.because)
-    return heading("Left out"), made
+    columns = text_columns("instance type", "because")
+    return heading("Left out"), table_view(table_of(columns, ((row.instance_type, row.because) for row in rows)))

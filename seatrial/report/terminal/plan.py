@@ -10,8 +10,9 @@ from rich.text import Text
 from seatrial.documents.plan import Decision, Image
 from seatrial.report.planned import band_text
 from seatrial.report.terminal.first_screen import first_screen, warnings_of
-from seatrial.report.terminal.tables import add_columns, add_row, heading, narrow_usd, short, table, whole_percent
+from seatrial.report.terminal.tables import heading, narrow_usd, short, table_view, whole_percent
 from seatrial.report.values import digits
+from seatrial_base.table import Column, name_column, number_columns, table_of, text_columns
 from seatrial_base.units import MS_PER_S, gib, usd
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from seatrial.documents.plan import Alternative, Cost, CurvePoint, Plan
+    from seatrial.documents.plan import Alternative, Cost, CurvePoint, Plan, Rejected
     from seatrial.documents.prediction import MemoryFit, Regime
     from seatrial.planner.why import DegreeVerdict
     from seatrial.specs.load import LoadedSpec
@@ -45,11 +46,8 @@ _WIDEST_VALUE = 22  # leaves the reasons most of a narrow terminal
 
 def decisions_view(plan: Plan) -> RenderableType:
     """Return every decision of the plan."""
-    made = table(words=("what", "value", "because"))
-    made.columns[1].max_width = _WIDEST_VALUE
-    for name, value, because in decision_rows(plan):
-        add_row(made, name, value, because)
-    return Group(heading("Decisions"), made)
+    columns = (*text_columns("what"), Column("value", kind="text", width=_WIDEST_VALUE), *text_columns("because"))
+    return Group(heading("Decisions"), table_view(table_of(columns, decision_rows(plan))))
 
 
 def decision_rows(plan: Plan) -> Iterator[tuple[str, str, str]]:
@@ -102,8 +100,9 @@ _KIB = 1024
 
 def memory_view(fit: MemoryFit, tokens: int) -> RenderableType:
     """Return the memory table for requests of this many tokens, prompt and output."""
-    names = ("accelerator", "weights", "activations", "reserve", "KV cache", "KV per token", "sequences")
-    made = table(numbers=names)
+    columns = number_columns(
+        "accelerator", "weights", "activations", "reserve", "KV cache", "KV per token", "sequences"
+    )
     sizes = (
         fit.accelerator_memory_bytes,
         fit.weights_bytes,
@@ -111,9 +110,9 @@ def memory_view(fit: MemoryFit, tokens: int) -> RenderableType:
         fit.reserve_bytes,
         fit.kv_room_bytes,
     )
-    per_token = f"{fit.kv_bytes_per_token / _KIB:,.0f} KiB"
-    add_row(made, *map(gib, sizes), per_token, f"{fit.kv_limited_batch:,}")
-    return Group(heading("Memory of one accelerator"), made, Text(memory_sentence(fit, tokens)))
+    row = (*map(gib, sizes), f"{fit.kv_bytes_per_token / _KIB:,.0f} KiB", f"{fit.kv_limited_batch:,}")
+    view = table_view(table_of(columns, (row,)))
+    return Group(heading("Memory of one accelerator"), view, Text(memory_sentence(fit, tokens)))
 
 
 def memory_sentence(fit: MemoryFit, tokens: int) -> str:
@@ -159,14 +158,12 @@ def balance_sentence(regime: Regime) -> str:
 
 
 def _shares(regime: Regime) -> RenderableType:
-    made = table()
     parts = [name for name, _ in regime.per_level[0].share_of_step]
-    add_columns(made, "right", ("concurrency", *parts))
-    add_columns(made, "left", ("limited by",))
-    for level in regime.per_level:
-        shares = (whole_percent(share) for _, share in level.share_of_step)
-        add_row(made, f"{level.concurrency:,}", *shares, level.bound_by)
-    return made
+    rows = (
+        (f"{level.concurrency:,}", *(whole_percent(share) for _, share in level.share_of_step), level.bound_by)
+        for level in regime.per_level
+    )
+    return table_view(table_of((*number_columns("concurrency", *parts), *text_columns("limited by")), rows))
 
 
 _LATENCY_COLUMNS = (("TTFT", "ms"), ("TPOT", "ms"), ("e2e", "s"))
@@ -194,16 +191,23 @@ def legend(plan: Plan) -> str:
 
 
 def _points(plan: Plan, signs: Mapping[int, str]) -> RenderableType:
-    made = table(numbers=("concurrency",))
     late = any(point.late for point in plan.curve)
     pairs = (f"{name}\n{statistic}\n{unit}" for name, unit in _LATENCY_COLUMNS for statistic in ("mean", "p95"))
-    add_columns(made, "left", ("",))
-    add_columns(made, "right", ("tok/s", *pairs, *(("late",) if late else ())))
-    add_columns(made, "left", ("limited by",))
-    for point in plan.curve:
-        level = f"{point.concurrency:,}", signs.get(point.concurrency, ""), short(point.output_tok_s)
-        add_row(made, *level, *_latencies(point), *((whole_percent(point.late),) if late else ()), point.limit)
-    return made
+    columns = (
+        *number_columns("concurrency"),
+        *text_columns(""),
+        *number_columns("tok/s", *pairs, *(("late",) if late else ())),
+        *text_columns("limited by"),
+    )
+    return table_view(table_of(columns, (_point_row(point, signs, late=late) for point in plan.curve)))
+
+
+def _point_row(point: CurvePoint, signs: Mapping[int, str], *, late: bool) -> Iterator[str]:
+    yield from (f"{point.concurrency:,}", signs.get(point.concurrency, ""), short(point.output_tok_s))
+    yield from _latencies(point)
+    if late:
+        yield whole_percent(point.late)
+    yield point.limit
 
 
 def _latencies(point: CurvePoint) -> Iterator[str]:
@@ -227,34 +231,35 @@ UNPRICED = "Predicted to meet the SLO. Chosen only where the spec names the type
 def pareto_view(plan: Plan) -> RenderableType:
     """Return the deployments of the Pareto front; the chosen one carries an arrow head."""
     names = ("degree", "copies", "$/h", "$/1M\noutput", "tok/s\nat load", "tok/s\nat most", "ms/token\nalone")
-    made = table(words=("instance type",), numbers=names, gap=1)
-    made.columns[0].no_wrap = True
-    for alternative in plan.pareto:
-        add_row(made, *_alternative(alternative))
-    return Group(heading("Pareto front"), Text(FRONT), made)
+    columns = (name_column("instance type"), *number_columns(*names))
+    view = table_view(table_of(columns, map(_alternative, plan.pareto)), gap=1)
+    return Group(heading("Pareto front"), Text(FRONT), view)
 
 
 def unpriced_view(plan: Plan) -> RenderableType:
     """Return the deployments on instance types without a price, with their predictions."""
     names = ("degree", "copies", "tok/s\nat load", "tok/s\nat most", "ms/token\nalone")
-    made = table(words=("instance type", "price"), numbers=names, gap=1)
-    for one in plan.unpriced:
-        instances = "" if one.instance_count == 1 else f"{one.instance_count} x "
-        speeds = (short(one.output_tok_s), short(one.highest_tok_s), short(one.ms_per_token_alone))
-        name = f"{instances}{one.instance_type}"
-        add_row(made, name, "unknown", str(one.tensor_parallel_degree), str(one.copy_count), *speeds)
-    return Group(heading("Price unknown"), Text(UNPRICED), made)
+    columns = (name_column("instance type"), *text_columns("price"), *number_columns(*names))
+    view = table_view(table_of(columns, map(_unpriced, plan.unpriced)), gap=1)
+    return Group(heading("Price unknown"), Text(UNPRICED), view)
+
+
+def _unpriced(one: Alternative) -> tuple[str, ...]:
+    instances = "" if one.instance_count == 1 else f"{one.instance_count} x "
+    size = (str(one.tensor_parallel_degree), str(one.copy_count))
+    speeds = (short(one.output_tok_s), short(one.highest_tok_s), short(one.ms_per_token_alone))
+    return (f"{instances}{one.instance_type}", "unknown", *size, *speeds)
 
 
 def rejected_view(plan: Plan) -> RenderableType:
     """Return the nearest losers, each with the reason it lost."""
-    made = table(words=("instance type",), numbers=("degree", "$/h", "tok/s"))
-    add_columns(made, "left", ("because",))
-    for loser in plan.rejected:
-        speed = short(loser.output_tok_s, "")
-        price = narrow_usd(loser.usd_per_hour)
-        add_row(made, loser.instance_type, str(loser.tensor_parallel_degree), price, speed, loser.because)
-    return Group(heading("Considered and rejected"), made)
+    columns = (*text_columns("instance type"), *number_columns("degree", "$/h", "tok/s"), *text_columns("because"))
+    return Group(heading("Considered and rejected"), table_view(table_of(columns, map(_rejected, plan.rejected))))
+
+
+def _rejected(loser: Rejected) -> tuple[str, ...]:
+    price, speed = narrow_usd(loser.usd_per_hour), short(loser.output_tok_s, "")
+    return (loser.instance_type, str(loser.tensor_parallel_degree), price, speed, loser.because)
 
 
 def _alternative(alternative: Alternative) -> tuple[str, ...]:
@@ -276,13 +281,15 @@ def why_view(instance_type: str, verdicts: Sequence[DegreeVerdict]) -> Renderabl
     """Return one row for each degree of an instance type."""
     if not verdicts:
         return Text(f"{instance_type}: no tensor parallel degree to try.")
-    made = table(numbers=("degree", "$/h", "tok/s"))
-    add_columns(made, "left", ("verdict", "because"))
-    for verdict in verdicts:
-        speed = short(verdict.output_tok_s, "")
-        price = "" if verdict.usd_per_hour is None else narrow_usd(verdict.usd_per_hour)
-        add_row(made, str(verdict.tensor_parallel_degree), price, speed, verdict_words(verdict), verdict.because)
-    return Group(Text(why_title(instance_type, verdicts), style="bold"), made)
+    columns = (*number_columns("degree", "$/h", "tok/s"), *text_columns("verdict", "because"))
+    title = Text(why_title(instance_type, verdicts), style="bold")
+    return Group(title, table_view(table_of(columns, map(_degree_row, verdicts))))
+
+
+def _degree_row(verdict: DegreeVerdict) -> tuple[str, ...]:
+    price = "" if verdict.usd_per_hour is None else narrow_usd(verdict.usd_per_hour)
+    speed = short(verdict.output_tok_s, "")
+    return (str(verdict.tensor_parallel_degree), price, speed, verdict_words(verdict), verdict.because)
 
 
 def why_title(instance_type: str, verdicts: Sequence[DegreeVerdict]) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import TYPE_CHECKING
 
 from rich.console import Group
@@ -11,7 +9,8 @@ from rich.text import Text
 
 from seatrial.planner.recipe_rows import PredictedRecipe
 from seatrial.report.document.recipes import comparison_title, recipe_sections
-from seatrial.report.terminal.tables import UNKNOWN, add_columns, add_row, heading, short, table, whole_percent
+from seatrial.report.terminal.tables import UNKNOWN, heading, short, table_view, whole_percent
+from seatrial_base.table import csv_table, name_column, number_columns, record_table, table_of, text_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from seatrial.planner.recipe_rows import RecipeRow
     from seatrial.quality.recipe_comparison import RecipeComparison
-    from seatrial.report.table import Table
+    from seatrial_base.table import Scalar
 
 
 _GIB = 2**30
@@ -40,7 +39,7 @@ def recipes_view(rows: Sequence[RecipeRow], title: str) -> RenderableType:
     if running:
         letters = _letters(running)
         places = _places(running)
-        parts += [_table(running, places, letters), Text(f"\n{READING}")]
+        parts += [_recipes_table(running, places, letters), Text(f"\n{READING}")]
         parts += [Text(f"{letter}: {text}") for text, letter in (*places.items(), *letters.items())]
     else:
         parts.append(Text("No recipe has a deployment that meets the requirements."))
@@ -51,11 +50,8 @@ def recipes_view(rows: Sequence[RecipeRow], title: str) -> RenderableType:
 def recipes_csv(rows: Sequence[RecipeRow]) -> str:
     """Write one line for each recipe, headings first; what is unknown or refused is empty."""
     documents = recipe_documents(rows)
-    written = io.StringIO()
-    lines = csv.DictWriter(written, list(documents[0]) if documents else [], lineterminator="\n")
-    lines.writeheader()
-    lines.writerows({key: _cell(value) for key, value in document.items()} for document in documents)
-    return written.getvalue()
+    records = ({key: _scalar(value) for key, value in document.items()} for document in documents)
+    return csv_table(record_table(list(documents[0]) if documents else (), records))
 
 
 def recipe_documents(rows: Sequence[RecipeRow]) -> list[dict[str, object]]:
@@ -81,20 +77,23 @@ def _prediction(predicted: PredictedRecipe | None) -> dict[str, object]:
     return found
 
 
-def _cell(value: object) -> object:
-    return "; ".join(map(str, value)) if isinstance(value, list) else value
+def _scalar(value: object) -> Scalar:
+    if isinstance(value, list):
+        return "; ".join(map(str, value))
+    return value if isinstance(value, str | float | int | None) else str(value)
 
 
-def _table(rows: Sequence[RecipeRow], places: Mapping[str, str], letters: Mapping[str, str]) -> RenderableType:
-    made = table(words=("recipe", "on"), numbers=_NUMBERS, gap=1)
-    made.columns[0].no_wrap = True
-    add_columns(made, "left", ("±",))
-    for row in rows:
-        if row.predicted is not None:
-            name = _called(row)
-            on, band = places[_deployment(row.predicted)], letters[_band(row.predicted)]
-            add_row(made, f"{name} *" if row.needs else name, on, *_cells(row.predicted), band)
-    return made
+def _recipes_table(rows: Sequence[RecipeRow], places: Mapping[str, str], letters: Mapping[str, str]) -> RenderableType:
+    columns = (name_column("recipe"), *text_columns("on"), *number_columns(*_NUMBERS), *text_columns("±"))
+    cells = (_recipe_cells(row, row.predicted, places, letters) for row in rows if row.predicted is not None)
+    return table_view(table_of(columns, cells), gap=1)
+
+
+def _recipe_cells(
+    row: RecipeRow, predicted: PredictedRecipe, places: Mapping[str, str], letters: Mapping[str, str]
+) -> tuple[str, ...]:
+    name = f"{_called(row)} *" if row.needs else _called(row)
+    return (name, places[_deployment(predicted)], *_cells(predicted), letters[_band(predicted)])
 
 
 def _called(row: RecipeRow) -> str:
@@ -145,10 +144,8 @@ def _listed(title: str, rows: Sequence[RecipeRow]) -> tuple[RenderableType, ...]
 def _refused(rows: Sequence[RecipeRow]) -> tuple[RenderableType, ...]:
     if not rows:
         return ()
-    made = table(words=("recipe", "rule", "because"))
-    for row in rows:
-        add_row(made, _called(row), row.rule, row.because)
-    return heading("Refused"), made
+    cells = ((_called(row), row.rule, row.because) for row in rows)
+    return heading("Refused"), table_view(table_of(text_columns("recipe", "rule", "because"), cells))
 
 
 def recipe_comparison_view(compared: RecipeComparison) -> RenderableType:
@@ -159,18 +156,6 @@ def recipe_comparison_view(compared: RecipeComparison) -> RenderableType:
     for section in recipe_sections(compared):
         parts.append(heading(section.heading))
         parts += [Text(paragraph) for paragraph in section.paragraphs]
-        parts += [_section_table(each) for each in section.tables]
+        parts += [table_view(each) for each in section.tables]
         parts += [Text(f"- {remark}") for remark in section.remarks]
     return Group(*parts)
-
-
-def _section_table(shown: Table) -> RenderableType:
-    words = [column.heading for column in shown.columns if column.kind != "number"]
-    made = table(words=words[:1])
-    for column in shown.columns[1:]:
-        side = "right" if column.kind == "number" else "left"
-        made.add_column(Text(column.heading), justify="right" if side == "right" else "left", overflow="fold",
-                        header_style="dim")  # fmt: skip
-    for row in shown.cells:
-        add_row(made, *(cell.text for cell in row))
-    return made

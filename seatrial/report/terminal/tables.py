@@ -2,44 +2,46 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from rich.table import Table
+from rich.table import Table as RichTable
 from rich.text import Text
 
 from seatrial.report.values import digits
 from seatrial_base.units import usd
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from seatrial_base.table import Column, Table
 
-Side = Literal["left", "right"]
 UNKNOWN = "?"
 
 
-def table(*, words: Iterable[str] = (), numbers: Iterable[str] = (), gap: int = 2) -> Table:
-    """Return an empty table: columns of words first, to the left, then columns of numbers, to the right.
+def table_view(table: Table, *, gap: int = 2) -> RichTable:
+    """Return a table for a terminal, without its caption; brackets and colons in its texts are no markup.
 
     Args:
-        words: Headings of the columns of words.
-        numbers: Headings of the columns of numbers.
+        table: The table.
         gap: Blanks between two columns.
     """
-    made = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0))
-    add_columns(made, "left", words)
-    add_columns(made, "right", numbers)
-    return made
+    has_head = any(column.label for column in table.columns)
+    view = RichTable(box=None, pad_edge=False, padding=(0, gap, 0, 0), show_header=has_head)
+    for column in table.columns:
+        view.add_column(
+            Text(_column_head(column)),
+            justify="right" if column.kind == "number" else "left",
+            overflow="fold",
+            vertical="top",
+            header_style="dim",
+            no_wrap=column.kind == "name",
+            max_width=column.width or None,
+        )
+    for row in table.rows:
+        view.add_row(*(Text(cell.plain) for cell in row))
+    return view
 
 
-def add_columns(made: Table, side: Side, names: Iterable[str]) -> None:
-    """Add columns that are set to one side; a name may have several lines."""
-    for name in names:
-        made.add_column(name, justify=side, overflow="fold", vertical="top", header_style="dim")
-
-
-def add_row(made: Table, *cells: str) -> None:
-    """Add a row of plain words: brackets and colons in them are no markup."""
-    made.add_row(*map(Text, cells))
+def _column_head(column: Column) -> str:
+    return "\n".join(line for line in (column.group, column.label, column.unit) if line)
 
 
 def heading(text: str) -> Text:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from rich.console import Group
@@ -10,8 +10,9 @@ from rich.text import Text
 
 from seatrial.report.document.baseline import changed_of, comparison_sentence, comparison_table
 from seatrial.report.document.jumpstart import jumpstart_table
-from seatrial.report.terminal.tables import UNKNOWN, add_columns, add_row, heading, short, table
+from seatrial.report.terminal.tables import UNKNOWN, heading, short, table_view
 from seatrial.report.values import bound_text, measured_text, objective_name
+from seatrial_base.table import number_columns, table_of, text_columns
 from seatrial_base.units import S_PER_HOUR, S_PER_MINUTE, usd, whole_or_tenths
 from seatrial_load.trial.budget import budget_s
 from seatrial_load.trial.events import LevelAdvanced, LevelEnded, LevelStarted, Told
@@ -53,14 +54,10 @@ def release_view(comparison: Comparison) -> RenderableType:
     changed = changed_of(comparison)
     if not changed:
         return title
-    shown = comparison_table(changed[:MOST_CHANGES], "")
-    made = table()
-    for column in shown.columns:
-        add_columns(made, "right" if column.kind == "number" else "left", (column.label,))
-    for row in shown.cells:
-        add_row(made, *(cell.text for cell in row))
+    table = comparison_table(changed[:MOST_CHANGES], "")
+    view = table_view(replace(table, columns=tuple(replace(column, unit="") for column in table.columns)))
     more = len(changed) - MOST_CHANGES
-    return Group(title, made, *((Text(f"and {more} more in the report"),) if more > 0 else ()))
+    return Group(title, view, *((Text(f"and {more} more in the report"),) if more > 0 else ()))
 
 
 def verdict_reason(result: TrialResult) -> str:
@@ -82,13 +79,14 @@ def knee_line(result: TrialResult) -> str:
 
 
 def _checks(checks: tuple[Check, ...]) -> RenderableType:
-    made = table(words=("SLO",), numbers=("measured", "bound"))
-    add_columns(made, "left", ("",))
-    for check in checks:
-        objective = check.objective
-        measured = UNKNOWN if check.measured is None else measured_text(check.measured, objective.metric)
-        add_row(made, objective_name(objective), measured, bound_text(objective), _STATES[check.met])
-    return made
+    columns = (*text_columns("SLO"), *number_columns("measured", "bound"), *text_columns(""))
+    return table_view(table_of(columns, map(_check_row, checks)))
+
+
+def _check_row(check: Check) -> tuple[str, ...]:
+    objective = check.objective
+    measured = UNKNOWN if check.measured is None else measured_text(check.measured, objective.metric)
+    return (objective_name(objective), measured, bound_text(objective), _STATES[check.met])
 
 
 def _facts(result: TrialResult) -> Iterator[str]:
@@ -102,14 +100,9 @@ def _facts(result: TrialResult) -> Iterator[str]:
 
 def jumpstart_view(result: TrialResult, plan: Plan | None = None) -> RenderableType:
     """Return throughput and p90 latency per token over concurrency, as the article tabulates them."""
-    shown = jumpstart_table(result, plan)
-    made = table()
-    for column in shown.columns:
-        add_columns(made, "right" if column.kind == "number" else "left", (f"{column.label}\n{column.unit}",))
-    for row in shown.cells:
-        add_row(made, *(cell.text for cell in row))
+    table = jumpstart_table(result, plan)
     engine = (Text(f"measured on: {result.engine_note}", style="yellow"),) if result.engine_note else ()
-    return Group(heading(shown.caption), made, *engine)
+    return Group(heading(table.caption), table_view(table), *engine)
 
 
 _NUMBERS = ("C", "tok/s", "TTFT p95\nms", "TPOT p95\nms", "E2E p95\nms", "answered")
@@ -150,10 +143,8 @@ class TrialScreen:
                 self.said = text
 
     def __rich__(self) -> RenderableType:
-        rows = table(numbers=_NUMBERS, words=())
-        rows.add_column("", justify="left", overflow="fold")
-        for level in self.levels:
-            add_row(rows, *level_cells(level, has_slo=bool(self.request.objectives)))
+        levels = (level_cells(level, has_slo=bool(self.request.objectives)) for level in self.levels)
+        rows = table_view(table_of((*number_columns(*_NUMBERS), *text_columns("")), levels))
         return Group(rows, Text(self._running(), style="bold"), Text(self._spent(), style="dim"))
 
     def _running(self) -> str:

@@ -19,7 +19,7 @@ from seatrial.operations.drift.trials import scheduled_key
 from seatrial.operations.drift.view import as_document, as_lines, as_markdown
 from seatrial.specs.endpoint import EndpointSpec
 from seatrial.specs.environment import EnvironmentSpec
-from seatrial_base.errors import Problem
+from seatrial_base.findings import Finding, Place
 from seatrial_cdk.trials.runtime.store import scheduled_latest_key
 from seatrial_load.model.result import Comparison, Verdict
 from tests.constructs.conftest import passing_result
@@ -338,7 +338,7 @@ def test_a_scheduled_trial_that_could_not_be_made_is_a_finding() -> None:
 
 
 def test_a_lock_that_can_not_be_read_is_a_finding() -> None:
-    problem = Problem("chat.lock.json", "dev", "SEA402", "the spec changed", "plan again")
+    problem = Finding("SEA402", Place("chat.lock.json", field="dev"), "the spec changed", "plan again")
     (drift,) = checked(Live(), locked(deployments=(), unreadable={"chat": (problem,)})).endpoints
     assert told(drift.findings) == [("SEA402", "medium", "lock", "", "the spec changed")]
 

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from seatrial_base.errors import LocalError, Problem
+from seatrial_base.errors import LocalError
+from seatrial_base.findings import Finding, Place
 from seatrial_base.units import MIB
 from seatrial_laptop.demo.cdk_cli import cdk_path
 from seatrial_laptop.state import cache_dir
@@ -52,23 +53,23 @@ def check_machine(workspace: Workspace) -> None:
         raise LocalError(problems)
 
 
-def _missing_tools() -> Iterator[Problem]:
+def _missing_tools() -> Iterator[Finding]:
     if not cdk_path().is_file():
-        yield Problem(str(cdk_path()), "", "SEA603", "the CDK CLI is not installed", "run it with: make demo")
+        yield Finding("SEA603", Place.at(str(cdk_path())), "the CDK CLI is not installed", "run it with: make demo")
 
 
-def _folder_problems(workspace: Workspace) -> Iterator[Problem]:
+def _folder_problems(workspace: Workspace) -> Iterator[Finding]:
     yield from _unusable(workspace.folder, "allow writing there, or use another checkout")
     try:
         folders = {Path.home(), cache_dir()}
     except RuntimeError:
-        yield Problem("HOME", "", "SEA612", "no home folder", "set HOME to a writable folder")
+        yield Finding("SEA612", Place("HOME"), "no home folder", "set HOME to a writable folder")
         return
     for folder in sorted(folders):
         yield from _unusable(folder, "set HOME and XDG_CACHE_HOME to writable folders")
 
 
-def _unusable(folder: Path, hint: str) -> Iterator[Problem]:
+def _unusable(folder: Path, hint: str) -> Iterator[Finding]:
     """Say why a folder can't be written; a folder that is not there is made."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -76,8 +77,8 @@ def _unusable(folder: Path, hint: str) -> Iterator[Problem]:
             probe.write(b"seatrial")
         free = shutil.disk_usage(folder).free
     except OSError as error:
-        yield Problem(folder.as_posix(), "", "SEA612", f"can't be written: {error.strerror}", hint)
+        yield Finding("SEA612", Place.at(folder.as_posix()), f"can't be written: {error.strerror}", hint)
         return
     if free < NEEDED_BYTES:
         message = f"{free / MIB:.0f} MiB free; the demo needs {NEEDED_BYTES // MIB} MiB"
-        yield Problem(folder.as_posix(), "", "SEA612", message, "free disk space")
+        yield Finding("SEA612", Place.at(folder.as_posix()), message, "free disk space")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from seatrial.deployment.live_stack import LiveStack
     from seatrial.documents.plan import Plan
-    from seatrial_base.errors import Problem
+    from seatrial_base.findings import Finding
     from seatrial_laptop.demo.cdk_cli import CdkCli, ToolOutcome
     from seatrial_laptop.demo.embedded_aws import EmbeddedAws, Live
     from seatrial_laptop.demo.progress import Step, Steps
@@ -199,7 +199,7 @@ class Scenario:
         folder = self.workspace.folder / "reports" / deployed.plan.digest
         self.steps.show(f"report: {write_trial_report(result, deployed.plan, folder).html}")
 
-    def _refusal(self) -> Problem:
+    def _refusal(self) -> Finding:
         try:
             plan = self.workspace.lock()
         except PlanError as refused:

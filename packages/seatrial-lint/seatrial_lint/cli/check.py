@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-FINDINGS = 1
+from seatrial_lint.cli.judging import FindingsFormat, exit_judged, show_judgement
 
 
 def check(
@@ -23,21 +23,17 @@ def check(
     region: Annotated[
         str | None, typer.Option(metavar="REGION", help="Region of templates whose folder names none.")
     ] = None,
-    output: Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")] = "text",
+    output_format: FindingsFormat = "text",
 ) -> None:
     """Check templates for what the API refuses at deployment; exit 0 when all is well, 1 on findings, 2 if unreadable.
 
     Templates of any tool are checked; what only the deployment knows breaks no rule.
     """
-    from seatrial_base.terminal import show_json, show_text
+    from seatrial_base.printer import Judgement
     from seatrial_lint.template_rules.check import check_templates
-    from seatrial_lint.template_rules.output import findings_rows, findings_text
     from seatrial_lint.template_rules.read import read_templates
 
     groups = read_templates(paths, region)
     findings = [finding for group in groups for finding in check_templates(group.templates, group.region)]
-    if output == "json":
-        show_json(findings_rows(findings))
-    else:
-        show_text(findings_text(findings))
-    raise typer.Exit(FINDINGS if findings else 0)
+    show_judgement(Judgement(command="check", findings=findings), output_format)
+    exit_judged(findings)

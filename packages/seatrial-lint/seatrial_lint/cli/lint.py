@@ -13,14 +13,15 @@ import typer
 
 from seatrial_base.errors import SpecError
 from seatrial_base.secrets import redacted
+from seatrial_lint.cli.judging import FindingsFormat, exit_judged, show_judgement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from seatrial_base.findings import Format
     from seatrial_lint.lint.lint import Given, LintReport
     from seatrial_lint.lint.source import ConfigSource, Unreadable
 
-FINDINGS = 1
 UNREADABLE = 2
 
 
@@ -50,7 +51,7 @@ def lint(
         int | None,
         typer.Option("--startup-timeout-s", min=60, max=3600, help="Startup health check timeout, in seconds."),
     ] = None,
-    output: Annotated[Literal["text", "json", "sarif"], typer.Option("--format", help="Output format.")] = "text",
+    output_format: FindingsFormat = "text",
     fix: Annotated[bool, typer.Option("--fix", help="Apply fixes that keep the meaning, and show the diff.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Write findings and failures only.")] = False,
     skip_others: Annotated[
@@ -79,9 +80,10 @@ def lint(
     report = _report(sources, given)
     if fix and (changed := _fix(sources, report, given)) is not None:
         report = _report([*_read(paths, stdin_name), *changed], given)
-    _tell(report, output, quiet=quiet)
-    failed = any(finding.severity != "note" for finding in report.findings)
-    raise typer.Exit(UNREADABLE if report.unreadable else FINDINGS if failed else 0)
+    _show(report, output_format, quiet=quiet)
+    if report.unreadable:
+        raise typer.Exit(UNREADABLE)
+    exit_judged(report.findings)
 
 
 def _read(paths: list[Path], stdin_name: str) -> Iterator[ConfigSource | Unreadable]:
@@ -141,20 +143,16 @@ def _by_file(sources: Iterator[ConfigSource]) -> list[ConfigSource]:
     return list(files.values())
 
 
-def _tell(report: LintReport, output: str, *, quiet: bool) -> None:
-    from seatrial_base import __version__
-    from seatrial_base.terminal import show_json, show_text
-    from seatrial_lint.lint.output import as_json, as_sarif, as_text, summary
+def _show(report: LintReport, output_format: Format, *, quiet: bool) -> None:
+    from seatrial_base.printer import Judgement
 
     for reading in () if quiet else report.readings:
         typer.echo(reading, err=True)
-    for unreadable in report.unreadable:
-        typer.echo(redacted(f"{unreadable.file}: SEA101: {unreadable.because}"), err=True)
-    if output == "json":
-        show_json(as_json(report))
-    elif output == "sarif":
-        show_json(as_sarif(report, __version__))
-    else:
-        show_text(as_text(report))
+    failures = [redacted(f"{unreadable.file}: SEA101: {unreadable.because}") for unreadable in report.unreadable]
+    for failure in failures:
+        typer.echo(failure, err=True)
+    show_judgement(
+        Judgement(command="lint", findings=report.listed, readings=report.readings, failures=failures), output_format
+    )
     if not quiet:
-        typer.echo(summary(report), err=True)
+        typer.echo(report.summary, err=True)

@@ -11,16 +11,12 @@ def rules(
     *,
     sources: Annotated[bool, typer.Option("--sources", help="Show where each holds and where that was read.")] = False,
 ) -> None:
-    """List every rule with its ID; those of `seatrial lint` and `seatrial check` with their severity."""
+    """List every rule with its ID and severity."""
     from seatrial_base.rules import RULES
-    from seatrial_lint.lint.rules import LINT_RULES
-    from seatrial_lint.template_rules.rule_table import HOSTING_RULES
 
-    severities = {rule: one.severity for table in (LINT_RULES, HOSTING_RULES) for rule, one in table.items()}
-    for rule, title in RULES.items():
-        severity = f" ({severities[rule]})" if rule in severities else ""
-        typer.echo(f"{rule}  {title}{severity}")
-        if sources and rule in LINT_RULES:
-            typer.echo(f"    holds for: {LINT_RULES[rule].holds_for}")
-        if sources and (read := LINT_RULES.get(rule) or HOSTING_RULES.get(rule)):
-            typer.echo(f"    source: {read.source}")
+    for rule in RULES.values():
+        typer.echo(f"{rule.id}  {rule.title} ({rule.severity})")
+        if sources and rule.holds_for:
+            typer.echo(f"    holds for: {rule.holds_for}")
+        if sources and rule.source:
+            typer.echo(f"    source: {rule.source}")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal
 from seatrial_base.catalog.dialects import within
 from seatrial_base.catalog.engine_options import PREFIXES, find_spellings, option_env
 from seatrial_base.catalog.engine_versions import version_text
-from seatrial_base.errors import Problem, RenderError
+from seatrial_base.errors import RenderError
+from seatrial_base.findings import Finding, Place
 from seatrial_lint.engines.conflicts import conflicts
 from seatrial_lint.engines.fields import flatten, neutral_text
 from seatrial_lint.engines.limits import MAX_CHARS, env_problems
@@ -129,11 +130,11 @@ def _env(pairs: list[Pair], form: Form) -> dict[str, str]:
     return {env: text for _, env, text in pairs if env and _belongs(env, text, form)}
 
 
-def _broken_lines(env: dict[str, str], table: SpellingTable) -> Iterator[Problem]:
+def _broken_lines(env: dict[str, str], table: SpellingTable) -> Iterator[Finding]:
     for name, text in env.items():
         if "\n" in text or "\r" in text:
             where = f"container environment for {table.called}"
-            yield Problem(where, name, "SEA302", f"an environment variable holds one line, not {text!r}")
+            yield Finding("SEA302", Place.at(where, name), f"an environment variable holds one line, not {text!r}")
 
 
 def _belongs(env: str, text: str, form: Form) -> bool:
@@ -149,35 +150,35 @@ def _image_note(table: SpellingTable) -> Iterator[Note]:
         yield Note("", f"No image of {table.dialect.batcher} was published after {newest}.")
 
 
-def _form_problems(table: SpellingTable, form: Form) -> Iterator[Problem]:
+def _form_problems(table: SpellingTable, form: Form) -> Iterator[Finding]:
     if form != "env" and table.dialect.engine != "lmi":
         message = f"{table.called} reads no serving.properties"
-        yield Problem("", "form", "SEA310", message, "render the environment (form env)")
+        yield Finding("SEA310", Place(field="form"), message, "render the environment (form env)")
     if form != "properties" and not within(table.version, table.dialect.env_since, None):
         first = version_text(table.dialect.engine, (int(table.dialect.env_since or "0"),))
         message = f"{table.called} can't set its engine through the environment"
         hint = f"render serving.properties (form properties), or use {first} or newer"
-        yield Problem("", "form", "SEA310", message, hint)
+        yield Finding("SEA310", Place(field="form"), message, hint)
 
 
-def _missing(table: SpellingTable, said: SpelledConfig) -> Iterator[Problem]:
+def _missing(table: SpellingTable, said: SpelledConfig) -> Iterator[Finding]:
     for one in said.missing:
         because = f": {one.absence.because.removesuffix('.')}" if one.absence else ""
         known = f"it has {', '.join(one.known)}" if one.known else "leave it out, or choose another engine or version"
         hint = one.absence.hint if one.absence and one.absence.hint else known
         message = f"{table.called} has no option for {one.text or 'it'}{because}"
-        yield Problem("", one.field, "SEA308", message, hint)
+        yield Finding("SEA308", Place(field=one.field), message, hint)
 
 
-def _conflicts(config: ServingConfig, table: SpellingTable, said: SpelledConfig) -> Iterator[Problem]:
+def _conflicts(config: ServingConfig, table: SpellingTable, said: SpelledConfig) -> Iterator[Finding]:
     for conflict in conflicts(config, table):
-        yield Problem("", " and ".join(conflict.fields), "SEA309", conflict.message, conflict.hint)
+        yield Finding("SEA309", Place(field=" and ".join(conflict.fields)), conflict.message, conflict.hint)
     for first, second, key in doubled(said):
         message = f"{table.called} writes both as {key}"
-        yield Problem("", f"{first} and {second}", "SEA309", message, "leave one of them out")
+        yield Finding("SEA309", Place(field=f"{first} and {second}"), message, "leave one of them out")
 
 
-def _extra_problems(config: ServingConfig, table: SpellingTable, said: SpelledConfig) -> Iterator[Problem]:
+def _extra_problems(config: ServingConfig, table: SpellingTable, said: SpelledConfig) -> Iterator[Finding]:
     flat = flatten(config)
     written = {row.key or row.env for row, _ in said.pairs}
     for name in config.extra:
@@ -187,5 +188,5 @@ def _extra_problems(config: ServingConfig, table: SpellingTable, said: SpelledCo
             if same and (row.field in flat or (row.key or row.env) in written):
                 value = f" ({neutral_text(flat[row.field])})" if row.field in flat else ""
                 message = f"{name} is how {table.called} spells {row.field or 'the dialect itself'}{value}"
-                yield Problem("", f"extra.{name}", "SEA304", message, "leave it out of extra")
+                yield Finding("SEA304", Place(field=f"extra.{name}"), message, "leave it out of extra")
                 break

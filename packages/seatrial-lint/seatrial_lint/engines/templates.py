@@ -10,7 +10,8 @@ from pathlib import Path
 from traceback import extract_tb
 from typing import TYPE_CHECKING
 
-from seatrial_base.errors import Problem, RenderError
+from seatrial_base.errors import RenderError
+from seatrial_base.findings import Finding, Place
 from seatrial_lint.engines.properties import escape_key, escape_property
 
 if TYPE_CHECKING:
@@ -47,17 +48,19 @@ def fill(template: str, holes: Mapping[str, Hole], *, own: Path | None = None) -
         raise RenderError.of("SEA301", message, where=where, hint="fix the template") from error
 
 
-def _unused(own: Path) -> Iterator[Problem]:
+def _unused(own: Path) -> Iterator[Finding]:
     """Yield what is wrong with a folder of templates: each file in it that overrides none of ours."""
     if not own.is_dir():
-        yield Problem(own.as_posix(), "", "SEA301", "there is no such folder of templates", "give the folder's path")
+        yield Finding(
+            "SEA301", Place.at(own.as_posix()), "there is no such folder of templates", "give the folder's path"
+        )
         return
     known = sorted(path.relative_to(templates_folder()).as_posix() for path in templates_folder().rglob("*.j2"))
     for path in sorted(path for path in own.rglob("*") if path.is_file()):
         if path.relative_to(own).as_posix() in known or path.name.startswith(("_", ".")) or path.suffix == ".md":
             continue
         hint = f"templates that can be overridden: {', '.join(known)}; a file that they include begins with _"
-        yield Problem(path.as_posix(), "", "SEA301", "it overrides no template", hint)
+        yield Finding("SEA301", Place.at(path.as_posix()), "it overrides no template", hint)
 
 
 def _place(error: Exception, template: str, own: Path | None) -> str:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from seatrial_base.catalog.engine_versions import EngineName
-    from seatrial_lint.lint.finding import Finding
+    from seatrial_base.findings import Finding
 
 # Versions at which something changed in how each container reads its options: oldest and newest, and one of each era
 # (LMI: recommended batcher by LmiConfigRecommender.java; TGI: launcher/src/main.rs; vLLM: sagemaker_entrypoint.sh).
@@ -52,4 +52,4 @@ def held_by_all(
 
 
 def _place(finding: Finding) -> tuple[str, int, str]:
-    return finding.rule, finding.line, finding.key
+    return finding.rule, finding.place.line, finding.field

@@ -15,12 +15,14 @@ from seatrial_lint.lint.source import ConfigSource
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from seatrial_lint.lint.finding import Edit, Finding
+    from seatrial_base.findings import Edit, Finding
 
 
 def fixed_text(source: ConfigSource, findings: Iterable[Finding]) -> str:
     """Return a file's text with every edit of its findings made; of two that overlap, the first."""
-    edits = sorted({finding.edit for finding in findings if finding.edit and finding.file == source.file}, key=_place)
+    edits = sorted(
+        {finding.edit for finding in findings if finding.edit and finding.place.file == source.file}, key=_place
+    )
     parts: list[str] = []
     at = 0
     for edit in edits:

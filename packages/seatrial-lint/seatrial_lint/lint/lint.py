@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
+from seatrial_base.findings import SEVERITIES
+from seatrial_base.rules import LINT_RULES
 from seatrial_base.secrets import redacted
+from seatrial_base.units import counted
 from seatrial_lint.lint import target as targets
 from seatrial_lint.lint.candidates import held_by_all
 from seatrial_lint.lint.checks import (
@@ -24,8 +27,7 @@ from seatrial_lint.lint.checks import (
     traps,
     values,
 )
-from seatrial_lint.lint.redaction import told
-from seatrial_lint.lint.rules import LINT_RULES
+from seatrial_lint.lint.redaction import redact_findings
 from seatrial_lint.lint.source import ConfigSource, SourceEntry, Unreadable
 from seatrial_lint.lint.subject import Subject, look_at
 
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from seatrial_base.catalog.engine_versions import EngineName
-    from seatrial_lint.lint.finding import Finding
+    from seatrial_base.findings import Finding
 
 OF_VERSIONS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
     keys.foreign,
@@ -98,6 +100,8 @@ _OF_SAGEMAKER = frozenset(["SEA302", "SEA344"])
 GROUP_CHECKS = (groups.two_models, groups.overruled)
 
 
+MOST_LISTED = 100
+"""Findings of one rule in one file that are printed; --fix mends the others too."""
 OF_ONE_OPTION = (keys.unknown, keys.dropped, keys.foreign, keys.bare)  # checks that read no other option
 
 
@@ -145,6 +149,30 @@ class LintReport:
     unreadable: tuple[Unreadable, ...]
     files: int = 0
 
+    @property
+    def listed(self) -> tuple[Finding, ...]:
+        """The findings that are printed: of a rule the first ones of each file, then one that counts the rest."""
+        return tuple(_listed(self.findings))
+
+    @property
+    def summary(self) -> str:
+        """How many files were read, and how many findings of each severity they have."""
+        counts = Counter(finding.severity for finding in self.findings)
+        return f"{counted(self.files, 'file')}: {', '.join(counted(counts[name], name) for name in SEVERITIES)}"
+
+
+def _listed(findings: tuple[Finding, ...]) -> Iterator[Finding]:
+    counts = Counter((one.place.file, one.rule) for one in findings)
+    seen: Counter[tuple[str, str]] = Counter()
+    for finding in findings:
+        place = finding.place.file, finding.rule
+        seen[place] += 1
+        if seen[place] <= MOST_LISTED:
+            yield finding
+        elif seen[place] == MOST_LISTED + 1:
+            message = f"{counts[place] - MOST_LISTED:,} more findings of this rule in this file are not listed"
+            yield replace(finding, place=replace(finding.place, field=""), message=message, hint="", edit=None)
+
 
 def lint(sources: Iterable[ConfigSource | Unreadable], given: Given | None = None) -> LintReport:
     """Apply every rule to every source.
@@ -162,8 +190,8 @@ def lint(sources: Iterable[ConfigSource | Unreadable], given: Given | None = Non
     found += _of_groups(subjects)
     order = {source.file: number for number, source in reversed(list(enumerate(readable)))}
     findings = sorted(
-        dict.fromkeys(told(found, readable)),
-        key=lambda one: (order[one.file], one.line, one.rule, one.key, one.message),
+        dict.fromkeys(redact_findings(found, readable)),
+        key=lambda one: (order[one.place.file], one.place.line, one.rule, one.field, one.message),
     )
     told_of = (_reading(subject, left) for subject, (_, left) in zip(subjects, judged, strict=True))
     readings = tuple(dict.fromkeys(redacted(text) for text in told_of))
@@ -180,7 +208,7 @@ def _judged(subject: Subject, variants: Mapping[str | None, ConfigSource], given
 
     engine, facts = target.engine, _facts_of_variant(subject.source, variants) | subject.source.facts | given.facts()
     sought = {finding.rule for finding in findings}
-    places = {(finding.line, finding.key) for finding in findings}
+    places = {(finding.place.line, finding.field) for finding in findings}
     few = tuple(option for option in subject.options if (option.entry.line, option.entry.key) in places)
     checks = (*OF_VERSIONS, *ENGINE_CHECKS) if subject.handler == "own" else OF_VERSIONS
     applied = [check for check in checks if not sought.isdisjoint(_rules_of(check))]
@@ -220,8 +248,8 @@ def _sure(subject: Subject, findings: Iterable[Finding]) -> Iterator[Finding]:
     unknown = {(one.line, one.key) for one in source.entries if not one.is_known}
     outside = _OF_SAGEMAKER if source.kind == "container manifest" else frozenset()
     for one in findings:
-        is_of_name = one.rule in _OF_NAMES or (one.line, one.key) not in unknown
-        if is_of_name and one.rule not in outside and not (source.is_partial and not one.key):
+        is_of_name = one.rule in _OF_NAMES or (one.place.line, one.field) not in unknown
+        if is_of_name and one.rule not in outside and not (source.is_partial and not one.field):
             yield one
 
 

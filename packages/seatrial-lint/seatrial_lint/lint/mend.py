@@ -13,7 +13,7 @@ from seatrial_lint.lint.source import ConfigSource
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from seatrial_lint.lint.finding import Finding
+    from seatrial_base.findings import Finding
 
 ROUNDS = 5  # one mended key can make another one mendable; more was never seen
 
@@ -27,7 +27,7 @@ def mended_text(source: ConfigSource, findings: Iterable[Finding], given: Given 
         given: What the user said beside the files.
     """
     given = given or Given()
-    open_ones = [one for one in findings if one.edit and one.file == source.file]
+    open_ones = [one for one in findings if one.edit and one.place.file == source.file]
     for _ in range(ROUNDS):
         text = _as_far_as_good(source, open_ones, given)
         if text == source.text:

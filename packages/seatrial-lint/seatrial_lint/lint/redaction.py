@@ -12,7 +12,7 @@ from seatrial_base.secrets import BY_NAME, credentials, holds_credential, redact
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from seatrial_lint.lint.finding import Finding
+    from seatrial_base.findings import Finding
     from seatrial_lint.lint.source import ConfigSource, SourceEntry
 
 
@@ -50,7 +50,7 @@ def shown(entry: SourceEntry) -> str:
     return HIDDEN if secret_in(entry.key, entry.value) else entry.value
 
 
-def told(findings: Iterable[Finding], sources: Iterable[ConfigSource]) -> Iterator[Finding]:
+def redact_findings(findings: Iterable[Finding], sources: Iterable[ConfigSource]) -> Iterator[Finding]:
     """Yield findings whose words repeat no secret.
 
     A secret is hidden in the messages about its own key, and in those about its own file when it is no ordinary word.
@@ -58,22 +58,23 @@ def told(findings: Iterable[Finding], sources: Iterable[ConfigSource]) -> Iterat
     secrets = _by_file(sources)
     by_file: dict[str, list[Finding]] = defaultdict(list)
     for finding in findings:
-        by_file[finding.file].append(finding)
+        by_file[finding.place.file].append(finding)
     for file, found in by_file.items():
         known = secrets.get(file, _FileSecrets())
-        words = "\n".join(f"{one.message}\n{one.fix}" for one in found) if known.distinct else ""
+        words = "\n".join(f"{one.message}\n{one.hint}" for one in found) if known.distinct else ""
         distinct = [secret for secret in known.distinct if secret in words]
         for one in found:
-            own = () if one.rule == _TELLS_NO_VALUE else known.of_key.get(one.key, ())
-            yield _told(one, [*own, *distinct])
+            own = () if one.rule == _TELLS_NO_VALUE else known.of_key.get(one.field, ())
+            yield _redacted(one, [*own, *distinct])
 
 
-def _told(finding: Finding, secrets: list[str]) -> Finding:
-    message, fix = finding.message, finding.fix
+def _redacted(finding: Finding, secrets: list[str]) -> Finding:
+    message, hint = finding.message, finding.hint
     for secret in sorted(secrets, key=len, reverse=True):
         whole = re.compile(rf"(?<![A-Za-z0-9_]){re.escape(secret)}(?![A-Za-z0-9_])")
-        message, fix = whole.sub(HIDDEN, message), whole.sub(HIDDEN, fix)
-    return replace(finding, key=redacted(finding.key), message=redacted(message), fix=redacted(fix))
+        message, hint = whole.sub(HIDDEN, message), whole.sub(HIDDEN, hint)
+    place = replace(finding.place, field=redacted(finding.field))
+    return replace(finding, place=place, message=redacted(message), hint=redacted(hint))
 
 
 def _by_file(sources: Iterable[ConfigSource]) -> dict[str, _FileSecrets]:

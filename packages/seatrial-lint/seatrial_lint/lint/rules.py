@@ -1,73 +1,36 @@
-"""The one table of the lint's rules: severity and source by ID; titles stand with every other rule's."""
+"""How a check makes a finding, and the edits that mend one."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from seatrial_base.catalog.rows import read_rows
+from seatrial_base.findings import Edit, Finding, Place
+from seatrial_base.rules import RULES
 from seatrial_lint.engines.properties import escape_key, escape_property
-from seatrial_lint.lint.finding import Edit, Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from seatrial_base.catalog.engine_versions import EngineName
-    from seatrial_lint.lint.finding import Severity
+    from seatrial_base.findings import Severity
     from seatrial_lint.lint.names import NamedOption
     from seatrial_lint.lint.source import ConfigSource, SourceEntry
     from seatrial_lint.lint.subject import Subject
 
 
-@dataclass(frozen=True, slots=True)
-class LintRule:
-    """What holds for every finding of a rule.
-
-    Attributes:
-        id: Its ID.
-        severity: How bad it is.
-        engines: The containers in which it holds.
-        versions: The versions, in words.
-        handler: `own`: only where the image's own handler reads the options; `any`: whoever does.
-        images: The images, in words.
-        source: Where the facts behind it were read, with commit where there is one.
-    """
-
-    id: str
-    severity: Severity
-    engines: tuple[EngineName, ...]
-    versions: str
-    handler: Literal["own", "any"]
-    images: str
-    source: str
-
-    @property
-    def holds_for(self) -> str:
-        """Where it holds, for people."""
-        handler = "" if self.handler == "any" else "; not with a handler of your own"
-        return f"{', '.join(self.engines)}; {self.versions}; {self.images}{handler}"
-
-
-LINT_RULES: Mapping[str, LintRule] = MappingProxyType(
-    {rule.id: rule for rule in read_rows("lint_rules.json", LintRule, part="rules")}
-)
-
-
-def found(  # noqa: PLR0917 (read as a sentence: who, which rule, where, what, how to mend)
+def finding(  # noqa: PLR0917 (read as a sentence: who, which rule, where, what, how to mend)
     subject: Subject,
     rule: str,
     entry: SourceEntry | None,
     message: str,
-    fix: str,
+    hint: str,
     edit: Edit | None = None,
     severity: Severity | None = None,
 ) -> Finding:
     """Return a finding at an entry, or at the beginning of the configuration; a severity overrules the rule's."""
     source = subject.source
     line, key = (entry.line, entry.key) if entry else (source.line, "")
-    return Finding(source.file, line, key, rule, severity or LINT_RULES[rule].severity, message, fix, edit)
+    return Finding(
+        rule, Place(source.file, line, field=key), message, hint, severity or RULES[rule].severity, edit=edit
+    )
 
 
 def rename(source: ConfigSource, entry: SourceEntry, name: str) -> Edit:

@@ -10,10 +10,10 @@ from seatrial_lint.template_rules.hosting import Hosting
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from seatrial_lint.template_rules.template_finding import TemplateFinding
+    from seatrial_base.findings import Finding
     from seatrial_lint.template_rules.template_value import Json
 
-CHECKS: tuple[Callable[[Hosting], Iterator[TemplateFinding]], ...] = (
+CHECKS: tuple[Callable[[Hosting], Iterator[Finding]], ...] = (
     models.fixed_names,
     models.prefixes,
     models.eulas,
@@ -58,9 +58,7 @@ CHECKS: tuple[Callable[[Hosting], Iterator[TemplateFinding]], ...] = (
 )
 
 
-def check_templates(
-    templates: Mapping[str, Mapping[str, Json]], region: str | None = None
-) -> tuple[TemplateFinding, ...]:
+def check_templates(templates: Mapping[str, Mapping[str, Json]], region: str | None = None) -> tuple[Finding, ...]:
     """Return every finding of CloudFormation templates, sorted by template, resource, property and rule.
 
     A value that only the deployment knows breaks no rule. References lead through `Ref`, `Fn::GetAtt`, `Fn::Sub`,
@@ -71,4 +69,5 @@ def check_templates(
         region: Their region; without one, what depends on it is not checked.
     """
     hosting = Hosting(templates, region)
-    return tuple(sorted({finding for check in CHECKS for finding in check(hosting)}))
+    findings = {finding for check in CHECKS for finding in check(hosting)}
+    return tuple(sorted(findings, key=lambda one: (one.place, one.rule, one.message)))

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from seatrial_base.findings import Finding, Place
+from seatrial_base.rules import RULES
 from seatrial_lint.template_rules.template_resources import HostedResources, begins_unknown
 
 if TYPE_CHECKING:
@@ -248,3 +250,14 @@ def most_instances(variant: TemplateValue) -> float | None:
 def _is_sagemaker(target: HostedResource) -> bool:
     namespace, dimension = target.at("ServiceNamespace").text, target.at("ScalableDimension").text
     return namespace == "sagemaker" or (dimension or "").startswith("sagemaker:")
+
+
+def finding(resource: HostedResource, value: TemplateValue, rule: str, message: str, hint: str) -> Finding:
+    """Return a finding at a value of a resource."""
+    place = Place(
+        resource.template,
+        resource=resource.logical_id,
+        field=value.path,
+        construct_path=resource.construct_path,
+    )
+    return Finding(rule, place, message, hint, RULES[rule].severity)

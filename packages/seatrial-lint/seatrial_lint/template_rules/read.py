@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import yaml
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from seatrial_base.errors import Problem, SpecError
+from seatrial_base.errors import SpecError
 from seatrial_base.files import read_text
+from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -61,7 +62,7 @@ def read_templates(paths: Iterable[Path], region: str | None = None) -> tuple[Te
     Raises:
         SpecError: SEA101 for what can't be read, SEA451 for what is no template; all of them at once.
     """
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     groups: dict[str, tuple[dict[str, Mapping[str, Json]], str | None]] = {}
     for file in _files(paths, problems):
         if template := _template(file.path, problems):
@@ -72,18 +73,18 @@ def read_templates(paths: Iterable[Path], region: str | None = None) -> tuple[Te
     return tuple(TemplateGroup(templates, of) for templates, of in groups.values())
 
 
-def _files(paths: Iterable[Path], problems: list[Problem]) -> Iterator[_TemplateFile]:
+def _files(paths: Iterable[Path], problems: list[Finding]) -> Iterator[_TemplateFile]:
     for path in paths:
         if not path.is_dir():
             yield _TemplateFile(path, "")
             continue
         found = list(_in_folder(path, problems))
         if not found and not problems:
-            problems.append(Problem(path.as_posix(), "", "SEA101", "the folder has no template", _HINT))
+            problems.append(Finding("SEA101", Place.at(path.as_posix()), "the folder has no template", _HINT))
         yield from found
 
 
-def _in_folder(folder: Path, problems: list[Problem]) -> Iterator[_TemplateFile]:
+def _in_folder(folder: Path, problems: list[Finding]) -> Iterator[_TemplateFile]:
     manifests = sorted(folder.rglob(MANIFEST)) if (folder / MANIFEST).is_file() else []
     if not manifests:
         yield from (_TemplateFile(file, "") for file in sorted(folder.rglob("*.template.json")))
@@ -96,19 +97,19 @@ def _in_folder(folder: Path, problems: list[Problem]) -> Iterator[_TemplateFile]
                         yield _TemplateFile(manifest.parent / name, place)
 
 
-def _template(path: Path, problems: list[Problem], key: str = "Resources") -> dict[str, Json] | None:
+def _template(path: Path, problems: list[Finding], key: str = "Resources") -> dict[str, Json] | None:
     """Return a document; what is wrong with it is told, and nothing is returned."""
     where = path.as_posix()
     try:
         document: dict[str, Json] = _OBJECT.validate_python(_parsed(read_text(path, most_bytes=MOST_BYTES)))
     except OSError as error:
-        problems.append(Problem(where, "", "SEA101", f"it can't be read: {error.strerror}", "check the path"))
+        problems.append(Finding("SEA101", Place.at(where), f"it can't be read: {error.strerror}", "check the path"))
     except (ValueError, RecursionError, yaml.YAMLError) as error:
-        problems.append(Problem(where, "", "SEA451", f"not a CloudFormation template: {_why(error)}", _HINT))
+        problems.append(Finding("SEA451", Place.at(where), f"not a CloudFormation template: {_why(error)}", _HINT))
     else:
         if isinstance(document.get(key), dict):
             return document
-        problems.append(Problem(where, "", "SEA451", f"not a CloudFormation template: no {key}", _HINT))
+        problems.append(Finding("SEA451", Place.at(where), f"not a CloudFormation template: no {key}", _HINT))
     return None
 
 

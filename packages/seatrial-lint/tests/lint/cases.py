@@ -33,8 +33,8 @@ class Case:
     def found(self) -> list[str]:
         """Return where the rule finds what, as `line: key: severity`."""
         whole = linted(self.text, name=self.name, given=self.given).findings
-        keyed = ((one, f"{one.key}: " if one.key else "") for one in whole if one.rule == self.rule)
-        return [f"{one.line}: {key}{one.severity}" for one, key in keyed]
+        keyed = ((one, f"{one.field}: " if one.field else "") for one in whole if one.rule == self.rule)
+        return [f"{one.place.line}: {key}{one.severity}" for one, key in keyed]
 
 
 def linted(text: str, *, name: str = "serving.properties", given: Given | None = None) -> LintReport:
@@ -45,5 +45,6 @@ def said(rule: str, text: str, *, name: str = "serving.properties", given: Given
     """Return what one rule says, as `line: key: severity: message | fix`."""
     found = [one for one in linted(text, name=name, given=given).findings if one.rule == rule]
     return [
-        f"{one.line}: {f'{one.key}: ' if one.key else ''}{one.severity}: {one.message} | {one.fix}" for one in found
+        f"{one.place.line}: {f'{one.field}: ' if one.field else ''}{one.severity}: {one.message} | {one.hint}"
+        for one in found
     ]

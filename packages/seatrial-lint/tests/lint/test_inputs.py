@@ -39,7 +39,11 @@ Resources:
 
 def places(text: str, name: str) -> list[str]:
     """Return where each error and warning is, as `line: key: rule`."""
-    return [f"{one.line}: {one.key}: {one.rule}" for one in linted(text, name=name).findings if one.severity != "note"]
+    return [
+        f"{one.place.line}: {one.field}: {one.rule}"
+        for one in linted(text, name=name).findings
+        if one.severity != "note"
+    ]
 
 
 def environment(text: str, name: str) -> dict[str, str]:
@@ -65,7 +69,7 @@ class TestTemplates:
         text = json.dumps({"Resources": {"M": model}}, indent=1)
         report = linted(text, name="S.template.json")
         assert report.readings[0].startswith("S.template.json: CloudFormation template, read as LMI 27, lmi-async")
-        assert [one.key for one in report.findings if one.severity == "error"] == ["OPTION_DTYPE"]
+        assert [one.field for one in report.findings if one.severity == "error"] == ["OPTION_DTYPE"]
 
     @pytest.mark.parametrize("whole", ["!If [A, {DTYPE: x}, {}]", "{Fn::Transform: {Name: x}}"])
     def test_nothing_is_missing_in_an_environment_that_is_not_literal(self, whole: str) -> None:

@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial_base.rules import RULES
+from seatrial_base.printer import text_lines
+from seatrial_base.rules import LINT_RULES, RULES
 from seatrial_lint.lint.json_text import read_json
-from seatrial_lint.lint.lint import CHECKS, Given, lint
-from seatrial_lint.lint.output import MOST_LISTED, as_text, summary
+from seatrial_lint.lint.lint import CHECKS, MOST_LISTED, Given, lint
 from seatrial_lint.lint.read import MAX_BYTES, MAX_KEYS, read_bytes, read_file, read_path, read_stdin
-from seatrial_lint.lint.rules import LINT_RULES
 from seatrial_lint.lint.source import ConfigSource, Unreadable
 from seatrial_lint.lint.target import ENGINES
 from tests.lint.cases import linted
@@ -148,10 +147,10 @@ class TestHugeFiles:
     def test_findings_of_one_rule_are_listed_up_to_a_limit(self) -> None:
         report = linted("OPTION_SEED=1\n" * 300, name="a.env")
         assert sum(one.rule == "SEA320" for one in report.findings) == 299
-        listed = [str(one) for one in as_text(report).splitlines() if "SEA320" in one]
+        listed = [str(one) for one in text_lines(report.listed) if "SEA320" in one]
         assert len(listed) == MOST_LISTED + 1
         assert listed[-1].endswith("SEA320: warning: 199 more findings of this rule in this file are not listed")
-        assert summary(report) == "1 file: 0 errors, 299 warnings, 0 notes"
+        assert report.summary == "1 file: 0 errors, 299 warnings, 0 notes"
 
     def test_json_has_a_bound(self) -> None:
         (found,) = read_bytes(b"[" + b"1," * 200_000 + b"1]", "a.json")
@@ -162,7 +161,7 @@ class TestSecrets:
     def test_a_common_word_as_a_secret_alters_no_other_text(self) -> None:
         token = read_bytes(b"HF_TOKEN=model\nOPTION_DTYPE=model\n", "a/a.env")
         other = read_bytes(b"option.model_idd=org/model\noption.dtype=model\n", "b/serving.properties")
-        texts = [f"{one.key} {one.message} {one.fix}" for one in lint([*token, *other]).findings]
+        texts = [f"{one.field} {one.message} {one.hint}" for one in lint([*token, *other]).findings]
         assert "SEA330" in {one.rule for one in lint(token).findings}
         assert not any("hidden" in text for text in texts)
         assert any("option.model_idd" in text for text in texts)
@@ -170,7 +169,7 @@ class TestSecrets:
     @pytest.mark.parametrize("secret", ["swordfish", "aB3-xyz!dE5"])
     def test_a_repeated_secret_is_hidden_in_its_file(self, secret: str) -> None:
         report = linted(f"option.api_key=other9\noption.api_key={secret}\n")
-        assert secret not in " ".join(f"{one.message} {one.fix}" for one in report.findings)
+        assert secret not in " ".join(f"{one.message} {one.hint}" for one in report.findings)
 
     def test_a_secret_of_the_packaged_file_is_hidden_in_what_overrules_it(self) -> None:
         packaged = read_bytes(b"option.model_id=a/b\noption.api_key=swordfish\n", "m/serving.properties")

@@ -34,7 +34,7 @@ def config(**variant: object) -> str:
 
 def together(rule: str, *texts: str) -> list[str]:
     sources = [source for number, text in enumerate(texts) for source in read_bytes(text.encode(), f"{number}.json")]
-    return [f"{one.file}:{one.line}: {one.message}" for one in lint(sources).findings if one.rule == rule]
+    return [f"{one.place.file}:{one.place.line}: {one.message}" for one in lint(sources).findings if one.rule == rule]
 
 
 class TestAmi:
@@ -87,8 +87,8 @@ class TestSecrets:
     def test_a_token_is_told_and_never_repeated(self) -> None:
         report = lint(read_bytes(f"{TGI}HF_TOKEN={self.TOKEN}\nHF_TOKEN={self.TOKEN}x\n".encode(), "a.env"))
         assert [str(one) for one in report.findings if one.rule == "SEA330"] == [
-            f"a.env:{line}: HF_TOKEN: SEA330: error: a credential is in plain text, readable with "
-            f"sagemaker:DescribeModel\n  fix: revoke it and remove it; use Secrets Manager: model.hub_token_secret"
+            f"a.env:{line}: HF_TOKEN: SEA330: a credential is in plain text, readable with "
+            f"sagemaker:DescribeModel\n  hint: revoke it and remove it; use Secrets Manager: model.hub_token_secret"
             for line in (4, 5)
         ]
         assert [one.message for one in report.findings if one.rule == "SEA320"] == [
@@ -112,7 +112,7 @@ class TestSecrets:
     )
     def test_lint_knows_what_specs_refuse(self, key: str, value: str) -> None:
         report = lint(read_bytes(f"{TGI}{key}={value}\n".encode(), "a.env"))
-        assert [one.rule for one in report.findings if one.line == 4 and one.rule == "SEA330"] == ["SEA330"]
+        assert [one.rule for one in report.findings if one.place.line == 4 and one.rule == "SEA330"] == ["SEA330"]
         assert not any(secret in repr(report) for secret in ("swordfish", "a1B2" * 8))
 
     @pytest.mark.parametrize("entry", ["PAD_TOKEN=</s>", "API_KEY=EMPTY", "MAX_TOKENS=512", "HF_TOKEN={{token}}"])
@@ -167,7 +167,7 @@ class TestTwoModels:
         ]
         assert [str(one) for one in found if one.rule == "SEA343"] == [
             "here/container.env:3: OPTION_MAX_ROLLING_BATCH_SIZE: SEA343: warning: here/serving.properties has 65 on "
-            "line 2, which takes precedence\n  fix: keep one of them"
+            "line 2, which takes precedence\n  hint: keep one of them"
         ]
 
     def test_only_serving_properties_is_read_by_the_container(self) -> None:

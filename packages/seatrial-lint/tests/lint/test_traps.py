@@ -9,12 +9,11 @@ import pytest
 
 from seatrial_base.catalog.dialects import DialectName, dialects
 from seatrial_base.catalog.engine_versions import version_text
-from seatrial_base.rules import RULES
+from seatrial_base.rules import LINT_RULES, RULES
 from seatrial_lint.lint.checks.ranges import Range, ranges
 from seatrial_lint.lint.checks.traps import Trap, traps
 from seatrial_lint.lint.lint import CHECKS, ENGINE_CHECKS, Given, lint
 from seatrial_lint.lint.read import read_bytes
-from seatrial_lint.lint.rules import LINT_RULES
 from tests.lint.cases import Case
 
 BATCHERS = {
@@ -113,7 +112,7 @@ def test_a_range_ends_where_it_says(row: Range) -> None:
 
 def test_every_rule_says_where_it_holds_and_where_that_was_read() -> None:
     assert set(LINT_RULES) <= set(RULES)
-    for rule in LINT_RULES.values():
+    for rule in map(RULES.__getitem__, LINT_RULES):
         assert rule.engines
         assert rule.versions
         assert rule.images

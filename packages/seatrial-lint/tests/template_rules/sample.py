@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from seatrial_lint.template_rules.check import check_templates
 
 if TYPE_CHECKING:
-    from seatrial_lint.template_rules.template_finding import TemplateFinding
+    from seatrial_base.findings import Finding
     from seatrial_lint.template_rules.template_value import Json
 
 IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"
@@ -43,7 +43,7 @@ def changed(document: dict[str, Json], path: str, value: object) -> dict[str, Js
     return document
 
 
-def found(*documents: dict[str, Json], region: str | None = "us-east-1") -> tuple[TemplateFinding, ...]:
+def found(*documents: dict[str, Json], region: str | None = "us-east-1") -> tuple[Finding, ...]:
     """Return the findings of templates, called `0`, `1` and so on."""
     return check_templates({f"{number}": document for number, document in enumerate(documents)}, region)
 

@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_base.rules import RULES
-from seatrial_lint.template_rules.rule_table import HOSTING_RULES
+from seatrial_base.rules import RULES, TEMPLATE_RULES
 from tests.template_rules.sample import DELETE, changed, components, found, single
 
 if TYPE_CHECKING:
@@ -149,7 +148,7 @@ def test_one_wrong_value_is_found(
     findings = found(changed(sample(), path, value))
     told = [each for each in findings if each.rule == rule]
     assert [message in each.message for each in told].count(True) >= 1
-    assert all(each.hint and each.severity == HOSTING_RULES[rule].severity for each in told)
+    assert all(each.hint and each.severity == RULES[rule].severity for each in told)
     assert {each.rule for each in findings} <= {rule, *ALONG.get(path, ())}
 
 
@@ -225,7 +224,7 @@ def test_an_import_leads_to_the_other_template() -> None:
     changed(second, "Endpoint.Properties.EndpointConfigName", {"Fn::ImportValue": "config-name"})
     assert found(network, second) == ()  # type: ignore[arg-type]
     changed(second, "Component.Properties.VariantName", "Blue")
-    assert [(each.template, each.rule) for each in found(network, second)] == [("1", "SEA738")]  # type: ignore[arg-type]
+    assert [(each.place.file, each.rule) for each in found(network, second)] == [("1", "SEA738")]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -244,6 +243,6 @@ def test_what_is_no_template_breaks_nothing(document: dict[str, Json]) -> None:
 
 
 def test_every_rule_has_a_title_and_a_case() -> None:
-    assert set(HOSTING_RULES) <= set(RULES)
+    assert set(TEMPLATE_RULES) <= set(RULES)
     cases = {row[0] for row in ON_COMPONENTS + ON_SINGLE} | {"SEA703", "SEA706", "SEA734", "SEA736", "SEA742"}
-    assert set(HOSTING_RULES) == cases
+    assert set(TEMPLATE_RULES) == cases

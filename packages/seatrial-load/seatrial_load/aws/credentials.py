@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from seatrial_base.errors import BenchError, Problem
+from seatrial_base.errors import BenchError
+from seatrial_base.findings import Finding, Place
 from seatrial_load.aws.errors import LOG_IN, aws_problem
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def _explained() -> Iterator[None]:
     except (BotoCoreError, ClientError, OSError, ValueError) as failed:
         problem = aws_problem(failed, where="")
         if problem is None:
-            problem = Problem("", "", "SEA503", f"there are no AWS credentials: {failed}", LOG_IN)
+            problem = Finding("SEA503", Place(), f"there are no AWS credentials: {failed}", LOG_IN)
         raise BenchError([problem]) from failed
 
 

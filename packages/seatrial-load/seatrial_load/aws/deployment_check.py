@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from seatrial_base.errors import BenchError, Problem
+from seatrial_base.errors import BenchError
+from seatrial_base.findings import Finding, Place
 from seatrial_load.aws.errors import aws_problem, is_denied
 from seatrial_load.model.result import LiveProof
 
@@ -132,7 +133,7 @@ def _compared(
 
 
 def _refusal(where: str, differences: Iterable[tuple[str, str]]) -> BenchError:
-    return BenchError(Problem(where, field, "SEA502", text, ROLLED_BACK_HINT) for field, text in differences)
+    return BenchError(Finding("SEA502", Place.at(where, field), text, ROLLED_BACK_HINT) for field, text in differences)
 
 
 def not_proven() -> LiveProof:

@@ -11,7 +11,7 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from seatrial_base.errors import Problem
+from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:
     from botocore.exceptions import BotoCoreError, ClientError
@@ -70,7 +70,7 @@ _NOT_AUTHORIZED = re.compile(
 )
 
 
-def aws_problem(error: BaseException, *, where: str) -> Problem | None:
+def aws_problem(error: BaseException, *, where: str) -> Finding | None:
     """Say what kept AWS from answering, and how to mend it.
 
     SEA503: there are no credentials, they have expired, or they are refused. SEA504: AWS can't be reached, or refuses
@@ -92,11 +92,11 @@ def aws_problem(error: BaseException, *, where: str) -> Problem | None:
         return _of_botocore(error, where)
     if isinstance(error, json.JSONDecodeError):
         message = f"the output of credential_process is not JSON: {error}"
-        return Problem(where, "", "SEA503", message, CONFIGURE)
+        return Finding("SEA503", Place.at(where), message, CONFIGURE)
     if isinstance(error, OSError) and error.filename:
         return _unread(error, where)
     if isinstance(error, ValueError):
-        return Problem(where, "", "SEA512", f"the AWS configuration has an invalid value: {error}", WRONG_VALUE)
+        return Finding("SEA512", Place.at(where), f"the AWS configuration has an invalid value: {error}", WRONG_VALUE)
     return None
 
 
@@ -105,50 +105,50 @@ def is_denied(error: ClientError) -> bool:
     return error.response.get("Error", {}).get("Code", "") in DENIED
 
 
-def _of_answer(error: ClientError, where: str) -> Problem | None:
+def _of_answer(error: ClientError, where: str) -> Finding | None:
     told = error.response.get("Error", {})
     code, message = told.get("Code", ""), told.get("Message", "")
     said = f"{code}: {message}" if message else code
     if code in EXPIRED:
         clock = "; if they are new, check this machine's clock" if code == "RequestExpired" else ""
-        return Problem(where, "", "SEA503", f"the AWS credentials have expired ({said})", f"{RENEW}{clock}")
+        return Finding("SEA503", Place.at(where), f"the AWS credentials have expired ({said})", f"{RENEW}{clock}")
     if code == "RequestTimeTooSkewed":
         hint = "set this machine's clock"
-        return Problem(where, "", "SEA503", f"the request's timestamp is refused ({said})", hint)
+        return Finding("SEA503", Place.at(where), f"the request's timestamp is refused ({said})", hint)
     if code in REFUSED:
-        return Problem(where, "", "SEA503", f"the AWS credentials are refused ({said})", RENEW)
+        return Finding("SEA503", Place.at(where), f"the AWS credentials are refused ({said})", RENEW)
     if code in DENIED:
         return _denied(error.operation_name, said, where)
     if code in BUSY:
-        return Problem(where, "", "SEA504", f"AWS could not answer {error.operation_name} ({said})", AGAIN)
+        return Finding("SEA504", Place.at(where), f"AWS could not answer {error.operation_name} ({said})", AGAIN)
     return None
 
 
-def _denied(operation: str, said: str, where: str) -> Problem:
+def _denied(operation: str, said: str, where: str) -> Finding:
     """Name who may not do what on what, as far as the service tells; some services tell the operation alone."""
     found = _NOT_AUTHORIZED.search(said)
     if found is None:
         hint = f"allow the caller to call {operation} there, or use other credentials"
-        return Problem(where, "", "SEA511", f"access is denied: {operation} ({said})", hint)
+        return Finding("SEA511", Place.at(where), f"access is denied: {operation} ({said})", hint)
     action, what = found["action"], (found["what"] or "").rstrip(".,")
     who = found["who"] or "the caller"
     target = f" on {what}" if what else ""
     reason = said[found.end() :].strip(" .,")
     hint = f"allow {action}{target} in the caller's policy, or use other credentials"
-    return Problem(where, "", "SEA511", f"{who} may not {action}{target}{f' ({reason})' if reason else ''}", hint)
+    return Finding("SEA511", Place.at(where), f"{who} may not {action}{target}{f' ({reason})' if reason else ''}", hint)
 
 
-def _of_botocore(error: BotoCoreError, where: str) -> Problem:
+def _of_botocore(error: BotoCoreError, where: str) -> Finding:
     from botocore import exceptions  # noqa: PLC0415 (likewise)
 
     said = f"{error}".replace("\n", " ").strip()
     if isinstance(error, exceptions.ProfileNotFound):
-        return Problem(where, "", "SEA503", said, PROFILES)
+        return Finding("SEA503", Place.at(where), said, PROFILES)
     if isinstance(error, exceptions.ConfigParseError | exceptions.ConfigNotFound | exceptions.InvalidConfigError):
-        return Problem(where, "", "SEA503", f"the AWS configuration holds no credentials: {said}", CONFIGURE)
+        return Finding("SEA503", Place.at(where), f"the AWS configuration holds no credentials: {said}", CONFIGURE)
     expired = (exceptions.UnauthorizedSSOTokenError, exceptions.LoginRefreshRequired)
     if isinstance(error, expired) or (isinstance(error, exceptions.TokenRetrievalError) and "expired" in said):
-        return Problem(where, "", "SEA503", f"the AWS login has expired: {said}", RENEW)
+        return Finding("SEA503", Place.at(where), f"the AWS login has expired: {said}", RENEW)
     missing = (
         exceptions.CredentialRetrievalError,
         exceptions.LoginError,
@@ -163,14 +163,14 @@ def _of_botocore(error: BotoCoreError, where: str) -> Problem:
         exceptions.UnknownCredentialError,
     )
     if isinstance(error, missing):
-        return Problem(where, "", "SEA503", f"there are no AWS credentials: {said}", LOG_IN)
+        return Finding("SEA503", Place.at(where), f"there are no AWS credentials: {said}", LOG_IN)
     if isinstance(error, exceptions.ParamValidationError):
-        return Problem(where, "", "SEA501", said)
-    return Problem(where, "", "SEA504", f"AWS can't be reached: {said}", CONNECTION)
+        return Finding("SEA501", Place.at(where), said)
+    return Finding("SEA504", Place.at(where), f"AWS can't be reached: {said}", CONNECTION)
 
 
-def _unread(error: OSError, where: str) -> Problem:
+def _unread(error: OSError, where: str) -> Finding:
     """A file that botocore opens itself holds a token, or is the program that prints credentials."""
     message = f"the AWS credentials come from {error.filename}, which can't be read: {error.strerror}"
     hint = "check AWS_WEB_IDENTITY_TOKEN_FILE, AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE and credential_process"
-    return Problem(where, "", "SEA503", message, hint)
+    return Finding("SEA503", Place.at(where), message, hint)

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
-from seatrial_base.errors import BenchError, Problem
+from seatrial_base.errors import BenchError
+from seatrial_base.findings import Finding, Place
 from seatrial_load.aws.credentials import credential_source
 from seatrial_load.aws.sigv4 import Signer
 from seatrial_load.client.connection import address_of
@@ -165,7 +166,7 @@ def request_writer(
     Raises:
         BenchError: SEA501 the target can't be spoken to so, SEA503 no credentials or no key, SEA504 an unusable URL.
     """
-    if problems := [Problem(_WHERE, field, "SEA501", text) for field, text in _impossible(target, workload)]:
+    if problems := [Finding("SEA501", Place.at(_WHERE, field), text) for field, text in _impossible(target, workload)]:
         raise BenchError(problems)
     address = address_of(target, stream=workload.stream, schema=workload.schema, environ=environ)
     headers = {"Host": address.authority, "Content-Type": CONTENT_TYPE}

@@ -21,7 +21,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
-from seatrial_base.errors import BenchError, Problem
+from seatrial_base.errors import BenchError
+from seatrial_base.findings import Finding, Place
 from seatrial_load.client.event_loop import ENOUGH_SHARE, TELL_EVERY_S, Watch, run_wave
 from seatrial_load.decode.failure import shorten
 from seatrial_load.decode.response import RequestRecord, record_of
@@ -263,9 +264,9 @@ class Worker:
         self._status = os.waitstatus_to_exitcode(status)
 
     @staticmethod
-    def problems(content: bytes) -> list[Problem]:
+    def problems(content: bytes) -> list[Finding]:
         """Read the problems for which it refuses."""
-        return [Problem(**entry) for entry in json.loads(content)]
+        return [Finding(**{**entry, "place": Place(**entry["place"])}) for entry in json.loads(content)]
 
 
 def _fork() -> int:

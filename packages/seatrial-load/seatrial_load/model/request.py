@@ -16,7 +16,8 @@ from seatrial_base.bounds import (
     wrong_objective,
     wrong_prefix,
 )
-from seatrial_base.errors import BenchError, Problem
+from seatrial_base.errors import BenchError
+from seatrial_base.findings import Finding, Place
 from seatrial_load.model.strict_json import RULE, not_finite, read_document, write_document
 from seatrial_load.quality.floor import QualityFloor  # noqa: TC001 (the strict reader resolves the fields' types)
 
@@ -356,9 +357,7 @@ class TrialRequest:
         Raises:
             BenchError: SEA501, with every impossible value.
         """
-        problems = [
-            Problem(where=WHERE, field=field, rule=RULE, message=message) for field, message in _impossible(self)
-        ]
+        problems = [Finding(RULE, Place.at(WHERE, field), message) for field, message in _impossible(self)]
         if problems:
             raise BenchError(problems)
 

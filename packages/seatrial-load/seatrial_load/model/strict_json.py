@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from seatrial_base.errors import BenchError, Problem
+from seatrial_base.errors import BenchError
+from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +42,7 @@ def read_document(kind: type[DocumentT], text: str, *, where: str) -> DocumentT:
     Raises:
         BenchError: SEA501, with one problem for each key or value that is wrong.
     """
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     try:
         raw: object = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as malformed:
@@ -71,7 +72,7 @@ def _refuse_constant(name: str) -> NoReturn:
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Reader:
     where: str
-    problems: list[Problem]
+    problems: list[Finding]
 
     def read(self, hint: object, value: object, path: str) -> object:
         """Return the value as the hinted type, or `_WRONG` after noting the problem."""
@@ -134,7 +135,7 @@ class _Reader:
         return _WRONG
 
     def _note(self, path: str, message: str) -> None:
-        self.problems.append(Problem(where=self.where, field=path, rule=RULE, message=message))
+        self.problems.append(Finding(RULE, Place.at(self.where, path), message))
 
 
 def _has_default(field: dataclasses.Field[object]) -> bool:

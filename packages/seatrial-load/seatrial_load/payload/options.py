@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from seatrial_base.errors import Problem
+from seatrial_base.findings import Finding, Place
 from seatrial_load.payload.error import REQUEST_RULE, RequestError
 from seatrial_load.payload.schema import FACTS, Schema
 
@@ -63,7 +63,7 @@ def check_options(schema: Schema, options: Options) -> None:
         RequestError: SEA370, with every problem.
     """
     found = (*_impossible(options), *_contradictory(options), *_unsayable(schema, options))
-    problems = [Problem(where=WHERE, field=name, rule=REQUEST_RULE, message=message) for name, message in found]
+    problems = [Finding(REQUEST_RULE, Place.at(WHERE, name), message) for name, message in found]
     if problems:
         raise RequestError(problems)
 

@@ -7,7 +7,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seatrial_base.bounds import wrong_prefix
-from seatrial_base.errors import BenchError, Problem
+from seatrial_base.errors import BenchError
+from seatrial_base.findings import Finding, Place
 from seatrial_load.prompts.jsonl import RULE as JSONL_RULE
 from seatrial_load.prompts.jsonl import JsonlPrompts
 from seatrial_load.prompts.synthetic import SyntheticPrompts
@@ -43,7 +44,9 @@ def prompts_of(
         BenchError: SEA501, a shared prefix that can't be, or a file that is missing or another one; SEA509 or SEA510,
             the file's bad lines.
     """
-    if problems := [Problem(_WHERE, field, _REQUEST_RULE, text) for field, text in _impossible(workload, file)]:
+    if problems := [
+        Finding(_REQUEST_RULE, Place.at(_WHERE, field), text) for field, text in _impossible(workload, file)
+    ]:
         raise BenchError(problems)
     if workload.source == "synthetic" or file is None:
         return SyntheticPrompts(

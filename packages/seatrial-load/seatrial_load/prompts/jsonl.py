@@ -15,7 +15,8 @@ import weakref
 from array import array
 from typing import TYPE_CHECKING, Final
 
-from seatrial_base.errors import BenchError, Problem
+from seatrial_base.errors import BenchError
+from seatrial_base.findings import Finding, Place
 from seatrial_load.prompts.synthetic import RawBody
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class LineProblems:
     def __init__(self, path: str, rule: str) -> None:
         self._path = path
         self._rule = rule
-        self._found: list[Problem] = []
+        self._found: list[Finding] = []
         self._unlisted = 0
 
     def __bool__(self) -> bool:
@@ -50,7 +51,7 @@ class LineProblems:
             self._unlisted += 1
             return
         where = f"{self._path}:{line}" if line else self._path
-        self._found.append(Problem(where=where, field=field, rule=self._rule, message=message, hint=hint))
+        self._found.append(Finding(self._rule, Place.at(where, field), message, hint))
 
     def raise_if_any(self) -> None:
         """Raise what was noted.
@@ -61,10 +62,10 @@ class LineProblems:
         if self._found:
             raise BenchError(self._all())
 
-    def _all(self) -> Iterator[Problem]:
+    def _all(self) -> Iterator[Finding]:
         yield from self._found
         if self._unlisted:
-            yield Problem(where=self._path, field="", rule=self._rule, message=f"and {self._unlisted:,} more problems")
+            yield Finding(self._rule, Place.at(self._path), f"and {self._unlisted:,} more problems")
 
 
 def why_not_json(malformed: ValueError | RecursionError) -> str:

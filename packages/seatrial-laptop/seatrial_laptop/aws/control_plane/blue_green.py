@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from seatrial_laptop.aws.control_plane.variant_copies import WantedVariant
     from seatrial_laptop.aws.json_document import Document
     from seatrial_laptop.aws.runtime.copy_process import CopyProcess
-    from seatrial_laptop.aws.runtime.running_copies import Place
+    from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 
 
-Copies = dict["Place", tuple["CopyProcess", ...]]
+Copies = dict["CopyPlace", tuple["CopyProcess", ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class FleetShift:
     """
 
     cloud: Cloud
-    wanted: Mapping[Place, WantedVariant]
-    before: Mapping[Place, tuple[CopyProcess, ...]]
+    wanted: Mapping[CopyPlace, WantedVariant]
+    before: Mapping[CopyPlace, tuple[CopyProcess, ...]]
     deployment: Document
 
     def run(self) -> None:
@@ -103,7 +103,7 @@ class FleetShift:
             self.cloud.running.put(place, self.before.get(place, ()))
         stop_copies(unseen)
 
-    def _knows(self, place: Place, copy: CopyProcess) -> bool:
+    def _knows(self, place: CopyPlace, copy: CopyProcess) -> bool:
         return copy in self.cloud.running.every_copy(place)
 
 

@@ -15,7 +15,7 @@ from seatrial_laptop.aws.faults import Faults
 from seatrial_laptop.aws.runtime.async_queue import AsyncQueues
 from seatrial_laptop.aws.runtime.data_capture import CaptureFiles
 from seatrial_laptop.aws.runtime.metric_history import MetricHistory
-from seatrial_laptop.aws.runtime.running_copies import Place, RunningCopies
+from seatrial_laptop.aws.runtime.running_copies import CopyPlace, RunningCopies
 from seatrial_laptop.aws.runtime.telemetry import Telemetry
 from seatrial_laptop.aws.runtime.traffic_split import TrafficSplit
 from seatrial_laptop.state import LOG_FOLDER
@@ -72,7 +72,7 @@ def open_cloud(
     clock = clock or VirtualClock()
     store = Store(clock.now_s)
 
-    def died(place: Place, reason: str) -> None:
+    def died(place: CopyPlace, reason: str) -> None:
         kind = Kind.ENDPOINT if place.variant else Kind.INFERENCE_COMPONENT
         record = store.find(kind, place.owner)
         if record and record.status is not Status.DELETING:

@@ -31,7 +31,7 @@ from seatrial_laptop.aws.control_plane.variant_copies import (
 from seatrial_laptop.aws.json_document import Document, child, children, text
 from seatrial_laptop.aws.runtime.copy_process import CopyFailed
 from seatrial_laptop.aws.runtime.metric_history import dimensions_of
-from seatrial_laptop.aws.runtime.running_copies import Place, stop_copies
+from seatrial_laptop.aws.runtime.running_copies import CopyPlace, stop_copies
 from seatrial_laptop.aws.runtime.telemetry import dimensions, endpoint_dimensions
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from seatrial_laptop.aws.runtime.copy_process import CopyProcess
 
-WantedCopies = Mapping[Place, WantedVariant]
+WantedCopies = Mapping[CopyPlace, WantedVariant]
 """What each variant with a model runs."""
 
 
@@ -168,12 +168,12 @@ def settled(cloud: Cloud, kind: Kind, name: str) -> Record:
 
 def live_copies(cloud: Cloud, endpoint_name: str, variant: str) -> int:
     """Return how many instances of a variant with a model serve."""
-    return len(cloud.running.copies(Place(endpoint_name, variant)))
+    return len(cloud.running.copies(CopyPlace(endpoint_name, variant)))
 
 
 def _wanted_copies(cloud: Cloud, name: str, variants: Sequence[LiveVariant]) -> WantedCopies:
     return {
-        Place(name, variant.name): wanted_variant(cloud, variant.document, variant.instances)
+        CopyPlace(name, variant.name): wanted_variant(cloud, variant.document, variant.instances)
         for variant in variants
         if variant.has_model
     }
@@ -263,7 +263,7 @@ class _Resize:
     copies: WantedCopies
 
     def run(self) -> None:
-        added: dict[Place, tuple[CopyProcess, ...]] = {}
+        added: dict[CopyPlace, tuple[CopyProcess, ...]] = {}
         try:
             check_capacity(self.cloud, sum(each.copies for each in self.copies.values()))
             for place, wanted in self.copies.items():
@@ -280,7 +280,7 @@ class _Resize:
         self.cloud.store.change(self.record, status=Status.IN_SERVICE, request=self.wanted)
 
 
-def _places(cloud: Cloud, record: Record) -> set[Place]:
+def _places(cloud: Cloud, record: Record) -> set[CopyPlace]:
     return {place for place in cloud.running.places() if place.variant and place.owner == record.name}
 
 
@@ -317,7 +317,7 @@ def _told_by_config(request: Document) -> Document:
 
 def _variant_view(cloud: Cloud, endpoint_name: str, variant: LiveVariant) -> Document:
     fleet = cloud.fleets.find(endpoint_name, variant.name)
-    copies = cloud.running.copies(Place(endpoint_name, variant.name))
+    copies = cloud.running.copies(CopyPlace(endpoint_name, variant.name))
     types = fleet.instance_types() if fleet else [copy.instance_type for copy in copies]
     current, desired = (fleet.current, fleet.desired) if fleet else (len(copies), variant.instances)
     counts = {"CurrentInstanceCount": current, "DesiredInstanceCount": desired}

@@ -178,7 +178,7 @@ class Fleet:
         self._await(fresh)
 
     def reserve(self, owner: str, wanted: int, count: int, *, strategy: str = "") -> tuple[Seat, ...]:
-        """Place copies with so many accelerators each, and wait until every instance runs that they need.
+        """CopyPlace copies with so many accelerators each, and wait until every instance runs that they need.
 
         Args:
             owner: Their component.
@@ -240,7 +240,7 @@ class Fleet:
         return self.rules.most if limit is None else min(self.rules.most, limit)
 
     def _replace_all(self, kept: Sequence[_Instance], count: int, seats: Sequence[Seat]) -> str:
-        """Place copies anew on instances that stay and on new ones; return why they can't be had, or nothing."""
+        """CopyPlace copies anew on instances that stay and on new ones; return why they can't be had, or nothing."""
         now_s = self._clock.now_s()
         try:
             new = [self._instance() for _ in range(count - len(kept))]
@@ -250,7 +250,7 @@ class Fleet:
         return self._place_all(seats, most=max(self._most(), count))
 
     def _place_all(self, seats: Sequence[Seat], *, most: int, strategy: str = "") -> str:
-        """Place copies, with more instances where they don't fit; return why they can't be had, or nothing."""
+        """CopyPlace copies, with more instances where they don't fit; return why they can't be had, or nothing."""
         for seat in seats:
             if not any(pool.takes(seat.devices) for pool in self.rules.choices):
                 return (

@@ -35,7 +35,7 @@ from seatrial_laptop.aws.json_document import Document, child, children, text, w
 from seatrial_laptop.aws.runtime.artifacts import ArtifactError
 from seatrial_laptop.aws.runtime.copy_process import CopyFailed
 from seatrial_laptop.aws.runtime.metric_history import dimensions_of
-from seatrial_laptop.aws.runtime.running_copies import Place
+from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 from seatrial_laptop.aws.runtime.telemetry import dimensions
 
 STUCK_POLL_S: Final = 0.05
@@ -43,7 +43,7 @@ STUCK_POLL_S: Final = 0.05
 
 
 def create_component(cloud: Cloud, request: Document) -> Document:
-    """Place a model on an endpoint and start its copies.
+    """CopyPlace a model on an endpoint and start its copies.
 
     Raises:
         ApiError: ValidationException, the request doesn't fit the endpoint, or the name is taken.
@@ -180,7 +180,7 @@ def component_view(cloud: Cloud, record: Record) -> Document:
 def _runtime_view(cloud: Cloud, record: Record) -> Document:
     """Return the copies of a component, or those of an adapter's base; with several specifications by instance type."""
     base = cloud.store.find(Kind.INFERENCE_COMPONENT, base_name(record.request)) or record
-    copies = cloud.running.copies(Place(base.name))
+    copies = cloud.running.copies(CopyPlace(base.name))
     types = Counter(copy.instance_type for copy in copies if copy.instance_type)
     placed = [{"InstanceType": name, "CurrentCopyCount": count} for name, count in types.items()]
     counts = {"DesiredCopyCount": copy_count(base.request), "CurrentCopyCount": len(copies)}
@@ -230,7 +230,7 @@ class _Update:
             self._end(self.wanted.request)
 
     def _scale(self) -> None:
-        place = Place(self.record.name)
+        place = CopyPlace(self.record.name)
         kept = self.cloud.running.copies(place)[: self.wanted.copies]
         missing = self.wanted.copies - len(kept)
         added = launch_copies(self.cloud, self.record.name, self.wanted, missing) if missing else ()
@@ -255,7 +255,7 @@ def _create(cloud: Cloud, record: Record, wanted: Configured) -> None:
     except CopyFailed as failure:
         cloud.store.change(record, status=Status.FAILED, failure_reason=clipped(str(failure)))
         return
-    cloud.running.put(Place(record.name), copies)
+    cloud.running.put(CopyPlace(record.name), copies)
     cloud.store.change(record, status=Status.IN_SERVICE)
 
 
@@ -281,7 +281,7 @@ def _check_endpoint(cloud: Cloud, request: Document) -> str:
 
 
 def _remove(cloud: Cloud, record: Record) -> None:
-    place = Place(record.name)
+    place = CopyPlace(record.name)
     cloud.running.put(place, ())
     cloud.history.forget(dimensions_of(dimensions(place)))
     cloud.store.remove(record)

@@ -14,7 +14,7 @@ from seatrial_laptop.aws.control_plane.batch_size import rollback_batch_size
 from seatrial_laptop.aws.control_plane.fleets import devices, placement
 from seatrial_laptop.aws.json_document import child, text, whole
 from seatrial_laptop.aws.runtime.copy_process import CopyFailed
-from seatrial_laptop.aws.runtime.running_copies import Place
+from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,8 +88,8 @@ class Rollout:
         return child(self.deployment, "RollingUpdatePolicy")
 
     @property
-    def _place(self) -> Place:
-        return Place(self.name)
+    def _place(self) -> CopyPlace:
+        return CopyPlace(self.name)
 
     def _roll_back(self, fresh: Sequence[CopyProcess], copies: int, reason: str) -> None:
         """Bring back the old copies, as many as there were, and stop the new ones.
@@ -127,7 +127,7 @@ class Rollout:
 
 
 def launch_copies(cloud: Cloud, name: str, side: Configured, count: int) -> tuple[CopyProcess, ...]:
-    """Place copies of a component on instances and start them; they don't serve yet.
+    """CopyPlace copies of a component on instances and start them; they don't serve yet.
 
     Raises:
         CopyFailed: There is no capacity, or one of them didn't come into service; none is left.
@@ -137,7 +137,7 @@ def launch_copies(cloud: Cloud, name: str, side: Configured, count: int) -> tupl
     fleet = cloud.fleets.find(text(side.request, "EndpointName"), text(side.request, "VariantName"))
     seats = fleet.reserve(name, devices(side.request), count, strategy=placement(side.request)) if fleet else ()
     try:
-        copies = cloud.running.launch(Place(name), side.spec, count)
+        copies = cloud.running.launch(CopyPlace(name), side.spec, count)
     except BaseException:
         for seat in seats:
             seat.release()

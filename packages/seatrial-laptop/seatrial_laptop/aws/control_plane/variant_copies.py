@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from seatrial_laptop.aws.control_plane.instance_pools import InstancePool
     from seatrial_laptop.aws.json_document import Document
     from seatrial_laptop.aws.runtime.copy_process import CopyProcess
-    from seatrial_laptop.aws.runtime.running_copies import Place
+    from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def wanted_variant(cloud: Cloud, variant: Document, copies: int) -> WantedVarian
     return WantedVariant(containers, copies, variant)
 
 
-def launch_variant(cloud: Cloud, place: Place, wanted: WantedVariant, count: int) -> tuple[CopyProcess, ...]:
+def launch_variant(cloud: Cloud, place: CopyPlace, wanted: WantedVariant, count: int) -> tuple[CopyProcess, ...]:
     """Start so many instances of a variant with their copies; they don't serve yet.
 
     Raises:

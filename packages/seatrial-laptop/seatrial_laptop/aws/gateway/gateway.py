@@ -23,7 +23,7 @@ from seatrial_laptop.aws.gateway.authorization import principal_of
 from seatrial_laptop.aws.json_document import Document, text
 from seatrial_laptop.aws.runtime.async_invocation import invoke_async
 from seatrial_laptop.aws.runtime.invocation import invoke
-from seatrial_laptop.aws.runtime.running_copies import Place
+from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 from seatrial_laptop.aws.service_catalog.operations import call_service_catalog
 from seatrial_laptop.running import CONTROL_PATH, STATUS_PATH
 
@@ -105,7 +105,7 @@ def status_document(cloud: Cloud) -> Document:
                 "name": record.name,
                 "endpoint": text(record.request, "EndpointName"),
                 "status": record.status,
-                "ports": [copy.port for copy in cloud.running.copies(Place(record.name))],
+                "ports": [copy.port for copy in cloud.running.copies(CopyPlace(record.name))],
             }
             for record in cloud.store.all(Kind.INFERENCE_COMPONENT)
         ],

@@ -21,7 +21,7 @@ from seatrial_laptop.aws.runtime.async_queue import AsyncJob
 from seatrial_laptop.aws.runtime.container_call import ContainerAnswer, measured_call
 from seatrial_laptop.aws.runtime.own_services import OWN, ServiceFailed
 from seatrial_laptop.aws.runtime.routing import serving_endpoint
-from seatrial_laptop.aws.runtime.running_copies import Place
+from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 from seatrial_laptop.environment import REGION
 
 if TYPE_CHECKING:
@@ -165,19 +165,19 @@ class _Worker:
         self.cloud.queues.begin(job)
         keep(asyncio.create_task(work))
 
-    def _free_copy(self, record: Record) -> tuple[Place, CopyProcess] | None:
+    def _free_copy(self, record: Record) -> tuple[CopyPlace, CopyProcess] | None:
         client = child(async_config(self.cloud.store, record), "ClientConfig")
         most = whole(client, "MaxConcurrentInvocationsPerInstance", CONCURRENT)
         live = {each.name: each.weight for each in live_variants(self.cloud.store, record)}
         free = {name: weight for name, weight in live.items() if self._is_free(name, most)}
         if not free:
             return None
-        place = Place(self.endpoint, self.cloud.traffic.pick(self.endpoint, free))
+        place = CopyPlace(self.endpoint, self.cloud.traffic.pick(self.endpoint, free))
         copy = self.cloud.running.reserve(place)
         return (place, copy) if copy else None
 
     def _is_free(self, variant: str, most: int) -> bool:
-        return any(copy.outstanding < most for copy in self.cloud.running.copies(Place(self.endpoint, variant)))
+        return any(copy.outstanding < most for copy in self.cloud.running.copies(CopyPlace(self.endpoint, variant)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ class _Done:
         finally:
             self.cloud.queues.end(self.job)
 
-    async def call(self, place: Place, copy: CopyProcess) -> None:
+    async def call(self, place: CopyPlace, copy: CopyProcess) -> None:
         """Let a copy answer, and write and notify what it says; the copy was reserved."""
         arrived_s = time.monotonic()
         try:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from seatrial_laptop.aws.json_document import Document
     from seatrial_laptop.aws.runtime.own_services import Services
-    from seatrial_laptop.aws.runtime.running_copies import Place
+    from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 
 
 LARGEST_LINES: Final = 10_000
@@ -40,10 +40,10 @@ class CapturedExchange:
 class CaptureFiles:
     """What was captured and not written yet; the event loop adds to it, a thread writes it."""
 
-    _lines: defaultdict[tuple[str, Place], list[str]] = field(default_factory=lambda: defaultdict(list))
+    _lines: defaultdict[tuple[str, CopyPlace], list[str]] = field(default_factory=lambda: defaultdict(list))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def saw(self, config: Document, place: Place, exchange: CapturedExchange) -> None:
+    def saw(self, config: Document, place: CopyPlace, exchange: CapturedExchange) -> None:
         """Keep a sampled exchange until it is written."""
         line = json.dumps(captured(config, exchange, time.time()), separators=(",", ":"))
         with self._lock:
@@ -71,7 +71,7 @@ def sampling_share(config: Document) -> float:
     return whole(config, "InitialSamplingPercentage") / 100
 
 
-def capture_key(place: Place, at_s: float) -> str:
+def capture_key(place: CopyPlace, at_s: float) -> str:
     """Return the key of an object with captured exchanges, below the destination."""
     moment = time.gmtime(at_s)
     hour, within = time.strftime("%Y/%m/%d/%H", moment), time.strftime("%M-%S", moment)

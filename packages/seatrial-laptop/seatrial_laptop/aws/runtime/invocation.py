@@ -17,7 +17,7 @@ from seatrial_laptop.aws.gateway.asgi import begin, body_of, chunk, disconnected
 from seatrial_laptop.aws.runtime.container_call import ContainerAnswer, forwarded_headers, measured_call
 from seatrial_laptop.aws.runtime.data_capture import CapturedExchange, sampling_share
 from seatrial_laptop.aws.runtime.routing import Route, route, shadow_route
-from seatrial_laptop.aws.runtime.running_copies import Place
+from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 from seatrial_laptop.aws.runtime.telemetry import Invocation, log_group, log_group_arn
 from seatrial_laptop.environment import REGION, own_account
 from seatrial_laptop.loopback import TOKEN_HEADER, Response, exchange
@@ -151,7 +151,7 @@ def capture(cloud: Cloud, found: Route, headers: Mapping[str, str], body: bytes,
         return
     kind, inference_id = headers.get("content-type", ""), headers.get("x-amzn-sagemaker-inference-id", "")
     kept = CapturedExchange(kind, body, answer.content_type, answer.body, inference_id)
-    cloud.capture.saw(config, Place(found.endpoint, found.variant), kept)
+    cloud.capture.saw(config, CopyPlace(found.endpoint, found.variant), kept)
 
 
 async def _too_large(send: Send) -> None:

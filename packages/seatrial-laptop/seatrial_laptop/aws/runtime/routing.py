@@ -13,7 +13,7 @@ from seatrial_laptop.aws.control_plane.endpoints import components_of, serving_c
 from seatrial_laptop.aws.control_plane.live_variants import live_variants
 from seatrial_laptop.aws.control_plane.records import Kind, Status
 from seatrial_laptop.aws.json_document import child, text, whole
-from seatrial_laptop.aws.runtime.running_copies import Place, Preference
+from seatrial_laptop.aws.runtime.running_copies import CopyPlace, Preference
 from seatrial_laptop.aws.runtime.telemetry import Invocation
 from seatrial_laptop.environment import own_account
 
@@ -45,7 +45,7 @@ class Route:
     """Where an invocation goes: the copy, its place, the variant that AWS names in the answer, and the endpoint."""
 
     copy: CopyProcess
-    place: Place
+    place: CopyPlace
     variant: str
     endpoint: str
 
@@ -82,7 +82,7 @@ def route(cloud: Cloud, endpoint_name: str, headers: Mapping[str, str], body: by
     if component or components_of(cloud, endpoint_name):
         return _route_to_component(cloud, endpoint_name, component, variants, Prefix(headers, body))
     variant = _variant(cloud, endpoint_name, headers.get(VARIANT_HEADER, ""), variants)
-    place = Place(endpoint_name, variant.name)
+    place = CopyPlace(endpoint_name, variant.name)
     found = cloud.running.reserve(place, Prefix(headers, body).preference(variant.document))
     if found is None:
         raise _invalid(f"Variant {variant.name} of endpoint {endpoint_name} has no capacity to process this request.")
@@ -100,7 +100,7 @@ def shadow_route(cloud: Cloud, endpoint_name: str) -> Route | None:
     weight = next((each.weight for each in live if not each.is_shadow), 0.0)
     if shadow is None or not weight or not cloud.traffic.samples(endpoint_name, "shadow", shadow.weight / weight):
         return None
-    place = Place(endpoint_name, shadow.name)
+    place = CopyPlace(endpoint_name, shadow.name)
     copy = cloud.running.reserve(place)
     return Route(copy, place, shadow.name, endpoint_name) if copy else None
 
@@ -144,15 +144,15 @@ def _route_to_component(
     if component is None:
         raise _invalid(f"Inference Component {name} of endpoint {endpoint_name} not found.")
     host = next((each for each in variants if each.name == text(component.request, "VariantName")), variants[0])
-    copy = cloud.running.reserve(Place(serving_component(component)), prefix.preference(host.document))
+    copy = cloud.running.reserve(CopyPlace(serving_component(component)), prefix.preference(host.document))
     if copy is None:
         refused = Invocation(status=0, model_s=0.0, overhead_s=0.0, in_flight=0, no_capacity=True)
-        cloud.telemetry.saw(Place(name), refused)
+        cloud.telemetry.saw(CopyPlace(name), refused)
         raise _invalid(
             "Inference Component has no capacity to process this request. ApplicationAutoScaling may be in-progress "
             "(if configured) or try to increase the capacity by invoking UpdateInferenceComponentRuntimeConfig API."
         )
-    return Route(copy, Place(name), host.name, endpoint_name)
+    return Route(copy, CopyPlace(name), host.name, endpoint_name)
 
 
 def _check_headers(headers: Mapping[str, str], endpoint_name: str) -> None:

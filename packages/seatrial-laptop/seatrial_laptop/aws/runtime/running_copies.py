@@ -23,7 +23,7 @@ DRAIN_POLL_S: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CopyPlace:
     """Where copies serve: an inference component (no variant), or a variant of an endpoint."""
 
     owner: str
@@ -52,38 +52,38 @@ class RunningCopies:
         died: Called with the place and a sentence when a copy ends by itself.
     """
 
-    def __init__(self, state_dir: Path, variables: Mapping[str, str], died: Callable[[Place, str], None]) -> None:
+    def __init__(self, state_dir: Path, variables: Mapping[str, str], died: Callable[[CopyPlace, str], None]) -> None:
         self._state_dir = state_dir
         self._variables = variables
         self._died = died
         self._lock = threading.Lock()
-        self._copies: dict[Place, tuple[CopyProcess, ...]] = {}
-        self._standby: dict[Place, tuple[CopyProcess, ...]] = {}
+        self._copies: dict[CopyPlace, tuple[CopyProcess, ...]] = {}
+        self._standby: dict[CopyPlace, tuple[CopyProcess, ...]] = {}
         self._draining: set[CopyProcess] = set()
         self._closed = threading.Event()
-        self._logs: dict[Path, Place] = {}
+        self._logs: dict[Path, CopyPlace] = {}
 
-    def logs(self) -> list[tuple[Place, Path]]:
+    def logs(self) -> list[tuple[CopyPlace, Path]]:
         """Return what every copy of this process wrote, also of those that ended."""
         with self._lock:
             return [(place, log) for log, place in self._logs.items() if log.exists()]
 
-    def copies(self, place: Place) -> tuple[CopyProcess, ...]:
+    def copies(self, place: CopyPlace) -> tuple[CopyProcess, ...]:
         """Return the copies that serve a place."""
         with self._lock:
             return self._copies.get(place, ())
 
-    def every_copy(self, place: Place) -> set[CopyProcess]:
+    def every_copy(self, place: CopyPlace) -> set[CopyProcess]:
         """Return the copies of a place, those on standby too."""
         with self._lock:
             return {*self._copies.get(place, ()), *self._standby.get(place, ())}
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[CopyPlace]:
         """Return every place that has copies."""
         with self._lock:
             return [place for place, copies in self._copies.items() if copies]
 
-    def reserve(self, place: Place, preference: Preference | None = None) -> CopyProcess | None:
+    def reserve(self, place: CopyPlace, preference: Preference | None = None) -> CopyProcess | None:
         """Return the preferred copy, or the one with the least outstanding requests, or None when there is no copy.
 
         It has one more request then. A copy that was reserved is not stopped before its request has ended. Call it on
@@ -99,7 +99,7 @@ class RunningCopies:
                 copy.reserve()
         return copy
 
-    def launch(self, place: Place, spec: ContainerSpec, count: int) -> tuple[CopyProcess, ...]:
+    def launch(self, place: CopyPlace, spec: ContainerSpec, count: int) -> tuple[CopyProcess, ...]:
         """Start copies and wait until all are ready; they don't serve yet.
 
         Raises:
@@ -119,13 +119,13 @@ class RunningCopies:
             raise CopyFailed(f"The container's process could not be started: {error}") from error
         return tuple(started)
 
-    def _start(self, place: Place, spec: ContainerSpec) -> CopyProcess:
+    def _start(self, place: CopyPlace, spec: ContainerSpec) -> CopyProcess:
         copy = start_copy(spec, self._variables, name=place.label, state_dir=self._state_dir)
         with self._lock:
             self._logs[copy.log] = place
         return copy
 
-    def put(self, place: Place, copies: tuple[CopyProcess, ...], *, standby: tuple[CopyProcess, ...] = ()) -> None:
+    def put(self, place: CopyPlace, copies: tuple[CopyProcess, ...], *, standby: tuple[CopyProcess, ...] = ()) -> None:
         """Let these copies serve a place, and stop those that did when their requests in flight have ended.
 
         Copies on standby get no requests and go on running until the next call.
@@ -164,7 +164,7 @@ class RunningCopies:
         with self._lock:
             self._draining -= copies
 
-    def _lose(self, place: Place, dead: CopyProcess) -> None:
+    def _lose(self, place: CopyPlace, dead: CopyProcess) -> None:
         with self._lock:
             left = tuple(copy for copy in self._copies.get(place, ()) if copy is not dead)
             self._copies[place] = left

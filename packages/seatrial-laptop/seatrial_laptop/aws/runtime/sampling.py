@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from seatrial_laptop.aws.control_plane.cloud import Cloud
     from seatrial_laptop.aws.runtime.metric_history import Values
-    from seatrial_laptop.aws.runtime.running_copies import Place
+    from seatrial_laptop.aws.runtime.running_copies import CopyPlace
     from seatrial_laptop.aws.runtime.telemetry import Invocation
 
 
@@ -43,7 +43,7 @@ def take_samples(cloud: Cloud, end_s: float, *, since_s: float) -> None:
         cloud.history.add(endpoint_dimensions(endpoint), end_s, measured)
 
 
-def _sample(cloud: Cloud, place: Place, seen: list[Invocation]) -> Iterator[tuple[Dimensions, Values]]:
+def _sample(cloud: Cloud, place: CopyPlace, seen: list[Invocation]) -> Iterator[tuple[Dimensions, Values]]:
     copies = cloud.running.copies(place)
     in_flight = max((copy.take_peak() for copy in copies), default=0)
     values = metric_values(place, seen, copies=len(copies), in_flight=in_flight)
@@ -58,7 +58,7 @@ def _missed(since_s: float, end_s: float) -> list[float]:
     return [first_s + at * SAMPLE_S for at in range(round((end_s - first_s) / SAMPLE_S))]
 
 
-def _variant_of(cloud: Cloud, place: Place) -> Dimensions | None:
+def _variant_of(cloud: Cloud, place: CopyPlace) -> Dimensions | None:
     """Return the dimensions of the variant that hosts a component: its invocations count there too."""
     record = cloud.store.find(Kind.INFERENCE_COMPONENT, place.owner)
     if record is None:
@@ -67,5 +67,5 @@ def _variant_of(cloud: Cloud, place: Place) -> Dimensions | None:
     return frozenset(names.items())
 
 
-def _of_copies(place: Place) -> tuple[str, ...]:
+def _of_copies(place: CopyPlace) -> tuple[str, ...]:
     return (concurrency_metric(place), "InvocationsPerCopy")

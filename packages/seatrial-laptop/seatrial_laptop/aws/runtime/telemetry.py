@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from seatrial_laptop.aws.control_plane.cloud import Cloud
     from seatrial_laptop.aws.runtime.own_services import Services
-    from seatrial_laptop.aws.runtime.running_copies import Place
+    from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 
 
 NAMESPACE: Final = "AWS/SageMaker"
@@ -65,41 +65,41 @@ class Invocation:
 class Telemetry:
     """The invocations since the last publication and the last sample; the event loop adds them, threads take them."""
 
-    _seen: defaultdict[Place, list[Invocation]] = field(default_factory=lambda: defaultdict(list))
-    _unsampled: defaultdict[Place, list[Invocation]] = field(default_factory=lambda: defaultdict(list))
+    _seen: defaultdict[CopyPlace, list[Invocation]] = field(default_factory=lambda: defaultdict(list))
+    _unsampled: defaultdict[CopyPlace, list[Invocation]] = field(default_factory=lambda: defaultdict(list))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def saw(self, place: Place, invocation: Invocation) -> None:
+    def saw(self, place: CopyPlace, invocation: Invocation) -> None:
         """Keep an invocation until it is published and sampled."""
         with self._lock:
             self._seen[place].append(invocation)
             self._unsampled[place].append(invocation)
 
-    def take(self) -> dict[Place, list[Invocation]]:
+    def take(self) -> dict[CopyPlace, list[Invocation]]:
         """Return what was seen since the last publication, and forget it."""
         with self._lock:
             seen, self._seen = self._seen, defaultdict(list)
         return seen
 
-    def take_sample(self) -> dict[Place, list[Invocation]]:
+    def take_sample(self) -> dict[CopyPlace, list[Invocation]]:
         """Return what was seen since the last sample, and forget it."""
         with self._lock:
             seen, self._unsampled = self._unsampled, defaultdict(list)
         return seen
 
 
-def log_group(place: Place) -> str:
+def log_group(place: CopyPlace) -> str:
     """Return the log group of a place's containers."""
     kind = "Endpoints" if place.variant else "InferenceComponents"
     return f"/aws/sagemaker/{kind}/{place.owner}"
 
 
-def log_group_arn(place: Place) -> str:
+def log_group_arn(place: CopyPlace) -> str:
     """Return the ARN of the log group of a place's containers."""
     return f"arn:aws:logs:{REGION}:{own_account()}:log-group:{log_group(place)}"
 
 
-def metric_data(place: Place, seen: Sequence[Invocation], *, copies: int) -> list[dict[str, object]]:
+def metric_data(place: CopyPlace, seen: Sequence[Invocation], *, copies: int) -> list[dict[str, object]]:
     """Return the metrics of one place over one period, as PutMetricData takes them."""
     in_flight = max((one.in_flight for one in seen), default=0)
     series = metric_values(place, seen, copies=copies, in_flight=in_flight)
@@ -111,7 +111,7 @@ def metric_data(place: Place, seen: Sequence[Invocation], *, copies: int) -> lis
 
 
 def metric_values(
-    place: Place, told: Sequence[Invocation], *, copies: int, in_flight: int
+    place: CopyPlace, told: Sequence[Invocation], *, copies: int, in_flight: int
 ) -> dict[str, Sequence[float]]:
     """Return every value of each metric of one place over one period; `in_flight` is the most of one copy."""
     seen = [one for one in told if not one.no_capacity]
@@ -127,7 +127,7 @@ def metric_values(
     return series
 
 
-def concurrency_metric(place: Place) -> str:
+def concurrency_metric(place: CopyPlace) -> str:
     """Return the name of the metric of requests in flight."""
     return f"ConcurrentRequestsPer{'Model' if place.variant else 'Copy'}"
 
@@ -146,7 +146,7 @@ def _counts(seen: Sequence[Invocation], copies: int, per: str) -> dict[str, Sequ
     }
 
 
-def _datum(name: str, values: Sequence[float], place: Place) -> dict[str, object]:
+def _datum(name: str, values: Sequence[float], place: CopyPlace) -> dict[str, object]:
     """Return a datum with every value: percentiles can't be computed from a sum and two extremes."""
     unit = "Microseconds" if name.endswith("Latency") else "Count"
     counted = Counter(values)
@@ -155,7 +155,7 @@ def _datum(name: str, values: Sequence[float], place: Place) -> dict[str, object
     return {"MetricName": name, "Unit": unit, "Dimensions": dimensions(place), **told, **resolution}
 
 
-def dimensions(place: Place) -> list[dict[str, str]]:
+def dimensions(place: CopyPlace) -> list[dict[str, str]]:
     """Return the dimensions of a place's metrics, those that target tracking asks for."""
     if not place.variant:
         return [{"Name": "InferenceComponentName", "Value": place.owner}]
@@ -243,7 +243,7 @@ class Publisher:
             self._publish_log(place, log)
         self.cloud.capture.write(self.services)
 
-    def _publish_log(self, place: Place, log: Path) -> None:
+    def _publish_log(self, place: CopyPlace, log: Path) -> None:
         where = {"logGroupName": log_group(place), "logStreamName": f"{place.variant or 'AllTraffic'}/{log.stem}"}
         if log not in self._read:
             self._make(where)

@@ -15,7 +15,7 @@ from seatrial_laptop.aws.control_plane.cloud import open_cloud
 from seatrial_laptop.aws.control_plane.records import Kind, Record, Status
 from seatrial_laptop.aws.runtime import invocation
 from seatrial_laptop.aws.runtime.copy_process import CopyProcess
-from seatrial_laptop.aws.runtime.running_copies import Place
+from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 from seatrial_laptop.loopback import Reply, read_request
 
 if TYPE_CHECKING:
@@ -60,7 +60,9 @@ async def answers_to_one_invocation(
 
     async with await asyncio.start_server(never_ends, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        cloud.running.put(Place("e", "main"), (CopyProcess(port, process, state_dir / "folder", state_dir / "log"),))
+        cloud.running.put(
+            CopyPlace("e", "main"), (CopyProcess(port, process, state_dir / "folder", state_dir / "log"),)
+        )
         try:
             await invocation.invoke(cloud, "e", {"headers": []}, receive, send, streamed=streamed)
         finally:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.kernels import computes_in, has_kernels
-from seatrial_lint.lint.rules import found
+from seatrial_lint.lint.rules import finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial_base.catalog.instances import Instance
-    from seatrial_lint.lint.finding import Finding
+    from seatrial_base.findings import Finding
     from seatrial_lint.lint.subject import NeutralField, Subject
 
 
@@ -33,11 +33,11 @@ def degree(subject: Subject) -> Iterator[Finding]:
     if heads and heads % degree:
         message = f"{degree} GPUs do not divide the {heads} attention heads of {subject.fields['model_id'].value}"
         fits = ", ".join(str(number) for number in (1, 2, 4, 8, 16) if not heads % number)
-        yield found(subject, "SEA326", said.option.entry, message, f"write {fits.replace(', ', ' or ')}")
+        yield finding(subject, "SEA326", said.option.entry, message, f"write {fits.replace(', ', ' or ')}")
     if instance and degree > _devices(instance):
         message = f"{instance.instance_type} has {_devices(instance)} accelerators, fewer than {degree}"
         fix = f"write at most {_devices(instance)}, or choose a larger instance"
-        yield found(subject, "SEA326", said.option.entry, message, fix)
+        yield finding(subject, "SEA326", said.option.entry, message, fix)
 
 
 def _devices(instance: Instance) -> int:
@@ -54,21 +54,23 @@ def dtype(subject: Subject) -> Iterator[Finding]:
     if told and told.value == "bf16" and not instance.has_bf16:
         message = f"{instance.accelerator} has no bfloat16: the engine does not start"
         is_lmi = subject.target is not None and subject.target.engine == "lmi"
-        yield found(subject, "SEA327", told.option.entry, message, f"write {'fp16' if is_lmi else 'float16'}")
+        yield finding(subject, "SEA327", told.option.entry, message, f"write {'fp16' if is_lmi else 'float16'}")
     quantization = subject.fields.get("quantization")
     if quantization:
         yield from _quantization(subject, quantization, instance)
     cache = subject.fields.get("kv_cache_dtype")
     if cache and cache.value.startswith("fp8") and not _has_fp8(instance):
-        yield found(subject, "SEA328", cache.option.entry, _no_fp8(instance, "cache"), "leave it out")
+        yield finding(subject, "SEA328", cache.option.entry, _no_fp8(instance, "cache"), "leave it out")
 
 
 def _quantization(subject: Subject, said: NeutralField, instance: Instance) -> Iterator[Finding]:
     if said.value == "fp8" and not _has_fp8(instance):
-        yield found(subject, "SEA328", said.option.entry, _no_fp8(instance, "weights"), "choose awq or gptq weights")
+        yield finding(subject, "SEA328", said.option.entry, _no_fp8(instance, "weights"), "choose awq or gptq weights")
     elif not has_kernels(instance, said.value):
         message = f"there are no {said.value} kernels for {instance.accelerator}"
-        yield found(subject, "SEA327", said.option.entry, message, "choose an instance with a newer GPU: ml.g5, ml.g6")
+        yield finding(
+            subject, "SEA327", said.option.entry, message, "choose an instance with a newer GPU: ml.g5, ml.g6"
+        )
 
 
 def _is_on(text: str) -> bool:
@@ -100,7 +102,7 @@ def context(subject: Subject) -> Iterator[Finding]:
             "vLLM starts, and fails or answers nonsense beyond it"
         )
         fix = f"write at most {model.max_context}"
-        yield found(subject, "SEA340", said.option.entry, message, fix, severity="warning")
+        yield finding(subject, "SEA340", said.option.entry, message, fix, severity="warning")
     else:
         message = f"{said.number} tokens exceed the context of {model.id}, {model.max_context}: vLLM does not start"
-        yield found(subject, "SEA340", said.option.entry, message, f"write at most {model.max_context}")
+        yield finding(subject, "SEA340", said.option.entry, message, f"write at most {model.max_context}")

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from seatrial_base.catalog.dialects import within
 from seatrial_lint.engines.conflicts import FIRST_TGI_WITH_TYPED_BITSANDBYTES
 from seatrial_lint.lint.batching import is_above_one
-from seatrial_lint.lint.rules import found, key_like, rename
+from seatrial_lint.lint.rules import finding, key_like, rename
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial_lint.lint.finding import Finding
+    from seatrial_base.findings import Finding
     from seatrial_lint.lint.names import NamedOption
     from seatrial_lint.lint.subject import Subject
     from seatrial_lint.lint.target import TargetContainer
@@ -39,7 +39,7 @@ def own_names(subject: Subject) -> Iterator[Finding]:
         key = key_like(option, own)
         message = f"LMI always sets {own}: vLLM does not start if {name} differs"
         edit = None if beside else rename(subject.source, option.entry, key)
-        yield found(subject, "SEA319", option.entry, message, f"write {key} only", edit)
+        yield finding(subject, "SEA319", option.entry, message, f"write {key} only", edit)
 
 
 def modes(subject: Subject) -> Iterator[Finding]:
@@ -49,10 +49,10 @@ def modes(subject: Subject) -> Iterator[Finding]:
     if is_async and rolling not in ("", "disable"):
         option = subject.option("rolling_batch")
         message = f"the asynchronous handler does its own batching and excludes rolling_batch={rolling}"
-        yield found(subject, "SEA319", option.entry if option else None, message, "write rolling_batch=disable")
+        yield finding(subject, "SEA319", option.entry if option else None, message, "write rolling_batch=disable")
     if batch and is_above_one(batch.value) and rolling not in ("", "disable"):
         message = f"batch_size={batch.value} selects dynamic batching and disables rolling_batch={rolling}"
-        yield found(subject, "SEA319", batch.entry, message, "leave batch_size out, or write rolling_batch=disable")
+        yield finding(subject, "SEA319", batch.entry, message, "leave batch_size out, or write rolling_batch=disable")
 
 
 def two_names(subject: Subject) -> Iterator[Finding]:
@@ -64,7 +64,7 @@ def two_names(subject: Subject) -> Iterator[Finding]:
             message = (
                 f"{known.entry.key}={known.value} on line {known.entry.line} sets the same option to another value"
             )
-            yield found(subject, "SEA319", option.entry, message, "keep one of them")
+            yield finding(subject, "SEA319", option.entry, message, "keep one of them")
 
 
 def tgi(subject: Subject) -> Iterator[Finding]:
@@ -75,11 +75,11 @@ def tgi(subject: Subject) -> Iterator[Finding]:
     old, new = subject.option("MAX_INPUT_LENGTH"), subject.option("MAX_INPUT_TOKENS")
     if old and new and within(target.version, "2.0.0", None):
         message = "TGI does not start with both MAX_INPUT_LENGTH and MAX_INPUT_TOKENS"
-        yield found(subject, "SEA319", old.entry, message, "leave MAX_INPUT_LENGTH out")
+        yield finding(subject, "SEA319", old.entry, message, "leave MAX_INPUT_LENGTH out")
     yield from _type_and_quantization(subject, target)
     shards, quantize = subject.fields.get("tensor_parallel_degree"), subject.option("QUANTIZE")
     if quantize and quantize.value == "exl2" and shards and (shards.number or 1) > 1:
-        yield found(subject, "SEA319", quantize.entry, "TGI can't shard exl2 weights", "write SM_NUM_GPUS=1")
+        yield finding(subject, "SEA319", quantize.entry, "TGI can't shard exl2 weights", "write SM_NUM_GPUS=1")
 
 
 def _type_and_quantization(subject: Subject, target: TargetContainer) -> Iterator[Finding]:
@@ -89,7 +89,7 @@ def _type_and_quantization(subject: Subject, target: TargetContainer) -> Iterato
     if quantize.value in _BOTH_WAYS and target.version >= FIRST_TGI_WITH_TYPED_BITSANDBYTES:
         return
     message = f"TGI does not start with both DTYPE and QUANTIZE={quantize.value}"
-    yield found(subject, "SEA319", dtype.entry, message, "leave DTYPE out")
+    yield finding(subject, "SEA319", dtype.entry, message, "leave DTYPE out")
 
 
 def prefill(subject: Subject) -> Iterator[Finding]:
@@ -107,7 +107,7 @@ def prefill(subject: Subject) -> Iterator[Finding]:
             f"{tokens.number} tokens per step are below the sequence length {longest}{whose}, without chunked prefill"
         )
         fix = f"write at least {longest}, or enable chunked prefill"
-        yield found(subject, "SEA319", tokens.option.entry, message, fix)
+        yield finding(subject, "SEA319", tokens.option.entry, message, fix)
 
 
 def shards(subject: Subject) -> Iterator[Finding]:
@@ -118,7 +118,7 @@ def shards(subject: Subject) -> Iterator[Finding]:
     one_gpu = number is None and subject.instance is not None and subject.instance.accelerator_count == 1
     if one_gpu or (number is not None and number.value.strip() in ("0", "1")):
         message = "TGI does not start with SHARDED=true on one GPU"
-        yield found(subject, "SEA319", sharded.entry, message, "leave SHARDED out")
+        yield finding(subject, "SEA319", sharded.entry, message, "leave SHARDED out")
 
 
 def tool_calls(subject: Subject) -> Iterator[Finding]:
@@ -133,7 +133,7 @@ def tool_calls(subject: Subject) -> Iterator[Finding]:
         if option and not off and not subject.option(parser, "option") and not subject.option("tool_parser_plugin"):
             key = key_like(option, parser)
             message = f"{target.called} does not start with {flag} without {parser}"
-            yield found(subject, "SEA319", option.entry, message, f"write {key} beside it")
+            yield finding(subject, "SEA319", option.entry, message, f"write {key} beside it")
 
 
 _LAST_WITHOUT_DEGREE = (8,)  # from LMI 9 on, LmiConfigRecommender.java sets the degree to all GPUs
@@ -150,7 +150,7 @@ def bitsandbytes(subject: Subject) -> Iterator[Finding]:
         quantized = option.name == "quantize" and option.value in ("bitsandbytes8", "bitsandbytes4")
         if quantized or (option.name in ("load_in_8bit", "load_in_4bit") and option.value.lower() == "true"):
             message = f"{target.called} does not start with {option.name}={option.value} without device_map"
-            yield found(
+            yield finding(
                 subject, "SEA319", option.entry, message, f"write {key_like(option, 'device_map')}=auto beside it"
             )
 
@@ -170,7 +170,7 @@ def adapters(subject: Subject) -> Iterator[Finding]:
     if because:
         message = f"{because}: registering one fails"
         fix = "choose vLLM, or leave enable_lora out"
-        yield found(subject, "SEA319", option.entry, message, fix, severity="warning")
+        yield finding(subject, "SEA319", option.entry, message, fix, severity="warning")
 
 
 _FIRST_ADAPTERS = (10,)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial_lint.lint.batching import is_accelerate_trap
-from seatrial_lint.lint.rules import found, key_of
+from seatrial_lint.lint.rules import finding, key_of
 from seatrial_lint.lint.subject import MOUNT, hub_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial_lint.lint.finding import Finding
+    from seatrial_base.findings import Finding
     from seatrial_lint.lint.subject import Subject
 
 # deepjavalibrary/djl-serving 0.28.0-dlc and 0.29.0-dlc serving/docker/lmi.Dockerfile: vLLM 0.4.2 has Marlin kernels for
@@ -37,7 +37,7 @@ def batch_size(subject: Subject) -> Iterator[Finding]:
     if subject.option("max_rolling_batch_size") or subject.option("max_num_seqs"):
         return
     message = "the default of max_rolling_batch_size is 32 in the asynchronous handler, not 256 as documented"
-    yield found(subject, "SEA321", None, message, f"write {key_of(subject, 'max_rolling_batch_size')}")
+    yield finding(subject, "SEA321", None, message, f"write {key_of(subject, 'max_rolling_batch_size')}")
 
 
 def degree(subject: Subject) -> Iterator[Finding]:
@@ -51,7 +51,7 @@ def degree(subject: Subject) -> Iterator[Finding]:
     if subject.option("data_parallel_size") or subject.option("pipeline_parallel_size"):
         return
     message = f"{container} uses 1 of the {instance.accelerator_count} GPUs of {instance.instance_type}"
-    yield found(subject, "SEA336", None, message, f"write {key}={instance.accelerator_count}")
+    yield finding(subject, "SEA336", None, message, f"write {key}={instance.accelerator_count}")
 
 
 def marlin(subject: Subject) -> Iterator[Finding]:
@@ -64,7 +64,7 @@ def marlin(subject: Subject) -> Iterator[Finding]:
         first = _FIRST_WITH_MARLIN.get(option.value) if option else None
         if option and first and (target.engine != "lmi" or target.version >= first):
             message = f"vLLM reads {option.value} from the checkpoint; setting it disables the faster Marlin kernels"
-            yield found(subject, "SEA339", option.entry, message, "leave it out")
+            yield finding(subject, "SEA339", option.entry, message, "leave it out")
 
 
 def compiled_at_start(subject: Subject) -> Iterator[Finding]:
@@ -76,7 +76,7 @@ def compiled_at_start(subject: Subject) -> Iterator[Finding]:
         return
     message = "TensorRT-LLM compiles this model at every start, which takes many minutes"
     fix = "compile it ahead of time, or raise both startup timeouts"
-    yield found(subject, "SEA333", model.option.entry, message, fix)
+    yield finding(subject, "SEA333", model.option.entry, message, fix)
 
 
 def accelerate(subject: Subject) -> Iterator[Finding]:
@@ -90,7 +90,7 @@ def accelerate(subject: Subject) -> Iterator[Finding]:
         f"write {key_of(subject, 'async_mode')}=true and {key_of(subject, 'entryPoint')}="
         "djl_python.lmi_vllm.vllm_async_service beside it, or leave it out"
     )
-    yield found(subject, "SEA334", option.entry, message, fix)
+    yield finding(subject, "SEA334", option.entry, message, fix)
 
 
 def model(subject: Subject) -> Iterator[Finding]:
@@ -99,14 +99,14 @@ def model(subject: Subject) -> Iterator[Finding]:
     if target is None or target.engine != "tgi" or subject.option("MODEL_ID"):
         return
     message = "TGI does not start without HF_MODEL_ID"
-    yield found(subject, "SEA341", None, message, f"write HF_MODEL_ID; for weights from S3, {MOUNT}")
+    yield finding(subject, "SEA341", None, message, f"write HF_MODEL_ID; for weights from S3, {MOUNT}")
 
 
 def frozen(subject: Subject) -> Iterator[Finding]:
     """SEA342: containers that get no new versions."""
     target = subject.target
     if target and (because := _FROZEN.get(target.dialect)):
-        yield found(subject, "SEA342", None, because, "move to LMI with vLLM: seatrial convert --to lmi")
+        yield finding(subject, "SEA342", None, because, "move to LMI with vLLM: seatrial convert --to lmi")
 
 
 def revision(subject: Subject) -> Iterator[Finding]:
@@ -114,4 +114,4 @@ def revision(subject: Subject) -> Iterator[Finding]:
     said = subject.fields.get("model_id")
     if said and hub_id(said.value) and "revision" not in subject.fields:
         message = f"the main branch of {said.value} can move: a restart may load another model"
-        yield found(subject, "SEA365", said.option.entry, message, "set the commit as revision")
+        yield finding(subject, "SEA365", said.option.entry, message, "set the commit as revision")

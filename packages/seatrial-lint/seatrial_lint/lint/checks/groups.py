@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial_lint.lint.redaction import shown
-from seatrial_lint.lint.rules import found
+from seatrial_lint.lint.rules import finding
 from seatrial_lint.lint.subject import hub_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seatrial_lint.lint.finding import Finding
+    from seatrial_base.findings import Finding
     from seatrial_lint.lint.subject import Subject
 
 
@@ -29,7 +29,7 @@ def two_models(subject: Subject, beside: Sequence[Subject]) -> Iterator[Finding]
     if place:
         message = f"LMI loads {written.value} as a second model besides the one in {place}"
         fix = "leave HF_MODEL_ID out and write option.model_id in serving.properties, or package no model"
-        yield found(subject, "SEA335", written, message, fix)
+        yield finding(subject, "SEA335", written, message, fix)
 
 
 def overruled(subject: Subject, beside: Sequence[Subject]) -> Iterator[Finding]:
@@ -43,7 +43,7 @@ def overruled(subject: Subject, beside: Sequence[Subject]) -> Iterator[Finding]:
                 message = (
                     f"{other.source.file} has {shown(same.entry)} on line {same.entry.line}, which takes precedence"
                 )
-                yield found(subject, "SEA343", option.entry, message, "keep one of them")
+                yield finding(subject, "SEA343", option.entry, message, "keep one of them")
 
 
 def _is_packaged(subject: Subject) -> bool:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.engine_versions import version_text
 from seatrial_lint.lint.known import takes_value
-from seatrial_lint.lint.rules import found
+from seatrial_lint.lint.rules import finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial_base.catalog.engine_versions import EngineName, Version
-    from seatrial_lint.lint.finding import Finding
+    from seatrial_base.findings import Finding
     from seatrial_lint.lint.subject import Subject
 
 # aws/deep-learning-containers@1c1aacc0ac (pull 5757, 2026-03-17), sagemaker_entrypoint.sh of vLLM and SGLang: from then
@@ -35,7 +35,7 @@ def flags(subject: Subject) -> Iterator[Finding]:
             continue
         message = f"{target.called} passes {written} on as a value and does not start; {_since(first, target.engine)}"
         fix = "leave the value empty" if written == "true" else "leave it out"
-        yield found(subject, "SEA318", option.entry, message, fix)
+        yield finding(subject, "SEA318", option.entry, message, fix)
 
 
 def _since(first: Version, engine: EngineName) -> str:
@@ -51,7 +51,7 @@ def model(subject: Subject) -> Iterator[Finding]:
     if target.engine == "vllm" and target.version >= FIRST_WITH_FLAGS["vllm"]:
         return
     message = f"{target.called} does not read HF_MODEL_ID and loads another model or none"
-    yield found(subject, "SEA316", written.entry, message, f"write {key}")
+    yield finding(subject, "SEA316", written.entry, message, f"write {key}")
 
 
 def adapters(subject: Subject) -> Iterator[Finding]:
@@ -66,6 +66,6 @@ def adapters(subject: Subject) -> Iterator[Finding]:
     if several or (text.startswith("{") and "}" in text[:-1] and "{" in text[1:]):
         message = f"{target.called} passes the whole text on as one adapter and does not start"
         newest = version_text("vllm", FIRST_WITH_LISTS)
-        yield found(
+        yield finding(
             subject, "SEA318", option.entry, message, f'write one adapter, {{"name": …, "path": …}}, or use {newest}'
         )

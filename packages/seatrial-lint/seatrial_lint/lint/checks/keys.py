@@ -14,12 +14,12 @@ from seatrial_base.catalog.rows import read_rows
 from seatrial_lint.lint.known import is_known_option, judge
 from seatrial_lint.lint.names import NamedOption
 from seatrial_lint.lint.nearest import nearest_in
-from seatrial_lint.lint.rules import found, key_like, remove, rename
+from seatrial_lint.lint.rules import finding, key_like, remove, rename
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial_lint.lint.finding import Finding
+    from seatrial_base.findings import Finding
     from seatrial_lint.lint.subject import Subject
     from seatrial_lint.lint.target import TargetContainer
 
@@ -131,14 +131,16 @@ def _judged(subject: Subject, target: TargetContainer, option: NamedOption) -> I
     if cased:
         key = _cased_key(option, cased)
         message = f"case matters: {target.called} reads {option.name}, but the key is {cased}"
-        yield found(subject, "SEA337", option.entry, message, f"write {key}", rename(subject.source, option.entry, key))
+        yield finding(
+            subject, "SEA337", option.entry, message, f"write {key}", rename(subject.source, option.entry, key)
+        )
     elif verdict.kind == "elsewhere":
         instead = _successors().get(option.name, "leave it out")
-        yield found(subject, "SEA315", option.entry, f"{option.name} {verdict.because}", instead)
+        yield finding(subject, "SEA315", option.entry, f"{option.name} {verdict.because}", instead)
     else:
         nearest = key_like(option, verdict.nearest) if verdict.nearest else ""
         fix = f"did you mean {nearest}?" if nearest else "leave it out"
-        yield found(subject, "SEA313", option.entry, f"{option.name} {verdict.because}", fix)
+        yield finding(subject, "SEA313", option.entry, f"{option.name} {verdict.because}", fix)
 
 
 def _told(target: TargetContainer, option: NamedOption) -> bool:
@@ -170,7 +172,7 @@ def renamed(subject: Subject) -> Iterator[Finding]:
             continue  # the two together are refused, and told as that
         key = key_like(option, row.to)
         edit = None if subject.option(row.to) else rename(subject.source, option.entry, key)
-        yield found(subject, "SEA314", option.entry, row.because, f"write {key}", edit)
+        yield finding(subject, "SEA314", option.entry, row.because, f"write {key}", edit)
 
 
 def dropped(subject: Subject) -> Iterator[Finding]:
@@ -178,7 +180,7 @@ def dropped(subject: Subject) -> Iterator[Finding]:
     target = subject.target
     for option in subject.options if target else ():
         if target and (row := _dropped(target, option.name)):
-            yield found(subject, "SEA316", option.entry, row.because, row.fix)
+            yield finding(subject, "SEA316", option.entry, row.because, row.fix)
         if target and target.engine == "vllm":
             yield from _left_out(subject, option)
 
@@ -204,7 +206,7 @@ def bare(subject: Subject) -> Iterator[Finding]:
             continue
         if option.name in NEED_PREFIX:
             message = "without the prefix `option.` the model server does not read it"
-            yield found(subject, "SEA316", option.entry, message, f"write option.{option.name}")
+            yield finding(subject, "SEA316", option.entry, message, f"write option.{option.name}")
         elif subject.handler == "own" and subject.target and not is_known_option(subject.target, option.name):
             yield from _unknown_server_key(subject, option)
 
@@ -213,24 +215,24 @@ def _foreign(subject: Subject, target: TargetContainer, option: NamedOption) -> 
     key = option.entry.key
     if key.lower() in _API_FIELDS and key != key.upper():
         message = "no container reads this field of SageMaker's API or SDK from the environment"
-        yield found(subject, "SEA316", option.entry, message, f"set {_API_FIELDS[key.lower()]}")
+        yield finding(subject, "SEA316", option.entry, message, f"set {_API_FIELDS[key.lower()]}")
         return
     if target.engine == "lmi" and key == "SERVING_ENGINE":
         message = "the model server reads no SERVING_ENGINE: it chooses nothing"
-        yield found(subject, "SEA316", option.entry, message, "write OPTION_ENGINE, or leave it out")
+        yield finding(subject, "SEA316", option.entry, message, "write OPTION_ENGINE, or leave it out")
         return
     packaged = subject.facts.keys() & _PACKAGED
     if target.engine == "lmi" and subject.handler == "own" and not packaged and _unprefixed(target, key):
         message = f"without the prefix OPTION_, {target.called} ignores it silently"
-        yield found(subject, "SEA316", option.entry, message, f"write OPTION_{key}")
+        yield finding(subject, "SEA316", option.entry, message, f"write OPTION_{key}")
         return
     own = PREFIXES.get(target.engine, "OPTION_" if target.engine == "lmi" else "")
     if key.startswith(FOREIGN) and not (own and key.startswith((own, "SERVING_"))):
         message = f"{target.called} does not read variables of another container"
-        yield found(subject, "SEA316", option.entry, message, "convert the configuration: seatrial convert")
+        yield finding(subject, "SEA316", option.entry, message, "convert the configuration: seatrial convert")
     elif target.engine != "tgi" and (instead := _TGI_ONLY.get(key)) is not None:
         fix = f"write {instead[target.engine]}" if target.engine in instead else "leave it out"
-        yield found(subject, "SEA316", option.entry, f"{target.called} does not read this variable of TGI", fix)
+        yield finding(subject, "SEA316", option.entry, f"{target.called} does not read this variable of TGI", fix)
 
 
 def _of_tgi(subject: Subject, target: TargetContainer, option: NamedOption) -> Iterator[Finding]:
@@ -239,7 +241,7 @@ def _of_tgi(subject: Subject, target: TargetContainer, option: NamedOption) -> I
     first = TRANSLATED.get(key)
     if first is not None and target.version < first:
         message = f"LMI reads it since {version_text('lmi', first)}; {target.called} ignores it silently"
-        yield found(subject, "SEA316", option.entry, message, f"write {_OF_TRANSLATED[key]}")
+        yield finding(subject, "SEA316", option.entry, message, f"write {_OF_TRANSLATED[key]}")
 
 
 def _unprefixed(target: TargetContainer, key: str) -> bool:
@@ -250,7 +252,7 @@ def _unprefixed(target: TargetContainer, key: str) -> bool:
 def _unknown_server_key(subject: Subject, option: NamedOption) -> Iterator[Finding]:
     if nearest := nearest_in(option.name, tuple(sorted(known_names("lmi", "server"))), _NEAR_SERVER_KEY):
         message = f"{option.name} is not a key of the model server"
-        yield found(subject, "SEA313", option.entry, message, f"did you mean {nearest}?")
+        yield finding(subject, "SEA313", option.entry, message, f"did you mean {nearest}?")
 
 
 def _left_out(subject: Subject, option: NamedOption) -> Iterator[Finding]:
@@ -258,7 +260,7 @@ def _left_out(subject: Subject, option: NamedOption) -> Iterator[Finding]:
     if option.name in flags and option.value.lower() == "false":
         key = f"SM_VLLM_NO_{option.name.upper()}"
         message = "the container drops flags with value false: vLLM's default, on, stays"
-        yield found(subject, "SEA316", option.entry, message, f"write {key}=true")
+        yield finding(subject, "SEA316", option.entry, message, f"write {key}=true")
 
 
 def twice(subject: Subject) -> Iterator[Finding]:
@@ -277,7 +279,7 @@ def _repeated(subject: Subject, repeated: list[NamedOption]) -> Iterator[Finding
         same = option.value == last.value
         message = f"duplicate on line {last.line}" + ("" if same else f", which takes precedence: {last.value}")
         edit = remove(option.entry) if same else None
-        yield found(subject, "SEA320", option.entry, message, "keep one of them", edit)
+        yield finding(subject, "SEA320", option.entry, message, "keep one of them", edit)
 
 
 def _renamed_to(target: TargetContainer, name: str) -> Renamed | None:

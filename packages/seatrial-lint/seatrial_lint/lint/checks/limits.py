@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.dialects import within
+from seatrial_base.findings import Edit
 from seatrial_lint.engines.limits import env_problems
-from seatrial_lint.lint.finding import Edit
-from seatrial_lint.lint.rules import found
+from seatrial_lint.lint.rules import finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial_lint.lint.finding import Finding
+    from seatrial_base.findings import Finding
     from seatrial_lint.lint.subject import NeutralField, Subject
 
 LAST_WITHOUT_CHUNKS = "2.3"  # TGI 2.4 brought prefill chunking; before it a prompt must fit one prefill
@@ -68,7 +68,7 @@ def _beyond(subject: Subject, this: _Limit, other: str, default: int) -> Finding
     entry = this[0].option.entry
     called = subject.target.called if subject.target else "TGI"
     message = f"{entry.key}={this[1]} does not fit {other}, which is {default} when left out: {called} does not start"
-    return found(subject, "SEA322", entry, message, f"write {other} beside it")
+    return finding(subject, "SEA322", entry, message, f"write {other} beside it")
 
 
 _Limit = tuple["NeutralField", int]
@@ -82,14 +82,14 @@ def _limit(subject: Subject, field: str) -> _Limit | None:
 def _broken(subject: Subject, this: _Limit, how: str, other: _Limit, fix: str) -> Finding:
     entry, beside = this[0].option.entry, other[0].option.entry
     message = f"{entry.key}={this[1]} is {how} {beside.key}={other[1]}, and TGI does not start"
-    return found(subject, "SEA322", entry, message, fix)
+    return finding(subject, "SEA322", entry, message, fix)
 
 
 def _positive(subject: Subject) -> Iterator[Finding]:
     for name in ("MAX_BATCH_SIZE", "VALIDATION_WORKERS"):
         option = subject.option(name)
         if option and option.value.strip() == "0":
-            yield found(subject, "SEA322", option.entry, f"{name} must be above 0, or TGI does not start", "write 1")
+            yield finding(subject, "SEA322", option.entry, f"{name} must be above 0, or TGI does not start", "write 1")
 
 
 def texts(subject: Subject) -> Iterator[Finding]:
@@ -101,7 +101,7 @@ def texts(subject: Subject) -> Iterator[Finding]:
         if start < end and subject.source.text[start] != '"':
             message = f"{entry.value} is not a text: the API refuses the request"
             quoted = Edit(start, end, f'"{subject.source.text[start:end]}"')
-            yield found(subject, "SEA302", entry, message, "put it in quotes", quoted)
+            yield finding(subject, "SEA302", entry, message, "put it in quotes", quoted)
 
 
 def service(subject: Subject) -> Iterator[Finding]:
@@ -110,4 +110,4 @@ def service(subject: Subject) -> Iterator[Finding]:
     by_start = {key[:40]: entry for key, entry in entries.items()}
     for problem in env_problems({key: entry.value for key, entry in entries.items()}, subject.source.file):
         hint = problem.hint or "remove variables, or move options to serving.properties"
-        yield found(subject, "SEA302", by_start.get(problem.field), problem.message, hint)
+        yield finding(subject, "SEA302", by_start.get(problem.field), problem.message, hint)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.dialects import within
 from seatrial_base.catalog.rows import read_rows
-from seatrial_lint.lint.rules import found
+from seatrial_lint.lint.rules import finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial_lint.lint.finding import Finding
+    from seatrial_base.findings import Finding
     from seatrial_lint.lint.names import NamedOption
     from seatrial_lint.lint.subject import Subject
 
@@ -76,7 +76,7 @@ def limits(subject: Subject) -> Iterator[Finding]:
             held = target.dialect in row.dialects and within(target.version, row.since, row.until)
             if held and not row.takes(number):
                 message = f"{option.value.strip()} is out of range: {target.called} does not start with it"
-                yield found(subject, "SEA318", option.entry, message, f"valid: {row.shown}")
+                yield finding(subject, "SEA318", option.entry, message, f"valid: {row.shown}")
                 break
 
 

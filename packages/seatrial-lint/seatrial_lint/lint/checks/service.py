@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.images import NEWEST_AMI, ami_cuda, ami_version
 from seatrial_lint.lint.redaction import secret_in
-from seatrial_lint.lint.rules import found
+from seatrial_lint.lint.rules import finding
 from seatrial_lint.lint.subject import MOUNT, hub_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial_lint.lint.finding import Finding
+    from seatrial_base.findings import Finding
     from seatrial_lint.lint.subject import Subject
 
 MAX_STARTUP_TIMEOUT_S = 3600  # ContainerStartupHealthCheckTimeoutInSeconds
@@ -31,7 +31,7 @@ def startup_timeout(subject: Subject) -> Iterator[Finding]:
     if loading_s > limit_s:
         told = f"the startup health check's {limit_s} s" if check else f"{limit_s} s, the longest startup health check"
         message = f"{loading_s} s of loading exceed {told}, which stops the container first"
-        yield found(subject, "SEA323", said.option.entry, message, f"write at most {limit_s}")
+        yield finding(subject, "SEA323", said.option.entry, message, f"write at most {limit_s}")
 
 
 def ami(subject: Subject) -> Iterator[Finding]:
@@ -42,14 +42,14 @@ def ami(subject: Subject) -> Iterator[Finding]:
     image = subject.fact("image") or ""
     if (gap := driver_gap(image, chosen)) is not None:
         fix = f"write InferenceAmiVersion {gap[1]}"
-        yield found(subject, "SEA324", subject.source.facts.get("image"), gap[0], fix)
+        yield finding(subject, "SEA324", subject.source.facts.get("image"), gap[0], fix)
     elif (cuda := _CUDA.search(image.rpartition(":")[2])) and chosen and _is_newer(chosen, int(cuda[1])):
         message = (
             f"CUDA {cuda[1]}.{cuda[2]} of the image is older than the driver of {chosen}: "
             "such endpoints were seen to stay in Creating without a log"
         )
         fix = f"write InferenceAmiVersion {ami_version('cu124')}, or use an image with CUDA 13"
-        yield found(subject, "SEA324", subject.source.facts.get("image"), message, fix, severity="warning")
+        yield finding(subject, "SEA324", subject.source.facts.get("image"), message, fix, severity="warning")
 
 
 def _is_newer(chosen: str, major: int) -> bool:
@@ -92,7 +92,7 @@ def accelerator(subject: Subject) -> Iterator[Finding]:
             if for_neuron
             else "choose an image for Neuron, or an instance with GPUs"
         )
-        yield found(subject, "SEA325", subject.facts["image"], message, fix)
+        yield finding(subject, "SEA325", subject.facts["image"], message, fix)
 
 
 def isolation(subject: Subject) -> Iterator[Finding]:
@@ -103,7 +103,7 @@ def isolation(subject: Subject) -> Iterator[Finding]:
     if hub_id(said.value) or said.value.startswith("s3://"):
         message = f"with network isolation, the container can't download {said.value}"
         fix = f"stage the weights (seatrial stage), set ModelDataSource, and write {MOUNT} here"
-        yield found(subject, "SEA329", said.option.entry, message, fix)
+        yield finding(subject, "SEA329", said.option.entry, message, fix)
 
 
 def secrets(subject: Subject) -> Iterator[Finding]:
@@ -112,7 +112,7 @@ def secrets(subject: Subject) -> Iterator[Finding]:
         if what := secret_in(entry.key, entry.value):
             message = f"{what} is in plain text, readable with sagemaker:DescribeModel"
             fix = "revoke it and remove it; use Secrets Manager: model.hub_token_secret"
-            yield found(subject, "SEA330", entry, message, fix)
+            yield finding(subject, "SEA330", entry, message, fix)
 
 
 def eula(subject: Subject) -> Iterator[Finding]:
@@ -120,15 +120,15 @@ def eula(subject: Subject) -> Iterator[Finding]:
     uri, accepted = subject.facts.get("s3_uri"), subject.facts.get("accept_eula")
     if accepted and accepted.value.lower() != "true":
         message = "the EULA is declined: SageMaker refuses the weights"
-        yield found(subject, "SEA331", accepted, message, "read it, then set ModelAccessConfig.AcceptEula: true")
+        yield finding(subject, "SEA331", accepted, message, "read it, then set ModelAccessConfig.AcceptEula: true")
     elif uri and accepted is None and _GATED_BUCKET.match(uri.value):
         message = "these weights are gated, but no ModelAccessConfig accepts their EULA"
         fix = "read the EULA, then set ModelAccessConfig: {AcceptEula: true} beside S3Uri"
-        yield found(subject, "SEA331", uri, message, fix)
+        yield finding(subject, "SEA331", uri, message, fix)
 
 
 def prefix(subject: Subject) -> Iterator[Finding]:
     """SEA338: a prefix that doesn't end in a slash."""
     uri = subject.facts.get("s3_uri")
     if uri and subject.fact("s3_data_type") == "S3Prefix" and not uri.value.endswith("/"):
-        yield found(subject, "SEA338", uri, "an S3Prefix must end in a slash", f"write {uri.value}/")
+        yield finding(subject, "SEA338", uri, "an S3Prefix must end in a slash", f"write {uri.value}/")

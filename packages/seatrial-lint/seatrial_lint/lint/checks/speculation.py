@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from seatrial_lint.lint.rules import found, key_of
+from seatrial_lint.lint.rules import finding, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial_lint.lint.finding import Finding
+    from seatrial_base.findings import Finding
     from seatrial_lint.lint.names import NamedOption
     from seatrial_lint.lint.subject import Subject
 
@@ -24,11 +24,11 @@ def lmi_dist(subject: Subject) -> Iterator[Finding]:
         return
     if subject.text("enable_lora").lower() == "true":
         message = "lmi-dist does not start with LoRA and speculative decoding together"
-        yield found(subject, "SEA332", draft.entry, message, "leave one of them out")
+        yield finding(subject, "SEA332", draft.entry, message, "leave one of them out")
     size, degree = subject.option("draft_model_tp_size"), subject.fields.get("tensor_parallel_degree")
     if size and degree and size.value not in ("1", degree.value):
         message = f"the draft model runs on 1 GPU or on all {degree.value}, not on {size.value}"
-        yield found(subject, "SEA332", size.entry, message, f"write 1 or {degree.value}")
+        yield finding(subject, "SEA332", size.entry, message, f"write 1 or {degree.value}")
 
 
 def vllm(subject: Subject) -> Iterator[Finding]:
@@ -40,16 +40,16 @@ def vllm(subject: Subject) -> Iterator[Finding]:
     method, model = config.get("method"), config.get("model")
     if method in _WITH_DRAFT_MODEL and not model:
         message = f"{method} needs a draft model, but none is set"
-        yield found(subject, "SEA332", option.entry, message, 'set "model": …')
+        yield finding(subject, "SEA332", option.entry, message, 'set "model": …')
     if not method and not model:
-        yield found(subject, "SEA332", option.entry, "neither method nor model is set", 'set "method": …')
+        yield finding(subject, "SEA332", option.entry, "neither method nor model is set", 'set "method": …')
     if "num_speculative_tokens" not in config and method in ("ngram", "draft_model"):
         message = "num_speculative_tokens is missing: vLLM does not start"
-        yield found(subject, "SEA332", option.entry, message, 'set "num_speculative_tokens": 4')
+        yield finding(subject, "SEA332", option.entry, message, 'set "num_speculative_tokens": 4')
     size, degree = config.get("draft_tensor_parallel_size"), subject.fields.get("tensor_parallel_degree")
     if isinstance(size, int) and degree and degree.number and size not in (1, degree.number):
         message = f"the draft model runs on 1 GPU or on all {degree.number}, not on {size}"
-        yield found(subject, "SEA332", option.entry, message, f"write 1 or {degree.number}")
+        yield finding(subject, "SEA332", option.entry, message, f"write 1 or {degree.number}")
 
 
 def _object(option: NamedOption) -> dict[str, object] | None:
@@ -68,6 +68,6 @@ def v2_block_manager(subject: Subject) -> Iterator[Finding]:
         return
     if subject.text("use_v2_block_manager").lower() != "true":
         message = f"speculative decoding in {target.called} needs vLLM's second block manager"
-        yield found(
+        yield finding(
             subject, "SEA332", draft.entry, message, f"write {key_of(subject, 'use_v2_block_manager')}=true beside it"
         )

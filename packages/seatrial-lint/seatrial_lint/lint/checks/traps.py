@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.dialects import within
 from seatrial_base.catalog.rows import read_rows
-from seatrial_lint.lint.rules import found
+from seatrial_lint.lint.rules import finding
 from seatrial_lint.lint.subject import hub_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial_lint.lint.finding import Finding, Severity
+    from seatrial_base.findings import Finding, Severity
     from seatrial_lint.lint.names import NamedOption
     from seatrial_lint.lint.subject import Subject
 
@@ -71,7 +71,7 @@ def every(subject: Subject) -> Iterator[Finding]:
         if within(target.version, row.since, row.until) and (at := _place(row, written)):
             words = {"version": target.called, "key": at.entry.key, "value": at.value}
             message, fix = (_filled(text, words) for text in (row.message, row.fix))
-            yield found(subject, row.rule, at.entry, message, fix, severity=_severity(row.severity))
+            yield finding(subject, row.rule, at.entry, message, fix, severity=_severity(row.severity))
 
 
 def _severity(text: str | None) -> Severity | None:

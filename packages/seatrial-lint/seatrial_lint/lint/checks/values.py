@@ -12,7 +12,7 @@ from seatrial_base.errors import RenderError
 from seatrial_lint.engines.read_value import is_object, read_value
 from seatrial_lint.lint.known import is_known_option
 from seatrial_lint.lint.nearest import nearest_of
-from seatrial_lint.lint.rules import found, revalue
+from seatrial_lint.lint.rules import finding, revalue
 from seatrial_lint.lint.subject import spelled_by
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from seatrial_base.catalog.dialects import DialectName
     from seatrial_base.catalog.engine_options import Spelling, SpellingTable
     from seatrial_base.catalog.engine_versions import Version
-    from seatrial_lint.lint.finding import Finding
+    from seatrial_base.findings import Finding
     from seatrial_lint.lint.names import NamedOption
     from seatrial_lint.lint.subject import Subject
     from seatrial_lint.lint.target import TargetContainer
@@ -84,7 +84,7 @@ def dtype(subject: Subject) -> Iterator[Finding]:
         return
     edit = revalue(subject.source, option.entry, spelled)
     message = f"{target.called} does not start with {option.value}; valid: {takes}"
-    yield found(subject, "SEA317", option.entry, message, f"write {spelled}", edit)
+    yield finding(subject, "SEA317", option.entry, message, f"write {spelled}", edit)
 
 
 def spelled(subject: Subject) -> Iterator[Finding]:
@@ -106,7 +106,7 @@ def spelled(subject: Subject) -> Iterator[Finding]:
         if _wrong_kind(rows, option) or _wrong_word(target, rows, option):
             allowed = _allowed(rows)
             message = f"{option.value!r} is not valid in {target.called}; valid: {allowed}"
-            yield found(subject, "SEA318", option.entry, message, _nearest_fix(rows, option))
+            yield finding(subject, "SEA318", option.entry, message, _nearest_fix(rows, option))
 
 
 def _is_left_out(target: TargetContainer | None, option: NamedOption) -> bool:
@@ -213,11 +213,13 @@ def _rolling_batch(subject: Subject, target: TargetContainer) -> Iterator[Findin
     if option.value not in taken:
         message = f"valid in {target.called}: {', '.join(taken)}"
         nearest = nearest_of(option.value, taken)
-        yield found(subject, "SEA318", option.entry, message, f"did you mean {nearest}?" if nearest else "leave it out")
+        yield finding(
+            subject, "SEA318", option.entry, message, f"did you mean {nearest}?" if nearest else "leave it out"
+        )
     elif option.value == "lmi-dist" and target.dialect == "lmi-vllm":
         message = f"lmi-dist was removed in LMI 15: {target.called} runs vLLM instead"
         edit = revalue(subject.source, option.entry, "vllm")
-        yield found(subject, "SEA314", option.entry, message, "write vllm", edit)
+        yield finding(subject, "SEA314", option.entry, message, "write vllm", edit)
 
 
 def _engine(subject: Subject, target: TargetContainer) -> Iterator[Finding]:
@@ -227,16 +229,16 @@ def _engine(subject: Subject, target: TargetContainer) -> Iterator[Finding]:
     name = option.value
     if target.dialect in ("lmi-async", "lmi-vllm") and name != "Python":
         message = f"vLLM in {target.called} needs engine=Python and does not start with {name}"
-        yield found(subject, "SEA318", option.entry, message, "write engine=Python")
+        yield finding(subject, "SEA318", option.entry, message, "write engine=Python")
     elif name.lower() in ("deepspeed", "fastertransformer") and target.version > _LAST_DEEPSPEED_ENGINE:
-        yield found(subject, "SEA318", option.entry, f"{target.called} has no engine {name}", "write engine=Python")
+        yield finding(subject, "SEA318", option.entry, f"{target.called} has no engine {name}", "write engine=Python")
 
 
 def _formatter(subject: Subject) -> Iterator[Finding]:
     option = subject.option("output_formatter")
     if option and option.value not in _FORMATS and subject.target and subject.target.dialect != "lmi-async":
         message = f"there is no formatter {option.value!r}: {', '.join(_FORMATS)}"
-        yield found(subject, "SEA318", option.entry, message, "use one of them")
+        yield finding(subject, "SEA318", option.entry, message, "use one of them")
 
 
 def _pipeline(subject: Subject, target: TargetContainer) -> Iterator[Finding]:
@@ -244,7 +246,7 @@ def _pipeline(subject: Subject, target: TargetContainer) -> Iterator[Finding]:
     if option and target.dialect in ("lmi-async", "lmi-vllm") and option.value.strip() != "1":
         message = f"vLLM in {target.called} needs a pipeline parallel degree of 1"
         fix = "write 1, and set the tensor parallel degree to the number of GPUs"
-        yield found(subject, "SEA318", option.entry, message, fix)
+        yield finding(subject, "SEA318", option.entry, message, fix)
 
 
 def dialect_exists(subject: Subject) -> Iterator[Finding]:
@@ -261,7 +263,7 @@ def dialect_exists(subject: Subject) -> Iterator[Finding]:
     if chosen is None:
         return  # nothing written chooses it: an older version than is known
     message = absence(target.dialect, target.version)
-    yield found(subject, "SEA318", chosen.entry, message, "give a version that has it: --version")
+    yield finding(subject, "SEA318", chosen.entry, message, "give a version that has it: --version")
 
 
 def whole_text(subject: Subject) -> Iterator[Finding]:
@@ -272,7 +274,7 @@ def whole_text(subject: Subject) -> Iterator[Finding]:
             is_quoted = _is_quoted(option.value)
             message = "the quotes belong to the value" if is_quoted else "the blank at the end belongs to the value"
             fix = f"write {option.value[1:-1]}" if is_quoted else "leave the blank out"
-            yield found(subject, "SEA318", option.entry, message, fix)
+            yield finding(subject, "SEA318", option.entry, message, fix)
 
 
 def _is_frayed(subject: Subject, option: NamedOption) -> bool:

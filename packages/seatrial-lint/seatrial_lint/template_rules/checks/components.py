@@ -13,17 +13,17 @@ from seatrial_lint.template_rules.hosting import (
     CONFIG,
     ENDPOINT,
     MODEL,
+    finding,
     most_instances,
     specifications,
     types_of,
 )
-from seatrial_lint.template_rules.rule_table import found
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from seatrial_base.findings import Finding
     from seatrial_lint.template_rules.hosting import CopyRequirement, Hosting
-    from seatrial_lint.template_rules.template_finding import TemplateFinding
     from seatrial_lint.template_rules.template_resources import HostedResource
     from seatrial_lint.template_rules.template_value import TemplateValue
 
@@ -37,26 +37,26 @@ _NAMED = (
 )
 
 
-def copies(hosting: Hosting) -> Iterator[TemplateFinding]:
+def copies(hosting: Hosting) -> Iterator[Finding]:
     """SEA730: a component that is created without a copy."""
     for component in hosting.resources.of(COMPONENT):
         count = component.at("RuntimeConfig", "CopyCount")
         if count.number == 0:
             hint = "set CopyCount to 1, and let Application Auto Scaling remove the copy: MinCapacity 0"
-            yield found(component, count, "SEA730", "a component can't be created with CopyCount 0", hint)
+            yield finding(component, count, "SEA730", "a component can't be created with CopyCount 0", hint)
 
 
-def order(hosting: Hosting) -> Iterator[TemplateFinding]:
+def order(hosting: Hosting) -> Iterator[Finding]:
     """SEA731: a component that may be created before its endpoint."""
     for component in hosting.resources.of(COMPONENT):
         endpoint = hosting.endpoint_of(component)
         if endpoint and endpoint.template == component.template and not hosting.resources.depends(component, endpoint):
             message = f"the component does not wait for its endpoint {endpoint.logical_id}"
             hint = f"set DependsOn: {endpoint.logical_id}, or refer to it in EndpointName"
-            yield found(component, component.at("EndpointName"), "SEA731", message, hint)
+            yield finding(component, component.at("EndpointName"), "SEA731", message, hint)
 
 
-def fits(hosting: Hosting) -> Iterator[TemplateFinding]:
+def fits(hosting: Hosting) -> Iterator[Finding]:
     """SEA732: a copy that is larger than an instance."""
     for component in hosting.resources.of(COMPONENT):
         variant = hosting.variant_of(component)
@@ -67,7 +67,7 @@ def fits(hosting: Hosting) -> Iterator[TemplateFinding]:
                 yield from _too_large(component, specification, name)
 
 
-def _too_large(component: HostedResource, specification: TemplateValue, name: str | None) -> Iterator[TemplateFinding]:
+def _too_large(component: HostedResource, specification: TemplateValue, name: str | None) -> Iterator[Finding]:
     instance = find_instance(name) if name else None
     if instance is None:
         return
@@ -80,10 +80,12 @@ def _too_large(component: HostedResource, specification: TemplateValue, name: st
         value = asked.at(field)
         if value.number is not None and value.number > has:
             message = f"{field} {value.text} exceeds the {has} {unit} of {name}"
-            yield found(component, value, "SEA732", message, f"ask for at most {has}, or choose a larger instance type")
+            yield finding(
+                component, value, "SEA732", message, f"ask for at most {has}, or choose a larger instance type"
+            )
 
 
-def packed(hosting: Hosting) -> Iterator[TemplateFinding]:
+def packed(hosting: Hosting) -> Iterator[Finding]:
     """SEA733: copies of all components of a variant that need more accelerators than its instances have."""
     for endpoint in hosting.resources.of(ENDPOINT):
         placed: dict[str, list[HostedResource]] = {}
@@ -95,7 +97,7 @@ def packed(hosting: Hosting) -> Iterator[TemplateFinding]:
                 yield finding
 
 
-def _overfull(hosting: Hosting, together: list[HostedResource]) -> TemplateFinding | None:
+def _overfull(hosting: Hosting, together: list[HostedResource]) -> Finding | None:
     variant = hosting.variant_of(together[0])
     kinds = types_of(variant) if variant else ()
     instance = find_instance(kinds[0].text or "") if len(kinds) == 1 else None
@@ -112,7 +114,7 @@ def _overfull(hosting: Hosting, together: list[HostedResource]) -> TemplateFindi
         f"the copies of {named} need {asked:.0f} accelerators; {most:.0f} x {instance.instance_type} have {has:.0f}"
     )
     value = together[-1].at("RuntimeConfig", "CopyCount")
-    return found(together[-1], value, "SEA733", message, "raise MaxInstanceCount, or lower CopyCount")
+    return finding(together[-1], value, "SEA733", message, "raise MaxInstanceCount, or lower CopyCount")
 
 
 def _once(needed: Iterator[CopyRequirement]) -> Iterator[CopyRequirement]:
@@ -120,7 +122,7 @@ def _once(needed: Iterator[CopyRequirement]) -> Iterator[CopyRequirement]:
     yield from list(needed)[:1]
 
 
-def same_names(hosting: Hosting) -> Iterator[TemplateFinding]:
+def same_names(hosting: Hosting) -> Iterator[Finding]:
     """SEA734: two components or two endpoints of one template with the same name."""
     for kind, name in ((COMPONENT, "InferenceComponentName"), (ENDPOINT, "EndpointName")):
         seen: dict[tuple[str, str], HostedResource] = {}
@@ -131,10 +133,10 @@ def same_names(hosting: Hosting) -> Iterator[TemplateFinding]:
             first = seen.setdefault((resource.template, written), resource)
             if first is not resource:
                 message = f"{hosting.resources.readable(written)} is also the name of {first.logical_id}"
-                yield found(resource, resource.at(name), "SEA734", message, f"give each its own {name}")
+                yield finding(resource, resource.at(name), "SEA734", message, f"give each its own {name}")
 
 
-def names(hosting: Hosting) -> Iterator[TemplateFinding]:
+def names(hosting: Hosting) -> Iterator[Finding]:
     """SEA735: a name that the API refuses."""
     given = [(each, each.at(name)) for kind, name in _NAMED for each in hosting.resources.of(kind)]
     given += [
@@ -148,25 +150,25 @@ def names(hosting: Hosting) -> Iterator[TemplateFinding]:
             continue
         if len(text) > LONGEST_NAME:
             message = f"{text} has {len(text)} characters, more than {LONGEST_NAME}"
-            yield found(resource, value, "SEA735", message, f"use at most {LONGEST_NAME} characters")
+            yield finding(resource, value, "SEA735", message, f"use at most {LONGEST_NAME} characters")
         elif not _NAME.fullmatch(text):
             message = f"{text!r} has other characters than letters, digits and hyphens between them"
-            yield found(
+            yield finding(
                 resource, value, "SEA735", message, "use letters, digits and hyphens; begin and end without one"
             )
 
 
-def regions(hosting: Hosting) -> Iterator[TemplateFinding]:
+def regions(hosting: Hosting) -> Iterator[Finding]:
     """SEA736: a region where CloudFormation is not known to have inference components."""
     region = hosting.region
     if region is None or region in availability().regions:
         return
     for component in hosting.resources.of(COMPONENT):
         message = f"AWS::SageMaker::InferenceComponent is not listed for {region}"
-        yield found(component, component.properties, "SEA736", message, "check the region, or deploy in another one")
+        yield finding(component, component.properties, "SEA736", message, "check the region, or deploy in another one")
 
 
-def requirements(hosting: Hosting) -> Iterator[TemplateFinding]:
+def requirements(hosting: Hosting) -> Iterator[Finding]:
     """SEA737: a specification without what the API requires, or an adapter with what it refuses."""
     for component in hosting.resources.of(COMPONENT):
         for specification in filter(lambda each: each.is_known, specifications(component)):
@@ -174,13 +176,13 @@ def requirements(hosting: Hosting) -> Iterator[TemplateFinding]:
             is_adapter = not specification.at("BaseInferenceComponentName").is_absent
             if is_adapter and not asked.is_absent:
                 message = "an adapter uses the resources of its base component, and ComputeResourceRequirements is set"
-                yield found(component, asked, "SEA737", message, "remove ComputeResourceRequirements")
+                yield finding(component, asked, "SEA737", message, "remove ComputeResourceRequirements")
             elif not is_adapter and asked.at("MinMemoryRequiredInMb").is_absent:
                 message = "ComputeResourceRequirements has no MinMemoryRequiredInMb, which the API requires"
-                yield found(component, asked, "SEA737", message, "set MinMemoryRequiredInMb to at least 128")
+                yield finding(component, asked, "SEA737", message, "set MinMemoryRequiredInMb to at least 128")
 
 
-def variants(hosting: Hosting) -> Iterator[TemplateFinding]:
+def variants(hosting: Hosting) -> Iterator[Finding]:
     """SEA738: a component on a variant that its endpoint doesn't have."""
     for component in hosting.resources.of(COMPONENT):
         config, name = hosting.config_of(hosting.endpoint_of(component)), component.at("VariantName")
@@ -188,4 +190,4 @@ def variants(hosting: Hosting) -> Iterator[TemplateFinding]:
         if name.text and given and all(each.text for each in given) and name.text not in {each.text for each in given}:
             there = ", ".join(each.text or "" for each in given)
             message = f"the endpoint has no variant {name.text}; it has {there}"
-            yield found(component, name, "SEA738", message, f"set VariantName to {given[0].text}")
+            yield finding(component, name, "SEA738", message, f"set VariantName to {given[0].text}")

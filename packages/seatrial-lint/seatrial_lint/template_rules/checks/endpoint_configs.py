@@ -7,15 +7,22 @@ from typing import TYPE_CHECKING
 
 from seatrial_base.catalog import images
 from seatrial_base.catalog.instances import find_instance
-from seatrial_lint.template_rules.hosting import COMPONENT, CONFIG, ENDPOINT, for_components, types_of, with_model
+from seatrial_lint.template_rules.hosting import (
+    COMPONENT,
+    CONFIG,
+    ENDPOINT,
+    finding,
+    for_components,
+    types_of,
+    with_model,
+)
 from seatrial_lint.template_rules.hosting import specifications as specifications_of
-from seatrial_lint.template_rules.rule_table import found
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from seatrial_base.findings import Finding
     from seatrial_lint.template_rules.hosting import Hosting
-    from seatrial_lint.template_rules.template_finding import TemplateFinding
     from seatrial_lint.template_rules.template_resources import HostedResource
     from seatrial_lint.template_rules.template_value import TemplateValue
 
@@ -30,29 +37,29 @@ _CUDA = re.compile(r"cu(\d{2})(\d)")
 _TIMEOUTS = ("ContainerStartupHealthCheckTimeoutInSeconds", "ModelDataDownloadTimeoutInSeconds")
 
 
-def execution_role(hosting: Hosting) -> Iterator[TemplateFinding]:
+def execution_role(hosting: Hosting) -> Iterator[Finding]:
     """SEA702: a configuration for components without a role."""
     for config in hosting.resources.of(CONFIG):
         role = config.at("ExecutionRoleArn")
         if role.is_absent and any(map(for_components, config.at("ProductionVariants").items)):
             message = "a variant without ModelName is for inference components, and ExecutionRoleArn is missing"
-            yield found(config, role, "SEA702", message, "set ExecutionRoleArn to a role that SageMaker may assume")
+            yield finding(config, role, "SEA702", message, "set ExecutionRoleArn to a role that SageMaker may assume")
 
 
-def instances_given(hosting: Hosting) -> Iterator[TemplateFinding]:
+def instances_given(hosting: Hosting) -> Iterator[Finding]:
     """SEA704: a variant without instance type or count."""
     for config, variant in _variants(hosting):
         if not variant.is_known or not variant.at("ServerlessConfig").is_absent:
             continue
         if not types_of(variant) and variant.at("InstancePools").is_absent:
             hint = "set InstanceType, InstancePools or ServerlessConfig"
-            yield found(config, variant, "SEA704", "the variant has neither InstanceType nor InstancePools", hint)
+            yield finding(config, variant, "SEA704", "the variant has neither InstanceType nor InstancePools", hint)
         if variant.at("InitialInstanceCount").is_absent and variant.at("ManagedInstanceScaling").is_absent:
             message = "the variant has neither InitialInstanceCount nor ManagedInstanceScaling"
-            yield found(config, variant, "SEA704", message, "set InitialInstanceCount to at least 1")
+            yield finding(config, variant, "SEA704", message, "set InitialInstanceCount to at least 1")
 
 
-def managed_scaling(hosting: Hosting) -> Iterator[TemplateFinding]:
+def managed_scaling(hosting: Hosting) -> Iterator[Finding]:
     """SEA705, SEA706 and SEA707: managed scaling of a variant with a model, and its bounds."""
     for config, variant in _variants(hosting):
         scaling = variant.at("ManagedInstanceScaling")
@@ -60,16 +67,16 @@ def managed_scaling(hosting: Hosting) -> Iterator[TemplateFinding]:
         if not scaling.is_absent and with_model(variant) and scaling.at("Status").text != "DISABLED":
             message = "ManagedInstanceScaling is for inference components, and the variant has a ModelName"
             hint = "scale the variant with Application Auto Scaling, or deploy the model as an inference component"
-            yield found(config, scaling, "SEA705", message, hint)
+            yield finding(config, scaling, "SEA705", message, hint)
         if least.number == 0 and hosting.region in REFUSED_ZERO:
             message = f"MinInstanceCount 0 was refused in {hosting.region} (one report)"
-            yield found(config, least, "SEA706", message, "try it in this region first, or set MinInstanceCount to 1")
+            yield finding(config, least, "SEA706", message, "try it in this region first, or set MinInstanceCount to 1")
         if least.number is not None and most.number is not None and least.number > most.number:
             message = f"MinInstanceCount {least.text} exceeds MaxInstanceCount {most.text}"
-            yield found(config, least, "SEA707", message, "raise MaxInstanceCount")
+            yield finding(config, least, "SEA707", message, "raise MaxInstanceCount")
 
 
-def pools(hosting: Hosting) -> Iterator[TemplateFinding]:
+def pools(hosting: Hosting) -> Iterator[Finding]:
     """SEA708: pools of instances that the API refuses."""
     for config, variant in _variants(hosting):
         given = variant.at("InstancePools")
@@ -78,38 +85,38 @@ def pools(hosting: Hosting) -> Iterator[TemplateFinding]:
         items = given.items
         if not 1 <= len(items) <= MOST_POOLS:
             message = f"{len(items)} instance pools are outside 1 to {MOST_POOLS}"
-            yield found(config, given, "SEA708", message, f"give 1 to {MOST_POOLS} pools")
+            yield finding(config, given, "SEA708", message, f"give 1 to {MOST_POOLS} pools")
         for name in ("Priority", "InstanceType"):
             for twice in _repeated([each.at(name) for each in items]):
                 message = f"two instance pools have {name} {twice.text}"
-                yield found(config, twice, "SEA708", message, f"give each pool another {name}")
+                yield finding(config, twice, "SEA708", message, f"give each pool another {name}")
         for priority in (each.at("Priority") for each in items):
             if priority.number is not None and not 1 <= priority.number <= MOST_POOLS:
                 message = f"Priority {priority.text} is outside 1 to {MOST_POOLS}"
-                yield found(config, priority, "SEA708", message, "1 is tried first")
+                yield finding(config, priority, "SEA708", message, "1 is tried first")
 
 
-def routing(hosting: Hosting) -> Iterator[TemplateFinding]:
+def routing(hosting: Hosting) -> Iterator[Finding]:
     """SEA709: prefix-aware routing without its settings, out of bounds, or beside another strategy."""
     for config, variant in _variants(hosting):
         given = variant.at("RoutingConfig")
         strategy, prefix = given.at("RoutingStrategy"), given.at("PrefixAwareRoutingConfig")
         if strategy.is_known and strategy.text != "PREFIX_AWARE" and not prefix.is_absent:
             message = f"PrefixAwareRoutingConfig is set, and RoutingStrategy is {strategy.text}"
-            yield found(config, prefix, "SEA709", message, "set RoutingStrategy to PREFIX_AWARE, or remove it")
+            yield finding(config, prefix, "SEA709", message, "set RoutingStrategy to PREFIX_AWARE, or remove it")
         if strategy.text != "PREFIX_AWARE":
             continue
         for name, bounds in (("PrefixLength", PREFIX_LENGTH), ("ConcurrencyThreshold", CONCURRENCY_THRESHOLD)):
             value = prefix.at(name)
             if value.is_absent:
                 message = f"RoutingStrategy PREFIX_AWARE requires PrefixAwareRoutingConfig.{name}"
-                yield found(config, value, "SEA709", message, f"set {name}: {bounds[0]} to {bounds[1]}")
+                yield finding(config, value, "SEA709", message, f"set {name}: {bounds[0]} to {bounds[1]}")
             elif _outside(value, bounds):
                 message = f"{name} {value.text} is outside {bounds[0]} to {bounds[1]}"
-                yield found(config, value, "SEA709", message, f"set {name}: {bounds[0]} to {bounds[1]}")
+                yield finding(config, value, "SEA709", message, f"set {name}: {bounds[0]} to {bounds[1]}")
 
 
-def timeouts(hosting: Hosting) -> Iterator[TemplateFinding]:
+def timeouts(hosting: Hosting) -> Iterator[Finding]:
     """SEA710: timeouts that the API refuses."""
     given = [(config, variant.at(name), TIMEOUT_S) for config, variant in _variants(hosting) for name in _TIMEOUTS]
     given += [
@@ -125,10 +132,10 @@ def timeouts(hosting: Hosting) -> Iterator[TemplateFinding]:
     for resource, value, bounds in given:
         if _outside(value, bounds):
             message = f"{value.path.rpartition('.')[2]} of {value.text} s is outside {bounds[0]} s to {bounds[1]} s"
-            yield found(resource, value, "SEA710", message, f"set {bounds[0]} to {bounds[1]} seconds")
+            yield finding(resource, value, "SEA710", message, f"set {bounds[0]} to {bounds[1]} seconds")
 
 
-def ami(hosting: Hosting) -> Iterator[TemplateFinding]:
+def ami(hosting: Hosting) -> Iterator[Finding]:
     """SEA711 and SEA726: an AMI whose driver is too old for the CUDA of an image, or none chosen."""
     for resource, config, variant, image in _images(hosting):
         cuda = _CUDA.search((image.text or "").rpartition(":")[2])
@@ -138,7 +145,7 @@ def ami(hosting: Hosting) -> Iterator[TemplateFinding]:
         needs = f"the image of {resource.logical_id} needs CUDA {cuda[1]}.{cuda[2]}"
         hint = f"set InferenceAmiVersion to {images.ami_version(cuda[0]) or images.NEWEST_AMI}"
         told = f"newer than {chosen.text} runs" if chosen.text else "and no InferenceAmiVersion is chosen"
-        yield found(config, chosen, "SEA711" if chosen.text else "SEA726", f"{needs}, {told}", hint)
+        yield finding(config, chosen, "SEA711" if chosen.text else "SEA726", f"{needs}, {told}", hint)
 
 
 def _is_too_old(chosen: TemplateValue, needed: int) -> bool:
@@ -149,7 +156,7 @@ def _is_too_old(chosen: TemplateValue, needed: int) -> bool:
     return has is not None and needed > has[0]
 
 
-def volumes(hosting: Hosting) -> Iterator[TemplateFinding]:
+def volumes(hosting: Hosting) -> Iterator[Finding]:
     """SEA712: a volume or its key on an instance type with local NVMe disks."""
     for config, variant in _variants(hosting):
         local = [name for name in (each.text for each in types_of(variant)) if name and _has_nvme(name)]
@@ -158,26 +165,26 @@ def volumes(hosting: Hosting) -> Iterator[TemplateFinding]:
         for value, what in ((config.at("KmsKeyId"), "KmsKeyId"), (variant.at("VolumeSizeInGB"), "VolumeSizeInGB")):
             if not value.is_absent:
                 message = f"{what} is set, and {local[0]} has local NVMe disks in place of a volume"
-                yield found(config, value, "SEA712", message, f"remove {what}: local disks are encrypted by hardware")
+                yield finding(config, value, "SEA712", message, f"remove {what}: local disks are encrypted by hardware")
 
 
-def kinds(hosting: Hosting) -> Iterator[TemplateFinding]:
+def kinds(hosting: Hosting) -> Iterator[Finding]:
     """SEA713 and SEA714: asynchronous inference with components, and how many shadow variants there may be."""
     for config in hosting.resources.of(CONFIG):
         variants = config.at("ProductionVariants").items
         asynchronous, shadows = config.at("AsyncInferenceConfig"), config.at("ShadowProductionVariants")
         if not asynchronous.is_absent and any(map(for_components, variants)):
             message = "AsyncInferenceConfig is set, and InvokeEndpointAsync can't name an inference component"
-            yield found(config, asynchronous, "SEA713", message, "set ModelName in the variant, or remove it")
+            yield finding(config, asynchronous, "SEA713", message, "set ModelName in the variant, or remove it")
         if shadows.items and any(for_components(each) for each in (*variants, *shadows.items)):
             message = "ShadowProductionVariants are set, and a variant has no ModelName"
-            yield found(config, shadows, "SEA714", message, "set ModelName in every variant")
+            yield finding(config, shadows, "SEA714", message, "set ModelName in every variant")
         if shadows.items and (len(shadows.items) > 1 or len(variants) > 1):
             message = f"{len(shadows.items)} shadow variants beside {len(variants)} production variants"
-            yield found(config, shadows, "SEA714", message, "shadow one production variant by one shadow variant")
+            yield finding(config, shadows, "SEA714", message, "shadow one production variant by one shadow variant")
 
 
-def mixed(hosting: Hosting) -> Iterator[TemplateFinding]:
+def mixed(hosting: Hosting) -> Iterator[Finding]:
     """SEA703: a component on a variant that has a model."""
     for component in hosting.resources.of(COMPONENT):
         variant = hosting.variant_of(component)
@@ -185,7 +192,7 @@ def mixed(hosting: Hosting) -> Iterator[TemplateFinding]:
             name = variant.at("VariantName").text
             message = f"variant {name} has a ModelName, so no inference component can use its instances"
             hint = "remove ModelName from the variant, and give it to an inference component"
-            yield found(component, component.at("VariantName"), "SEA703", message, hint)
+            yield finding(component, component.at("VariantName"), "SEA703", message, hint)
 
 
 def _variants(hosting: Hosting) -> Iterator[tuple[HostedResource, TemplateValue]]:

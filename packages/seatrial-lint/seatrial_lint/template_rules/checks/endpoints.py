@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial_lint.template_rules.hosting import COMPONENT, ENDPOINT
-from seatrial_lint.template_rules.rule_table import found
+from seatrial_lint.template_rules.hosting import COMPONENT, ENDPOINT, finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from seatrial_base.findings import Finding
     from seatrial_lint.template_rules.hosting import Hosting
-    from seatrial_lint.template_rules.template_finding import TemplateFinding
     from seatrial_lint.template_rules.template_resources import HostedResource
     from seatrial_lint.template_rules.template_value import TemplateValue
 
@@ -22,22 +21,22 @@ _HALF = 50
 _REQUIRED = ("MaximumBatchSize", "WaitIntervalInSeconds")
 
 
-def policies(hosting: Hosting) -> Iterator[TemplateFinding]:
+def policies(hosting: Hosting) -> Iterator[Finding]:
     """SEA720 and SEA722: two update policies, or a rolling one without what the API requires."""
     for resource in _updated(hosting):
         config = resource.at("DeploymentConfig")
         rolling, blue_green = config.at("RollingUpdatePolicy"), config.at("BlueGreenUpdatePolicy")
         if rolling.is_known and blue_green.is_known:
             message = "DeploymentConfig has both RollingUpdatePolicy and BlueGreenUpdatePolicy"
-            yield found(resource, config, "SEA720", message, "keep one of them")
+            yield finding(resource, config, "SEA720", message, "keep one of them")
         for missing in (rolling.at(name) for name in _REQUIRED if rolling.is_known):
             if missing.is_absent:
                 name = missing.path.rpartition(".")[2]
                 message = f"RollingUpdatePolicy has no {name}, which the API requires"
-                yield found(resource, missing, "SEA722", message, f"set {name}")
+                yield finding(resource, missing, "SEA722", message, f"set {name}")
 
 
-def batches(hosting: Hosting) -> Iterator[TemplateFinding]:
+def batches(hosting: Hosting) -> Iterator[Finding]:
     """SEA721: a batch of a rolling update outside 5 % to 50 %."""
     for resource in _updated(hosting):
         size = resource.at("DeploymentConfig", "RollingUpdatePolicy", "MaximumBatchSize")
@@ -54,45 +53,45 @@ def batches(hosting: Hosting) -> Iterator[TemplateFinding]:
             continue
         if bad:
             message = f"a batch of {told} is outside {BATCH_PERCENT[0]} % to {BATCH_PERCENT[1]} %"
-            yield found(resource, value, "SEA721", message, "set a batch of at most half of the capacity")
+            yield finding(resource, value, "SEA721", message, "set a batch of at most half of the capacity")
 
 
-def alarms(hosting: Hosting) -> Iterator[TemplateFinding]:
+def alarms(hosting: Hosting) -> Iterator[Finding]:
     """SEA723: more alarms than the API takes, or a rollback without any."""
     for resource in _updated(hosting):
         rollback = resource.at("DeploymentConfig", "AutoRollbackConfiguration")
         given = rollback.at("Alarms")
         if len(given.items) > MOST_ALARMS:
             message = f"{len(given.items)} alarms exceed {MOST_ALARMS}"
-            yield found(resource, given, "SEA723", message, "combine alarms: a composite alarm counts as one")
+            yield finding(resource, given, "SEA723", message, "combine alarms: a composite alarm counts as one")
         elif rollback.is_known and (given.is_absent or given.raw == []):
             message = "AutoRollbackConfiguration has no alarm, so nothing rolls an update back"
-            yield found(resource, given, "SEA723", message, "name an alarm, or remove AutoRollbackConfiguration")
+            yield finding(resource, given, "SEA723", message, "name an alarm, or remove AutoRollbackConfiguration")
 
 
-def traffic(hosting: Hosting) -> Iterator[TemplateFinding]:
+def traffic(hosting: Hosting) -> Iterator[Finding]:
     """SEA725: steps of a blue/green update that the API refuses."""
     for endpoint in hosting.resources.of(ENDPOINT):
         routing = endpoint.at("DeploymentConfig", "BlueGreenUpdatePolicy", "TrafficRoutingConfiguration")
         for kind, name, least in (("CANARY", "CanarySize", 0), ("LINEAR", "LinearStepSize", LINEAR_PERCENT[0])):
             size = routing.at(name)
             if routing.at("Type").text == kind and size.is_absent:
-                yield found(endpoint, size, "SEA725", f"Type {kind} requires {name}", f"set {name}")
+                yield finding(endpoint, size, "SEA725", f"Type {kind} requires {name}", f"set {name}")
             value = size.at("Value")
             is_percent = size.at("Type").text == "CAPACITY_PERCENT"
             if is_percent and value.number is not None and not least <= value.number <= _HALF:
                 message = f"{name} {value.text} % is outside {least} % to {_HALF} %"
-                yield found(endpoint, value, "SEA725", message, f"set {least} to {_HALF}")
+                yield finding(endpoint, value, "SEA725", message, f"set {least} to {_HALF}")
 
 
-def retained(hosting: Hosting) -> Iterator[TemplateFinding]:
+def retained(hosting: Hosting) -> Iterator[Finding]:
     """SEA724: an update that sets a scaled variant back to its initial counts."""
     scaled = {target.endpoint.key for target in hosting.targets if target.endpoint}
     for endpoint in hosting.resources.of(ENDPOINT):
         retain = endpoint.at("RetainAllVariantProperties")
         if endpoint.key in scaled and (retain.is_absent or retain.flag is False):
             message = "the variant is scaled, and an update sets it back to InitialInstanceCount"
-            yield found(endpoint, retain, "SEA724", message, "set RetainAllVariantProperties: true")
+            yield finding(endpoint, retain, "SEA724", message, "set RetainAllVariantProperties: true")
 
 
 def _updated(hosting: Hosting) -> tuple[HostedResource, ...]:

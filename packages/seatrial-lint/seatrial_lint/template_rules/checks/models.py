@@ -6,14 +6,13 @@ import re
 from typing import TYPE_CHECKING
 
 from seatrial_base.secrets import credentials, holds_credential
-from seatrial_lint.template_rules.hosting import COMPONENT, CONFIG, MODEL, specifications
-from seatrial_lint.template_rules.rule_table import found
+from seatrial_lint.template_rules.hosting import COMPONENT, CONFIG, MODEL, finding, specifications
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from seatrial_base.findings import Finding
     from seatrial_lint.template_rules.hosting import Hosting
-    from seatrial_lint.template_rules.template_finding import TemplateFinding
     from seatrial_lint.template_rules.template_resources import HostedResource
     from seatrial_lint.template_rules.template_value import TemplateValue
 
@@ -26,7 +25,7 @@ _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 _GATED = re.compile(r"s3://jumpstart-private-cache-", re.IGNORECASE)
 
 
-def fixed_names(hosting: Hosting) -> Iterator[TemplateFinding]:
+def fixed_names(hosting: Hosting) -> Iterator[Finding]:
     """SEA701: a name that a replacement would collide with; names that end in a digest of their content are none."""
     for kind, name in ((MODEL, "ModelName"), (CONFIG, "EndpointConfigName")):
         for resource in hosting.resources.of(kind):
@@ -36,10 +35,10 @@ def fixed_names(hosting: Hosting) -> Iterator[TemplateFinding]:
             if not written or "${" in _PSEUDO.sub("", shown) or _HASHED.search(shown):
                 continue
             message = f"{shown} is a fixed name: every change replaces the resource, and the name is taken"
-            yield found(resource, value, "SEA701", message, f"leave out {name}: CloudFormation makes a new name")
+            yield finding(resource, value, "SEA701", message, f"leave out {name}: CloudFormation makes a new name")
 
 
-def prefixes(hosting: Hosting) -> Iterator[TemplateFinding]:
+def prefixes(hosting: Hosting) -> Iterator[Finding]:
     """SEA715: a prefix of S3 that doesn't end in a slash."""
     for resource, container in _containers(hosting):
         source = container.at("ModelDataSource", "S3DataSource")
@@ -49,23 +48,23 @@ def prefixes(hosting: Hosting) -> Iterator[TemplateFinding]:
             shown = hosting.resources.readable(written)
             if not shown.endswith("}"):
                 message = f"S3Uri {shown} has S3DataType S3Prefix and does not end in a slash"
-                yield found(resource, uri, "SEA715", message, f"write {shown}/")
+                yield finding(resource, uri, "SEA715", message, f"write {shown}/")
 
 
-def eulas(hosting: Hosting) -> Iterator[TemplateFinding]:
+def eulas(hosting: Hosting) -> Iterator[Finding]:
     """SEA718: gated weights without an accepted EULA."""
     for resource, container in _containers(hosting):
         source = container.at("ModelDataSource", "S3DataSource")
         accepted = source.at("ModelAccessConfig", "AcceptEula")
         hint = "read the EULA, then set ModelAccessConfig: {AcceptEula: true} beside S3Uri"
         if accepted.flag is False:
-            yield found(resource, accepted, "SEA718", "AcceptEula is false: the weights are refused", hint)
+            yield finding(resource, accepted, "SEA718", "AcceptEula is false: the weights are refused", hint)
         elif accepted.is_absent and _GATED.match(source.at("S3Uri").text or ""):
             message = f"the weights in {source.at('S3Uri').text} are gated, and no ModelAccessConfig accepts their EULA"
-            yield found(resource, source, "SEA718", message, hint)
+            yield finding(resource, source, "SEA718", message, hint)
 
 
-def isolation(hosting: Hosting) -> Iterator[TemplateFinding]:
+def isolation(hosting: Hosting) -> Iterator[Finding]:
     """SEA716: an isolated container that would download its model."""
     for resource in hosting.resources.of(MODEL):
         if resource.at("EnableNetworkIsolation").flag is not True:
@@ -76,10 +75,10 @@ def isolation(hosting: Hosting) -> Iterator[TemplateFinding]:
                 if name in _HUB_NAMES and (_HUB_ID.fullmatch(model) or model.startswith("s3://")):
                     message = f"EnableNetworkIsolation is true, and the container would download {model}"
                     hint = f"put the weights in ModelDataSource and set {name} to /opt/ml/model"
-                    yield found(resource, value, "SEA716", message, hint)
+                    yield finding(resource, value, "SEA716", message, hint)
 
 
-def secrets(hosting: Hosting) -> Iterator[TemplateFinding]:
+def secrets(hosting: Hosting) -> Iterator[Finding]:
     """SEA717: a secret in plain text in a container's environment; no part of it is repeated."""
     for resource, container in _containers(hosting):
         for name, value in _environment(container):
@@ -88,22 +87,22 @@ def secrets(hosting: Hosting) -> Iterator[TemplateFinding]:
                 continue
             message = "a secret is in plain text, and sagemaker:DescribeModel returns it"
             hint = "revoke it; write {{resolve:secretsmanager:NAME}}, or stage the weights in S3"
-            yield found(resource, value, "SEA717", message, hint)
+            yield finding(resource, value, "SEA717", message, hint)
 
 
-def environments(hosting: Hosting) -> Iterator[TemplateFinding]:
+def environments(hosting: Hosting) -> Iterator[Finding]:
     """SEA719: a container environment above the limits of the API, which CloudFormation's schema does not have."""
     for resource, container in _containers(hosting):
         entries = _environment(container)
         if len(entries) > MOST_ENTRIES:
             value = container.at("Environment")
             message = f"{len(entries)} environment variables exceed {MOST_ENTRIES}"
-            yield found(resource, value, "SEA719", message, "put the settings in a file of the model's archive")
+            yield finding(resource, value, "SEA719", message, "put the settings in a file of the model's archive")
         for name, value in entries:
             longest = max(len(name), len(value.text or ""))
             if longest > MOST_CHARACTERS:
                 message = f"{longest} characters of name or value exceed {MOST_CHARACTERS}"
-                yield found(resource, value, "SEA719", message, "put the setting in a file of the model's archive")
+                yield finding(resource, value, "SEA719", message, "put the setting in a file of the model's archive")
 
 
 def _containers(hosting: Hosting) -> Iterator[tuple[HostedResource, TemplateValue]]:

@@ -9,15 +9,15 @@ from seatrial_lint.template_rules.hosting import (
     COPIES,
     INSTANCES,
     POLICY,
+    finding,
     for_components,
 )
-from seatrial_lint.template_rules.rule_table import found
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from seatrial_base.findings import Finding
     from seatrial_lint.template_rules.hosting import Hosting, SageMakerTarget
-    from seatrial_lint.template_rules.template_finding import TemplateFinding
     from seatrial_lint.template_rules.template_resources import HostedResource
     from seatrial_lint.template_rules.template_value import TemplateValue
 
@@ -39,7 +39,7 @@ _USUAL = {
 }
 
 
-def dimensions(hosting: Hosting) -> Iterator[TemplateFinding]:
+def dimensions(hosting: Hosting) -> Iterator[Finding]:
     """SEA740: a resource ID of another form than the dimension's, or an unknown dimension."""
     for target in hosting.targets:
         resource, dimension = target.resource, target.dimension
@@ -47,30 +47,30 @@ def dimensions(hosting: Hosting) -> Iterator[TemplateFinding]:
         if dimension is not None and dimension not in _USUAL:
             message = f"{dimension} is no scalable dimension of SageMaker"
             hint = f"use {', '.join(_USUAL)}"
-            yield found(resource, resource.at("ScalableDimension"), "SEA740", message, hint)
+            yield finding(resource, resource.at("ScalableDimension"), "SEA740", message, hint)
         elif dimension is None or not target.is_known:
             continue
         elif not (target.is_component if dimension == COPIES else target.is_variant):
             form = "inference-component/NAME" if dimension == COPIES else "endpoint/NAME/variant/NAME"
             shown = hosting.resources.readable(target.resource_id or "")
             message = f"ResourceId {shown} does not match {dimension}"
-            yield found(resource, value, "SEA740", message, f"write {form}")
+            yield finding(resource, value, "SEA740", message, f"write {form}")
         namespace = resource.at("ServiceNamespace")
         if namespace.is_known and namespace.text != "sagemaker":
             message = f"ServiceNamespace {namespace.text} does not match {dimension}"
-            yield found(resource, namespace, "SEA740", message, "set ServiceNamespace to sagemaker")
+            yield finding(resource, namespace, "SEA740", message, "set ServiceNamespace to sagemaker")
 
 
-def bounds(hosting: Hosting) -> Iterator[TemplateFinding]:
+def bounds(hosting: Hosting) -> Iterator[Finding]:
     """SEA707: bounds of a scalable target that contradict each other."""
     for target in hosting.targets:
         least, most = target.resource.at("MinCapacity"), target.resource.at("MaxCapacity")
         if least.number is not None and most.number is not None and least.number > most.number:
             message = f"MinCapacity {least.text} exceeds MaxCapacity {most.text}"
-            yield found(target.resource, least, "SEA707", message, "raise MaxCapacity")
+            yield finding(target.resource, least, "SEA707", message, "raise MaxCapacity")
 
 
-def metrics(hosting: Hosting) -> Iterator[TemplateFinding]:
+def metrics(hosting: Hosting) -> Iterator[Finding]:
     """SEA741: a predefined metric of another dimension."""
     for policy in hosting.resources.of(POLICY):
         target = hosting.target_of(policy)
@@ -80,10 +80,10 @@ def metrics(hosting: Hosting) -> Iterator[TemplateFinding]:
             continue
         if METRICS.get(value.text) != dimension:
             message = f"metric {value.text} does not belong to {dimension}"
-            yield found(policy, value, "SEA741", message, f"use {_USUAL[dimension]}")
+            yield finding(policy, value, "SEA741", message, f"use {_USUAL[dimension]}")
 
 
-def variants(hosting: Hosting) -> Iterator[TemplateFinding]:
+def variants(hosting: Hosting) -> Iterator[Finding]:
     """SEA742: instances that managed instance scaling and Application Auto Scaling would both set."""
     for target in hosting.targets:
         if target.dimension != INSTANCES or target.endpoint is None:
@@ -92,10 +92,10 @@ def variants(hosting: Hosting) -> Iterator[TemplateFinding]:
         if variant and variant.is_known and for_components(variant):
             message = "the target scales instances of a variant for inference components"
             hint = f"scale the copies of each component: {COPIES}; ManagedInstanceScaling follows with instances"
-            yield found(target.resource, target.resource.at("ResourceId"), "SEA742", message, hint)
+            yield finding(target.resource, target.resource.at("ResourceId"), "SEA742", message, hint)
 
 
-def cooldowns(hosting: Hosting) -> Iterator[TemplateFinding]:
+def cooldowns(hosting: Hosting) -> Iterator[Finding]:
     """SEA743: a policy of a component without cooldowns, which have no default there."""
     for policy in hosting.resources.of(POLICY):
         target = hosting.target_of(policy)
@@ -105,10 +105,10 @@ def cooldowns(hosting: Hosting) -> Iterator[TemplateFinding]:
         missing = [name for name in ("ScaleInCooldown", "ScaleOutCooldown") if config.at(name).is_absent]
         if missing:
             message = f"{' and '.join(missing)} missing: inference components have no documented default"
-            yield found(policy, config, "SEA743", message, f"set {' and '.join(missing)} in seconds")
+            yield finding(policy, config, "SEA743", message, f"set {' and '.join(missing)} in seconds")
 
 
-def alarms(hosting: Hosting) -> Iterator[TemplateFinding]:
+def alarms(hosting: Hosting) -> Iterator[Finding]:
     """SEA744: a step policy that nothing starts."""
     if hosting.has_unknown_alarm_actions:
         return
@@ -117,10 +117,10 @@ def alarms(hosting: Hosting) -> Iterator[TemplateFinding]:
             if hosting.target_of(policy) is None:
                 continue
             message = "no alarm of these templates starts the step scaling policy"
-            yield found(policy, policy.at("PolicyType"), "SEA744", message, "name the policy in AlarmActions")
+            yield finding(policy, policy.at("PolicyType"), "SEA744", message, "name the policy in AlarmActions")
 
 
-def waking(hosting: Hosting) -> Iterator[TemplateFinding]:
+def waking(hosting: Hosting) -> Iterator[Finding]:
     """SEA745: a component that scales in to zero and that nothing scales out again."""
     for target in hosting.targets:
         least = target.resource.at("MinCapacity")
@@ -128,7 +128,7 @@ def waking(hosting: Hosting) -> Iterator[TemplateFinding]:
             continue
         message = f"MinCapacity is 0, and no alarm on {WAKE_METRIC} starts a step scaling policy: nothing adds a copy"
         hint = f"add a StepScaling policy, and an alarm on {WAKE_METRIC} of the component that starts it"
-        yield found(target.resource, least, "SEA745", message, hint)
+        yield finding(target.resource, least, "SEA745", message, hint)
 
 
 def _wakes(hosting: Hosting, target: SageMakerTarget) -> bool:
@@ -146,7 +146,7 @@ def _is_wake_alarm(alarm: HostedResource) -> bool:
     return not given or any(each.text == WAKE_METRIC or not each.is_known for each in given)
 
 
-def billed_at_zero(hosting: Hosting) -> Iterator[TemplateFinding]:
+def billed_at_zero(hosting: Hosting) -> Iterator[Finding]:
     """SEA746: copies go to zero and the instances stay, or requests do not find the first copy."""
     for target in hosting.targets:
         variant = hosting.target_variant(target) if target.component else None
@@ -159,14 +159,16 @@ def billed_at_zero(hosting: Hosting) -> Iterator[TemplateFinding]:
             instances = f"MinInstanceCount is {kept.text}" if kept.text else "the variant does not scale to 0 instances"
             message = f"MinCapacity is 0 copies, and {instances}: the instances are billed without a copy"
             hint = "set ManagedInstanceScaling.MinInstanceCount to 0 in the endpoint configuration"
-            yield found(target.resource, least, "SEA746", message, hint)
+            yield finding(target.resource, least, "SEA746", message, hint)
         strategy = variant.at("RoutingConfig", "RoutingStrategy")
         if strategy.text == "RANDOM":
             message = "MinCapacity is 0 copies, and RoutingStrategy is RANDOM"
-            yield found(target.resource, least, "SEA746", message, "set RoutingStrategy to LEAST_OUTSTANDING_REQUESTS")
+            yield finding(
+                target.resource, least, "SEA746", message, "set RoutingStrategy to LEAST_OUTSTANDING_REQUESTS"
+            )
 
 
-def zero_variants(hosting: Hosting) -> Iterator[TemplateFinding]:
+def zero_variants(hosting: Hosting) -> Iterator[Finding]:
     """SEA747: a variant of a real-time endpoint that would scale to zero."""
     for target in hosting.targets:
         least, config = target.resource.at("MinCapacity"), hosting.config_of(target.endpoint)
@@ -175,10 +177,10 @@ def zero_variants(hosting: Hosting) -> Iterator[TemplateFinding]:
         if config.at("AsyncInferenceConfig").is_absent:
             message = "MinCapacity is 0: the variant of a real-time endpoint keeps at least 1 instance"
             hint = "set MinCapacity to 1, or deploy the model as an inference component"
-            yield found(target.resource, least, "SEA747", message, hint)
+            yield finding(target.resource, least, "SEA747", message, hint)
 
 
-def order(hosting: Hosting) -> Iterator[TemplateFinding]:
+def order(hosting: Hosting) -> Iterator[Finding]:
     """SEA748: a target that may be registered before what it scales exists."""
     for target in hosting.targets:
         scaled = target.component or target.endpoint
@@ -187,10 +189,10 @@ def order(hosting: Hosting) -> Iterator[TemplateFinding]:
         if not hosting.resources.depends(target.resource, scaled):
             message = f"the target does not wait for {scaled.logical_id}"
             hint = f"set DependsOn: {scaled.logical_id}, or refer to it in ResourceId"
-            yield found(target.resource, target.resource.at("ResourceId"), "SEA748", message, hint)
+            yield finding(target.resource, target.resource.at("ResourceId"), "SEA748", message, hint)
 
 
-def backlogs(hosting: Hosting) -> Iterator[TemplateFinding]:
+def backlogs(hosting: Hosting) -> Iterator[Finding]:
     """SEA749: an asynchronous endpoint that is scaled on requests, or on a backlog with a variant's dimension."""
     for target in hosting.targets:
         config = hosting.config_of(target.endpoint)
@@ -200,7 +202,7 @@ def backlogs(hosting: Hosting) -> Iterator[TemplateFinding]:
             yield from _wrong_backlog(policy, policy.at(_TRACKING))
 
 
-def _wrong_backlog(policy: HostedResource, tracking: TemplateValue) -> Iterator[TemplateFinding]:
+def _wrong_backlog(policy: HostedResource, tracking: TemplateValue) -> Iterator[Finding]:
     custom = tracking.at("CustomizedMetricSpecification")
     predefined = tracking.at("PredefinedMetricSpecification", "PredefinedMetricType")
     metric = custom.at("MetricName")
@@ -209,11 +211,11 @@ def _wrong_backlog(policy: HostedResource, tracking: TemplateValue) -> Iterator[
         message = (
             f"an asynchronous endpoint is scaled on {predefined.text or metric.text}, which an empty queue keeps at 0"
         )
-        yield found(policy, predefined if predefined.text else metric, "SEA749", message, hint)
+        yield finding(policy, predefined if predefined.text else metric, "SEA749", message, hint)
     elif metric.text:
         names = {each.at("Name").text for each in custom.at("Dimensions").items}
         if names and names != {"EndpointName"} and None not in names:
             message = (
                 f"{metric.text} has the dimension EndpointName alone, not {', '.join(sorted(filter(None, names)))}"
             )
-            yield found(policy, custom.at("Dimensions"), "SEA749", message, hint)
+            yield finding(policy, custom.at("Dimensions"), "SEA749", message, hint)

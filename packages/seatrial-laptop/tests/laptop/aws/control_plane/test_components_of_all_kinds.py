@@ -10,7 +10,7 @@ from seatrial_laptop.aws.api import ApiError
 from seatrial_laptop.aws.control_plane.records import Kind, Status
 from seatrial_laptop.aws.runtime import artifacts
 from seatrial_laptop.aws.runtime.routing import route
-from seatrial_laptop.aws.runtime.running_copies import Place
+from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 from tests.stub_cloud import IMAGE, StubSageMaker, variant
 
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ def test_requests_of_an_adapter_reach_the_copies_of_its_base(stub: StubSageMaker
     assert component(stub, "sql", Specification=adapter()) == (Status.IN_SERVICE, "")
     found = route(stub.cloud, "host", {COMPONENT: "sql"})
     found.copy.outstanding -= 1
-    assert found.copy in stub.running.copies(Place("base"))
-    assert found.place == Place("sql")
+    assert found.copy in stub.running.copies(CopyPlace("base"))
+    assert found.place == CopyPlace("sql")
     told = stub.call("DescribeInferenceComponent", InferenceComponentName="sql")
     assert told["RuntimeConfig"] == {"DesiredCopyCount": 2, "CurrentCopyCount": 2}
     assert told["Specification"] == adapter()
@@ -150,7 +150,7 @@ def test_of_several_specifications_that_of_the_instance_type_runs(stub: StubSage
     stub.cloud.faults.change({"no_capacity": ["ml.g6e.12xlarge"]})
     host(stub, pools=POOLS)
     assert component(stub, "chat", copies=2, Specifications=several()) == (Status.IN_SERVICE, "")
-    assert stub.running.launched == [(Place("chat"), "small", 2)]
+    assert stub.running.launched == [(CopyPlace("chat"), "small", 2)]
     told = stub.call("DescribeInferenceComponent", InferenceComponentName="chat")
     assert ("Specification" in told, told["Specifications"]) == (False, several())
     runtime = told["RuntimeConfig"]

@@ -13,7 +13,7 @@ from seatrial_laptop.aws.api import ApiError
 from seatrial_laptop.aws.control_plane.blue_green import traffic_shifts
 from seatrial_laptop.aws.control_plane.records import Kind, Status
 from seatrial_laptop.aws.runtime.routing import Route, route, shadow_route
-from seatrial_laptop.aws.runtime.running_copies import Place
+from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 from tests.stub_cloud import StubSageMaker, variant
 
 if TYPE_CHECKING:
@@ -201,11 +201,11 @@ def test_an_update_replaces_every_copy(stub: StubSageMaker, deployment: dict[str
     stub.config("old", variant("a", "one", count=4))
     stub.config("new", variant("a", "two", count=4))
     stub.endpoint("chat", "old")
-    old = set(stub.running.copies(Place("chat", "a")))
+    old = set(stub.running.copies(CopyPlace("chat", "a")))
     given = {"DeploymentConfig": deployment} if deployment else {}
     assert updated(stub, EndpointConfigName="new", **given) == (Status.IN_SERVICE, "")
-    assert len(stub.running.copies(Place("chat", "a"))) == 4
-    assert not old & stub.running.every_copy(Place("chat", "a"))
+    assert len(stub.running.copies(CopyPlace("chat", "a"))) == 4
+    assert not old & stub.running.every_copy(CopyPlace("chat", "a"))
     assert all(copy.process.poll() is not None for copy in old)
     assert sum(count for _, name, count in stub.running.launched if name == "two") == 4
 
@@ -216,7 +216,7 @@ def test_an_alarm_during_the_canary_returns_all_traffic_to_the_old_copies(stub: 
     stub.config("old", variant("a", "one", count=2))
     stub.config("new", variant("a", "two", count=2))
     stub.endpoint("chat", "old")
-    old = stub.running.copies(Place("chat", "a"))
+    old = stub.running.copies(CopyPlace("chat", "a"))
     stub.alarms["errors"] = StateValue.ALARM
     routing = {
         "Type": "CANARY",
@@ -229,8 +229,8 @@ def test_an_alarm_during_the_canary_returns_all_traffic_to_the_old_copies(stub: 
     }
     status, reason = updated(stub, EndpointConfigName="new", DeploymentConfig=deployment)
     assert (status, reason) == (Status.IN_SERVICE, "Alarms in state ALARM: errors.")
-    assert stub.running.copies(Place("chat", "a")) == old
-    assert stub.running.every_copy(Place("chat", "a")) == set(old)
+    assert stub.running.copies(CopyPlace("chat", "a")) == old
+    assert stub.running.every_copy(CopyPlace("chat", "a")) == set(old)
     assert stub.call("DescribeEndpoint", EndpointName="chat")["EndpointConfigName"] == "old"
 
 
@@ -238,9 +238,9 @@ def test_a_copy_that_fails_keeps_the_old_ones(stub: StubSageMaker) -> None:
     a_and_b(stub)
     stub.model("broken", FAIL="1")
     stub.config("bad", variant("a", "one"), variant("b", "broken"))
-    before = stub.running.copies(Place("chat", "a"))
+    before = stub.running.copies(CopyPlace("chat", "a"))
     assert updated(stub, EndpointConfigName="bad") == (Status.IN_SERVICE, "The container ended.")
-    assert stub.running.copies(Place("chat", "a")) == before
+    assert stub.running.copies(CopyPlace("chat", "a")) == before
 
 
 def test_an_update_retains_weights_and_counts_when_it_is_told_to(stub: StubSageMaker) -> None:
@@ -277,7 +277,7 @@ def test_the_first_pool_with_capacity_is_used(stub: StubSageMaker) -> None:
         {"InstanceType": "ml.g6e.12xlarge", "CurrentInstanceCount": 0},
         {"InstanceType": "ml.g5.12xlarge", "CurrentInstanceCount": 2},
     ]
-    assert stub.running.launched == [(Place("chat", "a"), "small", 2)]
+    assert stub.running.launched == [(CopyPlace("chat", "a"), "small", 2)]
     stub.cloud.faults.change({"no_capacity": ["ml.g6e.12xlarge", "ml.g5.12xlarge"]})
     assert stub.endpoint("second", "pools").failure_reason == (
         "InsufficientInstanceCapacity: no instance of ml.g6e.12xlarge, ml.g5.12xlarge can be had."
@@ -298,7 +298,7 @@ def test_the_same_prefix_reaches_the_same_copy_while_it_has_few_requests(stub: S
     first = ask(start + b"one")
     assert ask(start + b"two") is first
     assert ask(start + b"three") is not first
-    for copy in stub.running.copies(Place("chat", "a")):
+    for copy in stub.running.copies(CopyPlace("chat", "a")):
         copy.outstanding = 0
     ids = [ask(bytes([at]), **{"x-amzn-sagemaker-prefix-aware-id": "user-1"}) for at in range(2)]
     assert ids[0] is ids[1]

@@ -8,7 +8,7 @@ from seatrial_laptop.aws.control_plane.cloud import in_background, open_cloud
 from seatrial_laptop.aws.control_plane.containers import ContainerSpec
 from seatrial_laptop.aws.control_plane.records import Kind, Record, Status
 from seatrial_laptop.aws.runtime.copy_process import CopyFailed
-from seatrial_laptop.aws.runtime.running_copies import Place, RunningCopies
+from seatrial_laptop.aws.runtime.running_copies import CopyPlace, RunningCopies
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def test_a_process_that_can_not_be_started_fails_its_copy_and_nothing_waits_for_it(tmp_path: Path) -> None:
     running = RunningCopies(tmp_path, {}, lambda _place, _why: None)  # its folder of logs does not exist
     with pytest.raises(CopyFailed, match=r"The container's process could not be started: .*No such file or directory"):
-        running.launch(Place("chat"), ContainerSpec(image="djl-inference"), 1)
+        running.launch(CopyPlace("chat"), ContainerSpec(image="djl-inference"), 1)
 
 
 def test_a_defect_in_a_change_fails_the_record_so_that_nobody_waits_for_it_for_ever(tmp_path: Path) -> None:

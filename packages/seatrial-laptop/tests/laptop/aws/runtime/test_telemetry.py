@@ -2,17 +2,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from seatrial_laptop.aws.runtime.running_copies import Place
+from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 from seatrial_laptop.aws.runtime.telemetry import Invocation, Telemetry, log_group, metric_data
 
-COMPONENT, VARIANT = Place("chat"), Place("host", "main")
+COMPONENT, VARIANT = CopyPlace("chat"), CopyPlace("host", "main")
 
 
 def seen(status: int, *, in_flight: int = 1) -> Invocation:
     return Invocation(status=status, model_s=0.25, overhead_s=0.001, in_flight=in_flight)
 
 
-def sums(place: Place, *invocations: Invocation, copies: int = 2) -> dict[str, float]:
+def sums(place: CopyPlace, *invocations: Invocation, copies: int = 2) -> dict[str, float]:
     totals: defaultdict[str, float] = defaultdict(float)
     for one in metric_data(place, invocations, copies=copies):
         values, counts = one["Values"], one["Counts"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from seatrial_laptop.aws.runtime.data_capture import CapturedExchange, CaptureFiles, capture_key, captured
 from seatrial_laptop.aws.runtime.invocation import invoke
-from seatrial_laptop.aws.runtime.running_copies import Place
+from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 from seatrial_laptop.aws.runtime.traffic_split import TrafficSplit
 from seatrial_laptop.loopback import Reply, read_request
 from tests.stub_cloud import StubSageMaker, variant
@@ -90,15 +90,15 @@ def test_a_captured_line_has_both_sides_in_their_encodings() -> None:
 
 def test_captured_lines_are_written_by_endpoint_variant_and_hour() -> None:
     capture, objects = CaptureFiles(), Objects()
-    capture.saw(CAPTURE, Place("chat", "a"), exchange_())
-    capture.saw(CAPTURE, Place("chat", "a"), exchange_())
+    capture.saw(CAPTURE, CopyPlace("chat", "a"), exchange_())
+    capture.saw(CAPTURE, CopyPlace("chat", "a"), exchange_())
     capture.write(objects)
     (url,) = objects.written
     assert url.startswith("s3://bucket/captured/chat/a/20")
     assert len(objects.written[url].splitlines()) == 2
     capture.write(objects)
     assert len(objects.written) == 1
-    key = capture_key(Place("chat", "a"), 1_795_305_725.25)
+    key = capture_key(CopyPlace("chat", "a"), 1_795_305_725.25)
     assert key.startswith("chat/a/2026/11/22/00/02-05-250-")
     assert key.endswith(".jsonl")
 

@@ -1,0 +1,111 @@
+"""One thing that a rule says of one place: what every check, lint, diff, drift check and error is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal, Self
+
+Severity = Literal["error", "warning", "note"]
+SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "note")
+"""The one scale, the worst first."""
+Format = Literal["text", "json", "sarif", "markdown", "github"]
+"""How every command that judges prints its findings."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """Where something is wrong; empty parts are not concerned.
+
+    Attributes:
+        file: The file as the user named it, or the thing that was read.
+        line: The line of the file, counted from 1; 0 where none is known.
+        resource: A resource of a template by its logical ID, or the part of a live endpoint.
+        field: The dotted path of a field or property (`slo.ttft_ms.p95`), or the key of an option.
+        construct_path: The path of the CDK construct that makes the resource.
+    """
+
+    file: str = ""
+    line: int = 0
+    resource: str = ""
+    field: str = ""
+    construct_path: str = ""
+
+    @classmethod
+    def at(cls, where: str, field: str = "") -> Self:
+        """Return the place that messages write as `endpoints/chat.yaml:12`, or as the file alone."""
+        file, _, line = where.rpartition(":")
+        is_line = bool(file) and line.isascii() and line.isdecimal() and not line.startswith("0")
+        return cls(file, int(line), field=field) if is_line else cls(where, field=field)
+
+    @property
+    def where(self) -> str:
+        """The file with its line."""
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.where, self.resource, self.field) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Characters of a file that are replaced.
+
+    Attributes:
+        start: First character.
+        end: One past the last.
+        text: What stands there afterwards.
+    """
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that a rule says: which rule, how bad, where, what, and how to mend it.
+
+    Attributes:
+        rule: The rule's ID (`SEA101`); empty for a warning that no rule has.
+        place: Where.
+        message: What is wrong, with the value and the bound.
+        hint: How to mend it; empty when the message says it.
+        severity: `error`: it stops the work, fails or does not serve; `warning`: it works otherwise than meant;
+            `note`: worth knowing, and nothing is wrong.
+        source: Where this one finding is known from; empty where the rule's source says it.
+        edit: The change that mends it; `None` where the meaning would change.
+    """
+
+    rule: str
+    place: Place
+    message: str
+    hint: str = ""
+    severity: Severity = "error"
+    source: str = ""
+    edit: Edit | None = None
+
+    @property
+    def where(self) -> str:
+        """The file with its line, or the thing that was read."""
+        return self.place.where
+
+    @property
+    def field(self) -> str:
+        """The dotted path of the field, or the key."""
+        return self.place.field
+
+    def __str__(self) -> str:
+        kind = "" if self.severity == "error" else f"{self.severity}: "
+        parts = (f"{part}: " for part in (f"{self.place}", self.rule) if part)
+        hint = f"\n  hint: {self.hint}" if self.hint else ""
+        return f"{''.join(parts)}{kind}{self.message}{hint}"
+
+
+def rank(finding: Finding) -> int:
+    """Return a finding's place on the scale of severities: 0 for an error."""
+    return SEVERITIES.index(finding.severity)
+
+
+def is_wrong(finding: Finding) -> bool:
+    """Tell whether a finding makes a command that judges fail: an error or a warning; a note never does."""
+    return finding.severity != "note"
