@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from seatrial.cli.support.options import EnvironmentsFolder, environments_folder
-from seatrial_lint.cli.judging import FindingsFormat, show_formatted, show_judgement
+from seatrial_lint.cli.judging import FindingsFormat, show_judgement
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from seatrial.operations.consequences import Consequences
     from seatrial.operations.deployed import Identity, Templates
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from seatrial.operations.synthesis import StackSource
     from seatrial.operations.template import StackTemplate
     from seatrial_base.findings import Finding, Format
+    from seatrial_base.printer import Judgement
 
 CHANGES = 1
 
@@ -147,18 +148,13 @@ def _show(found: Consequences, stack: str, old: str, output_format: Format) -> N
         "markdown": lambda: as_markdown(found, title=title),
         "json": lambda: _json(as_document(found, stack=stack, old=old, new="this checkout")),
     }
-    _show_in(output_format, writers, found.refused)
+    show_judgement(_judgement(found.refused), output_format, writers)
 
 
-def _show_in(output_format: Format, writers: Mapping[Format, Callable[[], str]], findings: Sequence[Finding]) -> None:
-    """Print a view in its own formats, its findings alone in the others."""
-    from seatrial_base.printer import Judgement
-    from seatrial_base.secrets import redacted
+def _judgement(findings: Sequence[Finding]) -> Judgement:
+    from seatrial_base.printer import Judgement as Printed
 
-    if output_format in writers:
-        show_formatted(redacted(writers[output_format]()), output_format)
-    else:
-        show_judgement(Judgement(command="diff", findings=findings), output_format)
+    return Printed(command="diff", findings=findings)
 
 
 def _json(document: dict[str, object]) -> str:
@@ -202,4 +198,4 @@ def _show_review(review: Review, base: str, output_format: Format) -> None:
         "markdown": lambda: review_markdown(review, base=base),
         "json": lambda: _json(review_document(review, base=base)),
     }
-    _show_in(output_format, writers, [*findings, *review.refused])
+    show_judgement(_judgement([*findings, *review.refused]), output_format, writers)

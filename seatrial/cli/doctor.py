@@ -7,7 +7,7 @@ import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,15 +17,14 @@ from seatrial.cli.support.specs import ENDPOINTS
 from seatrial_base.errors import BenchError, SeatrialError, SpecError
 from seatrial_base.findings import Finding, Place
 from seatrial_base.units import counted
+from seatrial_lint.cli.judging import WRONG, FindingsFormat, lines_text, show_judgement
 
 if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment
     from seatrial.operations.doctor.calls import AwsCalls
-    from seatrial.operations.doctor.diagnosis import Diagnosis
     from seatrial.operations.doctor.facts import Examination
     from seatrial.operations.doctor.gather import AskedEndpoint
 
-FOUND = 1
 _NAME = r"[A-Za-z0-9](-*[A-Za-z0-9]){0,62}"
 
 
@@ -48,7 +47,7 @@ def doctor(
     ] = None,
     *,
     why: Annotated[bool, typer.Option("--why", help="Show what each problem was seen by, and the logs.")] = False,
-    output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")] = "text",
+    output_format: FindingsFormat = "text",
     fix: Annotated[bool, typer.Option("--fix", help="Unstick it, step by step, after a confirmation.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="With --fix: show the steps, and do nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="With --fix: do not ask for confirmation.")] = False,
@@ -59,8 +58,7 @@ def doctor(
     asked is told. `--fix` deletes nothing that serves.
     """
     from seatrial.operations.doctor.steps import fix_steps
-    from seatrial.operations.doctor.view import as_document, is_healthy
-    from seatrial_base.terminal import show_json
+    from seatrial.operations.doctor.view import doctor_judgement, is_healthy
 
     _check_options(fix=fix, dry_run=dry_run, yes=yes)
     asked = _asked(endpoint, environment, environments, region)
@@ -74,10 +72,10 @@ def doctor(
             typer.echo(f"{found.name}: nothing is left of it", err=True)
         elif output_format == "text":
             _show_text(found, diagnoses, why=False)
-    if output_format == "json":
-        show_json(as_document(found, diagnoses, fix_steps(found)))
+    if output_format != "text":
+        show_judgement(doctor_judgement(found, diagnoses, fix_steps(found)), output_format)
     if not (is_deleted or is_healthy(found, diagnoses)):
-        raise typer.Exit(FOUND)
+        raise typer.Exit(WRONG)
 
 
 def _check_options(*, fix: bool, dry_run: bool, yes: bool) -> None:
@@ -93,7 +91,7 @@ def _check_options(*, fix: bool, dry_run: bool, yes: bool) -> None:
         )
 
 
-def _examined(asked: AskedEndpoint) -> tuple[Examination, tuple[Diagnosis, ...]]:
+def _examined(asked: AskedEndpoint) -> tuple[Examination, tuple[Finding, ...]]:
     """Return what there is now, and what is wrong with it."""
     from seatrial.operations.doctor.diagnose import diagnose
     from seatrial.operations.doctor.gather import examine
@@ -174,12 +172,12 @@ def _deployment(file: Path, environments: Path, environment: str) -> Deployment 
         return None
 
 
-def _show_text(found: Examination, diagnoses: tuple[Diagnosis, ...], *, why: bool) -> None:
-    from seatrial.operations.doctor.view import as_lines
+def _show_text(found: Examination, diagnoses: tuple[Finding, ...], *, why: bool) -> None:
+    from seatrial.operations.doctor.view import doctor_lines
     from seatrial_base.secrets import redacted
     from seatrial_base.terminal import show_text
 
-    show_text(redacted("".join(f"{line}\n" for line in as_lines(found, diagnoses, why=why))))
+    show_text(redacted(lines_text(doctor_lines(found, diagnoses, why=why))))
 
 
 def _fixed(found: Examination, calls: AwsCalls, *, dry_run: bool, yes: bool) -> bool:

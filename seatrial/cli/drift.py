@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, environments_folder
 from seatrial.cli.support.specs import ENDPOINTS, given_or_own_specs
+from seatrial_lint.cli.judging import FindingsFormat, exit_judged, lines_text, show_judgement
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from seatrial.operations.drift.check import DriftClients, Locked
     from seatrial.operations.drift.live import LiveEndpoints
     from seatrial.specs.environment import EnvironmentSpec
-
-FOUND = 1
+    from seatrial_base.findings import Format
 
 
 def drift(
@@ -28,36 +28,31 @@ def drift(
         typer.Argument(metavar="[SPEC…]", help="YAML files of endpoints, or folders of them. Default: `endpoints`."),
     ] = None,
     environments: EnvironmentsFolder = None,
-    output_format: Annotated[
-        Literal["text", "markdown", "json"], typer.Option("--format", help="Output format.")
-    ] = "text",
+    output_format: FindingsFormat = "text",
     *,
     max_trial_age_days: Annotated[
         float,
         typer.Option("--max-trial-age-days", min=0, help="Age in days above which a scheduled trial is a finding."),
     ] = 14,
 ) -> None:
-    """Compare what runs in an environment with what is locked for it; exit 1 when there is a finding.
+    """Compare what runs in an environment with what is locked for it; exit 1 with an error or a warning.
 
     It reads stacks, endpoints, container variables, images, quotas and results of trials, and changes nothing. What
     could not be asked is told and is no finding.
     """
     from seatrial.operations.drift.check import check_drift
-    from seatrial.operations.drift.view import as_document, as_lines, as_markdown
-    from seatrial_base.secrets import redacted
-    from seatrial_base.terminal import show_json, show_text
+    from seatrial.operations.drift.report import drift_judgement, drift_lines, drift_markdown
 
     locked = read_locked(given_or_own_specs(specs), environment, environments)
     clients = drift_clients(locked.environment)
     report = check_drift(locked, clients, now=datetime.now(UTC), most_days=max_trial_age_days)
-    if output_format == "json":
-        show_json(as_document(report))
-    elif output_format == "markdown":
-        show_text(redacted(as_markdown(report)))
-    else:
-        show_text(redacted("".join(f"{line}\n" for line in as_lines(report))))
-    if report.count:
-        raise typer.Exit(FOUND)
+    judgement = drift_judgement(report)
+    views: dict[Format, Callable[[], str]] = {
+        "text": lambda: lines_text(drift_lines(report)),
+        "markdown": lambda: drift_markdown(report),
+    }
+    show_judgement(judgement, output_format, views)
+    exit_judged(judgement.findings)
 
 
 def read_locked(files: Sequence[Path], environment: str, environments: Path | None) -> Locked:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, cast
 
 import typer
 
 from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFiles, environments_folder
+from seatrial_lint.cli.judging import FindingsFormat, exit_judged, lines_text, show_judgement
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,34 +27,27 @@ if TYPE_CHECKING:
     )
     from seatrial.specs.environment import EnvironmentSpec
 
-PROBLEMS = 1
-
 
 def preflight(
     specs: SpecFiles,
     environment: EnvironmentName,
     environments: EnvironmentsFolder = None,
-    output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")] = "text",
+    output_format: FindingsFormat = "text",
 ) -> None:
     """Ask the account whether a deployment would find what it needs; exit 1 when something is missing.
 
     It asks for instance quotas (of all specs together, with the instances of an update), secrets, weights, KMS key,
     network and the CDK bootstrap. What could not be asked is told and is no problem.
     """
-    from seatrial.operations.preflight.preflight import as_document, as_lines
     from seatrial.operations.preflight.preflight import preflight as run_checks
-    from seatrial_base.secrets import redacted
-    from seatrial_base.terminal import show_json, show_text
+    from seatrial.operations.preflight.preflight import preflight_judgement, preflight_lines
 
     deployments = _deployments(specs, environment, environments)
     place = deployments[0].environment
     checks = run_checks(deployments, place, account_clients(place))
-    if output_format == "json":
-        show_json(as_document(checks, place))
-    else:
-        show_text(redacted("".join(f"{line}\n" for line in as_lines(checks))))
-    if any(check.status == "problem" for check in checks):
-        raise typer.Exit(PROBLEMS)
+    judgement = preflight_judgement(checks, place)
+    show_judgement(judgement, output_format, {"text": lambda: lines_text(preflight_lines(checks))})
+    exit_judged(judgement.findings)
 
 
 def _deployments(specs: Sequence[Path], environment: str, environments: Path | None) -> tuple[Deployment, ...]:

@@ -14,7 +14,7 @@ from seatrial.deployment.document import Deployment
 from seatrial.engines.rendered import RenderedConfig
 from seatrial.operations.preflight.clients import AccountClients
 from seatrial.operations.preflight.instances import instances_in_use, needs_of, quota_link
-from seatrial.operations.preflight.preflight import as_document, as_lines, preflight
+from seatrial.operations.preflight.preflight import preflight, preflight_judgement, preflight_lines
 from seatrial.specs.endpoint import EndpointSpec
 from seatrial.specs.environment import EMBEDDED_ACCOUNT, EnvironmentSpec
 from seatrial_base.errors import SeatrialError
@@ -181,6 +181,10 @@ def deployment(
     )
 
 
+def status_of(check: AccountCheck) -> str:
+    return "ok" if check.is_ok else "problem" if check.is_wrong else "unknown"
+
+
 def checked(account: Account, *deployments: Deployment) -> dict[str, AccountCheck]:
     found = preflight(deployments or (deployment(),), ENVIRONMENT, account.clients())
     return {check.subject.partition(" ")[0]: check for check in found}
@@ -188,7 +192,7 @@ def checked(account: Account, *deployments: Deployment) -> dict[str, AccountChec
 
 def test_an_account_that_has_everything() -> None:
     found = preflight((deployment(),), ENVIRONMENT, Account().clients())
-    assert {check.status for check in found} == {"ok"}
+    assert all(check.is_ok for check in found)
     assert [check.subject for check in found] == [
         f"quota {G5}",
         "region us-east-1",
@@ -203,15 +207,16 @@ def test_an_account_that_has_everything() -> None:
 @pytest.mark.parametrize(("quota", "status"), [(5, "ok"), (4, "problem")])
 def test_the_most_copies_and_an_update_of_them_must_fit(quota: float, status: str) -> None:
     check = checked(Account(set_quotas={G5: quota}))["quota"]
-    assert check.status == status
-    assert check.rule == ("SEA460" if status == "problem" else "")
+    assert status_of(check) == status
+    assert (check.finding.rule if check.finding else "") == ("SEA460" if status == "problem" else "")
 
 
 def test_a_problem_tells_numbers_and_link() -> None:
     check = checked(Account(set_quotas={G5: 4}, live={"other": ("ml.g5.2xlarge", 2)}))["quota"]
-    assert check.found == "needs 5 (dev-chat 5); others use 2; the quota is 4, 3 instances too few"
+    assert check.answer == "needs 5 (dev-chat 5); others use 2; the quota is 4, 3 instances too few"
     link = "https://us-east-1.console.aws.amazon.com/servicequotas/home/services/sagemaker/quotas/L-g5"
-    assert check.hint == f"request 7 or more at {link}"
+    assert check.finding
+    assert check.finding.hint == f"request 7 or more at {link}"
 
 
 @pytest.mark.parametrize(
@@ -224,36 +229,40 @@ def test_a_problem_tells_numbers_and_link() -> None:
     ],
 )
 def test_what_runs_already(live: dict[str, tuple[str, int]], status: str) -> None:
-    assert checked(Account(set_quotas={G5: 5}, live=live))["quota"].status == status
+    assert status_of(checked(Account(set_quotas={G5: 5}, live=live))["quota"]) == status
 
 
 def test_the_specs_are_added_up_by_type() -> None:
     two = (deployment("one"), deployment("two"))
     check = checked(Account(set_quotas={G5: 9}), *two)["quota"]
-    assert (check.status, check.found.partition(";")[0]) == ("problem", "needs 10 (dev-one 5, dev-two 5)")
-    assert checked(Account(set_quotas={G5: 10}), *two)["quota"].status == "ok"
+    assert (status_of(check), check.answer.partition(";")[0]) == ("problem", "needs 10 (dev-one 5, dev-two 5)")
+    assert status_of(checked(Account(set_quotas={G5: 10}), *two)["quota"]) == "ok"
     other = "ml.g6.2xlarge for endpoint usage"
     both = preflight(
         (deployment("one"), deployment("two", instance_type="ml.g6.2xlarge")),
         ENVIRONMENT,
         Account(set_quotas={G5: 5, other: 5}).clients(),
     )
-    assert [(check.subject, check.status) for check in both[:2]] == [(f"quota {G5}", "ok"), (f"quota {other}", "ok")]
+    states = [(check.subject, status_of(check)) for check in both[:2]]
+    assert states == [
+        (f"quota {G5}", "ok"),
+        (f"quota {other}", "ok"),
+    ]
 
 
 def test_a_quota_that_was_never_set_is_the_default() -> None:
-    assert checked(Account(set_quotas={}, default_quotas={"a": 1, G5: 0}))["quota"].status == "problem"
+    assert status_of(checked(Account(set_quotas={}, default_quotas={"a": 1, G5: 0}))["quota"]) == "problem"
 
 
 def test_a_quota_that_is_not_listed_is_unknown() -> None:
     check = checked(Account(set_quotas={"another": 1}))["quota"]
-    assert (check.status, "may lack the instance type" in check.found) == ("unknown", True)
+    assert (status_of(check), "may lack the instance type" in check.answer) == ("unknown", True)
 
 
 def test_a_need_beyond_the_quota_is_a_problem_whatever_others_use() -> None:
     errors: dict[str, Exception] = {"endpoints": refused("AccessDeniedException")}
-    assert checked(Account(set_quotas={G5: 4}, errors=errors))["quota"].status == "problem"
-    assert checked(Account(set_quotas={G5: 5}, errors=errors))["quota"].status == "unknown"
+    assert status_of(checked(Account(set_quotas={G5: 4}, errors=errors))["quota"]) == "problem"
+    assert status_of(checked(Account(set_quotas={G5: 5}, errors=errors))["quota"]) == "unknown"
 
 
 def test_an_endpoint_that_goes_while_it_is_counted() -> None:
@@ -265,7 +274,7 @@ def test_an_endpoint_that_goes_while_it_is_counted() -> None:
 def test_the_embedded_aws_has_no_quotas() -> None:
     local = ENVIRONMENT.model_copy(update={"account": EMBEDDED_ACCOUNT})
     check = preflight((deployment(environment=local),), local, Account(account=EMBEDDED_ACCOUNT).clients())[0]
-    assert (check.status, check.found) == ("unknown", "the embedded AWS has no service quotas")
+    assert (status_of(check), check.answer) == ("unknown", "the embedded AWS has no service quotas")
 
 
 @pytest.mark.parametrize(
@@ -288,8 +297,8 @@ def test_the_embedded_aws_has_no_quotas() -> None:
 )
 def test_what_is_missing(account: Account, subject: str, rule: str) -> None:
     found = checked(account)
-    assert [(name, one.rule) for name, one in found.items() if one.status != "ok"] == [(subject, rule)]
-    assert found[subject].hint
+    assert [(name, one.finding.rule) for name, one in found.items() if one.finding] == [(subject, rule)]
+    assert found[subject].is_wrong
 
 
 @pytest.mark.parametrize("call", ["quotas", "secret", "weights", "key", "subnets", "groups", "bootstrap"])
@@ -298,7 +307,7 @@ def test_what_is_missing(account: Account, subject: str, rule: str) -> None:
 )
 def test_what_can_not_be_asked_is_no_problem(call: str, error: Exception) -> None:
     found = checked(Account(errors={call: error}))
-    assert [one.status for one in found.values() if one.status != "ok"] == ["unknown"]
+    assert [one.is_unread for one in found.values() if not one.is_ok] == [True]
 
 
 def test_without_an_identity_nothing_is_asked() -> None:
@@ -316,18 +325,22 @@ def test_another_account_is_refused() -> None:
 def test_a_region_without_inference_components() -> None:
     elsewhere = ENVIRONMENT.model_copy(update={"region": "af-south-1"})
     found = preflight((deployment(environment=elsewhere),), elsewhere, Account().clients())
-    assert [(one.subject, one.rule) for one in found if one.status == "problem"] == [("region af-south-1", "SEA461")]
+    assert [(one.subject, one.finding.rule) for one in found if one.finding] == [("region af-south-1", "SEA461")]
 
 
 def test_how_it_reads() -> None:
     found = preflight((deployment(),), ENVIRONMENT, Account(secrets={}, bootstrap="5").clients())
-    lines = [*as_lines(found)]
+    lines = [*preflight_lines(found)]
     assert lines[2:4] == [
         "problem  secret hub-token: SEA462: it does not exist",
         "           hint: create it: aws secretsmanager create-secret --name hub-token --secret-string …",
     ]
     assert lines[-1] == "5 ok, 2 with a problem, 0 could not be asked"
-    assert as_document(found, ENVIRONMENT)["counts"] == {"ok": 5, "problem": 2, "unknown": 0}
+    judgement = preflight_judgement(found, ENVIRONMENT)
+    assert [(finding.rule, finding.severity) for finding in judgement.findings] == [
+        ("SEA462", "error"),
+        ("SEA466", "error"),
+    ]
 
 
 @pytest.mark.parametrize(

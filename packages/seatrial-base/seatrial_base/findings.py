@@ -73,6 +73,7 @@ class Finding:
         severity: `error`: it stops the work, fails or does not serve; `warning`: it works otherwise than meant;
             `note`: worth knowing, and nothing is wrong.
         source: Where this one finding is known from; empty where the rule's source says it.
+        evidence: What it was seen by: a status, a reason, a line of a log; empty where the message says it.
         edit: The change that mends it; `None` where the meaning would change.
     """
 
@@ -82,6 +83,7 @@ class Finding:
     hint: str = ""
     severity: Severity = "error"
     source: str = ""
+    evidence: str = ""
     edit: Edit | None = None
 
     @property

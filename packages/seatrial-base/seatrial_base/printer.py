@@ -87,8 +87,8 @@ def _shown(finding: Finding) -> Finding:
     """Return a finding without credentials and control characters."""
     place = finding.place
     shown = Place(_plain(place.file), place.line, *map(_plain, (place.resource, place.field, place.construct_path)))
-    message, hint, source = map(_plain, (finding.message, finding.hint, finding.source))
-    return replace(finding, place=shown, message=message, hint=hint, source=source)
+    message, hint, source, seen = map(_plain, (finding.message, finding.hint, finding.source, finding.evidence))
+    return replace(finding, place=shown, message=message, hint=hint, source=source, evidence=seen)
 
 
 def _plain(text: str) -> str:
@@ -143,6 +143,7 @@ def _row(finding: Finding) -> dict[str, Json]:
         "message": finding.message,
         "hint": finding.hint,
         "source": _source(finding),
+        "evidence": finding.evidence,
     }
 
 

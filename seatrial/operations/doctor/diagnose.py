@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from seatrial.operations.doctor.diagnose_scaling import scaling_diagnoses
 from seatrial.operations.doctor.diagnose_stack import stack_diagnoses
-from seatrial.operations.doctor.diagnosis import Diagnosis, by_symptom
+from seatrial.operations.doctor.diagnosis import by_symptom, diagnosis
 from seatrial_lint.lint.checks.service import driver_gap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.operations.doctor.facts import ComponentFacts, Examination, VariantFacts
+    from seatrial_base.findings import Finding
 
 SILENT_MINUTES = 30
 """A container that starts writes its first line long before; without a driver it never does."""
@@ -25,7 +26,7 @@ _IN_SERVICE = "InService"
 _STUCK_SOURCE = "public issue trackers: aws/amazon-sagemaker-examples #3432, aws/deep-learning-containers PR #6187"
 
 
-def diagnose(found: Examination) -> tuple[Diagnosis, ...]:
+def diagnose(found: Examination) -> tuple[Finding, ...]:
     """Return what is wrong, the most telling first; empty when nothing is."""
     every = chain(
         *(_component(each, found) for each in found.components if not each.is_candidate),
@@ -40,7 +41,7 @@ def diagnose(found: Examination) -> tuple[Diagnosis, ...]:
     return tuple(dict.fromkeys(every))
 
 
-def _existence(found: Examination) -> Iterator[Diagnosis]:
+def _existence(found: Examination) -> Iterator[Finding]:
     if found.endpoint.existence != "absent" or found.stack.is_at_work:
         return
     left = [f"inference component {each.name}" for each in found.components]
@@ -49,12 +50,12 @@ def _existence(found: Examination) -> Iterator[Diagnosis]:
     if left:
         mend = "Delete what is left over: seatrial doctor --fix"
     seen = f"left over: {', '.join(left)}" if left else ""
-    yield Diagnosis(
+    yield diagnosis(
         rule="SEA750", part=f"endpoint {found.name}", cause="The endpoint does not exist.", mend=f"{mend}.", seen=seen
     )
 
 
-def _component(component: ComponentFacts, found: Examination) -> Iterator[Diagnosis]:
+def _component(component: ComponentFacts, found: Examination) -> Iterator[Finding]:
     part = f"inference component {component.name}"
     minutes = found.minutes_since(component.changed)
     has_failed = component.status == "Failed" or bool(component.reason)
@@ -66,7 +67,7 @@ def _component(component: ComponentFacts, found: Examination) -> Iterator[Diagno
         yield _stuck(part, component.status, minutes, mend)
 
 
-def _endpoint(found: Examination) -> Iterator[Diagnosis]:
+def _endpoint(found: Examination) -> Iterator[Finding]:
     endpoint, part = found.endpoint, f"endpoint {found.name}"
     if endpoint.existence != "found":
         return
@@ -83,7 +84,7 @@ def _endpoint(found: Examination) -> Iterator[Diagnosis]:
 
 def _causes(
     part: str, status: str, reasons: tuple[str, ...], log: tuple[str, ...] | None, found: Examination
-) -> Iterator[Diagnosis]:
+) -> Iterator[Finding]:
     """Yield why a part failed: what its log and reason say, else the driver, else the reason itself.
 
     The log is asked first: the reason often says no more than that a health check failed.
@@ -93,7 +94,7 @@ def _causes(
     if known is not None and known.rule not in {"SEA757", "SEA761"}:
         yield known
     elif (gap := _gap(found)) is not None:
-        yield Diagnosis(
+        yield diagnosis(
             rule="SEA754",
             part=part,
             cause=f"{gap[0]}.",
@@ -105,22 +106,22 @@ def _causes(
         yield known
     elif reasons:
         mend = "read the log of its containers; mend the cause and deploy again"
-        yield Diagnosis(rule="SEA751", part=part, cause=f"It is {status}: {seen}", mend=f"{mend}.", seen=seen)
+        yield diagnosis(rule="SEA751", part=part, cause=f"It is {status}: {seen}", mend=f"{mend}.", seen=seen)
     else:
         yield from _unexplained(part, status, log)
 
 
-def _unexplained(part: str, status: str, log: tuple[str, ...] | None) -> Iterator[Diagnosis]:
+def _unexplained(part: str, status: str, log: tuple[str, ...] | None) -> Iterator[Finding]:
     if status == "Failed":
         cause = (
             "It failed without a reason, and no container wrote a line."
             if log is None
             else "It failed, and SageMaker gives no reason."
         )
-        yield Diagnosis(rule="SEA751", part=part, cause=cause, mend="Read its log; deploy again.", seen=status)
+        yield diagnosis(rule="SEA751", part=part, cause=cause, mend="Read its log; deploy again.", seen=status)
     if log is not None or status == "Failed":
         return
-    yield Diagnosis(
+    yield diagnosis(
         rule="SEA754",
         part=part,
         cause=f"No container has written a line for {SILENT_MINUTES} minutes: it does not start at all.",
@@ -150,8 +151,8 @@ def _log_of(found: Examination, component: str) -> tuple[str, ...] | None:
     return None if log is not None and log.existence == "absent" else log.lines if log is not None else ()
 
 
-def _stuck(part: str, status: str, minutes: float, mend: str) -> Diagnosis:
-    return Diagnosis(
+def _stuck(part: str, status: str, minutes: float, mend: str) -> Finding:
+    return diagnosis(
         rule="SEA761",
         part=part,
         cause=f"It has been {status} for {minutes:.0f} minutes.",
@@ -161,17 +162,18 @@ def _stuck(part: str, status: str, minutes: float, mend: str) -> Diagnosis:
     )
 
 
-def _account(found: Examination) -> Iterator[Diagnosis]:
+def _account(found: Examination) -> Iterator[Finding]:
     for check in found.checks:
-        if check.status == "problem":
-            mend = f"{check.hint[0].upper()}{check.hint[1:]}."
-            yield Diagnosis(rule=check.rule, part=check.subject, cause=f"{check.found}.", mend=mend)
+        if check.finding is not None and check.is_wrong:
+            rule, hint = check.finding.rule, check.finding.hint
+            mend = f"{hint[0].upper()}{hint[1:]}."
+            yield diagnosis(rule=rule, part=check.subject, cause=f"{check.answer}.", mend=mend)
 
 
-def _candidate(component: ComponentFacts, found: Examination) -> Iterator[Diagnosis]:
+def _candidate(component: ComponentFacts, found: Examination) -> Iterator[Finding]:
     if is_left_over(component, found):
         minutes = found.minutes_since(component.created)
-        yield Diagnosis(
+        yield diagnosis(
             rule="SEA766",
             part=f"inference component {component.name}",
             cause=f"A trial made it {minutes:.0f} minutes ago, and no trial is that long. It takes accelerators.",
@@ -185,9 +187,9 @@ def is_left_over(component: ComponentFacts, found: Examination) -> bool:
     return component.is_candidate and found.minutes_since(component.created) > LEFT_OVER_MINUTES
 
 
-def _alarms(found: Examination) -> Iterator[Diagnosis]:
+def _alarms(found: Examination) -> Iterator[Finding]:
     for alarm in found.alarms:
-        yield Diagnosis(
+        yield diagnosis(
             rule="SEA767",
             part=f"alarm {alarm.name}",
             cause="It is raised.",

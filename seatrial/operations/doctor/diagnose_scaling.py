@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.operations.doctor.diagnosis import Diagnosis, by_symptom
+from seatrial.operations.doctor.diagnosis import by_symptom, diagnosis
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.operations.doctor.facts import ComponentFacts, Examination, TargetFacts
+    from seatrial_base.findings import Finding
 
 _OUT = "DynamicScalingOutSuspended"
 
 
-def scaling_diagnoses(found: Examination) -> Iterator[Diagnosis]:
+def scaling_diagnoses(found: Examination) -> Iterator[Finding]:
     """Yield what is wrong with the scaling of an endpoint's components."""
     for target in found.targets:
         yield from _target(target, found)
@@ -36,10 +37,10 @@ def is_left_suspended(target: TargetFacts, found: Examination) -> bool:
     return bool(target.suspended) and settled and not is_orphan(target, found)
 
 
-def _target(target: TargetFacts, found: Examination) -> Iterator[Diagnosis]:
+def _target(target: TargetFacts, found: Examination) -> Iterator[Finding]:
     part = f"scalable target {target.resource_id}"
     if is_orphan(target, found):
-        yield Diagnosis(
+        yield diagnosis(
             rule="SEA764",
             part=part,
             cause="The component that it scales does not exist.",
@@ -48,7 +49,7 @@ def _target(target: TargetFacts, found: Examination) -> Iterator[Diagnosis]:
         )
         return
     if is_left_suspended(target, found):
-        yield Diagnosis(
+        yield diagnosis(
             rule="SEA763",
             part=part,
             cause="Scaling is suspended, and no update is at work that would resume it.",
@@ -60,10 +61,10 @@ def _target(target: TargetFacts, found: Examination) -> Iterator[Diagnosis]:
         yield from known
         if not known:
             mend = "Mend the cause; the next activity follows by itself."
-            yield Diagnosis(rule="SEA768", part=part, cause="The last activity failed.", mend=mend, seen=target.failure)
+            yield diagnosis(rule="SEA768", part=part, cause="The last activity failed.", mend=mend, seen=target.failure)
 
 
-def _at_zero(component: ComponentFacts, found: Examination) -> Iterator[Diagnosis]:
+def _at_zero(component: ComponentFacts, found: Examination) -> Iterator[Finding]:
     """Yield why nothing adds a copy to none: target tracking never does, because there are no requests to count."""
     target = next((each for each in found.targets if each.component == component.name), None)
     if target is not None and (target.least > 0 or target.wakes) and _OUT not in target.suspended:
@@ -75,7 +76,7 @@ def _at_zero(component: ComponentFacts, found: Examination) -> Iterator[Diagnosi
     else:
         cause = "No copy is in service, and no step scaling policy on NoCapacityInvocationFailures adds one."
         mend = "Add the policy, or raise min_copies to 1."
-    yield Diagnosis(
+    yield diagnosis(
         rule="SEA765",
         part=f"inference component {component.name}",
         cause=cause,

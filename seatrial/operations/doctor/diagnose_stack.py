@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from seatrial.operations.doctor.diagnosis import Diagnosis, by_symptom
+from seatrial.operations.doctor.diagnosis import by_symptom, diagnosis
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.operations.doctor.facts import Examination, ResourceState, StackFacts
+    from seatrial_base.findings import Finding
 
 LONGEST_WAIT_MINUTES: Final = 60
 """CloudFormation waits for a custom resource for an hour at most."""
@@ -25,14 +26,14 @@ _MEND: Final = {
 """What to do about a stack, by its status."""
 
 
-def stack_diagnoses(found: Examination) -> Iterator[Diagnosis]:
+def stack_diagnoses(found: Examination) -> Iterator[Finding]:
     """Yield what is wrong with the stack: the cause of its failure where an event tells it, and what waits."""
     stack, part = found.stack, f"stack {found.stack.name}"
     if stack.is_gone and found.endpoint.existence == "found" and found.endpoint.is_ours:
         kept = "Deploy its stack again under another name of the endpoint, or delete it with the AWS CLI; it serves."
         left = "Delete what is left: seatrial doctor --fix."
         cause = "Its stack does not exist any more, and the endpoint costs money."
-        yield Diagnosis(
+        yield diagnosis(
             rule="SEA762",
             part=f"endpoint {found.name}",
             cause=cause,
@@ -44,10 +45,10 @@ def stack_diagnoses(found: Examination) -> Iterator[Diagnosis]:
             cause for each in stack.failures for cause in by_symptom(f"{part}, {each.logical_id}", (each.reason,))
         ]
         yield from causes[:1]
-        yield Diagnosis(rule="SEA762", part=part, cause=_cause(stack), mend=mend, seen=stack.status)
+        yield diagnosis(rule="SEA762", part=part, cause=_cause(stack), mend=mend, seen=stack.status)
     for resource in _waiting(found):
         minutes = found.minutes_since(resource.changed)
-        yield Diagnosis(
+        yield diagnosis(
             rule="SEA762",
             part=f"{part}, {resource.logical_id}",
             cause=f"CloudFormation has waited {minutes:.0f} minutes for the custom resource, which did not answer.",

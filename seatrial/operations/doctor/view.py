@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from seatrial.operations.doctor.facts import IN_TRANSIT
+from seatrial_base.printer import Judgement
 from seatrial_base.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.operations.doctor.diagnosis import Diagnosis
     from seatrial.operations.doctor.facts import Examination
     from seatrial.operations.doctor.steps import FixStep
+    from seatrial_base.findings import Finding
+    from seatrial_base.printer import Json
 
-SCHEMA = "1"
 SHOWN_LINES = 10
 """Last lines of each log that `--why` shows."""
 Health = Literal["ok", "problem", "changing", "unknown"]
@@ -30,12 +31,12 @@ class PartRow:
     health: Health
 
 
-def answer_line(found: Examination, diagnoses: tuple[Diagnosis, ...]) -> str:
+def answer_line(found: Examination, diagnoses: tuple[Finding, ...]) -> str:
     """Return what is wrong and what to do, in one line."""
     if diagnoses:
         first = diagnoses[0]
         more = f" ({counted(len(diagnoses) - 1, 'more problem')} below)" if diagnoses[1:] else ""
-        return f"{found.name}: {first.rule}: {first.part}: {first.cause} {first.mend}{more}"
+        return f"{found.name}: {first.rule}: {first.place.resource}: {first.message} {first.hint}{more}"
     if found.endpoint.existence != "found":
         state = "is not there yet; its stack is at work" if found.stack.is_at_work else "could not be asked"
         return f"{found.name}: the endpoint {state}."
@@ -44,9 +45,9 @@ def answer_line(found: Examination, diagnoses: tuple[Diagnosis, ...]) -> str:
     return f"{found.name}: nothing is wrong."
 
 
-def part_rows(found: Examination, diagnoses: tuple[Diagnosis, ...]) -> tuple[PartRow, ...]:
+def part_rows(found: Examination, diagnoses: tuple[Finding, ...]) -> tuple[PartRow, ...]:
     """Return every part with its status."""
-    wrong = {each.part.partition(", ")[0] for each in diagnoses}
+    wrong = {finding.place.resource.partition(", ")[0] for finding in diagnoses}
     return tuple(PartRow(part, status, _health(part, status, wrong)) for part, status in _parts(found))
 
 
@@ -79,22 +80,22 @@ def _parts(found: Examination) -> Iterator[tuple[str, str]]:
     for log in found.logs:
         yield f"log group {log.group}", _status(log.existence, f"{counted(len(log.lines), 'line')} read")
     for check in found.checks:
-        yield check.subject, f"could not be asked: {check.found}" if check.status == "unknown" else check.found
+        yield check.subject, f"could not be asked: {check.answer}" if check.is_unread else check.answer
 
 
 def _status(existence: str, status: str) -> str:
     return {"found": status, "absent": "does not exist"}.get(existence, "could not be asked")
 
 
-def as_lines(found: Examination, diagnoses: tuple[Diagnosis, ...], *, why: bool) -> Iterator[str]:
+def doctor_lines(found: Examination, diagnoses: tuple[Finding, ...], *, why: bool) -> Iterator[str]:
     """Yield the answer, the other problems and the parts; with `why`, what each was seen by and the logs."""
     yield answer_line(found, diagnoses)
     for each in diagnoses if why else diagnoses[1:]:
         yield ""
-        yield f"{each.rule}: {each.part}: {each.cause}"
-        yield f"  to do: {each.mend}"
-        if why and each.seen:
-            yield f"  seen: {each.seen}"
+        yield f"{each.rule}: {each.place.resource}: {each.message}"
+        yield f"  to do: {each.hint}"
+        if why and each.evidence:
+            yield f"  seen: {each.evidence}"
         if why and each.source:
             yield f"  known from: {each.source}"
     yield ""
@@ -114,21 +115,21 @@ def _log_lines(found: Examination) -> Iterator[str]:
             yield from (f"  {line}" for line in log.lines[-SHOWN_LINES:])
 
 
-def as_document(found: Examination, diagnoses: tuple[Diagnosis, ...], steps: tuple[FixStep, ...]) -> dict[str, object]:
-    """Return the examination as a document for programs; `fix` are the commands that `--fix` stands for."""
-    return {
-        "schema_version": SCHEMA,
+def doctor_judgement(found: Examination, diagnoses: tuple[Finding, ...], steps: tuple[FixStep, ...]) -> Judgement:
+    """Return the examination as what the one printer writes; `fix` are the commands that `--fix` stands for."""
+    facts: dict[str, Json] = {
         "endpoint": found.name,
         "answer": answer_line(found, diagnoses),
         "is_healthy": is_healthy(found, diagnoses),
-        "diagnoses": [asdict(each) for each in diagnoses],
         "parts": [asdict(row) for row in part_rows(found, diagnoses)],
-        "logs": {log.group: list(log.lines) for log in found.logs},
+        "logs": {log.group: log.lines for log in found.logs},
         "fix": [{"why": step.why, "command": step.command} for step in steps],
-        "not_asked": list(found.not_asked),
+        "not_asked": found.not_asked,
     }
+    placed = [replace(each, place=replace(each.place, file=found.name)) for each in diagnoses]
+    return Judgement(command="doctor", findings=placed, facts=facts)
 
 
-def is_healthy(found: Examination, diagnoses: tuple[Diagnosis, ...]) -> bool:
+def is_healthy(found: Examination, diagnoses: tuple[Finding, ...]) -> bool:
     """Tell whether nothing is wrong, as far as the endpoint itself could be asked."""
     return not diagnoses and found.endpoint.existence != "not asked"

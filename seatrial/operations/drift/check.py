@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from seatrial.deployment.aws_failures import aws_failures
 from seatrial.deployment.document import endpoint_name, stack_name
 from seatrial.deployment.live_stack import describe_stack
-from seatrial.operations.drift.finding import DriftFinding, DriftReport, EndpointDrift
 from seatrial.operations.drift.live import live_findings
+from seatrial.operations.drift.report import DriftReport, EndpointDrift, drift_finding
 from seatrial.operations.drift.trials import LastTrial, deployed_trial, scheduled_trial, trial_findings
 from seatrial.operations.drift.unknown import unknown_endpoints
 from seatrial.operations.preflight.instances import instance_checks, needs_of
@@ -97,7 +97,7 @@ def check_drift(locked: Locked, clients: DriftClients, *, now: datetime, most_da
 
 def _unreadable(name: str, problems: tuple[Finding, ...], locked: Locked) -> EndpointDrift:
     findings = (
-        DriftFinding(rule=each.rule, severity="medium", what="lock", live=each.message, hint=each.hint)
+        drift_finding(rule=each.rule, severity="warning", what="lock", live=each.message, hint=each.hint)
         for each in problems
     )
     stack = stack_name(locked.environment.name, name)
@@ -131,15 +131,15 @@ def _without_stack(drift: EndpointDrift, error: BenchError) -> EndpointDrift:
     if "does not exist" not in message:
         return replace(drift, not_asked=(*drift.not_asked, f"stack: {message}"))
     hint = f"deploy it: cdk deploy {drift.stack_name}; or remove its lock for this environment"
-    missing = DriftFinding(rule="SEA430", severity="high", what="stack", expected="deployed", live="none", hint=hint)
+    missing = drift_finding(rule="SEA430", severity="error", what="stack", expected="deployed", live="none", hint=hint)
     return _with(drift, (missing,))
 
 
-def _with(drift: EndpointDrift, findings: tuple[DriftFinding, ...]) -> EndpointDrift:
+def _with(drift: EndpointDrift, findings: tuple[Finding, ...]) -> EndpointDrift:
     return replace(drift, findings=(*drift.findings, *findings))
 
 
-def _with_asked(drift: EndpointDrift, what: str, ask: Callable[[], Iterable[DriftFinding]]) -> EndpointDrift:
+def _with_asked(drift: EndpointDrift, what: str, ask: Callable[[], Iterable[Finding]]) -> EndpointDrift:
     found, because = _asked(lambda: tuple(ask()))
     if found is None:
         return replace(drift, not_asked=(*drift.not_asked, f"{what}: {because}"))
@@ -147,8 +147,8 @@ def _with_asked(drift: EndpointDrift, what: str, ask: Callable[[], Iterable[Drif
 
 
 def _asked(
-    ask: Callable[[], tuple[DriftFinding, ...]],
-) -> tuple[tuple[DriftFinding, ...] | None, str]:
+    ask: Callable[[], tuple[Finding, ...]],
+) -> tuple[tuple[Finding, ...] | None, str]:
     """Return the findings of a question, or `None` and why it could not be asked."""
     from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only this command needs it here)
 
@@ -166,13 +166,13 @@ def _in_progress(stack: LiveStack) -> bool:
     return stack.status.endswith("IN_PROGRESS") and stack.status not in _IN_ORDER
 
 
-def _stack_findings(stack: LiveStack, deployment: Deployment) -> Iterator[DriftFinding]:
+def _stack_findings(stack: LiveStack, deployment: Deployment) -> Iterator[Finding]:
     if stack.status not in _IN_ORDER and not _in_progress(stack):
         rolled_back = stack.status == "UPDATE_ROLLBACK_COMPLETE"
         hint = "read the stack's events; mend the cause and deploy again"
-        yield DriftFinding(
+        yield drift_finding(
             rule="SEA430",
-            severity="medium" if rolled_back else "high",
+            severity="warning" if rolled_back else "error",
             what="stack status",
             expected="CREATE_COMPLETE or UPDATE_COMPLETE",
             live=stack.status,
@@ -180,9 +180,9 @@ def _stack_findings(stack: LiveStack, deployment: Deployment) -> Iterator[DriftF
         )
     deployed = stack.outputs.get("PlanDigest", "")
     if deployed != deployment.plan.digest and not _in_progress(stack):
-        yield DriftFinding(
+        yield drift_finding(
             rule="SEA431",
-            severity="medium",
+            severity="warning",
             what="plan digest",
             expected=deployment.plan.digest,
             live=deployed or "none",
@@ -190,7 +190,7 @@ def _stack_findings(stack: LiveStack, deployment: Deployment) -> Iterator[DriftF
         )
 
 
-def _image_findings(deployment: Deployment) -> Iterator[DriftFinding]:
+def _image_findings(deployment: Deployment) -> Iterator[Finding]:
     """Yield an image that has newer documented builds, or whose line gets none any more."""
     image = deployment.plan.image.value
     build = find_image(image.repository, image.tag)
@@ -200,11 +200,11 @@ def _image_findings(deployment: Deployment) -> Iterator[DriftFinding]:
     hint = "`seatrial images outdated` shows what would change; plan again, and try it"
     if update.newer:
         newest = update.newer[-1].version
-        yield DriftFinding(
-            rule="SEA434", severity="low", what="image version", expected=newest, live=build.version, hint=hint
+        yield drift_finding(
+            rule="SEA434", severity="note", what="image version", expected=newest, live=build.version, hint=hint
         )
     if status := status_of(build.family, build.flavour):
-        yield DriftFinding(rule="SEA434", severity="medium", what="image line", live=status, hint=hint)
+        yield drift_finding(rule="SEA434", severity="warning", what="image line", live=status, hint=hint)
 
 
 def _with_trials(
@@ -234,23 +234,19 @@ def _with_trials(
     return _with(told, (*findings, *_never_tried(last)))
 
 
-def _never_tried(last: LastTrial) -> Iterator[DriftFinding]:
+def _never_tried(last: LastTrial) -> Iterator[Finding]:
     if last.result is None and not last.error:
         hint = "deploy it with its trial"
-        yield DriftFinding(rule="SEA435", severity="low", what="trial of the deployment", live="none", hint=hint)
+        yield drift_finding(rule="SEA435", severity="note", what="trial of the deployment", live="none", hint=hint)
 
 
-def _quotas(locked: Locked, clients: DriftClients) -> tuple[tuple[DriftFinding, ...], tuple[str, ...]]:
+def _quotas(locked: Locked, clients: DriftClients) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     checks = tuple(instance_checks(needs_of(locked.deployments), locked.environment, clients.account))
-    findings = (
-        DriftFinding(rule=each.rule, severity="high", what=each.subject, live=each.found, hint=each.hint)
-        for each in checks
-        if each.status == "problem"
-    )
-    return tuple(findings), tuple(f"{each.subject}: {each.found}" for each in checks if each.status == "unknown")
+    findings = (check.finding for check in checks if check.finding is not None and check.is_wrong)
+    return tuple(findings), tuple(f"{check.subject}: {check.answer}" for check in checks if check.is_unread)
 
 
-def _unknown(locked: Locked, clients: DriftClients) -> Iterator[DriftFinding]:
+def _unknown(locked: Locked, clients: DriftClients) -> Iterator[Finding]:
     place = locked.environment.name
     known = {endpoint_name(place, name) for name in locked.names}
     current = {each.endpoint_name for each in locked.deployments}

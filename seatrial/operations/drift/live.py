@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from seatrial.deployment.document import COMPONENT_SUFFIX
-from seatrial.operations.drift.finding import DriftFinding
+from seatrial.operations.drift.report import drift_finding
 from seatrial.operations.preflight.check import count, rows, text
 from seatrial_base.catalog.images import image_digest
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from seatrial.deployment.document import Deployment
     from seatrial.deployment.live_stack import LiveStack
-    from seatrial.operations.drift.finding import Severity
+    from seatrial_base.findings import Finding, Severity
 
 HINT = "find out who changed it; set it back with `cdk deploy --revert-drift`, or take it over into the spec"
 ONLY_VARIANT = "AllTraffic"  # the name of a variant that nobody named, as our constructs give it
@@ -47,7 +47,7 @@ Compared = dict[str, tuple[str, str]]
 """What the lock says and what is live, by what was compared."""
 
 
-def live_findings(deployment: Deployment, stack: LiveStack, sagemaker: LiveEndpoints) -> Iterator[DriftFinding]:
+def live_findings(deployment: Deployment, stack: LiveStack, sagemaker: LiveEndpoints) -> Iterator[Finding]:
     """Yield each field in which a live endpoint is not what was deployed.
 
     Args:
@@ -82,7 +82,7 @@ def live_findings(deployment: Deployment, stack: LiveStack, sagemaker: LiveEndpo
 
 def _single_model(
     deployment: Deployment, stack: LiveStack, endpoint: Mapping[str, object], sagemaker: LiveEndpoints
-) -> Iterator[DriftFinding]:
+) -> Iterator[Finding]:
     """Yield what differs where the model is in a production variant: that of the endpoint's own plan."""
     name = own_variant(deployment)
     config = sagemaker.describe_endpoint_config(EndpointConfigName=text(endpoint, "EndpointConfigName"))
@@ -108,11 +108,11 @@ def own_variant(deployment: Deployment) -> str:
     return next(own, ONLY_VARIANT)
 
 
-def _differences(compared: Compared) -> Iterator[DriftFinding]:
+def _differences(compared: Compared) -> Iterator[Finding]:
     for what, (expected, live) in compared.items():
         if expected != live:
-            yield DriftFinding(
-                rule="SEA432", severity="medium", what=what, expected=expected, live=live or "absent", hint=HINT
+            yield drift_finding(
+                rule="SEA432", severity="warning", what=what, expected=expected, live=live or "absent", hint=HINT
             )
 
 
@@ -190,26 +190,26 @@ def _container(deployment: Deployment, container: Mapping[str, object]) -> Compa
     return compared
 
 
-def _statuses(found: Mapping[str, str]) -> Iterator[DriftFinding]:
+def _statuses(found: Mapping[str, str]) -> Iterator[Finding]:
     for what, status in found.items():
         if status != "InService":
             hint = "read its failure reason in the SageMaker console; deploy again"
-            severity: Severity = "high" if status in {"Failed", "OutOfService"} else "low"
-            yield DriftFinding(
+            severity: Severity = "error" if status in {"Failed", "OutOfService"} else "note"
+            yield drift_finding(
                 rule="SEA432", severity=severity, what=what, expected="InService", live=status, hint=hint
             )
 
 
-def _copies(deployment: Deployment, what: str, live: int) -> Iterator[DriftFinding]:
+def _copies(deployment: Deployment, what: str, live: int) -> Iterator[Finding]:
     """Yield copies or instances outside of what scaling, or without scaling the plan, allows."""
     scaling, planned = deployment.endpoint.scaling, deployment.plan.copy_count.value
     fixed = scaling.is_fixed
     least, most = (planned, planned) if fixed else (scaling.fewest_copies, max(scaling.max_copies, planned))
     if not least <= live <= most:
         expected = f"{least}" if fixed else f"{least} to {most}"
-        yield DriftFinding(
+        yield drift_finding(
             rule="SEA432",
-            severity="high" if live < least else "medium",
+            severity="error" if live < least else "warning",
             what=what,
             expected=expected,
             live=f"{live}",

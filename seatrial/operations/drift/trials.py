@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from seatrial.deployment.live_stack import fetch_result
-from seatrial.operations.drift.finding import DriftFinding
+from seatrial.operations.drift.report import drift_finding
 from seatrial.operations.promotion.evidence import ended_at
 from seatrial_base.errors import BenchError
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from seatrial.deployment.document import Deployment
     from seatrial.deployment.live_stack import LiveStack
-    from seatrial.operations.drift.finding import Severity
+    from seatrial_base.findings import Finding, Severity
     from seatrial_load.model.result import TrialResult
 
 _RULE = "SEA435"
@@ -105,7 +105,7 @@ def scheduled_trial(deployment: Deployment, stack: LiveStack, s3: S3Client) -> L
 
 def trial_findings(
     deployment: Deployment, last: LastTrial, scheduled: LastTrial, *, now: datetime, most_days: float
-) -> Iterator[DriftFinding]:
+) -> Iterator[Finding]:
     """Yield trials that were not passed, are missing, or too old.
 
     Args:
@@ -122,24 +122,25 @@ def trial_findings(
         return
     age = None if scheduled.result is None else (now - ended_at(scheduled.result)) / timedelta(days=1)
     if age is None and not scheduled.error:
-        yield _finding("low", "scheduled trial", "", "none yet", "wait for the schedule, or run `seatrial trial start`")
+        wait = "wait for the schedule, or run `seatrial trial start`"
+        yield _finding("note", "scheduled trial", "", "none yet", wait)
     elif age is not None and age > most_days:
         why = "see the log of the environment's trial service for why it was not made"
-        yield _finding("medium", "age of the scheduled trial", f"at most {most_days:g} days", f"{age:.0f} days", why)
+        yield _finding("warning", "age of the scheduled trial", f"at most {most_days:g} days", f"{age:.0f} days", why)
 
 
-def _outcome(what: str, trial: LastTrial, hint: str) -> Iterator[DriftFinding]:
+def _outcome(what: str, trial: LastTrial, hint: str) -> Iterator[Finding]:
     if trial.error:
-        yield _finding("medium", what, "pass", f"error: {trial.error}", hint)
+        yield _finding("warning", what, "pass", f"error: {trial.error}", hint)
     if trial.result is None:
         return
     verdict, comparison = trial.result.verdict, trial.result.comparison
     if verdict.status != "pass":
-        severity: Severity = "high" if verdict.status == "fail" else "medium"
+        severity: Severity = "error" if verdict.status == "fail" else "warning"
         yield _finding(severity, what, "pass", f"{verdict.status}: {verdict.because}", hint)
     if comparison is not None and comparison.status == "worse":
-        yield _finding("medium", f"{what} against the one before", "no regression", comparison.because, hint)
+        yield _finding("warning", f"{what} against the one before", "no regression", comparison.because, hint)
 
 
-def _finding(severity: Severity, what: str, expected: str, live: str, hint: str) -> DriftFinding:
-    return DriftFinding(rule=_RULE, severity=severity, what=what, expected=expected, live=live, hint=hint)
+def _finding(severity: Severity, what: str, expected: str, live: str, hint: str) -> Finding:
+    return drift_finding(rule=_RULE, severity=severity, what=what, expected=expected, live=live, hint=hint)

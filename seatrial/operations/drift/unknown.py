@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from seatrial.operations.drift.finding import DriftFinding
+from seatrial.operations.drift.report import drift_finding
 from seatrial.operations.preflight.check import rows, text
 from seatrial_base.tags import ENVIRONMENT_TAG, PRODUCT_TAG
 
@@ -13,13 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from seatrial.operations.drift.live import LiveEndpoints
+    from seatrial_base.findings import Finding
 
 _RULE = "SEA433"
 
 
 def unknown_endpoints(
     environment: str, known: Collection[str], current: Collection[str], live: LiveEndpoints
-) -> Iterator[DriftFinding]:
+) -> Iterator[Finding]:
     """Yield each endpoint whose name begins with the environment's, or that has its tag, and that is not expected.
 
     Args:
@@ -45,7 +46,7 @@ def unknown_endpoints(
         else:
             hint = "add its spec, or delete it (its stack, where it has one)"
             what = "endpoint without a spec" if tagged else "endpoint with this environment's prefix, without its tag"
-        yield DriftFinding(rule=_RULE, severity="medium" if tagged else "low", what=what, live=name, hint=hint)
+        yield drift_finding(rule=_RULE, severity="warning" if tagged else "note", what=what, live=name, hint=hint)
 
 
 def _listed(live: LiveEndpoints) -> Iterator[tuple[str, str]]:

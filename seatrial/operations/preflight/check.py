@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from seatrial.deployment.aws_failures import aws_failures
 from seatrial_base.errors import BenchError
@@ -12,41 +12,53 @@ from seatrial_base.findings import Finding, Place
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-Status = Literal["ok", "problem", "unknown"]
+UNREAD = "SEA436"
 
 
 @dataclass(frozen=True, slots=True)
 class AccountCheck:
-    """What was asked, and what came of it.
+    """One question to the account and its answer.
 
     Attributes:
-        subject: What was asked about.
-        status: `ok`, `problem`, or `unknown` where it could not be asked.
-        found: What was found, or why it could not be asked.
-        rule: The rule that a problem breaks; empty otherwise.
-        hint: How to mend it; empty otherwise.
+        subject: What it is about.
+        answer: What the account has, or why it could not be asked.
+        finding: What is wrong, an error; a note where it could not be asked; `None` where all is well.
     """
 
     subject: str
-    status: Status
-    found: str
-    rule: str = ""
-    hint: str = ""
+    answer: str
+    finding: Finding | None = None
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether all is well."""
+        return self.finding is None
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether something would fail."""
+        return self.finding is not None and self.finding.severity == "error"
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether it could not be asked."""
+        return self.finding is not None and self.finding.severity == "note"
 
 
-def ok(subject: str, found: str) -> AccountCheck:
+def ok(subject: str, answer: str) -> AccountCheck:
     """Return that all is well."""
-    return AccountCheck(subject, "ok", found)
+    return AccountCheck(subject, answer)
 
 
-def problem(subject: str, rule: str, found: str, hint: str) -> AccountCheck:
+def problem(subject: str, rule: str, answer: str, hint: str) -> AccountCheck:
     """Return what would fail, and how to mend it."""
-    return AccountCheck(subject, "problem", found, rule, hint)
+    return AccountCheck(subject, answer, Finding(rule, Place(field=subject), answer, hint))
 
 
 def unknown(subject: str, because: str) -> AccountCheck:
     """Return that the question could not be asked."""
-    return AccountCheck(subject, "unknown", because)
+    message = f"could not be asked: {because}"
+    return AccountCheck(subject, because, Finding(UNREAD, Place(field=subject), message, severity="note"))
 
 
 def asked(subject: str, ask: Callable[[], AccountCheck], *, refusals: Mapping[str, Finding]) -> AccountCheck:

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial.deployment.aws_failures import aws_failures
 from seatrial.operations.deployed import check_account
 from seatrial.operations.preflight.instances import instance_checks, needs_of
 from seatrial.operations.preflight.parts import part_checks
+from seatrial_base.printer import Judgement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.deployment.document import Deployment
-    from seatrial.operations.preflight.check import AccountCheck, Status
+    from seatrial.operations.preflight.check import AccountCheck
     from seatrial.operations.preflight.clients import AccountClients
     from seatrial.specs.environment import EnvironmentSpec
+    from seatrial_base.printer import Json
 
-STATUSES: tuple[Status, ...] = ("ok", "problem", "unknown")
-SCHEMA = "1"
+_UNREAD = "could not be asked"
 
 
 def preflight(
@@ -45,36 +47,28 @@ def preflight(
     )
 
 
-def as_lines(checks: tuple[AccountCheck, ...]) -> Iterator[str]:
+def preflight_lines(checks: tuple[AccountCheck, ...]) -> Iterator[str]:
     """Yield the checks as a table: what was asked, what came of it, and how a problem is mended."""
-    words = {"ok": "ok", "problem": "problem", "unknown": "could not be asked"}
-    widths = max(len(words[check.status]) for check in checks)
+    width = max(len(_status(check)) for check in checks)
     for check in checks:
-        rule = f"{check.rule}: " if check.rule else ""
-        yield f"{words[check.status]:<{widths}}  {check.subject}: {rule}{check.found}"
-        if check.hint:
-            yield f"{'':<{widths}}    hint: {check.hint}"
-    numbers = Counter(check.status for check in checks)
+        finding = check.finding if check.is_wrong else None
+        rule = f"{finding.rule}: " if finding is not None else ""
+        yield f"{_status(check):<{width}}  {check.subject}: {rule}{check.answer}"
+        if finding is not None and finding.hint:
+            yield f"{'':<{width}}    hint: {finding.hint}"
+    numbers = Counter(map(_status, checks))
     yield ""
-    yield f"{numbers['ok']} ok, {numbers['problem']} with a problem, {numbers['unknown']} could not be asked"
+    yield f"{numbers['ok']} ok, {numbers['problem']} with a problem, {numbers[_UNREAD]} could not be asked"
 
 
-def as_document(checks: tuple[AccountCheck, ...], environment: EnvironmentSpec) -> dict[str, object]:
-    """Return the checks as a document for programs."""
-    numbers = Counter(check.status for check in checks)
-    return {
-        "schema_version": SCHEMA,
-        "environment": environment.name,
-        "region": environment.region,
-        "checks": [
-            {
-                "subject": check.subject,
-                "status": check.status,
-                "found": check.found,
-                "rule": check.rule,
-                "hint": check.hint,
-            }
-            for check in checks
-        ],
-        "counts": {status: numbers[status] for status in STATUSES},
-    }
+def _status(check: AccountCheck) -> str:
+    return "ok" if check.is_ok else "problem" if check.is_wrong else _UNREAD
+
+
+def preflight_judgement(checks: tuple[AccountCheck, ...], environment: EnvironmentSpec) -> Judgement:
+    """Return the checks as what the one printer writes; its facts are all questions with their answers."""
+    answers = [{"subject": check.subject, "status": _status(check), "answer": check.answer} for check in checks]
+    facts: dict[str, Json] = {"environment": environment.name, "region": environment.region, "checks": answers}
+    findings = [check.finding for check in checks if check.finding is not None]
+    placed = [replace(each, place=replace(each.place, file=environment.name)) for each in findings]
+    return Judgement(command="preflight", findings=placed, facts=facts)

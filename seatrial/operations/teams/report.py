@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from seatrial.operations.drift.check import DriftClients, Locked
-    from seatrial.operations.drift.finding import EndpointDrift
+    from seatrial.operations.drift.report import EndpointDrift
     from seatrial.operations.teams.vended import TaggedResources
     from seatrial.specs.load import LoadedSpec
 

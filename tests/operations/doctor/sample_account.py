@@ -17,9 +17,9 @@ from tests.sample_plan import LMI_IMAGE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seatrial.operations.doctor.diagnosis import Diagnosis
     from seatrial.operations.doctor.facts import Examination
     from seatrial.operations.preflight.clients import AccountClients
+    from seatrial_base.findings import Finding
 
 NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
 ROLE = "arn:aws:iam::123456789012:role/dev-chat-model"
@@ -190,7 +190,7 @@ class Aws:
         clients: AccountClients = (account or Account()).clients()
         return examine(AskedEndpoint(name="dev-chat", region="us-east-1", calls=self, account=clients), NOW)
 
-    def diagnosed(self, account: Account | None = None) -> tuple[Diagnosis, ...]:
+    def diagnosed(self, account: Account | None = None) -> tuple[Finding, ...]:
         return diagnose(self.examined(account))
 
     def rules(self) -> list[str]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
 
 from seatrial.operations.doctor.facts import CANDIDATE
-from seatrial.operations.doctor.view import answer_line, as_document, as_lines, is_healthy
+from seatrial.operations.doctor.view import answer_line, doctor_judgement, doctor_lines, is_healthy
 from seatrial_base.catalog.symptoms import all_symptoms, find_symptom
+from seatrial_base.printer import formatted
 from seatrial_base.rules import RULES
 from seatrial_cdk.trials.runtime.components import CANDIDATE as OF_TRIALS
 from tests.operations.doctor.sample_account import COMPONENT, TARGET, Aws, ago, component, error, target
@@ -53,7 +53,7 @@ def test_nothing_is_wrong_with_an_endpoint_that_serves() -> None:
 )
 def test_a_line_of_the_log_says_more_than_the_failure_reason(line: str, rule: str) -> None:
     (found,) = failed("loading", line).diagnosed()
-    assert (found.rule, found.part, found.seen) == (rule, f"inference component {COMPONENT}", line)
+    assert (found.rule, found.place.resource, found.evidence) == (rule, f"inference component {COMPONENT}", line)
     assert found.source
 
 
@@ -69,18 +69,18 @@ def test_a_line_of_the_log_says_more_than_the_failure_reason(line: str, rule: st
 def test_the_failure_reason_is_read_where_the_log_says_nothing(reason: str, rule: str) -> None:
     (found,) = failed("loading", reason=reason).diagnosed()
     assert found.rule == rule
-    assert found.seen == reason
+    assert found.evidence == reason
 
 
 def test_a_container_without_a_log_and_an_old_ami_lacks_the_driver() -> None:
     aws = Aws(components={COMPONENT: component("Creating", copies=0, minutes=31)}, log=None, image=CUDA_13, ami=OLD_AMI)
     (found,) = aws.diagnosed()
     assert found.rule == "SEA754"
-    assert "CUDA 13.0" in found.cause
-    assert "al2023-ami-sagemaker-inference-gpu-4-1" in found.mend
+    assert "CUDA 13.0" in found.message
+    assert "al2023-ami-sagemaker-inference-gpu-4-1" in found.hint
     aws.ami = "al2023-ami-sagemaker-inference-gpu-4-1"
     (guess,) = aws.diagnosed()
-    assert (guess.rule, guess.seen) == ("SEA754", "Creating, and there is no log group")
+    assert (guess.rule, guess.evidence) == ("SEA754", "Creating, and there is no log group")
 
 
 def test_a_young_change_is_no_problem_and_a_very_old_one_is_stuck() -> None:
@@ -89,7 +89,7 @@ def test_a_young_change_is_no_problem_and_a_very_old_one_is_stuck() -> None:
     assert answer_line(aws.examined(), ()) == "dev-chat: it is being changed; nothing is wrong so far."
     aws = Aws(components={COMPONENT: component("Deleting", copies=0, minutes=2880)})
     (found,) = aws.diagnosed()
-    assert (found.rule, found.cause) == ("SEA761", "It has been Deleting for 2880 minutes.")
+    assert (found.rule, found.message) == ("SEA761", "It has been Deleting for 2880 minutes.")
 
 
 def test_an_endpoint_that_rolled_back_tells_its_reason() -> None:
@@ -111,9 +111,9 @@ def test_a_stack_tells_the_cause_of_its_rollback() -> None:
     ]
     aws = Aws(stack="UPDATE_ROLLBACK_COMPLETE", events=newest_first)
     cause, status = aws.diagnosed()
-    assert (cause.rule, cause.part) == ("SEA755", "stack seatrial-dev-chat, Component")
-    assert (status.rule, status.seen) == ("SEA762", "UPDATE_ROLLBACK_COMPLETE")
-    assert "Component" in status.cause
+    assert (cause.rule, cause.place.resource) == ("SEA755", "stack seatrial-dev-chat, Component")
+    assert (status.rule, status.evidence) == ("SEA762", "UPDATE_ROLLBACK_COMPLETE")
+    assert "Component" in status.message
 
 
 def test_a_custom_resource_that_never_answers_is_told() -> None:
@@ -171,7 +171,7 @@ def test_only_alarms_of_the_endpoint_are_told() -> None:
     topic, policy = "arn:aws:sns:us-east-1:111122223333:t", "arn:aws:autoscaling:us-east-1:111122223333:scalingPolicy:a"
     alarms = [alarm("a", COMPONENT), alarm("b", "other"), alarm("c", COMPONENT, policy)]
     alarms.append(alarm("d", COMPONENT, policy, topic))
-    assert [each.part for each in Aws(alarms=alarms).diagnosed()] == ["alarm a", "alarm d"]
+    assert [each.place.resource for each in Aws(alarms=alarms).diagnosed()] == ["alarm a", "alarm d"]
 
 
 def test_an_account_without_role_weights_or_quota_is_told() -> None:
@@ -179,13 +179,13 @@ def test_an_account_without_role_weights_or_quota_is_told() -> None:
     short = Account(objects=(), set_quotas={"ml.g5.2xlarge for endpoint usage": 2})
     assert [each.rule for each in aws.diagnosed(short)] == ["SEA758", "SEA463", "SEA460"]
     aws.errors["get_role"] = [error("NoSuchEntity", "no role")]
-    assert aws.diagnosed()[0].cause == "it does not exist."
+    assert aws.diagnosed()[0].message == "it does not exist."
 
 
 def test_the_files_of_an_adapter_are_looked_for() -> None:
     adapter = {**component(), "Specification": {"Container": {"ArtifactUrl": "s3://weights/a/sql.tar.gz"}}}
     aws = Aws(components={COMPONENT: component(), "dev-chat-adapter-sql": adapter})
-    assert [(each.rule, each.part) for each in aws.diagnosed(Account(objects=()))] == [
+    assert [(each.rule, each.place.resource) for each in aws.diagnosed(Account(objects=()))] == [
         ("SEA463", "weights s3://weights/a/sql.tar.gz"),
         ("SEA463", "weights s3://weights/llama/"),
     ]
@@ -215,9 +215,9 @@ def test_an_orphan_is_not_told_where_components_could_not_be_listed() -> None:
 
 def test_an_endpoint_that_is_gone_is_told_with_what_is_left_of_it() -> None:
     (gone,) = Aws(endpoint=None, components={}, targets=[], stack="").diagnosed()
-    assert (gone.rule, gone.seen) == ("SEA750", "")
+    assert (gone.rule, gone.evidence) == ("SEA750", "")
     aws = Aws(endpoint=None, stack="")
-    assert aws.diagnosed()[0].seen == f"left over: inference component {COMPONENT}, scalable target {TARGET}"
+    assert aws.diagnosed()[0].evidence == f"left over: inference component {COMPONENT}, scalable target {TARGET}"
 
 
 def test_an_endpoint_whose_stack_is_gone_is_told_where_it_is_ours() -> None:
@@ -228,14 +228,14 @@ def test_an_endpoint_whose_stack_is_gone_is_told_where_it_is_ours() -> None:
 def test_no_credential_of_a_log_or_reason_is_shown() -> None:
     token = "hf_" + "a1B2" * 9
     aws = failed(f"HF_TOKEN={token}", reason=f"bad {token}")
-    document = as_document(aws.examined(), aws.diagnosed(), ())
-    assert token not in json.dumps(document)
-    assert token not in "\n".join(as_lines(aws.examined(), aws.diagnosed(), why=True))
+    judgement = doctor_judgement(aws.examined(), aws.diagnosed(), ())
+    assert token not in formatted(judgement, "json")
+    assert token not in "\n".join(doctor_lines(aws.examined(), aws.diagnosed(), why=True))
 
 
 def test_the_answer_comes_first_and_the_table_names_every_part() -> None:
     aws = failed("CUDA out of memory")
-    lines = [*as_lines(aws.examined(), aws.diagnosed(), why=True)]
+    lines = [*doctor_lines(aws.examined(), aws.diagnosed(), why=True)]
     assert lines[0].startswith(f"dev-chat: SEA755: inference component {COMPONENT}: The model does not fit")
     assert f"problem  inference component {COMPONENT}: Failed, 0 of 1 copy" in lines
     assert "ok       stack seatrial-dev-chat: UPDATE_COMPLETE" in lines

@@ -15,8 +15,8 @@ from botocore.exceptions import ClientError
 from seatrial.deployment.document import Deployment
 from seatrial.engines.rendered import RenderedConfig
 from seatrial.operations.drift.check import DriftClients, Locked, check_drift
+from seatrial.operations.drift.report import drift_judgement, drift_lines, drift_markdown
 from seatrial.operations.drift.trials import scheduled_key
-from seatrial.operations.drift.view import as_document, as_lines, as_markdown
 from seatrial.specs.endpoint import EndpointSpec
 from seatrial.specs.environment import EnvironmentSpec
 from seatrial_base.findings import Finding, Place
@@ -29,7 +29,7 @@ from tests.sample_plan import LMI_IMAGE, sample_plan
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seatrial.operations.drift.finding import DriftFinding, DriftReport
+    from seatrial.operations.drift.report import DriftReport
     from seatrial_load.model.result import TrialResult
 
 NOW = datetime(2026, 11, 24, tzinfo=UTC)  # three days after the trial
@@ -149,13 +149,13 @@ def checked(live: Live, given: Locked | None = None, account: Account | None = N
     return check_drift(given or locked(), live.clients(account), now=NOW, most_days=14)
 
 
-def told(findings: tuple[DriftFinding, ...]) -> list[tuple[str, str, str, str, str]]:
-    return [(each.rule, each.severity, each.what, each.expected, each.live) for each in findings]
+def told(findings: tuple[Finding, ...]) -> list[tuple[str, str, str, str]]:
+    return [(each.rule, each.severity, each.field, each.message) for each in findings]
 
 
 def test_what_runs_as_it_is_locked_has_no_finding() -> None:
     report = checked(Live())
-    assert (report.count, report.not_asked, report.endpoints[0].not_asked) == (0, (), ())
+    assert (len(report.all_findings), report.not_asked, report.endpoints[0].not_asked) == (0, (), ())
     assert report.endpoints[0].trial == "pass, 2026-11-21 (3 days ago)"
 
 
@@ -168,13 +168,13 @@ def test_what_was_changed_by_hand_is_told_field_by_field_and_no_secret_is_shown(
         environment={"OPTION_DTYPE": "bf16", "X": "1"},
     )
     assert told(checked(live).endpoints[0].findings) == [
-        ("SEA432", "medium", "instance type", "ml.g5.2xlarge", "ml.g5.12xlarge"),
-        ("SEA432", "medium", "CPU cores per copy", "6.5", "2"),
-        ("SEA432", "medium", "image", LMI_IMAGE, "other"),
-        ("SEA432", "medium", "environment variable HF_TOKEN", "(secret)", "absent"),
-        ("SEA432", "medium", "environment variable OPTION_DTYPE", "fp16", "bf16"),
-        ("SEA432", "medium", "environment variable X", "absent", "present"),
-        ("SEA432", "medium", "copies", "1 to 2", "5"),
+        ("SEA432", "warning", "instance type", "ml.g5.12xlarge, expected ml.g5.2xlarge"),
+        ("SEA432", "warning", "CPU cores per copy", "2, expected 6.5"),
+        ("SEA432", "warning", "image", f"other, expected {LMI_IMAGE}"),
+        ("SEA432", "warning", "environment variable HF_TOKEN", "absent, expected (secret)"),
+        ("SEA432", "warning", "environment variable OPTION_DTYPE", "bf16, expected fp16"),
+        ("SEA432", "warning", "environment variable X", "present, expected absent"),
+        ("SEA432", "warning", "copies", "5, expected 1 to 2"),
     ]
 
 
@@ -217,9 +217,12 @@ SPLIT = {
     [
         (Single(), []),
         (Single(instances=2), []),
-        (Single(instances=0), [("SEA432", "high", "instances", "1 to 2", "0")]),
-        (Single(image="other"), [("SEA432", "medium", "image", LMI_IMAGE, "other")]),
-        (Single(instance_type="ml.m5.large"), [("SEA432", "medium", "instance type", "ml.g5.2xlarge", "ml.m5.large")]),
+        (Single(instances=0), [("SEA432", "error", "instances", "0, expected 1 to 2")]),
+        (Single(image="other"), [("SEA432", "warning", "image", f"other, expected {LMI_IMAGE}")]),
+        (
+            Single(instance_type="ml.m5.large"),
+            [("SEA432", "warning", "instance type", "ml.m5.large, expected ml.g5.2xlarge")],
+        ),
     ],
 )
 def test_of_several_variants_the_planned_one_is_compared(live: Single, expected: list[object]) -> None:
@@ -229,7 +232,7 @@ def test_of_several_variants_the_planned_one_is_compared(live: Single, expected:
 def test_an_endpoint_that_may_go_to_zero_has_no_least_instances() -> None:
     given = of(scaling={"min_copies": 0, "max_copies": 2})
     assert told(checked(Live(copies=0), given).endpoints[0].findings) == [
-        ("SEA432", "medium", "least instances", "0", "1")
+        ("SEA432", "warning", "least instances", "1, expected 0")
     ]
     assert told(checked(Live(copies=0, least=0), given).endpoints[0].findings) == []
 
@@ -237,33 +240,38 @@ def test_an_endpoint_that_may_go_to_zero_has_no_least_instances() -> None:
 def test_an_endpoint_that_does_not_serve_is_severe() -> None:
     found = told(checked(Live(endpoint_status="Failed", copies=0)).endpoints[0].findings)
     assert found == [
-        ("SEA432", "high", "endpoint status", "InService", "Failed"),
-        ("SEA432", "high", "copies", "1 to 2", "0"),
+        ("SEA432", "error", "endpoint status", "Failed, expected InService"),
+        ("SEA432", "error", "copies", "0, expected 1 to 2"),
     ]
 
 
 def test_a_missing_stack_is_a_finding() -> None:
-    assert told(checked(Live(status="")).endpoints[0].findings) == [("SEA430", "high", "stack", "deployed", "none")]
+    findings = told(checked(Live(status="")).endpoints[0].findings)
+    assert findings == [("SEA430", "error", "stack", "none, expected deployed")]
 
 
 @pytest.mark.parametrize(
-    ("status", "severity"), [("UPDATE_ROLLBACK_COMPLETE", "medium"), ("UPDATE_ROLLBACK_FAILED", "high")]
+    ("status", "severity"), [("UPDATE_ROLLBACK_COMPLETE", "warning"), ("UPDATE_ROLLBACK_FAILED", "error")]
 )
 def test_a_stack_that_went_back_is_a_finding(status: str, severity: str) -> None:
     (found,) = checked(Live(status=status)).endpoints[0].findings
-    assert (found.rule, found.severity, found.live) == ("SEA430", severity, status)
+    assert (found.rule, found.severity, found.message) == (
+        "SEA430",
+        severity,
+        f"{status}, expected CREATE_COMPLETE or UPDATE_COMPLETE",
+    )
 
 
 def test_another_plan_is_told_once_and_not_field_by_field() -> None:
     live = Live(outputs={**OUTPUTS, "PlanDigest": "other"}, instance_type="ml.g5.12xlarge")
     (drift,) = checked(live).endpoints
-    assert told(drift.findings) == [("SEA431", "medium", "plan digest", DEPLOYMENT.plan.digest, "other")]
+    assert told(drift.findings) == [("SEA431", "warning", "plan digest", f"other, expected {DEPLOYMENT.plan.digest}")]
     assert drift.not_asked == ("live endpoint, field by field: another plan is deployed",)
 
 
 def test_an_update_that_runs_is_no_finding() -> None:
     report = checked(Live(status="UPDATE_IN_PROGRESS", outputs={**OUTPUTS, "PlanDigest": "other"}))
-    assert (report.count, report.endpoints[0].not_asked) == (
+    assert (len(report.all_findings), report.endpoints[0].not_asked) == (
         0,
         ("live endpoint, field by field: the stack is being updated",),
     )
@@ -272,7 +280,7 @@ def test_an_update_that_runs_is_no_finding() -> None:
 def test_what_could_not_be_asked_is_told_and_is_no_finding() -> None:
     live = Live(error=refused("AccessDeniedException", "DescribeEndpoint"))
     report = checked(live, account=Account(errors={"quotas": refused("AccessDeniedException")}))
-    assert report.count == 0
+    assert len(report.all_findings) == 0
     assert report.endpoints[0].not_asked[0].startswith("live endpoint: ")
     assert report.not_asked[0].startswith("quota ml.g5.2xlarge")
 
@@ -280,16 +288,16 @@ def test_what_could_not_be_asked_is_told_and_is_no_finding() -> None:
 def test_endpoints_without_a_spec_are_found_by_prefix_and_tag() -> None:
     names = {"dev-chat": "dev", "dev-old": "dev", "dev-chat-2": "dev", "dev-mine": "", "x": ""}
     names["dev-vended"] = "chat-small"
-    assert [(each.live, each.severity, each.what) for each in checked(Live(endpoints=names)).findings] == [
-        ("dev-chat-2", "medium", "endpoint of another generation than the locked one"),
-        ("dev-mine", "low", "endpoint with this environment's prefix, without its tag"),
-        ("dev-old", "medium", "endpoint without a spec"),
+    assert [(each.message, each.severity, each.field) for each in checked(Live(endpoints=names)).findings] == [
+        ("dev-chat-2", "warning", "endpoint of another generation than the locked one"),
+        ("dev-mine", "note", "endpoint with this environment's prefix, without its tag"),
+        ("dev-old", "warning", "endpoint without a spec"),
     ]
 
 
 def test_a_small_quota_is_a_finding_of_the_environment() -> None:
     (found,) = checked(Live(), account=Account(set_quotas={"ml.g5.2xlarge for endpoint usage": 1})).findings
-    assert (found.rule, found.severity) == ("SEA460", "high")
+    assert (found.rule, found.severity) == ("SEA460", "error")
 
 
 def test_an_outdated_image_is_a_finding() -> None:
@@ -297,7 +305,7 @@ def test_an_outdated_image_is_a_finding() -> None:
     plan = sample_plan(image=DEPLOYMENT.plan.image.model_copy(update={"value": image}))
     live = Live(outputs={**OUTPUTS, "PlanDigest": plan.digest})
     found = checked(live, locked(replace(DEPLOYMENT, plan=plan))).endpoints[0].findings
-    assert [(each.rule, each.what) for each in found][:1] == [("SEA434", "image version")]
+    assert [(each.rule, each.field) for each in found][:1] == [("SEA434", "image version")]
 
 
 SCHEDULED = replace(DEPLOYMENT, environment=PLACE.model_copy(update={"trial_schedule": "rate(7 days)"}))
@@ -316,7 +324,7 @@ def test_the_key_of_scheduled_trials_is_the_services() -> None:
 
 def test_a_schedule_without_a_trial_yet_is_told() -> None:
     (found,) = checked(Live(), locked(SCHEDULED)).endpoints[0].findings
-    assert (found.rule, found.severity, found.live) == ("SEA435", "low", "none yet")
+    assert (found.rule, found.severity, found.message) == ("SEA435", "note", "none yet")
 
 
 def test_a_failed_regressed_or_old_scheduled_trial_is_a_finding() -> None:
@@ -325,33 +333,34 @@ def test_a_failed_regressed_or_old_scheduled_trial_is_a_finding() -> None:
     bad = replace(passing_result(), verdict=slow, comparison=worse, started_at="2026-10-01T00:00:00+00:00")
     (drift,) = checked(with_scheduled(bad), locked(SCHEDULED)).endpoints
     assert told(drift.findings) == [
-        ("SEA435", "high", "scheduled trial", "pass", "fail: too slow"),
-        ("SEA435", "medium", "scheduled trial against the one before", "no regression", "ttft_ms rose"),
-        ("SEA435", "medium", "age of the scheduled trial", "at most 14 days", "54 days"),
+        ("SEA435", "error", "scheduled trial", "fail: too slow, expected pass"),
+        ("SEA435", "warning", "scheduled trial against the one before", "ttft_ms rose, expected no regression"),
+        ("SEA435", "warning", "age of the scheduled trial", "54 days, expected at most 14 days"),
     ]
     assert drift.scheduled_trial == "fail, 2026-10-01 (54 days ago)"
 
 
 def test_a_scheduled_trial_that_could_not_be_made_is_a_finding() -> None:
     found = checked(with_scheduled(None, "no room"), locked(SCHEDULED)).endpoints[0].findings
-    assert [(each.what, each.live) for each in found] == [("scheduled trial", "error: no room")]
+    assert [(each.field, each.message) for each in found] == [("scheduled trial", "error: no room, expected pass")]
 
 
 def test_a_lock_that_can_not_be_read_is_a_finding() -> None:
     problem = Finding("SEA402", Place("chat.lock.json", field="dev"), "the spec changed", "plan again")
     (drift,) = checked(Live(), locked(deployments=(), unreadable={"chat": (problem,)})).endpoints
-    assert told(drift.findings) == [("SEA402", "medium", "lock", "", "the spec changed")]
+    assert told(drift.findings) == [("SEA402", "warning", "lock", "the spec changed")]
 
 
 def test_the_views_say_the_same_the_severest_first() -> None:
     live = Live(copies=0, image="a|b @team", endpoints={"dev-chat": "dev", "dev-old": "dev"})
     report = checked(live)
-    lines = list(as_lines(report))
+    lines = list(drift_lines(report))
     assert lines[0] == "Drift in dev: 3 findings"
-    assert lines[3].startswith("  high: SEA432: copies: 0, expected 1 to 2")
-    text = as_markdown(report)
+    assert lines[3].startswith("  copies: SEA432: error: 0, expected 1 to 2")
+    text = drift_markdown(report)
     assert text.startswith("# Drift in dev: 3 findings\n\n## chat\n\nUPDATE_COMPLETE; plan ")
     assert "a\\|b @\N{WORD JOINER}team" in text
-    assert as_markdown(checked(live)) == text
-    document = as_document(report)
-    assert (document["count"], document["environment"]) == (3, "dev")
+    assert drift_markdown(checked(live)) == text
+    judgement = drift_judgement(report)
+    assert [finding.place.resource for finding in judgement.findings] == ["chat", "chat", ""]
+    assert judgement.facts["environment"] == "dev"

@@ -58,6 +58,7 @@ def test_json_has_the_findings_the_counts_and_the_facts_of_the_command() -> None
         "message": "unknown",
         "hint": "leave it out",
         "source": RULES["SEA313"].source,
+        "evidence": "",
     }
 
 

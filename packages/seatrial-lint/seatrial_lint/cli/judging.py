@@ -10,7 +10,7 @@ from seatrial_base.findings import Format, is_wrong
 from seatrial_base.terminal import show_json_text, show_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from seatrial_base.findings import Finding
     from seatrial_base.printer import Judgement
@@ -19,17 +19,22 @@ WRONG = 1
 FindingsFormat = Annotated[Format, typer.Option("--format", help="Output format.")]
 
 
-def show_judgement(judgement: Judgement, output_format: Format) -> None:
-    """Print a judgement."""
+def show_judgement(
+    judgement: Judgement, output_format: Format, views: Mapping[Format, Callable[[], str]] | None = None
+) -> None:
+    """Print a judgement; in the formats of `views` as a command writes it itself."""
     from seatrial_base.printer import formatted
+    from seatrial_base.secrets import redacted
 
-    show_formatted(formatted(judgement, output_format), output_format)
-
-
-def show_formatted(text: str, output_format: Format) -> None:
-    """Print a text of a format; what can't be shown in JSON is escaped as JSON escapes it."""
+    view = (views or {}).get(output_format)
+    text = formatted(judgement, output_format) if view is None else redacted(view())
     show = show_json_text if output_format in {"json", "sarif"} else show_text
     show(text)
+
+
+def lines_text(lines: Iterable[str]) -> str:
+    """Return lines as a text."""
+    return "".join(f"{line}\n" for line in lines)
 
 
 def exit_judged(findings: Iterable[Finding]) -> NoReturn:

@@ -1,0 +1,149 @@
+"""What a drift check says, per endpoint and for the environment as a whole, and how that reads."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
+
+from seatrial_base.findings import Finding, Place
+from seatrial_base.markdown import escaped
+from seatrial_base.printer import Judgement, finding_rows, markdown_lines, text_lines
+from seatrial_base.units import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from seatrial_base.findings import Severity
+    from seatrial_base.printer import Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointDrift:
+    """What differs of one endpoint.
+
+    Attributes:
+        endpoint: Its name in the spec.
+        stack_name: Its stack.
+        status: What CloudFormation says of the stack; empty where it could not be asked.
+        plan_digest: The locked plan; empty where the lock can't be read.
+        deployed_digest: The deployed plan; empty where it is unknown.
+        trial: What the last trial found, and when; empty where it is unknown.
+        trial_verdict: Its verdict alone; `error` where it could not be made, empty where it is unknown.
+        trial_date: The day on which it ended, in UTC; empty where it is unknown.
+        scheduled_trial: The same as `trial` of the last scheduled trial.
+        findings: What is not as it should be.
+        not_asked: What could not be asked, with the reason; no finding.
+    """
+
+    endpoint: str
+    stack_name: str
+    status: str = ""
+    plan_digest: str = ""
+    deployed_digest: str = ""
+    trial: str = ""
+    trial_verdict: str = ""
+    trial_date: str = ""
+    scheduled_trial: str = ""
+    findings: tuple[Finding, ...] = ()
+    not_asked: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriftReport:
+    """What differs in one environment.
+
+    Attributes:
+        environment: Its name.
+        endpoints: Every endpoint that has a lock there, by name.
+        findings: Of the environment as a whole.
+        not_asked: What could not be asked.
+    """
+
+    environment: str
+    endpoints: tuple[EndpointDrift, ...]
+    findings: tuple[Finding, ...] = ()
+    not_asked: tuple[str, ...] = ()
+
+    @property
+    def all_findings(self) -> tuple[Finding, ...]:
+        """The findings of all endpoints, each with its endpoint, and those of the environment."""
+        placed = (
+            replace(finding, place=replace(finding.place, resource=drift.endpoint))
+            for drift in self.endpoints
+            for finding in drift.findings
+        )
+        return (*placed, *self.findings)
+
+
+def drift_finding(
+    *, rule: str, severity: Severity, what: str, live: str, expected: str = "", hint: str = ""
+) -> Finding:
+    """Return one difference.
+
+    Args:
+        rule: The rule that it breaks.
+        severity: `error`: users or the next deployment are affected; `warning`: the endpoint is not the locked one;
+            `note`: nothing is wrong yet.
+        what: What was compared, or what is wrong.
+        live: What there is.
+        expected: What the lock, or the deployment, says; empty where there is nothing to compare.
+        hint: What to do.
+    """
+    message = f"{live}, expected {expected}" if expected else live
+    return Finding(rule, Place(field=what), message, hint, severity)
+
+
+def drift_judgement(report: DriftReport) -> Judgement:
+    """Return the report as what the one printer writes; its facts are the endpoints."""
+    endpoints = [{**asdict(drift), "findings": finding_rows(drift.findings)} for drift in report.endpoints]
+    facts: dict[str, Json] = {"environment": report.environment, "endpoints": endpoints, "not_asked": report.not_asked}
+    return Judgement(command="drift", findings=report.all_findings, facts=facts)
+
+
+def _title(report: DriftReport) -> str:
+    return f"Drift in {report.environment}: {counted(len(report.all_findings), 'finding')}"
+
+
+def drift_lines(report: DriftReport) -> Iterator[str]:
+    """Yield the report for a terminal."""
+    yield _title(report)
+    for drift in report.endpoints:
+        yield ""
+        yield f"{drift.endpoint}: {', '.join(_facts(drift)) or 'nothing could be asked'}"
+        yield from _indented(drift.findings, drift.not_asked)
+    if report.findings or report.not_asked:
+        yield ""
+        yield report.environment
+        yield from _indented(report.findings, report.not_asked)
+
+
+def _facts(drift: EndpointDrift) -> Iterator[str]:
+    if drift.status:
+        yield drift.status
+    if drift.deployed_digest:
+        yield f"plan {drift.deployed_digest}"
+    if drift.trial:
+        yield f"trial {drift.trial}"
+    if drift.scheduled_trial:
+        yield f"scheduled trial {drift.scheduled_trial}"
+
+
+def _indented(findings: Iterable[Finding], not_asked: Iterable[str]) -> Iterator[str]:
+    yield from (f"  {line}" for line in text_lines(findings))
+    yield from (f"  could not be asked: {line}" for line in not_asked)
+
+
+def drift_markdown(report: DriftReport) -> str:
+    """Return the report as the body of an issue; its first line is the title."""
+    lines = [f"# {_title(report)}", ""]
+    for drift in report.endpoints:
+        facts = "; ".join(map(escaped, _facts(drift))) or "Nothing could be asked."
+        lines += [f"## {escaped(drift.endpoint)}", "", facts, "", *_section(drift.findings, drift.not_asked)]
+    if report.findings or report.not_asked:
+        lines += [f"## {escaped(report.environment)} as a whole", "", *_section(report.findings, report.not_asked)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _section(findings: Iterable[Finding], not_asked: Iterable[str]) -> list[str]:
+    unread = [f"- Could not be asked: {escaped(line)}" for line in not_asked]
+    return [*(markdown_lines(findings) or ["No finding."]), "", *(unread and [*unread, ""])]
