@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.support.freshness import check_freshness
+from seatrial.cli.support.freshness import check_freshness, refuse_format_of_findings
 from seatrial.cli.support.locking import lock_plan
 from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFiles, environments_folder
 from seatrial.cli.support.outputs import check_lock
 from seatrial.cli.support.specs import is_list, load_specs, of_every, spec_files
 from seatrial_base.errors import SpecError
 from seatrial_base.terminal import show, show_json
+from seatrial_lint.cli.judging import FindingsFormat
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,15 +22,14 @@ if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
     from seatrial.report.terminal.plan import Section
     from seatrial.specs.load import LoadedSpec
-
-Format = Literal["text", "json"]
+    from seatrial_base.findings import Format
 
 
 def plan(
     specs: SpecFiles,
     environment: EnvironmentName,
     environments: EnvironmentsFolder = None,
-    output_format: Annotated[Format, typer.Option("--format", help="Output format.")] = "text",
+    output_format: FindingsFormat = "text",
     why: Annotated[
         str | None,
         typer.Option("--why", metavar="INSTANCE_TYPE", help="Show only why this instance type was chosen or rejected."),
@@ -85,7 +85,7 @@ def plan(
     if write or adopt:
         _refuse_unpromoted(loaded)
     if check:
-        check_freshness(loaded, output_format)
+        check_freshness(loaded, output_format, "plan --check")
     elif why is not None:
         _explain(loaded[0], why, output_format, allowed)
     elif adopt:
@@ -142,6 +142,7 @@ def _check_options(output_format: Format, given: dict[str, bool], *, many: bool)
     for option in ("--explain", "--section"):
         if given[option] and output_format == "json":
             raise typer.BadParameter("JSON always contains the whole plan", param_hint=f"'{option}'")
+    refuse_format_of_findings(output_format, is_check=given["--check"])
 
 
 def _sections(names: str | None, *, explain: bool) -> tuple[Section, ...]:

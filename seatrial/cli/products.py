@@ -10,6 +10,8 @@ import typer
 from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, environments_folder
 from seatrial.cli.support.specs import of_every, spec_files
 from seatrial_base.errors import SpecError
+from seatrial_base.findings import Format
+from seatrial_lint.cli.judging import FindingsFormat, problems_in
 
 if TYPE_CHECKING:
     from seatrial.deployment.product import LoadedProduct
@@ -32,10 +34,13 @@ def _products() -> None:
 
 
 @products.command()
-def validate(files: ProductFiles, environments: EnvironmentsFolder = None) -> None:
+def validate(
+    files: ProductFiles, environments: EnvironmentsFolder = None, output_format: FindingsFormat = "text"
+) -> None:
     """Check products in every size and environment, guard rails included, and list every problem."""
-    for loaded in _loaded(files, environments):
-        typer.echo(f"{loaded.path.as_posix()}: valid")
+    with problems_in(output_format, "products validate"):
+        for loaded in _loaded(files, environments):
+            typer.echo(f"{loaded.path.as_posix()}: valid", err=output_format != "text")
 
 
 @products.command()
@@ -52,9 +57,10 @@ def plan(
     accept_slo_miss: Annotated[
         bool, typer.Option("--accept-slo-miss", help="Plan even if no deployment is predicted to meet the SLO.")
     ] = False,
+    output_format: Annotated[Format, typer.Option("--format", help="Output format of --check.")] = "text",
 ) -> None:
     """Plan every size of products; locks are written only if every size has a plan."""
-    from seatrial.cli.support.freshness import check_freshness
+    from seatrial.cli.support.freshness import check_freshness, refuse_format_of_findings
     from seatrial.cli.support.locking import lock_plan
     from seatrial.locks.lock_file import locked_document
     from seatrial.planner.planner import make_plan
@@ -63,6 +69,7 @@ def plan(
 
     if check and (write or accept_slo_miss):
         raise typer.BadParameter("can't be combined with --write, --accept-slo-miss", param_hint="'--check'")
+    refuse_format_of_findings(output_format, is_check=check, others=("text",))
     asked = [
         spec
         for loaded in _loaded(files, environments)
@@ -70,7 +77,7 @@ def plan(
         if environment is None or name in environment
     ]
     if check:
-        check_freshness(asked, "text")
+        check_freshness(asked, output_format, "products plan --check")
         return
     made = of_every(asked, lambda spec: (make_plan(spec, accept_slo_miss=accept_slo_miss), spec))
     show(plans_view(made))

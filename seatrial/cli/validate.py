@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +10,11 @@ from seatrial.cli.support.options import EnvironmentsFolder, SpecFiles, environm
 from seatrial.cli.support.specs import spec_files
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding, Place
+from seatrial_lint.cli.judging import FindingsFormat, problems_in
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
 
 
 def validate(
@@ -19,8 +24,22 @@ def validate(
         typer.Option("--environment", "-e", metavar="ENV", help="Only these environments. Default: all."),
     ] = None,
     environments: EnvironmentsFolder = None,
+    output_format: FindingsFormat = "text",
 ) -> None:
     """Check specs in every environment and list every problem; exit 2 when there is one."""
+    with problems_in(output_format, "validate"):
+        for spec in _valid_specs(specs, environment, environments):
+            typer.echo(f"{spec.as_posix()}: valid", err=output_format != "text")
+
+
+def _valid_specs(
+    specs: Sequence[Path], environment: Sequence[str] | None, environments: Path | None
+) -> tuple[Path, ...]:
+    """Return the files of valid specs.
+
+    Raises:
+        SpecError: With every problem of every spec.
+    """
     from seatrial.deployment.guests import absent_specs
     from seatrial.specs.load import environment_names, load_spec
 
@@ -39,5 +58,4 @@ def validate(
                 problems += error.problems
     if problems:
         raise SpecError(dict.fromkeys(problems))
-    for spec in files:
-        typer.echo(f"{spec.as_posix()}: valid")
+    return files

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.cli.conftest import SPECS, files
 
 if TYPE_CHECKING:
@@ -110,15 +112,30 @@ class TestCheck:
     def test_json_has_the_rules(self, seatrial: Seatrial, project: Path) -> None:
         change(project / LLAMA, "output_tokens: 256", "output_tokens: 255")
         done = seatrial("plan", "endpoints", "-e", "dev", "--check", "--format", "json")
-        rows = {row["spec"]: row for row in json.loads(done.stdout)}
+        document = json.loads(done.stdout)
         assert done.returncode == 1
-        assert [row["state"] for row in rows.values()] == ["fresh", "stale", "fresh"]
-        assert [problem["rule"] for problem in rows[LLAMA]["problems"]] == ["SEA402"]
+        assert [row["state"] for row in document["locks"]] == ["fresh", "stale", "fresh"]
+        assert [(one["rule"], one["severity"]) for one in document["findings"]] == [("SEA402", "error")]
+
+    def test_formats_of_findings_are_for_it_alone(self, seatrial: Seatrial) -> None:
+        done = seatrial("plan", "endpoints", "-e", "dev", "--format", "sarif")
+        assert done.returncode == 2
+        assert "Invalid value for '--format': sarif needs --check" in done.stderr
 
     def test_it_is_not_combined_with_what_plans(self, seatrial: Seatrial) -> None:
         done = seatrial("plan", "endpoints", "-e", "dev", "--check", "--write")
         assert done.returncode == 2
         assert "Invalid value for '--check': can't be combined with --write" in done.stderr
+
+
+@pytest.mark.parametrize(("name", "code", "rules"), [("16", 0, []), ("-1", 2, ["SEA107"])])
+def test_validate_prints_findings_as_json(
+    seatrial: Seatrial, project: Path, name: str, code: int, rules: list[str]
+) -> None:
+    change(project / LLAMA, "output_tokens: 256", f"output_tokens: {name}")
+    done = seatrial("validate", LLAMA, "-e", "dev", "--format", "json")
+    assert [one["rule"] for one in json.loads(done.stdout)["findings"]] == rules
+    assert done.returncode == code
 
 
 def test_validate_takes_a_folder(seatrial: Seatrial) -> None:

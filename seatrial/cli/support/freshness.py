@@ -2,38 +2,47 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import typer
 
-from seatrial_base.terminal import show_json
+from seatrial_lint.cli.judging import WRONG, lines_text, show_judgement
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seatrial.locks.lock_file import Freshness
     from seatrial.specs.load import LoadedSpec
+    from seatrial_base.findings import Format
+    from seatrial_base.printer import Json
 
-NOT_FRESH = 1
+
+def refuse_format_of_findings(
+    output_format: Format, *, is_check: bool, others: tuple[Format, ...] = ("text", "json")
+) -> None:
+    """Refuse a format that only findings have where no lock is checked; `others` are those of a plan."""
+    if not is_check and output_format not in others:
+        raise typer.BadParameter(f"{output_format} needs --check", param_hint="'--format'")
 
 
-def check_freshness(loaded: Sequence[LoadedSpec], output_format: Literal["text", "json"]) -> None:
+def check_freshness(loaded: Sequence[LoadedSpec], output_format: Format, command: str) -> None:
     """List the state of each lock, and exit 1 unless all are fresh or await a promotion.
 
     Args:
         loaded: The specs.
-        output_format: `json` lists every problem.
+        output_format: Other than `text`: with every problem.
+        command: The command that checks.
     """
     from seatrial.locks.lock_file import freshness_of
+    from seatrial_base.printer import Judgement
 
-    found = [freshness_of(one) for one in loaded]
-    if output_format == "json":
-        show_json([_state_row(one) for one in found])
-    else:
-        for one in found:
-            typer.echo(_state_line(one))
-    if any(one.state not in {"fresh", "awaiting promotion"} for one in found):
-        raise typer.Exit(NOT_FRESH)
+    states = [freshness_of(one) for one in loaded]
+    problems = [problem for state in states for problem in state.problems]
+    facts: dict[str, Json] = {"locks": [_state_row(state) for state in states]}
+    judgement = Judgement(command=command, findings=problems, facts=facts)
+    show_judgement(judgement, output_format, {"text": lambda: lines_text(map(_state_line, states))})
+    if any(state.state not in {"fresh", "awaiting promotion"} for state in states):
+        raise typer.Exit(WRONG)
 
 
 def _state_line(found: Freshness) -> str:
@@ -44,13 +53,6 @@ def _state_line(found: Freshness) -> str:
     return place if not found.problems else f"{place} ({found.problems[0].rule}: {found.problems[0].message})"
 
 
-def _state_row(found: Freshness) -> dict[str, object]:
-    return {
-        "spec": found.loaded.path.as_posix(),
-        "environment": found.loaded.environment.name,
-        "state": found.state,
-        "problems": [
-            {"where": one.where, "field": one.field, "rule": one.rule, "message": one.message, "hint": one.hint}
-            for one in found.problems
-        ],
-    }
+def _state_row(found: Freshness) -> dict[str, Json]:
+    path, environment = found.loaded.path.as_posix(), found.loaded.environment.name
+    return {"spec": path, "environment": environment, "state": found.state}

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from seatrial_base.errors import SeatrialError
 from seatrial_base.findings import Format, is_wrong
 from seatrial_base.terminal import show_json_text, show_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from seatrial_base.findings import Finding
     from seatrial_base.printer import Judgement
@@ -35,6 +37,27 @@ def show_judgement(
 def lines_text(lines: Iterable[str]) -> str:
     """Return lines as a text."""
     return "".join(f"{line}\n" for line in lines)
+
+
+@contextmanager
+def problems_in(output_format: Format, command: str) -> Iterator[None]:
+    """Print the problems of what is done within in a format, with the exit code of their error.
+
+    As text they stay an error, which the command line writes to standard error.
+    """
+    from seatrial_base.printer import Judgement
+
+    problems: Sequence[Finding] = ()
+    code = 0
+    try:
+        yield
+    except SeatrialError as error:
+        if output_format == "text":
+            raise
+        problems, code = error.problems, error.exit_code
+    if output_format != "text":
+        show_judgement(Judgement(command=command, findings=problems), output_format)
+        raise typer.Exit(code)
 
 
 def exit_judged(findings: Iterable[Finding]) -> NoReturn:
