@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from seatrial_base.catalog.architecture import Architecture, architecture_of
-from seatrial_base.catalog.config_json import config_of
+from seatrial_base.catalog.config_json import checked_config_json
 
 Row: TypeAlias = dict[str, object]
 
@@ -41,7 +41,7 @@ def _row(fact: Row) -> Row:
     model_id, fields = str(fact["id"]), fact["config"]
     if not isinstance(fields, dict):
         raise TypeError(f"{model_id}: the config is not a JSON object")
-    config = config_of(fields, model_id)
+    config = checked_config_json(fields, model_id)
     found = architecture_of(config, name=model_id, source=str(fact["source"]), date=str(fact["date"]))
     return _as_row(found)
 

@@ -7,8 +7,8 @@ shift 3
 say() { printf '  %s\n' "$*" >&2; }
 
 began=$(date +%s)
-if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-    say "Seatrial needs Python 3.11 or newer; '$python' is $("$python" --version 2>&1 || echo missing)."
+if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11, 4))' 2>/dev/null; then
+    say "Seatrial needs Python 3.11.4 or newer; '$python' is $("$python" --version 2>&1 || echo missing)."
     say "Name another: make PYTHON=python3.12 …"
     exit 1
 fi

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import least_squares
 
-from seatrial_base.catalog import accelerators, precision
+from seatrial_base.catalog import instances, precision
 from seatrial_base.catalog.instances import all_instances
 from seatrial_base.catalog.operators import Kind, Link, Operator
 from seatrial_base.catalog.precision import find_precision
@@ -92,7 +92,7 @@ def gpu_of(folder: str, name: str) -> Gpu:
     if sheet.memory_bandwidth_bytes_s is None or sheet.flops_16bit is None:
         raise SystemExit(f"the catalog has no data sheet of {name}")
     return Gpu(
-        folder, name, sheet.memory_bandwidth_bytes_s, sheet.flops_16bit, sheet.flops_8bit, accelerators.flops_4bit(name)
+        folder, name, sheet.memory_bandwidth_bytes_s, sheet.flops_16bit, sheet.flops_8bit, instances.flops_4bit(name)
     )
 
 

@@ -190,7 +190,7 @@ def main() -> None:
             (folder / name).mkdir()
         (folder / "environments" / "dev.yaml").write_text("name: dev\nregion: us-east-1\n", encoding="utf-8")
         rows = (*predicted(folder), *published())
-    text = presets.document_of(rows)
+    text = presets.presets_document(rows)
     print(f"{len(rows)} presets, {len(text):,} bytes")
     if write:
         OUT.write_text(text, encoding="utf-8")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, get_args
 
 from seatrial_base.catalog.engine_versions import EngineName, version_text
 from seatrial_base.errors import SeatrialError
-from seatrial_lint.convert import convert, default_dialect
+from seatrial_lint.convert import convert_config, default_dialect
 from seatrial_lint.engines.properties import write_env
 from seatrial_lint.lint.lint import Given, lint
 from seatrial_lint.lint.read import read_bytes, read_path
@@ -67,7 +67,7 @@ def converted_findings(
     given: Mapping[str, object] = {name: case[name] for name in ("engine", "version")}
     try:
         dialect = default_dialect(engine, version)
-        done = convert(source, dialect, version, **given)  # type: ignore[arg-type]  # of a file
+        done = convert_config(source, dialect, version, **given)  # type: ignore[arg-type]  # of a file
     except (SeatrialError, ValueError):
         counts["refused"] += 1
         return

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from seatrial.deployment.image_digest import Registry
     from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
-    from seatrial_base.catalog.image_updates import Update
-    from seatrial_base.catalog.images import Build
+    from seatrial_base.catalog.images import Build, Update
 
 images = typer.Typer(help="Container images: list them, pin digests, find newer builds.", no_args_is_help=True)
 
@@ -48,7 +47,9 @@ def list_images(
     if region is not None:
         catalog.check_region(region)
     builds = [build for build in all_images() if engine in (None, build.family) and flavour in (None, build.flavour)]
-    rows = image_rows([build for build in builds if region is None or region in catalog.regions(build)], region)
+    rows = image_rows(
+        [build for build in builds if region is None or region in catalog.regions_of_build(build)], region
+    )
     if output_format == "json":
         show_json({"images": rows})
     else:
@@ -140,7 +141,7 @@ def outdated(
 def _update(loaded: LoadedSpec) -> tuple[Plan, Update | None]:
     """Return the locked plan, be it stale, with what is listed after its image; `None` for an image of the user's."""
     from seatrial.locks.lock_file import read_locked_plan
-    from seatrial_base.catalog.image_updates import update_of
+    from seatrial_base.catalog.images import update_of
 
     plan = read_locked_plan(loaded, stale=True)
     build = _build(plan)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from seatrial_base.catalog.licences import licence_of
+from seatrial_base.catalog.model_names import licence_of
 
 if TYPE_CHECKING:
     from seatrial_base.catalog.architecture import Architecture

@@ -73,7 +73,7 @@ def _folders(files: Sequence[Path], output: Path | None) -> tuple[Path | None, .
 
 
 def _rendered(loaded: LoadedSpec, templates: Path | None) -> _Rendered:
-    from seatrial.engines.render import render as render_plan
+    from seatrial.engines.render import render_plan
 
     return _Rendered(loaded, render_plan(loaded, _plan(loaded), templates=templates))
 
@@ -94,7 +94,7 @@ def _rendered_if_promoted(loaded: LoadedSpec, templates: Path | None) -> _Render
 
 
 def _show(rendered: _Rendered, output: Path | None, of: str) -> None:
-    from seatrial.engines.write import rendered_files, write_config
+    from seatrial.engines.rendered import rendered_files, write_config
 
     for note in rendered.config.notes:
         typer.echo(f"note: {of}{note}", err=True)

@@ -11,7 +11,7 @@ from seatrial.deployment.guests import packing_of, read_guests
 from seatrial.deployment.live_trial import service_stack
 from seatrial.deployment.optimization_job import job_of
 from seatrial.deployment.trial import request_template
-from seatrial.engines.render import render
+from seatrial.engines.render import render_plan
 from seatrial.locks.lock_file import awaits_promotion, locked_environments, read_locked_plan
 from seatrial.locks.provenance import promotion_command
 from seatrial.specs.guests import hosts
@@ -263,7 +263,7 @@ def deployment_of(loaded: LoadedSpec, *, packaged: bool = True, templates: Path 
 
     Args:
         loaded: The spec.
-        packaged: As `seatrial.engines.render.render` takes it.
+        packaged: As `seatrial.engines.render.render_plan` takes it.
         templates: Likewise.
 
     Raises:
@@ -283,7 +283,7 @@ def deployment_of(loaded: LoadedSpec, *, packaged: bool = True, templates: Path 
 
 
 def _rendered(loaded: LoadedSpec, plan: Plan, *, packaged: bool, templates: Path | None) -> Deployment:
-    serving = render(loaded, plan, packaged=packaged, templates=templates)
+    serving = render_plan(loaded, plan, packaged=packaged, templates=templates)
     instance = find_instance(plan.instance_type.value)
     return Deployment(
         endpoint=loaded.endpoint,

@@ -12,8 +12,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from seatrial.engines.model_source import model_source
-from seatrial.engines.render import render
-from seatrial_base.catalog import licences
+from seatrial.engines.render import render_plan
+from seatrial_base.catalog import model_names
 from seatrial_base.errors import SpecError
 from seatrial_base.frozen_model import digest
 from seatrial_base.units import S_PER_HOUR
@@ -136,7 +136,7 @@ def job_of(loaded: LoadedSpec, plan: Plan) -> OptimizationJobRequest | None:
     problems = [*_source_problems(loaded, entries[0]), *_instance_problems(loaded, plan, entries)]
     if problems:
         raise SpecError(problems)
-    variables = render(loaded, plan).container_env
+    variables = render_plan(loaded, plan).container_env
     configs = tuple(_config(entry, plan, variables) for _, entry in entries)
     jobs = [entry.job for _, entry in entries if entry.job is not None]
     model = loaded.endpoint.model
@@ -212,7 +212,7 @@ def instance_types() -> frozenset[str]:
 def _is_licensed(loaded: LoadedSpec) -> bool:
     """Tell whether the model has a licence that must be accepted; a job without one is not told of acceptance."""
     model = loaded.endpoint.model
-    return model.jumpstart_id is not None or bool(model.licence or licences.licence_of(model.architecture or ""))
+    return model.jumpstart_id is not None or bool(model.licence or model_names.licence_of(model.architecture or ""))
 
 
 def _text(value: object) -> str:

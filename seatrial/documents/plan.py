@@ -390,7 +390,7 @@ class Plan(FrozenModel):
     @property
     def accelerators_per_copy(self) -> int:
         """Accelerators of a copy as SageMaker counts them: GPUs, or chips of AWS Neuron where a degree counts cores."""
-        return neuron.devices(self.instance_type.value, self.tensor_parallel_degree.value)
+        return neuron.neuron_devices(self.instance_type.value, self.tensor_parallel_degree.value)
 
     @property
     def digest(self) -> str:

@@ -26,6 +26,7 @@ _KEY_FILES = re.compile(
     r".*\.(?:pem|key|p12|pfx|jks|keystore|kdbx|ppk)|id_(?:rsa|dsa|ecdsa|ed25519)|credentials|_?netrc|kubeconfig|htpasswd",
     re.IGNORECASE,
 )
+_Wrong = tuple[str, str, str]  # rule, what is wrong, remedy
 _RELATIVE = "the path is relative to the spec"
 _MEND = "revoke it and remove it; read it from Secrets Manager at container start"
 
@@ -63,7 +64,7 @@ def _paths(folder: Path) -> Iterator[Path]:
 
 def _away_problems(loaded: LoadedSpec, name: str) -> Iterator[Finding]:
     """Yield why a folder is none of the repository: then nothing of it is looked at."""
-    root = _repository(loaded.path)
+    root = repository_root(loaded.path)
     if Path(name).is_absolute() or PureWindowsPath(name).drive or name.startswith("~"):
         yield loaded.problem(FIELD, "SEA368", f"{redacted(name)} is an absolute path", _RELATIVE)
     elif not _stays(loaded.path.parent / name, root):
@@ -71,7 +72,7 @@ def _away_problems(loaded: LoadedSpec, name: str) -> Iterator[Finding]:
         yield loaded.problem(FIELD, "SEA368", message, f"copy the folder into it; {_RELATIVE}")
 
 
-def _repository(spec: Path) -> Path:
+def repository_root(spec: Path) -> Path:
     """Return the folder of the repository that a spec lies in; without Git and CDK, the one above the spec's folder."""
     home = spec.resolve().parent
     marked = (folder for folder in (home, *home.parents) if any((folder / mark).exists() for mark in _ROOT_MARKS))
@@ -101,23 +102,36 @@ def _place_problems(loaded: LoadedSpec, folder: Path, paths: list[Path]) -> Iter
 
 def _file_problems(loaded: LoadedSpec, folder: Path, paths: list[Path]) -> Iterator[Finding]:
     for path in paths:
-        exact = path.relative_to(folder).as_posix()
-        name = redacted(exact)
-        if holds_credential(exact) or _KEY_FILES.fullmatch(path.name):
-            yield loaded.problem(FIELD, "SEA369", f"{name} has the name of a credentials file", _MEND)
-        elif exact == RENDERED:
-            hint = "remove it; options go to serving.overrides"
-            yield loaded.problem(FIELD, "SEA368", f"{name} is written from the plan", hint)
-        elif not _stays(path, folder):
-            yield loaded.problem(FIELD, "SEA368", f"{name} points outside of the folder", "copy it into the folder")
-        elif path.is_dir():
-            yield loaded.problem(FIELD, "SEA368", f"{name} is a link to a folder", "copy the folder to its place")
-        elif path.is_file() and path.stat().st_size <= MOST_BYTES and not _is_text(path):
-            yield loaded.problem(FIELD, "SEA368", f"{name} is not UTF-8 text", "package text files only")
-        elif not path.is_file():
-            yield loaded.problem(FIELD, "SEA368", f"{name} is not a file", "remove it")
-        elif path.stat().st_size <= MOST_BYTES and (held := _held(path.read_text(encoding="utf-8"))):
-            yield loaded.problem(FIELD, "SEA369", f"{name} contains {held}", _MEND)
+        if wrong := _place_problem(path, folder) or _content_problem(path):
+            rule, what, hint = wrong
+            name = redacted(path.relative_to(folder).as_posix())
+            yield loaded.problem(FIELD, rule, f"{name} {what}", hint)
+
+
+def _place_problem(path: Path, folder: Path) -> _Wrong | None:
+    """Return what is wrong with a file's name or place."""
+    name = path.relative_to(folder).as_posix()
+    if holds_credential(name) or _KEY_FILES.fullmatch(path.name):
+        return "SEA369", "has the name of a credentials file", _MEND
+    if name == RENDERED:
+        return "SEA368", "is written from the plan", "remove it; options go to serving.overrides"
+    if not _stays(path, folder):
+        return "SEA368", "points outside of the folder", "copy it into the folder"
+    return None
+
+
+def _content_problem(path: Path) -> _Wrong | None:
+    """Return what is wrong with what a path holds; a file that is too large is counted, not read."""
+    if path.is_dir():
+        return "SEA368", "is a link to a folder", "copy the folder to its place"
+    if not path.is_file():
+        return "SEA368", "is not a file", "remove it"
+    if path.stat().st_size > MOST_BYTES:
+        return None
+    if not _is_text(path):
+        return "SEA368", "is not UTF-8 text", "package text files only"
+    held = _held(path.read_text(encoding="utf-8"))
+    return ("SEA369", f"contains {held}", _MEND) if held else None
 
 
 def _held(text: str) -> str:

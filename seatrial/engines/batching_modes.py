@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from seatrial_base.catalog.dialects import existing
-from seatrial_base.catalog.engine_versions import read_version
+from seatrial_base.catalog.engine_versions import existing_dialects, read_version
 from seatrial_base.errors import RenderError
 from seatrial_lint.engines.config import ServingConfig
 from seatrial_lint.engines.engine_options import DynamicBatching
@@ -20,8 +19,7 @@ from seatrial_lint.engines.neutral import Form, Note, Rendered, render_config
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial_base.catalog.dialects import DialectName
-    from seatrial_base.catalog.engine_versions import Version
+    from seatrial_base.catalog.engine_versions import DialectName, Version
 
 Mode = Literal["dynamic", "continuous", "continuous-paged"]
 BATCH_SIZE, MAX_DELAY_MS, MAX_NUM_SEQS, PREFILL_TOKENS = 4, 100, 32, 1024  # as in the articles
@@ -91,7 +89,7 @@ def render_mode(mode: Mode, version: str, form: Form = "properties", model: Mode
 
 
 def _continuous(served: ServingConfig, version: str, number: Version, *, paged: bool) -> ModeConfig:
-    dialect: DialectName = "lmi-dist" if "lmi-dist" in existing("lmi", version) else "lmi-async"
+    dialect: DialectName = "lmi-dist" if "lmi-dist" in existing_dialects("lmi", version) else "lmi-async"
     batching = {
         "continuous_batching": True if dialect == "lmi-dist" else None,
         "max_num_seqs": MAX_NUM_SEQS,

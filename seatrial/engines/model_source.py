@@ -89,7 +89,7 @@ def _jumpstart_source(loaded: LoadedSpec, model_id: str) -> ModelSource:
     model = _jumpstart_model(loaded, model_id)
     region = loaded.environment.region
     path = ("model", "jumpstart_id")
-    if region not in jumpstart.regions():
+    if region not in jumpstart.jumpstart_regions():
         message = f"JumpStart has no bucket in {region}"
         hint = "stage the weights to a bucket of that region (seatrial stage) and give model.s3_uri"
         raise RenderError([loaded.problem(path, "SEA366", message, hint)])

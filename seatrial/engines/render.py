@@ -6,14 +6,17 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from seatrial.engines.artifact import FIELD, code_files
+from seatrial.engines.artifact import FIELD, code_files, repository_root
 from seatrial.engines.model_source import ModelSource, model_source
-from seatrial.engines.plan_config import dialect_of, is_on_neuron, plan_config, spelled_version
 from seatrial.engines.rendered import RenderedConfig, refuse_credentials
+from seatrial.specs.architecture import read_architecture
 from seatrial.specs.endpoint import ServingOverrides
-from seatrial_base.catalog.engine_options import reserved_names
+from seatrial.specs.recipe import is_quantized_at_start, quantizes
+from seatrial_base.catalog.engine_options import options_decided_by, reserved_names
+from seatrial_base.catalog.engine_versions import dialects, existing_dialects, has_dialect, read_version
 from seatrial_base.errors import RenderError
 from seatrial_base.findings import Place
+from seatrial_lint.engines.config import ServingConfig
 from seatrial_lint.engines.neutral import Form, Rendered, render_config
 
 if TYPE_CHECKING:
@@ -22,11 +25,14 @@ if TYPE_CHECKING:
 
     from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
-    from seatrial_base.catalog.engine_versions import EngineName
+    from seatrial_base.catalog.engine_versions import DialectName, EngineName
     from seatrial_base.findings import Finding
+    from seatrial_lint.engines.engine_options import OptionValue
 
 
-def render(loaded: LoadedSpec, plan: Plan, *, packaged: bool = True, templates: Path | None = None) -> RenderedConfig:
+def render_plan(
+    loaded: LoadedSpec, plan: Plan, *, packaged: bool = True, templates: Path | None = None
+) -> RenderedConfig:
     """Render a plan as files and environment of its container.
 
     A hub model on LMI is configured by a packaged `serving.properties`; weights mounted from S3 fill the model's
@@ -36,7 +42,8 @@ def render(loaded: LoadedSpec, plan: Plan, *, packaged: bool = True, templates: 
         loaded: What was asked for.
         plan: What was decided.
         packaged: Files may be packaged; without, everything is in the environment.
-        templates: Folder of templates that override ours file by file; default: none.
+        templates: Folder of templates that override ours file by file; default: `serving_templates/` of the spec's
+            repository, where there is one.
 
     Raises:
         RenderError: SEA301 to SEA310, SEA368 and SEA369, every problem at once; SEA374 when a credential is left.
@@ -48,7 +55,13 @@ def render(loaded: LoadedSpec, plan: Plan, *, packaged: bool = True, templates: 
     source = model_source(loaded)
     _refuse_short_prefill(loaded, plan)
     form: Form = "properties" if packaged and engine == "lmi" and not source.is_mounted else "env"
-    return _config(loaded, plan, source, _rendered(loaded, plan, source, form, templates))
+    own = templates or _project_templates(loaded)
+    return _config(loaded, plan, source, _rendered(loaded, plan, source, form, own))
+
+
+def _project_templates(loaded: LoadedSpec) -> Path | None:
+    folder = repository_root(loaded.path) / "serving_templates"
+    return folder if folder.is_dir() else None
 
 
 _OPTION_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -137,3 +150,115 @@ def _code(loaded: LoadedSpec, rendered: Rendered) -> dict[str, str]:
         return code_files(loaded)
     message = "this engine reads its configuration from the environment and runs no custom code"
     raise RenderError([loaded.problem(FIELD, "SEA368", message, "leave it out, or serve with lmi")])
+
+
+PREDICT_TIMEOUT_S = (
+    480  # a streamed invocation may last 8 minutes (SageMaker runtime, InvokeEndpointWithResponseStream)
+)
+NEWEST_READ = {"lmi": "27", "tgi": "3.3.6", "vllm": "0.26.0", "sglang": "0.5.20"}
+_NEWEST_READ_ON_NEURON = {"lmi": "11", "tgi": "0.3.0", "vllm": "0.4.5"}
+
+
+_ON_NEURON: dict[EngineName, DialectName] = {"lmi": "lmi-neuronx", "tgi": "tgi-neuronx", "vllm": "vllm-neuronx"}
+
+
+def dialect_of(engine: EngineName, version: str, backend: str = "auto", *, on_neuron: bool = False) -> DialectName:
+    """Return the dialect of a plan: what the spec fixes, else the newest vLLM form that the container has.
+
+    Args:
+        engine: The engine.
+        version: Its version.
+        backend: As the spec fixes it.
+        on_neuron: The image is for AWS Neuron.
+    """
+    if on_neuron and engine in _ON_NEURON:
+        return _ON_NEURON[engine]
+    if engine != "lmi":
+        return engine
+    if backend != "auto":
+        return _BACKENDS[backend]
+    return "lmi-async" if "lmi-async" in existing_dialects(engine, version) else "lmi-vllm"
+
+
+_BACKENDS: dict[str, DialectName] = {
+    "vllm": "lmi-async",
+    "vllm-rolling": "lmi-vllm",
+    "lmi-dist": "lmi-dist",
+    "trtllm": "lmi-trtllm",
+    "neuronx": "lmi-neuronx",
+    "deepspeed": "lmi-deepspeed",
+    "python": "lmi-python",
+}
+
+_TOLD_TO_TGI = ("awq", "gptq")  # TGI 1.x loads such a checkpoint only with --quantize
+
+
+def is_on_neuron(plan: Plan) -> bool:
+    """Tell whether the image of a plan is for AWS Neuron."""
+    image = plan.image.value
+    return "neuron" in f"{image.repository}:{image.tag}"
+
+
+def spelled_version(engine: EngineName, version: str, *, on_neuron: bool = False) -> str:
+    """Return the version to spell by: the plan's, or the newest that was read when an image of the user has none."""
+    if on_neuron:
+        read = read_version(engine, version)
+        dialect = dialects()[_ON_NEURON[engine]]
+        return version if read is not None and has_dialect(dialect, read) else _NEWEST_READ_ON_NEURON[engine]
+    return version if read_version(engine, version) is not None else NEWEST_READ[engine]
+
+
+def plan_config(loaded: LoadedSpec, plan: Plan, source: ModelSource) -> ServingConfig:
+    """Return what the engine shall do for a plan."""
+    model, overrides = loaded.endpoint.model, loaded.endpoint.serving.overrides
+    tgi, lmi = plan.engine.value == "tgi", plan.engine.value == "lmi"
+    quantization = _told_quantization(loaded, plan)
+    return ServingConfig.model_validate(
+        {
+            "model_id": source.model_id,
+            "revision": source.revision,
+            "trust_remote_code": True if model.trust_remote_code else None,
+            "tensor_parallel_degree": plan.tensor_parallel_degree.value,
+            "dtype": None if tgi and quantization else plan.dtype.value,  # TGI refuses the two together
+            "quantization": quantization,
+            "max_input_len": plan.max_model_len.value - loaded.endpoint.workload.output_tokens if tgi else None,
+            "max_model_len": plan.max_model_len.value,
+            "max_num_seqs": plan.max_num_seqs.value,
+            "max_num_batched_tokens": plan.max_num_batched_tokens.value,
+            "max_queued_requests": plan.max_queued_requests.value,
+            "model_loading_timeout_s": plan.startup_timeout_s.value if lmi else None,
+            "predict_timeout_s": PREDICT_TIMEOUT_S if lmi else None,
+            **_features(overrides),
+            "extra": {name: _option_text(value) for name, value in overrides.extra.items()},
+        }
+    )
+
+
+def _option_text(value: OptionValue) -> str:
+    """Write a value of a spec as engines read it: booleans in lower case."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _told_quantization(loaded: LoadedSpec, plan: Plan) -> str | None:
+    """Return the quantization that the engine must be told: what the spec sets, and to TGI a checkpoint's AWQ or GPTQ.
+
+    The other engines read a quantized checkpoint's own, and naming it turns vLLM's faster kernels off (SEA339). What a
+    recipe quantizes is told where the engine makes it: FP8 at loading, and every kind by TensorRT-LLM.
+    """
+    if plan.engine.value == "tgi" and plan.quantization in _TOLD_TO_TGI:
+        return plan.quantization
+    entry = quantizes(loaded.endpoint.optimization)
+    if entry is None:
+        return loaded.endpoint.serving.overrides.quantization
+    return entry.name if is_quantized_at_start(loaded.endpoint, read_architecture(loaded)) else None
+
+
+def _features(overrides: ServingOverrides) -> dict[str, object]:
+    """Return what the spec fixes and the planner does not decide."""
+    drafted = overrides.speculative_decoding
+    return {
+        **{name: getattr(overrides, name) for name in options_decided_by("spec")},
+        "speculative_decoding": None
+        if drafted is None or drafted.method is None
+        else {"method": drafted.method, "model": drafted.model, "draft_tokens": drafted.draft_tokens},
+    }

@@ -200,7 +200,7 @@ def _check_moved(image: Image, place: str, loaded: LoadedSpec) -> None:
     problem = ""
     if build is None and image_digest(image.uri) is None:
         problem = f"{place} may hold another image under {image.tag} than the tried one"
-    elif build is not None and region not in images.regions(build):
+    elif build is not None and region not in images.regions_of_build(build):
         problem = f"{image.tag} is not listed for {region}"
     if problem:
         hint = "pin the digest where the plan is tried (`seatrial images lock`), or name an image of both in the spec"

@@ -18,8 +18,8 @@ from seatrial.operations.side_effects import (
     role_effects,
     scaling_effects,
 )
-from seatrial_base.catalog import replacement
-from seatrial_base.catalog.replacement import find_replacement_rule
+from seatrial_base.catalog import resource_types as replacement
+from seatrial_base.catalog.resource_types import find_replacement_rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

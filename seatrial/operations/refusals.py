@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.operations.serving_parts import COMPONENT, ENDPOINT, at, config_of, variants
-from seatrial_base.catalog.replacement import find_replacement_rule
+from seatrial_base.catalog.resource_types import find_replacement_rule
 from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:

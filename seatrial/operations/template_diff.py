@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from seatrial.operations.template import is_function, references
-from seatrial_base.catalog import replacement
-from seatrial_base.catalog.replacement import find_replacement_rule
+from seatrial_base.catalog import resource_types as replacement
+from seatrial_base.catalog.resource_types import find_replacement_rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

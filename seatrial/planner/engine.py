@@ -15,7 +15,7 @@ from seatrial.specs.architecture import read_architecture
 from seatrial_base.catalog import images
 from seatrial_base.catalog.engines import find_engine
 from seatrial_base.catalog.images import image_digest, image_repository_uri, resolve_image
-from seatrial_base.catalog.rows import read_rows
+from seatrial_base.catalog.rows import catalog_rows
 from seatrial_base.errors import PlanError
 
 if TYPE_CHECKING:
@@ -172,13 +172,13 @@ def automatic() -> tuple[EngineCandidate, ...]:
 @cache
 def options() -> tuple[EngineCandidate, ...]:
     """Return every option, by preference."""
-    return read_rows(_TABLE, EngineCandidate, part="options")
+    return catalog_rows(_TABLE, EngineCandidate, part="options")
 
 
 @cache
 def rules() -> tuple[EngineRule, ...]:
     """Return every rule."""
-    return read_rows(_TABLE, EngineRule, part="rules")
+    return catalog_rows(_TABLE, EngineRule, part="rules")
 
 
 def _fits(rule: EngineRule, facts: Facts) -> bool:

@@ -61,7 +61,7 @@ def _model_problems(loaded: LoadedSpec, architecture: Architecture, engine: Neur
     family = architecture.family
     if family == _UNKNOWN_FAMILY or family in engine.families:
         return
-    others = [each.option for each in neuron.engines() if family in each.families]
+    others = [each.option for each in neuron.neuron_engines() if family in each.families]
     hint = f"serve with {_setting(others[0])}" if others else f"it serves {', '.join(engine.families)}; or use GPUs"
     message = f"{engine.option} has no code for {architecture.id} (model_type {family})"
     yield loaded.problem(("model",), "SEA225", message, hint)

@@ -69,7 +69,7 @@ def accelerator_limits(recipe: Recipe, engine: RecipeEngine, instance: Instance)
     return tuple(
         f"{entry.name} on {instance.instance_type} ({instance.accelerator}): {row.because}"
         for entry in recipe
-        for row in optimizations.limits(entry.name, engine.option, engine.version, instance.accelerator)
+        for row in optimizations.limits_on(entry.name, engine.option, engine.version, instance.accelerator)
         if row.verdict == "limits"
     )
 
@@ -113,7 +113,7 @@ def build_refusal(recipe: Recipe, weights_bytes: int) -> tuple[RecipeRefusal, ..
 
 
 def _excluded(entry: OptimizationSpec, engine: RecipeEngine, instance: Instance) -> Iterator[str]:
-    for row in optimizations.limits(entry.name, engine.option, engine.version, instance.accelerator):
+    for row in optimizations.limits_on(entry.name, engine.option, engine.version, instance.accelerator):
         if row.verdict == "excludes":
             yield f"{entry.name} does not run on the {instance.accelerator}: {row.because}"
     target = entry.compile.target if entry.compile is not None else None

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.planner.predict.copy_model import Speculation
-from seatrial_base.catalog.speculation import UNKNOWN_DRAFT_COST, draft_of, facts_of
+from seatrial_base.bounds import DEFAULT_DRAFT_COST
+from seatrial_base.catalog.speculation import draft_of, facts_of
 
 if TYPE_CHECKING:
     from seatrial.specs.endpoint import SpeculativeDecodingSpec
@@ -29,7 +30,7 @@ def speculation_of(asked: SpeculativeDecodingSpec | None, architecture: Architec
         return plain
     facts = facts_of(asked.method, architecture, asked.model)
     known = asked.acceptance_rate == facts.acceptance_rate
-    usual = asked.draft_cost in (UNKNOWN_DRAFT_COST, facts.draft_cost)
+    usual = asked.draft_cost in (DEFAULT_DRAFT_COST, facts.draft_cost)
     return Speculation(
         draft_tokens=asked.draft_tokens,
         acceptance_rate=asked.acceptance_rate,

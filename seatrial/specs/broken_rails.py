@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from seatrial.specs.endpoint import Percentiles
-from seatrial_base.catalog.licences import licence_of
+from seatrial_base.catalog.model_names import licence_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

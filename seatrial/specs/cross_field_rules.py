@@ -14,7 +14,7 @@ from seatrial.specs.recipe_rules import recipe_problems
 from seatrial.specs.scaling import scaling_problems
 from seatrial_base.catalog import jumpstart
 from seatrial_base.catalog.jumpstart import find_jumpstart_model
-from seatrial_base.catalog.licences import licence_of
+from seatrial_base.catalog.model_names import licence_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.specs.endpoint import DEFAULT_DRAFT_COST
 from seatrial.specs.optimization import MOST_DRAFT_TOKENS, DraftModel
+from seatrial_base.bounds import DEFAULT_DRAFT_COST
 from seatrial_base.catalog import speculation
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from seatrial.specs.model_shape import ModelShape
 from seatrial.specs.optimization import MOST_DRAFT_TOKENS, MOST_OPTIMIZATIONS, Recipe
 from seatrial.specs.scaling import ScalingSpec
 from seatrial_base import bounds
-from seatrial_base.bounds import MOST_REQUESTS, MOST_TOKENS, MOST_USD
-from seatrial_base.catalog.speculation import UNKNOWN_DRAFT_COST
+from seatrial_base.bounds import DEFAULT_DRAFT_COST, MOST_REQUESTS, MOST_TOKENS, MOST_USD
 from seatrial_base.frozen_model import FrozenModel, left_out_or_mapping
 from seatrial_lint.engines.engine_options import Backend, DraftMethod, EngineOptions, OptionValue, TokenCount
 
@@ -114,7 +113,6 @@ FilePath = Annotated[str, StringConstraints(min_length=1, max_length=4096)]  # P
 Milliseconds = Annotated[float, Field(gt=0, le=bounds.LONGEST_LATENCY_MS)]
 Usd = Annotated[float, Field(gt=0, le=bounds.MOST_USD)]
 Discount = Annotated[float, Field(ge=0, lt=1)]
-DEFAULT_DRAFT_COST = UNKNOWN_DRAFT_COST
 MOST_TAGS = 49  # of each resource but one: `seatrial:environment` is ours
 TagKey = Annotated[str, StringConstraints(pattern=shapes.TAG_TEXT, min_length=1, max_length=128)]
 TagValue = Annotated[str, StringConstraints(pattern=shapes.TAG_TEXT, max_length=256)]

@@ -10,7 +10,7 @@ from seatrial.specs import shapes
 from seatrial.specs.endpoint import MOST_TAGS, SchemaVersion, Tags
 from seatrial.specs.guard_rails import GuardRails
 from seatrial.specs.schedule import LONGEST_WINDOW_MINUTES, rate_minutes, schedule_error
-from seatrial_base.catalog.regions import INFERENCE_COMPONENT, availability
+from seatrial_base.catalog.resource_types import INFERENCE_COMPONENT, availability
 from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import FrozenModel
 

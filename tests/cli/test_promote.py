@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.deployment.trial import trial_request
-from seatrial.engines.render import render
+from seatrial.engines.render import render_plan
 from seatrial.locks.lock_file import write_lock
 from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_spec
@@ -35,7 +35,7 @@ def result(project: Path) -> Path:
     write_lock(plan, spec)
     target = TrialTarget(endpoint_name=f"dev-{NAME}", inference_component="c", region="us-east-1")
     expected = Expected(endpoint_config_name="config-2", model_name="model-2")
-    request = trial_request(loaded, plan, render(loaded, plan), target, expected)
+    request = trial_request(loaded, plan, render_plan(loaded, plan), target, expected)
     levels = tuple(level(each, 400.0) for each in plan.concurrency_levels.value)
     measured = replace(passing_result(), request=request, levels=levels, started_at="2999-01-01T00:00:00+00:00")
     path = project / "result.json"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.deployment.trial import trial_request
-from seatrial.engines.render import render
+from seatrial.engines.render import render_plan
 from seatrial.locks.lock_file import read_locked_plan
 from seatrial.specs.load import load_spec
 from seatrial_base.errors import SpecError
@@ -26,7 +26,7 @@ SERVING = {"instance_types": [CHEAP]}
 def floor_of(locked: Locked) -> QualityFloor | None:
     target = TrialTarget(endpoint_name="e", inference_component="c", region="us-east-1")
     expected = Expected(endpoint_config_name="config-2", model_name="model-2")
-    return trial_request(locked.loaded, locked.plan, render(locked.loaded, locked.plan), target, expected).quality
+    return trial_request(locked.loaded, locked.plan, render_plan(locked.loaded, locked.plan), target, expected).quality
 
 
 def with_set(folder: Path, lines: list[dict[str, str]], **bounds: float) -> Locked:

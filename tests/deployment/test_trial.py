@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.deployment.trial import request_template, trial_request
-from seatrial.engines.render import render
+from seatrial.engines.render import render_plan
 from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_spec
 from seatrial_base.errors import BenchError
@@ -24,7 +24,7 @@ NOWHERE = TrialTarget(endpoint_name="", inference_component=None, region="us-eas
 def planned() -> tuple[Plan, TrialRequest]:
     loaded = load_spec(ROOT / "endpoints" / "llama-2-7b-chat.yaml", "dev", environments=ROOT / "environments")
     plan = make_plan(loaded)
-    return plan, trial_request(loaded, plan, render(loaded, plan), NOWHERE, None)
+    return plan, trial_request(loaded, plan, render_plan(loaded, plan), NOWHERE, None)
 
 
 def test_the_prior_is_the_plans_curve_of_one_copy(planned: tuple[Plan, TrialRequest]) -> None:
@@ -51,7 +51,7 @@ def test_what_the_deployed_trial_would_refuse_is_refused_before() -> None:
     asked = replace(loaded, endpoint=loaded.endpoint.model_copy(update={"trial": trial}))
     unpriced = plan.model_copy(update={"cost": plan.cost.model_copy(update={"usd_per_hour_per_copy": None})})
     with pytest.raises(BenchError) as caught:
-        request_template(asked, unpriced, render(loaded, plan))
+        request_template(asked, unpriced, render_plan(loaded, plan))
     assert str(caught.value) == ("trial request: load.budget_usd: SEA501: a budget of 5 USD needs a price per hour")
 
 

@@ -8,7 +8,7 @@ from seatrial_lint.engines.config import ServingConfig, SmoothQuant, Speculative
 from seatrial_lint.engines.engine_options import Adapter, Lora, RopeScaling
 
 if TYPE_CHECKING:
-    from seatrial_base.catalog.dialects import DialectName
+    from seatrial_base.catalog.engine_versions import DialectName
 
 PLAIN = ServingConfig(
     model_id="org/model",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.errors import RenderError
-from seatrial_lint.convert import Converted, convert, default_dialect
+from seatrial_lint.convert import Converted, convert_config, default_dialect
 from seatrial_lint.engines.config import ServingConfig
 from seatrial_lint.engines.neutral import render_config
 from seatrial_lint.engines.properties import write_env
@@ -30,7 +30,9 @@ def converted(text: str, to: EngineName, version: str = "", *, instance: str = "
     source = read_bytes(text.encode(), "serving.properties" if text.startswith("option.") else name)[0]
     assert isinstance(source, ConfigSource)
     number = version or NEWEST[to]
-    return convert(source, default_dialect(to, number), number, instance=find_instance(instance) if instance else None)
+    return convert_config(
+        source, default_dialect(to, number), number, instance=find_instance(instance) if instance else None
+    )
 
 
 def lost(done: Converted) -> list[str]:
@@ -112,7 +114,7 @@ class TestVariables:
     def test_a_packaged_file_holds_none(self) -> None:
         source = read_bytes(b"OPTION_DTYPE=fp16\nHF_MODEL_ID=a/b\nHF_HOME=/tmp\n", "a.env")[0]
         assert isinstance(source, ConfigSource)
-        assert lost(convert(source, "lmi-async", "lmi27", form="properties")) == ["HF_HOME"]
+        assert lost(convert_config(source, "lmi-async", "lmi27", form="properties")) == ["HF_HOME"]
 
 
 def test_what_chooses_an_engine_of_lmi_is_no_loss() -> None:
@@ -164,7 +166,7 @@ def test_what_is_written_passes_the_lint(
         source = read_bytes(write_env(env).encode(), "container.env")[0]
         assert isinstance(source, ConfigSource)
         engine: EngineName = "lmi" if dialect.startswith("lmi") else dialect  # type: ignore[assignment]
-        done = convert(source, default_dialect(*target), target[1], engine=engine, version=version)
+        done = convert_config(source, default_dialect(*target), target[1], engine=engine, version=version)
     except RenderError:
         return
     report = lint(read_bytes(write_env(done.rendered.env).encode(), "container.env"), Given(*target))

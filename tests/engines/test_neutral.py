@@ -14,7 +14,7 @@ from seatrial_lint.engines.properties import parse_properties, write_env
 from tests.engines.features import FEATURES, PLAIN
 
 if TYPE_CHECKING:
-    from seatrial_base.catalog.dialects import DialectName
+    from seatrial_base.catalog.engine_versions import DialectName
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -1,13 +1,24 @@
 from __future__ import annotations
 
+import re
+import shutil
+from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.engines.render import render
+from seatrial.engines.render import render_plan
 from seatrial.locks.lock_file import read_locked_plan
 from seatrial.specs.load import load_spec
+from seatrial_base.catalog.engine_options import TOPICS, all_engine_options
+from seatrial_base.catalog.engine_versions import dialects
 from seatrial_base.errors import RenderError
+from seatrial_lint.engines.config import ServingConfig
+from seatrial_lint.engines.neutral import render_config
+
+if TYPE_CHECKING:
+    from seatrial_base.catalog.engine_versions import DialectName
 
 ROOT = Path(__file__).parents[2]
 NAME = "lmi/serving.properties.j2"
@@ -17,7 +28,7 @@ def rendered(own: Path | None) -> dict[str, str]:
     loaded = load_spec(
         ROOT / "examples/one_endpoint/chat.yaml", "dev", environments=ROOT / "examples/one_endpoint/environments"
     )
-    return dict(render(loaded, read_locked_plan(loaded), templates=own).files)
+    return dict(render_plan(loaded, read_locked_plan(loaded), templates=own).files)
 
 
 def written(folder: Path, text: str, name: str = NAME) -> Path:
@@ -26,8 +37,58 @@ def written(folder: Path, text: str, name: str = NAME) -> Path:
     return folder
 
 
+ALL_LINES = (
+    '{% from "_lines.j2" import variables %}{% for topic in options.values() %}{{ variables(topic) }}{% endfor %}'
+)
+TOPIC = re.compile(r"\{\{ (?:properties|variables)\(options\.(\w+)\) -\}\}")
+
+
+def test_each_template_writes_every_topic_of_its_engine_in_the_order_of_the_table() -> None:
+    for template in (ROOT / "serving_templates").glob("*/*.j2"):
+        written = TOPIC.findall(template.read_text("utf-8"))
+        of_engine = {
+            option.topic
+            for option in all_engine_options()
+            if any(dialects()[name].engine == template.parent.name for row in option.spellings for name in row.dialects)
+        }
+        assert of_engine | {"extra"} <= set(written)
+        assert written == [topic for topic in (*TOPICS, "extra") if topic in written]
+
+
+def test_the_options_of_a_topic_stand_together_in_the_table() -> None:
+    topics = [option.topic for option in all_engine_options()]
+    assert [topic for topic, _ in groupby(topics)] == list(TOPICS)
+
+
+def test_the_folder_of_a_repository_overrides_ours(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples/one_endpoint", tmp_path / "project")
+    written(tmp_path / "project/serving_templates", "# {{ header }}\noption.model_id=own\n")
+    loaded = load_spec(tmp_path / "project/chat.yaml", "dev", environments=tmp_path / "project/environments")
+    files = render_plan(loaded, read_locked_plan(loaded)).files
+    assert files["serving.properties"].splitlines()[1:] == ["option.model_id=own"]
+
+
+@pytest.mark.parametrize(("dialect", "version"), [("lmi-async", "27"), ("tgi", "3.3.6"), ("vllm", "0.26.0")])
+def test_an_environment_of_ones_own_is_read_line_by_line(tmp_path: Path, dialect: DialectName, version: str) -> None:
+    engine = dialects()[dialect].engine
+    own = written(tmp_path, f"# first\nTEAM_MODE=a=b\n\n{ALL_LINES}", f"{engine}/container.env.j2")
+    config = ServingConfig(model_id="org/model", max_num_seqs=8)
+    ours = render_config(config, dialect, version, "env").env
+    assert render_config(config, dialect, version, "env", templates=own).env == {"TEAM_MODE": "a=b", **ours}
+
+
+def test_a_line_that_is_no_variable_is_told(tmp_path: Path) -> None:
+    own = written(tmp_path, "export A=1\nB=2\nC D\n", "vllm/container.env.j2")
+    with pytest.raises(RenderError) as refused:
+        render_config(ServingConfig(model_id="org/model"), "vllm", "0.26.0", "env", templates=own)
+    assert [problem.rule for problem in refused.value.problems] == ["SEA301", "SEA301"]
+
+
 def test_a_file_of_ones_own_is_read_in_place_of_ours(tmp_path: Path) -> None:
-    own = written(tmp_path, '{% include "_team.txt" %}{% for key, text in pairs %}{{ key }}={{ text }}\n{% endfor %}')
+    own = written(
+        tmp_path,
+        '{% include "_team.txt" %}' + ALL_LINES,
+    )
     written(tmp_path, "# of our team\n", "_team.txt")
     before, after = rendered(None)["serving.properties"], rendered(own)["serving.properties"]
     assert after.startswith("# of our team\n")

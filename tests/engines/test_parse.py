@@ -6,19 +6,22 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from seatrial_base.catalog.dialects import DIALECTS, DialectName, existing
 from seatrial_base.catalog.engine_options import find_spellings
+from seatrial_base.catalog.engine_versions import DIALECTS, DialectName, existing_dialects
 from seatrial_base.errors import RenderError
 from seatrial_lint.engines.config import (
+    PRESENT,
     Dtype,
     Quantization,
     QueryGroups,
     ServingConfig,
     SmoothQuant,
     SpeculativeDecoding,
+    flatten,
+    neutral_text,
+    unflatten,
 )
 from seatrial_lint.engines.engine_options import Adapter, DynamicBatching, KvCacheDtype, Lora, OutputFormat, RopeScaling
-from seatrial_lint.engines.fields import PRESENT, flatten, neutral_text, unflatten
 from seatrial_lint.engines.neutral import Form, Rendered, render_config
 from seatrial_lint.engines.parse import parse, property_of_env
 
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
 
     from seatrial_base.catalog.engine_options import Spelling, SpellingTable
     from seatrial_base.findings import Finding
-    from seatrial_lint.engines.fields import Neutral
+    from seatrial_lint.engines.config import Neutral
 
 VERSIONS: dict[str, tuple[str, ...]] = {
     "lmi": ("0.23.0", "0.25.0", *(f"lmi{number}" for number in range(8, 30))),
@@ -159,7 +162,7 @@ PLACES = [
     (dialect, version, form)
     for dialect in DIALECTS
     for version in VERSIONS["lmi" if dialect.startswith("lmi") else dialect]
-    if not dialect.startswith("lmi") or dialect in existing("lmi", version)
+    if not dialect.startswith("lmi") or dialect in existing_dialects("lmi", version)
     for form in forms(dialect, version)
 ]
 

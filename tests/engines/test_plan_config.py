@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from seatrial.engines.plan_config import dialect_of, spelled_version
-from seatrial.engines.render import render
+from seatrial.engines.render import dialect_of, render_plan, spelled_version
 from seatrial_base.errors import RenderError
 from seatrial_lint.engines.properties import parse_properties
 
@@ -57,7 +56,7 @@ def test_what_the_spec_fixes_is_rendered(loaded: Loaded, make_plan: MakePlan) ->
     rope_scaling: {kind: yarn, factor: 4}
     speculative_decoding: {draft_tokens: 4, acceptance_rate: 0.7, method: eagle3, model: org/draft}
 """
-    config = render(loaded(spec), make_plan())
+    config = render_plan(loaded(spec), make_plan())
     values = parse_properties(config.files["serving.properties"])
     assert values["option.enforce_eager"] == "true"
     assert values["option.enable_prefix_caching"] == "false"
@@ -73,11 +72,11 @@ def test_what_the_spec_fixes_is_rendered(loaded: Loaded, make_plan: MakePlan) ->
 
 def test_speculation_that_is_only_planned_is_not_rendered(loaded: Loaded, make_plan: MakePlan) -> None:
     spec = "serving: {overrides: {speculative_decoding: {draft_tokens: 4, acceptance_rate: 0.7}}}\n"
-    assert "speculative" not in render(loaded(spec), make_plan()).files["serving.properties"]
+    assert "speculative" not in render_plan(loaded(spec), make_plan()).files["serving.properties"]
 
 
 def test_the_backend_is_rendered(loaded: Loaded, make_plan: MakePlan) -> None:
-    config = render(loaded("serving: {backend: vllm-rolling, overrides: {output_format: sse}}\n"), make_plan())
+    config = render_plan(loaded("serving: {backend: vllm-rolling, overrides: {output_format: sse}}\n"), make_plan())
     values = parse_properties(config.files["serving.properties"])
     assert (values["option.rolling_batch"], values["option.output_formatter"]) == ("vllm", "sse")
 
@@ -85,7 +84,7 @@ def test_the_backend_is_rendered(loaded: Loaded, make_plan: MakePlan) -> None:
 def test_what_the_engine_has_no_option_for_is_told_at_the_spec_s_field(loaded: Loaded, make_plan: MakePlan) -> None:
     spec = "serving:\n  overrides:\n    pipeline_parallel_degree: 2\n"
     with pytest.raises(RenderError) as caught:
-        render(loaded(spec), make_plan())
+        render_plan(loaded(spec), make_plan())
     assert str(caught.value).endswith(
         "endpoints/chat.yaml:8: serving.overrides.pipeline_parallel_degree: SEA308: lmi-async on LMI 27 has no option "
         "for 2: LMI's vLLM handlers refuse more than one stage\n"
@@ -95,7 +94,7 @@ def test_what_the_engine_has_no_option_for_is_told_at_the_spec_s_field(loaded: L
 
 def test_a_backend_that_is_gone_is_told(loaded: Loaded, make_plan: MakePlan) -> None:
     with pytest.raises(RenderError, match="serving configuration of chat: SEA307: lmi-dist does not exist in LMI 27"):
-        render(loaded("serving: {backend: lmi-dist}\n"), make_plan())
+        render_plan(loaded("serving: {backend: lmi-dist}\n"), make_plan())
 
 
 @pytest.mark.parametrize(
@@ -129,6 +128,6 @@ def test_a_backend_that_is_gone_is_told(loaded: Loaded, make_plan: MakePlan) -> 
 def test_the_other_servers_are_configured_by_the_environment_alone(
     engine: str, expected: dict[str, str], loaded: Loaded, make_plan: MakePlan
 ) -> None:
-    config = render(loaded(model=S3_MODEL), make_plan(engine))
+    config = render_plan(loaded(model=S3_MODEL), make_plan(engine))
     assert config.container_env == expected
     assert (config.files, config.payload_schema) == ({}, "openai_chat")

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from seatrial.engines.render import render
+from seatrial.engines.render import render_plan
 from seatrial.planner.planner import make_plan
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Loaded(Protocol):
 
 
 def rendered(loaded: LoadedSpec) -> str:
-    config = render(loaded, make_plan(loaded))
+    config = render_plan(loaded, make_plan(loaded))
     env = "".join(f"{name}={value}\n" for name, value in sorted(config.container_env.items()))
     return "".join(text for _, text in sorted(config.files.items())) + env
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial_base.catalog.dialects import DIALECTS, DialectName, dialects, existing
+from seatrial_base.catalog.engine_versions import DIALECTS, DialectName, dialects, existing_dialects
 from seatrial_base.errors import RenderError
 from seatrial_lint.engines.config import ServingConfig, SpeculativeDecoding
 from seatrial_lint.engines.engine_options import Lora, RopeScaling
@@ -39,7 +39,7 @@ def reports(dialect: DialectName, form: Form) -> list[LintReport]:
     """Lint whatever of the configurations a dialect can say, in every version that has it."""
     engine = dialects()[dialect].engine
     found = []
-    for version in (one for one in VERSIONS[engine] if dialect in existing(engine, one)):
+    for version in (one for one in VERSIONS[engine] if dialect in existing_dialects(engine, one)):
         for config in CONFIGS:
             try:
                 rendered = render_config(config, dialect, version, form)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_base.catalog.replacement import find_replacement_rule
+from seatrial_base.catalog.resource_types import find_replacement_rule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from seatrial.operations.template import EMPTY, StackTemplate, TemplateResource, normalised, read_template
 from seatrial.operations.template_diff import TemplateDiff, diff_templates
-from seatrial_base.catalog import replacement
-from seatrial_base.catalog.replacement import all_replacement_rules
+from seatrial_base.catalog import resource_types as replacement
+from seatrial_base.catalog.resource_types import all_replacement_rules
 from seatrial_base.errors import SpecError
 from tests.operations.sample_stack import Document, changed, properties, read, same, sample_document
 

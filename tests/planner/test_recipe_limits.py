@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.engines.plan_config import dialect_of
+from seatrial.engines.render import dialect_of
 from seatrial.planner.engine import choose_engine, options
 from seatrial.planner.nearest_recipe import nearest_recipe, recipe_engine, refuse_recipe, runs
 from seatrial.planner.planner import make_plan
@@ -20,13 +20,13 @@ from seatrial.specs.endpoint import ModelSpec
 from seatrial.specs.optimization import NAMES
 from seatrial.specs.recipe import expanded, is_quantized_at_start, parse_recipe, recipe_name, with_recipe
 from seatrial_base.catalog import optimizations
-from seatrial_base.catalog.accelerators import all_accelerators
 from seatrial_base.catalog.engine_options import find_spellings
 from seatrial_base.catalog.engine_versions import read_version
 from seatrial_base.catalog.images import all_images
+from seatrial_base.catalog.instances import all_accelerators
 from seatrial_base.errors import PlanError, SpecError
 from seatrial_lint.engines.config import ServingConfig
-from seatrial_lint.engines.spelling import spell
+from seatrial_lint.engines.neutral import spell
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -213,7 +213,7 @@ def test_the_table_knows_every_pair_of_engine_and_optimization() -> None:
     assert {name for row in optimizations.accelerators() for name in row.accelerators} <= {
         each.name for each in all_accelerators()
     }
-    assert set(optimizations.gives_up()) == set(NAMES)
+    assert set(optimizations.losses_by_name()) == set(NAMES)
 
 
 def test_what_the_table_allows_can_be_spelled() -> None:

@@ -11,7 +11,7 @@ from seatrial.specs.endpoint import MOST_TAGS
 from seatrial.specs.load import load_environment, load_spec
 from seatrial.specs.promotion_order import promotion_order
 from seatrial.specs.schedule import schedule_error
-from seatrial_base.catalog.regions import availability
+from seatrial_base.catalog.resource_types import availability
 from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from seatrial.specs.recipe import parse_recipe, recipe_name
 from seatrial_base.catalog import presets
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.catalog.models import resolve_model
-from seatrial_base.catalog.presets import Preset, all_presets, document_of
+from seatrial_base.catalog.presets import Preset, all_presets, presets_document
 from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ CATALOG = all_presets()
 def test_the_catalog_is_sorted_small_and_names_what_is_known() -> None:
     assert len(CATALOG) > 150
     assert presets._FILE.stat().st_size < 300_000  # noqa: SLF001 (its size is part of the contract)
-    assert presets._FILE.read_text(encoding="utf-8") == document_of(CATALOG)  # noqa: SLF001
+    assert presets._FILE.read_text(encoding="utf-8") == presets_document(CATALOG)  # noqa: SLF001
     assert len({preset.name for preset in CATALOG}) == len(CATALOG)
     for preset in CATALOG:
         instance = find_instance(preset.instance_type)

@@ -11,7 +11,7 @@ from aws_cdk import App
 from aws_cdk.assertions import Template
 
 from seatrial.deployment.document import Deployment
-from seatrial.engines.render import render
+from seatrial.engines.render import render_plan
 from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_spec
 from seatrial_stacks.app_stacks import add_stacks
@@ -51,7 +51,7 @@ def deployment(folder: Path, name: str, instance_type: str, degree: int, engine:
         endpoint=loaded.endpoint,
         environment=loaded.environment,
         plan=plan,
-        serving=render(loaded, plan),
+        serving=render_plan(loaded, plan),
         trial_request="{}",
         has_local_nvme=instance_type.startswith("ml.trn1."),
     )

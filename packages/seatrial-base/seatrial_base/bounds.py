@@ -18,6 +18,8 @@ MOST_SECONDS = 86_400
 LONGEST_LATENCY_MS = 86_400_000
 MOST_TOK_S = 1_000_000_000
 MOST_USD = 1_000_000_000
+DEFAULT_DRAFT_COST = 0.05
+"""Of drafting a token, as a share of a decode step, where the draft's shape is not known."""
 
 LONGEST_ANSWER_S = 3_600
 """How long CloudFormation waits for a custom resource, at most."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from seatrial_base.catalog.rows import read_rows
+from seatrial_base.catalog.rows import catalog_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,7 +53,7 @@ class Rule:
         return "; ".join(part for part in (", ".join(self.engines), self.versions, self.images, handler) if part)
 
 
-RULES: Mapping[str, Rule] = MappingProxyType({rule.id: rule for rule in read_rows("rules.json", Rule, part="rules")})
+RULES: Mapping[str, Rule] = MappingProxyType({rule.id: rule for rule in catalog_rows("rules.json", Rule, part="rules")})
 LINT_RULES: tuple[str, ...] = tuple(name for name, rule in RULES.items() if rule.engines)
 """The rules about the options of a container."""
 TEMPLATE_RULES: tuple[str, ...] = tuple(name for name in RULES if "SEA7" < name <= _LAST_OF_TEMPLATES)

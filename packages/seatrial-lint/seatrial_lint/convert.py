@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from seatrial_base.catalog import dialects
 from seatrial_base.catalog.engine_options import find_spellings
-from seatrial_base.catalog.engine_versions import version_text
+from seatrial_base.catalog.engine_versions import DIALECTS, existing_dialects, version_text
 from seatrial_base.errors import RenderError
-from seatrial_lint.engines.fields import flatten, neutral_text, unflatten
+from seatrial_lint.engines.config import flatten, neutral_text, unflatten
 from seatrial_lint.engines.neutral import PROPERTIES_FILE, render_config
 from seatrial_lint.engines.parse import parse
 from seatrial_lint.engines.portability import (
@@ -31,9 +30,8 @@ from seatrial_lint.lint.target import guess, newest_build
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from seatrial_base.catalog.dialects import DialectName
     from seatrial_base.catalog.engine_options import SpellingTable
-    from seatrial_base.catalog.engine_versions import EngineName
+    from seatrial_base.catalog.engine_versions import DialectName, EngineName
     from seatrial_base.catalog.instances import Instance
     from seatrial_lint.engines.config import ServingConfig
     from seatrial_lint.engines.neutral import Form, Rendered
@@ -68,7 +66,7 @@ class Converted:
     lost: tuple[Lost, ...]
 
 
-def convert(
+def convert_config(
     source: ConfigSource,
     to: DialectName,
     to_version: str | None = None,
@@ -166,13 +164,13 @@ def default_dialect(to: str, version: str | None) -> DialectName:
     Raises:
         ValueError: When the name is neither a dialect nor a container.
     """
-    known: dict[str, DialectName] = {name: name for name in dialects.DIALECTS}
+    known: dict[str, DialectName] = {name: name for name in DIALECTS}
     if to in known:
         return known[to]
     order: tuple[DialectName, ...] = ("lmi-async", "lmi-dist", "lmi-vllm")
     if to != "lmi":
-        raise ValueError(f"{to} is not a container; valid: lmi, tgi, vllm, sglang, or {', '.join(dialects.DIALECTS)}")
-    existing = dialects.existing("lmi", version) if version else order
+        raise ValueError(f"{to} is not a container; valid: lmi, tgi, vllm, sglang, or {', '.join(DIALECTS)}")
+    existing = existing_dialects("lmi", version) if version else order
     return next((name for name in order if name in existing), "lmi-vllm")
 
 
@@ -191,17 +189,25 @@ def _portable(
     unknown = (one for one in parsed.unknown if not _is_every_gpu(one) and not chooses_dialect(one.key))
     gone = [Lost(one.key, one.line, one.because) for one in unknown]
     extra: dict[str, str] = {}
-    for entry in parsed.entries:
-        name = (entry.field or "").removeprefix("extra.")
-        if entry.because or name == entry.field or name not in parsed.config.extra or chooses_dialect(entry.key):
-            continue
-        if because := _not_portable(name, origin, table):
-            gone.append(Lost(entry.key, entry.line, because))
-        elif (text := flag_text(parsed.config.extra[name], origin, table)) is None:
-            gone.append(Lost(entry.key, entry.line, f"{table.called} leaves false out and takes the default"))
+    for entry, name in _extra_entries(parsed):
+        text = flag_text(parsed.config.extra[name], origin, table)
+        because = _not_portable(name, origin, table)
+        if because or text is None:
+            gone.append(
+                Lost(entry.key, entry.line, because or f"{table.called} leaves false out and takes the default")
+            )
         else:
             extra[name] = text
     return meant.model_copy(update={"extra": extra}), gone
+
+
+def _extra_entries(parsed: Parsed) -> Iterator[tuple[ParsedEntry, str]]:
+    """Yield what was passed to the engine as it is, with its name there; not what chooses the dialect."""
+    for entry in parsed.entries:
+        name = (entry.field or "").removeprefix("extra.")
+        is_extra = name != entry.field and name in parsed.config.extra
+        if is_extra and not entry.because and not chooses_dialect(entry.key):
+            yield entry, name
 
 
 def _is_every_gpu(entry: ParsedEntry) -> bool:

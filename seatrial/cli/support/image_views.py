@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
     from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
-    from seatrial_base.catalog.image_updates import ImageChange, Update
-    from seatrial_base.catalog.images import Build
+    from seatrial_base.catalog.images import Build, ImageChange, Update
 
 
 Row = dict[str, object]
@@ -40,7 +39,7 @@ def _image_row(build: Build, region: str | None) -> Row:
         "documented": build.documented,
         "repository": build.repository,
         "tag": build.tag,
-        "regions": images.regions(build) if region is None else [region],
+        "regions": images.regions_of_build(build) if region is None else [region],
         "uri": None if region is None else images.uri(build, region),
         "status": status_of(build.family, build.flavour),
         "source": build.source,

@@ -14,8 +14,7 @@ from seatrial.operations.drift.trials import LastTrial, deployed_trial, schedule
 from seatrial.operations.drift.unknown import unknown_endpoints
 from seatrial.operations.preflight.instances import instance_checks, needs_of
 from seatrial.planner.engine import status_of
-from seatrial_base.catalog.image_updates import update_of
-from seatrial_base.catalog.images import find_image
+from seatrial_base.catalog.images import find_image, update_of
 from seatrial_base.errors import BenchError
 
 if TYPE_CHECKING:

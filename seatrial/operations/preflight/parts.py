@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.operations.preflight.check import asked, count, ok, problem, refusal, rows, text, unknown
 from seatrial_base.catalog.instances import find_instance
-from seatrial_base.catalog.regions import INFERENCE_COMPONENT, availability
+from seatrial_base.catalog.resource_types import INFERENCE_COMPONENT, availability
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

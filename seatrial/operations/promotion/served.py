@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.engines.render import render
+from seatrial.engines.render import render_plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,8 +31,8 @@ def served_problems(promotion: PromotionStep, plan: Plan) -> Iterator[Finding]:
     Raises:
         RenderError: When one of the plans can't be rendered.
     """
-    tried = _told(promotion.source, render(promotion.source, promotion.plan))
-    here = _told(promotion.target, render(promotion.target, plan))
+    tried = _told(promotion.source, render_plan(promotion.source, promotion.plan))
+    here = _told(promotion.target, render_plan(promotion.target, plan))
     names = promotion.source.environment.name, promotion.target.environment.name
     for name in sorted({*tried, *here}):
         before, after = tried.get(name), here.get(name)

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.engines.write import rendered_files
+from seatrial.engines.rendered import rendered_files
 from seatrial.specs.prices import region_document
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seatrial.engines.write import rendered_files
+from seatrial.engines.rendered import rendered_files
 from seatrial.locks.compiled import compiled_anew
 from seatrial_base.findings import Finding, Place
 from seatrial_lint.lint.lint import Given, lint

@@ -89,7 +89,7 @@ def decide_degree(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
 
 def _decide_cores(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
     memory, degree, instance = best.candidate.memory, best.candidate.degree, best.candidate.instance
-    chips = counted(neuron.devices(instance.instance_type, degree), "accelerator")
+    chips = counted(neuron.neuron_devices(instance.instance_type, degree), "accelerator")
     heads = demand.architecture.attention_heads
     filled = "" if heads % degree == 0 else f" The {heads} attention heads are filled up to a multiple of {degree}."
     because = (

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from seatrial.planner.predict.memory import kv_bytes_per_token, weights_bytes
-from seatrial_base.catalog.accelerators import flops_4bit, multiprocessors
+from seatrial_base.catalog.instances import flops_4bit, multiprocessors
 from seatrial_base.catalog.precision import find_precision
 from seatrial_base.units import GIB
 

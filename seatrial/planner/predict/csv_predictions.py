@@ -109,7 +109,7 @@ def answer(asked: Asked, form: Form = "simulation", load: Load = "published") ->
 
 def _shards(asked: Asked) -> bool:
     if neuron.is_neuron(asked.instance):
-        return neuron.shards(asked.architecture, asked.degree)
+        return neuron.can_be_sharded(asked.architecture, asked.degree)
     return shards_evenly(asked.architecture, asked.degree)
 
 

@@ -8,9 +8,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from seatrial_base.catalog import engine_versions, neuron, precision
-from seatrial_base.catalog.accelerators import all_accelerators
 from seatrial_base.catalog.engines import find_engine
-from seatrial_base.catalog.instances import all_instances, find_instance
+from seatrial_base.catalog.instances import all_accelerators, all_instances, find_instance
 from seatrial_base.catalog.precision import find_precision
 from seatrial_base.catalog.rows import nearest_names
 

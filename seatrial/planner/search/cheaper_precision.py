@@ -11,7 +11,7 @@ from seatrial.planner.search.candidate import Candidate, FeasibleCandidate
 from seatrial.planner.search.evaluate import estimate, evaluate, misses_alone, planned_load
 from seatrial.planner.search.fitting import candidates, sharing
 from seatrial.planner.search.ranking import order
-from seatrial_base.catalog.kernels import computes_in
+from seatrial_base.catalog.instances import computes_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

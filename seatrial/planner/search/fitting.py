@@ -13,7 +13,7 @@ from seatrial.planner.search.candidate import Candidate, RejectedCandidate
 from seatrial.planner.search.capacity import Levels
 from seatrial_base.catalog import neuron
 from seatrial_base.catalog.architecture import shards_evenly
-from seatrial_base.catalog.kernels import has_kernels
+from seatrial_base.catalog.instances import has_kernels
 from seatrial_base.units import MS_PER_S, counted, gib
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from seatrial.deployment.trial import trial_request
-from seatrial.engines.render import render
+from seatrial.engines.render import render_plan
 from seatrial.locks.lock_file import write_lock
 from seatrial.operations.promotion.evidence import TrialEvidence
 from seatrial.operations.promotion.promote import PromotedLock, promote
@@ -66,7 +66,7 @@ class Staged:
         source = self.load("staging")
         target = TrialTarget(endpoint_name="staging-chat", inference_component="c", region="us-east-1")
         expected = Expected(endpoint_config_name="config-2", model_name="model-2")
-        request = trial_request(source, plan, render(source, plan), target, expected)
+        request = trial_request(source, plan, render_plan(source, plan), target, expected)
         measured = replace(passing_result(), request=request, levels=(level(8, 250.0), level(16, 410.5)))
         return replace(measured, **changes)  # type: ignore[arg-type]  # the fields of the dataclass
 

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from seatrial_base.catalog.precision import find_precision
-from seatrial_base.catalog.rows import read_rows
+from seatrial_base.catalog.rows import catalog_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -67,13 +67,13 @@ class BandPlace:
 @cache
 def all_band_cells() -> tuple[BandCell, ...]:
     """Return every cell; of each kind of what was left out the finest ones first."""
-    return read_rows(_FILE, BandCell)
+    return catalog_rows(_FILE, BandCell)
 
 
 @cache
 def measured() -> tuple[BandPlace, ...]:
     """Return every place that has a measured row."""
-    return read_rows(_FILE, BandPlace, part="measured")
+    return catalog_rows(_FILE, BandPlace, part="measured")
 
 
 def holding(cells: Iterable[BandCell], place: BandPlace, left_out: Facet) -> tuple[BandCell, ...]:

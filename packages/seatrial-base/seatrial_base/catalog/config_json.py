@@ -1,20 +1,162 @@
-"""A model's `config.json` as Hugging Face writes it: typed look-ups, and what it lacks."""
+"""A model's `config.json` as Hugging Face writes it: its family, typed look-ups, precision, and what it lacks."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from seatrial_base.catalog import checkpoint, families
-from seatrial_base.catalog.families import find_family
 from seatrial_base.errors import PlanError
 from seatrial_base.files import read_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seatrial_base.catalog.families import Family
+
+QueryKeyNorm = Literal["none", "head", "whole"]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """How the layers of one family look.
+
+    Attributes:
+        name: `model_type` of the configuration, of its text part where it is multimodal.
+        mlp_matrices: 3 with a gate, 2 without.
+        norms: Norms of the hidden size in each layer.
+        norm_vectors: 2 where a norm has a weight and a bias, else 1.
+        biases: Linear layers that have a bias unless `attention_bias` or `mlp_bias` say otherwise: none, those of
+            queries, keys and values, or every one.
+        qk_norm: Norms of queries and keys: none, one of a head's width, or one over all heads.
+        ties_unsaid: `tie_word_embeddings` is true where the configuration leaves it out.
+        slides: Which layers have the window, unless `layer_types` lists them: `None` for none, 0 for every one, n for
+            all but every n-th.
+        required: Fields that a configuration must have besides those of every family.
+        defaults: Fields that published configurations leave out, with the defaults of the family's code.
+        parallel_attention: Attention and MLP run side by side.
+    """
+
+    name: str
+    mlp_matrices: int = 3
+    norms: int = 2
+    norm_vectors: int = 1
+    biases: Literal["none", "qkv", "every"] = "none"
+    qk_norm: QueryKeyNorm = "none"
+    ties_unsaid: bool = False
+    slides: int | None = None
+    required: tuple[str, ...] = ("intermediate_size", "max_position_embeddings")
+    defaults: tuple[tuple[str, int], ...] = ()
+    parallel_attention: bool = False
+
+
+_CONTEXT = "max_position_embeddings"
+_DENSE = ("intermediate_size", _CONTEXT)
+_LOCAL = (*_DENSE, "num_local_experts", "num_experts_per_tok")
+_QWEN_MOE = (_CONTEXT, "num_experts", "num_experts_per_tok", "moe_intermediate_size")
+_ROUTED_FIELDS = (*_DENSE, "n_routed_experts", "num_experts_per_tok", "moe_intermediate_size")
+_LATENT = ("kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
+_LINEAR = (
+    "linear_num_key_heads",
+    "linear_num_value_heads",
+    "linear_key_head_dim",
+    "linear_value_head_dim",
+    "linear_conv_kernel_dim",
+)
+_GEMMA_3_DEFAULTS = (
+    ("vocab_size", 262_208),
+    ("num_attention_heads", 8),
+    ("num_key_value_heads", 4),
+    ("head_dim", 256),
+    (_CONTEXT, 131_072),
+)
+EVERY_LAYER = 0  # `Family.slides`
+
+_EVERY = (
+    Family("cohere", norms=1, ties_unsaid=True, parallel_attention=True),
+    Family("cohere2", norms=1, ties_unsaid=True, parallel_attention=True, slides=4),
+    Family("deepseek_v2", required=(*_ROUTED_FIELDS, *_LATENT)),
+    Family("deepseek_v3", required=(*_ROUTED_FIELDS, *_LATENT)),
+    Family("deepseek_v32", required=(*_ROUTED_FIELDS, *_LATENT)),
+    Family(
+        "falcon",
+        mlp_matrices=2,
+        norm_vectors=2,
+        ties_unsaid=True,
+        required=(),
+        defaults=((_CONTEXT, 2048),),
+        parallel_attention=True,
+    ),
+    Family("gemma", ties_unsaid=True),
+    Family("gemma2", norms=4, ties_unsaid=True, slides=2),
+    Family("gemma3_text", norms=4, qk_norm="head", ties_unsaid=True, slides=6, defaults=_GEMMA_3_DEFAULTS),
+    Family("gemma4_text", norms=4, qk_norm="head", ties_unsaid=True, slides=6),
+    Family("glm4", norms=4, biases="qkv"),
+    Family("glm4_moe", required=_ROUTED_FIELDS),
+    Family("glm_moe_dsa", required=(*_ROUTED_FIELDS, *_LATENT)),
+    Family("gpt_neox", mlp_matrices=2, norm_vectors=2, biases="every"),
+    Family("gpt_oss", biases="every", slides=2, required=_LOCAL),
+    Family("granite"),
+    Family("granitemoe", required=_LOCAL),
+    Family("kimi_k2", required=(*_ROUTED_FIELDS, *_LATENT)),
+    Family("llama"),
+    Family("llama4_text", slides=4, required=(*_LOCAL, "intermediate_size_mlp")),
+    Family("mimo", biases="qkv"),
+    Family("minimax_m2", qk_norm="whole", required=_LOCAL),
+    Family("minimax_m3", qk_norm="head", required=(*_LOCAL, "dense_intermediate_size")),
+    Family("minimax_m3_vl", qk_norm="head", required=(*_LOCAL, "dense_intermediate_size")),
+    Family("minimax_m3_vl_text", qk_norm="head", required=(*_LOCAL, "dense_intermediate_size")),
+    Family("ministral", slides=EVERY_LAYER),
+    Family("ministral3"),
+    Family("mistral", slides=EVERY_LAYER),
+    Family("mixtral", required=_LOCAL),
+    Family("nemotron-nas", required=(_CONTEXT,)),
+    Family("olmo", norms=0),
+    Family("olmo2", qk_norm="whole"),
+    Family("olmo3", qk_norm="whole", slides=4),
+    Family("phi", mlp_matrices=2, norms=1, norm_vectors=2, biases="every"),
+    Family("phi3", slides=EVERY_LAYER),
+    Family("phimoe", norm_vectors=2, required=_LOCAL),
+    Family("qwen2", biases="qkv"),
+    Family("qwen2_moe", biases="qkv", required=_QWEN_MOE),
+    Family("qwen3", qk_norm="head"),
+    Family("qwen3_5_moe_text", qk_norm="head", required=(*_QWEN_MOE, *_LINEAR)),
+    Family("qwen3_5_text", qk_norm="head", required=(*_DENSE, *_LINEAR)),
+    Family("qwen3_moe", qk_norm="head", required=_QWEN_MOE),
+    Family("qwen3_next", qk_norm="head", required=(*_QWEN_MOE, *_LINEAR)),
+    Family("qwen3_vl_moe_text", qk_norm="head", required=_QWEN_MOE),
+    Family("qwen3_vl_text", qk_norm="head"),
+    Family("seed_oss"),
+    Family("starcoder2", mlp_matrices=2, norm_vectors=2, biases="every", ties_unsaid=True, slides=EVERY_LAYER),
+)
+_FAMILIES = {family.name: family for family in _EVERY}
+# Families that were looked at, and what the planner lacks for each.
+_LACKING = {
+    "deepseek_v4": "compressed attention",
+    "gemma3n_text": "embeddings in every layer",
+    "jamba": "Mamba layers",
+    "kimi_linear": "delta attention beside latent attention",
+    "mamba": "Mamba layers",
+    "mamba2": "Mamba layers",
+    "mimo_v2_flash": "sliding layers with heads of their own",
+    "nemotron_h": "Mamba layers",
+}
+
+
+def find_family(model_type: str) -> Family | None:
+    """Return the family of a `model_type`, or `None` when its layers are not known."""
+    return _FAMILIES.get(model_type)
+
+
+def unplanned_feature(model_type: str) -> str | None:
+    """Return what the planner lacks for a family that it can't plan; `None` where nobody looked."""
+    return _LACKING.get(model_type)
+
+
+def family_names() -> tuple[str, ...]:
+    """Return every known `model_type`, sorted."""
+    return tuple(sorted(_FAMILIES))
+
 
 _TEXT_PARTS = ("text_config", "llm_config", "language_config", "thinker_config")
 _ENCODERS = ("vision_config", "audio_config", "vision_tower", "image_token_id", "embd_layer")
@@ -137,7 +279,7 @@ class ConfigJson:
         layers, kinds = self.layers, self.listed("layer_types")
         if kinds:
             return kinds.count("sliding_attention") + kinds.count("chunked_attention")
-        if self.layout.slides == families.EVERY_LAYER:
+        if self.layout.slides == EVERY_LAYER:
             return layers
         if self.layout.slides is not None:
             return layers - layers // (self.optional("sliding_window_pattern") or self.layout.slides)
@@ -152,7 +294,7 @@ class ConfigJson:
         Raises:
             ValueError: The checkpoint is quantized in a way that can't be planned; it is named.
         """
-        return checkpoint.quantization_of(self.fields.get("quantization_config"))
+        return quantization_of(self.fields.get("quantization_config"))
 
     def number(self, name: str) -> int:
         """Return a required whole number."""
@@ -195,10 +337,10 @@ def read_config_json(path: Path) -> ConfigJson:
         PlanError: SEA201 when the file or a field is missing, SEA209 when the family or the quantization can't be
             planned, SEA211 when a number is one that no model has.
     """
-    return config_of(_read(path), path.as_posix())
+    return checked_config_json(_read(path), path.as_posix())
 
 
-def config_of(document: dict[str, object], where: str) -> ConfigJson:
+def checked_config_json(document: dict[str, object], where: str) -> ConfigJson:
     """Check a parsed `config.json`, as `read_config_json` does.
 
     Args:
@@ -227,15 +369,15 @@ def config_of(document: dict[str, object], where: str) -> ConfigJson:
 
 
 def _unknown_family(model_type: str, where: str) -> PlanError:
-    lacking = families.lacking(model_type)
+    lacking = unplanned_feature(model_type)
     because = f": it has {lacking}" if lacking else ""
     return PlanError.of("SEA209", f"the model_type {model_type} is not supported{because}", hint=_ways(), where=where)
 
 
 def _ways() -> str:
     return (
-        f"known: {', '.join(families.names())}; or give model.architecture, a catalog id of the same shape (seatrial "
-        "models list), or model.shape, its numbers"
+        f"known: {', '.join(family_names())}; or give model.architecture, a catalog id of the same shape "
+        "(seatrial models list), or model.shape, its numbers"
     )
 
 
@@ -266,7 +408,7 @@ def _unplanned(config: ConfigJson) -> str:
     if config.optional("kv_lora_rank") and config.optional("qk_rope_head_dim") is None:
         return f"{config.family} with kv_lora_rank but without qk_rope_head_dim is not supported"
     try:
-        checkpoint.quantization_of(config.fields.get("quantization_config"))
+        quantization_of(config.fields.get("quantization_config"))
     except ValueError as error:
         return f"weights quantized with {error} are not supported"
     return ""
@@ -305,3 +447,75 @@ def _read(path: Path) -> dict[str, object]:
         message, hint = "the file is not a JSON object", "give the model's config.json"
         raise PlanError.of("SEA201", message, hint=hint, where=path.as_posix())
     return fields
+
+
+_BY_NAME = {
+    "fp8": "fp8",
+    "fbgemm_fp8": "fp8",
+    "fp8_pb_wo": "fp8",
+    "fp8_per_channel_per_token": "fp8",
+    "awq": "awq",
+    "mxfp4": "mxfp4",
+    "nvfp4": "nvfp4",
+    "w4a16_awq": "awq",
+    "w4a16_nvfp4": "nvfp4",
+}
+# Bits and kind of a weight, in the words of compressed-tensors.
+_BY_LAYOUT = {(8, "float"): "fp8", (8, "int"): "int8", (4, "int"): "gptq", (4, "float"): "mxfp4"}
+_NVFP4_GROUP = 16  # MXFP4 has blocks of 32: OCP Microscaling 1.0
+_HALF_BYTE = 4
+
+
+def quantization_of(described: object) -> str | None:
+    """Return the name of the precision in `seatrial_base.catalog.precision`; `None` for 16 bits.
+
+    Raises:
+        ValueError: It is another one, which is named.
+    """
+    if not isinstance(described, dict) or not described:
+        return None
+    method = str(described.get("quant_method", "")).lower()
+    algorithm = str(described.get("quant_algo") or "").lower()
+    named = _by_method(described, method) or _BY_NAME.get(algorithm)
+    precision = named or _most_used(described) or _of_groups(described)
+    if precision is None:
+        raise ValueError(algorithm or method or "an unnamed method")
+    return precision
+
+
+def _by_method(described: dict[str, object], method: str) -> str | None:
+    if method == "gptq":
+        return "int8" if described.get("bits") == 8 else "gptq"  # noqa: PLR2004 (bits)
+    return _BY_NAME.get(method)
+
+
+def _most_used(described: dict[str, object]) -> str | None:
+    """Return the precision of most layers, where they are listed one by one."""
+    layers = described.get("quantized_layers")
+    if not isinstance(layers, dict):
+        return None
+    named = Counter(
+        _BY_NAME.get(str(layer.get("quant_algo")).lower()) for layer in layers.values() if isinstance(layer, dict)
+    )
+    return max(named, key=lambda name: named[name], default=None)
+
+
+def _of_groups(described: dict[str, object]) -> str | None:
+    """Return the precision of the first group of layers that compressed-tensors describes."""
+    groups = described.get("config_groups")
+    group = next(iter(groups.values()), None) if isinstance(groups, dict) else None
+    weights = group.get("weights") if isinstance(group, dict) else None
+    if not isinstance(weights, dict):
+        return None
+    bits, layout = weights.get("num_bits"), (weights.get("num_bits"), str(weights.get("type")))
+    if layout == (_HALF_BYTE, "float") and weights.get("group_size") == _NVFP4_GROUP:
+        return "nvfp4"
+    if layout == (_HALF_BYTE, "int") and _only_experts(described):
+        return "int4"
+    return _BY_LAYOUT.get((bits, layout[1])) if isinstance(bits, int) else None
+
+
+def _only_experts(described: dict[str, object]) -> bool:
+    """Tell whether attention keeps 16 bits, as in the checkpoints of Kimi K2."""
+    ignored = described.get("ignore")
+    return isinstance(ignored, list) and any("self_attn" in str(name) for name in ignored)

@@ -10,11 +10,18 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
-from seatrial_base.catalog.dialects import Dialect, DialectName, dialect_in, dialects, within
-from seatrial_base.catalog.engine_versions import EngineName, version_text
-from seatrial_base.catalog.rows import nearest_names, read_row, read_rows
+from seatrial_base.catalog.engine_versions import (
+    Dialect,
+    DialectName,
+    EngineName,
+    dialect_in,
+    dialects,
+    version_text,
+    within,
+)
+from seatrial_base.catalog.rows import catalog_rows, nearest_names, read_row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,6 +59,7 @@ Topic = Literal[
     "limits",
     "compilation",
 ]
+TOPICS: tuple[Topic, ...] = get_args(Topic)
 INVERTED = {"true": "false", "false": "true"}
 PREFIXES: dict[EngineName, str] = {"vllm": "SM_VLLM_", "sglang": "SM_SGLANG_"}
 NEURON_PREFIX = "SM_ON_"  # vLLM for AWS Neuron: the entrypoint of optimum-neuron
@@ -59,7 +67,7 @@ _FILE = "engine_options.json"
 
 
 @dataclass(frozen=True, slots=True)
-class EngineOption:
+class EngineOptionRow:
     """One option in words of no engine.
 
     Attributes:
@@ -257,9 +265,15 @@ class SpellingTable:
 
 
 @cache
-def all_engine_options() -> tuple[EngineOption, ...]:
+def all_engine_options() -> tuple[EngineOptionRow, ...]:
     """Return every option, in the order in which a container's configuration is written."""
-    return read_rows(_FILE, _engine_option, part="options")
+    return catalog_rows(_FILE, _engine_option, part="options")
+
+
+@cache
+def topic_of(option: str) -> Topic:
+    """Return what an option concerns."""
+    return next(row.topic for row in all_engine_options() if row.name == option)
 
 
 def options_decided_by(decider: Decider) -> tuple[str, ...]:
@@ -312,7 +326,7 @@ def all_spellings() -> tuple[Spelling, ...]:
 @cache
 def sources() -> dict[str, SpellingSource]:
     """Return where the spellings were read, by label."""
-    return {source.label: source for source in read_rows(_FILE, SpellingSource, part="sources")}
+    return {source.label: source for source in catalog_rows(_FILE, SpellingSource, part="sources")}
 
 
 def option_env(key: str) -> str:
@@ -329,7 +343,7 @@ def option_env(key: str) -> str:
 @cache
 def all_known_keys() -> tuple[KnownKey, ...]:
     """Return the keys that the containers' sources name."""
-    return tuple(key for keys in read_rows(_FILE, _known_keys, part="keys") for key in keys)
+    return tuple(key for keys in catalog_rows(_FILE, _known_keys, part="keys") for key in keys)
 
 
 @cache
@@ -341,7 +355,7 @@ def known_names(engine: EngineName, scope: str) -> frozenset[str]:
 @cache
 def all_known_options() -> tuple[KnownOptions, ...]:
     """Return the options of LMI itself, then of each build that was read; the file holds what each build changed."""
-    own, *builds = read_rows(_FILE, _Build, part="builds")
+    own, *builds = catalog_rows(_FILE, _Build, part="builds")
     rows = [KnownOptions(own.lmi, own.vllm, own.added, own.source, own.date)]
     names: frozenset[str] = frozenset()
     for build in builds:
@@ -382,8 +396,8 @@ def _engine_option(  # noqa: PLR0917 (the keys of a row)
     spellings: tuple[dict[str, object], ...] = (),
     absent: tuple[dict[str, object], ...] = (),
     also_named: Mapping[EngineName, list[str]] | None = None,
-) -> EngineOption:
-    return EngineOption(
+) -> EngineOptionRow:
+    return EngineOptionRow(
         name,
         topic,
         decided_by,

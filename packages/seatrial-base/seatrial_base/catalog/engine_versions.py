@@ -1,4 +1,4 @@
-"""One total order of versions for each engine.
+"""One total order of versions for each engine, and the dialects in which its container is configured by version.
 
 LMI is ordered by its build number, because one DJL version (0.36.0) covers eleven builds. Builds before 8 have no
 number of their own: counting on downwards, DJL 0.25 is 7 (AWS calls it V7), 0.24 is 6 and 0.23 is 5. From DJL 0.23 to
@@ -8,10 +8,13 @@ number of their own: counting on downwards, DJL 0.25 is 7 (AWS calls it V7), 0.2
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Literal, get_args
 
 from seatrial_base.catalog.images import all_images
+from seatrial_base.catalog.rows import catalog_rows
+from seatrial_base.errors import RenderError
 
 EngineName = Literal["lmi", "tgi", "vllm", "sglang"]
 Version = tuple[int, ...]
@@ -90,3 +93,112 @@ def _numbers(engine: str, text: str) -> Version | None:
         return None
     numbers = tuple(int(number) for number in found[1].split("."))
     return numbers + (0,) * (_PARTS - len(numbers))
+
+
+DialectName = Literal[
+    "lmi-async",
+    "lmi-vllm",
+    "lmi-dist",
+    "lmi-trtllm",
+    "lmi-neuronx",
+    "lmi-deepspeed",
+    "lmi-python",
+    "tgi",
+    "tgi-neuronx",
+    "vllm",
+    "vllm-neuronx",
+    "sglang",
+]
+DIALECTS: tuple[DialectName, ...] = get_args(DialectName)
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One way in which a container is configured.
+
+    Attributes:
+        name: Its name.
+        engine: The container it belongs to.
+        batcher: What runs the model, for people.
+        since: First version of the container that has it.
+        until: Last version, a prefix; `None` when it still exists.
+        last_image: Last version with a published image; `None` when images still come.
+        env_since: First version that can be configured through the environment alone; `None` for every.
+        scopes: The parts of the container's Python code that it runs through, as known keys are sorted by them.
+    """
+
+    name: DialectName
+    engine: EngineName
+    batcher: str
+    since: str
+    until: str | None = None
+    last_image: str | None = None
+    env_since: str | None = None
+    scopes: tuple[str, ...] = ("common",)
+
+    @property
+    def short_batcher(self) -> str:
+        """What runs the model, without how it batches."""
+        return self.batcher.partition(",")[0]
+
+
+def dialect_in(name: DialectName, version: str) -> tuple[Dialect, Version]:
+    """Return a dialect with the version of its container as a tuple that compares.
+
+    Raises:
+        RenderError: SEA307 when the text names no version, or the dialect does not exist in it.
+    """
+    dialect = dialects()[name]
+    number = read_version(dialect.engine, version)
+    if number is None:
+        hint = "write an LMI number (lmi27), a DJL version (0.25.0) or an engine version (3.3.6)"
+        raise RenderError.of("SEA307", f"{version!r} is not a version of {dialect.engine}", hint=hint)
+    if not has_dialect(dialect, number):
+        raise _no_such_dialect(dialect, number)
+    return dialect, number
+
+
+def existing_dialects(engine: EngineName, version: str) -> tuple[DialectName, ...]:
+    """Return the dialects that a version of a container has; none when the version can't be read."""
+    number = read_version(engine, version)
+    if number is None:
+        return ()
+    return tuple(name for name, one in dialects().items() if one.engine == engine and has_dialect(one, number))
+
+
+def has_dialect(dialect: Dialect, version: Version) -> bool:
+    """Say whether a version of its container has a dialect."""
+    return within(version, dialect.since, dialect.until)
+
+
+def within(version: Version, since: str | None, until: str | None) -> bool:
+    """Say whether a version lies in a range; the end is a prefix, so that 1.4.5 lies before the end of 1.4."""
+    last = _parts(until)
+    return version >= _parts(since) and (not last or version[: len(last)] <= last)
+
+
+@cache
+def dialects() -> dict[DialectName, Dialect]:
+    """Return every dialect by name."""
+    return {row.name: row for row in catalog_rows("engine_options.json", Dialect, part="dialects")}
+
+
+@cache
+def _parts(text: str | None) -> Version:
+    return tuple(int(number) for number in text.split(".")) if text else ()
+
+
+def missing_dialect_text(name: DialectName, version: Version) -> str:
+    """Return that a version of its container lacks a dialect, in words."""
+    engine = dialects()[name].engine
+    here = version_text(engine, version)
+    return f"Seatrial does not know {here}" if name == engine else f"{name} does not exist in {here}"
+
+
+def _no_such_dialect(dialect: Dialect, version: Version) -> RenderError:
+    here = version_text(dialect.engine, version)
+    first = version_text(dialect.engine, _parts(dialect.since))
+    last = f" to {version_text(dialect.engine, _parts(dialect.until))}" if dialect.until else " on"
+    others = [name for name, one in dialects().items() if one.engine == dialect.engine and has_dialect(one, version)]
+    hint = f"it exists from {first}{last}" + (f"; {here} has {', '.join(others)}" if others else "")
+    return RenderError.of("SEA307", missing_dialect_text(dialect.name, version), hint=hint)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from seatrial_base.catalog.rows import read_rows
+from seatrial_base.catalog.rows import catalog_rows
 
 Family = Literal["lmi", "tgi", "vllm", "sglang", "trtllm", "neuron"]
 
@@ -157,9 +157,9 @@ def _factors(written: tuple[str, ...]) -> dict[str, float]:
 
 @cache
 def _every() -> tuple[Engine, ...]:
-    return read_rows("engines.json", Engine)
+    return catalog_rows("engines.json", Engine)
 
 
 @cache
 def _performance() -> dict[str, Performance]:
-    return {row.id: row for row in read_rows("engines.json", Performance, part="performance")}
+    return {row.id: row for row in catalog_rows("engines.json", Performance, part="performance")}

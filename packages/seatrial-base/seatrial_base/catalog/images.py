@@ -1,4 +1,4 @@
-"""Container images of the serving engines: versions, registry accounts by region, the AMI that their CUDA needs.
+"""Container images of the serving engines: versions and updates, registry accounts by region, AMI.
 
 A line is an engine in one flavour: what its images bundle, or who builds them. `scripts/build_images.py` writes the
 table.
@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal, get_args
 
-from seatrial_base.catalog.rows import nearest_names, read_mapping, read_rows
+from seatrial_base.catalog.rows import catalog_rows, nearest_names, read_mapping
 from seatrial_base.errors import PlanError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
 
 ImageFamily = Literal["lmi", "tgi", "vllm", "sglang"]
 Flavour = Literal["vllm", "cuda", "server", "huggingface", "trtllm", "neuronx", "deepspeed", "fastertransformer"]
@@ -116,24 +117,24 @@ def resolve_image(
     Raises:
         PlanError: SEA303 when the version or the region is unknown.
     """
-    builds = line(family, flavours)
+    builds = builds_of(family, flavours)
     matching = [build for build in builds if version in _names(build)] if version else _accepted(builds, accepted)
     if not matching:
         asked = f"version {version} of {family}" if version else f"{family} with {' or '.join(flavours or ())}"
         raise _unknown(asked, version or "", [build.version for build in builds])
     build = max(matching, key=_newness)
-    if region not in regions(build):
-        raise _unknown(f"{build.tag} in {region}", region, regions(build))
+    if region not in regions_of_build(build):
+        raise _unknown(f"{build.tag} in {region}", region, regions_of_build(build))
     return RegionalImage(build, uri(build, region), ami_version(build.cuda))
 
 
-def line(family: ImageFamily, flavours: tuple[Flavour, ...] | None = None) -> list[Build]:
+def builds_of(family: ImageFamily, flavours: tuple[Flavour, ...] | None = None) -> list[Build]:
     """Return the builds of an engine in some flavours, the usual ones by default."""
     chosen = flavours or _USUAL[family]
     return [build for build in all_images() if build.family == family and build.flavour in chosen]
 
 
-def regions(build: Build) -> list[str]:
+def regions_of_build(build: Build) -> list[str]:
     """Return the regions for which a build is listed, sorted."""
     return sorted(set(_accounts()) - set(build.missing_regions))
 
@@ -190,14 +191,14 @@ def find_image(repository: str, tag: str) -> Build | None:
 
 def newer(build: Build) -> list[Build]:
     """Return the builds of the same line that came after a build, oldest first."""
-    own_line = [other for other in line(build.family, (build.flavour,)) if _order(other) > _order(build)]
+    own_line = [other for other in builds_of(build.family, (build.flavour,)) if _order(other) > _order(build)]
     return sorted(own_line, key=_order)
 
 
 @cache
 def all_images() -> tuple[Build, ...]:
     """Return every build, sorted by engine and version."""
-    return read_rows("images.json", Build)
+    return catalog_rows("images.json", Build)
 
 
 def ami_version(cuda: str | None) -> str | None:
@@ -243,3 +244,72 @@ def _dns_suffix(region: str) -> str:
 @cache
 def _accounts() -> dict[str, str]:
     return read_mapping("images.json", "accounts")
+
+
+@dataclass(frozen=True, slots=True)
+class ImageChange:
+    """One thing that another build brings.
+
+    Attributes:
+        what: `LMI`, `vLLM`, `CUDA`, `InferenceAmiVersion` or `version`.
+        before: Of the deployed build; `None` when it is not known or the service decides.
+        after: Of the newer build.
+    """
+
+    what: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What the catalog lists after a build, in a region.
+
+    Attributes:
+        build: The deployed build.
+        newer: Documented builds that came after it, oldest first.
+        unread: Builds that came after it whose behaviour nobody has read, oldest first.
+        changes: From the deployed build to the last of `newer`; none when there is none.
+    """
+
+    build: Build
+    newer: tuple[Build, ...]
+    unread: tuple[Build, ...]
+    changes: tuple[ImageChange, ...]
+
+
+def update_of(build: Build, region: str) -> Update:
+    """Return what is listed after a build for a region."""
+    after = [other for other in newer(build) if region in regions_of_build(other)]
+    documented = tuple(other for other in after if other.documented)
+    unread = tuple(other for other in after if not other.documented)
+    return Update(build, documented, unread, image_changes(build, documented[-1]) if documented else ())
+
+
+def image_changes(before: Build, after: Build) -> tuple[ImageChange, ...]:
+    """Return what differs between two builds of a line."""
+    pairs = (
+        ImageChange("LMI", _text(before.lmi), _text(after.lmi)),
+        ImageChange("version", before.version, after.version),
+        ImageChange(*_bundled(before, after)),
+        ImageChange("CUDA", _cuda(before.cuda), _cuda(after.cuda)),
+        ImageChange("InferenceAmiVersion", ami_version(before.cuda), ami_version(after.cuda)),
+    )
+    return tuple(change for change in pairs if change.before != change.after)
+
+
+def _text(number: int | None) -> str | None:
+    return None if number is None else str(number)
+
+
+def _bundled(before: Build, after: Build) -> tuple[str, str | None, str | None]:
+    """Return the library's name with its two versions."""
+    texts = [build.bundles or "" for build in (before, after)]
+    name = max(text.rpartition(" ")[0] for text in texts) or "library"
+    versions = [text.rpartition(" ")[2] or None for text in texts]
+    return name, versions[0], versions[1]
+
+
+def _cuda(cuda: str | None) -> str | None:
+    """Return `13.0` for `cu130`."""
+    return None if cuda is None else f"{cuda[2:-1]}.{cuda[-1]}"

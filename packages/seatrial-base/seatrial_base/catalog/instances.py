@@ -1,12 +1,13 @@
-"""SageMaker hosting instance types: accelerators, links, list prices."""
+"""SageMaker hosting instance types: accelerators and what they compute in, links, list prices."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from types import MappingProxyType
 from typing import Literal
 
-from seatrial_base.catalog.rows import read_rows
+from seatrial_base.catalog.rows import catalog_rows
 
 Component = Literal["Hosting", "Training", "Studio", "unnamed"]
 
@@ -67,7 +68,7 @@ class Instance:
 @cache
 def all_instances() -> tuple[Instance, ...]:
     """Return every instance type of the catalog, sorted by name."""
-    return read_rows("instances.json", Instance)
+    return catalog_rows("instances.json", Instance)
 
 
 def find_instance(instance_type: str) -> Instance | None:
@@ -78,3 +79,65 @@ def find_instance(instance_type: str) -> Instance | None:
 @cache
 def _by_name() -> dict[str, Instance]:
     return {instance.instance_type: instance for instance in all_instances()}
+
+
+# vLLM documentation, quantization, supported hardware (Turing is the T4): Marlin kernels begin with Ampere, and 4-bit
+# floating point weights (mxfp4, nvfp4) and groups of integers in experts have no other ones.
+_NO_KERNELS = MappingProxyType({"NVIDIA T4": ("marlin", "exl2", "mxfp4", "nvfp4", "int4")})
+_FP4_ARITHMETIC = ("Blackwell", "B200", "B300")
+
+
+def has_kernels(instance: Instance, quantization: str) -> bool:
+    """Tell whether an engine can run such weights on an instance type, be it in 16-bit arithmetic."""
+    return quantization not in _NO_KERNELS.get(instance.accelerator, ())
+
+
+def computes_in(instance: Instance, quantization: str) -> bool:
+    """Tell whether the accelerator multiplies in the arithmetic of a quantization: `fp8`, `nvfp4`; else False."""
+    if quantization == "nvfp4":
+        return any(name in instance.accelerator for name in _FP4_ARITHMETIC)
+    return quantization == "fp8" and (instance.flops_8bit is not None or "Blackwell" in instance.accelerator)
+
+
+@dataclass(frozen=True, slots=True)
+class Accelerator:
+    """One GPU, or one NeuronCore.
+
+    Attributes:
+        name: As the instances name it.
+        multiprocessors: Streaming multiprocessors (SMs); 1 for a NeuronCore.
+        flops_4bit: Dense operations per second with 4-bit operands; `None` where it has no such arithmetic.
+        source: Where it was read.
+        date: When.
+    """
+
+    name: str
+    multiprocessors: int
+    flops_4bit: int | None
+    source: str
+    date: str
+
+
+def multiprocessors(name: str) -> int:
+    """Return the streaming multiprocessors of an accelerator.
+
+    Raises:
+        KeyError: When the catalog lacks it; a test keeps every accelerator of the instances in it.
+    """
+    return _accelerators_by_name()[name].multiprocessors
+
+
+def flops_4bit(name: str) -> int | None:
+    """Return the operations per second with 4-bit operands; `None` without such arithmetic."""
+    return _accelerators_by_name()[name].flops_4bit
+
+
+@cache
+def all_accelerators() -> tuple[Accelerator, ...]:
+    """Return every accelerator of the catalog."""
+    return catalog_rows("accelerators.json", Accelerator)
+
+
+@cache
+def _accelerators_by_name() -> dict[str, Accelerator]:
+    return {accelerator.name: accelerator for accelerator in all_accelerators()}

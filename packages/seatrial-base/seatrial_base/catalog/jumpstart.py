@@ -63,11 +63,11 @@ class JumpStartModel:
 @cache
 def all_jumpstart_models() -> tuple[JumpStartModel, ...]:
     """Return the models of the catalog, sorted by id."""
-    return rows.read_rows(FILE, JumpStartModel)
+    return rows.catalog_rows(FILE, JumpStartModel)
 
 
 @cache
-def regions() -> tuple[str, ...]:
+def jumpstart_regions() -> tuple[str, ...]:
     """Return the regions that have JumpStart buckets."""
     document = json.loads((Path(__file__).parent / "data" / FILE).read_text(encoding="utf-8"))
     return tuple(document["regions"])

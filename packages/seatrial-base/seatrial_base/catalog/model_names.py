@@ -1,4 +1,4 @@
-"""Reads a model's name as people and tables write it: `Llama 2 7B Chat`, `CodeLlama-34b-hf`, `Mistral 7B v0.3`.
+"""Names of models as people and tables write them (`Llama 2 7B Chat`, `Mistral 7B v0.3`), and licences of models.
 
 A name is a family, a generation and a size, which say what the shape is, and details, which mostly do not: how it was
 tuned, which version of the weights, which context, how many parameters are active. What stands at its end may be the
@@ -9,6 +9,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+
+from seatrial_base.catalog.rows import catalog_rows
 
 _TOKEN = re.compile(r"v\d+(?:\.\d+)*|\d+x\d+(?:\.\d+)?[bm]|\d+(?:\.\d+)*[bmk]?(?![a-z])|[a-z]+|\d+(?:\.\d+)*", re.ASCII)
 _SIZE = re.compile(r"(?:\d+x)?\d+(?:\.\d+)*[bm]")
@@ -114,3 +118,35 @@ def _with_active(owner: str, core: list[str], tuned: set[str], details: set[str]
     if len(core) > 1 and core[-2] == "active":
         core, details = core[:-2], {*details, f"a{core[-1]}"}
     return ModelName(owner, tuple(core), frozenset(tuned), frozenset(details))
+
+
+@dataclass(frozen=True, slots=True)
+class Licence:
+    """A licence and the models that have it.
+
+    Attributes:
+        licence: Its id on the hub.
+        models: Patterns of hub ids and JumpStart ids; upper and lower case don't matter.
+        source: Where it was read.
+        date: When it was entered.
+    """
+
+    licence: str
+    models: tuple[str, ...]
+    source: str
+    date: str
+
+    def covers(self, name: str) -> bool:
+        """Tell whether a hub id or JumpStart id is among the models."""
+        return any(fnmatchcase(name.lower(), pattern.lower()) for pattern in self.models)
+
+
+@cache
+def all_licences() -> tuple[Licence, ...]:
+    """Return every row of the table."""
+    return catalog_rows("licences.json", Licence)
+
+
+def licence_of(name: str) -> str | None:
+    """Return the licence of a hub id or JumpStart id; `None` when it is not known."""
+    return next((row.licence for row in all_licences() if row.covers(name)), None)

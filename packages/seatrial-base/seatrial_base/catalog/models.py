@@ -9,7 +9,7 @@ from functools import cache
 
 from seatrial_base.catalog.architecture import Architecture
 from seatrial_base.catalog.model_names import ModelName, read_name, split_precision, unsupported_format
-from seatrial_base.catalog.rows import read_rows
+from seatrial_base.catalog.rows import catalog_rows
 
 _TUNED = re.compile(r"-(instruct|chat|it|pt|python|thinking|base)(?=-|$)")
 _REPUBLISHERS = frozenset(
@@ -28,7 +28,7 @@ class _Alias:
 @cache
 def all_models() -> tuple[Architecture, ...]:
     """Return every architecture of the catalog, sorted by id."""
-    return read_rows("models.json", Architecture)
+    return catalog_rows("models.json", Architecture)
 
 
 def find_model(model_id: str) -> Architecture | None:
@@ -142,4 +142,4 @@ def _by_name() -> dict[str, ModelName]:
 
 @cache
 def _aliases() -> dict[str, _Alias]:
-    return {alias.alias.lower(): alias for alias in read_rows("models.json", _Alias, part="aliases")}
+    return {alias.alias.lower(): alias for alias in catalog_rows("models.json", _Alias, part="aliases")}

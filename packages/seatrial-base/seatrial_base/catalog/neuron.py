@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.instances import find_instance
-from seatrial_base.catalog.rows import read_rows
+from seatrial_base.catalog.rows import catalog_rows
 
 if TYPE_CHECKING:
     from seatrial_base.catalog.architecture import Architecture
@@ -91,7 +91,7 @@ def _share(whole: int | None, cores: int) -> int | None:
     return None if whole is None else whole // cores
 
 
-def devices(instance_type: str, degree: int) -> int:
+def neuron_devices(instance_type: str, degree: int) -> int:
     """Return the accelerators, as SageMaker counts them, of a copy: whole chips on Neuron, else the degree itself."""
     instance = find_instance(instance_type)
     if instance is None or not is_neuron(instance):
@@ -110,7 +110,7 @@ def counted_as(instance: Instance) -> str:
     return "NeuronCores" if is_neuron(instance) else "accelerators"
 
 
-def shards(architecture: Architecture, degree: int) -> bool:
+def can_be_sharded(architecture: Architecture, degree: int) -> bool:
     """Tell whether a model can be sharded over so many NeuronCores.
 
     optimum-neuron fills up the query heads to a multiple of the degree, and copies KV heads where there are fewer than
@@ -133,24 +133,26 @@ def degrees(architecture: Architecture, instance: Instance) -> tuple[int, ...]:
         instance: The instance type in cores.
     """
     supported = chip_of(instance).degrees
-    return tuple(each for each in supported if each <= instance.accelerator_count and shards(architecture, each))
+    return tuple(
+        each for each in supported if each <= instance.accelerator_count and can_be_sharded(architecture, each)
+    )
 
 
 def engine(option: str) -> NeuronEngine | None:
     """Return what an engine for Neuron can serve; `None` for an engine for GPUs."""
-    return next((each for each in engines() if each.option == option), None)
+    return next((each for each in neuron_engines() if each.option == option), None)
 
 
 @cache
-def engines() -> tuple[NeuronEngine, ...]:
+def neuron_engines() -> tuple[NeuronEngine, ...]:
     """Return every engine for Neuron."""
-    return read_rows(_FILE, NeuronEngine, part="engines")
+    return catalog_rows(_FILE, NeuronEngine, part="engines")
 
 
 @cache
 def chips() -> tuple[Chip, ...]:
     """Return every chip."""
-    return read_rows(_FILE, Chip, part="chips")
+    return catalog_rows(_FILE, Chip, part="chips")
 
 
 @cache

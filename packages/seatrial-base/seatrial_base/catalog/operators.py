@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from seatrial_base.catalog.rows import read_rows
+from seatrial_base.catalog.rows import catalog_rows
 
 Kind = Literal["product", "experts", "decode attention", "prefill attention"]
 
@@ -123,11 +123,11 @@ def _known(accelerator: str) -> str:
 
 @cache
 def _operators() -> dict[tuple[str, Kind, str], Operator]:
-    rows = (*read_rows("operators.json", Operator), *read_rows("neuron.json", Operator, part="operators"))
+    rows = (*catalog_rows("operators.json", Operator), *catalog_rows("neuron.json", Operator, part="operators"))
     return {(row.accelerator, row.operator, row.precision): row for row in rows}
 
 
 @cache
 def _links() -> dict[tuple[str, int], Link]:
-    rows = (*read_rows("operators.json", Link, part="links"), *read_rows("neuron.json", Link, part="links"))
+    rows = (*catalog_rows("operators.json", Link, part="links"), *catalog_rows("neuron.json", Link, part="links"))
     return {(row.accelerator, row.degree): row for row in rows}

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from seatrial_base.catalog.dialects import within
-from seatrial_base.catalog.rows import read_rows
+from seatrial_base.catalog.engine_versions import within
+from seatrial_base.catalog.rows import catalog_rows
 
 _TABLE = "optimizations.json"
 Provenance = Literal["published", "unknown"]
@@ -158,56 +158,56 @@ class GivenUp:
 
 
 @cache
-def engines() -> tuple[EngineSupport, ...]:
+def engine_support() -> tuple[EngineSupport, ...]:
     """Return every row about engines."""
-    return read_rows(_TABLE, EngineSupport, part="engines")
+    return catalog_rows(_TABLE, EngineSupport, part="engines")
 
 
 @cache
 def accelerators() -> tuple[AcceleratorLimit, ...]:
     """Return every row about accelerators."""
-    return read_rows(_TABLE, AcceleratorLimit, part="accelerators")
+    return catalog_rows(_TABLE, AcceleratorLimit, part="accelerators")
 
 
 @cache
 def pairs() -> tuple[PairLimit, ...]:
     """Return every row about two optimizations."""
-    return read_rows(_TABLE, PairLimit, part="pairs")
+    return catalog_rows(_TABLE, PairLimit, part="pairs")
 
 
 @cache
 def features() -> tuple[FeatureLimit, ...]:
     """Return every row about other options of an engine."""
-    return read_rows(_TABLE, FeatureLimit, part="features")
+    return catalog_rows(_TABLE, FeatureLimit, part="features")
 
 
 @cache
 def jobs() -> tuple[JobSupport, ...]:
     """Return every row about optimization jobs."""
-    return read_rows(_TABLE, JobSupport, part="jobs")
+    return catalog_rows(_TABLE, JobSupport, part="jobs")
 
 
 @cache
 def job_instances() -> JobInstances:
     """Return the families of instance types that an optimization job takes."""
-    return read_rows(_TABLE, JobInstances, part="job_instances")[0]
+    return catalog_rows(_TABLE, JobInstances, part="job_instances")[0]
 
 
 @cache
 def sagemaker_drafts() -> tuple[DraftRestriction, ...]:
     """Return the restrictions of SageMaker's own draft models."""
-    return read_rows(_TABLE, DraftRestriction, part="sagemaker_drafts")
+    return catalog_rows(_TABLE, DraftRestriction, part="sagemaker_drafts")
 
 
 @cache
-def gives_up() -> dict[str, GivenUp]:
+def losses_by_name() -> dict[str, GivenUp]:
     """Return what each optimization gives up, by its name."""
-    return {row.optimization: row for row in read_rows(_TABLE, GivenUp, part="gives_up")}
+    return {row.optimization: row for row in catalog_rows(_TABLE, GivenUp, part="gives_up")}
 
 
 def supports(optimization: str, option: str) -> tuple[EngineSupport, ...]:
     """Return the rows about an optimization on an engine; none where nobody wrote one."""
-    return tuple(row for row in engines() if optimization in row.optimizations and option in row.options)
+    return tuple(row for row in engine_support() if optimization in row.optimizations and option in row.options)
 
 
 def holds_since(row: EngineSupport, version: tuple[int, ...]) -> bool:
@@ -229,7 +229,7 @@ def holds(options: tuple[str, ...], until: str | None, option: str, version: tup
     return until is None or (version is not None and within(version, None, until))
 
 
-def limits(
+def limits_on(
     optimization: str, option: str, version: tuple[int, ...] | None, accelerator: str
 ) -> tuple[AcceleratorLimit, ...]:
     """Return what is said of an optimization on an accelerator."""

@@ -55,7 +55,7 @@ def all_presets() -> tuple[Preset, ...]:
     return _PRESETS.validate_json(json.dumps(document["rows"]))
 
 
-def document_of(rows: tuple[Preset, ...]) -> str:
+def presets_document(rows: tuple[Preset, ...]) -> str:
     """Return the catalog's file: a preset a line, sorted by name; what is unknown is left out."""
     kept = sorted(rows, key=lambda row: row.name)
     lines = (json.dumps(row.model_dump(mode="json", exclude_defaults=True)) for row in kept)

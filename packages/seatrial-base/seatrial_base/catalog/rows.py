@@ -17,7 +17,7 @@ Row = TypeVar("Row")
 _DATA = Path(__file__).parent / "data"
 
 
-def read_rows(file: str, row: Callable[..., Row], *, part: str = "rows") -> tuple[Row, ...]:
+def catalog_rows(file: str, row: Callable[..., Row], *, part: str = "rows") -> tuple[Row, ...]:
     """Read one part of a data file; a row's keys are the fields of its class."""
     rows = _document(file)[part]
     if not isinstance(rows, list):

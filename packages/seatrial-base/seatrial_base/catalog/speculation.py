@@ -11,16 +11,15 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
+from seatrial_base.bounds import DEFAULT_DRAFT_COST
 from seatrial_base.catalog.models import find_model, resolve_model
-from seatrial_base.catalog.rows import read_mapping, read_rows
+from seatrial_base.catalog.rows import catalog_rows, read_mapping
 
 if TYPE_CHECKING:
     from seatrial_base.catalog.architecture import Architecture
 
 Method = Literal["draft_model", "ngram", "eagle", "eagle3", "medusa"]
 Provenance = Literal["fitted", "published", "assumed"]
-UNKNOWN_DRAFT_COST = 0.05
-"""Share of a step that drafting one token takes where the draft's shape is unknown: an assumption."""
 
 _EAGLE3_VOCAB = 32_000  # RedHatAI/Qwen3-32B-speculator.eagle3 and its siblings, config.json: draft_vocab_size
 _EAGLE3_FEATURES = 3  # hidden states of so many layers enter the head (arXiv 2503.01840, section 3.1)
@@ -122,11 +121,11 @@ def _cost(method: Method, target: Architecture | None, draft: str | None) -> flo
     if method == "ngram":
         return 0.0
     if target is None:
-        return UNKNOWN_DRAFT_COST
+        return DEFAULT_DRAFT_COST
     if method == "medusa":
         return target.hidden_size * (target.hidden_size + target.vocab) / target.params_active
     found = draft_of(method, target, draft)
-    return found.shape.params_active / target.params_active if found else UNKNOWN_DRAFT_COST
+    return found.shape.params_active / target.params_active if found else DEFAULT_DRAFT_COST
 
 
 def _head(method: Method, target: Architecture) -> Draft:
@@ -166,4 +165,4 @@ def _step_s() -> float:
 
 @cache
 def _every() -> tuple[_Row, ...]:
-    return read_rows("speculation.json", _Row)
+    return catalog_rows("speculation.json", _Row)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from seatrial_base.catalog.rows import read_rows
+from seatrial_base.catalog.rows import catalog_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class SymptomFound:
 @cache
 def all_symptoms() -> tuple[Symptom, ...]:
     """Return all symptoms; the more a text says, the earlier it comes."""
-    return read_rows("symptoms.json", Symptom)
+    return catalog_rows("symptoms.json", Symptom)
 
 
 def find_symptom(lines: tuple[str, ...]) -> SymptomFound | None:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from seatrial_base.catalog import families
+from seatrial_base.catalog import config_json
 from seatrial_base.catalog.architecture import architecture_of, from_config_json, shards_evenly
-from seatrial_base.catalog.config_json import config_of
+from seatrial_base.catalog.config_json import checked_config_json
 from seatrial_base.catalog.models import find_model
 from seatrial_base.errors import PlanError
 
@@ -235,6 +235,9 @@ def test_a_quantized_checkpoint_is_told(write: Write) -> None:
     assert from_config_json(write(config)).checkpoint_quantization == "awq"
 
 
+KNOWN = ", ".join(config_json.family_names())
+
+
 @pytest.mark.parametrize(
     ("config", "message"),
     [
@@ -244,13 +247,13 @@ def test_a_quantized_checkpoint_is_told(write: Write) -> None:
         ),
         (
             {**LLAMA_2_7B, "model_type": "gpt2"},
-            f"SEA209: the model_type gpt2 is not supported\n  hint: known: {', '.join(families.names())}; or give "
+            f"SEA209: the model_type gpt2 is not supported\n  hint: known: {KNOWN}; or give "
             "model.architecture, a catalog id of the same shape (seatrial models list), or model.shape, its numbers",
         ),
         (
             {**LLAMA_2_7B, "quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": True}},
             "SEA209: weights quantized with bitsandbytes are not supported\n"
-            f"  hint: known: {', '.join(families.names())}; or give "
+            f"  hint: known: {KNOWN}; or give "
             "model.architecture, a catalog id of the same shape (seatrial models list), or model.shape, its numbers",
         ),
         (
@@ -449,13 +452,13 @@ def test_latent_attention_is_sharded_by_its_heads() -> None:
         st.sampled_from([*LLAMA_2_7B, "text_config", "layer_types", "num_experts", "kv_lora_rank", "block_configs"]),
         st.none() | st.booleans() | st.integers(-3, 300) | st.text(max_size=5) | st.lists(st.integers(), max_size=3),
     ),
-    st.sampled_from(families.names()),
+    st.sampled_from(config_json.family_names()),
 )
 @example({"kv_lora_rank": 0, "num_key_value_heads": None}, "cohere")
 @example({"kv_lora_rank": 5, "num_key_value_heads": None}, "cohere")
 def test_any_configuration_is_read_or_refused(fields: dict[str, object], family: str) -> None:
     try:
-        config = config_of({**LLAMA_2_7B, **fields, "model_type": family}, "a test")
+        config = checked_config_json({**LLAMA_2_7B, **fields, "model_type": family}, "a test")
         read = architecture_of(config, name="a", source="a test")
     except PlanError:
         return

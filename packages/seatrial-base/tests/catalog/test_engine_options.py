@@ -4,7 +4,6 @@ import itertools
 
 import pytest
 
-from seatrial_base.catalog.dialects import DIALECTS, dialects, existing
 from seatrial_base.catalog.engine_options import (
     Spelling,
     all_known_options,
@@ -14,7 +13,15 @@ from seatrial_base.catalog.engine_options import (
     sources,
     unknown_options,
 )
-from seatrial_base.catalog.engine_versions import EngineName, Version, read_version, version_text
+from seatrial_base.catalog.engine_versions import (
+    DIALECTS,
+    EngineName,
+    Version,
+    dialects,
+    existing_dialects,
+    read_version,
+    version_text,
+)
 from seatrial_lint.engines.config import ServingConfig
 
 
@@ -64,7 +71,7 @@ def test_versions_are_called_what_people_call_them() -> None:
     ],
 )
 def test_dialects_come_and_go(version: str, expected: tuple[str, ...]) -> None:
-    assert existing("lmi", version) == expected
+    assert existing_dialects("lmi", version) == expected
 
 
 def leaves() -> set[str]:

@@ -19,7 +19,7 @@ def test_the_table_says_what_the_sdk_answers() -> None:
     from sagemaker.core import image_uris  # noqa: PLC0415 (seconds, and only here)
 
     for line in json.loads(LINES.read_text())["lines"]:
-        builds = images.line(line["family"], (line["flavour"],))
+        builds = images.builds_of(line["family"], (line["flavour"],))
         for build in (build for build in builds if "sagemaker-core" in build.source):
             version, asked = build.version.partition("-")[0], {"instance_type": "ml.g5.2xlarge"}
             if line["sdk"] == "huggingface-llm-neuronx":

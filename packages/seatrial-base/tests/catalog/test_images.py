@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial_base.catalog import images
-from seatrial_base.catalog.image_updates import ImageChange, Update, update_of
-from seatrial_base.catalog.images import all_images, find_image, resolve_image
+from seatrial_base.catalog.images import ImageChange, Update, all_images, find_image, resolve_image, update_of
 from seatrial_base.errors import PlanError
 
 if TYPE_CHECKING:

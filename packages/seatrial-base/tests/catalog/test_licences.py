@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial_base.catalog import licences
+from seatrial_base.catalog import model_names
 from seatrial_base.catalog.jumpstart import all_jumpstart_models
-from seatrial_base.catalog.licences import all_licences
+from seatrial_base.catalog.model_names import all_licences
 from seatrial_base.catalog.models import all_models
 
 
@@ -29,7 +29,7 @@ from seatrial_base.catalog.models import all_models
     ],
 )
 def test_a_licence_belongs_to_the_publishers_own_models(name: str, licence: str | None) -> None:
-    assert licences.licence_of(name) == licence
+    assert model_names.licence_of(name) == licence
 
 
 def test_no_model_has_two_licences() -> None:

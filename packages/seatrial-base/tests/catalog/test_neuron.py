@@ -60,8 +60,8 @@ def test_a_gpu_is_counted_as_it_is() -> None:
     gpu = instance("ml.g5.12xlarge")
 
     assert neuron.in_cores(gpu) is gpu
-    assert neuron.devices("ml.g5.12xlarge", 4) == 4
-    assert neuron.devices("ml.unknown.xlarge", 3) == 3
+    assert neuron.neuron_devices("ml.g5.12xlarge", 4) == 4
+    assert neuron.neuron_devices("ml.unknown.xlarge", 3) == 3
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_gpu_is_counted_as_it_is() -> None:
     ],
 )
 def test_sagemaker_counts_whole_chips(name: str, degree: int, chips: int) -> None:
-    assert neuron.devices(name, degree) == chips
+    assert neuron.neuron_devices(name, degree) == chips
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,8 @@ def test_degrees_are_those_of_the_chip_that_shard_the_model(name: str, where: st
 def test_every_engine_is_an_option_and_has_known_chips() -> None:
     names = {option.name for option in options() if "neuronx" in option.flavours}
 
-    assert {engine.option for engine in neuron.engines()} == names
+    assert {engine.option for engine in neuron.neuron_engines()} == names
     chips = {chip.accelerator for chip in neuron.chips()}
     assert chips == {known.accelerator for known in NEURON}
-    assert all(chips.issuperset(engine.accelerators) for engine in neuron.engines())
+    assert all(chips.issuperset(engine.accelerators) for engine in neuron.neuron_engines())
     assert neuron.engine("lmi-vllm") is None

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial_base.catalog import engines, operators
-from seatrial_base.catalog.accelerators import all_accelerators
 from seatrial_base.catalog.engines import find_engine
-from seatrial_base.catalog.instances import all_instances
+from seatrial_base.catalog.instances import all_accelerators, all_instances
 from seatrial_base.catalog.operators import Kind, Operator, find_operator
 
 GPUS = sorted({instance.accelerator for instance in all_instances() if instance.link != "neuron"})

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial_base.catalog.architecture import architecture_of
-from seatrial_base.catalog.config_json import config_of
+from seatrial_base.catalog.config_json import checked_config_json
 from seatrial_base.catalog.models import find_model
 
 # Totals of the published tensors, as the hub shows them; GPT-NeoX: the model card of EleutherAI/gpt-neox-20b.
@@ -139,7 +139,7 @@ def test_experts_never_make_more_active_than_total(
         "qk_rope_head_dim": 16,
         "v_head_dim": 32,
     }
-    found = architecture_of(config_of(fields, "a test"), name="a", source="a test")
+    found = architecture_of(checked_config_json(fields, "a test"), name="a", source="a test")
 
     assert 0 < found.params_active <= found.params_total
     assert 0 <= found.expert_params <= found.params_total

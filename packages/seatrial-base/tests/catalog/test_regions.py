@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from seatrial_base.catalog.regions import availability
+from seatrial_base.catalog.resource_types import availability
 
 
 def test_inference_components_are_not_in_every_region() -> None:

@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from seatrial_base.catalog import speculation
+from seatrial_base.bounds import DEFAULT_DRAFT_COST
 from seatrial_base.catalog.models import find_model
 from seatrial_base.catalog.speculation import Method, assumed, draft_of
 
@@ -22,7 +22,7 @@ def test_every_method_has_a_default_that_says_that_it_is_assumed(method: Method)
     assert facts.source
     assert facts.draft_tokens >= 1
     assert 0 < facts.acceptance_rate < 1
-    assert facts.draft_cost == (0.0 if method == "ngram" else speculation.UNKNOWN_DRAFT_COST)
+    assert facts.draft_cost == (0.0 if method == "ngram" else DEFAULT_DRAFT_COST)
 
 
 @pytest.mark.parametrize(

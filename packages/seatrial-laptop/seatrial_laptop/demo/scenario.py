@@ -11,7 +11,7 @@ from rich.panel import Panel
 from rich.table import Table
 
 from seatrial.deployment.load import load_deployment
-from seatrial.engines.write import rendered_files
+from seatrial.engines.rendered import rendered_files
 from seatrial.report.terminal.plan import plan_view
 from seatrial.report.terminal.trial import knee_line
 from seatrial.report.values import digits

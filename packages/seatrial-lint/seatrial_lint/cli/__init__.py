@@ -14,6 +14,6 @@ def main() -> NoReturn:
 
 def _run() -> int:
     from seatrial_lint.cli.app import app
-    from seatrial_lint.cli.run import run_app
+    from seatrial_lint.cli.run import run_typer_app
 
-    return run_app(app)
+    return run_typer_app(app)

@@ -50,15 +50,14 @@ def convert(
 
     What can't be kept is listed with its line and why; secrets are never copied.
     """
-    from seatrial_lint.convert import convert as write_as
-    from seatrial_lint.convert import default_dialect
+    from seatrial_lint.convert import convert_config, default_dialect
 
     source = _source(file)
     instance = _instance(instance_type or source.fact("instance_type"))
     chosen = form or ("properties" if to.startswith("lmi") and source.kind == "serving.properties" else "env")
     try:
         dialect = default_dialect(to, to_version)
-        converted = write_as(
+        converted = convert_config(
             source, dialect, to_version, engine=engine, version=version, form=chosen, instance=instance
         )
     except ValueError as error:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 ABORTED = 1
 
 
-def run_app(app: typer.Typer) -> int:
+def run_typer_app(app: typer.Typer) -> int:
     """Run what the command line asks for and return its exit code; a wrong command line is told with its usage."""
     try:
         code: object = app(standalone_mode=False)

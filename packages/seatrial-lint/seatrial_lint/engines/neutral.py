@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from seatrial_base.catalog.dialects import within
-from seatrial_base.catalog.engine_options import PREFIXES, find_spellings, option_env
-from seatrial_base.catalog.engine_versions import version_text
+from seatrial_base.catalog.engine_options import PREFIXES, TOPICS, find_spellings, option_env, topic_of
+from seatrial_base.catalog.engine_versions import version_text, within
 from seatrial_base.errors import RenderError
 from seatrial_base.findings import Finding, Place
+from seatrial_lint.engines.config import PRESENT, flatten, neutral_text
 from seatrial_lint.engines.conflicts import conflicts
-from seatrial_lint.engines.fields import flatten, neutral_text
-from seatrial_lint.engines.limits import MAX_CHARS, env_problems
-from seatrial_lint.engines.spelling import SpelledConfig, doubled, spell
-from seatrial_lint.engines.templates import fill
+from seatrial_lint.engines.properties import MAX_CHARS, env_problems
+from seatrial_lint.engines.templates import TemplateVariables, WrittenOption, render_template, render_variables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from seatrial_base.catalog.dialects import DialectName
-    from seatrial_base.catalog.engine_options import SpellingTable
-    from seatrial_lint.engines.config import ServingConfig
-    from seatrial_lint.engines.templates import Hole
+    from seatrial_base.catalog.engine_options import Absence, Spelling, SpellingTable
+    from seatrial_base.catalog.engine_versions import DialectName
+    from seatrial_lint.engines.config import Leaf, ServingConfig
+
 
 Form = Literal["properties", "env", "both"]
 PROPERTIES_FILE = "serving.properties"
 HEADER = "Rendered by Seatrial."
+EXTRA = "extra"  # topic of what a spec passes as it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,25 +92,30 @@ def render_config(
     problems += _extra_problems(config, table, said)
     if problems:
         raise RenderError(problems)
-    pairs = _extended(said, config, table)
-    files = _files(table, pairs, header, templates) if form != "env" else {}
-    env = _env(pairs, form) if form != "properties" else {}
-    problems = [*_broken_lines(env, table), *env_problems(env, f"container environment for {table.called}")]
-    if problems:
-        raise RenderError(problems)
+    lines = tuple(_lines(said, config, table))
+    files = _files(table, lines, header, templates) if form != "env" else {}
+    env = _env(table, lines, form, header, templates) if form != "properties" else {}
     return Rendered(files, env, (*_image_note(table), *(Note(*note) for note in said.notes)))
 
 
-Pair = tuple[str | None, str | None, str]  # key, environment variable, text
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """What is written of one option: its topic and neutral name, the key and the variable, the text."""
+
+    topic: str
+    option: str
+    key: str | None
+    env: str | None
+    text: str
 
 
-def _extended(said: SpelledConfig, config: ServingConfig, table: SpellingTable) -> list[Pair]:
-    """Return what is written, extra options last and sorted."""
-    pairs: list[Pair] = [(row.key, row.env, text) for row, text in said.pairs]
+def _lines(said: SpelledConfig, config: ServingConfig, table: SpellingTable) -> Iterator[_Line]:
+    """Yield what is written, extra options last and sorted."""
+    for row, text in said.pairs:
+        yield _Line(topic_of(row.option), row.option, row.key, row.env, text)
     for name in sorted(config.extra):
         key, env = extra_names(name, table)
-        pairs.append((key, env, config.extra[name]))
-    return pairs
+        yield _Line(EXTRA, "", key, env, config.extra[name])
 
 
 def extra_names(name: str, table: SpellingTable) -> tuple[str | None, str]:
@@ -120,20 +125,37 @@ def extra_names(name: str, table: SpellingTable) -> tuple[str | None, str]:
     return None, PREFIXES.get(table.dialect.engine, "") + name.upper()
 
 
-def _files(table: SpellingTable, pairs: list[Pair], header: str, templates: Path | None) -> dict[str, str]:
-    written = tuple((key, text) for key, _, text in pairs if key)
-    holes: dict[str, Hole] = {"header": header, "pairs": written}
-    return {PROPERTIES_FILE: fill(f"{table.dialect.engine}/{PROPERTIES_FILE}.j2", holes, own=templates)}
+def _files(table: SpellingTable, lines: tuple[_Line, ...], header: str, templates: Path | None) -> dict[str, str]:
+    options = ((line.topic, WrittenOption(line.key, line.text, line.option)) for line in lines if line.key)
+    name = f"{table.dialect.engine}/{PROPERTIES_FILE}.j2"
+    return {PROPERTIES_FILE: render_template(name, _by_topic(header, options), own=templates)}
 
 
-def _env(pairs: list[Pair], form: Form) -> dict[str, str]:
-    return {env: text for _, env, text in pairs if env and _belongs(env, text, form)}
+def _env(
+    table: SpellingTable, lines: tuple[_Line, ...], form: Form, header: str, templates: Path | None
+) -> dict[str, str]:
+    where = f"container environment for {table.called}"
+    written = [(line, line.env) for line in lines if line.env and _belongs(line.env, line.text, form)]
+    plain = {name: line.text for line, name in written}
+    if problems := [*_broken_lines(plain, where), *env_problems(plain, where)]:
+        raise RenderError(problems)
+    options = ((line.topic, WrittenOption(name, line.text, line.option)) for line, name in written)
+    env = render_variables(f"{table.dialect.engine}/container.env.j2", _by_topic(header, options), own=templates)
+    if problems := [*env_problems(env, where)]:
+        raise RenderError(problems)
+    return env
 
 
-def _broken_lines(env: dict[str, str], table: SpellingTable) -> Iterator[Finding]:
+def _by_topic(header: str, options: Iterable[tuple[str, WrittenOption]]) -> TemplateVariables:
+    topics: dict[str, list[WrittenOption]] = {topic: [] for topic in (*TOPICS, EXTRA)}
+    for topic, option in options:
+        topics[topic].append(option)
+    return TemplateVariables(header, topics)
+
+
+def _broken_lines(env: dict[str, str], where: str) -> Iterator[Finding]:
     for name, text in env.items():
         if "\n" in text or "\r" in text:
-            where = f"container environment for {table.called}"
             yield Finding("SEA302", Place.at(where, name), f"an environment variable holds one line, not {text!r}")
 
 
@@ -180,13 +202,176 @@ def _conflicts(config: ServingConfig, table: SpellingTable, said: SpelledConfig)
 
 def _extra_problems(config: ServingConfig, table: SpellingTable, said: SpelledConfig) -> Iterator[Finding]:
     flat = flatten(config)
-    written = {row.key or row.env for row, _ in said.pairs}
+    rows = _rows_by_name(flat, table, {row.key or row.env for row, _ in said.pairs})
     for name in config.extra:
         key, env = extra_names(name, table)
-        for row in table.rows:
-            same = (key is not None and row.key == key) or row.env == env
-            if same and (row.field in flat or (row.key or row.env) in written):
-                value = f" ({neutral_text(flat[row.field])})" if row.field in flat else ""
-                message = f"{name} is how {table.called} spells {row.field or 'the dialect itself'}{value}"
-                yield Finding("SEA304", Place(field=f"extra.{name}"), message, "leave it out of extra")
-                break
+        row = rows.get(key or env) or rows.get(env)
+        if row is not None:
+            value = f" ({neutral_text(flat[row.field])})" if row.field in flat else ""
+            message = f"{name} is how {table.called} spells {row.field or 'the dialect itself'}{value}"
+            yield Finding("SEA304", Place(field=f"extra.{name}"), message, "leave it out of extra")
+
+
+def _rows_by_name(
+    flat: Mapping[str, Leaf], table: SpellingTable, written: set[str | None]
+) -> dict[str | None, Spelling]:
+    """Return by key and by variable the first row of a field that is set, or of a name that is written."""
+    rows = [row for row in table.rows if row.field in flat or (row.key or row.env) in written]
+    return {name: row for row in reversed(rows) for name in (row.key, row.env)}
+
+
+NOTHING = "{}"  # an empty JSON object says nothing
+
+
+@dataclass(frozen=True, slots=True)
+class SpelledConfig:
+    """A configuration in an engine's spelling.
+
+    Attributes:
+        pairs: Each spelling that is written with its text, in the order of the file.
+        notes: Field and what to tell people of it.
+        missing: What the engine can't say and would be missed.
+    """
+
+    pairs: tuple[tuple[Spelling, str], ...]
+    notes: tuple[tuple[str, str], ...]
+    missing: tuple[Missing, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What an engine has no option for.
+
+    Attributes:
+        field: The neutral field.
+        text: Its value; empty for a sub-model.
+        known: The values that the engine does have.
+        absence: What the catalog says of it; `None` when it says nothing.
+    """
+
+    field: str
+    text: str
+    known: tuple[str, ...]
+    absence: Absence | None
+
+
+@dataclass(slots=True)
+class _Draft:
+    texts: dict[int, str] = field(default_factory=dict)  # index of the row to its text
+    notes: list[tuple[str, str]] = field(default_factory=list)
+    missing: list[Missing] = field(default_factory=list)
+
+
+def spell(config: ServingConfig, table: SpellingTable) -> SpelledConfig:
+    """Choose for each field that is set the spelling of a dialect and version."""
+    flat = flatten(config)
+    draft = _Draft()
+    for name in flat:
+        if not _said_by_parent(name, table):
+            _say(name, flat, table, draft)
+    _add_fixed(flat, table, draft)
+    pairs = tuple((row, draft.texts[index]) for index, row in enumerate(table.rows) if index in draft.texts)
+    return SpelledConfig(pairs, tuple(dict.fromkeys(draft.notes)), tuple(draft.missing))
+
+
+def _say(name: str, flat: Mapping[str, Leaf], table: SpellingTable, draft: _Draft) -> None:
+    text = neutral_text(flat[name])
+    chosen = [i for i, row in enumerate(table.rows) if _says(row, name, text) and not _is_too_long(row, flat[name])]
+    for index in chosen[:1] + [index for index in chosen[1:] if table.rows[index].also]:
+        _write(index, name, flat, table, draft)
+    if not chosen and not _is_heading(name, flat, table):
+        _miss(name, text, table, draft)
+
+
+def _write(index: int, name: str, flat: Mapping[str, Leaf], table: SpellingTable, draft: _Draft) -> None:
+    """Write a field by one row; a value that is said by silence is only noted."""
+    row, text = table.rows[index], neutral_text(flat[name])
+    if note := row.leave.get(text, row.note).replace("{value}", text):
+        draft.notes.append((name, note))
+    if text not in row.leave and (row.key or row.env):
+        written = _written(row, name, flat)
+        if written != NOTHING:
+            draft.texts[index] = written
+
+
+def _says(row: Spelling, name: str, text: str) -> bool:
+    if row.field != name or row.alias:
+        return False
+    return text in row.leave or (
+        (not row.leave or bool(row.translation)) and (not row.translation or text in row.translation)
+    )
+
+
+def _is_too_long(row: Spelling, value: Leaf) -> bool:
+    """Say whether there are several adapters where one can be written."""
+    return row.kind == "pair" and isinstance(value, tuple) and len(value) > 1
+
+
+def _is_heading(name: str, flat: Mapping[str, Leaf], table: SpellingTable) -> bool:
+    """Say whether a sub-model has nothing to be written for itself, because its members or a fixed key say it."""
+    if flat[name] != PRESENT:
+        return False
+    return any(row.when == name or (row.field or "").startswith(f"{name}.") for row in table.rows)
+
+
+def _said_by_parent(name: str, table: SpellingTable) -> bool:
+    """Say whether a member is written inside its parent's JSON, or its parent can't be said at all."""
+    parent, _, member = name.rpartition(".")
+    if not parent:
+        return False
+    known = [row for row in table.rows if row.field == parent]
+    in_json = any(member in row.members for row in known)
+    return in_json or not any((row.field or "").startswith(parent) or row.when == parent for row in table.rows)
+
+
+def _miss(name: str, text: str, table: SpellingTable, draft: _Draft) -> None:
+    matching = (row for row in table.absences if row.field == name and (not row.values or text in row.values))
+    absence = next(matching, None)
+    if absence is None or absence.how == "error":
+        rows = [row for row in table.of_field(name) if not row.alias]
+        known = tuple(dict.fromkeys(value for row in rows for value in (*row.translation, *row.leave)))
+        draft.missing.append(Missing(name, text, known, absence))
+    elif absence.how == "note":
+        draft.notes.append((name, absence.because))
+
+
+def _written(row: Spelling, name: str, flat: Mapping[str, Leaf]) -> str:
+    value = flat[name]
+    if row.kind == "json":
+        return _json(row, name, flat)
+    if isinstance(value, tuple):
+        pairs = [f"{adapter.name}={adapter.path}" for adapter in value]
+        return json.dumps(pairs, separators=(",", ":")) if row.kind == "pairs_json" else ",".join(pairs)
+    text = neutral_text(value)
+    if row.kind == "with_running":
+        running = flat.get("max_num_seqs")
+        return str(int(text) + (running if isinstance(running, int) else 0))
+    return str(int(text) + row.offset) if row.offset else row.translation.get(text, text)
+
+
+def _json(row: Spelling, name: str, flat: Mapping[str, Leaf]) -> str:
+    members = {row.members[member]: flat[f"{name}.{member}"] for member in row.members if f"{name}.{member}" in flat}
+    if members.get("method") == "draft_model":
+        del members["method"]  # the engines' default
+    inside = {key: value for key, value in members.items() if not key.startswith("^")}
+    beside = {key.removeprefix("^"): value for key, value in members.items() if key.startswith("^")}
+    document = {row.wrap: inside} if row.wrap and inside else {} if row.wrap else inside
+    return json.dumps(document | beside, separators=(",", ":"))
+
+
+def _add_fixed(flat: Mapping[str, Leaf], table: SpellingTable, draft: _Draft) -> None:
+    taken = {table.rows[index].key or table.rows[index].env for index in draft.texts}
+    for index, row in enumerate(table.rows):
+        wanted = row.fixed is not None and (row.when is None or row.when in flat)
+        if wanted and row.fixed is not None and (row.key or row.env) not in taken:
+            draft.texts[index] = row.fixed
+
+
+def doubled(said: SpelledConfig) -> Iterator[tuple[str, str, str]]:
+    """Yield each key that two fields write: the fields and the key."""
+    seen: dict[str, str] = {}
+    for row, _ in said.pairs:
+        key, name = row.key or row.env or "", row.field or ""
+        if key in seen:
+            yield seen[key], name, key
+        seen[key] = name

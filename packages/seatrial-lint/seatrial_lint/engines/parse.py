@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.engine_options import PREFIXES, find_spellings
-from seatrial_lint.engines.fields import PRESENT, unflatten
-from seatrial_lint.engines.properties import PropertyLine, read_env, read_properties
-from seatrial_lint.engines.read_value import is_object, read_value
+from seatrial_lint.engines.config import PRESENT, unflatten
+from seatrial_lint.engines.engine_options import Adapter
+from seatrial_lint.engines.properties import PropertyLine, read_env_lines, read_properties
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial_base.catalog.dialects import DialectName
     from seatrial_base.catalog.engine_options import Spelling, SpellingTable
-    from seatrial_lint.engines.config import ServingConfig
-    from seatrial_lint.engines.fields import Neutral
+    from seatrial_base.catalog.engine_versions import DialectName
+    from seatrial_lint.engines.config import Neutral, ServingConfig
+
 
 PROPERTIES = "serving.properties"
 ENVIRONMENT = "environment"
@@ -108,7 +109,7 @@ def _file_lines(table: SpellingTable, properties: str) -> Iterator[tuple[str, Pr
 
 def _env_lines(env: Mapping[str, str] | str | None) -> Iterator[tuple[str, PropertyLine]]:
     if isinstance(env, str):
-        last = {line.key: line for line in read_env(env)}
+        last = {line.key: line for line in read_env_lines(env)}
         yield from ((ENVIRONMENT, line) for line in last.values())
         return
     yield from ((ENVIRONMENT, PropertyLine(name, value, 0)) for name, value in (env or {}).items())
@@ -201,3 +202,103 @@ def _marked(entry: ParsedEntry, wrong: Mapping[str, str]) -> ParsedEntry:
     return ParsedEntry(
         entry.source, entry.key, entry.value, entry.line, entry.field, f"{entry.value!r}: {wrong[names[0]]}"
     )
+
+
+_WHOLE = ("int", "milliseconds", "seconds", "with_running")
+
+
+def read_value(row: Spelling, text: str) -> dict[str, Neutral] | None:
+    """Return the neutral fields that a written value says by one spelling; `None` when it can't be read so."""
+    if row.fixed is not None:
+        return _fixed(row, text)
+    if row.field is None or text in row.unset:
+        return {}
+    if row.kind == "json":
+        return _json(row, row.field, text)
+    value = _pairs(row, text) if row.kind.startswith("pair") else _scalar(row, text)
+    return None if value is None else {row.field: value, **row.implies}
+
+
+def _fixed(row: Spelling, text: str) -> dict[str, Neutral] | None:
+    same = {row.fixed.lower() if row.fixed else "", *(name.lower() for name in row.reads)}
+    if text.lower() not in same:
+        return None
+    return {row.when: PRESENT} if row.when and "." not in row.when else {}
+
+
+def _scalar(row: Spelling, text: str) -> str | None:
+    shown = text.lower() if row.kind in ("flag", "inverted_flag") else text
+    meanings = {written.lower() if shown != text else written: neutral for neutral, written in row.translation.items()}
+    meanings |= row.reads
+    if meanings or row.leave:
+        return meanings.get(text, meanings.get(shown))
+    if row.kind == "flag":
+        return shown if shown in ("true", "false") else None
+    if row.kind in _WHOLE:
+        return _whole(text, row.offset)
+    return text
+
+
+def _whole(text: str, offset: int) -> str | None:
+    try:
+        return str(int(text) - offset)
+    except ValueError:
+        return None
+
+
+def _pairs(row: Spelling, text: str) -> tuple[Adapter, ...] | None:
+    parts = text.split(",")
+    if row.kind == "pairs_json":
+        try:
+            parts = json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+    if not isinstance(parts, list):
+        return None
+    try:
+        return tuple(_adapter(part) for part in parts)
+    except ValueError:
+        return None
+
+
+def _adapter(part: object) -> Adapter:
+    name, _, path = str(part).strip().partition("=")
+    return Adapter(name=name, path=path)
+
+
+def _json(row: Spelling, parent: str, text: str) -> dict[str, Neutral] | None:
+    members = _json_members(row, _json_object(text))
+    names = {written: member for member, written in row.members.items()}
+    names |= {alias: names[written] for alias, written in row.reads.items()}
+    if members is None or not set(members) <= set(names):
+        return None
+    if any(isinstance(value, dict | list) or value is None for value in members.values()):
+        return None  # it says more than the neutral field can
+    said: dict[str, Neutral] = {f"{parent}.{names[key]}": _text(value) for key, value in members.items()}
+    return {parent: PRESENT, **said}
+
+
+def _json_members(row: Spelling, document: dict[str, object] | None) -> dict[str, object] | None:
+    """Return what an object says: the members of the one that wraps them, and with `^` those that stand beside it."""
+    if document is None or row.wrap is None:
+        return document
+    inside = document.get(row.wrap, {})
+    beside = {f"^{key}": value for key, value in document.items() if key != row.wrap}
+    return beside | inside if isinstance(inside, dict) else None
+
+
+def _json_object(text: str) -> dict[str, object] | None:
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def is_object(text: str) -> bool:
+    """Say whether a text is a JSON object."""
+    return _json_object(text) is not None

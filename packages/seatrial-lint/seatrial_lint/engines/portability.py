@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial_base.catalog.dialects import within
+from seatrial_base.catalog.engine_versions import within
 from seatrial_base.errors import RenderError
 from seatrial_base.secrets import redacted
 from seatrial_lint.lint.checks.image_age import FIRST_WITH_FLAGS
@@ -70,11 +70,15 @@ def check_portable(source: ConfigSource, origin: TargetContainer, table: Spellin
     task = options.get("task", options.get("HF_TASK", ""))
     if task in _EMBEDDINGS and table.dialect.engine in ("tgi", "sglang"):
         raise _refused(f"{table.called} does not serve {task}", "use the container of Text Embeddings Inference (TEI)")
-    if origin.dialect == "lmi-trtllm" != table.dialect.name:
-        model = options.get("model_id", options.get("HF_MODEL_ID", ""))
-        if not model or (not hub_id(model) and any(word in model.lower() for word in _COMPILED)):
-            message = f"compiled engines of TensorRT-LLM can't be loaded by {table.called}"
-            raise _refused(message, "give the checkpoint that they were compiled from as option.model_id")
+    model = options.get("model_id", options.get("HF_MODEL_ID", ""))
+    if origin.dialect == "lmi-trtllm" != table.dialect.name and _is_compiled(model):
+        message = f"compiled engines of TensorRT-LLM can't be loaded by {table.called}"
+        raise _refused(message, "give the checkpoint that they were compiled from as option.model_id")
+
+
+def _is_compiled(model: str) -> bool:
+    """Say whether a model of TensorRT-LLM is compiled already: mounted, or called so, and not on the hub."""
+    return not model or (not hub_id(model) and any(word in model.lower() for word in _COMPILED))
 
 
 def _check_handler(source: ConfigSource, written: Mapping[str, str]) -> None:

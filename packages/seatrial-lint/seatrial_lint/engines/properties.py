@@ -1,4 +1,4 @@
-"""The text formats that containers read: Java properties files and lists of environment variables."""
+"""The text formats that containers read: Java properties files, and environment variables with their limits."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seatrial_base.findings import Finding, Place
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+
 
 _ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
 _UNESCAPES = {"n": "\n", "r": "\r", "t": "\t", "f": "\f"}
@@ -137,7 +140,7 @@ def _count_lines(text: str) -> int:
     return len(re.findall(r"\r\n|\r|\n", text))
 
 
-def read_env(text: str) -> tuple[PropertyLine, ...]:
+def read_env_lines(text: str) -> tuple[PropertyLine, ...]:
     """Read `NAME=value` lines; the value is everything after the first `=`."""
     return tuple(_env_lines(re.split(r"\r\n|\n|\r", text)))
 
@@ -152,3 +155,22 @@ def _env_lines(lines: Iterable[str]) -> Iterator[PropertyLine]:
 def write_env(env: Mapping[str, str]) -> str:
     """Write environment variables one a line, in their order."""
     return "".join(f"{name}={value}\n" for name, value in env.items())
+
+
+MAX_ENTRIES = 100  # SageMaker API, CreateModel, Environment map
+MAX_CHARS = 1024  # of a name, and of a value (same map)
+MAX_TOTAL_BYTES = 32 * 1024  # SageMaker developer guide, container environment
+
+
+def env_problems(env: Mapping[str, str], where: str) -> Iterator[Finding]:
+    """Yield every limit on a container's environment that is broken."""
+    if len(env) > MAX_ENTRIES:
+        yield Finding("SEA302", Place.at(where), f"{len(env)} environment variables exceed {MAX_ENTRIES}")
+    for name, value in env.items():
+        for what, size in (("name", len(name)), ("value", len(value))):
+            if size > MAX_CHARS:
+                message = f"the {what} has {size} characters; the limit is {MAX_CHARS}"
+                yield Finding("SEA302", Place.at(where, name[:40]), message, "move the option to serving.properties")
+    total = sum(len(name.encode()) + len(value.encode()) for name, value in env.items())
+    if total > MAX_TOTAL_BYTES:
+        yield Finding("SEA302", Place.at(where), f"the environment's {total} bytes exceed {MAX_TOTAL_BYTES}")

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
-from seatrial_base.catalog.dialects import dialects, within
 from seatrial_base.catalog.engine_options import (
     NEURON_PREFIX,
     PREFIXES,
@@ -16,13 +15,13 @@ from seatrial_base.catalog.engine_options import (
     find_spellings,
     known_names,
 )
-from seatrial_base.catalog.engine_versions import EngineName, Version, read_version, version_text
+from seatrial_base.catalog.engine_versions import EngineName, Version, dialects, read_version, version_text, within
 from seatrial_base.errors import RenderError
 from seatrial_lint.lint.nearest import nearest_in
 from seatrial_lint.lint.target import TargetContainer
 
 if TYPE_CHECKING:
-    from seatrial_base.catalog.dialects import DialectName
+    from seatrial_base.catalog.engine_versions import DialectName
 
 FIRST_PASSED_ON = (14,)  # from LMI 14 on, any argument of vLLM's engine is passed on
 _TEXTS = frozenset(["model", "tokenizer", "hf_token", "api_key", "served_model_name", "enable_reasoning_parser"])

@@ -10,15 +10,14 @@ from seatrial_base.catalog.engine_options import find_spellings
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.catalog.models import find_model
 from seatrial_base.errors import RenderError
-from seatrial_lint.engines.read_value import read_value
+from seatrial_lint.engines.parse import read_value
 from seatrial_lint.lint.handler import Handler, handler_of
 from seatrial_lint.lint.names import NamedOption, Space, read_options
 
 if TYPE_CHECKING:
     from seatrial_base.catalog.architecture import Architecture
-    from seatrial_base.catalog.dialects import DialectName
     from seatrial_base.catalog.engine_options import Spelling, SpellingTable
-    from seatrial_base.catalog.engine_versions import Version
+    from seatrial_base.catalog.engine_versions import DialectName, Version
     from seatrial_base.catalog.instances import Instance
     from seatrial_lint.lint.source import ConfigSource, SourceEntry
     from seatrial_lint.lint.target import TargetContainer

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal, get_args
 
-from seatrial_base.catalog import dialects
+from seatrial_base.catalog import engine_versions
 from seatrial_base.catalog.engine_options import NEURON_PREFIX, PREFIXES
 from seatrial_base.catalog.engine_versions import EngineName, Version, given_version, read_version, version_text
 from seatrial_base.catalog.images import all_images
@@ -15,7 +15,7 @@ from seatrial_lint.lint.handler import JAVA_ENGINES
 from seatrial_lint.lint.names import read_options
 
 if TYPE_CHECKING:
-    from seatrial_base.catalog.dialects import DialectName
+    from seatrial_base.catalog.engine_versions import DialectName
     from seatrial_lint.lint.names import NamedOption
     from seatrial_lint.lint.source import ConfigSource
 
@@ -241,8 +241,8 @@ def _on_neuron(engine: EngineName, source: ConfigSource, version: Version | None
     on_gpus, dialect, marks = _ON_NEURON[engine]
     if "neuron" in (source.fact("image") or "").lower():
         return dialect
-    if version is not None and not dialects.exists(dialects.dialects()[on_gpus], version):
-        return dialect if dialects.exists(dialects.dialects()[dialect], version) else None
+    if version is not None and not engine_versions.has_dialect(engine_versions.dialects()[on_gpus], version):
+        return dialect if engine_versions.has_dialect(engine_versions.dialects()[dialect], version) else None
     told = any(entry.key.startswith(marks) for entry in source.entries)
     return dialect if told and version is None else None
 
@@ -293,7 +293,7 @@ def _newest(dialect: DialectName, source: ConfigSource) -> Version:
 
 def newest_build(dialect: DialectName) -> Version:
     """Return the newest version with an image that has a dialect."""
-    row = dialects.dialects()[dialect]
+    row = engine_versions.dialects()[dialect]
     last = row.last_image or row.until
     if last is not None and (version := read_version(row.engine, last)):
         return version

@@ -7,8 +7,7 @@ import re
 
 import pytest
 
-from seatrial_base.catalog.dialects import DialectName, dialects
-from seatrial_base.catalog.engine_versions import version_text
+from seatrial_base.catalog.engine_versions import DialectName, dialects, version_text
 from seatrial_base.rules import LINT_RULES, RULES
 from seatrial_lint.lint.checks.ranges import Range, ranges
 from seatrial_lint.lint.checks.traps import Trap, traps

@@ -85,7 +85,7 @@ def model_container(store: Store, model_name: str, startup: Document) -> Contain
 
 def _stand_in() -> str:
     """Return the image that runs for a model package: there are no packages here, so theirs is not known."""
-    return images.uri(images.line("lmi")[-1], REGION)
+    return images.uri(images.builds_of("lmi")[-1], REGION)
 
 
 def component_container(store: Store, specification: Document) -> ContainerSpec:

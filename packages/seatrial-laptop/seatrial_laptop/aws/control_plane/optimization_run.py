@@ -131,4 +131,4 @@ def _image(request: Document) -> str:
     named = [
         text(child(config, kind), "Image") for config in children(request, "OptimizationConfigs") for kind in config
     ]
-    return next((image for image in reversed(named) if image), images.uri(images.line("lmi")[-1], REGION))
+    return next((image for image in reversed(named) if image), images.uri(images.builds_of("lmi")[-1], REGION))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial_base.catalog.kernels import computes_in, has_kernels
+from seatrial_base.catalog.instances import computes_in, has_kernels
 from seatrial_lint.lint.rules import finding
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial_base.catalog.dialects import within
+from seatrial_base.catalog.engine_versions import within
 from seatrial_lint.engines.conflicts import FIRST_TGI_WITH_TYPED_BITSANDBYTES
 from seatrial_lint.lint.batching import is_above_one
 from seatrial_lint.lint.rules import finding, key_like, rename

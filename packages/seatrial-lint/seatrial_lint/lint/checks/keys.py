@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from seatrial_base.catalog.dialects import within
 from seatrial_base.catalog.engine_options import PREFIXES, known_names
-from seatrial_base.catalog.engine_versions import version_text
-from seatrial_base.catalog.rows import read_rows
+from seatrial_base.catalog.engine_versions import version_text, within
+from seatrial_base.catalog.rows import catalog_rows
 from seatrial_lint.lint.known import is_known_option, judge
 from seatrial_lint.lint.names import NamedOption
 from seatrial_lint.lint.nearest import nearest_in
@@ -295,7 +294,7 @@ def _dropped(target: TargetContainer, name: str) -> Dropped | None:
 @cache
 def _renames() -> dict[str, list[Renamed]]:
     found: dict[str, list[Renamed]] = defaultdict(list)
-    for row in read_rows("engine_options.json", Renamed, part="renamed"):
+    for row in catalog_rows("engine_options.json", Renamed, part="renamed"):
         found[row.name].append(row)
     return dict(found)
 
@@ -303,7 +302,7 @@ def _renames() -> dict[str, list[Renamed]]:
 @cache
 def _drops() -> dict[str, list[Dropped]]:
     found: dict[str, list[Dropped]] = defaultdict(list)
-    for row in read_rows("engine_options.json", Dropped, part="dropped"):
+    for row in catalog_rows("engine_options.json", Dropped, part="dropped"):
         for name in row.names:
             found[name].append(row)
     return dict(found)
@@ -311,7 +310,7 @@ def _drops() -> dict[str, list[Dropped]]:
 
 @cache
 def _successors() -> dict[str, str]:
-    return {row.name: row.instead for row in read_rows("engine_options.json", Successor, part="successors")}
+    return {row.name: row.instead for row in catalog_rows("engine_options.json", Successor, part="successors")}
 
 
 _TGI_ONLY: dict[str, dict[str, str]] = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial_base.catalog.dialects import within
+from seatrial_base.catalog.engine_versions import within
 from seatrial_base.findings import Edit
-from seatrial_lint.engines.limits import env_problems
+from seatrial_lint.engines.properties import env_problems
 from seatrial_lint.lint.rules import finding
 
 if TYPE_CHECKING:

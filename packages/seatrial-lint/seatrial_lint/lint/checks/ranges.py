@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from seatrial_base.catalog.dialects import within
-from seatrial_base.catalog.rows import read_rows
+from seatrial_base.catalog.engine_versions import within
+from seatrial_base.catalog.rows import catalog_rows
 from seatrial_lint.lint.rules import finding
 
 if TYPE_CHECKING:
@@ -96,4 +96,4 @@ def _ranges_of(name: str) -> tuple[Range, ...]:
 @cache
 def ranges() -> tuple[Range, ...]:
     """Return every range."""
-    return read_rows("engine_options.json", Range, part="ranges")
+    return catalog_rows("engine_options.json", Range, part="ranges")

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
-from seatrial_base.catalog.dialects import within
-from seatrial_base.catalog.rows import read_rows
+from seatrial_base.catalog.engine_versions import within
+from seatrial_base.catalog.rows import catalog_rows
 from seatrial_lint.lint.rules import finding
 from seatrial_lint.lint.subject import hub_id
 
@@ -130,4 +130,4 @@ def _rows_of(dialect: str, name: str) -> tuple[Trap, ...]:
 @cache
 def traps() -> tuple[Trap, ...]:
     """Return every trap."""
-    return read_rows("engine_options.json", Trap, part="traps")
+    return catalog_rows("engine_options.json", Trap, part="traps")

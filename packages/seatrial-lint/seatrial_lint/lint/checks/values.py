@@ -6,10 +6,10 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from seatrial_base.catalog.dialects import absence, within
 from seatrial_base.catalog.engine_options import all_spellings, find_spellings
+from seatrial_base.catalog.engine_versions import missing_dialect_text, within
 from seatrial_base.errors import RenderError
-from seatrial_lint.engines.read_value import is_object, read_value
+from seatrial_lint.engines.parse import is_object, read_value
 from seatrial_lint.lint.known import is_known_option
 from seatrial_lint.lint.nearest import nearest_of
 from seatrial_lint.lint.rules import finding, revalue
@@ -18,9 +18,8 @@ from seatrial_lint.lint.subject import spelled_by
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial_base.catalog.dialects import DialectName
     from seatrial_base.catalog.engine_options import Spelling, SpellingTable
-    from seatrial_base.catalog.engine_versions import Version
+    from seatrial_base.catalog.engine_versions import DialectName, Version
     from seatrial_base.findings import Finding
     from seatrial_lint.lint.names import NamedOption
     from seatrial_lint.lint.subject import Subject
@@ -262,7 +261,7 @@ def dialect_exists(subject: Subject) -> Iterator[Finding]:
         return  # told with the engine
     if chosen is None:
         return  # nothing written chooses it: an older version than is known
-    message = absence(target.dialect, target.version)
+    message = missing_dialect_text(target.dialect, target.version)
     yield finding(subject, "SEA318", chosen.entry, message, "give a version that has it: --version")
 
 

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.instances import find_instance
-from seatrial_base.catalog.regions import availability
+from seatrial_base.catalog.resource_types import availability
 from seatrial_lint.template_rules.hosting import (
     COMPONENT,
     CONFIG,

@@ -1,11 +1,11 @@
-"""Which properties of a CloudFormation resource can be changed only by replacing it."""
+"""Facts of CloudFormation resource types: the regions that have one, and what only a new one can have."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
 
-from seatrial_base.catalog.rows import read_rows
+from seatrial_base.catalog.rows import catalog_rows
 
 CUSTOM = "AWS::CloudFormation::CustomResource"
 
@@ -39,9 +39,36 @@ def find_replacement_rule(resource_type: str) -> ReplacementRule | None:
 @cache
 def all_replacement_rules() -> tuple[ReplacementRule, ...]:
     """Return the rule of every type that is known, sorted by name."""
-    return read_rows("replacement.json", ReplacementRule)
+    return catalog_rows("replacement.json", ReplacementRule)
 
 
 @cache
 def _by_type() -> dict[str, ReplacementRule]:
     return {rule.resource_type: rule for rule in all_replacement_rules()}
+
+
+INFERENCE_COMPONENT = "AWS::SageMaker::InferenceComponent"
+
+
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """The regions of one CloudFormation resource type.
+
+    Attributes:
+        resource_type: Its name.
+        regions: The regions that have it, sorted.
+        source: Where they were read.
+        date: When.
+    """
+
+    resource_type: str
+    regions: tuple[str, ...]
+    source: str
+    date: str
+
+
+@cache
+def availability(resource_type: str = INFERENCE_COMPONENT) -> Availability:
+    """Return the regions of a resource type of the catalog."""
+    rows = catalog_rows("regions.json", Availability)
+    return next(row for row in rows if row.resource_type == resource_type)
