@@ -67,7 +67,7 @@ def lock(
     """Pin the image of the locked plan: its tag is pinned; its digest too where AWS credentials are at hand."""
     from seatrial.locks.changes import dropped_provenance
     from seatrial.locks.lock_file import read_locked_plan, write_lock
-    from seatrial.planner.engine import pin
+    from seatrial.locks.pinned_image import pin_image
     from seatrial.specs.load import load_spec
     from seatrial_base.catalog.images import image_digest
 
@@ -90,7 +90,7 @@ def lock(
         return
     if before is not None:
         typer.echo(f"the tag {image.tag} has moved; it was pinned to {before}", err=True)
-    file = write_lock(pin(plan, digest), loaded.path)
+    file = write_lock(pin_image(plan, digest), loaded.path)
     for line in dropped_provenance(plan.promoted):
         typer.echo(line, err=True)
     typer.echo(f"{name} is pinned to {digest}")

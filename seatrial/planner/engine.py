@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import Decision, Image
 from seatrial.planner.decisions.plan_warnings import option_warnings
@@ -13,92 +12,34 @@ from seatrial.planner.inputs import allowed_instances, batching_warnings, token_
 from seatrial.planner.neuron_limits import refuse_on_neuron
 from seatrial.specs.architecture import read_architecture
 from seatrial_base.catalog import images
+from seatrial_base.catalog.engine_choice import (
+    EngineCandidate,
+    EngineCase,
+    Fact,
+    best_candidate,
+    choice_warnings,
+    engine_candidates,
+    rule_reasons,
+    why_chosen,
+)
 from seatrial_base.catalog.engines import find_engine
-from seatrial_base.catalog.images import image_digest, image_repository_uri, resolve_image
-from seatrial_base.catalog.rows import catalog_rows
+from seatrial_base.catalog.images import resolve_image
 from seatrial_base.errors import PlanError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
-    from seatrial.documents.plan import Plan
     from seatrial.specs.endpoint import EndpointSpec, ServingSpec
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.catalog.architecture import Architecture
     from seatrial_base.catalog.engines import Engine
-    from seatrial_base.catalog.images import Flavour
     from seatrial_base.catalog.instances import Instance
 
 
-Fact = Literal["accelerators", "architecture", "quantization", "speculation"]
-Facts = dict[Fact, str]
-_TABLE = "engine_choice.json"
 _UNKNOWN_FAMILY = "inline"  # a shape that is written in the spec names no architecture
 
 
-@dataclass(frozen=True, slots=True)
-class EngineCandidate:
-    """An engine with a backend.
-
-    Attributes:
-        name: Its name in the rules.
-        title: Its name for people.
-        engine: The container.
-        backends: What `serving.backend` says for it.
-        flavours: The lines of images that run it.
-        last_lmi: Number of the last LMI build that has it; `None` where the lines themselves say it.
-        automatic: It may be chosen where the spec fixes nothing.
-    """
-
-    name: str
-    title: str
-    engine: images.ImageFamily
-    backends: tuple[str, ...]
-    flavours: tuple[Flavour, ...]
-    last_lmi: int | None
-    automatic: bool
-
-
-@dataclass(frozen=True, slots=True)
-class EngineRule:
-    """One row of the table.
-
-    Attributes:
-        id: Its name.
-        options: The options that it speaks of.
-        verdict: What it says of them.
-        when: Values of facts, all of which must fit; nothing fits every case.
-        unless: Values of facts with which it says nothing; it says nothing either where such a fact is unknown.
-        because: The reason, a sentence; `{title}`, `{instances}` and the facts are filled in.
-        source: Where it was read.
-        date: When that was written.
-    """
-
-    id: str
-    options: tuple[str, ...]
-    verdict: Literal["for", "against", "excludes"]
-    when: Mapping[Fact, tuple[str, ...]]
-    unless: Mapping[Fact, tuple[str, ...]]
-    because: str
-    source: str
-    date: str
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """What the rules look at.
-
-    Attributes:
-        facts: `accelerators` (`gpu`, `neuron` or `both`), `architecture` (its family), `quantization` and
-            `speculation` (the method); one that is unknown or not asked for is absent.
-        instances: The allowed instance types, for people.
-    """
-
-    facts: Facts
-    instances: str = "the instance type"
-
-
-def case_of(serving: ServingSpec, architecture: Architecture, allowed: Iterable[Instance]) -> Case:
+def case_of(serving: ServingSpec, architecture: Architecture, allowed: Iterable[Instance]) -> EngineCase:
     """Return the case of an endpoint."""
     types = tuple(allowed)
     neuron = {instance.link == "neuron" for instance in types}
@@ -110,80 +51,7 @@ def case_of(serving: ServingSpec, architecture: Architecture, allowed: Iterable[
         "speculation": drafted.method if drafted else None,
     }
     named = types[0].instance_type if len(types) == 1 else "every allowed instance type"
-    return Case({name: value for name, value in found.items() if value is not None}, named)
-
-
-def best_option(case: Case, among: Iterable[EngineCandidate] | None = None) -> EngineCandidate:
-    """Return the first option that no rule excludes; the first of all when every one is excluded."""
-    candidates = tuple(among) if among is not None else automatic()
-    free = [option for option in candidates if not reasons(case, option, "excludes")]
-    return (free or list(candidates))[0]
-
-
-def reasons(case: Case, option: EngineCandidate, *verdicts: str) -> list[str]:
-    """Return the sentences of the rules that fit a case and say one of the verdicts of an option."""
-    words = {"title": option.title, "instances": case.instances} | {
-        str(name): fact for name, fact in case.facts.items()
-    }
-    fitting = [rule for rule in rules() if option.name in rule.options and rule.verdict in verdicts]
-    return [rule.because.format_map(words) for rule in fitting if _fits(rule, case.facts)]
-
-
-def why(case: Case, option: EngineCandidate) -> str:
-    """Return why an option is chosen: what speaks for it, and what against those that were passed over."""
-    others = [other for other in automatic() if other != option]
-    preferred = automatic()[: automatic().index(option)] if option in automatic() else ()
-    passed = [other for other in others if other in preferred or not reasons(case, other, "excludes")]
-    against = [sentence for other in passed for sentence in reasons(case, other, "excludes", "against")[:1]]
-    return " ".join([*reasons(case, option, "for"), *against])
-
-
-def opinion(case: Case, option: EngineCandidate, fixed_by: str) -> tuple[str, ...]:
-    """Return a warning of what speaks against an option, in one piece; none when nothing does.
-
-    Args:
-        case: The case.
-        option: The option that is taken.
-        fixed_by: The fields of the spec that fix it, as `serving.engine`; empty when it was chosen.
-    """
-    against, best = reasons(case, option, "excludes", "against"), best_option(case)
-    if not against:
-        return ()
-    if option == best:
-        return (" ".join(against),)
-    favour = reasons(case, option, "for")
-    started = f"SEA353: {fixed_by} fixes {option.title}; Seatrial would take {best.title}."
-    return (" ".join([started, *against, *(f"Advantage: {sentence}" for sentence in favour)]),)
-
-
-def status_of(engine: str, flavour: str) -> str | None:
-    """Return how an engine's line of images stands when it gets no new versions; `None` when it does."""
-    line = (engine, flavour)
-    option = next((option for option in options() if (option.engine, option.flavours[0]) == line), None)
-    fitting = (rule for rule in rules() if option is not None and option.name in rule.options)
-    return next((rule.because for rule in fitting if rule.id.endswith("-status")), None)
-
-
-def automatic() -> tuple[EngineCandidate, ...]:
-    """Return the options that are chosen among unless the spec fixes one, best first."""
-    return tuple(option for option in options() if option.automatic)
-
-
-@cache
-def options() -> tuple[EngineCandidate, ...]:
-    """Return every option, by preference."""
-    return catalog_rows(_TABLE, EngineCandidate, part="options")
-
-
-@cache
-def rules() -> tuple[EngineRule, ...]:
-    """Return every rule."""
-    return catalog_rows(_TABLE, EngineRule, part="rules")
-
-
-def _fits(rule: EngineRule, facts: Facts) -> bool:
-    within = all(facts.get(fact) in values for fact, values in rule.when.items())
-    return within and all(fact in facts and facts[fact] not in values for fact, values in rule.unless.items())
+    return EngineCase({name: value for name, value in found.items() if value is not None}, named)
 
 
 _OF_LMI = "The spec fixes serving.backend, which is one of LMI's."
@@ -228,7 +96,7 @@ def choose_engine(loaded: LoadedSpec) -> EngineChoice:
     case = _case(loaded.endpoint, architecture, allowed)
     taken = _take(loaded, case)
     refuse_on_neuron(loaded, architecture, allowed, taken.option.name)
-    said = opinion(case, taken.option, taken.fixed_by)
+    said = choice_warnings(case, taken.option, taken.fixed_by)
     if serving.image is not None:
         choice = _given_image(taken, serving.image, serving.engine_version)
     else:
@@ -236,7 +104,7 @@ def choose_engine(loaded: LoadedSpec) -> EngineChoice:
     return replace(choice, warnings=(*said, *choice.warnings, *batching_warnings(loaded), *token_warnings(loaded)))
 
 
-def _case(endpoint: EndpointSpec, architecture: Architecture, allowed: Iterable[Instance]) -> Case:
+def _case(endpoint: EndpointSpec, architecture: Architecture, allowed: Iterable[Instance]) -> EngineCase:
     """Return the case of an endpoint; TensorRT-LLM makes SmoothQuant weights itself, which are planned as int8."""
     case = case_of(endpoint.serving, architecture, allowed)
     smooth = any(entry.name == "smoothquant" for entry in endpoint.optimization)
@@ -244,33 +112,39 @@ def _case(endpoint: EndpointSpec, architecture: Architecture, allowed: Iterable[
     return replace(case, facts={**case.facts, "quantization": "smoothquant"}) if built else case
 
 
-def _take(loaded: LoadedSpec, case: Case) -> _Taken:
+def _take(loaded: LoadedSpec, case: EngineCase) -> _Taken:
     serving, because = loaded.endpoint.serving, "The spec fixes it."
     if serving.backend != "auto":
         _refuse_foreign_backend(loaded)
-        option = next(option for option in options() if serving.backend in option.backends)
+        option = next(option for option in engine_candidates() if serving.backend in option.backends)
         return _Taken(option, because if serving.engine == "lmi" else _OF_LMI, "serving.backend")
     if serving.engine != "auto":
-        own = [option for option in options() if option.engine == serving.engine and "auto" in option.backends]
-        return _Taken(best_option(case, own), because, "serving.engine")
+        own = [
+            option for option in engine_candidates() if option.engine == serving.engine and "auto" in option.backends
+        ]
+        return _Taken(best_candidate(case, own), because, "serving.engine")
     if serving.image is not None:
         option = _option_of_image(serving.image)
         _refuse_foreign_image(loaded, option)
         return _Taken(option, "From the name of the image in the spec.", "serving.image")
-    best = best_option(case)
+    best = best_candidate(case)
     allowed = loaded.environment.guard_rails.engines
-    return _Taken(best, why(case, best)) if allowed is None or best.engine in allowed else _take_allowed(loaded, case)
+    return (
+        _Taken(best, why_chosen(case, best))
+        if allowed is None or best.engine in allowed
+        else _take_allowed(loaded, case)
+    )
 
 
-def _take_allowed(loaded: LoadedSpec, case: Case) -> _Taken:
+def _take_allowed(loaded: LoadedSpec, case: EngineCase) -> _Taken:
     """Return the best of the engines that the environment allows, where the best of all is not among them."""
     allowed = loaded.environment.guard_rails.engines or ()
-    own = [option for option in options() if option.engine in allowed and "auto" in option.backends]
-    best = best_option(case, own)
-    excluded = reasons(case, best, "excludes")
+    own = [option for option in engine_candidates() if option.engine in allowed and "auto" in option.backends]
+    best = best_candidate(case, own)
+    excluded = rule_reasons(case, best, "excludes")
     if excluded:
         message = f"no allowed engine can serve the model: {' '.join(excluded)} ({loaded.set_by('engines')})"
-        hint = f"allowed: {', '.join(allowed)}; Seatrial would take {best_option(case).engine}"
+        hint = f"allowed: {', '.join(allowed)}; Seatrial would take {best_candidate(case).engine}"
         raise PlanError([loaded.problem(("serving", "engine"), "SEA111", message, hint)])
     return _Taken(best, f"The environment allows only {', '.join(allowed)}.", "guard_rails.engines")
 
@@ -300,7 +174,7 @@ def _option_of_image(uri: str) -> EngineCandidate:
         by_name = [f"{by_name[0]}-{_NEURON}"]
     by_tag = [option for mark, option in _TAGS.items() if mark in tag]
     told = [*by_name, *by_tag, "lmi-vllm"][0]
-    return next(option for option in options() if option.name == told)
+    return next(option for option in engine_candidates() if option.name == told)
 
 
 def _catalog_image(loaded: LoadedSpec, taken: _Taken) -> EngineChoice:
@@ -399,39 +273,3 @@ def _ami_of(cuda: str | None) -> Decision[str | None]:
     what = f"CUDA {cuda}" if cuda else "this image"
     because = f"SageMaker's default: no AMI is known to support {what}."
     return Decision(value=None, because=because)
-
-
-_GIVEN = " The digest is the one that its registry gave for the tag"
-
-
-def pin(plan: Plan, digest: str) -> Plan:
-    """Return the plan with its image named by a digest. The tag stays beside it; SageMaker takes one of the two.
-
-    Provenance ends with it: what was tried was named otherwise.
-
-    Args:
-        plan: The plan.
-        digest: As `sha256:…`, which the registry gives for the plan's tag.
-    """
-    image = plan.image.value
-    uri = f"{image_repository_uri(image.uri)}@{digest}"
-    because = f"{plan.image.because.partition(_GIVEN)[0]}{_GIVEN} {image.tag}."
-    named: Decision[Image] = Decision(value=Image(uri=uri, repository=image.repository, tag=image.tag), because=because)
-    return plan.model_copy(update={"image": named, "promoted": None})
-
-
-def keep_digest(locked: Mapping[str, object] | None, plan: Plan) -> Plan:
-    """Return the plan with the digest that is locked, when both name the same tag of the same registry.
-
-    Args:
-        locked: The plan that was locked before, as it was written; `None` when there was none.
-        plan: The plan now.
-    """
-    image = locked.get("image") if locked is not None else None
-    value = image.get("value") if isinstance(image, dict) else None
-    if not isinstance(value, dict) or image_digest(plan.image.value.uri) is not None:
-        return plan
-    before, now = Image.model_validate(value), plan.image.value
-    digest = image_digest(before.uri)
-    same = (image_repository_uri(before.uri), before.tag) == (image_repository_uri(now.uri), now.tag)
-    return pin(plan, digest) if digest is not None and same else plan

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.planner.engine import Case, case_of
+from seatrial.planner.engine import case_of
 from seatrial.specs.architecture import read_architecture
+from seatrial_base.catalog.engine_choice import EngineCase
 from seatrial_base.catalog.instances import find_instance
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def test_a_case_knows_its_accelerators(types: tuple[str, ...], accelerators: str
     allowed = [found for name in types if (found := find_instance(name))]
     case = case_of(loaded.endpoint.serving, read_architecture(loaded), allowed)
 
-    assert case == Case({"accelerators": accelerators, "architecture": "llama"}, named)
+    assert case == EngineCase({"accelerators": accelerators, "architecture": "llama"}, named)
 
 
 def test_a_case_knows_what_is_asked_of_the_engine(ask: Ask) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.engines.render import dialect_of
-from seatrial.planner.engine import choose_engine, options
+from seatrial.planner.engine import choose_engine
 from seatrial.planner.nearest_recipe import nearest_recipe, recipe_engine, refuse_recipe, runs
 from seatrial.planner.planner import make_plan
 from seatrial.planner.quantized_weights import weights_refusals
@@ -20,6 +20,7 @@ from seatrial.specs.endpoint import ModelSpec
 from seatrial.specs.optimization import NAMES
 from seatrial.specs.recipe import expanded, is_quantized_at_start, parse_recipe, recipe_name, with_recipe
 from seatrial_base.catalog import optimizations
+from seatrial_base.catalog.engine_choice import engine_candidates
 from seatrial_base.catalog.engine_options import find_spellings
 from seatrial_base.catalog.engine_versions import read_version
 from seatrial_base.catalog.images import all_images
@@ -207,7 +208,12 @@ def test_every_refusal_names_a_recipe_that_runs(ask: Ask, serving: dict[str, obj
 
 
 def test_the_table_knows_every_pair_of_engine_and_optimization() -> None:
-    missing = [(name, each.name) for each in options() for name in NAMES if not optimizations.supports(name, each.name)]
+    missing = [
+        (name, each.name)
+        for each in engine_candidates()
+        for name in NAMES
+        if not optimizations.supports(name, each.name)
+    ]
 
     assert missing == []
     assert {name for row in optimizations.accelerators() for name in row.accelerators} <= {
@@ -219,7 +225,7 @@ def test_the_table_knows_every_pair_of_engine_and_optimization() -> None:
 def test_what_the_table_allows_can_be_spelled() -> None:
     """Every optimization that a documented build may have has an option there, or needs none."""
     unspelled = []
-    for option in options():
+    for option in engine_candidates():
         builds = [each for each in all_images() if each.family == option.engine and each.flavour in option.flavours]
         for version in {each.version for each in builds if each.documented}:
             read = read_version(option.engine, version)

@@ -25,7 +25,7 @@ def lock_plan(plan: Plan, spec: Path, before: Mapping[str, object] | None) -> tu
     from seatrial.locks.changes import changes, dropped_provenance
     from seatrial.locks.generation import count_generation
     from seatrial.locks.lock_file import write_lock
-    from seatrial.planner.engine import keep_digest
+    from seatrial.locks.pinned_image import keep_digest
 
     kept, another = count_generation(before, keep_digest(before, plan))
     file = write_lock(kept, spec)

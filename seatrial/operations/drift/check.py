@@ -13,7 +13,7 @@ from seatrial.operations.drift.report import DriftReport, EndpointDrift, drift_f
 from seatrial.operations.drift.trials import LastTrial, deployed_trial, scheduled_trial, trial_findings
 from seatrial.operations.drift.unknown import unknown_endpoints
 from seatrial.operations.preflight.instances import instance_checks, needs_of
-from seatrial.planner.engine import status_of
+from seatrial_base.catalog.engine_choice import status_of
 from seatrial_base.catalog.images import find_image, update_of
 from seatrial_base.errors import BenchError
 

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.planner.engine import options
 from seatrial_base.catalog import neuron
+from seatrial_base.catalog.engine_choice import engine_candidates
 from seatrial_base.catalog.instances import all_instances, find_instance
 from seatrial_base.catalog.models import find_model
 
@@ -94,7 +94,7 @@ def test_degrees_are_those_of_the_chip_that_shard_the_model(name: str, where: st
 
 
 def test_every_engine_is_an_option_and_has_known_chips() -> None:
-    names = {option.name for option in options() if "neuronx" in option.flavours}
+    names = {option.name for option in engine_candidates() if "neuronx" in option.flavours}
 
     assert {engine.option for engine in neuron.neuron_engines()} == names
     chips = {chip.accelerator for chip in neuron.chips()}

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.documents.plan import Decision, Image
-from seatrial.planner.engine import keep_digest, pin
+from seatrial.locks.pinned_image import keep_digest, pin_image
 from seatrial_base.catalog.images import image_digest
 from tests.sample_plan import sample_plan
 
@@ -26,7 +26,7 @@ PLAN = plan_with(f"{REGISTRY}/djl-inference:0.36.0-lmi27.0.0-cu130", "djl-infere
 
 
 def test_a_digest_takes_the_place_of_the_tag() -> None:
-    pinned = pin(PLAN, DIGEST)
+    pinned = pin_image(PLAN, DIGEST)
 
     assert pinned.image.value == Image(
         uri=f"{REGISTRY}/djl-inference@{DIGEST}", repository="djl-inference", tag="0.36.0-lmi27.0.0-cu130"
@@ -39,17 +39,17 @@ def test_a_digest_takes_the_place_of_the_tag() -> None:
 
 
 def test_pinning_again_replaces_the_digest_alone() -> None:
-    assert pin(pin(PLAN, OTHER), DIGEST) == pin(PLAN, DIGEST)
+    assert pin_image(pin_image(PLAN, OTHER), DIGEST) == pin_image(PLAN, DIGEST)
 
 
 def test_a_repository_in_a_folder_keeps_its_place() -> None:
     own = plan_with(f"{REGISTRY}/team/my-tgi:1", "my-tgi", "1")
 
-    assert pin(own, DIGEST).image.value.uri == f"{REGISTRY}/team/my-tgi@{DIGEST}"
+    assert pin_image(own, DIGEST).image.value.uri == f"{REGISTRY}/team/my-tgi@{DIGEST}"
 
 
 def test_a_new_plan_for_the_same_tag_keeps_the_locked_digest() -> None:
-    assert keep_digest(pin(PLAN, DIGEST).model_dump(mode="json"), PLAN) == pin(PLAN, DIGEST)
+    assert keep_digest(pin_image(PLAN, DIGEST).model_dump(mode="json"), PLAN) == pin_image(PLAN, DIGEST)
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,8 @@ def test_a_new_plan_for_the_same_tag_keeps_the_locked_digest() -> None:
         {},
         {"image": "something else"},
         PLAN.model_dump(mode="json"),
-        pin(plan_with(f"{REGISTRY}/djl-inference:0.35", "djl-inference", "0.35"), DIGEST).model_dump(mode="json"),
-        pin(
+        pin_image(plan_with(f"{REGISTRY}/djl-inference:0.35", "djl-inference", "0.35"), DIGEST).model_dump(mode="json"),
+        pin_image(
             plan_with(f"{REGISTRY}/other:0.36.0-lmi27.0.0-cu130", "other", "0.36.0-lmi27.0.0-cu130"), DIGEST
         ).model_dump(mode="json"),
     ],
@@ -72,4 +72,4 @@ def test_a_plan_for_another_tag_or_none_takes_no_digest(locked: dict[str, object
 def test_a_digest_that_the_spec_fixes_is_kept() -> None:
     fixed = plan_with(f"{REGISTRY}/djl-inference:1@{OTHER}", "djl-inference", "1")
 
-    assert keep_digest(pin(PLAN, DIGEST).model_dump(mode="json"), fixed) is fixed
+    assert keep_digest(pin_image(PLAN, DIGEST).model_dump(mode="json"), fixed) is fixed
