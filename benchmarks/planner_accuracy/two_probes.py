@@ -14,7 +14,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from benchmarks.planner_accuracy.fit import ENGINE, Row, copy_of, fit, read_rows
-from seatrial.planner.predict.calibration import Compared, MeasuredPoint, compare, fit_calibration
+from seatrial.documents.calibration import Compared, MeasuredPoint
+from seatrial.planner.predict.calibration import compare, fit_calibration
 from seatrial.planner.predict.simulation import PUBLISHED
 
 if TYPE_CHECKING:

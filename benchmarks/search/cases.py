@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from benchmarks.search.endpoints import Place, calibrated, copy_at, level_of, value_of
-from seatrial.planner.predict.copy_model import Calibration
+from seatrial.documents.calibration import Calibration
 from seatrial_load.model.request import Objective
 
 if TYPE_CHECKING:

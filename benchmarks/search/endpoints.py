@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Sequence
 
-    from seatrial.planner.predict.copy_model import Calibration, Copy
+    from seatrial.documents.calibration import Calibration
+    from seatrial.planner.predict.copy_model import Copy
     from seatrial.planner.predict.simulation import Request, SimulatedLevel
     from seatrial_load.model.request import Objective
 

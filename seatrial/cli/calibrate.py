@@ -13,7 +13,7 @@ from seatrial_base.errors import SpecError
 from seatrial_base.terminal import show
 
 if TYPE_CHECKING:
-    from seatrial.planner.predict.calibration import CalibrationSource, MeasuredPoint
+    from seatrial.documents.calibration import CalibrationSource, MeasuredPoint
     from seatrial.specs.load import LoadedSpec
 
 
@@ -78,8 +78,8 @@ def _measured(
     result: Path | None, points: Path | None, loaded: LoadedSpec
 ) -> tuple[tuple[MeasuredPoint, ...], CalibrationSource]:
     """Return the measured points of one copy, and where they were read."""
+    from seatrial.documents.calibration import CalibrationSource
     from seatrial.planner.calibration import read_points
-    from seatrial.planner.predict.calibration import CalibrationSource
     from seatrial_base.frozen_model import digest
 
     if (result is None) == (points is None):

@@ -246,9 +246,9 @@ def _lock(made: Sequence[_Made], *, many: bool) -> None:
 
 
 def _adopt(loaded: LoadedSpec, output_format: Format, sections: Sequence[Section]) -> None:
-    from seatrial.locks.adopt import adopt
     from seatrial.locks.changes import text_of
     from seatrial.locks.lock_file import read_locked_plan, write_lock
+    from seatrial.planner.adopt import adopt
 
     adoption = adopt(loaded)
     if adoption is None:

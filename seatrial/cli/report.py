@@ -13,8 +13,8 @@ from seatrial.cli.support.outputs import check_outputs, local_file, report_outpu
 from seatrial.cli.support.results import read_result
 
 if TYPE_CHECKING:
+    from seatrial.documents.calibration import Outlook
     from seatrial.documents.plan import Plan
-    from seatrial.planner.calibration_outlook import Outlook
     from seatrial_load.model.result import TrialResult
 
 

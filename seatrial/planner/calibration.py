@@ -9,14 +9,13 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from seatrial.documents.calibration import EndpointCalibration, MeasuredPoint
 from seatrial.documents.prediction import Band
 from seatrial.locks.lock_file import replace_file
 from seatrial.planner.predict.band import ASSUMED
 from seatrial.planner.predict.calibration import (
     BETWEEN_PROBES_LATENCY,
     BETWEEN_PROBES_THROUGHPUT,
-    EndpointCalibration,
-    MeasuredPoint,
     compare,
     fit_calibration,
     read_calibration,
@@ -37,10 +36,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
 
+    from seatrial.documents.calibration import Calibration, CalibrationSource
     from seatrial.documents.plan import Plan
     from seatrial.planner.engine import EngineChoice
-    from seatrial.planner.predict.calibration import CalibrationSource
-    from seatrial.planner.predict.copy_model import Calibration, Copy
+    from seatrial.planner.predict.copy_model import Copy
     from seatrial.specs.endpoint import EndpointSpec
     from seatrial.specs.load import LoadedSpec
 

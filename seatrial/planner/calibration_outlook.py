@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from seatrial.documents.calibration import CalibrationSource, MeasuredPoint, Outlook
 from seatrial.planner.calibration import calibrate, chosen, measured_copy, usable
-from seatrial.planner.predict.calibration import CalibrationSource, MeasuredPoint, compare
+from seatrial.planner.predict.calibration import compare
 from seatrial.planner.search.capacity import trial_protocol
 from seatrial_base.errors import PlanError, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from seatrial.documents.calibration import EndpointCalibration
     from seatrial.documents.plan import Plan
-    from seatrial.planner.predict.calibration import Compared, EndpointCalibration
     from seatrial.specs.load import LoadedSpec
     from seatrial_load.model.result import TrialResult
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outlook:
-    """What a calibration by the trial's levels would change.
-
-    Attributes:
-        entry: The calibration; None when the levels can't give one.
-        before: Each level beside the prediction without it.
-        after: Each level beside the prediction with it.
-        refused: Why there is none; empty when there is one.
-    """
-
-    entry: EndpointCalibration | None
-    before: tuple[Compared, ...] = ()
-    after: tuple[Compared, ...] = ()
-    refused: str = ""
 
 
 def points_of_trial(result: TrialResult) -> tuple[MeasuredPoint, ...]:

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seatrial.documents.comparison import InstanceComparison
 from seatrial.planner.cost import blended, usd_per_hour, usd_per_million
 from seatrial.planner.predict.closed_form import predict
 from seatrial.planner.resolve import resolve
@@ -17,7 +18,6 @@ from seatrial.planner.search.candidate import Candidate, RejectedCandidate
 from seatrial.planner.search.capacity import MOST_IN_FLIGHT
 from seatrial.planner.search.fitting import candidates
 from seatrial_base.catalog import neuron
-from seatrial_base.frozen_model import FrozenModel
 from seatrial_base.units import MS_PER_S, counted
 
 if TYPE_CHECKING:
@@ -26,40 +26,6 @@ if TYPE_CHECKING:
     from seatrial.planner.search.demand import Demand
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.catalog.instances import Instance
-
-
-class InstanceComparison(FrozenModel):
-    """What one instance of a type is predicted to do.
-
-    Attributes:
-        accelerators: Of one instance.
-        tensor_parallel_degree: The degree that gives the instance the highest throughput.
-        copies_per_instance: Copies that share the instance.
-        kv_limited_batch: Sequences that the KV room of one copy holds.
-        ms_per_token_alone: End-to-end latency of a single request over its output tokens; `None` when nothing fits.
-        highest_concurrency: Largest doubling number of requests in flight, over all copies, that are all answered
-            before the request timeout; 0 when not even one is.
-        highest_tok_s: Output tokens per second of the instance there.
-        usd_per_hour: Of one instance; `None` when unknown.
-        usd_per_million_output_tokens: At the highest throughput.
-        blended_usd_per_million_tokens: The same at three input tokens to one output token.
-        fits: Whether a copy fits.
-        because: One full sentence: why this degree, or why nothing fits.
-    """
-
-    instance_type: str
-    accelerators: int
-    tensor_parallel_degree: int
-    copies_per_instance: int
-    kv_limited_batch: int
-    ms_per_token_alone: float | None
-    highest_concurrency: int
-    highest_tok_s: float
-    usd_per_hour: float | None
-    usd_per_million_output_tokens: float | None
-    blended_usd_per_million_tokens: float | None
-    fits: bool
-    because: str
 
 
 @dataclass(frozen=True, slots=True)

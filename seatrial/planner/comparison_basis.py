@@ -2,38 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seatrial.documents.comparison import Basis
 from seatrial.planner.predict.band import band_of
 from seatrial.planner.resolve import resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from seatrial.documents.prediction import Band
     from seatrial.specs.load import LoadedSpec
-
-
-@dataclass(frozen=True, slots=True)
-class Basis:
-    """What every number of a comparison rests on.
-
-    Attributes:
-        engine: The engine, `lmi` or `tgi`.
-        engine_version: Its version.
-        constants: The performance constants that the predictions use.
-        workload: The load, in words.
-        discount: Share off the list prices.
-        bands: How far the predictions may be off, by instance type.
-    """
-
-    engine: str
-    engine_version: str
-    constants: str
-    workload: str
-    discount: float
-    bands: Mapping[str, Band]
 
 
 def basis_of(loaded: LoadedSpec) -> Basis:

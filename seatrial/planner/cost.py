@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import Cost
-from seatrial_base.units import BLENDED_TOKENS_PER_OUTPUT_TOKEN, S_PER_HOUR, usd
+from seatrial_base.units import BLENDED_TOKENS_PER_OUTPUT_TOKEN, S_PER_HOUR
 
 if TYPE_CHECKING:
     from seatrial_base.catalog.instances import Instance
@@ -32,14 +32,6 @@ def usd_per_million(usd_per_hour: float, output_tok_s: float) -> float:
 def blended(usd_per_million_output_tokens: float) -> float:
     """Return the price of a million tokens at three input tokens to one output token (design.md, blended price)."""
     return usd_per_million_output_tokens / BLENDED_TOKENS_PER_OUTPUT_TOKEN
-
-
-def hourly_words(usd_per_hour: float | None, discount: float) -> str:
-    """Write a price per hour as people read it, with the discount that it has."""
-    if usd_per_hour is None:
-        return "an unknown price"
-    off = f" ({discount:.0%} off the list price)" if discount else ""
-    return f"{usd(usd_per_hour)} per hour{off}"
 
 
 def cost_of(

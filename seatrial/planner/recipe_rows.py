@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
 
+from seatrial.documents.comparison import PredictedRecipe, RecipeRow
 from seatrial.planner.cost import cost_of
 from seatrial.planner.decisions.derived_limits import band_for
 from seatrial.planner.engine import choose_engine
@@ -24,7 +25,6 @@ from seatrial_base.catalog import optimizations
 from seatrial_base.catalog.models import all_models
 from seatrial_base.errors import PlanError, SpecError
 from seatrial_base.findings import Finding
-from seatrial_base.frozen_model import FrozenModel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -38,65 +38,6 @@ if TYPE_CHECKING:
 
 _MOST_COMBINED = 3
 _DRAFT_IS_SMALLER = 4  # times: a draft of a larger share of the model's size gains nothing
-
-
-class PredictedRecipe(FrozenModel):
-    """What the best deployment of a recipe is predicted to do.
-
-    Attributes:
-        output_tok_s: Of all copies at the planned load.
-        ttft_ms: Mean time to first token at the planned load.
-        tpot_ms: Mean time per output token after the first at the planned load.
-        weights_bytes: Weights on one accelerator.
-        kv_room_bytes: KV cache on one accelerator.
-        usd_per_million_output_tokens: At the planned load; `None` when the price is unknown.
-        blended_usd_per_million_tokens: The same at three input tokens to one output token.
-        times_throughput: `output_tok_s` over that of the plain recipe; `None` when that has no deployment.
-        times_price: Price per million output tokens over that of the plain recipe.
-        throughput_band: Share by which the throughput may be off.
-        latency_band: The same of latencies.
-        band_because: Where the bands come from.
-    """
-
-    instance_type: str
-    instance_count: int
-    tensor_parallel_degree: int
-    copy_count: int
-    output_tok_s: float
-    ttft_ms: float
-    tpot_ms: float
-    weights_bytes: int
-    kv_room_bytes: int
-    usd_per_hour: float | None
-    usd_per_million_output_tokens: float | None
-    blended_usd_per_million_tokens: float | None
-    times_throughput: float | None
-    times_price: float | None
-    throughput_band: float
-    latency_band: float
-    band_because: str
-
-
-class RecipeRow(FrozenModel):
-    """One recipe.
-
-    Attributes:
-        recipe: Its text, as `seatrial.specs.recipe` reads it.
-        names: Its optimizations.
-        rule: The rule that refuses it; empty when nothing does.
-        because: Why it is refused; empty when it is not.
-        needs: What the spec would have to name; empty when it names it all.
-        predicted: Of its best deployment; `None` when it is refused.
-        gives_up: What each optimization gives up, a sentence each.
-    """
-
-    recipe: str
-    names: tuple[str, ...]
-    rule: str
-    because: str
-    needs: tuple[str, ...]
-    predicted: PredictedRecipe | None
-    gives_up: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.planner.cost import hourly_words
+from seatrial.documents.comparison import DegreeVerdict
 from seatrial.planner.prices import priced
 from seatrial.planner.search.candidate import RejectedCandidate
 from seatrial.planner.search.evaluate import estimate, evaluate, misses_alone
@@ -14,8 +14,7 @@ from seatrial.planner.search.ranking import known, order, why_best, why_outdone
 from seatrial_base.catalog.instances import all_instances, find_instance
 from seatrial_base.catalog.rows import nearest_names
 from seatrial_base.errors import PlanError
-from seatrial_base.frozen_model import FrozenModel
-from seatrial_base.units import tenths
+from seatrial_base.units import hourly_words, tenths
 
 if TYPE_CHECKING:
     from seatrial.planner.search.best_first import SearchResult
@@ -23,28 +22,6 @@ if TYPE_CHECKING:
     from seatrial.planner.search.demand import Demand
     from seatrial.planner.search.ranking import Key
     from seatrial.specs.load import LoadedSpec
-
-
-class DegreeVerdict(FrozenModel):
-    """What became of an instance type with one degree.
-
-    Attributes:
-        won: It is the plan's.
-        stage: Where it was decided: `chosen`, `allowed` (not among the allowed types), `ranking` (it keeps everything,
-            another is better), or the question at which it failed: `specifications`, `degree`, `memory`, `slo`,
-            `copies`, `price`, `budget`.
-        because: Full sentences.
-        usd_per_hour: Price of the size that it would have; `None` when unknown or not reached.
-        output_tok_s: Of all its copies at the planned load; `None` when not reached.
-    """
-
-    instance_type: str
-    tensor_parallel_degree: int
-    won: bool
-    stage: str
-    because: str
-    usd_per_hour: float | None
-    output_tok_s: float | None
 
 
 def explain(

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seatrial.documents.calibration import CalibrationSource, MeasuredPoint
 from seatrial.planner.calibration import calibrate, model_name, usable
 from seatrial.planner.calibration_outlook import points_of_trial
-from seatrial.planner.predict.calibration import CalibrationSource, MeasuredPoint, read_calibration
+from seatrial.planner.predict.calibration import read_calibration
 from seatrial.specs.calibration import calibration_path
 from seatrial_base.errors import SpecError
 from seatrial_base.frozen_model import digest
 
 if TYPE_CHECKING:
-    from seatrial.planner.predict.calibration import EndpointCalibration
+    from seatrial.documents.calibration import EndpointCalibration
     from seatrial.probe.answer import ProbeAnswer
     from seatrial.specs.load import LoadedSpec
 

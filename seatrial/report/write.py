@@ -19,8 +19,8 @@ from seatrial_base.secrets import redacted
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from seatrial.documents.calibration import Outlook
     from seatrial.documents.plan import Plan
-    from seatrial.planner.calibration_outlook import Outlook
     from seatrial.quality.recipe_comparison import RecipeComparison
     from seatrial.quality.recipe_result import RecipeResult
     from seatrial_load.model.result import TrialResult

@@ -7,15 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial.documents.calibration import CalibrationSource, MeasuredPoint
 from seatrial.planner.calibration import calibrate, measured_copy, write_calibration
 from seatrial.planner.planner import make_plan
 from seatrial.planner.predict.band import ASSUMED
-from seatrial.planner.predict.calibration import (
-    BETWEEN_PROBES_LATENCY,
-    BETWEEN_PROBES_THROUGHPUT,
-    CalibrationSource,
-    MeasuredPoint,
-)
+from seatrial.planner.predict.calibration import BETWEEN_PROBES_LATENCY, BETWEEN_PROBES_THROUGHPUT
 from seatrial.planner.predict.simulation import outcome
 from seatrial.planner.search.capacity import trial_protocol
 from seatrial.specs.calibration import calibration_path
@@ -25,7 +21,7 @@ from seatrial_base.errors import SpecError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seatrial.planner.predict.calibration import EndpointCalibration
+    from seatrial.documents.calibration import EndpointCalibration
     from seatrial.specs.load import LoadedSpec
     from tests.planner.conftest import Ask
 

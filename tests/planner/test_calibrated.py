@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial.documents.calibration import Calibration
 from seatrial.documents.prediction import Band
 from seatrial.planner.calibration import Calibrated, calibration_warnings
 from seatrial.planner.decisions.derived_limits import band_for
 from seatrial.planner.planner import make_plan
-from seatrial.planner.predict.copy_model import Calibration
 from seatrial.planner.resolve import resolve
 from seatrial.planner.search.best_first import search
 from seatrial_base.errors import SpecError

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seatrial.documents.calibration import MeasuredPoint
 from seatrial.planner.calibration import check_trial, chosen, read_points, usable
-from seatrial.planner.predict.calibration import MeasuredPoint
 from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.planner.planner import make_plan
-from seatrial.planner.recipe_rows import RecipeRow, recipe_rows
+from seatrial.planner.recipe_rows import recipe_rows
 from seatrial.report.terminal.recipes import recipe_documents, recipes_csv
 from seatrial.specs.recipe import parse_recipe, with_recipe
 
 if TYPE_CHECKING:
+    from seatrial.documents.comparison import RecipeRow
     from seatrial.specs.load import LoadedSpec
     from tests.planner.conftest import Ask
 

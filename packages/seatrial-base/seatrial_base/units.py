@@ -66,3 +66,11 @@ def fine_percent(share: float) -> str:
     """Write a share in percent, two decimals, below 0.01 % two digits: `12.50 %`, `0.0025 %`; only 0 is `0.00 %`."""
     percent = share * 100
     return f"{percent:.2g} %" if 0 < abs(percent) < 0.01 else f"{percent:.2f} %"  # noqa: PLR2004 (two decimals)
+
+
+def hourly_words(usd_per_hour: float | None, discount: float) -> str:
+    """Write a price per hour as people read it, with the discount that it has."""
+    if usd_per_hour is None:
+        return "an unknown price"
+    off = f" ({discount:.0%} off the list price)" if discount else ""
+    return f"{usd(usd_per_hour)} per hour{off}"

@@ -9,7 +9,6 @@ from seatrial.locks.changes import changes
 from seatrial.locks.generation import count_generation
 from seatrial.locks.guard_rails import limit_problems
 from seatrial.locks.lock_file import locked_document, read_edited_plan, read_locked_plan
-from seatrial.locks.promote import TriedCopy, promoted_plan
 from seatrial.locks.provenance import provenance_problems
 from seatrial.operations.promotion.evidence import (
     PromotionStep,
@@ -21,6 +20,7 @@ from seatrial.operations.promotion.evidence import (
     workload_problems,
 )
 from seatrial.operations.promotion.served import served_problems
+from seatrial.planner.promote import TriedCopy, promoted_plan
 from seatrial_base.errors import PlanError, RenderError, SpecError
 
 if TYPE_CHECKING:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import Cost, Decision
-from seatrial.planner.cost import cost_of, hourly_words, usd_per_hour
+from seatrial.planner.cost import cost_of, usd_per_hour
 from seatrial.planner.predict.knee import predicted_knee
 from seatrial.planner.search.ranking import known
 from seatrial.planner.search.sizing import instances_for
 from seatrial.specs.scaling import copies_replaced_at_once
 from seatrial_base.catalog import neuron
 from seatrial_base.catalog.instances import SHARE_OF_CPUS
-from seatrial_base.units import counted, gib
+from seatrial_base.units import counted, gib, hourly_words
 
 if TYPE_CHECKING:
     from seatrial.planner.search.candidate import FeasibleCandidate

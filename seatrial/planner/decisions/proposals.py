@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import Proposal
-from seatrial.planner.cost import hourly_words
 from seatrial.planner.search.cheaper_precision import narrower
 from seatrial.planner.search.ranking import known
-from seatrial_base.units import tenths
+from seatrial_base.units import hourly_words, tenths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import Decision
-from seatrial.planner.cost import hourly_words, usd_per_hour
+from seatrial.planner.cost import usd_per_hour
 from seatrial.planner.search.sizing import instances_for
 from seatrial_base.bounds import LONGEST_TRIAL_S
-from seatrial_base.units import S_PER_HOUR, S_PER_MINUTE, counted, usd
+from seatrial_base.units import S_PER_HOUR, S_PER_MINUTE, counted, hourly_words, usd
 
 if TYPE_CHECKING:
     from seatrial.planner.search.candidate import FeasibleCandidate

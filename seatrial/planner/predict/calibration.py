@@ -4,94 +4,26 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
-from seatrial.planner.predict.copy_model import Calibration
+from seatrial.documents.calibration import (
+    Calibration,
+    Compared,
+    EndpointCalibration,
+    MeasuredPoint,
+)
 from seatrial.planner.predict.simulation import outcome
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding, Place
-from seatrial_base.frozen_model import FrozenModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from seatrial.planner.predict.copy_model import Copy
     from seatrial.planner.predict.simulation import Protocol
-
-
-Positive = Annotated[float, Field(gt=0)]
-Count = Annotated[int, Field(ge=1)]
-Share = Annotated[float, Field(ge=0)]
-
-
-class MeasuredPoint(FrozenModel):
-    """What one copy did at one concurrency.
-
-    Attributes:
-        concurrency: Requests in flight on the copy.
-        output_tok_s: Output tokens per second of the copy.
-        ms_per_token_p90: 90th percentile of end-to-end latency over output tokens; `None` when it wasn't measured.
-    """
-
-    concurrency: Count
-    output_tok_s: Positive
-    ms_per_token_p90: Positive | None = None
-
-
-class CalibrationSource(FrozenModel):
-    """Where the points were read.
-
-    Attributes:
-        file: Name of the trial's result or of the CSV, without its folder.
-        digest: Of the file's text.
-        engine_note: How a simulated or local engine announced itself; empty for a real endpoint and for a CSV.
-    """
-
-    file: str
-    digest: str
-    engine_note: str = ""
-
-
-class EndpointCalibration(FrozenModel):
-    """The entry of one environment in `SPEC.calibration.json`.
-
-    It holds for the deployment that was measured: another instance type, degree, engine, quantization or model has
-    other constants.
-
-    Attributes:
-        model: The model as it is addressed, as in the plan.
-        engine: The engine's family, as in the plan.
-        input_tokens: Prompt length of the measured requests.
-        output_tokens: Generated length of the measured requests.
-        fixed: Factor on what a step takes whatever the batch.
-        marginal: Factor on what each sequence and each token adds.
-        points: What was measured, per copy, by concurrency.
-        throughput_error: Band of the throughputs between the points, as a share.
-        latency_error: Band of the latencies between the points; `None` when no latency was measured.
-    """
-
-    instance_type: str
-    tensor_parallel_degree: Count
-    engine: str
-    engine_version: str
-    quantization: str | None
-    model: str
-    input_tokens: Count
-    output_tokens: Count
-    fixed: Positive
-    marginal: Positive
-    points: Annotated[tuple[MeasuredPoint, ...], Field(min_length=1)]
-    throughput_error: Share
-    latency_error: Share | None
-    source: CalibrationSource
-
-    @property
-    def calibration(self) -> Calibration:
-        """The factors, as the performance model takes them."""
-        return Calibration(fixed=self.fixed, marginal=self.marginal)
 
 
 def read_calibration(document: Mapping[str, object] | None, where: str = "calibration") -> EndpointCalibration | None:
@@ -127,26 +59,6 @@ _STEP = 0.02
 _ROUNDS = 40
 _FARTHEST = math.log(10_000)
 _Pair = tuple[float, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """A measured point beside what is predicted there."""
-
-    measured: MeasuredPoint
-    output_tok_s: float
-    ms_per_token: float
-
-    @property
-    def throughput_error(self) -> float:
-        """How far the predicted throughput is off, as a share of the measured one."""
-        return abs(self.output_tok_s / self.measured.output_tok_s - 1)
-
-    @property
-    def latency_error(self) -> float | None:
-        """How far the predicted p90 is off; `None` when none was measured."""
-        measured = self.measured.ms_per_token_p90
-        return None if measured is None else abs(self.ms_per_token / measured - 1)
 
 
 def compare(copy: Copy, points: Sequence[MeasuredPoint], protocol: Protocol) -> tuple[Compared, ...]:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from seatrial.documents.calibration import UNCALIBRATED, Calibration
 from seatrial.planner.predict.memory import kv_bytes_per_token, weights_bytes
 from seatrial_base.catalog.instances import flops_4bit, multiprocessors
 from seatrial_base.catalog.precision import find_precision
@@ -81,19 +82,6 @@ def tokens_per_step(acceptance_rate: float, draft_tokens: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
-    """What measured points of an endpoint say about the constants: factors on two kinds of time.
-
-    Attributes:
-        fixed: On what a step takes whatever the batch: the host's launches, reading weights, latencies.
-        marginal: On what each sequence and each token adds: KV cache, arithmetic, server work, bytes over the link.
-    """
-
-    fixed: float = 1.0
-    marginal: float = 1.0
-
-
-@dataclass(frozen=True, slots=True)
 class Copy:
     """One copy of a model on its accelerators, under one workload.
 
@@ -129,7 +117,7 @@ class Copy:
     input_tokens: int
     output_tokens: int
     speculation: Speculation | None = None
-    calibration: Calibration = Calibration()
+    calibration: Calibration = UNCALIBRATED
     prefix_hit_rate: float = 0.0
     compiled_length: int = 0
 

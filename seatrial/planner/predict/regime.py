@@ -15,9 +15,9 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from seatrial.documents.calibration import Calibration
 from seatrial.documents.prediction import LevelRegime, Limit, Regime
 from seatrial.planner.predict.closed_form import STEP_PARTS, mean_step, predict, running_batch
-from seatrial.planner.predict.copy_model import Calibration
 from seatrial.planner.predict.iteration_cost import costs_of, product_of
 from seatrial_base.units import MS_PER_S, counted, tenths
 

@@ -6,9 +6,8 @@ import math
 from typing import TYPE_CHECKING, Literal
 
 from seatrial.documents.plan import Alternative, Rejected
-from seatrial.planner.cost import hourly_words
 from seatrial.planner.search.candidate import STAGES
-from seatrial_base.units import MS_PER_S, counted, tenths, usd
+from seatrial_base.units import MS_PER_S, counted, hourly_words, tenths, usd
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

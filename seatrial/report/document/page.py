@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
+    from seatrial.documents.calibration import Outlook
     from seatrial.documents.plan import Plan
-    from seatrial.planner.calibration_outlook import Outlook
     from seatrial.report.document.section import Fact, Section
     from seatrial_base.table import Scalar
     from seatrial_load.measure.distribution import Distribution, Interval

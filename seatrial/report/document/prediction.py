@@ -24,9 +24,8 @@ from seatrial_base.table import CONCURRENCY, Cell, Column, Table
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from seatrial.documents.calibration import Compared, Outlook
     from seatrial.documents.plan import CurvePoint, Plan
-    from seatrial.planner.calibration_outlook import Outlook
-    from seatrial.planner.predict.calibration import Compared
     from seatrial.report.planned import Quantity
     from seatrial_load.model.result import LevelResult, TrialResult
 

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from seatrial.planner.calibration_outlook import Outlook
-    from seatrial.planner.predict.calibration import Compared, EndpointCalibration
+    from seatrial.documents.calibration import Compared, EndpointCalibration, Outlook
 
 
 def calibration_view(outlook: Outlook, entry: EndpointCalibration) -> RenderableType:

@@ -15,9 +15,8 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
+    from seatrial.documents.comparison import Basis, InstanceComparison
     from seatrial.documents.prediction import Band
-    from seatrial.planner.compare import InstanceComparison
-    from seatrial.planner.comparison_basis import Basis
     from seatrial_base.table import Scalar
 
 _NUMBERS = (

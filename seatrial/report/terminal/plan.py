@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
+    from seatrial.documents.comparison import DegreeVerdict
     from seatrial.documents.plan import Alternative, Cost, CurvePoint, Plan, Rejected
     from seatrial.documents.prediction import MemoryFit, Regime
-    from seatrial.planner.why import DegreeVerdict
     from seatrial.specs.load import LoadedSpec
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
-from seatrial.planner.recipe_rows import PredictedRecipe
+from seatrial.documents.comparison import PredictedRecipe
 from seatrial.report.document.recipes import comparison_title, recipe_sections
 from seatrial.report.terminal.tables import UNKNOWN, heading, short, table_view, whole_percent
 from seatrial_base.table import csv_table, name_column, number_columns, record_table, table_of, text_columns
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from seatrial.planner.recipe_rows import RecipeRow
+    from seatrial.documents.comparison import RecipeRow
     from seatrial.quality.recipe_comparison import RecipeComparison
     from seatrial_base.table import Scalar
 

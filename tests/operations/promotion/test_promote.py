@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.locks.lock_file import locked_document, read_locked_plan, write_lock
-from seatrial.locks.promote import tried_fields
 from seatrial.operations.promotion.evidence import TrialEvidence
 from seatrial.operations.promotion.promote import check_order, source_of
 from seatrial.planner.planner import make_plan
+from seatrial.planner.promote import tried_fields
 from seatrial.specs.environment import EnvironmentSpec
 from seatrial_base.errors import SpecError
 from seatrial_load.model.result import Verdict

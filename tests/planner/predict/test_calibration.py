@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from seatrial.documents.calibration import Calibration
 from seatrial.planner.predict.calibration import read_calibration
-from seatrial.planner.predict.copy_model import Calibration
 from seatrial_base.errors import SpecError
 
 ENTRY: dict[str, object] = {

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.planner.predict.copy_model import Calibration, Speculation
+from seatrial.documents.calibration import Calibration
+from seatrial.planner.predict.copy_model import Speculation
 from seatrial.planner.predict.iteration_cost import costs_of, kernels_of
 from seatrial_base.catalog import operators
 from seatrial_base.catalog.engines import find_engine

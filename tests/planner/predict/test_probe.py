@@ -12,21 +12,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seatrial.documents.calibration import Calibration, MeasuredPoint
 from seatrial.planner.predict.calibration import (
     BETWEEN_PROBES_LATENCY,
     BETWEEN_PROBES_THROUGHPUT,
-    MeasuredPoint,
     compare,
     fit_calibration,
 )
-from seatrial.planner.predict.copy_model import Calibration
 from seatrial.planner.predict.simulation import PUBLISHED, TRIAL, outcome
 from tests.planner.predict.conftest import placed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.planner.predict.calibration import Compared
+    from seatrial.documents.calibration import Compared
     from seatrial.planner.predict.copy_model import Copy
 
 ROWS = Path(__file__).parents[1] / "data" / "llama_2_7b_tgi.csv"

@@ -5,9 +5,8 @@ import io
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from seatrial.documents.comparison import Basis, InstanceComparison
 from seatrial.documents.prediction import Band
-from seatrial.planner.compare import InstanceComparison
-from seatrial.planner.comparison_basis import Basis
 from seatrial.report.terminal.instances import band_lines, comparison_csv, comparison_rows, instances_view
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.planner.why import DegreeVerdict
+from seatrial.documents.comparison import DegreeVerdict
 from seatrial.report.terminal.plan import why_view
 
 if TYPE_CHECKING:

@@ -7,14 +7,14 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import Decision, Image, Plan
-from seatrial.locks.given import (
-    as_if_fixed,
+from seatrial.planner.planner import plan_of
+from seatrial.planner.replan_fixed import (
+    fix_in_spec,
     given_candidate,
     given_problem,
     resolve_given,
     without_objectives,
 )
-from seatrial.planner.planner import plan_of
 from seatrial.planner.search.best_first import SearchResult
 from seatrial.planner.search.candidate import FeasibleCandidate
 from seatrial.planner.search.evaluate import misses_alone
@@ -112,7 +112,7 @@ def _derived(tried: TriedCopy, loaded: LoadedSpec) -> Plan:
     """Return the plan of the tried copy in the size that the workload needs."""
     fields = {*options_decided_by("planner"), "copies_per_instance"}
     try:
-        fixed = as_if_fixed(tried.plan, fields, loaded)
+        fixed = fix_in_spec(tried.plan, fields, loaded)
         resolved = resolve_given(tried.plan, fixed, loaded)
         candidate = given_candidate(tried.plan, fields, resolved.demand, loaded)
     except SpecError as error:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from seatrial.specs.load import LoadedSpec
 
 
-def as_if_fixed(given: Plan, fields: AbstractSet[str], loaded: LoadedSpec) -> LoadedSpec:
+def fix_in_spec(given: Plan, fields: AbstractSet[str], loaded: LoadedSpec) -> LoadedSpec:
     """Return the spec as if it fixed what is given, in an environment that allows every instance type.
 
     Args:

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 from seatrial.documents.plan import Adopted, Decision, Plan
 from seatrial.locks.changes import dropped_provenance, text_of
 from seatrial.locks.generation import NOT_IN_PLACE
-from seatrial.locks.given import (
-    as_if_fixed,
+from seatrial.locks.guard_rails import limit_problems
+from seatrial.locks.lock_file import read_edited_plan
+from seatrial.planner.decisions.timeouts import LONGEST_S
+from seatrial.planner.planner import make_plan, plan_of
+from seatrial.planner.replan_fixed import (
+    fix_in_spec,
     given_candidate,
     given_problem,
     resolve_given,
     without_objectives,
 )
-from seatrial.locks.guard_rails import limit_problems
-from seatrial.locks.lock_file import read_edited_plan
-from seatrial.planner.decisions.timeouts import LONGEST_S
-from seatrial.planner.planner import make_plan, plan_of
 from seatrial.planner.search.best_first import SearchResult
 from seatrial.planner.search.candidate import Candidate, FeasibleCandidate
 from seatrial.planner.search.capacity import capacity, spread
@@ -229,7 +229,7 @@ def _image_problems(edited: Plan, loaded: LoadedSpec) -> Iterator[Finding]:
 
 def _follow(edited: Plan, by_hand: set[str], loaded: LoadedSpec) -> Plan:
     """Return the plan that the planner makes of the deployment that was set."""
-    fixed = as_if_fixed(edited, by_hand, loaded)
+    fixed = fix_in_spec(edited, by_hand, loaded)
     resolved = resolve_given(edited, fixed, loaded)
     candidate = given_candidate(edited, by_hand, resolved.demand, loaded)
     missed = _missed(edited, candidate, resolved.demand)

@@ -1,0 +1,138 @@
+"""A calibration: what was measured on one endpoint, what it says of the model's constants, and what it would change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from seatrial_base.frozen_model import FrozenModel
+
+Positive = Annotated[float, Field(gt=0)]
+
+
+Count = Annotated[int, Field(ge=1)]
+
+
+Share = Annotated[float, Field(ge=0)]
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What measured points of an endpoint say about the constants: factors on two kinds of time.
+
+    Attributes:
+        fixed: On what a step takes whatever the batch: the host's launches, reading weights, latencies.
+        marginal: On what each sequence and each token adds: KV cache, arithmetic, server work, bytes over the link.
+    """
+
+    fixed: float = 1.0
+    marginal: float = 1.0
+
+
+UNCALIBRATED: Final = Calibration()
+
+
+class MeasuredPoint(FrozenModel):
+    """What one copy did at one concurrency.
+
+    Attributes:
+        concurrency: Requests in flight on the copy.
+        output_tok_s: Output tokens per second of the copy.
+        ms_per_token_p90: 90th percentile of end-to-end latency over output tokens; `None` when it wasn't measured.
+    """
+
+    concurrency: Count
+    output_tok_s: Positive
+    ms_per_token_p90: Positive | None = None
+
+
+class CalibrationSource(FrozenModel):
+    """Where the points were read.
+
+    Attributes:
+        file: Name of the trial's result or of the CSV, without its folder.
+        digest: Of the file's text.
+        engine_note: How a simulated or local engine announced itself; empty for a real endpoint and for a CSV.
+    """
+
+    file: str
+    digest: str
+    engine_note: str = ""
+
+
+class EndpointCalibration(FrozenModel):
+    """The entry of one environment in `SPEC.calibration.json`.
+
+    It holds for the deployment that was measured: another instance type, degree, engine, quantization or model has
+    other constants.
+
+    Attributes:
+        model: The model as it is addressed, as in the plan.
+        engine: The engine's family, as in the plan.
+        input_tokens: Prompt length of the measured requests.
+        output_tokens: Generated length of the measured requests.
+        fixed: Factor on what a step takes whatever the batch.
+        marginal: Factor on what each sequence and each token adds.
+        points: What was measured, per copy, by concurrency.
+        throughput_error: Band of the throughputs between the points, as a share.
+        latency_error: Band of the latencies between the points; `None` when no latency was measured.
+    """
+
+    instance_type: str
+    tensor_parallel_degree: Count
+    engine: str
+    engine_version: str
+    quantization: str | None
+    model: str
+    input_tokens: Count
+    output_tokens: Count
+    fixed: Positive
+    marginal: Positive
+    points: Annotated[tuple[MeasuredPoint, ...], Field(min_length=1)]
+    throughput_error: Share
+    latency_error: Share | None
+    source: CalibrationSource
+
+    @property
+    def calibration(self) -> Calibration:
+        """The factors, as the performance model takes them."""
+        return Calibration(fixed=self.fixed, marginal=self.marginal)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A measured point beside what is predicted there."""
+
+    measured: MeasuredPoint
+    output_tok_s: float
+    ms_per_token: float
+
+    @property
+    def throughput_error(self) -> float:
+        """How far the predicted throughput is off, as a share of the measured one."""
+        return abs(self.output_tok_s / self.measured.output_tok_s - 1)
+
+    @property
+    def latency_error(self) -> float | None:
+        """How far the predicted p90 is off; `None` when none was measured."""
+        measured = self.measured.ms_per_token_p90
+        return None if measured is None else abs(self.ms_per_token / measured - 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """What a calibration by the trial's levels would change.
+
+    Attributes:
+        entry: The calibration; None when the levels can't give one.
+        before: Each level beside the prediction without it.
+        after: Each level beside the prediction with it.
+        refused: Why there is none; empty when there is one.
+    """
+
+    entry: EndpointCalibration | None
+    before: tuple[Compared, ...] = ()
+    after: tuple[Compared, ...] = ()
+    refused: str = ""
