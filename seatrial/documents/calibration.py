@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import Field
 
 from seatrial_base.frozen_model import FrozenModel
+
+if TYPE_CHECKING:
+    from seatrial.documents.prediction import Band
 
 Positive = Annotated[float, Field(gt=0)]
 
@@ -136,3 +139,26 @@ class Outlook:
     before: tuple[Compared, ...] = ()
     after: tuple[Compared, ...] = ()
     refused: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """A calibration that fits the engine and the quantization of the spec.
+
+    Attributes:
+        instance_type: Where the points were measured.
+        degree: Accelerators of the copy that was measured.
+        calibration: Factors on the constants.
+        band: How far it was off.
+        levels: Requests in flight per copy at which it was measured.
+    """
+
+    instance_type: str
+    degree: int
+    calibration: Calibration
+    band: Band
+    levels: frozenset[int] = frozenset()
+
+    def holds_for(self, instance_type: str, degree: int) -> bool:
+        """Tell whether a deployment is the one that was measured."""
+        return (self.instance_type, self.degree) == (instance_type, degree)

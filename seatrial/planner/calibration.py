@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from seatrial.documents.calibration import EndpointCalibration, MeasuredPoint
+from seatrial.documents.calibration import Calibrated, EndpointCalibration, MeasuredPoint
 from seatrial.documents.prediction import Band
 from seatrial.locks.lock_file import replace_file
 from seatrial.planner.predict.band import ASSUMED
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
 
-    from seatrial.documents.calibration import Calibration, CalibrationSource
+    from seatrial.documents.calibration import CalibrationSource
     from seatrial.documents.plan import Plan
     from seatrial.planner.engine import EngineChoice
     from seatrial.planner.predict.copy_model import Copy
@@ -153,29 +153,6 @@ def write_calibration(entry: EndpointCalibration, spec_path: Path, environment: 
     document = {"schema_version": SCHEMA_VERSION, "environments": every}
     replace_file(path, json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n", "SEA405")
     return path
-
-
-@dataclass(frozen=True, slots=True)
-class Calibrated:
-    """A calibration that fits the engine and the quantization of the spec.
-
-    Attributes:
-        instance_type: Where the points were measured.
-        degree: Accelerators of the copy that was measured.
-        calibration: Factors on the constants.
-        band: How far it was off.
-        levels: Requests in flight per copy at which it was measured.
-    """
-
-    instance_type: str
-    degree: int
-    calibration: Calibration
-    band: Band
-    levels: frozenset[int] = frozenset()
-
-    def holds_for(self, instance_type: str, degree: int) -> bool:
-        """Tell whether a deployment is the one that was measured."""
-        return (self.instance_type, self.degree) == (instance_type, degree)
 
 
 def read_calibrated(loaded: LoadedSpec, choice: EngineChoice) -> tuple[Calibrated | None, tuple[str, ...]]:

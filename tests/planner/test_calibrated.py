@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.documents.calibration import Calibration
+from seatrial.documents.calibration import Calibrated, Calibration
 from seatrial.documents.prediction import Band
-from seatrial.planner.calibration import Calibrated, calibration_warnings
+from seatrial.planner.calibration import calibration_warnings
 from seatrial.planner.decisions.derived_limits import band_for
 from seatrial.planner.planner import make_plan
 from seatrial.planner.resolve import resolve

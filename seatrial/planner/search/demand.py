@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from seatrial_base.units import MS_PER_S
 
 if TYPE_CHECKING:
-    from seatrial.documents.calibration import Calibration
-    from seatrial.planner.calibration import Calibrated
+    from seatrial.documents.calibration import Calibrated, Calibration
     from seatrial.planner.predict.closed_form import EstimatedLevel
     from seatrial.planner.predict.copy_model import Speculation
     from seatrial.planner.predict.simulation import Protocol, SimulatedLevel
