@@ -25,7 +25,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from benchmarks.planner_accuracy.fitting_engine import with_constants
-from seatrial.planner.predict.copy_model import hardware_of, place
+from seatrial.planner.predict.copy_model import hardware_of, place_copy
 from seatrial.planner.predict.memory import fit_memory, held_tokens
 from seatrial.planner.predict.simulation import PUBLISHED, outcome
 from seatrial_base.catalog.engines import Performance, find_engine
@@ -140,7 +140,7 @@ def copy_of(row: Row, constants: Performance) -> Copy:
         tokens=held_tokens(engine, row.input_tokens, row.output_tokens),
         batched_tokens=batched,
     )
-    return place(
+    return place_copy(
         architecture,
         hardware,
         engine,

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING
 
 from benchmarks.planner_accuracy.fitting_engine import with_constants
 from benchmarks.planner_accuracy.measured import ENGINES, read_rows
-from seatrial.planner.predict.closed_form import predict as closed_form
-from seatrial.planner.predict.copy_model import hardware_of, least_batched_tokens, place
+from seatrial.planner.predict.closed_form import predict_at as closed_form
+from seatrial.planner.predict.copy_model import hardware_of, least_batched_tokens, place_copy
 from seatrial.planner.predict.iteration_cost import kernels_of
 from seatrial.planner.predict.memory import fit_memory, held_tokens
 from seatrial_base.catalog import precision
@@ -134,7 +134,7 @@ def place_row(row: MeasuredRow) -> Copy | None:
     )
     if memory.kv_limited_batch < 1:
         return None
-    return place(
+    return place_copy(
         row.architecture,
         hardware,
         engine,

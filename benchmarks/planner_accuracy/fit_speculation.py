@@ -22,7 +22,7 @@ from benchmarks.planner_accuracy.accuracy import markdown
 from benchmarks.planner_accuracy.fit_engines import place_row
 from benchmarks.planner_accuracy.measured import FOLDER as ROWS
 from benchmarks.planner_accuracy.measured import read_optimized
-from seatrial.planner.predict.closed_form import predict
+from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.predict.copy_model import Speculation
 from seatrial_base.catalog.speculation import draft_of
 from seatrial_load.measure.distribution import percentile
@@ -77,7 +77,7 @@ def error(row: MeasuredRow, fitted: Fitted | None) -> float:
         draft = draft_of(METHOD, row.architecture)
         own = replace(draft, step_s=fitted.step_s) if draft else None
         copy = replace(copy, speculation=Speculation(DRAFT_TOKENS, fitted.acceptance_rate, 0.0, own))
-    return math.log(predict(copy, row.concurrency).e2e_latency_ms / row.e2e_p50_ms)
+    return math.log(predict_at(copy, row.concurrency).e2e_latency_ms / row.e2e_p50_ms)
 
 
 def fit(rows: Sequence[MeasuredRow]) -> Fitted:

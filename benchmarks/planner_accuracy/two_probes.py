@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.planner_accuracy.fit import ENGINE, Row, copy_of, fit, read_rows
 from seatrial.documents.calibration import Compared, MeasuredPoint
-from seatrial.planner.predict.calibration import compare, fit_calibration
+from seatrial.planner.predict.calibration import compare_points, fit_calibration
 from seatrial.planner.predict.simulation import PUBLISHED
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def between(rows: list[Row], constants: Performance) -> Iterator[Compared]:
     copy = copy_of(rows[0], constants)
     calibration = fit_calibration(copy, (points[0], points[-1]), PUBLISHED)
     print(f"  {rows[0].configuration}: fixed {calibration.fixed:.2f}, marginal {calibration.marginal:.2f}")
-    yield from compare(replace(copy, calibration=calibration), points[1:-1], PUBLISHED)
+    yield from compare_points(replace(copy, calibration=calibration), points[1:-1], PUBLISHED)
 
 
 def tell(name: str, found: list[Compared]) -> None:

@@ -8,7 +8,7 @@ from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Literal
 
-from seatrial.planner.predict.copy_model import hardware_of, place
+from seatrial.planner.predict.copy_model import hardware_of, place_copy
 from seatrial.planner.predict.memory import fit_memory, held_tokens
 from seatrial.planner.predict.simulation import TRIAL, outcome, simulate
 from seatrial_base.catalog.engines import find_engine
@@ -71,7 +71,7 @@ def copy_at(at: Place) -> Copy:
         tokens=held_tokens(engine, at.input_tokens, at.output_tokens),
         batched_tokens=batched,
     )
-    return place(
+    return place_copy(
         architecture,
         hardware,
         engine,

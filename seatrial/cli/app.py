@@ -2,45 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from seatrial import __version__
-from seatrial.cli.bench import bench
-from seatrial.cli.calibrate import calibrate
-from seatrial.cli.compare import compare
-from seatrial.cli.compare_instances import compare_instances
-from seatrial.cli.demo import demo
-from seatrial.cli.diff import diff
-from seatrial.cli.doctor import doctor
-from seatrial.cli.drift import drift
+from seatrial.cli.bench import bench_command
+from seatrial.cli.calibrate import calibrate_command
+from seatrial.cli.compare import compare_command
+from seatrial.cli.compare_instances import compare_instances_command
+from seatrial.cli.demo import demo_command
+from seatrial.cli.diff import diff_command
+from seatrial.cli.doctor import doctor_command
+from seatrial.cli.drift import drift_command
 from seatrial.cli.images import images
-from seatrial.cli.init import init
+from seatrial.cli.init import init_command
 from seatrial.cli.jobs import jobs
 from seatrial.cli.local import local
-from seatrial.cli.migrate import migrate
+from seatrial.cli.migrate import migrate_command
 from seatrial.cli.models import models
-from seatrial.cli.plan import plan
-from seatrial.cli.predict import predict
-from seatrial.cli.preflight import preflight
+from seatrial.cli.plan import plan_command
+from seatrial.cli.predict import predict_command
+from seatrial.cli.preflight import preflight_command
 from seatrial.cli.presets import presets
 from seatrial.cli.prices import prices
-from seatrial.cli.probe import probe
+from seatrial.cli.probe import probe_command
 from seatrial.cli.products import products
-from seatrial.cli.promote import promote
-from seatrial.cli.recipes import recipes
-from seatrial.cli.render import render
-from seatrial.cli.report import report
-from seatrial.cli.schema import schema
-from seatrial.cli.stage import stage
-from seatrial.cli.teams import teams
+from seatrial.cli.promote import promote_command
+from seatrial.cli.recipes import recipes_command
+from seatrial.cli.render import render_command
+from seatrial.cli.report import report_command
+from seatrial.cli.schema import schema_command
+from seatrial.cli.stage import stage_command
+from seatrial.cli.teams import teams_command
 from seatrial.cli.trial import trial
-from seatrial.cli.validate import validate
-from seatrial_lint.cli.check import check
-from seatrial_lint.cli.convert import convert
-from seatrial_lint.cli.lint import lint
-from seatrial_lint.cli.rules import rules
+from seatrial.cli.validate import validate_command
+from seatrial_lint.cli.check import check_command
+from seatrial_lint.cli.convert import convert_command
+from seatrial_lint.cli.lint import lint_command
+from seatrial_lint.cli.rules import rules_command
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 app = typer.Typer(
     name="seatrial",
@@ -50,43 +53,35 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for command in (
-    init,
-    validate,
-    schema,
-    migrate,
-    plan,
-    compare_instances,
-    recipes,
-    predict,
-    render,
-    promote,
-    diff,
-    preflight,
-    drift,
-    doctor,
-    teams,
-    lint,
-    check,
-    convert,
-    bench,
-    probe,
-    compare,
-    calibrate,
-    report,
-    stage,
-    demo,
-    rules,
-):
-    app.command()(command)
-app.add_typer(images, name="images")
-app.add_typer(models, name="models")
-app.add_typer(presets, name="presets")
-app.add_typer(prices, name="prices")
-app.add_typer(products, name="products")
-app.add_typer(local, name="local")
-app.add_typer(trial, name="trial")
-app.add_typer(jobs, name="jobs")
+_COMMANDS: dict[str, tuple[Callable[..., None] | typer.Typer, ...]] = {
+    "Start": (init_command, validate_command, demo_command, local, schema_command, migrate_command),
+    "Plan": (
+        plan_command,
+        compare_instances_command,
+        recipes_command,
+        predict_command,
+        render_command,
+    ),
+    "Deploy": (preflight_command, stage_command, diff_command, promote_command, products, jobs),
+    "Operate": (trial, drift_command, doctor_command, teams_command),
+    "Measure": (bench_command, probe_command, compare_command, calibrate_command, report_command),
+    "Check configurations": (lint_command, check_command, convert_command, rules_command),
+    "Library": (presets, models, images, prices),
+}
+"""The commands by what a user is about to do, in this order."""
+
+
+def command_name(function: Callable[..., None]) -> str:
+    """Return how a command is called: `compare-instances` of `compare_instances_command`."""
+    return function.__name__.removesuffix("_command").replace("_", "-")
+
+
+for _panel, _commands in _COMMANDS.items():
+    for _command in _commands:
+        if isinstance(_command, typer.Typer):
+            app.add_typer(_command, rich_help_panel=_panel)
+        else:
+            app.command(command_name(_command), rich_help_panel=_panel)(_command)
 
 
 def _version(*, show: bool) -> None:
@@ -96,7 +91,7 @@ def _version(*, show: bool) -> None:
 
 
 @app.callback()
-def root(
+def main_options(
     *,
     version: Annotated[
         bool,

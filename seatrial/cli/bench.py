@@ -13,7 +13,7 @@ import typer
 
 from seatrial.cli.support import bench_options as options
 from seatrial.cli.support.bench_files import PromptFiles, Unwritten, check_folder, keeping, prompted
-from seatrial.cli.support.bench_show import conclude, watched
+from seatrial.cli.support.bench_show import show_conclusion, watched
 from seatrial.cli.support.options import environments_folder
 from seatrial.cli.support.outputs import check_outputs, local_file, report_outputs, spec_inputs
 from seatrial.cli.support.results import read_result
@@ -478,7 +478,7 @@ def as_mistakes(mistakes: Mistakes) -> Iterator[None]:
         raise SpecError(mistakes.in_options(error)) from error
 
 
-def bench(
+def bench_command(
     context: typer.Context,
     spec: options.Spec = None,
     environment: options.Environment = None,
@@ -572,7 +572,7 @@ def bench(
         request, plan = asked_trial(place, server, load, files, mistakes)
         check_folder(output)
         result = _measured(request, files, records, against, unwritten)
-    conclude(result, plan, output, unwritten)
+    show_conclusion(result, plan, output, unwritten)
 
 
 def _measured(

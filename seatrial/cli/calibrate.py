@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from seatrial.specs.load import LoadedSpec
 
 
-def calibrate(
+def calibrate_command(
     spec: SpecFile,
     environment: EnvironmentName,
     environments: EnvironmentsFolder = None,
@@ -36,7 +36,7 @@ def calibrate(
     Levels that are not among the probes show how well the calibration predicts them.
     """
     from seatrial.locks.lock_file import read_locked_plan
-    from seatrial.planner.calibration import calibrate as fit
+    from seatrial.planner.calibration import calibrate_endpoint as fit
     from seatrial.planner.calibration import chosen, write_calibration
     from seatrial.planner.calibration_outlook import outlook_of_entry
     from seatrial.report.terminal.calibration import calibration_view

@@ -60,7 +60,7 @@ class _Compared:
     err: bool
 
 
-def compare(
+def compare_command(
     what: Annotated[
         list[str],
         typer.Argument(

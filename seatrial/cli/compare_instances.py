@@ -10,20 +10,20 @@ from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, Sp
 from seatrial_base.terminal import show, show_json, show_text
 
 
-def compare_instances(
+def compare_instances_command(
     spec: SpecFile,
     environment: EnvironmentName,
     environments: EnvironmentsFolder = None,
     output_format: Annotated[Literal["text", "json", "csv"], typer.Option("--format", help="Output format.")] = "text",
 ) -> None:
     """Predict latency, throughput and price of one instance of each type, best price per token first."""
-    from seatrial.planner.compare import compare
+    from seatrial.planner.compare import compare_instance_types
     from seatrial.planner.comparison_basis import basis_of
     from seatrial.report.terminal.instances import comparison_csv, comparison_rows, instances_view
     from seatrial.specs.load import load_spec
 
     loaded = load_spec(spec, environment, environments=environments_folder(environments, spec))
-    compared = compare(loaded)
+    compared = compare_instance_types(loaded)
     basis = basis_of(loaded)
     if output_format == "json":
         show_json({"predicted": True, "instances": comparison_rows(compared, basis)})

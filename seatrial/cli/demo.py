@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 
-def demo(
+def demo_command(
     *, verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the output of all tools.")] = False
 ) -> None:
     """Plan, deploy, try, update, roll back and destroy an endpoint on this machine, with no AWS account."""

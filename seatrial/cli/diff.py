@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 CHANGES = 1
 
 
-def diff(
+def diff_command(
     specs: Annotated[
         list[Path] | None,
         typer.Argument(
@@ -140,13 +140,13 @@ def _name(against: Path | None, base: str | None) -> str:
 
 
 def _show(found: Consequences, stack: str, old: str, output_format: Format) -> None:
-    from seatrial.operations.render import as_document, as_markdown, as_text
+    from seatrial.operations.render import consequences_document, consequences_markdown, consequences_text
 
     title = f"{stack}: {old} → this checkout"
     writers: dict[Format, Callable[[], str]] = {
-        "text": lambda: as_text(found, title=title),
-        "markdown": lambda: as_markdown(found, title=title),
-        "json": lambda: _json(as_document(found, stack=stack, old=old, new="this checkout")),
+        "text": lambda: consequences_text(found, title=title),
+        "markdown": lambda: consequences_markdown(found, title=title),
+        "json": lambda: _json(consequences_document(found, stack=stack, old=old, new="this checkout")),
     }
     show_judgement(_judgement(found.refused), output_format, writers)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _NAME = r"[A-Za-z0-9](-*[A-Za-z0-9]){0,62}"
 
 
-def doctor(
+def doctor_command(
     endpoint: Annotated[
         str,
         typer.Argument(

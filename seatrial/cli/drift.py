@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from seatrial_base.findings import Format
 
 
-def drift(
+def drift_command(
     environment: EnvironmentName,
     specs: Annotated[
         list[Path] | None,

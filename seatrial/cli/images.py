@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.catalog.images import Build, Update
 
-images = typer.Typer(help="Container images: list them, pin digests, find newer builds.", no_args_is_help=True)
+images = typer.Typer(
+    name="images", help="Container images: list them, pin digests, find newer builds.", no_args_is_help=True
+)
 
 Format = Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")]
 SpecFiles = Annotated[
@@ -56,7 +58,7 @@ def list_images(
         show_text(images_text(rows))
 
 
-@images.command()
+@images.command("lock")
 def lock(
     spec: SpecFile,
     environment: EnvironmentName,
@@ -115,7 +117,7 @@ def _digest(plan: Plan) -> str:
     return read_digest(image.uri, image.tag.partition("@")[0], cast("Registry", client))
 
 
-@images.command()
+@images.command("outdated")
 def outdated(
     specs: SpecFiles,
     environment: EnvironmentName,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Pipeline = Literal["github", "gitlab", "codepipeline", "none"]
 
 
-def init(  # noqa: PLR0917 (typer calls it by name)
+def init_command(  # noqa: PLR0917 (typer calls it by name)
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to write; made if it isn't there.")],
     ci: Annotated[Pipeline | None, typer.Option("--ci", help="What runs checks and deployments.")] = None,
     name: Annotated[str | None, typer.Option(help="Name of the repository. Default: the folder's.")] = None,

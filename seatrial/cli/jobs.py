@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 NOT_COMPLETED = 1
 
-jobs = typer.Typer(help="Optimization jobs of endpoints.", no_args_is_help=True)
+jobs = typer.Typer(name="jobs", help="Optimization jobs of endpoints.", no_args_is_help=True)
 
 
 @jobs.callback()
-def group() -> None:
+def job_options() -> None:
     """See where an endpoint's optimization job stands, or start it again."""
 
 
-@jobs.command()
-def status(spec: SpecFile, environment: EnvironmentName, environments: EnvironmentsFolder = None) -> None:
+@jobs.command("status")
+def job_status(spec: SpecFile, environment: EnvironmentName, environments: EnvironmentsFolder = None) -> None:
     """Show the job of an endpoint's recipe: state, artifacts, recommended image.
 
     It exits with 0 when the job is completed, else with 1.
@@ -50,8 +50,8 @@ def status(spec: SpecFile, environment: EnvironmentName, environments: Environme
         raise typer.Exit(NOT_COMPLETED)
 
 
-@jobs.command()
-def start(spec: SpecFile, environment: EnvironmentName, environments: EnvironmentsFolder = None) -> None:
+@jobs.command("start")
+def start_job(spec: SpecFile, environment: EnvironmentName, environments: EnvironmentsFolder = None) -> None:
     """Start the job again, when it failed, was stopped or its artifacts were deleted.
 
     A job that runs or is completed is left as it is. The first start is that of `cdk deploy`.

@@ -11,6 +11,7 @@ import typer
 from seatrial_base.errors import LocalError
 
 local = typer.Typer(
+    name="local",
     help=(
         "Embedded AWS with a local engine, on this machine only. Stacks, buckets and endpoints are in memory until it "
         "stops."
@@ -25,8 +26,8 @@ STATE = Path(".seatrial/local")
 STOPPED = "stopped; stacks, buckets, endpoints and bootstrap were deleted: run `cdk bootstrap` after the next `up`"
 
 
-@local.command()
-def up(
+@local.command("up")
+def start_local(
     state: StateFolder = STATE,
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="Port on 127.0.0.1. Default: a free one.")] = None,
     account: Annotated[
@@ -49,7 +50,7 @@ def up(
         typer.echo(line)
 
 
-@local.command()
+@local.command("env")
 def env(state: StateFolder = STATE) -> None:
     """Print the same lines as `up`, for another shell: eval "$(seatrial local env)"."""
     from seatrial_laptop.lifecycle import exports
@@ -59,8 +60,8 @@ def env(state: StateFolder = STATE) -> None:
         typer.echo(line)
 
 
-@local.command()
-def status(state: StateFolder = STATE) -> None:
+@local.command("status")
+def local_status(state: StateFolder = STATE) -> None:
     """Show whether it runs, and what is deployed on it."""
     from seatrial_laptop.lifecycle import status as read_status
 
@@ -76,7 +77,7 @@ def status(state: StateFolder = STATE) -> None:
         typer.echo(f"inference component {component.name}: {component.status}, engines on ports {ports}")
 
 
-@local.command()
+@local.command("control")
 def control(
     settings: Annotated[
         list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Settings to change; a value is JSON or text.")
@@ -97,7 +98,7 @@ def control(
     typer.echo(json.dumps(told, indent=2))
 
 
-@local.command()
+@local.command("logs")
 def logs(
     state: StateFolder = STATE,
     lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="Number of last lines of each log.")] = 40,
@@ -115,8 +116,8 @@ def logs(
             typer.echo(line)
 
 
-@local.command()
-def down(
+@local.command("down")
+def stop_local(
     state: StateFolder = STATE, *, quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False
 ) -> None:
     """Stop it and every engine; its bootstrap, stacks, buckets and endpoints are gone then."""

@@ -20,7 +20,7 @@ _FOLDERS = (Path("endpoints"), Path("environments"), Path("products"))
 _LOCK = ".lock.json"
 
 
-def migrate(
+def migrate_command(
     paths: Annotated[
         list[Path] | None,
         typer.Argument(

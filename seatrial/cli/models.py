@@ -12,7 +12,7 @@ from seatrial_base.catalog.model_names import licence_of
 if TYPE_CHECKING:
     from seatrial_base.catalog.architecture import Architecture
 
-models = typer.Typer(help="Models of the catalog, which can be planned by hub id.", no_args_is_help=True)
+models = typer.Typer(name="models", help="Models of the catalog, which can be planned by hub id.", no_args_is_help=True)
 Format = Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")]
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from seatrial_base.findings import Format
 
 
-def plan(
+def plan_command(
     specs: SpecFiles,
     environment: EnvironmentName,
     environments: EnvironmentsFolder = None,
@@ -246,7 +246,7 @@ def _lock(made: Sequence[_Made], *, many: bool) -> None:
 
 
 def _adopt(loaded: LoadedSpec, output_format: Format, sections: Sequence[Section]) -> None:
-    from seatrial.locks.changes import text_of
+    from seatrial.locks.changes import change_text
     from seatrial.locks.lock_file import read_locked_plan, write_lock
     from seatrial.planner.adopt import adopt
 
@@ -259,6 +259,6 @@ def _adopt(loaded: LoadedSpec, output_format: Format, sections: Sequence[Section
     file = write_lock(adoption.plan, loaded.path)
     typer.echo(f"locked in {file.as_posix()}", err=True)
     for name, each in adoption.overruled.items():
-        typer.echo(f"  {name}: planned {text_of(each.planned)}, adopted {text_of(each.adopted)}", err=True)
+        typer.echo(f"  {name}: planned {change_text(each.planned)}, adopted {change_text(each.adopted)}", err=True)
     for line in adoption.recomputed:
         typer.echo(f"  {line} (follows)", err=True)

@@ -12,7 +12,7 @@ from seatrial_base.errors import SpecError
 from seatrial_base.terminal import console, show_json_text, show_text
 
 
-def predict(
+def predict_command(
     rows: Annotated[str, typer.Argument(metavar="ROWS.csv", help="CSV table; `-` reads standard input.")],
     *,
     engine: Annotated[
@@ -41,7 +41,7 @@ def predict(
     A row that can't be predicted says why in `predicted_error`; where no row can, nothing is written.
     """
     from seatrial.planner.predict.csv_rows import read_engine, read_rows, refuse_problems
-    from seatrial.planner.predict.csv_table import answered, as_csv, as_json
+    from seatrial.planner.predict.csv_table import answered, as_json, predictions_csv
 
     default = read_engine(engine)
     content, where = _read(rows)
@@ -50,7 +50,7 @@ def predict(
         refuse_problems(asked)
     table = answered(columns, asked, form, load)
     if output_format == "csv":
-        show_text(as_csv(table))
+        show_text(predictions_csv(table))
     else:
         show_json_text(as_json(table))
     if table.unanswered:
@@ -59,7 +59,7 @@ def predict(
 
 
 def _read(rows: str) -> tuple[bytes, str]:
-    from seatrial_base.files import MOST_BYTES, read_bytes
+    from seatrial_base.files import MOST_BYTES, read_file_bytes
     from seatrial_base.units import MIB
 
     if rows == "-":
@@ -68,6 +68,6 @@ def _read(rows: str) -> tuple[bytes, str]:
             raise SpecError.of("SEA220", f"larger than {MOST_BYTES // MIB} MiB", where="standard input")
         return content, "standard input"
     try:
-        return read_bytes(Path(rows)), Path(rows).as_posix()
+        return read_file_bytes(Path(rows)), Path(rows).as_posix()
     except OSError as error:
         raise SpecError.of("SEA220", f"the table can't be read: {error.strerror}", where=rows) from error

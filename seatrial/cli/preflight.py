@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from seatrial.specs.environment import EnvironmentSpec
 
 
-def preflight(
+def preflight_command(
     specs: SpecFiles,
     environment: EnvironmentName,
     environments: EnvironmentsFolder = None,
@@ -39,7 +39,7 @@ def preflight(
     It asks for instance quotas (of all specs together, with the instances of an update), secrets, weights, KMS key,
     network and the CDK bootstrap. What could not be asked is told and is no problem.
     """
-    from seatrial.operations.preflight.preflight import preflight as run_checks
+    from seatrial.operations.preflight.preflight import check_environment as run_checks
     from seatrial.operations.preflight.preflight import preflight_judgement, preflight_lines
 
     deployments = _deployments(specs, environment, environments)

@@ -14,7 +14,9 @@ from seatrial_base.terminal import show_text
 if TYPE_CHECKING:
     from seatrial_base.catalog.presets import Preset
 
-presets = typer.Typer(help="Presets: recipes to start from, per model and instance type.", no_args_is_help=True)
+presets = typer.Typer(
+    name="presets", help="Presets: recipes to start from, per model and instance type.", no_args_is_help=True
+)
 Format = Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")]
 OF_CWD = Path("environments")
 
@@ -74,8 +76,8 @@ def _band(preset: Preset) -> str:
     return "" if preset.band is None else f" ±{preset.band:.0%}"
 
 
-@presets.command()
-def show(
+@presets.command("show")
+def show_preset(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the preset.", show_default=False)],
     *,
     output_format: Annotated[Literal["yaml", "json"], typer.Option("--format", help="Output format.")] = "yaml",
@@ -91,7 +93,7 @@ def show(
         show_text(spec_text(found))
 
 
-@presets.command()
+@presets.command("add")
 def add(
     result: Annotated[
         str, typer.Argument(metavar="RESULT", help="A trial's result: a JSON file or an s3:// URI.", show_default=False)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from seatrial.specs.prices import RegionPrices, TeamPrices
     from seatrial_base.errors import SeatrialError
 
-prices = typer.Typer(help="Prices of instance types: read them from AWS.", no_args_is_help=True)
+prices = typer.Typer(name="prices", help="Prices of instance types: read them from AWS.", no_args_is_help=True)
 NOT_ALL = 1
 
 
@@ -23,7 +23,7 @@ def _prices() -> None:
     """Prices of instance types: read them from AWS."""
 
 
-@prices.command()
+@prices.command("refresh")
 def refresh(
     region: Annotated[
         list[str] | None,

@@ -41,7 +41,7 @@ class _Asked:
     level: int | None
 
 
-def probe(
+def probe_command(
     spec: SpecFile,
     environment: EnvironmentName,
     environments: EnvironmentsFolder = None,
@@ -131,7 +131,7 @@ def _measured_live(asked: _Asked, endpoint: str, component: str | None) -> tuple
     from seatrial.probe.deployments import probed_as
     from seatrial.probe.live import check_hardware, level_request, read_live
     from seatrial.probe.pinned import pin
-    from seatrial.probe.run import measure_level, probe_folder
+    from seatrial.probe.run import measure_probe_level, probe_folder
     from seatrial_base.terminal import end_when_interrupted
 
     end_when_interrupted()
@@ -141,7 +141,7 @@ def _measured_live(asked: _Asked, endpoint: str, component: str | None) -> tuple
     check_hardware(live, asked.candidate)
     probed = probed_as(asked.plan, live.hardware, asked.level)
     (pinned,) = pin(asked.loaded, [probed], probe_folder(asked.loaded), asked.environments)
-    return (measure_level(level_request(pinned, live), pinned, watched),)
+    return (measure_probe_level(level_request(pinned, live), pinned, watched),)
 
 
 def _deployed(asked: _Asked, *, yes: bool, verbose: bool) -> tuple[ProbeAnswer, ...]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from seatrial.deployment.product import LoadedProduct
 
 NOT_PUBLISHED = 1
-products = typer.Typer(help="Products: standard endpoints for product teams.", no_args_is_help=True)
+products = typer.Typer(name="products", help="Products: standard endpoints for product teams.", no_args_is_help=True)
 ProductFiles = Annotated[
     list[Path],
     typer.Argument(metavar="PRODUCT…", help="YAML files of products, or folders of them.", show_default=False),
@@ -33,8 +33,8 @@ def _products() -> None:
     """Products: standard endpoints for product teams."""
 
 
-@products.command()
-def validate(
+@products.command("validate")
+def validate_products(
     files: ProductFiles, environments: EnvironmentsFolder = None, output_format: FindingsFormat = "text"
 ) -> None:
     """Check products in every size and environment, guard rails included, and list every problem."""
@@ -43,8 +43,8 @@ def validate(
             typer.echo(f"{loaded.path.as_posix()}: valid", err=output_format != "text")
 
 
-@products.command()
-def plan(
+@products.command("plan")
+def plan_products(
     files: ProductFiles,
     environment: Environments = None,
     environments: EnvironmentsFolder = None,
@@ -90,8 +90,8 @@ def plan(
         typer.echo(f"{file.as_posix()}: {'; '.join((each.environment, *lines))}", err=True)
 
 
-@products.command()
-def publish(
+@products.command("publish")
+def publish_product(
     files: ProductFiles,
     environments: EnvironmentsFolder = None,
     *,
@@ -139,7 +139,7 @@ def list_products(files: ProductFiles, environments: EnvironmentsFolder = None) 
         typer.echo(f"{loaded.product.name}: {environment}: sizes {sizes}; versions {told}")
 
 
-@products.command()
+@products.command("upload")
 def upload(
     files: ProductFiles,
     environment: EnvironmentName,
@@ -160,7 +160,7 @@ def upload(
             typer.echo(uri)
 
 
-@products.command()
+@products.command("deprecate")
 def deprecate(
     files: ProductFiles,
     environment: EnvironmentName,

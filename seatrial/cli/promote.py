@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _OF_THE_ENDPOINT = frozenset({"SEA501", "SEA502"})
 
 
-def promote(
+def promote_command(
     endpoints: Annotated[
         list[str],
         typer.Argument(metavar="ENDPOINT…", help="Names of endpoints, or their YAML files.", show_default=False),
@@ -89,7 +89,7 @@ def _step(file: Path, environments: Path, source: str | None, target: str) -> tu
 def _promoted(
     step: tuple[LoadedSpec, LoadedSpec], result: str | None, now: datetime, *, accept_simulated: bool
 ) -> PromotedLock:
-    from seatrial.operations.promotion.promote import promote as promote_plan
+    from seatrial.operations.promotion.promote import promote_plan
     from seatrial_base.errors import BenchError, SpecError
 
     source, target = step

@@ -10,7 +10,7 @@ from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, Sp
 from seatrial_base.terminal import show, show_json, show_text
 
 
-def recipes(
+def recipes_command(
     spec: SpecFile,
     environment: EnvironmentName,
     environments: EnvironmentsFolder = None,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from seatrial.specs.load import LoadedSpec
 
 
-def render(
+def render_command(
     specs: SpecFiles,
     environment: EnvironmentName,
     environments: EnvironmentsFolder = None,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from seatrial_load.model.result import TrialResult
 
 
-def report(
+def report_command(
     result: Annotated[str, typer.Argument(metavar="RESULT", help="Result: file or s3:// URI.")],
     spec: Annotated[
         Path | None, typer.Option("--spec", help="Spec whose locked plan is shown beside the result.")

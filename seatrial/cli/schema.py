@@ -12,7 +12,7 @@ from seatrial_base.errors import SpecError
 FOLDER = Path("docs/schema")
 
 
-def schema(
+def schema_command(
     document: Annotated[
         Literal["endpoint", "environment", "product", "trial-result"], typer.Argument(help="Which document.")
     ] = "endpoint",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from seatrial.stage.survey import Survey
 
 
-def stage(
+def stage_command(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="Hub id or folder.", show_default=False)],
     to: Annotated[
         str,

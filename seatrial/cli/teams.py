@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Told = tuple[tuple["TeamEndpoint", ...], tuple[str, ...]]
 
 
-def teams(
+def teams_command(
     specs: Annotated[
         list[Path] | None,
         typer.Argument(metavar="[SPEC…]", help="YAML files of endpoints, or folders of them. Default: `endpoints`."),
@@ -43,21 +43,21 @@ def teams(
 
     Endpoints of products are found by their tags. What could not be asked is told.
     """
-    from seatrial.operations.teams.view import as_csv, as_document, as_lines, as_markdown
+    from seatrial.operations.teams.view import teams_csv, teams_document, teams_lines, teams_markdown
     from seatrial_base.terminal import show_json, show_text
 
     files = given_or_own_specs(specs)
     found, unasked = _found(files, environment, environments, account=not no_account)
     if output_format == "json":
-        show_json(as_document(found, unasked))
+        show_json(teams_document(found, unasked))
     elif output_format == "csv":
-        show_text(as_csv(found))
+        show_text(teams_csv(found))
         for line in unasked:
             typer.echo(f"could not be asked: {line}", err=True)
     elif output_format == "markdown":
-        show_text(as_markdown(found, unasked))
+        show_text(teams_markdown(found, unasked))
     else:
-        show_text("".join(f"{line}\n" for line in as_lines(found, unasked)))
+        show_text("".join(f"{line}\n" for line in teams_lines(found, unasked)))
 
 
 def _found(files: Sequence[Path], environment: list[str] | None, environments: Path | None, *, account: bool) -> Told:

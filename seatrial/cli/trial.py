@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 FAILED = 1
 
-trial = typer.Typer(help="Trials of live endpoints.", no_args_is_help=True)
+trial = typer.Typer(name="trial", help="Trials of live endpoints.", no_args_is_help=True)
 
 Endpoint = Annotated[
     str, typer.Argument(metavar="ENDPOINT", help="YAML file or name of the endpoint.", show_default=False)
@@ -24,12 +24,12 @@ Endpoint = Annotated[
 
 
 @trial.callback()
-def group() -> None:
+def trial_options() -> None:
     """Follow the trials that deployments make on AWS, or start one."""
 
 
-@trial.command()
-def watch(endpoint: Endpoint, environment: EnvironmentName, environments: EnvironmentsFolder = None) -> None:
+@trial.command("watch")
+def watch_trial(endpoint: Endpoint, environment: EnvironmentName, environments: EnvironmentsFolder = None) -> None:
     """Follow the trial of a deployment, level by level, to its verdict.
 
     It exits with 0 when the trial is passed, else with 1. Ctrl-C leaves the trial alone.
@@ -49,8 +49,8 @@ def watch(endpoint: Endpoint, environment: EnvironmentName, environments: Enviro
     told.conclude(seen, endpoint_name)
 
 
-@trial.command()
-def start(
+@trial.command("start")
+def start_trial(
     endpoint: Endpoint,
     environment: EnvironmentName,
     environments: EnvironmentsFolder = None,

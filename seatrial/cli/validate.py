@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def validate(
+def validate_command(
     specs: SpecFiles,
     environment: Annotated[
         list[str] | None,

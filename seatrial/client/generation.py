@@ -115,7 +115,7 @@ def generate(
         AnswerError: SEA371, the answer has no known shape.
         InvocationError: SEA372, the endpoint did not answer, or answered with an error.
     """
-    body = invoke(client, target, request_body(target.schema, prompt, options))
+    body = invoke_endpoint(client, target, request_body(target.schema, prompt, options))
     return checked(read_answer(target.schema, body), target.where)
 
 
@@ -145,7 +145,7 @@ def _open_stream(client: SageMakerRuntimeClient, target: Target, body: bytes) ->
     return GenerationStream(answer["Body"], target)
 
 
-def invoke(client: SageMakerRuntimeClient, target: Target | Alias, body: bytes) -> bytes:
+def invoke_endpoint(client: SageMakerRuntimeClient, target: Target | Alias, body: bytes) -> bytes:
     """Send a body as it is and return the whole answer's bytes.
 
     Raises:

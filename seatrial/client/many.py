@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.client.generation import invoke
+from seatrial.client.generation import invoke_endpoint
 from seatrial.client.transport import InvocationError
 from seatrial_load.payload.error import REQUEST_RULE, RequestError
 
@@ -95,7 +95,7 @@ def _drain(client: SageMakerRuntimeClient, target: Target | Alias, work: _Work) 
 
 def _outcome(client: SageMakerRuntimeClient, target: Target | Alias, index: int, payload: bytes) -> Outcome:
     try:
-        return Outcome(index, invoke(client, target, payload), None)
+        return Outcome(index, invoke_endpoint(client, target, payload), None)
     except InvocationError as failed:
         return Outcome(index, None, failed.failure)
 

@@ -98,10 +98,10 @@ def failures_of(where: str) -> Iterator[None]:
     try:
         yield
     except (ClientError, ParserError, *_BROKEN) as error:
-        raise InvocationError.because(failure_of(error), where=where) from error
+        raise InvocationError.because(transport_failure(error), where=where) from error
 
 
-def failure_of(error: Exception) -> Failure:
+def transport_failure(error: Exception) -> Failure:
     """Classify what boto3 raised for one request."""
     if isinstance(error, EventStreamError):
         return failure_of_event(error.response)

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from seatrial.deployment.traffic import choose
+from seatrial.deployment.traffic import choose_traffic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +57,7 @@ class AliasValue:
         Args:
             fraction: From 0 to below 1: random, or that of a session.
         """
-        return choose(self.weights, fraction) if self.weights else self.inference_component_name
+        return choose_traffic(self.weights, fraction) if self.weights else self.inference_component_name
 
 
 def _is_component(name: object) -> bool:

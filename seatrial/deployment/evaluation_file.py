@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial_base.errors import BenchError, SpecError
-from seatrial_base.files import read_bytes
+from seatrial_base.files import read_file_bytes
 from seatrial_load.quality.evaluation_set import MOST_SET_BYTES, RULE, evaluation_set
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def read_evaluation_set(path: Path, *, chat: bool) -> EvaluationSet:
         SpecError: SEA527, with every bad line, or when the file is missing, unreadable, empty or too large.
     """
     try:
-        content = read_bytes(path, most_bytes=MOST_SET_BYTES)
+        content = read_file_bytes(path, most_bytes=MOST_SET_BYTES)
     except OSError as unread:
         hint = "name a file of JSON objects, one a line"
         message = f"can't be read: {unread.strerror}"

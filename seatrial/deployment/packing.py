@@ -135,13 +135,13 @@ def pack(models: Sequence[ModelCopies], room: Reservable) -> Packing:
         ValueError: A copy does not fit on an empty instance.
     """
     return Packing(
-        planned=place([(each, each.planned) for each in models], room),
-        most=place([(each, each.most) for each in models], room),
-        updating=place([(each, each.most + each.beside) for each in models], room),
+        planned=place_guests([(each, each.planned) for each in models], room),
+        most=place_guests([(each, each.most) for each in models], room),
+        updating=place_guests([(each, each.most + each.beside) for each in models], room),
     )
 
 
-def place(models: Iterable[tuple[ModelCopies, int]], room: Reservable) -> tuple[tuple[str, ...], ...]:
+def place_guests(models: Iterable[tuple[ModelCopies, int]], room: Reservable) -> tuple[tuple[str, ...], ...]:
     """Return the models' names on each instance, a name for each copy.
 
     Args:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _DIGEST_BITS = 64
 
 
-def choose(weights: Mapping[str, float], fraction: float) -> str:
+def choose_traffic(weights: Mapping[str, float], fraction: float) -> str:
     """Return the component whose share of the traffic contains a fraction.
 
     Args:

@@ -97,10 +97,10 @@ def changes(old: Mapping[str, object], new: Plan) -> tuple[str, ...]:
 def _decisions(plan: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     for name, field in {**NOT_WRITTEN, **plan}.items():
         if name not in _NO_DECISION:
-            yield name, text_of(field)
+            yield name, change_text(field)
     cost = plan.get("cost")
     if isinstance(cost, dict):
-        yield "usd_per_hour", text_of(cost.get("usd_per_hour"))
+        yield "usd_per_hour", change_text(cost.get("usd_per_hour"))
 
 
 def dropped_provenance(before: object) -> tuple[str, ...]:
@@ -110,7 +110,7 @@ def dropped_provenance(before: object) -> tuple[str, ...]:
     return ("promoted: dropped, since the plan is no longer the one that was promoted; run `seatrial promote` again",)
 
 
-def text_of(field: object) -> str:
+def change_text(field: object) -> str:
     """Return the value of a plan's field as people read it; of a decision without its reason."""
     value = field["value"] if isinstance(field, dict) and "value" in field else field
     if isinstance(value, dict) and "uri" in value:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from seatrial.locks.changes import NOT_WRITTEN, text_of
+from seatrial.locks.changes import NOT_WRITTEN, change_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -55,6 +55,6 @@ def generation_of(locked: Mapping[str, object] | None) -> int:
 def _changes(locked: Mapping[str, object], plan: Plan) -> Iterator[str]:
     document = plan.model_dump(mode="json")
     for name, words in NOT_IN_PLACE.items():
-        before, after = (text_of(each.get(name, NOT_WRITTEN.get(name))) for each in (locked, document))
+        before, after = (change_text(each.get(name, NOT_WRITTEN.get(name))) for each in (locked, document))
         if before != after:
             yield f"{words} changes from {before} to {after}"

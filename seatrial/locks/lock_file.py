@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import ValidationError
 
 from seatrial.documents.plan import PLAN_SCHEMA, Plan, values_digest
-from seatrial.locks.changes import text_of
+from seatrial.locks.changes import change_text
 from seatrial.locks.guard_rails import limit_problems, rail_problems
 from seatrial.locks.path import lock_path
 from seatrial.locks.provenance import promotion_command, provenance_problems
@@ -246,7 +246,7 @@ def _shown(field: str, document: Mapping[str, object]) -> str:
     """Return what a changed field holds now, as far as it fits into a message."""
     if field not in document:
         return ": removed" if field != "digests" else ""
-    value = text_of(document[field])
+    value = change_text(document[field])
     return f": now {value}" if len(value) <= _LONGEST_SHOWN else ""
 
 
@@ -258,7 +258,7 @@ def _stale(plan: Plan, loaded: LoadedSpec) -> tuple[Finding, ...]:
         return (Finding("SEA402", Place.at(where, name), message, _plan_again(loaded)),)
     key, planned = loaded.environment.kms_key_arn, plan.volume_kms_key_arn
     if plan.volume_size_gb is not None and key != planned:
-        message = f"the volume key changed after planning: {text_of(key)}, planned {text_of(planned)}"
+        message = f"the volume key changed after planning: {change_text(key)}, planned {change_text(planned)}"
         return (Finding("SEA402", Place.at(where, f"{name}.volume_kms_key_arn"), message, _plan_again(loaded)),)
     return ()
 

@@ -37,7 +37,7 @@ def moved(path: Path, top: Path, checkout: Path) -> Path:
     return checkout / path.relative_to(top)
 
 
-def repository_of(folder: Path) -> Path:
+def git_repository_of(folder: Path) -> Path:
     """Return the folder of the repository that a folder belongs to.
 
     Raises:
@@ -100,7 +100,7 @@ def checkout_of(root: Path, revision: str, checkout: Path) -> Iterator[tuple[Pat
     Raises:
         SpecError: SEA452 when it can't be checked out.
     """
-    top, commit = repository_of(root), commit_of(root, revision)
+    top, commit = git_repository_of(root), commit_of(root, revision)
     try:
         _git(root, "-c", "core.hooksPath=/dev/null", "worktree", "add", "--detach", "--quiet", f"{checkout}", commit)
         yield top, checkout.resolve()

@@ -78,13 +78,13 @@ def _moved(change: ResourceChange, diff: TemplateDiff, size: PlannedSize) -> Ite
     yield Effect(
         kind="all_at_once" if batch is None else "rolling_update",
         because=because,
-        instances=size.surge(size.copy_count, batch_size(batch, size.copy_count)),
-        most_instances=size.surge(size.max_copies, batch_size(batch, size.max_copies)),
+        instances=size.surge(size.copy_count, batch_size_effect(batch, size.copy_count)),
+        most_instances=size.surge(size.max_copies, batch_size_effect(batch, size.max_copies)),
     )
     yield download(size)
 
 
-def batch_size(batch: JsonValue, whole: int) -> int:
+def batch_size_effect(batch: JsonValue, whole: int) -> int:
     """Return how many of some copies or instances are replaced at a time; all of them where no batch is set.
 
     Args:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from seatrial.operations.component_effects import component_effects
 from seatrial.operations.effect import BY_RISK, MOVES_COPIES, NOTICED, Effect
 from seatrial.operations.endpoint_effects import endpoint_effects
-from seatrial.operations.refusals import refusals
+from seatrial.operations.refusals import consequence_refusals
 from seatrial.operations.serving_parts import COMPONENT, ENDPOINT, moves_component
 from seatrial.operations.side_effects import (
     alias_effects,
@@ -96,7 +96,7 @@ def consequences(diff: TemplateDiff, size: PlannedSize) -> Consequences:
         return () if change.action == "unchanged" else tuple(_effects(change, diff, size, moves=moves))
 
     rows = tuple(ChangeWithEffects(change, effects_of(change)) for change in diff.changes)
-    return Consequences(diff, rows, tuple(refusals(diff)), size)
+    return Consequences(diff, rows, tuple(consequence_refusals(diff)), size)
 
 
 def _effects(change: ResourceChange, diff: TemplateDiff, size: PlannedSize, *, moves: bool) -> Iterator[Effect]:

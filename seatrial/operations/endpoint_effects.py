@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.operations.component_effects import batch_size, download
+from seatrial.operations.component_effects import batch_size_effect, download
 from seatrial.operations.effect import Effect
 from seatrial.operations.serving_parts import ENDPOINT, at, others
 from seatrial_base.units import counted
@@ -56,7 +56,7 @@ def _reconfigured(change: ResourceChange, diff: TemplateDiff, size: PlannedSize)
         because = f"Its configuration is replaced: a second fleet starts beside the first (blue/green, {manner})."
         yield Effect(kind="doubled", because=because, instances=size.instance_count, most_instances=size.max_instances)
     else:
-        planned, most = (batch_size(rolling, whole) for whole in (size.instance_count, size.max_instances))
+        planned, most = (batch_size_effect(rolling, whole) for whole in (size.instance_count, size.max_instances))
         because = f"Its configuration is replaced: {planned} of {counted(size.instance_count, 'instance')} at a time."
         yield Effect(kind="rolling_update", because=because, instances=planned, most_instances=most)
     yield download(size)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.operations.serving_parts import COMPONENT, ENDPOINT, at, config_of, variants
+from seatrial.operations.serving_parts import COMPONENT, ENDPOINT, at, config_of, variant_parts
 from seatrial_base.catalog.resource_types import find_replacement_rule
 from seatrial_base.findings import Finding, Place
 
@@ -22,7 +22,7 @@ VARIANT_PROPERTIES = ("InferenceAmiVersion", "VolumeSizeInGB")
 ACCELERATORS = ("Specification", "ComputeResourceRequirements", "NumberOfAcceleratorDevicesRequired")
 
 
-def refusals(diff: TemplateDiff) -> Iterator[Finding]:
+def consequence_refusals(diff: TemplateDiff) -> Iterator[Finding]:
     """Yield every change that would fail, or that is dangerous while users are served."""
     for change in diff.changes:
         yield from _collisions(change, diff)
@@ -71,7 +71,7 @@ def _instances(change: ResourceChange, diff: TemplateDiff) -> Iterator[Finding]:
     before, after = configs
     if before is None or after is None:
         return
-    old, new = variants(before), variants(after)
+    old, new = variant_parts(before), variant_parts(after)
     yield from _kind(change, before, after)
     for variant in sorted(old.keys() & new.keys()):
         types = [_instance_type(each[variant]) for each in (old, new)]
@@ -83,7 +83,7 @@ def _instances(change: ResourceChange, diff: TemplateDiff) -> Iterator[Finding]:
 
 def _kind(change: ResourceChange, before: TemplateResource, after: TemplateResource) -> Iterator[Finding]:
     """Yield another kind of endpoint: UpdateEndpoint changes neither where the model is nor how requests come in."""
-    models = [any("ModelName" in each for each in variants(config).values()) for config in (before, after)]
+    models = [any("ModelName" in each for each in variant_parts(config).values()) for config in (before, after)]
     queues = ["AsyncInferenceConfig" in config.properties for config in (before, after)]
     if models[0] != models[1]:
         where = "out of" if models[0] else "into"

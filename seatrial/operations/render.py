@@ -32,12 +32,12 @@ PREFLIGHT = "`seatrial preflight` asks the account whether its quotas have room 
 UNTOUCHED = "No copy that serves is started, stopped or moved."
 
 
-def as_text(found: Consequences, *, title: str) -> str:
+def consequences_text(found: Consequences, *, title: str) -> str:
     """Return an update as lines for a terminal; what is unchanged is only counted."""
-    return "".join(f"{line}\n" for line in (title, "", *text_lines(found)))
+    return "".join(f"{line}\n" for line in (title, "", *consequences_lines(found)))
 
 
-def text_lines(found: Consequences) -> list[str]:
+def consequences_lines(found: Consequences) -> list[str]:
     """Return an update as lines for a terminal, without a title."""
     lines = [line for row in _changed(found) for line in _text_of(row, found.size)]
     return [*lines, *([""] if lines else []), *_summary(found)]
@@ -56,12 +56,12 @@ def _text_of(row: ChangeWithEffects, size: PlannedSize) -> Iterator[str]:
             yield f"    needs {needs}"
 
 
-def as_markdown(found: Consequences, *, title: str) -> str:
+def consequences_markdown(found: Consequences, *, title: str) -> str:
     """Return an update as Markdown; what is unchanged is only counted."""
-    return "".join(f"{line}\n" for line in (f"### {escaped(title)}", "", *markdown_lines(found)))
+    return "".join(f"{line}\n" for line in (f"### {escaped(title)}", "", *consequences_markdown_lines(found)))
 
 
-def markdown_lines(found: Consequences, *, is_brief: bool = False) -> list[str]:
+def consequences_markdown_lines(found: Consequences, *, is_brief: bool = False) -> list[str]:
     """Return an update as a table and a list in Markdown, without a title.
 
     Args:
@@ -113,7 +113,7 @@ def _paths(change: ResourceChange) -> Iterator[str]:
         yield f"and {counted(more, 'more value')}"
 
 
-def as_document(found: Consequences, *, stack: str, old: str, new: str) -> dict[str, object]:
+def consequences_document(found: Consequences, *, stack: str, old: str, new: str) -> dict[str, object]:
     """Return an update as a document, with every resource.
 
     Args:

@@ -37,7 +37,7 @@ def config_of(template: StackTemplate, endpoint: TemplateResource) -> TemplateRe
     return None
 
 
-def variants(config: TemplateResource) -> dict[str, Mapping[str, JsonValue]]:
+def variant_parts(config: TemplateResource) -> dict[str, Mapping[str, JsonValue]]:
     """Return the production variants of a configuration by name."""
     found = config.properties.get("ProductionVariants")
     rows = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []

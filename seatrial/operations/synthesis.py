@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from seatrial.locks.lock_file import locked_environments
 from seatrial.operations.app import app_folder, run_app
 from seatrial.operations.checkout import checkout_of, moved
-from seatrial.operations.template import EMPTY, read_template
+from seatrial.operations.template import EMPTY, template_of
 from seatrial_base.errors import SeatrialError, SpecError
 from seatrial_base.files import read_text
 
@@ -56,7 +56,7 @@ class StackSource:
 
     def template(self, text: str, where: str) -> StackTemplate:
         """Read a template of this stack."""
-        return read_template(text, where=where, region=self.environment.region, account=self.environment.account)
+        return template_of(text, where=where, region=self.environment.region, account=self.environment.account)
 
 
 def synthesize(source: StackSource, folder: Path) -> StackTemplate:

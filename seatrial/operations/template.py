@@ -52,7 +52,7 @@ EMPTY = StackTemplate({})
 """The template of a stack that is not there."""
 
 
-def read_template(text: str, *, where: str, region: str = "", account: str | None = None) -> StackTemplate:
+def template_of(text: str, *, where: str, region: str = "", account: str | None = None) -> StackTemplate:
     """Read a template from JSON.
 
     Args:
@@ -150,7 +150,7 @@ def _part(value: JsonValue) -> str | None:
     return f"{value[SUB]}" if isinstance(value, dict) and isinstance(value.get(SUB), str) else None
 
 
-def is_function(value: JsonValue) -> bool:
+def is_intrinsic(value: JsonValue) -> bool:
     """Tell whether a value is an intrinsic function."""
     return isinstance(value, dict) and len(value) == 1 and next(iter(value)).startswith(("Fn::", "Ref"))
 

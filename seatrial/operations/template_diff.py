@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from seatrial.operations.template import is_function, references
+from seatrial.operations.template import is_intrinsic, references
 from seatrial_base.catalog import resource_types as replacement
 from seatrial_base.catalog.resource_types import find_replacement_rule
 
@@ -171,7 +171,7 @@ def _within(path: str, old: JsonValue, new: JsonValue) -> Iterator[PropertyChang
     if _same(old, new):
         return
     before, after = _document(old), _document(new)
-    if isinstance(before, dict) and isinstance(after, dict) and not (is_function(before) or is_function(after)):
+    if isinstance(before, dict) and isinstance(after, dict) and not (is_intrinsic(before) or is_intrinsic(after)):
         for name in sorted(before.keys() | after.keys()):
             yield from _within(f"{path}.{name}".removeprefix("."), before.get(name), after.get(name))
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
@@ -219,7 +219,7 @@ def _is_another(origin: ResourceChange, attribute: str) -> bool:
 
 
 def _functions(path: str, value: JsonValue) -> Iterator[tuple[str, JsonValue]]:
-    if is_function(value):
+    if is_intrinsic(value):
         yield path, value
     elif isinstance(value, dict):
         for name in sorted(value):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import Adopted, Decision, Plan
-from seatrial.locks.changes import dropped_provenance, text_of
+from seatrial.locks.changes import change_text, dropped_provenance
 from seatrial.locks.generation import NOT_IN_PLACE
 from seatrial.locks.guard_rails import limit_problems
 from seatrial.locks.lock_file import read_edited_plan
@@ -125,7 +125,7 @@ def _adopted(edited: Plan, planned: Plan, fields: tuple[str, ...], loaded: Loade
         plan = plan.model_copy(update={"generation": edited.generation + 1})
     _refuse(limit_problems(plan, loaded))
     changed = [name for name in Plan.model_fields if name not in {*by_hand, *_NO_LINE}]
-    recomputed = [(name, text_of(_dumped(edited, name)), text_of(_dumped(plan, name))) for name in changed]
+    recomputed = [(name, change_text(_dumped(edited, name)), change_text(_dumped(plan, name))) for name in changed]
     lines = tuple(f"{name}: {before} -> {after}" for name, before, after in recomputed if before != after)
     said = (*lines, *_cost_line(edited, plan), *dropped_provenance(edited.promoted))
     return Adoption(plan, {name: overruled[name] for name in fields}, said)
@@ -149,12 +149,12 @@ _NO_LINE = frozenset(
 
 def _cost_line(before: Plan, after: Plan) -> tuple[str, ...]:
     old, new = before.cost.usd_per_hour, after.cost.usd_per_hour
-    return (f"usd_per_hour: {text_of(old)} -> {text_of(new)}",) if old != new else ()
+    return (f"usd_per_hour: {change_text(old)} -> {change_text(new)}",) if old != new else ()
 
 
 def _said(record: Mapping[str, Adopted]) -> Iterator[str]:
     for name, each in record.items():
-        yield f"{name} was set by hand to {text_of(each.adopted)}; the planner chose {text_of(each.planned)}."
+        yield f"{name} was set by hand to {change_text(each.adopted)}; the planner chose {change_text(each.planned)}."
     if record:
         yield _ALTERNATIVES
 
@@ -167,7 +167,7 @@ def _decision(name: str, edited: Plan, planned: Plan, record: Mapping[str, Adopt
     """Return a decision of the hand with its reason; the planner's own where both decide the same."""
     if name not in record:
         return getattr(planned, name)
-    because = f"Set by hand in the lock; the planner chose {text_of(record[name].planned)}."
+    because = f"Set by hand in the lock; the planner chose {change_text(record[name].planned)}."
     return {"value": getattr(edited, name).value, "because": because}
 
 

@@ -16,11 +16,11 @@ from seatrial.planner.predict.band import ASSUMED
 from seatrial.planner.predict.calibration import (
     BETWEEN_PROBES_LATENCY,
     BETWEEN_PROBES_THROUGHPUT,
-    compare,
+    compare_points,
     fit_calibration,
     read_calibration,
 )
-from seatrial.planner.predict.copy_model import hardware_of, place
+from seatrial.planner.predict.copy_model import hardware_of, place_copy
 from seatrial.planner.search.capacity import trial_protocol
 from seatrial.planner.speculation import speculation_of
 from seatrial.specs.architecture import read_architecture
@@ -65,7 +65,7 @@ def measured_copy(loaded: LoadedSpec, plan: Plan) -> Copy:
     workload, drafted = loaded.endpoint.workload, loaded.endpoint.serving.overrides.speculative_decoding
     family: engines.Family = "tgi" if plan.engine.value == "tgi" else "lmi"
     architecture = read_architecture(loaded)
-    return place(
+    return place_copy(
         architecture,
         hardware,
         find_engine("neuron" if neuron.is_neuron(instance) else family, plan.engine_version.value),
@@ -82,7 +82,7 @@ def measured_copy(loaded: LoadedSpec, plan: Plan) -> Copy:
     )
 
 
-def calibrate(
+def calibrate_endpoint(
     loaded: LoadedSpec, plan: Plan, points: Sequence[MeasuredPoint], source: CalibrationSource
 ) -> EndpointCalibration:
     """Fit the calibration of the deployment that was measured.
@@ -120,7 +120,9 @@ def _honest(entry: EndpointCalibration, copy: Copy, loaded: LoadedSpec) -> Endpo
     One concurrency tells nothing of the others, and between the probes of a local engine nothing is known: there the
     assumption stays.
     """
-    found = compare(replace(copy, calibration=entry.calibration), entry.points, trial_protocol(loaded.endpoint.trial))
+    found = compare_points(
+        replace(copy, calibration=entry.calibration), entry.points, trial_protocol(loaded.endpoint.trial)
+    )
     throughputs = [one.throughput_error for one in found]
     latencies = [one.latency_error for one in found if one.latency_error is not None]
     if max([*throughputs, *latencies]) > _FARTHEST:

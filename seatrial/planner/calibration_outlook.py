@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial.documents.calibration import CalibrationSource, MeasuredPoint, Outlook
-from seatrial.planner.calibration import calibrate, chosen, measured_copy, usable
-from seatrial.planner.predict.calibration import compare
+from seatrial.planner.calibration import calibrate_endpoint, chosen, measured_copy, usable
+from seatrial.planner.predict.calibration import compare_points
 from seatrial.planner.search.capacity import trial_protocol
 from seatrial_base.errors import PlanError, SpecError
 
@@ -45,7 +45,7 @@ def outlook_of(result: TrialResult, plan: Plan, loaded: LoadedSpec) -> Outlook:
     try:
         points = chosen(usable(points_of_trial(result), where), None, where)
         source = CalibrationSource(file=where, digest="", engine_note=result.engine_note)
-        entry = calibrate(loaded, plan, points, source)
+        entry = calibrate_endpoint(loaded, plan, points, source)
         return outlook_of_entry(entry, points, plan, loaded)
     except (PlanError, SpecError) as error:
         return Outlook(entry=None, refused="; ".join(problem.message for problem in error.problems))
@@ -56,5 +56,5 @@ def outlook_of_entry(
 ) -> Outlook:
     """Return what a fitted calibration changes at the measured points."""
     copy, protocol = measured_copy(loaded, plan), trial_protocol(loaded.endpoint.trial)
-    after = compare(replace(copy, calibration=entry.calibration), points, protocol)
-    return Outlook(entry=entry, before=compare(copy, points, protocol), after=after)
+    after = compare_points(replace(copy, calibration=entry.calibration), points, protocol)
+    return Outlook(entry=entry, before=compare_points(copy, points, protocol), after=after)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.documents.comparison import InstanceComparison
 from seatrial.planner.cost import blended, usd_per_hour, usd_per_million
-from seatrial.planner.predict.closed_form import predict
+from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.resolve import resolve
 from seatrial.planner.search.candidate import Candidate, RejectedCandidate
 from seatrial.planner.search.capacity import MOST_IN_FLIGHT
@@ -37,7 +37,7 @@ class _Loaded:
     tok_s: float
 
 
-def compare(loaded: LoadedSpec) -> tuple[InstanceComparison, ...]:
+def compare_instance_types(loaded: LoadedSpec) -> tuple[InstanceComparison, ...]:
     """Compare the allowed instance types, the cheapest token first; an unknown price comes last.
 
     Raises:
@@ -72,10 +72,10 @@ def _estimated(candidate: Candidate) -> _Loaded:
     level = 1
     while (
         2 * level <= MOST_IN_FLIGHT * copies
-        and predict(candidate.copy, math.ceil(2 * level / copies)).e2e_latency_ms <= timeout_ms
+        and predict_at(candidate.copy, math.ceil(2 * level / copies)).e2e_latency_ms <= timeout_ms
     ):
         level *= 2
-    tok_s = _instance_tok_s(level, copies, lambda each: predict(candidate.copy, each).output_tok_s)
+    tok_s = _instance_tok_s(level, copies, lambda each: predict_at(candidate.copy, each).output_tok_s)
     return _Loaded(candidate, level, tok_s)
 
 

@@ -9,7 +9,13 @@ from seatrial.planner.engine import choose_engine
 from seatrial.planner.inputs import allowed_instances
 from seatrial.planner.predict.memory import weights_bytes
 from seatrial.planner.quantized_weights import compiled_refusals, weights_refusals
-from seatrial.planner.recipe_limits import RecipeEngine, RecipeRefusal, accelerator_refusals, build_refusal, refusals
+from seatrial.planner.recipe_limits import (
+    RecipeEngine,
+    RecipeRefusal,
+    accelerator_refusals,
+    build_refusal,
+    engine_refusals,
+)
 from seatrial.specs.architecture import read_architecture
 from seatrial.specs.optimization import SPECULATIONS, WEIGHTS
 from seatrial.specs.recipe import parse_recipe, recipe_name, with_recipe
@@ -53,7 +59,7 @@ def refuse_recipe(loaded: LoadedSpec, choice: EngineChoice, allowed: Sequence[In
 def recipe_refusals(loaded: LoadedSpec, choice: EngineChoice, allowed: Sequence[Instance]) -> tuple[RecipeRefusal, ...]:
     """Return what the engine can't do of a recipe; when it can do all, why no allowed instance type can."""
     engine, recipe = recipe_engine(choice), loaded.endpoint.optimization
-    found = refusals(loaded.endpoint, engine)
+    found = engine_refusals(loaded.endpoint, engine)
     if not found:
         architecture = read_architecture(loaded)
         found = weights_refusals(loaded.endpoint, architecture)

@@ -20,7 +20,7 @@ from seatrial.planner.search.no_deployment import no_deployment
 from seatrial.planner.search.pipeline import search_for
 from seatrial.planner.search.pools import pool_problems
 from seatrial.planner.search.ranking import alternative, alternatives, rejections, why_best
-from seatrial.planner.search.unpriced import unpriced
+from seatrial.planner.search.unpriced import unpriced_candidates
 from seatrial_base.catalog import neuron
 from seatrial_base.errors import PlanError
 
@@ -106,7 +106,7 @@ def plan_of(loaded: LoadedSpec, resolved: Resolved, found: SearchResult) -> Plan
         regime=prediction.regime,
         cost=layout.cost,
         pareto=alternatives(found.ranked),
-        unpriced=tuple(alternative(each) for each in unpriced(resolved.demand, found)),
+        unpriced=tuple(alternative(each) for each in unpriced_candidates(resolved.demand, found)),
         probe=propose_probe(resolved.demand, found, engine.version.value),
         proposals=propose_precisions(resolved.demand, resolved.allowed, chosen.best, engine.version.value),
         rejected=rejections(found.ranked, found.rejections, endpoint.objective),

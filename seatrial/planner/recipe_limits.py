@@ -48,7 +48,7 @@ class RecipeRefusal:
     message: str
 
 
-def refusals(endpoint: EndpointSpec, engine: RecipeEngine) -> tuple[RecipeRefusal, ...]:
+def engine_refusals(endpoint: EndpointSpec, engine: RecipeEngine) -> tuple[RecipeRefusal, ...]:
     """Return what an engine and SageMaker's optimization jobs can't do of a spec's recipe, each optimization once."""
     recipe = endpoint.optimization
     found = [*_pairs(recipe, engine), *_features(endpoint, engine), *_engines(recipe, engine), *_jobs(recipe)]

@@ -10,7 +10,7 @@ from seatrial.planner.search.candidate import RejectedCandidate
 from seatrial.planner.search.evaluate import estimate, evaluate, misses_alone
 from seatrial.planner.search.fitting import candidates
 from seatrial.planner.search.pipeline import search_for
-from seatrial.planner.search.ranking import known, order, why_best, why_outdone
+from seatrial.planner.search.ranking import known, ranking_order, why_best, why_outdone
 from seatrial_base.catalog.instances import all_instances, find_instance
 from seatrial_base.catalog.rows import nearest_names
 from seatrial_base.errors import PlanError
@@ -96,7 +96,7 @@ def _feasible(demand: Demand, found: SearchResult, feasible: FeasibleCandidate) 
 
 
 def _key(demand: Demand, feasible: FeasibleCandidate) -> Key:
-    return order(feasible.candidate, feasible.score, demand.endpoint.objective)
+    return ranking_order(feasible.candidate, feasible.score, demand.endpoint.objective)
 
 
 def _not_allowed(verdict: DegreeVerdict) -> DegreeVerdict:

@@ -81,7 +81,7 @@ class ProbeAnswer:
         return throughput.measured >= throughput.bound
 
 
-def answer_of(pinned: PinnedSpec, result: TrialResult, spent_s: float | None = None) -> ProbeAnswer:
+def probe_answer(pinned: PinnedSpec, result: TrialResult, spent_s: float | None = None) -> ProbeAnswer:
     """Set what was measured beside what is predicted.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.documents.calibration import CalibrationSource, MeasuredPoint
-from seatrial.planner.calibration import calibrate, model_name, usable
+from seatrial.planner.calibration import calibrate_endpoint, model_name, usable
 from seatrial.planner.calibration_outlook import points_of_trial
 from seatrial.planner.predict.calibration import read_calibration
 from seatrial.specs.calibration import calibration_path
@@ -49,12 +49,12 @@ def calibration_of(loaded: LoadedSpec, answer: ProbeAnswer) -> EndpointCalibrati
     text = answer.result.to_json()
     found = usable(points_of_trial(answer.result), where)
     source = CalibrationSource(file=f"{pinned.loaded.endpoint.name}.result.json", digest=digest(text))
-    fresh = calibrate(pinned.loaded, pinned.plan, found, source)
+    fresh = calibrate_endpoint(pinned.loaded, pinned.plan, found, source)
     fresh = fresh.model_copy(update={"model": model_name(loaded.endpoint)})
     points = usable((*_former(loaded, fresh), *found), where)
     if points == found:
         return fresh
-    again = calibrate(pinned.loaded, pinned.plan, points, source)
+    again = calibrate_endpoint(pinned.loaded, pinned.plan, points, source)
     return again.model_copy(update={"model": fresh.model})
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from seatrial.deployment.live_stack import describe_stack
 from seatrial.deployment.live_trial import Bucket, look, service_stack
 from seatrial.operations.app import app_variables
-from seatrial.probe.answer import answer_of
+from seatrial.probe.answer import probe_answer
 from seatrial.probe.deploy import AwsStacks, ProbeRun
 from seatrial_base.errors import BenchError, SpecError
 from seatrial_base.file_lock import hold_file_lock
@@ -143,11 +143,11 @@ def deploy_in_turn(pinned: Sequence[PinnedSpec], tools: ProbeTools, steps: Steps
             with shown_beside(tools.watcher(each), step):
                 result, spent_s = run.measure()
             step.did(f"verdict: {result.verdict.status}")
-        keep_result(each, result)
-        yield answer_of(each, result, spent_s)
+        keep_probe_result(each, result)
+        yield probe_answer(each, result, spent_s)
 
 
-def measure_level(request: TrialRequest, pinned: PinnedSpec, watched: Callable[..., TrialResult]) -> ProbeAnswer:
+def measure_probe_level(request: TrialRequest, pinned: PinnedSpec, watched: Callable[..., TrialResult]) -> ProbeAnswer:
     """Load the one level of an endpoint that serves.
 
     Args:
@@ -166,8 +166,8 @@ def measure_level(request: TrialRequest, pinned: PinnedSpec, watched: Callable[.
         return result
 
     result = watched(request, run)
-    keep_result(pinned, result)
-    return answer_of(pinned, result)
+    keep_probe_result(pinned, result)
+    return probe_answer(pinned, result)
 
 
 def result_path(pinned: PinnedSpec) -> Path:
@@ -175,6 +175,6 @@ def result_path(pinned: PinnedSpec) -> Path:
     return pinned.loaded.path.with_suffix(".result.json")
 
 
-def keep_result(pinned: PinnedSpec, result: TrialResult) -> None:
+def keep_probe_result(pinned: PinnedSpec, result: TrialResult) -> None:
     """Keep the result of a deployment beside its spec."""
     result_path(pinned).write_text(result.to_json(), encoding="utf-8")

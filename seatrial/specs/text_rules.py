@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seatrial.specs.yaml_source import dotted, texts
+from seatrial.specs.yaml_source import dotted, yaml_texts
 from seatrial_base.findings import Finding, Place
 from seatrial_base.printable import unprintable
 from seatrial_base.secrets import MASK, credentials, holds_credential, redacted
@@ -23,7 +23,7 @@ _HINT = "type the text again: it may have been copied with it"
 
 def character_problems(source: YamlSource) -> Iterator[Finding]:
     """Yield each field whose name or value holds such a character, those of every environment's overrides included."""
-    for path, name, text in texts(source.data):
+    for path, name, text in yaml_texts(source.data):
         if found := unprintable(text, layout=_PROSE if _is_prose(path, name) else ""):
             where = f"{source.path}:{source.lines[path]}" if path in source.lines else source.path
             yield Finding("SEA118", Place.at(where, dotted(path)), f"the text holds {found}", _HINT)
@@ -41,7 +41,7 @@ _STORE_IT = "revoke it, store a new one in Secrets Manager and name that in mode
 
 def secret_problems(source: YamlSource) -> Iterator[Finding]:
     """Yield each field whose name or value holds a credential, those of every environment's overrides included."""
-    for path, name, text in texts(source.data):
+    for path, name, text in yaml_texts(source.data):
         if holds_credential(text, name=name):
             where = f"{source.path}:{source.lines[path]}" if path in source.lines else source.path
             yield Finding("SEA113", Place.at(where, dotted(path)), _MESSAGE, _STORE_IT)
@@ -56,7 +56,7 @@ def file_problems(source: YamlSource) -> Iterator[Finding]:
 
 def secret_values(source: YamlSource) -> tuple[str, ...]:
     """Return the credentials of a file that only the name of their field tells, the longest first."""
-    spans = ((text, one) for _, name, text in texts(source.data) for one in credentials(text, name=name))
+    spans = ((text, one) for _, name, text in yaml_texts(source.data) for one in credentials(text, name=name))
     found = {text[one.start : one.end] for text, one in spans if one.end - one.start >= _SHORTEST}
     return tuple(sorted(found, key=len, reverse=True))
 

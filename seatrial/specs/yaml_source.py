@@ -243,7 +243,7 @@ def dotted(path: FieldPath) -> str:
     return text
 
 
-def texts(node: Yaml, path: FieldPath = ()) -> Iterator[tuple[FieldPath, str, str]]:
+def yaml_texts(node: Yaml, path: FieldPath = ()) -> Iterator[tuple[FieldPath, str, str]]:
     """Yield every text and number with its path and the name of its field; names themselves too: they have no name.
 
     An item of a list has the name of the list, or of the option before it, as in `["--api-key", "…"]`.
@@ -253,14 +253,14 @@ def texts(node: Yaml, path: FieldPath = ()) -> Iterator[tuple[FieldPath, str, st
     elif isinstance(node, dict):
         for key, value in node.items():
             yield (*path, key), "", key
-            yield from texts(value, (*path, key))
+            yield from yaml_texts(value, (*path, key))
     elif isinstance(node, list):
         for index, value in enumerate(node):
             option = node[index - 1] if index else None
             if isinstance(value, str) and isinstance(option, str) and option.startswith("-"):
                 yield (*path, index), option, value
             else:
-                yield from texts(value, (*path, index))
+                yield from yaml_texts(value, (*path, index))
 
 
 _EXACT = 2**53  # beyond it a float no longer tells whole numbers apart

@@ -15,7 +15,7 @@ from seatrial.deployment.packing import (
     copies_of,
     misfits,
     pack,
-    place,
+    place_guests,
     reservable,
     smallest_type,
 )
@@ -57,7 +57,7 @@ def one(name: str, accelerators: int, planned: int = 1, most: int = 1, beside: i
 @given(MODELS)
 def test_every_copy_is_placed_once_and_no_instance_holds_more_than_it_has(models: tuple[ModelCopies, ...]) -> None:
     sizes = {model.name: model.size for model in models}
-    placed = place([(model, model.most) for model in models], ROOM)
+    placed = place_guests([(model, model.most) for model in models], ROOM)
     assert Counter(name for names in placed for name in names) == {model.name: model.most for model in models}
     for names in placed:
         assert sum(sizes[name].accelerators for name in names) <= ROOM.accelerators

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seatrial.planner.predict.copy_model import hardware_of, place
+from seatrial.planner.predict.copy_model import hardware_of, place_copy
 from seatrial.planner.predict.memory import fit_memory
 from seatrial.planner.predict.simulation import PUBLISHED, outcome
 from seatrial_base.catalog.engines import find_engine
@@ -62,7 +62,7 @@ def predicted(row: dict[str, str]) -> Errors:
     assert instance is not None
     hardware = hardware_of(instance)
     assert hardware is not None
-    copy = place(
+    copy = place_copy(
         ARCHITECTURE,
         hardware,
         ENGINE,

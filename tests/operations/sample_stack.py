@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from seatrial.operations.effect import PlannedSize
-from seatrial.operations.template import StackTemplate, read_template
+from seatrial.operations.template import StackTemplate, template_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -144,7 +144,7 @@ def properties(document: Document, name: str) -> Document:
 
 def read(document: Document) -> StackTemplate:
     """Return a document as a template."""
-    return read_template(json.dumps(document), where="test", region="us-east-1")
+    return template_of(json.dumps(document), where="test", region="us-east-1")
 
 
 def changed(change: Callable[[Document], object]) -> StackTemplate:

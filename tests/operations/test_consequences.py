@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 
 from seatrial.operations.consequences import Consequences, consequences
 from seatrial.operations.effect import TITLES, PlannedSize
-from seatrial.operations.render import as_document, as_markdown, as_text
+from seatrial.operations.render import consequences_document, consequences_markdown, consequences_text
 from seatrial.operations.template import EMPTY
 from seatrial.operations.template_diff import diff_templates
 from tests.operations.sample_stack import IMAGE, SIZE, Document, changed, properties, same
@@ -92,10 +92,10 @@ def test_the_whole_text(family: str) -> None:
     told = consequences(diff_templates(*FAMILIES[family]), SIZE)
     title = f"seatrial-dev-chat: {family}"
     problems = "".join(f"{problem}\n" for problem in told.refused)
-    document = json.dumps(as_document(told, stack="seatrial-dev-chat", old="old", new="new"), indent=2) + "\n"
+    document = json.dumps(consequences_document(told, stack="seatrial-dev-chat", old="old", new="new"), indent=2) + "\n"
     for suffix, text in (
-        ("txt", as_text(told, title=title) + problems),
-        ("md", as_markdown(told, title=title)),
+        ("txt", consequences_text(told, title=title) + problems),
+        ("md", consequences_markdown(told, title=title)),
         ("json", document),
     ):
         file = GOLDEN / f"{family}.{suffix}"
@@ -151,7 +151,7 @@ def test_slo_alarms_and_scaling_touch_no_copy_that_serves(change: Callable[[Docu
     """Another SLO is tried by one more copy, which serves nobody."""
     told = found(change)
     assert (told.touches_copies, told.instances, told.refused) == (False, instances, ())
-    assert "No copy that serves is started, stopped or moved." in as_text(told, title="t")
+    assert "No copy that serves is started, stopped or moved." in consequences_text(told, title="t")
 
 
 @pytest.mark.parametrize(
@@ -326,9 +326,9 @@ def test_a_component_is_not_moved_by_another_name() -> None:
 def test_many_values_are_cut_in_text_and_whole_in_the_document() -> None:
     request = json.dumps({f"field_{number}": number for number in range(20)})
     told = found(lambda one: properties(one, "Trial").update(Request=request))
-    assert "and 13 more values: --format json lists them" in as_text(told, title="t")
-    assert "and 13 more values |" in as_markdown(told, title="t")
-    document = json.loads(json.dumps(as_document(told, stack="s", old="o", new="n")))
+    assert "and 13 more values: --format json lists them" in consequences_text(told, title="t")
+    assert "and 13 more values |" in consequences_markdown(told, title="t")
+    document = json.loads(json.dumps(consequences_document(told, stack="s", old="o", new="n")))
     assert {len(one["properties"]) for one in document["resources"] if one["logical_id"] == "Trial"} == {21}
 
 
@@ -366,8 +366,8 @@ def test_a_price_that_nobody_knows_is_no_zero() -> None:
         usd_per_hour=None,
     )
     told = found(another_image, size)
-    assert "1 × ml.g5.2xlarge, at an unknown price" in as_text(told, title="t")
-    document = json.loads(json.dumps(as_document(told, stack="s", old="o", new="n")))
+    assert "1 × ml.g5.2xlarge, at an unknown price" in consequences_text(told, title="t")
+    document = json.loads(json.dumps(consequences_document(told, stack="s", old="o", new="n")))
     assert document["needs"]["usd_per_hour"] is None
 
 
@@ -382,7 +382,7 @@ def test_what_a_template_holds_is_no_markup_in_a_comment() -> None:
         properties(one, "Model")["PrimaryContainer"]["Environment"][name] = "<script>"
         one["Resources"][name] = {"Type": "Custom::@everyone", "Properties": {"Name": "a|b"}}
 
-    tokens = MarkdownIt("commonmark").enable("table").parse(as_markdown(found(hostile), title="@team"))
+    tokens = MarkdownIt("commonmark").enable("table").parse(consequences_markdown(found(hostile), title="@team"))
     inline = [child for token in tokens for child in token.children or ()]
     assert {child.type for child in inline} <= {"text", "code_inline", "html_inline", "strong_open", "strong_close"}
     assert {child.content for child in inline if child.type == "html_inline"} == {"<br>"}

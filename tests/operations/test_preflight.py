@@ -14,7 +14,7 @@ from seatrial.deployment.document import Deployment
 from seatrial.engines.rendered import RenderedConfig
 from seatrial.operations.preflight.clients import AccountClients
 from seatrial.operations.preflight.instances import instances_in_use, needs_of, quota_link
-from seatrial.operations.preflight.preflight import preflight, preflight_judgement, preflight_lines
+from seatrial.operations.preflight.preflight import check_environment, preflight_judgement, preflight_lines
 from seatrial.specs.endpoint import EndpointSpec
 from seatrial.specs.environment import EMBEDDED_ACCOUNT, EnvironmentSpec
 from seatrial_base.errors import SeatrialError
@@ -186,12 +186,12 @@ def status_of(check: AccountCheck) -> str:
 
 
 def checked(account: Account, *deployments: Deployment) -> dict[str, AccountCheck]:
-    found = preflight(deployments or (deployment(),), ENVIRONMENT, account.clients())
+    found = check_environment(deployments or (deployment(),), ENVIRONMENT, account.clients())
     return {check.subject.partition(" ")[0]: check for check in found}
 
 
 def test_an_account_that_has_everything() -> None:
-    found = preflight((deployment(),), ENVIRONMENT, Account().clients())
+    found = check_environment((deployment(),), ENVIRONMENT, Account().clients())
     assert all(check.is_ok for check in found)
     assert [check.subject for check in found] == [
         f"quota {G5}",
@@ -238,7 +238,7 @@ def test_the_specs_are_added_up_by_type() -> None:
     assert (status_of(check), check.answer.partition(";")[0]) == ("problem", "needs 10 (dev-one 5, dev-two 5)")
     assert status_of(checked(Account(set_quotas={G5: 10}), *two)["quota"]) == "ok"
     other = "ml.g6.2xlarge for endpoint usage"
-    both = preflight(
+    both = check_environment(
         (deployment("one"), deployment("two", instance_type="ml.g6.2xlarge")),
         ENVIRONMENT,
         Account(set_quotas={G5: 5, other: 5}).clients(),
@@ -273,7 +273,7 @@ def test_an_endpoint_that_goes_while_it_is_counted() -> None:
 
 def test_the_embedded_aws_has_no_quotas() -> None:
     local = ENVIRONMENT.model_copy(update={"account": EMBEDDED_ACCOUNT})
-    check = preflight((deployment(environment=local),), local, Account(account=EMBEDDED_ACCOUNT).clients())[0]
+    check = check_environment((deployment(environment=local),), local, Account(account=EMBEDDED_ACCOUNT).clients())[0]
     assert (status_of(check), check.answer) == ("unknown", "the embedded AWS has no service quotas")
 
 
@@ -324,12 +324,12 @@ def test_another_account_is_refused() -> None:
 
 def test_a_region_without_inference_components() -> None:
     elsewhere = ENVIRONMENT.model_copy(update={"region": "af-south-1"})
-    found = preflight((deployment(environment=elsewhere),), elsewhere, Account().clients())
+    found = check_environment((deployment(environment=elsewhere),), elsewhere, Account().clients())
     assert [(one.subject, one.finding.rule) for one in found if one.finding] == [("region af-south-1", "SEA461")]
 
 
 def test_how_it_reads() -> None:
-    found = preflight((deployment(),), ENVIRONMENT, Account(secrets={}, bootstrap="5").clients())
+    found = check_environment((deployment(),), ENVIRONMENT, Account(secrets={}, bootstrap="5").clients())
     lines = [*preflight_lines(found)]
     assert lines[2:4] == [
         "problem  secret hub-token: SEA462: it does not exist",

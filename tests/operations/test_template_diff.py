@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.operations.template import EMPTY, StackTemplate, TemplateResource, normalised, read_template
+from seatrial.operations.template import EMPTY, StackTemplate, TemplateResource, normalised, template_of
 from seatrial.operations.template_diff import TemplateDiff, diff_templates
 from seatrial_base.catalog import resource_types as replacement
 from seatrial_base.catalog.resource_types import all_replacement_rules
@@ -127,7 +127,7 @@ def test_another_hash_of_the_artifact_is_a_real_change() -> None:
 )
 def test_what_is_no_template_is_told(text: str, why: str) -> None:
     with pytest.raises(SpecError) as caught:
-        read_template(text, where="old.json")
+        template_of(text, where="old.json")
     (problem,) = caught.value.problems
     assert (problem.rule, problem.where) == ("SEA451", "old.json")
     assert why in problem.message

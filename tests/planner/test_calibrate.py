@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.documents.calibration import CalibrationSource, MeasuredPoint
-from seatrial.planner.calibration import calibrate, measured_copy, write_calibration
+from seatrial.planner.calibration import calibrate_endpoint, measured_copy, write_calibration
 from seatrial.planner.planner import make_plan
 from seatrial.planner.predict.band import ASSUMED
 from seatrial.planner.predict.calibration import BETWEEN_PROBES_LATENCY, BETWEEN_PROBES_THROUGHPUT
@@ -43,7 +43,7 @@ def points(loaded: LoadedSpec, speeds: dict[int, float]) -> list[MeasuredPoint]:
 
 
 def calibrated(loaded: LoadedSpec, speeds: dict[int, float]) -> EndpointCalibration:
-    return calibrate(loaded, make_plan(loaded), points(loaded, speeds), SOURCE)
+    return calibrate_endpoint(loaded, make_plan(loaded), points(loaded, speeds), SOURCE)
 
 
 def test_the_entry_names_the_deployment_that_was_measured(ask: Ask) -> None:
@@ -70,7 +70,7 @@ def test_the_copy_has_the_limits_of_the_lock(ask: Ask) -> None:
 def test_the_plan_that_uses_it_predicts_the_probes(ask: Ask) -> None:
     loaded = ask(trial={"concurrency_levels": [1, 4, 16]})
     measured = points(loaded, {1: 0.7, 16: 0.8})
-    write_calibration(calibrate(loaded, make_plan(loaded), measured, SOURCE), loaded.path, "dev")
+    write_calibration(calibrate_endpoint(loaded, make_plan(loaded), measured, SOURCE), loaded.path, "dev")
     curve = {point.concurrency: point for point in make_plan(ask(trial={"concurrency_levels": [1, 4, 16]})).curve}
 
     for one in measured:
@@ -100,7 +100,7 @@ def test_a_local_engine_is_no_published_configuration(ask: Ask) -> None:
     source = CalibrationSource(
         file="report.json", digest="0123456789abcdef", engine_note="local-cpu (not the model named)"
     )
-    entry = calibrate(loaded, make_plan(loaded), points(loaded, {1: 0.9, 16: 0.9}), source)
+    entry = calibrate_endpoint(loaded, make_plan(loaded), points(loaded, {1: 0.9, 16: 0.9}), source)
     assert (entry.throughput_error, entry.latency_error) == (ASSUMED, ASSUMED)
 
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.planner.compare import compare
+from seatrial.planner.compare import compare_instance_types
 
 if TYPE_CHECKING:
     from tests.planner.conftest import Ask
@@ -13,7 +13,9 @@ TGI_1 = {"engine": "tgi", "engine_version": "1.1.0"}
 
 
 def test_one_row_for_each_instance_type_the_cheapest_token_first(ask: Ask) -> None:
-    rows = compare(ask(serving={"instance_types": ["ml.g5.2xlarge", "ml.g5.12xlarge", "ml.p4d.24xlarge"], **TGI_1}))
+    rows = compare_instance_types(
+        ask(serving={"instance_types": ["ml.g5.2xlarge", "ml.g5.12xlarge", "ml.p4d.24xlarge"], **TGI_1})
+    )
     prices = [row.usd_per_million_output_tokens or 0.0 for row in rows]
 
     assert {row.instance_type for row in rows} == {"ml.g5.2xlarge", "ml.g5.12xlarge", "ml.p4d.24xlarge"}
@@ -21,7 +23,9 @@ def test_one_row_for_each_instance_type_the_cheapest_token_first(ask: Ask) -> No
 
 
 def test_a_row_has_what_the_articles_print(ask: Ask) -> None:
-    (row,) = compare(ask(serving={"instance_types": ["ml.g5.2xlarge"], **TGI_1}, budget={"discount": 0.5}))
+    (row,) = compare_instance_types(
+        ask(serving={"instance_types": ["ml.g5.2xlarge"], **TGI_1}, budget={"discount": 0.5})
+    )
 
     assert (row.accelerators, row.tensor_parallel_degree, row.copies_per_instance) == (1, 1, 1)
     assert row.highest_concurrency == 64  # the published tables end there: 128 would pass 60 s
@@ -34,7 +38,7 @@ def test_a_row_has_what_the_articles_print(ask: Ask) -> None:
 
 def test_copies_share_an_instance(ask: Ask) -> None:
     fixed = {"instance_types": ["ml.g5.2xlarge", "ml.g5.12xlarge"], "overrides": {"tensor_parallel_degree": 1}, **TGI_1}
-    rows = {row.instance_type: row for row in compare(ask(serving=fixed))}
+    rows = {row.instance_type: row for row in compare_instance_types(ask(serving=fixed))}
 
     assert rows["ml.g5.12xlarge"].copies_per_instance == 4
     assert rows["ml.g5.12xlarge"].highest_tok_s == pytest.approx(4 * rows["ml.g5.2xlarge"].highest_tok_s, rel=0.01)
@@ -43,14 +47,14 @@ def test_copies_share_an_instance(ask: Ask) -> None:
 
 def test_what_holds_no_model_comes_last_with_its_reason(ask: Ask) -> None:
     serving = {"instance_types": ["ml.g5.2xlarge", "ml.p4d.24xlarge"], **TGI_1}
-    row = compare(ask(serving=serving, model={"hub_id": "meta-llama/Llama-2-70b-hf"}))[-1]
+    row = compare_instance_types(ask(serving=serving, model={"hub_id": "meta-llama/Llama-2-70b-hf"}))[-1]
 
     assert (row.instance_type, row.fits, row.highest_tok_s, row.ms_per_token_alone) == ("ml.g5.2xlarge", False, 0, None)
     assert " GiB weights, " in row.because
 
 
 def test_an_unknown_price_comes_after_the_known_ones(ask: Ask) -> None:
-    rows = compare(ask(serving={"instance_types": ["ml.p5e.48xlarge", "ml.g5.12xlarge"]}))
+    rows = compare_instance_types(ask(serving={"instance_types": ["ml.p5e.48xlarge", "ml.g5.12xlarge"]}))
 
     assert [(row.instance_type, row.usd_per_million_output_tokens is None) for row in rows] == [
         ("ml.g5.12xlarge", False),
@@ -59,6 +63,6 @@ def test_an_unknown_price_comes_after_the_known_ones(ask: Ask) -> None:
 
 
 def test_a_request_that_takes_longer_than_the_timeout_alone_has_no_throughput(ask: Ask) -> None:
-    (row,) = compare(ask(trial={"request_timeout_s": 1}))
+    (row,) = compare_instance_types(ask(trial={"request_timeout_s": 1}))
 
     assert (row.highest_concurrency, row.highest_tok_s, row.usd_per_million_output_tokens) == (0, 0.0, None)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.planner.compare import compare
+from seatrial.planner.compare import compare_instance_types
 from seatrial.planner.planner import make_plan
 from seatrial_base.errors import PlanError
 
@@ -93,7 +93,7 @@ def test_a_model_that_is_too_large_names_larger_neuron_types(ask: Ask) -> None:
 
 
 def test_a_comparison_counts_chips(ask: Ask) -> None:
-    (row,) = compare(ask(model=LLAMA, serving={"instance_types": ["ml.inf2.48xlarge"]}))
+    (row,) = compare_instance_types(ask(model=LLAMA, serving={"instance_types": ["ml.inf2.48xlarge"]}))
 
     assert (row.accelerators, row.fits) == (12, True)
     assert row.tensor_parallel_degree in {2, 4, 8, 24}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.console import Console
 
-from seatrial.probe.answer import answer_of, conclusion
+from seatrial.probe.answer import conclusion, probe_answer
 from seatrial.probe.deployments import ProbedHardware, probed_as
 from seatrial.probe.pinned import pin
 from seatrial.probe.view import estimate_lines, longest_s, probe_view
@@ -37,7 +37,7 @@ def shown(plan: Plan, answers: tuple[ProbeAnswer, ...]) -> str:
 
 def test_measured_stands_beside_predicted(locked: Locked) -> None:
     (candidate,) = locked.pinned("candidate")
-    answer = answer_of(candidate, result_of(candidate, tok_s=300.0), 1800.0)
+    answer = probe_answer(candidate, result_of(candidate, tok_s=300.0), 1800.0)
     throughput, tpot = answer.metrics
     assert throughput.measured == 300.0
     assert throughput.predicted == pytest.approx(candidate.plan.curve[0].output_tok_s, rel=0.01)
@@ -54,8 +54,8 @@ def test_measured_stands_beside_predicted(locked: Locked) -> None:
 def test_the_table_is_the_golden_file(locked: Locked) -> None:
     plan, candidate = locked.pinned()
     answers = (
-        replace_predictions(answer_of(plan, result_of(plan), 1500.0)),
-        replace_predictions(answer_of(candidate, result_of(candidate, "fail"), 1200.0)),
+        replace_predictions(probe_answer(plan, result_of(plan), 1500.0)),
+        replace_predictions(probe_answer(candidate, result_of(candidate, "fail"), 1200.0)),
     )
     path, text = GOLDEN / "probe.100.txt", shown(locked.plan, answers)
     if os.environ.get("UPDATE_GOLDEN"):
@@ -86,13 +86,14 @@ def replace_predictions(answer: ProbeAnswer) -> ProbeAnswer:
 )
 def test_the_candidate_decides(locked: Locked, statuses: tuple[Status, ...], told: str) -> None:
     answers = [
-        answer_of(pinned, result_of(pinned, status)) for pinned, status in zip(locked.pinned(), statuses, strict=False)
+        probe_answer(pinned, result_of(pinned, status))
+        for pinned, status in zip(locked.pinned(), statuses, strict=False)
     ]
     assert conclusion(locked.plan, answers).startswith(told)
 
 
 def test_a_local_engine_decides_nothing(locked: Locked) -> None:
-    answers = tuple(answer_of(pinned, result_of(pinned, note=NOTE), 60.0) for pinned in locked.pinned())
+    answers = tuple(probe_answer(pinned, result_of(pinned, note=NOTE), 60.0) for pinned in locked.pinned())
     text = shown(locked.plan, answers)
     assert conclusion(locked.plan, answers).endswith("simulated and decide nothing.")
     assert text.count(f"simulated, measured on: {NOTE}") == 2
@@ -104,11 +105,11 @@ def test_a_copy_that_misses_its_share_of_the_throughput_misses_the_slo(tmp_path:
     (pinned,) = pin(
         locked.loaded, [probed_as(locked.plan, ProbedHardware(CHEAP, 1), None)], tmp_path / "probe", locked.environments
     )
-    slow, fast = (answer_of(pinned, result_of(pinned, tok_s=tok_s)) for tok_s in (59.0, 61.0))
+    slow, fast = (probe_answer(pinned, result_of(pinned, tok_s=tok_s)) for tok_s in (59.0, 61.0))
     assert (slow.meets_slo, fast.meets_slo) == (False, True)
-    assert answer_of(pinned, result_of(pinned, "fail", tok_s=61.0)).meets_slo is False
-    assert answer_of(pinned, result_of(pinned, "inconclusive", tok_s=61.0)).meets_slo is None
-    assert answer_of(pinned, replace(result_of(pinned), levels=())).meets_slo is None
+    assert probe_answer(pinned, result_of(pinned, "fail", tok_s=61.0)).meets_slo is False
+    assert probe_answer(pinned, result_of(pinned, "inconclusive", tok_s=61.0)).meets_slo is None
+    assert probe_answer(pinned, replace(result_of(pinned), levels=())).meets_slo is None
     assert "slo.output_tok_s is not reached. " in shown(locked.plan, (slow,))
 
 
@@ -116,9 +117,9 @@ def test_a_level_that_measured_the_client_has_no_numbers(locked: Locked) -> None
     (candidate,) = locked.pinned("candidate")
     result = result_of(candidate, "inconclusive")
     void = Void(reasons=(VoidReason.READ_LATE,), because="the client was late")
-    answer = answer_of(candidate, replace(result, levels=(replace(result.levels[0], void=void),)))
+    answer = probe_answer(candidate, replace(result, levels=(replace(result.levels[0], void=void),)))
     assert {metric.measured for metric in answer.metrics} == {None}
-    assert answer_of(candidate, replace(result, levels=())).metrics == answer.metrics
+    assert probe_answer(candidate, replace(result, levels=())).metrics == answer.metrics
 
 
 def test_the_cost_is_told_before(locked: Locked) -> None:
@@ -135,4 +136,4 @@ def test_an_unknown_price_is_told(locked: Locked) -> None:
     plan = one.plan.model_copy(update={"cost": one.plan.cost.model_copy(update={"usd_per_hour": None})})
     unpriced = replace(one, deployment=replace(one.deployment, plan=plan))
     assert list(estimate_lines([unpriced]))[-1].startswith("cost of the probe: unknown")
-    assert answer_of(unpriced, result_of(one), 60.0).spent_usd is None
+    assert probe_answer(unpriced, result_of(one), 60.0).spent_usd is None

@@ -10,7 +10,7 @@ import pytest
 
 from seatrial.planner.calibration import write_calibration
 from seatrial.planner.planner import make_plan
-from seatrial.probe.answer import answer_of
+from seatrial.probe.answer import probe_answer
 from seatrial.probe.keep import calibration_of, refuse_local_engine, replaced
 from seatrial.specs.calibration import calibration_path
 from seatrial.specs.load import load_spec
@@ -31,7 +31,7 @@ def measured(locked: Locked, share: float) -> ProbeAnswer:
     level = plain.levels[0]
     times = replace(level.e2e_latency_ms, p90=point.ms_per_token_p90 / share) if level.e2e_latency_ms else None
     level = replace(level, output_tok_s=point.output_tok_s * share, ms_per_token=times)
-    return answer_of(candidate, replace(plain, levels=(level,)))
+    return probe_answer(candidate, replace(plain, levels=(level,)))
 
 
 def plan_after(locked: Locked, answer: ProbeAnswer) -> Plan:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.probe.run import app_root, check_tools, keep_result, only_probe, probe_folder, result_path
+from seatrial.probe.run import app_root, check_tools, keep_probe_result, only_probe, probe_folder, result_path
 from seatrial_base.errors import SpecError
 from seatrial_load.model.result import TrialResult
 from tests.probe.conftest import result_of
@@ -52,6 +52,6 @@ def test_a_folder_that_can_not_be_made_is_told(locked: Locked) -> None:
 def test_the_result_is_kept_as_it_is(locked: Locked) -> None:
     (candidate,) = locked.pinned("candidate")
     result = result_of(candidate)
-    keep_result(candidate, result)
+    keep_probe_result(candidate, result)
     assert result_path(candidate).name == "chat-probe-candidate.result.json"
     assert TrialResult.from_json(result_path(candidate).read_text()) == result

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypedDict
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from seatrial.deployment.traffic import choose, fraction_of
+from seatrial.deployment.traffic import choose_traffic, fraction_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -92,7 +92,7 @@ def route(
     """
     headers = {name.lower(): value for name, value in event.get("headers", {}).items()}
     session = headers.get(SESSION_HEADER)
-    component = choose(weights, fraction_of(session) if session else fraction())
+    component = choose_traffic(weights, fraction_of(session) if session else fraction())
     try:
         body = _body(event)
     except (ValueError, binascii.Error):

@@ -29,7 +29,7 @@ _KINDS = (
 _PLAIN_MODE: Final = 0o644
 
 
-def read_bytes(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
+def read_file_bytes(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
     """Read a regular file whole. A pipe or a device is never waited for, and no more than the limit is read.
 
     Raises:
@@ -50,7 +50,7 @@ def read_text(path: Path, *, most_bytes: int = MOST_BYTES, errors: str = "strict
         OSError: As of `read_bytes`.
         UnicodeDecodeError: It is no UTF-8 text.
     """
-    text = read_bytes(path, most_bytes=most_bytes).decode("utf-8", errors)
+    text = read_file_bytes(path, most_bytes=most_bytes).decode("utf-8", errors)
     return io.StringIO(text, newline=None).read() if "\r" in text else text
 
 

@@ -103,7 +103,7 @@ class Finding:
         return f"{''.join(parts)}{kind}{self.message}{hint}"
 
 
-def rank(finding: Finding) -> int:
+def severity_rank(finding: Finding) -> int:
     """Return a finding's place on the scale of severities: 0 for an error."""
     return SEVERITIES.index(finding.severity)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from seatrial_base import __version__
-from seatrial_base.findings import SEVERITIES, Place, rank
+from seatrial_base.findings import SEVERITIES, Place, severity_rank
 from seatrial_base.markdown import code, escaped
 from seatrial_base.printable import printable
 from seatrial_base.rules import RULES
@@ -80,7 +80,7 @@ def finding_rows(findings: Iterable[Finding]) -> list[dict[str, Json]]:
 
 def _ordered(findings: Iterable[Finding]) -> list[Finding]:
     """Return what may be shown of findings, errors first, in their own order else."""
-    return sorted(map(_shown, findings), key=rank)
+    return sorted(map(_shown, findings), key=severity_rank)
 
 
 def _shown(finding: Finding) -> Finding:

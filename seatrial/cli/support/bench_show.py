@@ -93,7 +93,7 @@ def _teller(request: TrialRequest) -> Watch:
     return tell
 
 
-def conclude(result: TrialResult, plan: Plan | None, output: Path | None, unwritten: Unwritten) -> None:
+def show_conclusion(result: TrialResult, plan: Plan | None, output: Path | None, unwritten: Unwritten) -> None:
     """Say what the trial found, write the report where one is asked for, and exit 1 unless the trial was passed.
 
     Raises:

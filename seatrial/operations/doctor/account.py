@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from seatrial.operations.drift.live import mapping
-from seatrial.operations.preflight.check import ok, problem, text, unknown
+from seatrial.operations.preflight.check import ok, problem, text_at, unread
 from seatrial.operations.preflight.instances import Need, quota_checks
 from seatrial.operations.preflight.parts import secret_check, weights_check
 
@@ -57,7 +57,7 @@ def _quotas(asked: AskedEndpoint, endpoint: EndpointFacts) -> Iterator[AccountCh
             most[each.instance_type] += max(each.most, each.desired, each.current)
     needs = tuple(Need(asked.name, instance_type, number) for instance_type, number in sorted(most.items()))
     if asked.deployment is not None and asked.deployment.environment.is_embedded:
-        yield from (unknown(f"quota {each.instance_type}", "the embedded AWS has no service quotas") for each in needs)
+        yield from (unread(f"quota {each.instance_type}", "the embedded AWS has no service quotas") for each in needs)
     elif needs:
         yield from quota_checks(needs, asked.region, asked.account)
 
@@ -68,7 +68,7 @@ def _role(arn: str, asker: Asker) -> AccountCheck:
     before = len(asker.not_asked)
     answer = asker.ask(subject, "iam", "get_role", RoleName=name)
     if answer.state == "not asked":
-        return unknown(subject, asker.not_asked.pop() if len(asker.not_asked) > before else "it could not be asked")
+        return unread(subject, asker.not_asked.pop() if len(asker.not_asked) > before else "it could not be asked")
     if answer.state == "absent":
         hint = "deploy the stack again; a model keeps the ARN of a role that is deleted and recreated, not its rights"
         return problem(subject, "SEA758", "it does not exist", hint)
@@ -85,7 +85,7 @@ def _services(policy: object) -> set[str]:
     statements = document.get("Statement") if isinstance(document, dict) else None
     found: set[str] = set()
     for statement in statements if isinstance(statements, list) else [statements]:
-        if isinstance(statement, dict) and text(statement, "Effect") == "Allow":
+        if isinstance(statement, dict) and text_at(statement, "Effect") == "Allow":
             found |= {*_listed(mapping(statement, "Principal"))}
     return found
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, cast
 
 from seatrial.deployment.aws_failures import aws_failures
-from seatrial.operations.preflight.check import rows, text
+from seatrial.operations.preflight.check import rows, text_at
 from seatrial_base.errors import BenchError
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class AwsAnswer:
     document: Mapping[str, object] = field(default_factory=dict)
 
 
-def is_absent(error: ClientError) -> bool:
+def is_absence(error: ClientError) -> bool:
     """Tell whether AWS says that it knows no such thing."""
     told = error.response.get("Error", {})
     code, message = told.get("Code", ""), told.get("Message", "").lower()
@@ -100,7 +100,7 @@ class Asker:
         except BenchError as error:
             return self._unasked(what, error.problems[0].message)
         except ClientError as error:
-            return AwsAnswer("absent") if is_absent(error) else self._unasked(what, said(error))
+            return AwsAnswer("absent") if is_absence(error) else self._unasked(what, said(error))
 
     def rows(
         self, what: str, service: str, operation: str, name: str, /, **asked: object
@@ -110,7 +110,7 @@ class Asker:
         for _ in range(MOST_PAGES):
             page = self.ask(what, service, operation, **asked, **token).document
             yield from rows(page, name)
-            following = text(page, "NextToken")
+            following = text_at(page, "NextToken")
             if not following:
                 return
             token = {"NextToken": following}

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from seatrial.deployment.aws_failures import aws_failures
-from seatrial.operations.doctor.calls import is_absent, said
-from seatrial.operations.preflight.check import rows, text
+from seatrial.operations.doctor.calls import is_absence, said
+from seatrial.operations.preflight.check import rows, text_at
 from seatrial_base.errors import BenchError
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _change(step: FixStep, calls: AwsCalls) -> None:
         with aws_failures(step.key):
             calls(step.service, step.operation, **step.arguments)
     except ClientError as error:
-        if is_absent(error):
+        if is_absence(error):
             return
         message = said(error)
         if any(word in message.lower() for word in _TRANSIENT):
@@ -134,16 +134,16 @@ def _look(step: FixStep, calls: AwsCalls) -> None:
         with aws_failures(step.key):
             answer = calls(step.service, step.look, **step.look_at)
     except ClientError as error:
-        if is_absent(error) and step.until == "gone":
+        if is_absence(error) and step.until == "gone":
             return
         raise BenchError.of("SEA769", said(error), where=step.key) from error
-    status = text(next(rows(answer, "Stacks"), answer), "StackStatus")
+    status = text_at(next(rows(answer, "Stacks"), answer), "StackStatus")
     if status == "DELETE_COMPLETE" and step.until == "gone":
         return
     if status and not status.endswith("IN_PROGRESS"):
         if step.until == "settled" and not status.endswith("FAILED"):
             return
         raise BenchError.of("SEA769", f"the stack is {status}", where=step.key)
-    if text(answer, "InferenceComponentStatus") == "Failed" or text(answer, "EndpointStatus") == "Failed":
-        raise BenchError.of("SEA769", f"its deletion failed: {text(answer, 'FailureReason')}", where=step.key)
+    if text_at(answer, "InferenceComponentStatus") == "Failed" or text_at(answer, "EndpointStatus") == "Failed":
+        raise BenchError.of("SEA769", f"its deletion failed: {text_at(answer, 'FailureReason')}", where=step.key)
     raise _NotYetError(f"{status or 'it is still there'}")

@@ -22,7 +22,7 @@ from seatrial.operations.doctor.gather_scaling import scalable_targets
 from seatrial.operations.doctor.gather_stack import find_stack
 from seatrial.operations.doctor.moments import moment
 from seatrial.operations.drift.live import mapping
-from seatrial.operations.preflight.check import count, rows, text
+from seatrial.operations.preflight.check import count, rows, text_at
 from seatrial_base.printable import printable
 from seatrial_base.secrets import redacted
 from seatrial_base.tags import STACK_TAG
@@ -100,38 +100,40 @@ def _endpoint(name: str, asker: Asker) -> EndpointFacts:
     live = answer.document
     if answer.state != "found":
         return EndpointFacts(existence=answer.state)
-    config = text(live, "EndpointConfigName")
+    config = text_at(live, "EndpointConfigName")
     what = f"endpoint configuration {config}"
     planned = asker.ask(what, "sagemaker", "describe_endpoint_config", EndpointConfigName=config).document
-    tags = asker.rows(f"tags of {name}", "sagemaker", "list_tags", "Tags", ResourceArn=text(live, "EndpointArn"))
+    tags = asker.rows(f"tags of {name}", "sagemaker", "list_tags", "Tags", ResourceArn=text_at(live, "EndpointArn"))
     return EndpointFacts(
         existence="found",
-        arn=text(live, "EndpointArn"),
-        status=text(live, "EndpointStatus"),
-        reason=_safe(text(live, "FailureReason")),
+        arn=text_at(live, "EndpointArn"),
+        status=text_at(live, "EndpointStatus"),
+        reason=_safe(text_at(live, "FailureReason")),
         config=config,
         changed=moment(live, "LastModifiedTime"),
         variants=tuple(_variants(live, planned)),
-        tags={text(row, "Key"): text(row, "Value") for row in tags},
+        tags={text_at(row, "Key"): text_at(row, "Value") for row in tags},
     )
 
 
 def _variants(live: Mapping[str, object], config: Mapping[str, object]) -> Iterator[VariantFacts]:
     """Yield the variants of the configuration, or those that run where it could not be read."""
-    running = {text(row, "VariantName"): row for row in rows(live, "ProductionVariants")}
-    planned = {text(row, "VariantName"): row for row in rows(config, "ProductionVariants")}
+    running = {text_at(row, "VariantName"): row for row in rows(live, "ProductionVariants")}
+    planned = {text_at(row, "VariantName"): row for row in rows(config, "ProductionVariants")}
     for name in sorted(planned.keys() | running.keys()):
         now, wanted = running.get(name, {}), planned.get(name, {})
         initial = count(wanted, "InitialInstanceCount")
         yield VariantFacts(
             name=name,
-            instance_type=text(wanted, "InstanceType"),
+            instance_type=text_at(wanted, "InstanceType"),
             current=count(now, "CurrentInstanceCount"),
             desired=count(now, "DesiredInstanceCount"),
             most=max(count(mapping(wanted, "ManagedInstanceScaling"), "MaxInstanceCount"), initial),
-            ami=text(wanted, "InferenceAmiVersion"),
-            model=text(wanted, "ModelName"),
-            told=tuple(f"{text(row, 'Status')}: {text(row, 'StatusMessage')}" for row in rows(now, "VariantStatus")),
+            ami=text_at(wanted, "InferenceAmiVersion"),
+            model=text_at(wanted, "ModelName"),
+            told=tuple(
+                f"{text_at(row, 'Status')}: {text_at(row, 'StatusMessage')}" for row in rows(now, "VariantStatus")
+            ),
         )
 
 
@@ -140,7 +142,7 @@ def _components(name: str, asker: Asker) -> Iterator[ComponentFacts]:
     listed = asker.rows(
         "inference components", "sagemaker", "list_inference_components", "InferenceComponents", EndpointNameEquals=name
     )
-    for component in sorted(text(row, "InferenceComponentName") for row in listed):
+    for component in sorted(text_at(row, "InferenceComponentName") for row in listed):
         what = f"inference component {component}"
         answer = asker.ask(what, "sagemaker", "describe_inference_component", InferenceComponentName=component)
         if answer.state == "found":
@@ -151,13 +153,13 @@ def _component(name: str, live: Mapping[str, object]) -> ComponentFacts:
     copies = mapping(live, "RuntimeConfig")
     return ComponentFacts(
         name=name,
-        arn=text(live, "InferenceComponentArn"),
-        status=text(live, "InferenceComponentStatus"),
-        reason=_safe(text(live, "FailureReason")),
+        arn=text_at(live, "InferenceComponentArn"),
+        status=text_at(live, "InferenceComponentStatus"),
+        reason=_safe(text_at(live, "FailureReason")),
         copies=count(copies, "CurrentCopyCount"),
         desired=count(copies, "DesiredCopyCount"),
-        model=text(mapping(live, "Specification"), "ModelName"),
-        artifact=text(mapping(mapping(live, "Specification"), "Container"), "ArtifactUrl"),
+        model=text_at(mapping(live, "Specification"), "ModelName"),
+        artifact=text_at(mapping(mapping(live, "Specification"), "Container"), "ArtifactUrl"),
         created=moment(live, "CreationTime"),
         changed=moment(live, "LastModifiedTime"),
     )
@@ -173,21 +175,21 @@ def _models(endpoint: EndpointFacts, components: Iterable[ComponentFacts], asker
 
 def _model(name: str, live: Mapping[str, object]) -> ModelFacts:
     container = mapping(live, "PrimaryContainer") or next(rows(live, "Containers"), {})
-    prefix = text(mapping(mapping(container, "ModelDataSource"), "S3DataSource"), "S3Uri")
+    prefix = text_at(mapping(mapping(container, "ModelDataSource"), "S3DataSource"), "S3Uri")
     return ModelFacts(
         name=name,
-        image=text(container, "Image"),
-        uris=tuple(sorted({text(container, "ModelDataUrl"), prefix} - {""})),
-        role_arn=text(live, "ExecutionRoleArn"),
+        image=text_at(container, "Image"),
+        uris=tuple(sorted({text_at(container, "ModelDataUrl"), prefix} - {""})),
+        role_arn=text_at(live, "ExecutionRoleArn"),
     )
 
 
 def _alarms(name: str, components: Iterable[ComponentFacts], asker: Asker) -> Iterator[AlarmFacts]:
     ours = {("EndpointName", name)} | {("InferenceComponentName", each.name) for each in components}
     found = asker.rows("alarms", "cloudwatch", "describe_alarms", "MetricAlarms", StateValue="ALARM")
-    for row in sorted(found, key=lambda each: text(each, "AlarmName")):
+    for row in sorted(found, key=lambda each: text_at(each, "AlarmName")):
         if ours & {*_dimensions(row)} and not _only_scales(row):
-            yield AlarmFacts(text(row, "AlarmName"), text(row, "StateReason"))
+            yield AlarmFacts(text_at(row, "AlarmName"), text_at(row, "StateReason"))
 
 
 def _only_scales(alarm: Mapping[str, object]) -> bool:
@@ -200,7 +202,7 @@ def _dimensions(alarm: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     watched = [alarm, *(mapping(mapping(row, "MetricStat"), "Metric") for row in rows(alarm, "Metrics"))]
     for metric in watched:
         for row in rows(metric, "Dimensions"):
-            yield text(row, "Name"), text(row, "Value")
+            yield text_at(row, "Name"), text_at(row, "Value")
 
 
 def _logs(name: str, endpoint: EndpointFacts, components: Iterable[ComponentFacts], asker: Asker) -> Iterator[LogFacts]:
@@ -226,7 +228,7 @@ def _log(group: str, asker: Asker) -> LogFacts:
         return LogFacts(group, streams.state)
     lines: list[str] = []
     for stream in rows(streams.document, "logStreams"):
-        lines += _last_lines(group, text(stream, "logStreamName"), asker)
+        lines += _last_lines(group, text_at(stream, "logStreamName"), asker)
     return LogFacts(group, "found", tuple(lines))
 
 
@@ -234,7 +236,7 @@ def _last_lines(group: str, stream: str, asker: Asker) -> Iterator[str]:
     answer = asker.ask(
         f"log {group}", "logs", "get_log_events", logGroupName=group, logStreamName=stream, limit=LAST_LINES
     )
-    whole = "\n".join(text(row, "message").rstrip() for row in rows(answer.document, "events"))
+    whole = "\n".join(text_at(row, "message").rstrip() for row in rows(answer.document, "events"))
     for line in _safe(whole).splitlines():
         yield line[:LONGEST_LINE]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from seatrial.deployment.document import COMPONENT_SUFFIX
 from seatrial.operations.doctor.facts import CANDIDATE, TargetFacts
 from seatrial.operations.drift.live import mapping
-from seatrial.operations.preflight.check import count, rows, text
+from seatrial.operations.preflight.check import count, rows, text_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -35,8 +35,8 @@ def scalable_targets(
     listed = asker.rows(
         "scalable targets", SERVICE, "describe_scalable_targets", "ScalableTargets", ServiceNamespace=NAMESPACE
     )
-    ours = [row for row in listed if _is_ours(text(row, "ResourceId"), known, name)]
-    return tuple(_target(row, asker) for row in sorted(ours, key=lambda each: text(each, "ResourceId")))
+    ours = [row for row in listed if _is_ours(text_at(row, "ResourceId"), known, name)]
+    return tuple(_target(row, asker) for row in sorted(ours, key=lambda each: text_at(each, "ResourceId")))
 
 
 def _is_ours(resource_id: str, known: set[str], name: str) -> bool:
@@ -44,7 +44,7 @@ def _is_ours(resource_id: str, known: set[str], name: str) -> bool:
 
 
 def _target(row: Mapping[str, object], asker: Asker) -> TargetFacts:
-    resource_id, dimension = text(row, "ResourceId"), text(row, "ScalableDimension")
+    resource_id, dimension = text_at(row, "ResourceId"), text_at(row, "ScalableDimension")
     asked = {"ServiceNamespace": NAMESPACE, "ResourceId": resource_id, "ScalableDimension": dimension}
     what = f"scaling of {resource_id}"
     policies = asker.rows(what, SERVICE, "describe_scaling_policies", "ScalingPolicies", **asked)
@@ -56,6 +56,6 @@ def _target(row: Mapping[str, object], asker: Asker) -> TargetFacts:
         least=count(row, "MinCapacity"),
         most=count(row, "MaxCapacity"),
         suspended=tuple(sorted(key for key, value in mapping(row, "SuspendedState").items() if value is True)),
-        wakes=any(text(each, "PolicyType") == "StepScaling" for each in policies),
-        failure=text(last, "StatusMessage") if text(last, "StatusCode") == "Failed" else "",
+        wakes=any(text_at(each, "PolicyType") == "StepScaling" for each in policies),
+        failure=text_at(last, "StatusMessage") if text_at(last, "StatusCode") == "Failed" else "",
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.operations.doctor.facts import ResourceState, StackFacts
 from seatrial.operations.doctor.moments import moment
-from seatrial.operations.preflight.check import rows, text
+from seatrial.operations.preflight.check import rows, text_at
 from seatrial_base.printable import printable
 from seatrial_base.secrets import redacted
 
@@ -40,7 +40,7 @@ def find_stack(endpoint: str, named: str, resources: Iterable[str], asker: Asker
         )
         if answer.state == "not asked":
             return StackFacts(name=found.name, existence="not asked")
-        owner = next((text(row, "StackName") for row in rows(answer.document, "StackResources")), "")
+        owner = next((text_at(row, "StackName") for row in rows(answer.document, "StackResources")), "")
         if owner:
             return read_stack(owner, asker)
     return found
@@ -59,8 +59,8 @@ def read_stack(name: str, asker: Asker) -> StackFacts:
     return StackFacts(
         name=name,
         existence="found",
-        status=text(found, "StackStatus"),
-        reason=text(found, "StackStatusReason"),
+        status=text_at(found, "StackStatus"),
+        reason=text_at(found, "StackStatusReason"),
         resources=tuple(_resource(row) for row in listed),
         failures=tuple(reversed([*_failures(islice(events, MOST_EVENTS))])),
     )
@@ -69,7 +69,7 @@ def read_stack(name: str, asker: Asker) -> StackFacts:
 def _failures(events: Iterable[Mapping[str, object]]) -> Iterator[ResourceState]:
     """Yield the failed events of the last operation, newest first; what was only cancelled is a consequence."""
     for event in events:
-        if text(event, "ResourceType") == STACK_TYPE and text(event, "ResourceStatus") in _BEGINNINGS:
+        if text_at(event, "ResourceType") == STACK_TYPE and text_at(event, "ResourceStatus") in _BEGINNINGS:
             return
         failed = _resource(event)
         if failed.status.endswith("FAILED") and _CONSEQUENCE not in failed.reason.lower():
@@ -78,10 +78,10 @@ def _failures(events: Iterable[Mapping[str, object]]) -> Iterator[ResourceState]
 
 def _resource(row: Mapping[str, object]) -> ResourceState:
     return ResourceState(
-        logical_id=text(row, "LogicalResourceId"),
-        physical_id=text(row, "PhysicalResourceId"),
-        resource_type=text(row, "ResourceType"),
-        status=text(row, "ResourceStatus"),
-        reason=printable(redacted(text(row, "ResourceStatusReason"))),
+        logical_id=text_at(row, "LogicalResourceId"),
+        physical_id=text_at(row, "PhysicalResourceId"),
+        resource_type=text_at(row, "ResourceType"),
+        status=text_at(row, "ResourceStatus"),
+        reason=printable(redacted(text_at(row, "ResourceStatusReason"))),
         changed=moment(row, "LastUpdatedTimestamp") or moment(row, "Timestamp"),
     )

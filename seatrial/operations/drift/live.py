@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from seatrial.deployment.document import COMPONENT_SUFFIX
 from seatrial.operations.drift.report import drift_finding
-from seatrial.operations.preflight.check import count, rows, text
+from seatrial.operations.preflight.check import count, rows, text_at
 from seatrial_base.catalog.images import image_digest
 
 if TYPE_CHECKING:
@@ -65,16 +65,16 @@ def live_findings(deployment: Deployment, stack: LiveStack, sagemaker: LiveEndpo
     component = sagemaker.describe_inference_component(
         InferenceComponentName=f"{deployment.endpoint_name}{COMPONENT_SUFFIX}"
     )
-    config = sagemaker.describe_endpoint_config(EndpointConfigName=text(endpoint, "EndpointConfigName"))
-    model_name = text(mapping(component, "Specification"), "ModelName")
+    config = sagemaker.describe_endpoint_config(EndpointConfigName=text_at(endpoint, "EndpointConfigName"))
+    model_name = text_at(mapping(component, "Specification"), "ModelName")
     model = sagemaker.describe_model(ModelName=model_name)
     compared = _endpoint(stack, endpoint) | _config(deployment, config) | _component(deployment, stack, component)
     compared |= _container(deployment, mapping(model, "PrimaryContainer"))
     yield from _differences(compared)
     yield from _statuses(
         {
-            "endpoint status": text(endpoint, "EndpointStatus"),
-            "component status": text(component, "InferenceComponentStatus"),
+            "endpoint status": text_at(endpoint, "EndpointStatus"),
+            "component status": text_at(component, "InferenceComponentStatus"),
         }
     )
     yield from _copies(deployment, "copies", count(mapping(component, "RuntimeConfig"), "CurrentCopyCount"))
@@ -85,20 +85,20 @@ def _single_model(
 ) -> Iterator[Finding]:
     """Yield what differs where the model is in a production variant: that of the endpoint's own plan."""
     name = own_variant(deployment)
-    config = sagemaker.describe_endpoint_config(EndpointConfigName=text(endpoint, "EndpointConfigName"))
-    variant = next((each for each in rows(config, "ProductionVariants") if text(each, "VariantName") == name), {})
+    config = sagemaker.describe_endpoint_config(EndpointConfigName=text_at(endpoint, "EndpointConfigName"))
+    variant = next((each for each in rows(config, "ProductionVariants") if text_at(each, "VariantName") == name), {})
     compared = _endpoint(stack, endpoint)
     if not deployment.endpoint.hosting.instance_pools:
-        compared["instance type"] = (deployment.plan.instance_type.value, text(variant, "InstanceType"))
-    model_name = text(variant, "ModelName")
+        compared["instance type"] = (deployment.plan.instance_type.value, text_at(variant, "InstanceType"))
+    model_name = text_at(variant, "ModelName")
     if model_name:
         model = sagemaker.describe_model(ModelName=model_name)
         compared |= _container(deployment, mapping(model, "PrimaryContainer"))
     else:
         compared["variant"] = (name, "")
     yield from _differences(compared)
-    yield from _statuses({"endpoint status": text(endpoint, "EndpointStatus")})
-    live = next((each for each in rows(endpoint, "ProductionVariants") if text(each, "VariantName") == name), {})
+    yield from _statuses({"endpoint status": text_at(endpoint, "EndpointStatus")})
+    live = next((each for each in rows(endpoint, "ProductionVariants") if text_at(each, "VariantName") == name), {})
     yield from _copies(deployment, "instances", count(live, "CurrentInstanceCount"))
 
 
@@ -124,14 +124,16 @@ def mapping(document: Mapping[str, object], name: str) -> Mapping[str, object]:
 
 def _endpoint(stack: LiveStack, endpoint: Mapping[str, object]) -> Compared:
     deployed = stack.outputs.get("EndpointConfigName", "")
-    return {"endpoint configuration": (deployed, text(endpoint, "EndpointConfigName"))}
+    return {"endpoint configuration": (deployed, text_at(endpoint, "EndpointConfigName"))}
 
 
 def _config(deployment: Deployment, config: Mapping[str, object]) -> Compared:
     plan, variant = deployment.plan, next(rows(config, "ProductionVariants"), {})
     scaling = mapping(variant, "ManagedInstanceScaling")
     pools = deployment.endpoint.hosting.instance_pools
-    live = [text(pool, "InstanceType") for pool in rows(variant, "InstancePools")] or [text(variant, "InstanceType")]
+    live = [text_at(pool, "InstanceType") for pool in rows(variant, "InstancePools")] or [
+        text_at(variant, "InstanceType")
+    ]
     fewest = 0 if deployment.endpoint.scaling.goes_to_zero else deployment.instance_count
     compared = {
         "instance type": (", ".join(pools or (plan.instance_type.value,)), ", ".join(live)),
@@ -139,14 +141,14 @@ def _config(deployment: Deployment, config: Mapping[str, object]) -> Compared:
         "most instances": (f"{deployment.most_instances}", _number(scaling, "MaxInstanceCount")),
     }
     ami = plan.inference_ami_version.value
-    return compared if ami is None else compared | {"inference AMI": (ami, text(variant, "InferenceAmiVersion"))}
+    return compared if ami is None else compared | {"inference AMI": (ami, text_at(variant, "InferenceAmiVersion"))}
 
 
 def _component(deployment: Deployment, stack: LiveStack, component: Mapping[str, object]) -> Compared:
     plan, specification = deployment.plan, mapping(component, "Specification")
     needed, startup = mapping(specification, "ComputeResourceRequirements"), mapping(specification, "StartupParameters")
     compared = {
-        "model": (stack.outputs.get("ModelName", ""), text(specification, "ModelName")),
+        "model": (stack.outputs.get("ModelName", ""), text_at(specification, "ModelName")),
         "accelerators per copy": (
             f"{plan.accelerators_per_copy}",
             _number(needed, "NumberOfAcceleratorDevicesRequired"),
@@ -162,7 +164,7 @@ def _component(deployment: Deployment, stack: LiveStack, component: Mapping[str,
             _number(startup, "ModelDataDownloadTimeoutInSeconds"),
         ),
     }
-    resolved = image_digest(text(mapping(mapping(specification, "Container"), "DeployedImage"), "ResolvedImage"))
+    resolved = image_digest(text_at(mapping(mapping(specification, "Container"), "DeployedImage"), "ResolvedImage"))
     pinned = image_digest(plan.image.value.uri)
     if resolved is not None and pinned is not None:
         compared["image digest"] = (pinned, resolved)
@@ -178,13 +180,13 @@ def _number(document: Mapping[str, object], name: str) -> str:
 def _container(deployment: Deployment, container: Mapping[str, object]) -> Compared:
     """Compare image and variables; of a secret only whether there is one is told, never a value."""
     serving, live = deployment.serving, mapping(container, "Environment")
-    compared = {"image": (serving.image, text(container, "Image"))}
+    compared = {"image": (serving.image, text_at(container, "Image"))}
     for name in sorted({*serving.container_env, *serving.secret_env, *live}):
         what = f"environment variable {name}"
         if name in serving.secret_env:
             compared[what] = (SECRET, SECRET if live.get(name) else "")
         elif name in serving.container_env:
-            compared[what] = (serving.container_env[name], text(live, name))
+            compared[what] = (serving.container_env[name], text_at(live, name))
         else:
             compared[what] = ("absent", "present")
     return compared

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from seatrial.operations.drift.report import drift_finding
-from seatrial.operations.preflight.check import rows, text
+from seatrial.operations.preflight.check import rows, text_at
 from seatrial_base.tags import ENVIRONMENT_TAG, PRODUCT_TAG
 
 if TYPE_CHECKING:
@@ -54,11 +54,11 @@ def _listed(live: LiveEndpoints) -> Iterator[tuple[str, str]]:
     while True:
         page = live.list_endpoints(**({"NextToken": token} if token else {}))
         for row in rows(page, "Endpoints"):
-            yield text(row, "EndpointName"), text(row, "EndpointArn")
-        token = text(page, "NextToken")
+            yield text_at(row, "EndpointName"), text_at(row, "EndpointArn")
+        token = text_at(page, "NextToken")
         if not token:
             return
 
 
 def _tags_of(arn: str, live: LiveEndpoints) -> dict[str, str]:
-    return {text(row, "Key"): text(row, "Value") for row in rows(live.list_tags(ResourceArn=arn), "Tags")}
+    return {text_at(row, "Key"): text_at(row, "Value") for row in rows(live.list_tags(ResourceArn=arn), "Tags")}

@@ -55,7 +55,7 @@ def problem(subject: str, rule: str, answer: str, hint: str) -> AccountCheck:
     return AccountCheck(subject, answer, Finding(rule, Place(field=subject), answer, hint))
 
 
-def unknown(subject: str, because: str) -> AccountCheck:
+def unread(subject: str, because: str) -> AccountCheck:
     """Return that the question could not be asked."""
     message = f"could not be asked: {because}"
     return AccountCheck(subject, because, Finding(UNREAD, Place(field=subject), message, severity="note"))
@@ -75,13 +75,13 @@ def asked(subject: str, ask: Callable[[], AccountCheck], *, refusals: Mapping[st
         with aws_failures(subject):
             return ask()
     except BenchError as error:
-        return unknown(subject, error.problems[0].message)
+        return unread(subject, error.problems[0].message)
     except ClientError as error:
         told = error.response.get("Error", {})
         found = refusals.get(told.get("Code", ""))
         if found is not None:
             return problem(subject, found.rule, found.message, found.hint)
-        return unknown(subject, f"AWS answered {error.operation_name} with {told.get('Code')}: {told.get('Message')}")
+        return unread(subject, f"AWS answered {error.operation_name} with {told.get('Code')}: {told.get('Message')}")
 
 
 def refusal(rule: str, message: str, hint: str) -> Finding:
@@ -97,7 +97,7 @@ def rows(answer: Mapping[str, object], name: str) -> Iterator[Mapping[str, objec
             yield row
 
 
-def text(row: Mapping[str, object], name: str) -> str:
+def text_at(row: Mapping[str, object], name: str) -> str:
     """Return a text of an answer; empty where there is none."""
     return f"{row.get(name) or ''}"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial.deployment.aws_failures import aws_failures
-from seatrial.operations.preflight.check import count, ok, problem, rows, text, unknown
+from seatrial.operations.preflight.check import count, ok, problem, rows, text_at, unread
 from seatrial_base.errors import BenchError
 from seatrial_base.units import counted
 
@@ -80,7 +80,7 @@ def instance_checks(
     """Yield one check for each instance type, by name."""
     types = sorted({need.instance_type for need in needs})
     if environment.is_embedded:
-        yield from (unknown(_subject(one), "the embedded AWS has no service quotas") for one in types)
+        yield from (unread(_subject(one), "the embedded AWS has no service quotas") for one in types)
         return
     yield from quota_checks(needs, environment.region, clients)
 
@@ -92,7 +92,7 @@ def quota_checks(needs: tuple[Need, ...], region: str, clients: AccountClients) 
     in_use = instances_in_use(clients.endpoints)
     for one in types:
         if because:
-            yield unknown(_subject(one), because)
+            yield unread(_subject(one), because)
         else:
             yield _judged(one, needs, in_use, found.get(_quota_name(one)), region)
 
@@ -115,13 +115,13 @@ def _judged(
     whole = f"needs {mine.total()} ({asked_for}); {used}"
     if quota is None:
         because = f"{whole}; Service Quotas has none of this name in {region}, which may lack the instance type"
-        return unknown(_subject(instance_type), because)
+        return unread(_subject(instance_type), because)
     found = f"{whole}; the quota is {quota.value:g}"
     short = mine.total() + others - int(quota.value)
     if short > 0:
         hint = f"request {mine.total() + others} or more at {quota_link(region, quota.code)}"
         return problem(_subject(instance_type), "SEA460", f"{found}, {counted(short, 'instance')} too few", hint)
-    return unknown(_subject(instance_type), found) if in_use.unknown else ok(_subject(instance_type), found)
+    return unread(_subject(instance_type), found) if in_use.unknown else ok(_subject(instance_type), found)
 
 
 def quota_link(region: str, code: str) -> str:
@@ -153,8 +153,8 @@ def _listed(ask: Callable[..., Mapping[str, object]], wanted: set[str]) -> dict[
     for page in _pages(ask, {"ServiceCode": SERVICE}):
         for row in rows(page, "Quotas"):
             value = row.get("Value")
-            if text(row, "QuotaName") in wanted and isinstance(value, int | float):
-                found[text(row, "QuotaName")] = Quota(text(row, "QuotaCode"), value)
+            if text_at(row, "QuotaName") in wanted and isinstance(value, int | float):
+                found[text_at(row, "QuotaName")] = Quota(text_at(row, "QuotaCode"), value)
     return found
 
 
@@ -163,7 +163,7 @@ def _pages(ask: Callable[..., Mapping[str, object]], given: Mapping[str, str]) -
     while True:
         page = ask(**given, **({"NextToken": token} if token else {}))
         yield page
-        token = text(page, "NextToken")
+        token = text_at(page, "NextToken")
         if not token:
             return
 
@@ -177,7 +177,7 @@ def instances_in_use(endpoints: Endpoints) -> InUse:
         with aws_failures("SageMaker"):
             for page in _pages(endpoints.list_endpoints, {}):
                 for row in rows(page, "Endpoints"):
-                    name = text(row, "EndpointName")
+                    name = text_at(row, "EndpointName")
                     for instance_type, number in _of_endpoint(endpoints, name):
                         found[name, instance_type] += number
     except BenchError as error:
@@ -192,17 +192,17 @@ def _of_endpoint(endpoints: Endpoints, name: str) -> Iterator[tuple[str, int]]:
 
     try:
         live = endpoints.describe_endpoint(EndpointName=name)
-        config = endpoints.describe_endpoint_config(EndpointConfigName=text(live, "EndpointConfigName"))
+        config = endpoints.describe_endpoint_config(EndpointConfigName=text_at(live, "EndpointConfigName"))
     except ClientError as error:
         if error.response.get("Error", {}).get("Code") == GONE:
             return
         raise
-    types = {text(row, "VariantName"): text(row, "InstanceType") for row in rows(config, "ProductionVariants")}
+    types = {text_at(row, "VariantName"): text_at(row, "InstanceType") for row in rows(config, "ProductionVariants")}
     for name_of in ("ProductionVariants", "ShadowProductionVariants"):
         for variant in rows(live, name_of):
             pools = [*rows(variant, "InstancePools")]
             for pool in pools:
-                yield text(pool, "InstanceType"), count(pool, "CurrentInstanceCount")
+                yield text_at(pool, "InstanceType"), count(pool, "CurrentInstanceCount")
             if not pools:
                 most = max(count(variant, "CurrentInstanceCount"), count(variant, "DesiredInstanceCount"))
-                yield types.get(text(variant, "VariantName"), ""), most
+                yield types.get(text_at(variant, "VariantName"), ""), most

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from seatrial.operations.preflight.check import asked, count, ok, problem, refusal, rows, text, unknown
+from seatrial.operations.preflight.check import asked, count, ok, problem, refusal, rows, text_at, unread
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.catalog.resource_types import INFERENCE_COMPONENT, availability
 
@@ -49,7 +49,7 @@ def _region(environment: EnvironmentSpec, types: Iterable[str]) -> Iterator[Acco
         yield problem(subject, "SEA461", f"has no {INFERENCE_COMPONENT} (catalog, {known.date})", hint)
     for name in sorted(types):
         if find_instance(name) is None:
-            yield unknown(f"{name} in {region}", "the instance type is not in the catalog")
+            yield unread(f"{name} in {region}", "the instance type is not in the catalog")
 
 
 def _weights_of(deployment: Deployment) -> Iterator[str]:
@@ -84,7 +84,7 @@ def weights_check(uri: str, objects: Objects) -> AccountCheck:
         if first is None:
             hint = "stage the model: seatrial stage; check model.s3_uri"
             return problem(subject, "SEA463", "there is no object below the prefix", hint)
-        return ok(subject, f"{text(first, 'Key')} has {count(first, 'Size'):,} bytes")
+        return ok(subject, f"{text_at(first, 'Key')} has {count(first, 'Size'):,} bytes")
 
     missing = refusal("SEA463", "there is no such bucket", "check model.s3_uri")
     return asked(subject, ask, refusals={"NoSuchBucket": missing})
@@ -95,7 +95,7 @@ def _key(arn: str, keys: Keys) -> AccountCheck:
 
     def ask() -> AccountCheck:
         found = keys.describe_key(KeyId=arn).get("KeyMetadata")
-        state = text(found, "KeyState") if isinstance(found, dict) else ""
+        state = text_at(found, "KeyState") if isinstance(found, dict) else ""
         if state != "Enabled":
             hint = f"enable it: aws kms enable-key --key-id {arn}, or give another kms_key_arn"
             return problem(subject, "SEA464", f"its state is {state or 'unknown'}", hint)
@@ -122,10 +122,10 @@ def _ask_network(subject: str, environment: EnvironmentSpec, networks: Networks)
     network = environment.network
     subnets = [*rows(networks.describe_subnets(SubnetIds=[*network.subnet_ids]), "Subnets")]
     groups = [*rows(networks.describe_security_groups(GroupIds=[*network.security_group_ids]), "SecurityGroups")]
-    vpcs = sorted({text(one, "VpcId") for one in (*subnets, *groups)})
+    vpcs = sorted({text_at(one, "VpcId") for one in (*subnets, *groups)})
     if len(vpcs) > 1:
         return problem(subject, "SEA465", f"they belong to several VPCs: {', '.join(vpcs)}", NETWORK_HINT)
-    full = [text(one, "SubnetId") for one in subnets if one.get("AvailableIpAddressCount") == 0]
+    full = [text_at(one, "SubnetId") for one in subnets if one.get("AvailableIpAddressCount") == 0]
     if full:
         hint = "free addresses, or give other subnets"
         return problem(subject, "SEA465", f"no address is free in {', '.join(full)}", hint)
@@ -139,7 +139,7 @@ def _bootstrap(environment: EnvironmentSpec, parameters: Parameters) -> AccountC
 
     def ask() -> AccountCheck:
         found = parameters.get_parameter(Name=BOOTSTRAP).get("Parameter")
-        value = text(found, "Value") if isinstance(found, dict) else ""
+        value = text_at(found, "Value") if isinstance(found, dict) else ""
         if not value.isdecimal() or int(value) < BOOTSTRAP_NEEDED:
             return problem(subject, "SEA466", f"its version is {value or 'unknown'}; {needed}", again)
         return ok(subject, f"its version is {value}")

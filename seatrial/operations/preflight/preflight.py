@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _UNREAD = "could not be asked"
 
 
-def preflight(
+def check_environment(
     deployments: tuple[Deployment, ...], environment: EnvironmentSpec, clients: AccountClients
 ) -> tuple[AccountCheck, ...]:
     """Ask the account everything that the deployments need.

@@ -96,7 +96,7 @@ def check_order(source: EnvironmentSpec, target: EnvironmentSpec, order: tuple[E
         before = sources.get(before)
 
 
-def promote(
+def promote_plan(
     source: LoadedSpec, target: LoadedSpec, evidence: TrialEvidence, *, now: datetime, accept_simulated: bool = False
 ) -> PromotedLock:
     """Return the lock of an environment from the tried plan of the one before it.

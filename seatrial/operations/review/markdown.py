@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from seatrial.operations.render import markdown_lines
+from seatrial.operations.render import consequences_markdown_lines
 from seatrial.operations.review.figures import COSTS, changed_curve, costs, gates, knees
 from seatrial.operations.review.words import (
     OF_A_PRODUCT,
     band_line,
-    behind,
+    changed_parts,
     changed_quotas,
     cost_lines,
-    effect,
+    extra_instances,
     figures_of,
+    format_concurrency,
     has_new_costs,
-    headline,
-    load,
-    more,
+    missing_commits,
     moved_line,
     not_compared,
-    parts,
     price_words,
+    review_headline,
+    summarize_effect,
 )
 from seatrial_base.markdown import code, escaped, fenced, folded
 from seatrial_base.printer import markdown_lines as finding_lines
@@ -53,7 +53,7 @@ def review_markdown(review: Review, *, base: str, most: int = MOST_CHARACTERS) -
         base: The revision that is compared with.
         most: Characters.
     """
-    told = [escaped(one) for one in (headline(review), behind(review, base)) if one]
+    told = [escaped(one) for one in (review_headline(review), missing_commits(review, base)) if one]
     text = "".join(f"{one}\n\n" for one in (f"### Seatrial: {code(base)} → this checkout", *told))
     sizes = [size for product in review.products for size in product.sizes]
     rows = [*map(_row, review.endpoints), *map(_product_row, review.products), *map(_row, sizes)]
@@ -94,12 +94,12 @@ def _row(review: EndpointReview) -> str:
     cells = (
         code(review.place.endpoint),
         code(review.place.environment),
-        escaped(parts(review)),
-        escaped(effect(review)),
-        "<br>".join(escaped(one) for one in more(review)),
+        escaped(changed_parts(review)),
+        escaped(summarize_effect(review)),
+        "<br>".join(escaped(one) for one in extra_instances(review)),
         escaped(price_words(hourly, review)),
-        escaped(load(knees(review), review)),
-        escaped(load(gates(review), review)),
+        escaped(format_concurrency(knees(review), review)),
+        escaped(format_concurrency(gates(review), review)),
         escaped(tally(review.findings)),
     )
     return _table_row(cells)
@@ -141,7 +141,7 @@ def _details(reviews: Iterable[EndpointReview]) -> Iterator[list[str]]:
     alike: dict[tuple[str, tuple[str, ...]], list[EndpointPlace]] = defaultdict(list)
     for one in reviews:
         lines = tuple(line for section in _sections(one) for line in (*section, ""))
-        alike[parts(one), lines].append(one.place)
+        alike[changed_parts(one), lines].append(one.place)
     for (changed, lines), places in alike.items():
         title, listed = _named(places), []
         if len(places) > MOST_NAMES:
@@ -170,7 +170,7 @@ def _sections(review: EndpointReview) -> Iterator[list[str]]:
         yield [f"**Configuration** {code(each.name)}", "", *fenced(each.lines, "diff")]
     if review.consequences is not None:
         moved = [moved_line(review), ""] if review.is_moved else []
-        yield ["**Resources**", "", *moved, *markdown_lines(review.consequences, is_brief=True)]
+        yield ["**Resources**", "", *moved, *consequences_markdown_lines(review.consequences, is_brief=True)]
     elif told := not_compared(review):
         yield ["**Resources**", "", told]
     if has_new_costs(review):

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.operations.review.side import planned_instances
+from seatrial.operations.review.side import instances_of_plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -54,7 +54,7 @@ def quota_needs(
                 counts[review.place.environment, instance_type][when] += number
     for place in others:
         if place not in changed:
-            for instance_type, number in planned_instances(side, place).items():
+            for instance_type, number in instances_of_plan(side, place).items():
                 counts[place.environment, instance_type].update(before=number, during=number, after=number)
     return tuple(
         QuotaNeed(*key, count["before"], count["during"], count["after"]) for key, count in sorted(counts.items())

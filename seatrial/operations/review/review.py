@@ -15,7 +15,7 @@ from seatrial.operations.review.fields import field_changes, file_changes
 from seatrial.operations.review.findings import findings
 from seatrial.operations.review.products import product_reviews
 from seatrial.operations.review.quota import quota_needs
-from seatrial.operations.review.side import never_locked, places, state_of
+from seatrial.operations.review.side import endpoint_state, never_locked, places
 from seatrial.operations.review.templates import SideTemplates, synthesize_both
 from seatrial.operations.template import EMPTY
 from seatrial.operations.template_diff import diff_templates
@@ -166,8 +166,8 @@ def make_review(
     every = sorted({*known[0], *known[1]}, key=lambda one: (one.environment, one.endpoint))
     touched = affected(new, paths, every)
     some = [place for place in every if place in touched and asked.holds(place)]
-    before = {place: state_of(old, place) for place in some if place in known[0]}
-    after = _checked({place: state_of(new, place) for place in some if place in known[1]}, new)
+    before = {place: endpoint_state(old, place) for place in some if place in known[0]}
+    after = _checked({place: endpoint_state(new, place) for place in some if place in known[1]}, new)
     wanted = _wanted(before, after, is_code_changed=is_code_changed(new, paths))
     templates = synthesize_both((old, new), wanted, folder)
     reviews = (_endpoint_review(place, before.get(place), after.get(place), templates) for place in some)

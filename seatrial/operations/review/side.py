@@ -109,7 +109,7 @@ def never_locked(side: RepositorySide, known: Iterable[EndpointPlace]) -> tuple[
     return tuple(file for file in sorted(side.endpoints.glob("*.yaml")) if file.stem not in listed)
 
 
-def state_of(side: RepositorySide, place: EndpointPlace) -> EndpointState:
+def endpoint_state(side: RepositorySide, place: EndpointPlace) -> EndpointState:
     """Load an endpoint in an environment; what is wrong with it is part of the state."""
     try:
         loaded = load_spec(side.spec(place), place.environment, environments=side.environments)
@@ -133,7 +133,7 @@ def stale_plan(loaded: LoadedSpec) -> Plan | None:
         return None
 
 
-def planned_instances(side: RepositorySide, place: EndpointPlace) -> Mapping[str, int]:
+def instances_of_plan(side: RepositorySide, place: EndpointPlace) -> Mapping[str, int]:
     """Return the most instances that a locked plan runs by type, as far as its lock can be read."""
     try:
         plan = document_in_lock(side.spec(place), place.environment) or {}

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial.operations.app import app_folder
-from seatrial.operations.checkout import changed_paths, checkout_of, commit_of, commits_ahead, moved, repository_of
+from seatrial.operations.checkout import changed_paths, checkout_of, commit_of, commits_ahead, git_repository_of, moved
 from seatrial.operations.review.review import AskedEndpoints, make_review
 from seatrial.operations.review.side import RepositorySide
 from seatrial.specs.load import environment_names
@@ -40,7 +40,7 @@ def review_of(
         SeatrialError: As `make_review`.
     """
     endpoints, names = _endpoints(specs)
-    top = repository_of(_existing(endpoints))
+    top = git_repository_of(_existing(endpoints))
     commit = commit_of(top, revision)
     new = RepositorySide(
         top=top,

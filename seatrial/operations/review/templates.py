@@ -13,7 +13,7 @@ from seatrial.deployment.live_trial import service_stack
 from seatrial.locks.path import lock_path
 from seatrial.operations.app import run_app
 from seatrial.operations.synthesis import template_text
-from seatrial.operations.template import read_template
+from seatrial.operations.template import template_of
 from seatrial.specs.load import environment_names, load_environment
 from seatrial_base.errors import SeatrialError
 from seatrial_base.files import read_text
@@ -173,4 +173,4 @@ def _read(file: Path, deployment: Deployment, accounts: Mapping[str, str]) -> St
     environment = deployment.environment
     where = file.name.removesuffix(".template.json")
     account = environment.account or accounts.get(environment.name)
-    return read_template(template_text(file), where=where, region=environment.region, account=account)
+    return template_of(template_text(file), where=where, region=environment.region, account=account)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.operations.render import text_lines
+from seatrial.operations.render import consequences_lines
 from seatrial.operations.review.figures import changed_curve
 from seatrial.operations.review.words import (
     OF_A_PRODUCT,
-    behind,
+    changed_parts,
     changed_quotas,
     cost_lines,
-    effect,
     figures_of,
-    headline,
+    missing_commits,
     moved_line,
     not_compared,
-    parts,
+    review_headline,
+    summarize_effect,
 )
 from seatrial_base.printer import text_lines as finding_lines
 from seatrial_base.units import counted
@@ -35,16 +35,24 @@ def review_text(review: Review, *, base: str) -> str:
         review: The review.
         base: The revision that is compared with.
     """
-    lines = [f"revision {base} → this checkout", "", headline(review), *filter(None, [behind(review, base)])]
+    lines = [
+        f"revision {base} → this checkout",
+        "",
+        review_headline(review),
+        *filter(None, [missing_commits(review, base)]),
+    ]
     lines += [f"{one}: no plan yet; run `seatrial plan`" for one in review.unlocked]
     for one in review.endpoints:
-        lines += ["", f"{one.place.endpoint} in {one.place.environment}: {parts(one)}; {effect(one)}"]
+        lines += ["", f"{one.place.endpoint} in {one.place.environment}: {changed_parts(one)}; {summarize_effect(one)}"]
         lines += [f"  {line}" for line in _details(one)]
     for product in review.products:
         lines += ["", f"product {product.name}: {product.change}. {OF_A_PRODUCT[product.change]}"]
         lines += [f"  {line}" for line in (*finding_lines(product.findings), *_fields("product", product.fields))]
         for size in product.sizes:
-            lines += ["", f"{size.place.endpoint} in {size.place.environment}: {parts(size)}; {effect(size)}"]
+            lines += [
+                "",
+                f"{size.place.endpoint} in {size.place.environment}: {changed_parts(size)}; {summarize_effect(size)}",
+            ]
             lines += [f"  {line}" for line in _details(size)]
     for service in review.services:
         changed = sum(1 for one in service.diff.changes if one.action != "unchanged")
@@ -68,7 +76,7 @@ def _details(review: EndpointReview) -> Iterator[str]:
         yield from (f"  {line}" for line in file.lines)
     if review.consequences is not None:
         yield from filter(None, [moved_line(review)])
-        yield from text_lines(review.consequences)
+        yield from consequences_lines(review.consequences)
     elif told := not_compared(review):
         yield told
     if any(review.plans):

@@ -32,7 +32,7 @@ COST_NAMES = dict(
 )
 
 
-def behind(review: Review, base: str) -> str:
+def missing_commits(review: Review, base: str) -> str:
     """Say that the base has commits which the checkout lacks; empty where it has none."""
     if not review.ahead:
         return ""
@@ -42,7 +42,7 @@ def behind(review: Review, base: str) -> str:
     )
 
 
-def headline(review: Review) -> str:
+def review_headline(review: Review) -> str:
     """Count what changes."""
     if review.is_empty:
         return (
@@ -54,7 +54,7 @@ def headline(review: Review) -> str:
     return f"{changed} in {compared}.{products}"
 
 
-def parts(review: EndpointReview) -> str:
+def changed_parts(review: EndpointReview) -> str:
     """Name what of an endpoint changes."""
     if review.change != "changed":
         return review.change
@@ -75,7 +75,7 @@ def _location(state: EndpointState | None) -> str:
     return "" if environment is None else " ".join(filter(None, (environment.account, environment.region)))
 
 
-def effect(review: EndpointReview) -> str:
+def summarize_effect(review: EndpointReview) -> str:
     """Name what users may notice, the greatest first, or why there is nothing to name."""
     if review.refused:
         return f"refused: {_rules(one.rule for one in review.refused)}"
@@ -100,7 +100,7 @@ def _rules(rules: Iterable[str]) -> str:
     return ", ".join(sorted(set(rules)))
 
 
-def more(review: EndpointReview) -> list[str]:
+def extra_instances(review: EndpointReview) -> list[str]:
     """Write the instances that the update needs at most beyond those of before."""
     return [f"{number} × {name}" for name, number in more_instances(review).items()]
 
@@ -110,7 +110,7 @@ def price_words(one: BeforeAfter, review: EndpointReview) -> str:
     return _both(one, review, usd)
 
 
-def load(one: BeforeAfter, review: EndpointReview) -> str:
+def format_concurrency(one: BeforeAfter, review: EndpointReview) -> str:
     """Write a number of requests in flight before and after; one where both are equal."""
     return _both(one, review, whole_or_tenths)
 

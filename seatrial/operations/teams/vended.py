@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from seatrial.deployment.aws_failures import aws_failures
 from seatrial.deployment.live_stack import describe_stack
 from seatrial.operations.drift.trials import LastTrial, deployed_trial
-from seatrial.operations.preflight.check import rows, text
+from seatrial.operations.preflight.check import rows, text_at
 from seatrial_base.errors import BenchError
 from seatrial_base.tags import ENVIRONMENT_TAG, PRODUCT_TAG, PRODUCT_VERSION_TAG, STACK_TAG
 
@@ -81,9 +81,9 @@ def _tagged(environment: str, tagged: TaggedResources) -> Iterator[tuple[str, tu
             TagFilters=filters, ResourceTypeFilters=["sagemaker:endpoint"], PaginationToken=token
         )
         for row in rows(page, "ResourceTagMappingList"):
-            tags = tuple(sorted((text(tag, "Key"), text(tag, "Value")) for tag in rows(row, "Tags")))
-            yield text(row, "ResourceARN").rpartition("/")[2], tags
-        token = text(page, "PaginationToken")
+            tags = tuple(sorted((text_at(tag, "Key"), text_at(tag, "Value")) for tag in rows(row, "Tags")))
+            yield text_at(row, "ResourceARN").rpartition("/")[2], tags
+        token = text_at(page, "PaginationToken")
         if not token:
             return
 

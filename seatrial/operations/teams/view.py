@@ -40,7 +40,7 @@ def by_team(endpoints: Iterable[TeamEndpoint]) -> Iterator[tuple[str, tuple[Team
         yield team, tuple(group)
 
 
-def as_lines(endpoints: Sequence[TeamEndpoint], not_asked: Iterable[str]) -> Iterator[str]:
+def teams_lines(endpoints: Sequence[TeamEndpoint], not_asked: Iterable[str]) -> Iterator[str]:
     """Yield the endpoints of each team as a table."""
     cells = [COLUMNS, *(_cells(each) for each in endpoints)]
     widths = [max(len(row[number]) for row in cells) for number in range(len(COLUMNS))]
@@ -84,7 +84,7 @@ def _sum(group: Sequence[TeamEndpoint]) -> str:
     return f"{counted(len(group), 'endpoint')}, ${hourly:,.2f}/h, ${monthly:,.0f}/month planned{unknown}"
 
 
-def as_markdown(endpoints: Sequence[TeamEndpoint], not_asked: Iterable[str]) -> str:
+def teams_markdown(endpoints: Sequence[TeamEndpoint], not_asked: Iterable[str]) -> str:
     """Return one table for each team."""
     lines = ["# Endpoints by team", ""]
     for team, group in by_team(endpoints):
@@ -94,7 +94,7 @@ def as_markdown(endpoints: Sequence[TeamEndpoint], not_asked: Iterable[str]) -> 
     return "\n".join(lines).rstrip() + "\n"
 
 
-def as_csv(endpoints: Sequence[TeamEndpoint]) -> str:
+def teams_csv(endpoints: Sequence[TeamEndpoint]) -> str:
     """Return one row for each endpoint; a cell that a spreadsheet would take for a formula begins with a quote."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -114,7 +114,7 @@ def _row(endpoint: TeamEndpoint) -> dict[str, object]:
     return {name: fields[name] for name in CSV_COLUMNS}
 
 
-def as_document(endpoints: Sequence[TeamEndpoint], not_asked: Iterable[str]) -> dict[str, object]:
+def teams_document(endpoints: Sequence[TeamEndpoint], not_asked: Iterable[str]) -> dict[str, object]:
     """Return the endpoints of each team as a document for programs."""
     return {
         "schema_version": SCHEMA,

@@ -22,10 +22,10 @@ from seatrial.planner.decisions.plan_warnings import (
     price_warnings,
     surge_warnings,
 )
-from seatrial.planner.decisions.timeouts import download_timeout, startup_timeout, timeout_warnings
+from seatrial.planner.decisions.timeouts import download_timeout, startup_timeout_s, timeout_warnings
 from seatrial.planner.decisions.trial_update import candidate_warnings, decide_trial_update
 from seatrial.planner.predict.band import band_of
-from seatrial.planner.predict.closed_form import predict
+from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.predict.knee import predicted_knee
 from seatrial.planner.predict.memory import weights_bytes
 from seatrial.planner.predict.regime import regime_of
@@ -148,7 +148,7 @@ def _startup(chosen: Chosen, weights: int) -> Decision[int]:
     asked = compiles(recipe)
     at_start = asked is None or asked.when == "startup"
     whole = weights_bytes(demand.architecture, None)
-    return startup_timeout(
+    return startup_timeout_s(
         model, weights, compiles=demand.engine.compiled_shapes and at_start, build_s=built_at_start_s(recipe, whole)
     )
 
@@ -242,5 +242,5 @@ def curve_point(levels: Levels, concurrency: int) -> CurvePoint:
         concurrency=concurrency,
         **{name: round(number, 2) for name, number in numbers.items()},
         late=round(found.late, 4),
-        limit=predict(levels.copy, concurrency).limit,
+        limit=predict_at(levels.copy, concurrency).limit,
     )

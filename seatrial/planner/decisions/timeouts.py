@@ -32,7 +32,7 @@ def download_timeout(model: ModelSpec, weights_bytes: int) -> Decision[int]:
     return _bounded(wanted_s, reason)
 
 
-def startup_timeout(
+def startup_timeout_s(
     model: ModelSpec, weights_bytes: int, *, compiles: bool = False, build_s: float = 0
 ) -> Decision[int]:
     """Return the time that the container may take until it answers health checks.

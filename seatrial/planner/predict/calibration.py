@@ -61,7 +61,7 @@ _FARTHEST = math.log(10_000)
 _Pair = tuple[float, float]
 
 
-def compare(copy: Copy, points: Sequence[MeasuredPoint], protocol: Protocol) -> tuple[Compared, ...]:
+def compare_points(copy: Copy, points: Sequence[MeasuredPoint], protocol: Protocol) -> tuple[Compared, ...]:
     """Predict each measured point."""
     found = ((point, outcome(copy, point.concurrency, protocol)) for point in points)
     return tuple(Compared(point, one.output_tok_s, one.ms_per_token.p90) for point, one in found)
@@ -82,7 +82,7 @@ def fit_calibration(copy: Copy, points: Sequence[MeasuredPoint], protocol: Proto
     def residuals(logs: _Pair) -> list[float]:
         calibrated = replace(plain, calibration=_factors(logs, common=common))
         off = [_PRIOR * (logs[0] - start), _PRIOR * (logs[1] - logs[0])]
-        for one in compare(calibrated, points, protocol):
+        for one in compare_points(calibrated, points, protocol):
             off.append(math.log(one.output_tok_s / one.measured.output_tok_s))
             if one.measured.ms_per_token_p90 is not None:
                 off.append(_LATENCY_WEIGHT * math.log(one.ms_per_token / one.measured.ms_per_token_p90))

@@ -74,7 +74,7 @@ class Seconds:
 _NOTHING = Seconds(0.0, 0.0, 0.0, 0.0, 0.0)
 
 
-def predict(copy: Copy, concurrency: int) -> EstimatedLevel:
+def predict_at(copy: Copy, concurrency: int) -> EstimatedLevel:
     """Predict what a copy does with this many requests in flight."""
     batch, bound = running_batch(copy, concurrency)
     constants = copy.engine.performance

@@ -206,7 +206,7 @@ def hardware_of(instance: Instance, quantization: str | None = None) -> Hardware
     )
 
 
-def place(
+def place_copy(
     architecture: Architecture,
     hardware: Hardware,
     engine: Engine,

@@ -116,7 +116,9 @@ def usual_speculation(method: Method, architecture: Architecture, draft: str | N
     )
 
 
-def told(read: ReadOptimization, speculation: Speculation | None, hit_rate: float, *, assumed_hits: bool) -> str:
+def describe_assumptions(
+    read: ReadOptimization, speculation: Speculation | None, hit_rate: float, *, assumed_hits: bool
+) -> str:
     """Return what a row was predicted with, for the column `predicted_optimization`; empty for a plain row."""
     parts = []
     if read.method and speculation:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Literal
 
 from seatrial.documents.prediction import Band, Limit
 from seatrial.planner.predict.band import ASSUMED, band_of
-from seatrial.planner.predict.closed_form import predict
-from seatrial.planner.predict.copy_model import compiled_length, hardware_of, least_batched_tokens, place
+from seatrial.planner.predict.closed_form import predict_at
+from seatrial.planner.predict.copy_model import compiled_length, hardware_of, least_batched_tokens, place_copy
 from seatrial.planner.predict.memory import fit_memory, held_tokens
 from seatrial.planner.predict.multi_instance import InstanceLevel, even_split, fleet
 from seatrial.planner.predict.simulation import PUBLISHED, Batches, closed_static, outcome, simulate_static
@@ -77,7 +77,7 @@ class RowPrediction:
     steady: SteadyLevel | None = None
 
 
-def answer(asked: Asked, form: Form = "simulation", load: Load = "published") -> RowPrediction:
+def predict_csv_row(asked: Asked, form: Form = "simulation", load: Load = "published") -> RowPrediction:
     """Predict one row.
 
     Args:
@@ -157,7 +157,7 @@ def _placed(asked: Asked) -> Copy:
         kv_bits=8 if asked.kv_precision == "fp8" else 16,
         draft=asked.speculation.draft if asked.speculation else None,
     )
-    return place(
+    return place_copy(
         asked.architecture,
         hardware,
         asked.engine,
@@ -221,7 +221,7 @@ def _simulated(copy: Copy, concurrency: int, stagger_s: float, batches: Batches 
 @cache
 def _closed(copy: Copy, concurrency: int, batches: Batches | None) -> InstanceLevel:
     if batches is None:
-        point = predict(copy, concurrency)
+        point = predict_at(copy, concurrency)
         return InstanceLevel(point.output_tok_s, point.ms_per_token, point.e2e_latency_ms / MS_PER_S)
     tok_s, longest_s = closed_static(copy, concurrency, batches)
     return InstanceLevel(tok_s, longest_s / copy.output_tokens * MS_PER_S, longest_s)
@@ -235,7 +235,7 @@ def _limit(copy: Copy, asked: Asked, concurrency: int, longest_s: float) -> Limi
     share = math.ceil(concurrency / (asked.instance_count * asked.copies_per_instance))
     if asked.batching == "dynamic":
         return Limit.BATCH_LIMIT if share > asked.batch_size else Limit.MEMORY
-    return predict(copy, share).limit
+    return predict_at(copy, share).limit
 
 
 def _band(asked: Asked) -> Band:

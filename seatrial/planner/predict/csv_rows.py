@@ -477,5 +477,7 @@ def _optimized(cells: Mapping[str, str], asked: Asked) -> CsvRow:
         assumed_hits=assumed,
         kv_precision="fp8" if read.kv_fp8 else asked.kv_precision,
     )
-    told = csv_optimization.told(read, changed.speculation, changed.prefix_hit_rate, assumed_hits=assumed)
+    told = csv_optimization.describe_assumptions(
+        read, changed.speculation, changed.prefix_hit_rate, assumed_hits=assumed
+    )
     return CsvRow(cells, changed, (), told)

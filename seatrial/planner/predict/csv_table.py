@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial.planner.predict import csv_optimization
-from seatrial.planner.predict.csv_predictions import answer
+from seatrial.planner.predict.csv_predictions import predict_csv_row
 from seatrial.planner.predict.csv_rows import COUNTS
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def answered(columns: Sequence[str], rows: Sequence[CsvRow], form: Form, load: L
 def _cells(row: CsvRow, form: Form, load: Load) -> dict[str, Cell]:
     if row.asked is None:
         return {ERROR: "; ".join(_told(problem) for problem in row.problems)}
-    found = answer(row.asked, form, load)
+    found = predict_csv_row(row.asked, form, load)
     cells = _predicted(found) | (_steady(found.steady) if found.steady else {})
     return cells | ({OPTIMIZATION: row.optimization} if row.optimization else {})
 
@@ -85,7 +85,7 @@ def _told(problem: Finding) -> str:
     return f"{problem.rule}: {field}{problem.message}{hint}"
 
 
-def as_csv(table: CsvTable) -> str:
+def predictions_csv(table: CsvTable) -> str:
     """Write a table as CSV with a head; a number that is not there is an empty cell."""
     text = io.StringIO()
     writer = csv.DictWriter(text, table.columns, lineterminator="\n")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.documents.calibration import Calibration
 from seatrial.documents.prediction import LevelRegime, Limit, Regime
-from seatrial.planner.predict.closed_form import STEP_PARTS, mean_step, predict, running_batch
+from seatrial.planner.predict.closed_form import STEP_PARTS, mean_step, predict_at, running_batch
 from seatrial.planner.predict.iteration_cost import costs_of, product_of
 from seatrial_base.units import MS_PER_S, counted, tenths
 
@@ -123,7 +123,7 @@ def level_regime(copy: Copy, concurrency: int) -> LevelRegime:
     batch, _ = running_batch(copy, concurrency)
     step = mean_step(copy, batch)
     shares = tuple((part, float(getattr(step, part)) / step.total) for part in STEP_PARTS)
-    return LevelRegime(concurrency=concurrency, bound_by=predict(copy, concurrency).limit, share_of_step=shares)
+    return LevelRegime(concurrency=concurrency, bound_by=predict_at(copy, concurrency).limit, share_of_step=shares)
 
 
 def arithmetic_intensity(copy: Copy, batch: float) -> float:
@@ -160,7 +160,7 @@ def growth_limit(copy: Copy) -> tuple[Limit, int]:
     It is what keeps further requests out of the batch there, or the part of the step that grows the most.
     """
     full = 1
-    while predict(copy, 2 * full).output_tok_s >= _WORTHWHILE * predict(copy, full).output_tok_s:
+    while predict_at(copy, 2 * full).output_tok_s >= _WORTHWHILE * predict_at(copy, full).output_tok_s:
         full *= 2
     batch, bound = running_batch(copy, 2 * full)
     if bound is not None:

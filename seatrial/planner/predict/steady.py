@@ -20,7 +20,7 @@ from operator import attrgetter
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from seatrial.planner.predict.closed_form import mean_step, predict, running_batch
+from seatrial.planner.predict.closed_form import mean_step, predict_at, running_batch
 from seatrial.planner.predict.simulation import PUBLISHED, Protocol, closed_static, simulate, simulate_static
 from seatrial_base.units import MS_PER_S
 from seatrial_load.measure.distribution import percentile
@@ -95,7 +95,7 @@ def steady_mean(copy: Copy, concurrency: int, batches: Batches | None = None) ->
         _, seconds = closed_static(copy, concurrency, batches)
         latency = seconds * MS_PER_S
         return SteadyLevel(concurrency, copy.output_tokens, latency, latency, None, None)
-    point = predict(copy, concurrency)
+    point = predict_at(copy, concurrency)
     return SteadyLevel(concurrency, copy.output_tokens, point.ttft_ms, point.e2e_latency_ms, None, None)
 
 
@@ -112,7 +112,7 @@ def _largest_simulated(copy: Copy) -> int:
 
 @cache
 def _simulated(copy: Copy, concurrency: int) -> SteadyLevel:
-    latency_s = predict(copy, concurrency).e2e_latency_ms / MS_PER_S
+    latency_s = predict_at(copy, concurrency).e2e_latency_ms / MS_PER_S
     protocol = _protocol(copy, stagger_s=latency_s / concurrency)
     measured = _measured(simulate(copy, concurrency, protocol), concurrency)
     ttft_s = fmean(request.first_token_s - request.sent_s for request in measured)

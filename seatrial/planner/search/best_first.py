@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from seatrial.planner.search.candidate import Candidate, FeasibleCandidate, RejectedCandidate
 from seatrial.planner.search.evaluate import estimate, evaluate, misses_alone
 from seatrial.planner.search.fitting import candidates, sharing
-from seatrial.planner.search.ranking import beats, front, order
+from seatrial.planner.search.ranking import beats, front, ranking_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -134,4 +134,4 @@ def _rest_of_the_front(queue: _Queue) -> list[FeasibleCandidate]:
 
 
 def _order(demand: Demand, candidate: Candidate, score: Score) -> Key:
-    return order(candidate, score, demand.endpoint.objective)
+    return ranking_order(candidate, score, demand.endpoint.objective)

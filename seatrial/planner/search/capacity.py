@@ -7,7 +7,7 @@ from bisect import bisect_left
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from seatrial.planner.predict.closed_form import predict
+from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.predict.simulation import TRIAL, Protocol, SimulatedLevel, outcome
 from seatrial_base.units import MS_PER_S
 
@@ -77,7 +77,7 @@ def estimated_capacity(copy: Copy, objectives: Sequence[LatencyBound], slack: fl
     """Return the concurrency past which a mean of the closed form is above an objective's bound, with some slack."""
 
     def misses(concurrency: int) -> bool:
-        point = predict(copy, concurrency)
+        point = predict_at(copy, concurrency)
         waited_ms = _wait_for_prefill_ms(copy, point) if slack > 1 else 0.0
         hoped = replace(point, ttft_ms=point.ttft_ms - waited_ms)
         return any(objective.out_of_reach(hoped, slack) for objective in objectives)
@@ -119,7 +119,7 @@ def capacity(levels: Levels, objectives: Sequence[LatencyBound], guess: int) -> 
 
 def answered_in_time(levels: Levels, timeout: LatencyBound) -> int:
     """Return a concurrency at which every request is answered in time: near the highest, and 0 when there is none."""
-    concurrency = last_without(lambda level: timeout.out_of_reach(predict(levels.copy, level)), most=MOST_IN_FLIGHT)
+    concurrency = last_without(lambda level: timeout.out_of_reach(predict_at(levels.copy, level)), most=MOST_IN_FLIGHT)
     while concurrency and timeout.ratio(levels.at(concurrency)) > 1:
         concurrency = min(concurrency - 1, _smaller(concurrency, timeout.ratio(levels.at(concurrency))))
     return concurrency
@@ -189,7 +189,7 @@ def spread(copy: Copy, workload: WorkloadSpec, copy_count: int, tok_s: Callable[
 
 def _steady_tok_s(copy: Copy, workload: WorkloadSpec, concurrency: int) -> float:
     """Return the output tokens per second that so many clients without a pause get, by Little's law."""
-    latency_s = predict(copy, concurrency).e2e_latency_ms / MS_PER_S + TRIAL.round_trip_s
+    latency_s = predict_at(copy, concurrency).e2e_latency_ms / MS_PER_S + TRIAL.round_trip_s
     return concurrency / latency_s * workload.output_tokens
 
 

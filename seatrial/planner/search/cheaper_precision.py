@@ -10,7 +10,7 @@ from seatrial.planner.cost import usd_per_hour
 from seatrial.planner.search.candidate import Candidate, FeasibleCandidate
 from seatrial.planner.search.evaluate import estimate, evaluate, misses_alone, planned_load
 from seatrial.planner.search.fitting import candidates, sharing
-from seatrial.planner.search.ranking import order
+from seatrial.planner.search.ranking import ranking_order
 from seatrial_base.catalog.instances import computes_in
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _best(
     goal = demand.endpoint.objective
     estimates = sorted(
         (found for found in _estimates(narrow, tried) if found.comes_into_question),
-        key=lambda found: order(found.candidate, found.score, goal),
+        key=lambda found: ranking_order(found.candidate, found.score, goal),
     )
     hopeful = (estimated for estimated in estimates if planned_load(narrow, estimated) is not None)
     results = (evaluate(narrow, estimated) for estimated in islice(hopeful, _MOST_EVALUATED))

@@ -8,7 +8,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from seatrial.planner.cost import usd_per_hour
-from seatrial.planner.predict.closed_form import predict
+from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.search.capacity import MOST_IN_FLIGHT, copies_needed, spread
 from seatrial.planner.search.sizing import UNKNOWN
 
@@ -101,7 +101,7 @@ def _cheaper(demand: Demand, candidate: Candidate, most_usd: float) -> Iterator[
         copies = min(most, count * candidate.copies_per_instance)
         if copies < fewest or (count - 1) * candidate.copies_per_instance >= most:
             continue
-        load = spread(candidate.copy, workload, copies, lambda level: predict(candidate.copy, level).output_tok_s)
+        load = spread(candidate.copy, workload, copies, lambda level: predict_at(candidate.copy, level).output_tok_s)
         yield _Size(candidate, count, each * count, load)
 
 
@@ -110,7 +110,7 @@ def _hopeless(demand: Demand, size: _Size, band: float) -> bool:
     level = size.load.concurrency_per_copy
     if level > MOST_IN_FLIGHT:
         return True
-    point = predict(size.candidate.copy, level)
+    point = predict_at(size.candidate.copy, level)
     return any(objective.out_of_reach(point, (1 + band) * _SLACK) for objective in demand.objectives)
 
 

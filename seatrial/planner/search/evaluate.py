@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seatrial.planner.predict.closed_form import predict
+from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.search.candidate import Estimate, FeasibleCandidate, Miss, RejectedCandidate
 from seatrial.planner.search.capacity import MOST_IN_FLIGHT, capacity, estimated_capacity
 from seatrial.planner.search.fitting import rejection_of
@@ -30,7 +30,7 @@ def estimate(demand: Demand, candidate: Candidate) -> Estimate:
     """Estimate a candidate that keeps the objectives with a single request."""
 
     def tok_s(concurrency: int) -> float:
-        return predict(candidate.copy, concurrency).output_tok_s * _THROUGHPUT_SLACK
+        return predict_at(candidate.copy, concurrency).output_tok_s * _THROUGHPUT_SLACK
 
     highest = max(1, estimated_capacity(candidate.copy, demand.objectives, _LATENCY_SLACK))
     sized = size(demand, candidate, highest, tok_s)
@@ -101,13 +101,13 @@ def planned_load(demand: Demand, estimated: Estimate) -> FeasibleCandidate | Non
     Its capacity is the closed form's, which costs a fraction of `evaluate`: enough to show what is not chosen.
     """
     candidate, highest = estimated.candidate, max(1, estimated.capacity)
-    sized = size(demand, candidate, highest, lambda level: predict(candidate.copy, level).output_tok_s)
+    sized = size(demand, candidate, highest, lambda level: predict_at(candidate.copy, level).output_tok_s)
     load = sized.load
     if sized.needed > demand.endpoint.scaling.max_copies or not _holds(demand, candidate, load):
         return None
     if load.output_tok_s < (demand.endpoint.slo.output_tok_s or 0.0):
         return None
-    score = score_of(demand, candidate, load, predict(candidate.copy, highest).output_tok_s)
+    score = score_of(demand, candidate, load, predict_at(candidate.copy, highest).output_tok_s)
     count = instances_for(candidate, load.copy_count)
     return FeasibleCandidate(candidate, highest, sized.needed, load, count, score)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial.planner.decisions.batching import compiled_batch
-from seatrial.planner.predict.copy_model import hardware_of, place
+from seatrial.planner.predict.copy_model import hardware_of, place_copy
 from seatrial.planner.predict.memory import fit_memory, missing_bytes
 from seatrial.planner.recipe_limits import accelerator_refusals
 from seatrial.planner.search.candidate import Candidate, RejectedCandidate
@@ -181,7 +181,7 @@ def _fitted(demand: Demand, instance: Instance, hardware: Hardware, degree: int)
 
 def _candidate(demand: Demand, instance: Instance, hardware: Hardware, degree: int, memory: MemoryFit) -> Candidate:
     overrides, workload = demand.overrides, demand.endpoint.workload
-    copy = place(
+    copy = place_copy(
         demand.architecture,
         hardware,
         demand.engine,

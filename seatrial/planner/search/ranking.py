@@ -70,7 +70,7 @@ Goal = Literal["cost", "cost_per_token", "latency", "throughput"]
 Key = tuple[tuple[float, ...], str, int]
 
 
-def order(candidate: Candidate, score: Score, goal: Goal) -> Key:
+def ranking_order(candidate: Candidate, score: Score, goal: Goal) -> Key:
     """Return what sorts deployments best first: the goal, then what else counts; the name where all is equal."""
     price, highest, alone = score.usd_per_hour, -score.highest_tok_s, score.ms_per_token_alone
     key = {

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial.planner.search.evaluate import planned_load
-from seatrial.planner.search.ranking import order
+from seatrial.planner.search.ranking import ranking_order
 from seatrial.planner.search.sizing import UNKNOWN
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _NO_BOUNDS = {"usd_per_hour": None, "usd_per_million_output_tokens": None, "blended_usd_per_million_tokens": None}
 
 
-def unpriced(demand: Demand, found: SearchResult) -> tuple[FeasibleCandidate, ...]:
+def unpriced_candidates(demand: Demand, found: SearchResult) -> tuple[FeasibleCandidate, ...]:
     """Return the best deployment of each instance type that has no price and is not ranked, the fastest first.
 
     Only what satisfies everything but the bounds on money, which nothing without a price can be held against.
@@ -33,13 +33,13 @@ def unpriced(demand: Demand, found: SearchResult) -> tuple[FeasibleCandidate, ..
             by_type.setdefault(name, []).append(estimated)
     best = (next(_feasible(free, estimates), None) for estimates in by_type.values())
     shown = [feasible for feasible in best if feasible is not None]
-    return tuple(sorted(shown, key=lambda each: order(each.candidate, each.score, "throughput")))
+    return tuple(sorted(shown, key=lambda each: ranking_order(each.candidate, each.score, "throughput")))
 
 
 def _feasible(demand: Demand, estimates: list[Estimate]) -> Iterator[FeasibleCandidate]:
     """Yield the deployments of one type that satisfy the demand, best first, simulated at their planned load."""
     goal = demand.endpoint.objective
-    for estimated in sorted(estimates, key=lambda each: order(each.candidate, each.score, goal)):
+    for estimated in sorted(estimates, key=lambda each: ranking_order(each.candidate, each.score, goal)):
         result = planned_load(demand, estimated)
         if result is not None:
             yield result

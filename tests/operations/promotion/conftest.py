@@ -13,7 +13,7 @@ from seatrial.deployment.trial import trial_request
 from seatrial.engines.render import render_plan
 from seatrial.locks.lock_file import write_lock
 from seatrial.operations.promotion.evidence import TrialEvidence
-from seatrial.operations.promotion.promote import PromotedLock, promote
+from seatrial.operations.promotion.promote import PromotedLock, promote_plan
 from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_spec
 from seatrial_base.errors import SpecError
@@ -72,7 +72,7 @@ class Staged:
 
     def promote(self, evidence: TrialEvidence, *, accept_simulated: bool = False) -> PromotedLock:
         source, target = self.load("staging"), self.load("prod")
-        return promote(source, target, evidence, now=NOW, accept_simulated=accept_simulated)
+        return promote_plan(source, target, evidence, now=NOW, accept_simulated=accept_simulated)
 
     def refused(self, evidence: TrialEvidence) -> dict[str, str]:
         """Return the messages of the problems by their rules."""

@@ -12,7 +12,7 @@ import yaml
 
 from seatrial.locks.lock_file import write_lock
 from seatrial.operations.teams.report import NO_TEAM, TeamEndpoint, locked_endpoint, with_account
-from seatrial.operations.teams.view import as_csv, as_document, as_lines, as_markdown
+from seatrial.operations.teams.view import teams_csv, teams_document, teams_lines, teams_markdown
 from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_spec
 from tests.operations.drift.test_drift import DEPLOYMENT, NOW, Live, locked
@@ -103,17 +103,17 @@ UNKNOWN = TeamEndpoint(team="=ads", endpoint="b", environment="prod", product="c
 
 
 def test_every_view_has_each_endpoint_with_its_team() -> None:
-    lines = list(as_lines([CHAT, UNKNOWN], ["prod: no credentials"]))
+    lines = list(teams_lines([CHAT, UNKNOWN], ["prod: no credentials"]))
     assert lines[0] == "=ads: 1 endpoint, $0.00/h, $0/month planned, 1 of unknown cost"
     assert "search: 1 endpoint, $1.51/h, $1,106/month planned" in lines
     assert lines[-1] == "could not be asked: prod: no credentials"
-    assert "## search" in as_markdown([CHAT, UNKNOWN], [])
-    rows = list(csv.DictReader(io.StringIO(as_csv([CHAT, UNKNOWN]))))
+    assert "## search" in teams_markdown([CHAT, UNKNOWN], [])
+    rows = list(csv.DictReader(io.StringIO(teams_csv([CHAT, UNKNOWN]))))
     assert [(row["team"], row["endpoint"], row["usd_per_month"]) for row in rows] == [
         ("'=ads", "b", ""),
         ("search", "chat", f"{1.515 * 730}"),
     ]
-    document = as_document([CHAT], ())
+    document = teams_document([CHAT], ())
     assert document["teams"] == [
         {
             "team": "search",
@@ -137,4 +137,4 @@ def test_every_view_has_each_endpoint_with_its_team() -> None:
 
 
 def test_nothing_is_told_as_nothing() -> None:
-    assert list(as_lines([], ())) == ["no endpoint has a lock, and no product is deployed"]
+    assert list(teams_lines([], ())) == ["no endpoint has a lock, and no product is deployed"]

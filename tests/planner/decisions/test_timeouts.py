@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.planner.decisions.timeouts import download_timeout, startup_timeout, timeout_warnings
+from seatrial.planner.decisions.timeouts import download_timeout, startup_timeout_s, timeout_warnings
 from seatrial.specs.endpoint import ModelSpec
 from seatrial_base.units import GB
 
@@ -25,11 +25,11 @@ def test_both_follow_from_the_weights_and_their_source(
     model: ModelSpec, gigabytes: int, download_s: int, startup_s: int
 ) -> None:
     assert download_timeout(model, gigabytes * GB).value == download_s
-    assert startup_timeout(model, gigabytes * GB).value == startup_s
+    assert startup_timeout_s(model, gigabytes * GB).value == startup_s
 
 
 def test_the_bound_of_the_service_is_kept_and_warned_of() -> None:
-    startup = startup_timeout(HUB, 810 * GB)
+    startup = startup_timeout_s(HUB, 810 * GB)
 
     assert startup.value == 3_600
     assert timeout_warnings(startup, download_timeout(HUB, 810 * GB)) == (

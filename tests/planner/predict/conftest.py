@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from seatrial.planner.predict.copy_model import hardware_of, place
+from seatrial.planner.predict.copy_model import hardware_of, place_copy
 from seatrial.planner.predict.memory import fit_memory
 from seatrial_base.catalog.engines import find_engine
 from seatrial_base.catalog.instances import find_instance
@@ -65,7 +65,7 @@ def placed(
         tokens=input_tokens + output_tokens,
         batched_tokens=batched,
     )
-    return place(
+    return place_copy(
         architecture,
         hardware,
         engine,

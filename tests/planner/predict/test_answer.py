@@ -9,10 +9,10 @@ from itertools import product
 
 import pytest
 
-from seatrial.planner.predict.closed_form import predict
-from seatrial.planner.predict.csv_predictions import answer, copy_of
+from seatrial.planner.predict.closed_form import predict_at
+from seatrial.planner.predict.csv_predictions import copy_of, predict_csv_row
 from seatrial.planner.predict.csv_rows import read_engine, read_rows
-from seatrial.planner.predict.csv_table import PREDICTED, answered, as_csv
+from seatrial.planner.predict.csv_table import PREDICTED, answered, predictions_csv
 
 HEAD = "model,instance_type,tp_degree,instance_count,input_tokens,output_tokens,concurrency"
 ROW = "Llama 2 7B,ml.g5.2xlarge,1,1,256,256,8"
@@ -24,7 +24,7 @@ def table(*rows: str, head: str = HEAD) -> bytes:
 
 def written(*rows: str, head: str = HEAD) -> list[dict[str, str]]:
     columns, read = read_rows(table(*rows, head=head), "rows.csv")
-    return list(csv.DictReader(io.StringIO(as_csv(answered(columns, read, "simulation")))))
+    return list(csv.DictReader(io.StringIO(predictions_csv(answered(columns, read, "simulation")))))
 
 
 class TestLimits:
@@ -105,11 +105,11 @@ def test_no_prediction_is_absurd(model: str, engine: str, version: str) -> None:
         rows = [f"{model},{instance_type},{degree},1,{prompt},{output},{level}" for level in levels]
         read = read_rows(table(*rows), "rows.csv", engine=default)[1]
         asked = [row.asked for row in read if row.asked is not None]
-        found = [answer(one) for one in asked]
+        found = [predict_csv_row(one) for one in asked]
         if found[0].output_tok_s is None:
             assert {one.limit for one in found} == {"does not fit"}
             continue
-        alone = predict(copy_of(asked[0]), 1).ms_per_token
+        alone = predict_at(copy_of(asked[0]), 1).ms_per_token
         highest = 0.0
         for one in found:
             assert one.output_tok_s is not None

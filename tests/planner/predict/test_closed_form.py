@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.planner.predict.closed_form import mean_step, predict, running_batch
+from seatrial.planner.predict.closed_form import mean_step, predict_at, running_batch
 from seatrial_base.catalog.engines import find_engine
 from tests.planner.predict.conftest import placed
 
@@ -27,11 +27,11 @@ def roomy(copy: Copy) -> Copy:
     [(1, "memory"), (28, "memory"), (64, "kv")],
 )
 def test_a_point_names_what_bounds_it(concurrency: int, limit: str, copy_of: PlaceCopy) -> None:
-    assert predict(copy_of(), concurrency).limit == limit
+    assert predict_at(copy_of(), concurrency).limit == limit
 
 
 def test_a_batch_limit_is_named(copy_of: PlaceCopy) -> None:
-    assert predict(replace(copy_of(), max_num_seqs=8), 16).limit == "batch limit"
+    assert predict_at(replace(copy_of(), max_num_seqs=8), 16).limit == "batch limit"
 
 
 def test_tgi_admits_one_prefill_every_twenty_steps(copy_of: PlaceCopy) -> None:
@@ -53,19 +53,19 @@ def test_vllm_admits_what_its_token_budget_leaves(copy_of: PlaceCopy) -> None:
 
 
 def test_the_host_bounds_many_fast_accelerators(copy_of: PlaceCopy) -> None:
-    assert predict(copy_of(instance_type="ml.p4d.24xlarge", degree=8), 1).limit == "host"
+    assert predict_at(copy_of(instance_type="ml.p4d.24xlarge", degree=8), 1).limit == "host"
 
 
 def test_slow_arithmetic_bounds(copy_of: PlaceCopy) -> None:
     copy = roomy(copy_of())
     slow = replace(copy, hardware=replace(copy.hardware, flops=7e12))
 
-    assert predict(slow, 200).limit == "compute"
+    assert predict_at(slow, 200).limit == "compute"
 
 
 def test_what_does_not_fit_the_batch_waits_in_line(copy_of: PlaceCopy) -> None:
     copy = replace(copy_of(), max_num_seqs=8)
-    full, twice = predict(copy, 16), predict(copy, 32)
+    full, twice = predict_at(copy, 16), predict_at(copy, 32)
 
     assert twice.output_tok_s == full.output_tok_s
     assert twice.tpot_ms == pytest.approx(full.tpot_ms)
@@ -80,7 +80,7 @@ def test_a_step_of_chunks_carries_prompt_tokens(copy_of: PlaceCopy) -> None:
 
 
 def test_a_single_output_token_has_no_decode_step(copy_of: PlaceCopy) -> None:
-    point = predict(copy_of(output_tokens=1), 1)
+    point = predict_at(copy_of(output_tokens=1), 1)
 
     assert point.ttft_ms == pytest.approx(point.e2e_latency_ms)
     assert point.tpot_ms == pytest.approx(0)
@@ -103,7 +103,11 @@ def test_load_never_makes_a_request_faster(
         output_tokens=output_tokens,
         engine=LMI if family == "lmi" else find_engine("tgi", "1.1.0"),
     )
-    alone, loaded, more = predict(copy, 1), predict(copy, concurrency), predict(copy, concurrency + 1)
+    alone, loaded, more = (
+        predict_at(copy, 1),
+        predict_at(copy, concurrency),
+        predict_at(copy, concurrency + 1),
+    )
 
     assert loaded.e2e_latency_ms >= alone.e2e_latency_ms * (1 - 1e-9)
     assert more.e2e_latency_ms >= loaded.e2e_latency_ms * (1 - 1e-9)

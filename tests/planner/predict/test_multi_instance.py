@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.planner.predict.csv_predictions import answer, copy_of
+from seatrial.planner.predict.csv_predictions import copy_of, predict_csv_row
 from seatrial.planner.predict.csv_rows import Asked
 from seatrial.planner.predict.iteration_cost import costs_of
 from seatrial.planner.predict.multi_instance import InstanceLevel, even_split, fleet, product_form, rising
@@ -149,7 +149,7 @@ def asked(instance_count: int, concurrency: int) -> Asked:
 
 
 def throughput(instance_count: int, concurrency: int, form: Form) -> float:
-    found = answer(asked(instance_count, concurrency), form).output_tok_s
+    found = predict_csv_row(asked(instance_count, concurrency), form).output_tok_s
     assert found is not None
     return found
 
@@ -231,7 +231,7 @@ def routed(copy: Copy, concurrency: int, count: int, seed: int) -> tuple[float, 
 @pytest.mark.parametrize(("count", "concurrency"), [(2, 16), (2, 128), (4, 64), (4, 128), (8, 64)])
 def test_it_is_near_a_simulation_of_every_request(count: int, concurrency: int) -> None:
     row = asked(count, concurrency)
-    found = answer(row)
+    found = predict_csv_row(row)
     runs = [routed(copy_of(row), concurrency, count, seed) for seed in range(4)]
 
     assert found.output_tok_s == pytest.approx(mean(tok_s for tok_s, _ in runs), rel=0.1)
@@ -239,7 +239,7 @@ def test_it_is_near_a_simulation_of_every_request(count: int, concurrency: int) 
 
 
 def test_a_fleet_of_one_is_the_simulation_of_an_instance() -> None:
-    found = answer(asked(1, 32))
+    found = predict_csv_row(asked(1, 32))
 
     tok_s, late = routed(copy_of(asked(1, 32)), 32, 1, seed=0)
 

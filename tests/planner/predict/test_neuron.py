@@ -13,8 +13,8 @@ import pytest
 
 from seatrial.documents.prediction import Limit
 from seatrial.planner.predict.band import ON_NEURON, band_of
-from seatrial.planner.predict.closed_form import predict
-from seatrial.planner.predict.copy_model import Copy, hardware_of, place
+from seatrial.planner.predict.closed_form import predict_at
+from seatrial.planner.predict.copy_model import Copy, hardware_of, place_copy
 from seatrial.planner.predict.iteration_cost import costs_of
 from seatrial.planner.predict.memory import fit_memory
 from seatrial.planner.predict.regime import launches
@@ -36,7 +36,7 @@ def copy_of(model: str, where: str, degree: int, batch: int, length: int = 4096)
     memory = fit_memory(
         architecture, cores, ENGINE, degree=degree, quantization=None, tokens=length, batched_tokens=length
     )
-    return place(
+    return place_copy(
         architecture,
         hardware,
         ENGINE,
@@ -75,7 +75,7 @@ def test_public_runs_are_within_the_band(
     output_tok_s: float,
 ) -> None:
     copy = copy_of(model, where, degree, batch)
-    alone, full = predict(copy, 1), predict(copy, users)
+    alone, full = predict_at(copy, 1), predict_at(copy, users)
     ratios = (alone.tpot_ms / tpot_ms, alone.ttft_ms / ttft_ms, full.output_tok_s / output_tok_s)
 
     assert all(1 / (1 + ON_NEURON) < ratio < 1 + ON_NEURON for ratio in ratios)
@@ -108,8 +108,8 @@ def test_a_prompt_is_filled_up_and_taken_alone() -> None:
 def test_it_is_bound_by_memory_or_arithmetic_not_by_a_host_that_launches() -> None:
     copy = copy_of("meta-llama/Llama-3.1-8B", "ml.inf2.48xlarge", 8, 32)
 
-    assert predict(copy, 1).limit == Limit.MEMORY
-    assert predict(copy, 64).limit == Limit.BATCH_LIMIT
+    assert predict_at(copy, 1).limit == Limit.MEMORY
+    assert predict_at(copy, 64).limit == Limit.BATCH_LIMIT
     assert not launches(copy, 1)
 
 

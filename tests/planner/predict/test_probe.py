@@ -16,7 +16,7 @@ from seatrial.documents.calibration import Calibration, MeasuredPoint
 from seatrial.planner.predict.calibration import (
     BETWEEN_PROBES_LATENCY,
     BETWEEN_PROBES_THROUGHPUT,
-    compare,
+    compare_points,
     fit_calibration,
 )
 from seatrial.planner.predict.simulation import PUBLISHED, TRIAL, outcome
@@ -51,7 +51,7 @@ def test_an_endpoint_that_is_the_model_times_two_factors_is_found_again(fixed: f
     endpoint = replace(copy, calibration=Calibration(fixed=fixed, marginal=marginal))
     calibrated = replace(copy, calibration=fit_calibration(copy, simulated(endpoint, (1, 16)), TRIAL))
 
-    for one in compare(calibrated, simulated(endpoint, (1, 2, 4, 8, 16)), TRIAL):
+    for one in compare_points(calibrated, simulated(endpoint, (1, 2, 4, 8, 16)), TRIAL):
         assert one.throughput_error < 0.05
         assert one.latency_error is not None
         assert one.latency_error < 0.08
@@ -116,7 +116,7 @@ def between_probes(of: Configuration, points: Sequence[MeasuredPoint]) -> tuple[
     """Calibrate on the first and the last published level, and predict those between."""
     copy = placed(instance_type=of[0], degree=of[1], input_tokens=of[2], output_tokens=of[3])
     calibration = fit_calibration(copy, (points[0], points[-1]), PUBLISHED)
-    return compare(replace(copy, calibration=calibration), points[1:-1], PUBLISHED)
+    return compare_points(replace(copy, calibration=calibration), points[1:-1], PUBLISHED)
 
 
 def test_two_probes_of_a_published_configuration_predict_the_levels_between() -> None:

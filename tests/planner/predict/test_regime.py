@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.planner.predict.closed_form import mean_step, predict
-from seatrial.planner.predict.copy_model import hardware_of, place
+from seatrial.planner.predict.closed_form import mean_step, predict_at
+from seatrial.planner.predict.copy_model import hardware_of, place_copy
 from seatrial.planner.predict.iteration_cost import costs_of
 from seatrial.planner.predict.memory import fit_memory
 from seatrial.planner.predict.regime import growth_limit, regime_of
@@ -46,7 +46,7 @@ def copy_on(
         tokens=input_tokens + 256,
         batched_tokens=4_096,
     )
-    return place(
+    return place_copy(
         architecture,
         hardware,
         engine,
@@ -104,7 +104,7 @@ class TestLevels:
         (level,) = regime_of(copy, 1, [concurrency]).per_level
 
         assert level.concurrency == concurrency
-        assert level.bound_by == predict(copy, concurrency).limit
+        assert level.bound_by == predict_at(copy, concurrency).limit
         assert sum(share for _, share in level.share_of_step) == pytest.approx(1)
 
     def test_a_small_instance_is_bound_by_memory_until_its_kv_room_is_full(self) -> None:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.planner.predict.csv_predictions import answer, copy_of
+from seatrial.planner.predict.csv_predictions import copy_of, predict_csv_row
 from seatrial.planner.predict.csv_rows import Asked, read_engine, read_rows, refuse_problems
-from seatrial.planner.predict.csv_table import ERROR, PREDICTED, answered, as_csv, as_json
+from seatrial.planner.predict.csv_table import ERROR, PREDICTED, answered, as_json, predictions_csv
 from seatrial_base.catalog.engines import find_engine
 from seatrial_base.errors import SpecError
 
@@ -32,7 +32,7 @@ def refused(content: bytes) -> str:
 
 def written(*rows: str, head: str = HEAD) -> list[dict[str, str]]:
     columns, read = read_rows(table(*rows, head=head), "rows.csv")
-    return list(csv.DictReader(io.StringIO(as_csv(answered(columns, read, "simulation")))))
+    return list(csv.DictReader(io.StringIO(predictions_csv(answered(columns, read, "simulation")))))
 
 
 class TestReading:
@@ -124,7 +124,7 @@ class TestReading:
         assert second.asked is not None
         assert (first.asked.engine.id, first.asked.instance.accelerator_count) == ("neuron", 24)
         assert (second.asked.instance.instance_type, second.asked.degree) == ("ml.inf2.xlarge", 2)
-        found = answer(first.asked)
+        found = predict_csv_row(first.asked)
         assert found.output_tok_s is not None
         assert (found.band.throughput, found.band.measured) == (1.0, False)
 

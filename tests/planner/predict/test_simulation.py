@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.planner.predict.closed_form import predict
+from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.predict.copy_model import Speculation
 from seatrial.planner.predict.iteration_cost import costs_of
 from seatrial.planner.predict.simulation import PUBLISHED, TRIAL, Protocol, outcome, simulate
@@ -185,7 +185,7 @@ def test_steady_throughput_is_nearer_to_the_closed_form(copy_of: PlaceCopy) -> N
     copy = copy_of()
     steady, whole = (outcome(copy, 64, replace(TRIAL, ramp_per_concurrency=ramp)).output_tok_s for ramp in (1, 0))
 
-    closed = predict(copy, 64).output_tok_s
+    closed = predict_at(copy, 64).output_tok_s
     assert abs(steady / closed - 1) < abs(whole / closed - 1) < 0.03
 
 
@@ -207,7 +207,7 @@ def test_percentiles_are_in_order(copy_of: PlaceCopy) -> None:
 @pytest.mark.parametrize("concurrency", [1, 2, 8, 16, 28])
 def test_both_forms_agree_in_the_steady_state(engine: engines.Engine, concurrency: int, copy_of: PlaceCopy) -> None:
     copy = copy_of(engine=engine)
-    closed, simulated = predict(copy, concurrency), outcome(copy, concurrency, LONG)
+    closed, simulated = predict_at(copy, concurrency), outcome(copy, concurrency, LONG)
 
     assert simulated.output_tok_s == pytest.approx(closed.output_tok_s, rel=0.08)
     assert simulated.e2e_latency_ms.mean == pytest.approx(closed.e2e_latency_ms, rel=0.08)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 from seatrial.planner.predict.band import FITTED_DRAFTS, band_of
-from seatrial.planner.predict.closed_form import predict
+from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.predict.copy_model import Speculation
 from seatrial.planner.predict.csv_optimization import usual_speculation
 from seatrial.planner.predict.iteration_cost import costs_of
@@ -53,7 +53,7 @@ def test_it_pays_at_one_request_and_costs_at_many(form: str) -> None:
     def gain(concurrency: int) -> float:
         both = (plain(), drafting())
         if form == "closed":
-            before, after = (predict(copy, concurrency).e2e_latency_ms for copy in both)
+            before, after = (predict_at(copy, concurrency).e2e_latency_ms for copy in both)
         else:
             before, after = (steady(copy, concurrency).e2e_ms for copy in both)
         return before / after
@@ -107,8 +107,8 @@ def test_verified_tokens_take_their_part_of_the_iterations_budget() -> None:
     few = replace(plain(), batched_tokens=64, max_num_seqs=64)
     copy = replace(few, speculation=drafting().speculation)
 
-    assert predict(few, 64).running == pytest.approx(64 * 511 / (511 + 56))
-    assert predict(copy, 64).running < 13  # 64 tokens, 5 a sequence
+    assert predict_at(few, 64).running == pytest.approx(64 * 511 / (511 + 56))
+    assert predict_at(copy, 64).running < 13  # 64 tokens, 5 a sequence
 
 
 def test_the_band_widens_by_what_the_rate_may_be_off_and_says_so() -> None:
@@ -162,7 +162,7 @@ class TestStatementsOfTheArticles:
                 output_tokens=250,
                 quantization=quantization,
             )
-            return predict(replace(copy, speculation=drafted), 16).output_tok_s
+            return predict_at(replace(copy, speculation=drafted), 16).output_tok_s
 
         band = band_of(VLLM, "0.11.0", llama, instance, quantization="fp8", speculation=speculation)
         assert output_tok_s(None, None) == pytest.approx(1_200, rel=0.05)

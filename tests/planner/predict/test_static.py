@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.planner.predict.copy_model import hardware_of, place
+from seatrial.planner.predict.copy_model import hardware_of, place_copy
 from seatrial.planner.predict.memory import fit_memory
 from seatrial.planner.predict.simulation import (
     PUBLISHED,
@@ -53,7 +53,7 @@ def falcon(input_tokens: int = 32, output_tokens: int = 128) -> Copy:
         tokens=input_tokens + output_tokens,
         batched_tokens=1_024,
     )
-    return place(
+    return place_copy(
         architecture,
         hardware,
         engine,

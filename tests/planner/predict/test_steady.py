@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.planner.predict.csv_predictions import answer
+from seatrial.planner.predict.csv_predictions import predict_csv_row
 from seatrial.planner.predict.csv_rows import read_engine, read_rows
 from seatrial.planner.predict.simulation import Batches
 from seatrial.planner.predict.steady import SteadyLevel, steady, steady_mean
@@ -32,7 +32,7 @@ def asked(row: str, head: str = HEAD) -> Asked:
 
 
 def predicted(row: str, *, form: Form = "simulation", load: Load = "steady", concurrency: int = 8) -> RowPrediction:
-    return answer(replace(asked(row), concurrency=concurrency), form, load)
+    return predict_csv_row(replace(asked(row), concurrency=concurrency), form, load)
 
 
 class TestOneCopy:
@@ -142,20 +142,20 @@ class TestSaturated:
     ROW = "meta-llama/Llama-3.1-8B,ml.g6e.12xlarge,1,{},{},500,100,inf"
 
     def test_every_copy_is_full(self) -> None:
-        one, eight = (answer(asked(self.ROW.format(*each)), load="saturated") for each in ((1, 1), (2, 4)))
+        one, eight = (predict_csv_row(asked(self.ROW.format(*each)), load="saturated") for each in ((1, 1), (2, 4)))
 
         assert eight.output_tok_s == pytest.approx(8 * (one.output_tok_s or 0))
         assert (one.ms_per_token, one.steady) == (None, None)
         assert one.limit == "batch limit"
 
     def test_it_is_the_most_that_a_steady_load_reaches(self) -> None:
-        full = answer(asked(self.ROW.format(1, 1)), load="saturated").output_tok_s or 0
+        full = predict_csv_row(asked(self.ROW.format(1, 1)), load="saturated").output_tok_s or 0
         steady_ones = [predicted(self.ROW.format(1, 1), concurrency=level).output_tok_s or 0 for level in (8, 64, 256)]
 
         assert steady_ones == sorted(steady_ones)
         assert full == pytest.approx(steady_ones[-1], rel=0.01)
 
     def test_what_does_not_fit_has_no_numbers(self) -> None:
-        found = answer(asked("meta-llama/Llama-3.1-70B,ml.g5.xlarge,1,1,1,500,100,inf"), load="saturated")
+        found = predict_csv_row(asked("meta-llama/Llama-3.1-70B,ml.g5.xlarge,1,1,1,500,100,inf"), load="saturated")
 
         assert (found.output_tok_s, found.limit) == (None, "does not fit")

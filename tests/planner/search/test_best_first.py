@@ -10,7 +10,7 @@ from seatrial.planner.search.candidate import Candidate, FeasibleCandidate
 from seatrial.planner.search.evaluate import estimate, evaluate, misses_alone
 from seatrial.planner.search.fitting import candidates
 from seatrial.planner.search.pipeline import search_for
-from seatrial.planner.search.ranking import front, order
+from seatrial.planner.search.ranking import front, ranking_order
 from tests.planner.conftest import reads
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def every_feasible(loaded: LoadedSpec, resolved: Resolved) -> list[FeasibleCandi
     goal = loaded.endpoint.objective
     return sorted(
         (each for each in evaluated if isinstance(each, FeasibleCandidate)),
-        key=lambda feasible: order(feasible.candidate, feasible.score, goal),
+        key=lambda feasible: ranking_order(feasible.candidate, feasible.score, goal),
     )
 
 

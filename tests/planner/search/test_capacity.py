@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.planner.predict.closed_form import predict
+from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.predict.simulation import TRIAL
 from seatrial.planner.search.capacity import (
     MOST_IN_FLIGHT,
@@ -113,7 +113,7 @@ def test_throughput_never_falls_when_a_copy_is_added(concurrency: int, copies: i
 
 
 def _closed_tok_s(concurrency: int) -> float:
-    return predict(LLAMA_ON_A10G, concurrency).output_tok_s
+    return predict_at(LLAMA_ON_A10G, concurrency).output_tok_s
 
 
 @settings(max_examples=30, deadline=None)
@@ -122,7 +122,7 @@ def test_more_load_never_lowers_latency_below_that_of_a_single_request(concurren
     copy = levels()
 
     assert copy.at(concurrency).e2e_latency_ms.mean >= copy.at(1).e2e_latency_ms.mean * (1 - 1e-9)
-    assert predict(LLAMA_ON_A10G, concurrency).e2e_latency_ms >= predict(LLAMA_ON_A10G, 1).e2e_latency_ms
+    assert predict_at(LLAMA_ON_A10G, concurrency).e2e_latency_ms >= predict_at(LLAMA_ON_A10G, 1).e2e_latency_ms
 
 
 @given(rate=st.floats(0.01, 20))

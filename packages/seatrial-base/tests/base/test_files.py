@@ -9,7 +9,7 @@ import pytest
 
 from seatrial_base.files import (
     check_regular,
-    read_bytes,
+    read_file_bytes,
     read_text,
     replacing,
     whole_file,
@@ -29,13 +29,13 @@ def names(folder: Path) -> list[str]:
 
 def refusal(path: Path, most_bytes: int = 10) -> str:
     with pytest.raises(OSError) as refused:  # noqa: PT011 (its words are the test)
-        read_bytes(path, most_bytes=most_bytes)
+        read_file_bytes(path, most_bytes=most_bytes)
     return str(refused.value.strerror)
 
 
 def test_a_file_of_exactly_the_limit_is_read_and_one_byte_more_is_not(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"0123456789")
-    assert read_bytes(tmp_path / "file", most_bytes=10) == b"0123456789"
+    assert read_file_bytes(tmp_path / "file", most_bytes=10) == b"0123456789"
     (tmp_path / "file").write_bytes(b"0123456789a")
     assert refusal(tmp_path / "file") == "larger than 9.537e-06 MiB"
 

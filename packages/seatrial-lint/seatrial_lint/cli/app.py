@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import typer
 
-from seatrial_lint.cli.check import check
-from seatrial_lint.cli.convert import convert
-from seatrial_lint.cli.lint import lint
-from seatrial_lint.cli.rules import rules
+from seatrial_lint.cli.check import check_command
+from seatrial_lint.cli.convert import convert_command
+from seatrial_lint.cli.lint import lint_command
+from seatrial_lint.cli.rules import rules_command
 
 app = typer.Typer(
     name="seatrial-lint",
@@ -17,5 +17,5 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for command in (lint, check, convert, rules):
-    app.command()(command)
+for _command in (lint_command, check_command, convert_command, rules_command):
+    app.command(_command.__name__.removesuffix("_command"))(_command)

@@ -10,7 +10,7 @@ import typer
 from seatrial_lint.cli.judging import FindingsFormat, exit_judged, show_judgement
 
 
-def check(
+def check_command(
     paths: Annotated[
         list[Path],
         typer.Argument(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SOMETHING_LOST = 1
 
 
-def convert(
+def convert_command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The configuration to convert.", show_default=False)],
     to: Annotated[
         str, typer.Option("--to", metavar="ENGINE", help="lmi, tgi, vllm, sglang, or a dialect such as lmi-vllm.")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 UNREADABLE = 2
 
 
-def lint(
+def lint_command(
     paths: Annotated[
         list[Path],
         typer.Argument(

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 
-def rules(
+def rules_command(
     *,
     sources: Annotated[bool, typer.Option("--sources", help="Show where each holds and where that was read.")] = False,
 ) -> None:
