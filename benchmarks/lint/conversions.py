@@ -13,8 +13,8 @@ from seatrial_base.catalog.engine_versions import EngineName, version_text
 from seatrial_base.errors import SeatrialError
 from seatrial_lint.convert import convert_config, default_dialect
 from seatrial_lint.engines.properties import write_env
-from seatrial_lint.lint.lint import Given, lint
-from seatrial_lint.lint.read import read_bytes, read_path
+from seatrial_lint.lint.lint import Given, lint_sources
+from seatrial_lint.lint.read import read_content, read_path
 from seatrial_lint.lint.source import ConfigSource
 from seatrial_lint.lint.target import newest_build
 
@@ -72,7 +72,7 @@ def converted_findings(
         counts["refused"] += 1
         return
     counts["with losses" if done.lost else "whole"] += 1
-    report = lint(read_bytes(write_env(done.rendered.env).encode(), "container.env"), Given(engine, version))
+    report = lint_sources(read_content(write_env(done.rendered.env).encode(), "container.env"), Given(engine, version))
     yield from (str(one) for one in report.findings if one.severity != "note")
 
 

@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # run as a file
 from benchmarks.lint.conversions import convert_all
-from seatrial_lint.lint.lint import Given, lint
+from seatrial_lint.lint.lint import Given, lint_sources
 from seatrial_lint.lint.mend import mended_text
-from seatrial_lint.lint.read import read_bytes, read_path
+from seatrial_lint.lint.read import read_content, read_path
 from seatrial_lint.lint.source import ConfigSource, Unreadable
 
 if TYPE_CHECKING:
@@ -113,10 +113,10 @@ def mended(case: Mapping[str, object]) -> Iterator[Miss]:
     with tempfile.TemporaryDirectory() as folder:
         sources = [one for one in _sources(case, Path(folder)) if isinstance(one, ConfigSource)]
     for source in sources:
-        before = lint([source], given).findings
+        before = lint_sources([source], given).findings
         text = mended_text(source, before, given)
         again = replace(source, text=text)
-        after = lint([one for one in _read_again(again) if isinstance(one, ConfigSource)], given).findings
+        after = lint_sources([one for one in _read_again(again) if isinstance(one, ConfigSource)], given).findings
         new = {one.message for one in after if one.severity != "note"} - {one.message for one in before}
         if mended_text(again, after, given) != text:
             yield Miss("bad fix", name, f"{source.file} is mended again")
@@ -125,7 +125,7 @@ def mended(case: Mapping[str, object]) -> Iterator[Miss]:
 
 
 def _read_again(source: ConfigSource) -> Iterator[ConfigSource]:
-    for one in read_bytes(source.text.encode(source.encoding), source.file):
+    for one in read_content(source.text.encode(source.encoding), source.file):
         if isinstance(one, ConfigSource):
             beside = {name: fact for name, fact in source.facts.items() if name == "model_py"}
             yield replace(one, facts={**one.facts, **beside})
@@ -147,7 +147,7 @@ def _found(case: Mapping[str, object]) -> tuple[Finding, ...]:
     with tempfile.TemporaryDirectory() as folder:
         sources = _sources(case, Path(folder))
     given = Given(engine, version)  # type: ignore[arg-type]  # of a file; an engine that is none is told as an error
-    return lint(sources, given).findings
+    return lint_sources(sources, given).findings
 
 
 def _missed(name: str, rules: list[str], key: str, found: tuple[Finding, ...]) -> Iterator[Miss]:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.engines.batching_modes import Mode, Model, batching_mode, render_mode
+from examples.batching_modes.batching_modes import Mode, Model, batching_mode, render_mode
 from seatrial_base.errors import RenderError
 from seatrial_lint.engines.properties import parse_properties
 

@@ -14,8 +14,8 @@ from seatrial_lint.convert import Converted, convert_config, default_dialect
 from seatrial_lint.engines.config import ServingConfig
 from seatrial_lint.engines.neutral import render_config
 from seatrial_lint.engines.properties import write_env
-from seatrial_lint.lint.lint import Given, lint
-from seatrial_lint.lint.read import read_bytes
+from seatrial_lint.lint.lint import Given, lint_sources
+from seatrial_lint.lint.read import read_content
 from seatrial_lint.lint.source import ConfigSource
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ LMI = "option.model_id=a/b\n"
 
 
 def converted(text: str, to: EngineName, version: str = "", *, instance: str = "", name: str = "a.env") -> Converted:
-    source = read_bytes(text.encode(), "serving.properties" if text.startswith("option.") else name)[0]
+    source = read_content(text.encode(), "serving.properties" if text.startswith("option.") else name)[0]
     assert isinstance(source, ConfigSource)
     number = version or NEWEST[to]
     return convert_config(
@@ -112,7 +112,7 @@ class TestVariables:
         assert lost(done) == [*gone, "HUGGING_FACE_HUB_TOKEN", "MY_OWN"]
 
     def test_a_packaged_file_holds_none(self) -> None:
-        source = read_bytes(b"OPTION_DTYPE=fp16\nHF_MODEL_ID=a/b\nHF_HOME=/tmp\n", "a.env")[0]
+        source = read_content(b"OPTION_DTYPE=fp16\nHF_MODEL_ID=a/b\nHF_HOME=/tmp\n", "a.env")[0]
         assert isinstance(source, ConfigSource)
         assert lost(convert_config(source, "lmi-async", "lmi27", form="properties")) == ["HF_HOME"]
 
@@ -163,11 +163,11 @@ def test_what_is_written_passes_the_lint(
     dialect, version = origin
     try:
         env = render_config(config, dialect, version, "env").env  # type: ignore[arg-type]  # names of dialects
-        source = read_bytes(write_env(env).encode(), "container.env")[0]
+        source = read_content(write_env(env).encode(), "container.env")[0]
         assert isinstance(source, ConfigSource)
         engine: EngineName = "lmi" if dialect.startswith("lmi") else dialect  # type: ignore[assignment]
         done = convert_config(source, default_dialect(*target), target[1], engine=engine, version=version)
     except RenderError:
         return
-    report = lint(read_bytes(write_env(done.rendered.env).encode(), "container.env"), Given(*target))
+    report = lint_sources(read_content(write_env(done.rendered.env).encode(), "container.env"), Given(*target))
     assert [str(one) for one in report.findings if one.severity != "note"] == []

@@ -12,8 +12,8 @@ from seatrial_lint.engines.config import ServingConfig, SpeculativeDecoding
 from seatrial_lint.engines.engine_options import Lora, RopeScaling
 from seatrial_lint.engines.neutral import Form, render_config
 from seatrial_lint.engines.properties import write_env
-from seatrial_lint.lint.lint import Given, LintReport, lint
-from seatrial_lint.lint.read import read_bytes, read_path
+from seatrial_lint.lint.lint import Given, LintReport, lint_sources
+from seatrial_lint.lint.read import read_content, read_path
 
 GOLDEN = Path(__file__).with_name("golden")
 VERSIONS = {
@@ -47,7 +47,7 @@ def reports(dialect: DialectName, form: Form) -> list[LintReport]:
                 continue
             text = "".join(rendered.files.values()) or write_env(rendered.env)
             name = "serving.properties" if rendered.files else "container.env"
-            found.append(lint(read_bytes(text.encode(), name), Given(engine=engine, version=version)))
+            found.append(lint_sources(read_content(text.encode(), name), Given(engine=engine, version=version)))
     return found
 
 
@@ -64,6 +64,6 @@ def test_it_has_no_error_in_any_version(dialect: DialectName, form: Form) -> Non
 def test_the_golden_files_have_no_error() -> None:
     features = sorted((GOLDEN / "features").iterdir())
     sources = [*read_path(GOLDEN), *(source for file in features for source in read_path(file))]
-    report = lint(sources)
+    report = lint_sources(sources)
     assert report.unreadable == ()
     assert [str(one) for one in report.findings if one.severity == "error"] == []

@@ -24,7 +24,7 @@ _DEFAULT_AMI = "the service's default"
 
 def image_rows(builds: Iterable[Build], region: str | None) -> list[Row]:
     """Return one row for each build, newest first within a line."""
-    return [_image_row(build, region) for build in sorted(builds, key=images.rank)]
+    return [_image_row(build, region) for build in sorted(builds, key=images.image_rank)]
 
 
 def _image_row(build: Build, region: str | None) -> Row:

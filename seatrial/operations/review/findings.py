@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from seatrial.engines.rendered import rendered_files
 from seatrial.locks.compiled import compiled_anew
 from seatrial_base.findings import Finding, Place
-from seatrial_lint.lint.lint import Given, lint
-from seatrial_lint.lint.read import read_bytes
+from seatrial_lint.lint.lint import Given, lint_sources
+from seatrial_lint.lint.read import read_content
 from seatrial_lint.lint.source import ConfigSource, SourceEntry
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _linted(deployment: Deployment) -> Iterator[Finding]:
     name = next((one for one in (PROPERTIES, ENVIRONMENT) if one in files), "")
     sources = [
         replace(source, facts={**source.facts, "image": SourceEntry("", serving.image, 1, "env")})
-        for source in read_bytes(files.get(name, "").encode(), name)
+        for source in read_content(files.get(name, "").encode(), name)
         if isinstance(source, ConfigSource)
     ]
-    yield from lint(sources, given).findings
+    yield from lint_sources(sources, given).findings

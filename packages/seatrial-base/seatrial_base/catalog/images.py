@@ -149,7 +149,7 @@ def check_region(region: str) -> None:
         raise _unknown(region, region, sorted(_accounts()))
 
 
-def rank(build: Build) -> tuple[int, int, tuple[int, ...]]:
+def image_rank(build: Build) -> tuple[int, int, tuple[int, ...]]:
     """Return a key that is lowest for the builds of the foremost line, and grows from new to old within a line."""
     families, flavours = get_args(ImageFamily), get_args(Flavour)
     newest_first = tuple(-number for number in _order(build))

@@ -94,7 +94,7 @@ def _read(paths: list[Path], stdin_name: str) -> Iterator[ConfigSource | Unreada
 
 
 def _report(sources: list[ConfigSource | Unreadable], given: Given) -> LintReport:
-    from seatrial_lint.lint.lint import lint as apply_rules
+    from seatrial_lint.lint.lint import lint_sources as apply_rules
 
     try:
         return apply_rules(sources, given)
@@ -114,7 +114,7 @@ def _check_instance(name: str | None) -> None:
 
 def _fix(sources: list[ConfigSource | Unreadable], report: LintReport, given: Given) -> list[Unreadable] | None:
     """Mend files and show the difference; return those that can't be written, `None` when there is nothing to mend."""
-    from seatrial_lint.lint.fix import diff, write_fixed
+    from seatrial_lint.lint.fix import mended_diff, write_fixed
     from seatrial_lint.lint.mend import mended_text
     from seatrial_lint.lint.source import ConfigSource, Unreadable
 
@@ -130,7 +130,7 @@ def _fix(sources: list[ConfigSource | Unreadable], report: LintReport, given: Gi
         except OSError as error:
             failed.append(Unreadable(source.file, f"can't be written: {error.strerror}", is_failure=True))
         else:
-            typer.echo(diff(source, text), nl=False, err=True)
+            typer.echo(mended_diff(source, text), nl=False, err=True)
     return failed if is_changed else None
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial_base.files import write_whole
-from seatrial_lint.lint.read import read_bytes
+from seatrial_lint.lint.read import read_content
 from seatrial_lint.lint.redaction import covered, uncovered
 from seatrial_lint.lint.source import ConfigSource
 
@@ -37,9 +37,9 @@ def _place(edit: Edit) -> tuple[int, int, str]:
     return edit.start, edit.end, edit.text
 
 
-def diff(source: ConfigSource, text: str) -> str:
+def mended_diff(source: ConfigSource, text: str) -> str:
     """Return the difference between a file and its mended text, as patches are written; secrets are hidden."""
-    mended = [one for one in read_bytes(text.encode(source.encoding), source.file) if isinstance(one, ConfigSource)]
+    mended = [one for one in read_content(text.encode(source.encoding), source.file) if isinstance(one, ConfigSource)]
     every = tuple(entry for one in mended for entry in one.entries)
     before = covered(source).splitlines(keepends=True)
     after = covered(replace(source, text=text, entries=every)).splitlines(keepends=True)

@@ -41,30 +41,30 @@ OF_VERSIONS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
     keys.foreign,
     keys.bare,
     conflicts.two_names,
-    conflicts.adapters,
+    conflicts.lora_without_loader,
 )
 # What the service, the model server's Java side or the file itself makes of a configuration, whoever reads the options.
 CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
     *OF_VERSIONS,
     keys.twice,
     limits.service,
-    limits.texts,
+    limits.unquoted_values,
     defaults.frozen,
     defaults.revision,
-    service.startup_timeout,
-    service.ami,
+    service.cut_off_loading,
+    service.instance_ami,
     service.accelerator,
-    service.isolation,
-    service.secrets,
+    service.isolated_download,
+    service.option_secrets,
     service.eula,
     service.prefix,
 )
 # What the image's own engine makes of its options: nothing is known of a user's handler.
 ENGINE_CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
-    keys.unknown,
+    keys.unknown_keys,
     keys.renamed,
     keys.dropped,
-    values.dtype,
+    values.foreign_dtype,
     values.spelled,
     values.batching,
     values.dialect_exists,
@@ -72,24 +72,24 @@ ENGINE_CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
     ranges.limits,
     conflicts.own_names,
     conflicts.modes,
-    conflicts.tgi,
+    conflicts.tgi_conflicts,
     conflicts.shards,
     conflicts.prefill,
     conflicts.tool_calls,
     conflicts.bitsandbytes,
-    limits.tgi,
-    defaults.batch_size,
-    defaults.degree,
+    limits.tgi_token_limits,
+    defaults.default_batch_size,
+    defaults.single_gpu_default,
     defaults.marlin,
     defaults.compiled_at_start,
     defaults.accelerate,
-    defaults.model,
-    accelerators.degree,
-    accelerators.dtype,
+    defaults.missing_tgi_model,
+    accelerators.divisible_degree,
+    accelerators.supported_dtype,
     accelerators.context,
     image_age.flags,
-    image_age.model,
-    image_age.adapters,
+    image_age.unread_model_name,
+    image_age.several_adapters,
     speculation.lmi_dist,
     speculation.vllm,
     speculation.v2_block_manager,
@@ -102,7 +102,7 @@ GROUP_CHECKS = (groups.two_models, groups.overruled)
 
 MOST_LISTED = 100
 """Findings of one rule in one file that are printed; --fix mends the others too."""
-OF_ONE_OPTION = (keys.unknown, keys.dropped, keys.foreign, keys.bare)  # checks that read no other option
+OF_ONE_OPTION = (keys.unknown_keys, keys.dropped, keys.foreign, keys.bare)  # checks that read no other option
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ def _listed(findings: tuple[Finding, ...]) -> Iterator[Finding]:
             yield replace(finding, place=replace(finding.place, field=""), message=message, hint="", edit=None)
 
 
-def lint(sources: Iterable[ConfigSource | Unreadable], given: Given | None = None) -> LintReport:
+def lint_sources(sources: Iterable[ConfigSource | Unreadable], given: Given | None = None) -> LintReport:
     """Apply every rule to every source.
 
     Raises:

@@ -15,21 +15,21 @@ _NO_VALUE = "AWS::NoValue"
 _SUBSTITUTED = re.compile(r"\$\{(!?)[^}]*\}")
 
 
-def is_function(node: Node) -> bool:
+def is_intrinsic(node: Node) -> bool:
     """Say whether a value is an intrinsic function, so that only the deployment knows it."""
     members = node.members()
     return len(members) == 1 and (members[0].name == "Ref" or members[0].name.startswith("Fn::"))
 
 
-def is_absent(node: Node) -> bool:
+def is_no_value(node: Node) -> bool:
     """Say whether a value is `AWS::NoValue`, so that the property is left out."""
-    reference = node.member("Ref") if is_function(node) else None
+    reference = node.member("Ref") if is_intrinsic(node) else None
     return reference is not None and reference.text() == _NO_VALUE
 
 
-def text_of(node: Node) -> str | None:
+def scalar_text(node: Node) -> str | None:
     """Return a scalar as text, with `HOLE` for each part that only the deployment knows; `None` for anything else."""
-    if not is_function(node):
+    if not is_intrinsic(node):
         return node.text()
     if (whole := node.member("Fn::Sub")) is not None:
         template = whole if whole.text() is not None else next(iter(whole.items()), whole)
@@ -39,7 +39,7 @@ def text_of(node: Node) -> str | None:
     if joined is not None and len(joined.items()) == 2:  # noqa: PLR2004 (delimiter and parts)
         delimiter, parts = joined.items()
         if (between := delimiter.text()) is not None and parts.items():
-            return between.join(text_of(one) or HOLE for one in parts.items())
+            return between.join(scalar_text(one) or HOLE for one in parts.items())
     return HOLE
 
 
@@ -48,7 +48,7 @@ def is_known(text: str) -> bool:
     return HOLE not in text
 
 
-def unknown(line: int, text: str = HOLE) -> Node:
+def unknown_node(line: int, text: str = HOLE) -> Node:
     """Return a value that is not known before it runs, or of which only a part is."""
     value = Node(text.replace(HOLE, "${?}"), quoted=True, line=line, span=(0, 0))
     return as_object({"Fn::Sub": value}, line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from seatrial_lint.lint.literal import text_of
+from seatrial_lint.lint.literal import scalar_text
 from seatrial_lint.lint.source import ConfigSource, SourceEntry
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def read_manifest(root: Node, file: str) -> Iterator[ConfigSource]:
         if environment is None:
             continue
         image = node.member("image")
-        text = text_of(image) if image else None
+        text = scalar_text(image) if image else None
         facts = {"image": SourceEntry("image", text, image.line, "env")} if image and text and _is_known(text) else {}
         taken = next((name for name in _ARGUMENTS if node.member(name) is not None), "")
         yield ConfigSource(
@@ -61,7 +61,7 @@ def _containers(root: Node) -> Iterator[Node]:
 
 def _variables(environment: Node) -> Iterator[SourceEntry]:
     for one in environment.members():
-        value = text_of(one.node)
+        value = scalar_text(one.node)
         yield SourceEntry(one.name, value or "", one.line, "env", is_known=value is not None and _is_known(value))
     for node in environment.items():
         if (pair := node.text()) is not None:
@@ -69,7 +69,7 @@ def _variables(environment: Node) -> Iterator[SourceEntry]:
             yield SourceEntry(name, value, node.line, "env", is_known=bool(equals) and _is_known(value))
             continue
         name_node, value_node = node.member("name"), node.member("value")
-        text = text_of(value_node) if value_node else None
+        text = scalar_text(value_node) if value_node else None
         if name_node is not None and (name := name_node.text() or ""):
             yield SourceEntry(name, text or "", node.line, "env", is_known=text is not None and _is_known(text))
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial_lint.lint.fix import fixed_text
-from seatrial_lint.lint.lint import Given, lint
-from seatrial_lint.lint.read import read_bytes
+from seatrial_lint.lint.lint import Given, lint_sources
+from seatrial_lint.lint.read import read_content
 from seatrial_lint.lint.source import ConfigSource
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _wrong(source: ConfigSource, given: Given) -> set[str]:
 
 
 def _found(source: ConfigSource, given: Given) -> tuple[Finding, ...]:
-    read = read_bytes(source.text.encode(source.encoding), source.file)
+    read = read_content(source.text.encode(source.encoding), source.file)
     beside = {name: fact for name, fact in source.facts.items() if name == "model_py"}
     every = [replace(one, facts={**one.facts, **beside}) for one in read if isinstance(one, ConfigSource)]
-    return lint(every, given).findings
+    return lint_sources(every, given).findings

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial_lint.lint.json_text import Member, Node
-from seatrial_lint.lint.literal import HOLE, as_object, text_of, unknown
-from seatrial_lint.lint.sagemaker_json import components, models, variants
+from seatrial_lint.lint.literal import HOLE, as_object, scalar_text, unknown_node
+from seatrial_lint.lint.sagemaker_json import components, models, variant_sources
 from seatrial_lint.lint.source import ConfigSource, SourceEntry
 
 if TYPE_CHECKING:
@@ -157,11 +157,13 @@ class _CallReader(ast.NodeVisitor):
             match one:
                 case ast.Subscript(value=ast.Name(id=known), slice=ast.Constant(value=str(key)), ctx=ast.Store()):
                     line = self.line(one)
-                    self.names[known] = _with_member(self.names.get(known, unknown(line)), key, unknown(line), line)
+                    self.names[known] = _with_member(
+                        self.names.get(known, unknown_node(line)), key, unknown_node(line), line
+                    )
                 case ast.Subscript(ctx=ast.Store() | ast.Del()) | ast.Attribute(ctx=ast.Store() | ast.Del()):
                     name = next((each.id for each in ast.walk(one) if isinstance(each, ast.Name)), "")
             if name:
-                self.names[name] = unknown(self.line(node))
+                self.names[name] = unknown_node(self.line(node))
                 self.made.pop(name, None)
 
     def _branch(self, node: ast.AST) -> None:
@@ -173,7 +175,7 @@ class _CallReader(ast.NodeVisitor):
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         outer = dict(self.names)
         for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
-            self.names[one.arg] = unknown(self.line(node))
+            self.names[one.arg] = unknown_node(self.line(node))
         self.generic_visit(node)
         self.names = outer
 
@@ -207,7 +209,7 @@ class _CallReader(ast.NodeVisitor):
     def _deploy(self, name: str, given: dict[str, ast.expr]) -> None:
         facts = {}
         for argument, fact in _DEPLOYED.items():
-            value = text_of(self.value(given[argument])) if argument in given else None
+            value = scalar_text(self.value(given[argument])) if argument in given else None
             if value is not None and HOLE not in value:
                 facts[fact] = SourceEntry(argument, value, self.line(given[argument]), "env")
         for index in self.made.get(name, ()):
@@ -235,7 +237,7 @@ class _CallReader(ast.NodeVisitor):
             case ast.Constant(value=None):
                 return Node(None, quoted=False, line=line, span=(0, 0))
             case ast.Name(id=name):
-                return self.names.get(name, unknown(line))
+                return self.names.get(name, unknown_node(line))
             case ast.Dict():
                 return Node(tuple(self._members(node)), quoted=False, line=line, span=(0, 0), is_object=True)
             case ast.List() | ast.Tuple():
@@ -244,12 +246,12 @@ class _CallReader(ast.NodeVisitor):
                 return self._joined(node)
             case ast.Call():
                 return self._called(node)
-        return unknown(line)
+        return unknown_node(line)
 
     def _members(self, node: ast.Dict) -> Iterator[Member]:
         for key, value in zip(node.keys, node.values, strict=True):
             read = self.value(value)
-            name = text_of(self.value(key)) if key is not None else None
+            name = scalar_text(self.value(key)) if key is not None else None
             if key is None and _is_dict(read):
                 yield from read.members()
             elif key is None or name is None or HOLE in name:
@@ -260,21 +262,21 @@ class _CallReader(ast.NodeVisitor):
     def _joined(self, node: ast.JoinedStr | ast.BinOp) -> Node:
         parts: list[ast.expr] = [node.left, node.right] if isinstance(node, ast.BinOp) else list(node.values)
         inner = (one.value if isinstance(one, ast.FormattedValue) else one for one in parts)
-        text = "".join(text_of(self.value(one)) or HOLE for one in inner)
+        text = "".join(scalar_text(self.value(one)) or HOLE for one in inner)
         line = self.line(node)
-        return unknown(line, text) if HOLE in text else Node(text, quoted=True, line=line, span=(0, 0))
+        return unknown_node(line, text) if HOLE in text else Node(text, quoted=True, line=line, span=(0, 0))
 
     def _called(self, node: ast.Call) -> Node:
         line, name = self.line(node), _called(node)
-        given = {one.arg: text_of(self.value(one.value)) for one in node.keywords if one.arg}
+        given = {one.arg: scalar_text(self.value(one.value)) for one in node.keywords if one.arg}
         if name in ("str", "dumps") and len(node.args) == 1 and not node.keywords:
-            text = text_of(self.value(node.args[0]))
+            text = scalar_text(self.value(node.args[0]))
             is_text = isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str)
             if text is not None and HOLE not in text and not (is_text and name == "dumps"):
                 return Node(text, quoted=True, line=line, span=(0, 0))
-        first = text_of(self.value(node.args[0])) if node.args else given.get("framework") or given.get("backend")
+        first = scalar_text(self.value(node.args[0])) if node.args else given.get("framework") or given.get("backend")
         image = _image(name, first or "", given.get("version") or "")
-        return Node(image, quoted=True, line=line, span=(0, 0)) if image else unknown(line)
+        return Node(image, quoted=True, line=line, span=(0, 0)) if image else unknown_node(line)
 
 
 def _image(call: str, framework: str, version: str) -> str:
@@ -289,7 +291,7 @@ def _image(call: str, framework: str, version: str) -> str:
 _OF_BOTO3: dict[str, Callable[[Node, str], Iterator[ConfigSource]]] = {
     "create_model": models,
     "create_inference_component": components,
-    "create_endpoint_config": variants,
+    "create_endpoint_config": variant_sources,
 }
 
 
@@ -305,7 +307,7 @@ def _is_dict(node: Node) -> bool:
 
 
 def _opaque(line: int) -> Member:
-    return Member(_OPAQUE, line, (0, 0), unknown(line))
+    return Member(_OPAQUE, line, (0, 0), unknown_node(line))
 
 
 def _with_member(known: Node, name: str, value: Node, line: int) -> Node:

@@ -18,7 +18,7 @@ from seatrial_lint.lint.python_code import MARKS, CodeCell, notebook_cells, read
 from seatrial_lint.lint.sagemaker_json import read_definition
 from seatrial_lint.lint.source import ConfigSource, SourceEntry, Unreadable
 from seatrial_lint.lint.target import guess
-from seatrial_lint.lint.template import is_plan, is_template, read_plan, read_template
+from seatrial_lint.lint.template import is_plan, is_template, read_plan, template_sources
 from seatrial_lint.lint.yaml_text import read_yaml
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def read_file(path: Path) -> tuple[ConfigSource | Unreadable, ...]:
             content = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         return (Unreadable(path.as_posix(), _why(error), is_failure=True),)
-    return read_bytes(content, path.as_posix())
+    return read_content(content, path.as_posix())
 
 
 def read_stdin(stream: BinaryIO, name: str) -> tuple[ConfigSource | Unreadable, ...]:
@@ -107,10 +107,10 @@ def read_stdin(stream: BinaryIO, name: str) -> tuple[ConfigSource | Unreadable, 
         content = stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         return (Unreadable(name, _why(error), is_failure=True),)
-    return read_bytes(content, name)
+    return read_content(content, name)
 
 
-def read_bytes(content: bytes, file: str) -> tuple[ConfigSource | Unreadable, ...]:  # noqa: PLR0911 (one for each form)
+def read_content(content: bytes, file: str) -> tuple[ConfigSource | Unreadable, ...]:  # noqa: PLR0911 (one for each form)
     """Read a file's content."""
     if len(content) > MAX_BYTES:
         return (Unreadable(file, f"larger than {MAX_BYTES:,} bytes"),)
@@ -175,7 +175,7 @@ def _from_json(text: str, file: str, encoding: str) -> tuple[ConfigSource | Unre
 
 def _definitions(root: Node, file: str) -> tuple[ConfigSource, ...]:
     if is_template(root):
-        return tuple(_as_kind(read_template(root, file), "CloudFormation template"))
+        return tuple(_as_kind(template_sources(root, file), "CloudFormation template"))
     if is_plan(root):
         return tuple(_as_kind(read_plan(root, file), "Terraform plan"))
     if is_manifest(root):
@@ -230,7 +230,7 @@ def _written_by(cell: CodeCell, file: str) -> Iterator[ConfigSource]:
     if found is None or found[0].lower().endswith((".py", ".ipynb")):
         return
     name, body = found
-    for source in read_bytes(body.text.encode(), name):
+    for source in read_content(body.text.encode(), name):
         if isinstance(source, ConfigSource) and body.lines:
             entries = tuple(replace(one, line=body.lines[one.line - 1]) for one in source.entries)
             yield replace(source, file=file, entries=entries, line=body.lines[source.line - 1], is_fixable=False)

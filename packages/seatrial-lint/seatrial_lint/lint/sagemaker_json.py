@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seatrial_lint.lint.literal import HOLE, is_absent, is_function, is_known, text_of
+from seatrial_lint.lint.literal import HOLE, is_intrinsic, is_known, is_no_value, scalar_text
 from seatrial_lint.lint.source import ConfigSource, SourceEntry
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def read_definition(root: Node, file: str) -> tuple[ConfigSource, ...]:
         inner = root.member(name)
         if inner is not None and inner.is_object and len(root.members()) == 1:
             root = inner
-    return (*models(root, file), *components(root, file), *variants(root, file), *_environment(root, file))
+    return (*models(root, file), *components(root, file), *variant_sources(root, file), *_environment(root, file))
 
 
 def models(root: Node, file: str) -> Iterator[ConfigSource]:
@@ -71,7 +71,7 @@ def components(root: Node, file: str) -> Iterator[ConfigSource]:
             yield _container(container, file, shared)
 
 
-def variants(root: Node, file: str) -> Iterator[ConfigSource]:
+def variant_sources(root: Node, file: str) -> Iterator[ConfigSource]:
     """Yield the variants of an endpoint config's definition."""
     every = root.member("ProductionVariants")
     for variant in every.items() if every else ():
@@ -111,7 +111,7 @@ def _container(node: Node, file: str, shared: dict[str, SourceEntry | None]) -> 
 
 def _is_whole(environment: Node) -> bool:
     """Say whether every name is written; a function as a whole, or among the names, may give further ones."""
-    return not is_function(environment) and not any(
+    return not is_intrinsic(environment) and not any(
         member.name.startswith(("Fn::", "**")) for member in environment.members()
     )
 
@@ -133,7 +133,7 @@ def _said(facts: dict[str, SourceEntry | None]) -> dict[str, SourceEntry]:
 
 def read_environment(node: Node) -> tuple[SourceEntry, ...]:
     """Return the variables of a mapping; the values that only the deployment knows have holes."""
-    pairs = [(member, text_of(member.node)) for member in node.members() if not is_absent(member.node)]
+    pairs = [(member, scalar_text(member.node)) for member in node.members() if not is_no_value(member.node)]
     return tuple(
         SourceEntry(member.name, value, member.line, "env", member.span, member.node.span, is_known=is_known(value))
         for member, value in pairs
@@ -145,7 +145,7 @@ def _fact(node: Node, path: tuple[str, ...]) -> SourceEntry | None:
     found: Node | None = node
     for name in path:
         found = found.member(name) if found else None
-    value = text_of(found) if found and not is_absent(found) else None
+    value = scalar_text(found) if found and not is_no_value(found) else None
     return (
         SourceEntry(".".join(path), value, found.line, "env", value_span=found.span)
         if found and value is not None

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial_lint.lint.json_text import Member, Node
-from seatrial_lint.lint.literal import as_object, unknown
-from seatrial_lint.lint.sagemaker_json import components, models, variants
+from seatrial_lint.lint.literal import as_object, unknown_node
+from seatrial_lint.lint.sagemaker_json import components, models, variant_sources
 from seatrial_lint.lint.source import ConfigSource, SourceEntry
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def is_template(root: Node) -> bool:
     return resources is not None and any(one.node.member("Type") for one in resources.members())
 
 
-def read_template(root: Node, file: str) -> Iterator[ConfigSource]:
+def template_sources(root: Node, file: str) -> Iterator[ConfigSource]:
     """Yield the containers and variants of a CloudFormation template; a reference joins a variant to its model."""
     resources = root.member("Resources")
     for one in resources.members() if resources else ():
@@ -46,7 +46,7 @@ def _named(source: ConfigSource, name: str) -> ConfigSource:
 def _variants(properties: Node, file: str) -> Iterator[ConfigSource]:
     every = properties.member("ProductionVariants")
     written = every.items() if every else ()
-    for node, source in zip(written, variants(properties, file), strict=False):
+    for node, source in zip(written, variant_sources(properties, file), strict=False):
         name = node.member("ModelName")
         logical = _referred(name) if name else None
         own = {fact: value for fact, value in source.facts.items() if fact != "model_name" or not logical}
@@ -87,7 +87,7 @@ def _planned(kind: str, values: Node, file: str) -> Iterator[ConfigSource]:
     if kind == "aws_sagemaker_model":
         yield from models(values, file)
     elif kind == "aws_sagemaker_endpoint_configuration":
-        yield from variants(values, file)
+        yield from variant_sources(values, file)
 
 
 def _resources(module: Node) -> Iterator[Node]:
@@ -132,7 +132,7 @@ def _as_in_api(values: Node, later: Node | None) -> Node:
             node = node.items()[0]
         members.append(Member(name, one.line, one.span, node))
     missing = [one for one in (later.members() if later else ()) if one.name not in names and one.node.text() == "true"]
-    members += [Member(_api(one.name), values.line, (0, 0), unknown(values.line)) for one in missing]
+    members += [Member(_api(one.name), values.line, (0, 0), unknown_node(values.line)) for one in missing]
     return replace(values, value=tuple(members))
 
 
@@ -153,7 +153,7 @@ def _blocks(node: Node, later: Node | None) -> Node:
 def _with_unknown(environment: Node, later: Node | None) -> Node:
     """Return an environment with the variables that are known later."""
     if later is None or not later.members():
-        return unknown(environment.line) if later is not None and later.text() == "true" else environment
+        return unknown_node(environment.line) if later is not None and later.text() == "true" else environment
     names = {one.name for one in environment.members()}
-    more = {one.name: unknown(environment.line) for one in later.members() if one.name not in names}
+    more = {one.name: unknown_node(environment.line) for one in later.members() if one.name not in names}
     return replace(environment, value=(*environment.members(), *as_object(more, environment.line).members()))

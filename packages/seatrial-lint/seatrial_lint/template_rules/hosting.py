@@ -252,7 +252,7 @@ def _is_sagemaker(target: HostedResource) -> bool:
     return namespace == "sagemaker" or (dimension or "").startswith("sagemaker:")
 
 
-def finding(resource: HostedResource, value: TemplateValue, rule: str, message: str, hint: str) -> Finding:
+def finding_at(resource: HostedResource, value: TemplateValue, rule: str, message: str, hint: str) -> Finding:
     """Return a finding at a value of a resource."""
     place = Place(
         resource.template,

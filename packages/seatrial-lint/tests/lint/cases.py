@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from seatrial_lint.lint.lint import Given, LintReport, lint
-from seatrial_lint.lint.read import read_bytes
+from seatrial_lint.lint.lint import Given, LintReport, lint_sources
+from seatrial_lint.lint.read import read_content
 
 BASE = "option.model_id=org/model\noption.revision=abc\noption.max_rolling_batch_size=64\n"
 TGI = "HF_MODEL_ID=org/model\nHF_MODEL_REVISION=abc\nSM_NUM_GPUS=1\n"
@@ -38,7 +38,7 @@ class Case:
 
 
 def linted(text: str, *, name: str = "serving.properties", given: Given | None = None) -> LintReport:
-    return lint(read_bytes(text.encode(), name), given)
+    return lint_sources(read_content(text.encode(), name), given)
 
 
 def said(rule: str, text: str, *, name: str = "serving.properties", given: Given | None = None) -> list[str]:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_lint.lint.fix import diff, fixed_text, write_fixed
-from seatrial_lint.lint.lint import Given, lint
-from seatrial_lint.lint.read import read_bytes, read_file
+from seatrial_lint.lint.fix import fixed_text, mended_diff, write_fixed
+from seatrial_lint.lint.lint import Given, lint_sources
+from seatrial_lint.lint.read import read_content, read_file
 from seatrial_lint.lint.source import ConfigSource
 
 if TYPE_CHECKING:
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def mended(text: str, name: str, **given: str) -> str:
-    (source,) = read_bytes(text.encode(), name)
+    (source,) = read_content(text.encode(), name)
     assert isinstance(source, ConfigSource)
-    return fixed_text(source, lint([source], Given(**given)).findings)  # type: ignore[arg-type]
+    return fixed_text(source, lint_sources([source], Given(**given)).findings)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -61,24 +61,26 @@ def test_the_file_keeps_its_mode_and_encoding(tmp_path: Path) -> None:
     file.chmod(0o640)
     (source,) = read_file(file)
     assert isinstance(source, ConfigSource)
-    write_fixed(source, fixed_text(source, lint([source]).findings))
+    write_fixed(source, fixed_text(source, lint_sources([source]).findings))
     assert file.read_bytes() == b"# caf\xe9\noption.dtype=bf16\n"
     assert file.stat().st_mode & 0o777 == 0o640
     assert [one.name for one in tmp_path.iterdir()] == ["serving.properties"]
 
 
 def test_the_difference_hides_secrets() -> None:
-    (source,) = read_bytes(b"DTYPE=bf16\nHF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz\nSM_NUM_GPUS=1", "a.env")
+    (source,) = read_content(b"DTYPE=bf16\nHF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz\nSM_NUM_GPUS=1", "a.env")
     assert isinstance(source, ConfigSource)
-    assert diff(source, fixed_text(source, lint([source]).findings)) == (
+    assert mended_diff(source, fixed_text(source, lint_sources([source]).findings)) == (
         "--- a.env\n+++ a.env\n@@ -1,3 +1,3 @@\n-DTYPE=bf16\n+DTYPE=bfloat16\n HF_TOKEN=(hidden)\n SM_NUM_GPUS=1\n"
         "\\ No newline at end of file\n"
     )
 
 
 def test_a_common_word_as_a_secret_changes_no_other_line() -> None:
-    (source,) = read_bytes(b"option.model_id=a/b\noption.dtype=bfloat16\noption.hf_token=model\n", "serving.properties")
+    (source,) = read_content(
+        b"option.model_id=a/b\noption.dtype=bfloat16\noption.hf_token=model\n", "serving.properties"
+    )
     assert isinstance(source, ConfigSource)
-    told = diff(source, fixed_text(source, lint([source]).findings))
+    told = mended_diff(source, fixed_text(source, lint_sources([source]).findings))
     assert " option.model_id=a/b\n" in told
     assert " option.hf_token=(hidden)\n" in told

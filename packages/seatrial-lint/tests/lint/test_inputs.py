@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial_lint.lint.lint import lint
-from seatrial_lint.lint.read import read_bytes
+from seatrial_lint.lint.lint import lint_sources
+from seatrial_lint.lint.read import read_content
 from seatrial_lint.lint.source import ConfigSource, Unreadable
 from tests.lint.cases import linted
 
@@ -48,7 +48,7 @@ def places(text: str, name: str) -> list[str]:
 
 def environment(text: str, name: str) -> dict[str, str]:
     """Return the variables of every container, and `?` for what is unknown."""
-    found = [one for one in read_bytes(text.encode(), name) if isinstance(one, ConfigSource)]
+    found = [one for one in read_content(text.encode(), name) if isinstance(one, ConfigSource)]
     return {one.key: one.value if one.is_known else "?" for source in found for one in source.entries}
 
 
@@ -163,7 +163,7 @@ class TestPython:
         assert environment(text, "deploy.py") == expected
 
     def test_what_is_no_python_is_told(self) -> None:
-        assert read_bytes(b"Model(env=", "deploy.py") == (
+        assert read_content(b"Model(env=", "deploy.py") == (
             Unreadable("deploy.py", "not Python: line 1: '(' was never closed"),
         )
 
@@ -197,12 +197,12 @@ def test_a_notebook_has_files_that_cells_write_and_names_of_earlier_cells() -> N
     ],
 )
 def test_what_can_not_be_read_is_told(content: bytes, name: str, because: str) -> None:
-    assert read_bytes(content, name) == (Unreadable(name, because),)
+    assert read_content(content, name) == (Unreadable(name, because),)
 
 
 def test_aliases_of_aliases_are_bounded() -> None:
     lines = ["a0: &a0 {image: x}"] + [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9)]
-    (found,) = read_bytes("\n".join(lines).encode(), "bomb.yaml")
+    (found,) = read_content("\n".join(lines).encode(), "bomb.yaml")
     assert found == Unreadable("bomb.yaml", "not YAML: more than 200,000 values")
 
 
@@ -213,4 +213,4 @@ WORDS = st.sampled_from(
 
 @given(st.lists(WORDS, max_size=25).map("\n".join), st.sampled_from(["a.yaml", "a.py", "a.template"]))
 def test_lines_in_any_order_never_crash_it(text: str, name: str) -> None:
-    lint(read_bytes(text.encode(), name))
+    lint_sources(read_content(text.encode(), name))

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from seatrial_lint.lint.lint import Given, lint
+from seatrial_lint.lint.lint import Given, lint_sources
 from seatrial_lint.lint.mend import mended_text
-from seatrial_lint.lint.read import read_bytes
+from seatrial_lint.lint.read import read_content
 from seatrial_lint.lint.source import ConfigSource
 
 SEED, FILES = 20261123, 12
@@ -65,7 +65,7 @@ def configurations() -> list[tuple[str, str | None, str]]:
 
 
 def read(text: str, engine: str) -> ConfigSource:
-    (source,) = read_bytes(text.encode(), "serving.properties" if engine == "lmi" else "c.env")
+    (source,) = read_content(text.encode(), "serving.properties" if engine == "lmi" else "c.env")
     assert isinstance(source, ConfigSource)
     return source
 
@@ -85,10 +85,10 @@ def test_mending_twice_is_mending_once_and_makes_nothing_wrong(engine: str) -> N
             continue
         given = Given(engine, version)  # type: ignore[arg-type]  # of the table
         source = read(text, engine)
-        before = lint([source], given).findings
+        before = lint_sources([source], given).findings
         after = mended_text(source, before, given)
         again = read(after, engine)
-        left = lint([again], given).findings
+        left = lint_sources([again], given).findings
         assert mended_text(again, left, given) == after
         assert {one.rule for one in left if one.severity != "note"} <= {one.rule for one in before}
         assert {SAME.get(one, one) for one in values(again)} == {SAME.get(one, one) for one in values(source)}
@@ -101,4 +101,4 @@ def test_what_a_handler_of_ones_own_reads_is_left() -> None:
     text = "option.entryPoint=model.py\noption.dtype=bfloat16\noption.Max_Model_Len=8\noption.max_num_seqs=8\n"
     source = read(text, "lmi")
     given = Given("lmi", "lmi27")
-    assert mended_text(source, lint([source], given).findings, given) == text
+    assert mended_text(source, lint_sources([source], given).findings, given) == text

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from seatrial_base.printer import text_lines
 from seatrial_base.rules import LINT_RULES, RULES
 from seatrial_lint.lint.json_text import read_json
-from seatrial_lint.lint.lint import CHECKS, MOST_LISTED, Given, lint
-from seatrial_lint.lint.read import MAX_BYTES, MAX_KEYS, read_bytes, read_file, read_path, read_stdin
+from seatrial_lint.lint.lint import CHECKS, MOST_LISTED, Given, lint_sources
+from seatrial_lint.lint.read import MAX_BYTES, MAX_KEYS, read_content, read_file, read_path, read_stdin
 from seatrial_lint.lint.source import ConfigSource, Unreadable
 from seatrial_lint.lint.target import ENGINES
 from tests.lint.cases import linted
@@ -23,7 +23,7 @@ REGISTRY = "763104351884.dkr.ecr.us-east-1.amazonaws.com"
 
 
 def entries(text: str, name: str) -> list[tuple[int, str, str]]:
-    found = read_bytes(text.encode(), name)
+    found = read_content(text.encode(), name)
     return [
         (entry.line, entry.key, entry.value) for one in found if isinstance(one, ConfigSource) for entry in one.entries
     ]
@@ -49,7 +49,7 @@ class TestLines:
             (2, "HF_MODEL_ID", "a"),
             (3, "SM_NUM_GPUS", "4"),
         ]
-        assert isinstance(read_bytes(text.encode(), "env.json")[0], Unreadable)
+        assert isinstance(read_content(text.encode(), "env.json")[0], Unreadable)
 
     @given(
         st.recursive(
@@ -139,7 +139,7 @@ class TestHugeFiles:
         ],
     )
     def test_the_first_keys_are_read_and_the_rest_is_told(self, name: str, text: str) -> None:
-        source, rest = read_bytes(text.encode(), name)
+        source, rest = read_content(text.encode(), name)
         assert isinstance(source, ConfigSource)
         assert len(source.entries) == MAX_KEYS
         assert rest == Unreadable(name, "only its first 2,000 keys are read", is_failure=True)
@@ -153,16 +153,16 @@ class TestHugeFiles:
         assert report.summary == "1 file: 0 errors, 299 warnings, 0 notes"
 
     def test_json_has_a_bound(self) -> None:
-        (found,) = read_bytes(b"[" + b"1," * 200_000 + b"1]", "a.json")
+        (found,) = read_content(b"[" + b"1," * 200_000 + b"1]", "a.json")
         assert found == Unreadable("a.json", "not JSON: more than 200,000 values")
 
 
 class TestSecrets:
     def test_a_common_word_as_a_secret_alters_no_other_text(self) -> None:
-        token = read_bytes(b"HF_TOKEN=model\nOPTION_DTYPE=model\n", "a/a.env")
-        other = read_bytes(b"option.model_idd=org/model\noption.dtype=model\n", "b/serving.properties")
-        texts = [f"{one.field} {one.message} {one.hint}" for one in lint([*token, *other]).findings]
-        assert "SEA330" in {one.rule for one in lint(token).findings}
+        token = read_content(b"HF_TOKEN=model\nOPTION_DTYPE=model\n", "a/a.env")
+        other = read_content(b"option.model_idd=org/model\noption.dtype=model\n", "b/serving.properties")
+        texts = [f"{one.field} {one.message} {one.hint}" for one in lint_sources([*token, *other]).findings]
+        assert "SEA330" in {one.rule for one in lint_sources(token).findings}
         assert not any("hidden" in text for text in texts)
         assert any("option.model_idd" in text for text in texts)
 
@@ -172,8 +172,8 @@ class TestSecrets:
         assert secret not in " ".join(f"{one.message} {one.hint}" for one in report.findings)
 
     def test_a_secret_of_the_packaged_file_is_hidden_in_what_overrules_it(self) -> None:
-        packaged = read_bytes(b"option.model_id=a/b\noption.api_key=swordfish\n", "m/serving.properties")
-        report = lint([*packaged, *read_bytes(b"OPTION_API_KEY=other\n", "m/a.env")])
+        packaged = read_content(b"option.model_id=a/b\noption.api_key=swordfish\n", "m/serving.properties")
+        report = lint_sources([*packaged, *read_content(b"OPTION_API_KEY=other\n", "m/a.env")])
         assert [one.message.partition(" on ")[0] for one in report.findings if one.rule == "SEA343"] == [
             "m/serving.properties has (hidden)"
         ]
@@ -203,9 +203,9 @@ class TestFolders:
 
     def test_a_handler_beside_the_file_may_read_any_option(self, tmp_path: Path) -> None:
         (tmp_path / "serving.properties").write_text("option.my_own=1\n")
-        assert "SEA313" in {one.rule for one in lint(read_path(tmp_path)).findings}
+        assert "SEA313" in {one.rule for one in lint_sources(read_path(tmp_path)).findings}
         (tmp_path / "model.py").write_text("")
-        assert "SEA313" not in {one.rule for one in lint(read_path(tmp_path)).findings}
+        assert "SEA313" not in {one.rule for one in lint_sources(read_path(tmp_path)).findings}
 
     def test_an_empty_folder_is_unreadable(self, tmp_path: Path) -> None:
         (found,) = read_path(tmp_path)
@@ -226,7 +226,7 @@ class TestFolders:
     ],
 )
 def test_what_can_not_be_read_is_told(content: bytes, name: str, because: str) -> None:
-    assert read_bytes(content, name) == (Unreadable(name, because),)
+    assert read_content(content, name) == (Unreadable(name, because),)
 
 
 @pytest.mark.parametrize("name", ["a" * 5000, "a\0b"])
@@ -289,15 +289,15 @@ WORDS = st.sampled_from(
 class TestFuzz:
     @given(st.binary(max_size=200), NAMES)
     def test_arbitrary_bytes_never_crash_it(self, content: bytes, name: str) -> None:
-        lint(read_bytes(content, name))
+        lint_sources(read_content(content, name))
 
     @given(
         st.lists(WORDS, max_size=30).map("".join), NAMES, st.sampled_from([None, "ml.g5.12xlarge", "ml.inf2.xlarge"])
     )
     def test_words_in_any_order_never_crash_it(self, text: str, name: str, instance: str | None) -> None:
         for engine in ENGINES:
-            lint(read_bytes(text.encode(), name), Given(engine=engine, instance_type=instance))
-        lint(read_bytes(text.encode(), name), Given(instance_type=instance))
+            lint_sources(read_content(text.encode(), name), Given(engine=engine, instance_type=instance))
+        lint_sources(read_content(text.encode(), name), Given(instance_type=instance))
 
 
 def test_every_rule_has_a_title_and_every_check_is_listed_once() -> None:

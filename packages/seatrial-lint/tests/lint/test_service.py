@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from seatrial_lint.lint.lint import Given, lint
-from seatrial_lint.lint.read import read_bytes
+from seatrial_lint.lint.lint import Given, lint_sources
+from seatrial_lint.lint.read import read_content
 from tests.lint.cases import LMI, TGI, said
 
 REGISTRY = "763104351884.dkr.ecr.us-east-1.amazonaws.com"
@@ -33,8 +33,12 @@ def config(**variant: object) -> str:
 
 
 def together(rule: str, *texts: str) -> list[str]:
-    sources = [source for number, text in enumerate(texts) for source in read_bytes(text.encode(), f"{number}.json")]
-    return [f"{one.place.file}:{one.place.line}: {one.message}" for one in lint(sources).findings if one.rule == rule]
+    sources = [source for number, text in enumerate(texts) for source in read_content(text.encode(), f"{number}.json")]
+    return [
+        f"{one.place.file}:{one.place.line}: {one.message}"
+        for one in lint_sources(sources).findings
+        if one.rule == rule
+    ]
 
 
 class TestAmi:
@@ -85,7 +89,7 @@ class TestSecrets:
     TOKEN = "hf_" + "a1B2" * 8
 
     def test_a_token_is_told_and_never_repeated(self) -> None:
-        report = lint(read_bytes(f"{TGI}HF_TOKEN={self.TOKEN}\nHF_TOKEN={self.TOKEN}x\n".encode(), "a.env"))
+        report = lint_sources(read_content(f"{TGI}HF_TOKEN={self.TOKEN}\nHF_TOKEN={self.TOKEN}x\n".encode(), "a.env"))
         assert [str(one) for one in report.findings if one.rule == "SEA330"] == [
             f"a.env:{line}: HF_TOKEN: SEA330: a credential is in plain text, readable with "
             f"sagemaker:DescribeModel\n  hint: revoke it and remove it; use Secrets Manager: model.hub_token_secret"
@@ -111,7 +115,7 @@ class TestSecrets:
         ],
     )
     def test_lint_knows_what_specs_refuse(self, key: str, value: str) -> None:
-        report = lint(read_bytes(f"{TGI}{key}={value}\n".encode(), "a.env"))
+        report = lint_sources(read_content(f"{TGI}{key}={value}\n".encode(), "a.env"))
         assert [one.rule for one in report.findings if one.place.line == 4 and one.rule == "SEA330"] == ["SEA330"]
         assert not any(secret in repr(report) for secret in ("swordfish", "a1B2" * 8))
 
@@ -158,10 +162,10 @@ class TestTwoModels:
 
     def test_a_hub_id_beside_a_packaged_file(self) -> None:
         sources = [
-            *read_bytes(LMI.encode(), "here/container.env"),
-            *read_bytes(b"option.model_id=org/other\noption.max_rolling_batch_size=65\n", "here/serving.properties"),
+            *read_content(LMI.encode(), "here/container.env"),
+            *read_content(b"option.model_id=org/other\noption.max_rolling_batch_size=65\n", "here/serving.properties"),
         ]
-        found = lint(sources).findings
+        found = lint_sources(sources).findings
         assert [one.message for one in found if one.rule == "SEA335"] == [
             "LMI loads org/model as a second model besides the one in here/serving.properties"
         ]
@@ -172,12 +176,15 @@ class TestTwoModels:
 
     def test_only_serving_properties_is_read_by_the_container(self) -> None:
         other = b"option.model_id=org/other\noption.max_rolling_batch_size=65\n"
-        sources = [*read_bytes(LMI.encode(), "here/c.env"), *read_bytes(other, "here/old.properties")]
-        assert [one for one in lint(sources).findings if one.rule in ("SEA335", "SEA343")] == []
+        sources = [*read_content(LMI.encode(), "here/c.env"), *read_content(other, "here/old.properties")]
+        assert [one for one in lint_sources(sources).findings if one.rule in ("SEA335", "SEA343")] == []
 
     def test_files_of_different_folders_are_different_models(self) -> None:
-        sources = [*read_bytes(LMI.encode(), "a/c.env"), *read_bytes(b"option.model_id=o/o\n", "b/serving.properties")]
-        assert [one for one in lint(sources).findings if one.rule in ("SEA335", "SEA343")] == []
+        sources = [
+            *read_content(LMI.encode(), "a/c.env"),
+            *read_content(b"option.model_id=o/o\n", "b/serving.properties"),
+        ]
+        assert [one for one in lint_sources(sources).findings if one.rule in ("SEA335", "SEA343")] == []
 
 
 class TestEnvironmentLimits:

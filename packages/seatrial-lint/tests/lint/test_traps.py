@@ -11,8 +11,8 @@ from seatrial_base.catalog.engine_versions import DialectName, dialects, version
 from seatrial_base.rules import LINT_RULES, RULES
 from seatrial_lint.lint.checks.ranges import Range, ranges
 from seatrial_lint.lint.checks.traps import Trap, traps
-from seatrial_lint.lint.lint import CHECKS, ENGINE_CHECKS, Given, lint
-from seatrial_lint.lint.read import read_bytes
+from seatrial_lint.lint.lint import CHECKS, ENGINE_CHECKS, Given, lint_sources
+from seatrial_lint.lint.read import read_content
 from tests.lint.cases import Case
 
 BATCHERS = {
@@ -77,7 +77,7 @@ def rules_of(names: dict[str, str], row: Trap | Range, dialect: DialectName) -> 
             else f"OPTION_{line.removeprefix('option.').partition('=')[0].upper()}={line.partition('=')[2]}"
             for line in text.splitlines()
         )
-    report = lint(read_bytes(text.encode(), file), Given(engine=engine, version=version_of(row, dialect)))
+    report = lint_sources(read_content(text.encode(), file), Given(engine=engine, version=version_of(row, dialect)))
     return [(one.rule, one.message) for one in report.findings]
 
 

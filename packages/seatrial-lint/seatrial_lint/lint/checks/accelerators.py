@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SPLIT_HEADS = ("lmi-async", "lmi-vllm", "lmi-dist", "lmi-trtllm", "tgi", "vllm", "sglang")
 
 
-def degree(subject: Subject) -> Iterator[Finding]:
+def divisible_degree(subject: Subject) -> Iterator[Finding]:
     """SEA326: a tensor parallel degree that the model or the instance can't be split into."""
     said = subject.fields.get("tensor_parallel_degree")
     degree = said.number if said else None
@@ -45,7 +45,7 @@ def _devices(instance: Instance) -> int:
     return instance.accelerator_count * (2 if instance.link == "neuron" else 1)
 
 
-def dtype(subject: Subject) -> Iterator[Finding]:
+def supported_dtype(subject: Subject) -> Iterator[Finding]:
     """SEA327, SEA328: a type or quantization that the accelerator can't run, or only weight-only."""
     instance = subject.instance
     if instance is None or instance.link == "neuron":

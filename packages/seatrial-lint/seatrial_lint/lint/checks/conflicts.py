@@ -67,7 +67,7 @@ def two_names(subject: Subject) -> Iterator[Finding]:
             yield finding(subject, "SEA319", option.entry, message, "keep one of them")
 
 
-def tgi(subject: Subject) -> Iterator[Finding]:
+def tgi_conflicts(subject: Subject) -> Iterator[Finding]:
     """SEA319: what TGI refuses together."""
     target = subject.target
     if target is None or target.engine != "tgi":
@@ -161,7 +161,7 @@ _WITHOUT_ADAPTERS = {
 }
 
 
-def adapters(subject: Subject) -> Iterator[Finding]:
+def lora_without_loader(subject: Subject) -> Iterator[Finding]:
     """SEA319: LoRA where no batcher loads adapters (huggingface.py and rolling_batch.py, add_lora, since DJL 0.28)."""
     target, option = subject.target, subject.option("enable_lora")
     if target is None or option is None or option.value.lower() != "true" or target.version < _FIRST_ADAPTERS:

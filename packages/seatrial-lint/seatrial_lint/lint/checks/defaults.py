@@ -29,7 +29,7 @@ _FROZEN = {
 }
 
 
-def batch_size(subject: Subject) -> Iterator[Finding]:
+def default_batch_size(subject: Subject) -> Iterator[Finding]:
     """SEA321: async LMI batches 32 sequences where nothing is written, and its documentation says 256."""
     target = subject.target
     if target is None or target.dialect != "lmi-async" or "max_num_seqs" in subject.fields:
@@ -40,7 +40,7 @@ def batch_size(subject: Subject) -> Iterator[Finding]:
     yield finding(subject, "SEA321", None, message, f"write {key_of(subject, 'max_rolling_batch_size')}")
 
 
-def degree(subject: Subject) -> Iterator[Finding]:
+def single_gpu_default(subject: Subject) -> Iterator[Finding]:
     """SEA336: containers that use one GPU unless they are told."""
     target, instance = subject.target, subject.instance
     if target is None or target.engine not in _NEEDS_DEGREE or instance is None or instance.accelerator_count == 1:
@@ -93,7 +93,7 @@ def accelerate(subject: Subject) -> Iterator[Finding]:
     yield finding(subject, "SEA334", option.entry, message, fix)
 
 
-def model(subject: Subject) -> Iterator[Finding]:
+def missing_tgi_model(subject: Subject) -> Iterator[Finding]:
     """SEA341: TGI without a model."""
     target = subject.target
     if target is None or target.engine != "tgi" or subject.option("MODEL_ID"):

@@ -42,7 +42,7 @@ def _since(first: Version, engine: EngineName) -> str:
     return f"images read it as a flag since {version_text(engine, first)}"
 
 
-def model(subject: Subject) -> Iterator[Finding]:
+def unread_model_name(subject: Subject) -> Iterator[Finding]:
     """SEA316: a model that the start script does not read under this name."""
     target, written = subject.target, next((one for one in subject.options if one.entry.key == "HF_MODEL_ID"), None)
     key = _MODEL.get(target.engine) if target else None
@@ -54,7 +54,7 @@ def model(subject: Subject) -> Iterator[Finding]:
     yield finding(subject, "SEA316", written.entry, message, f"write {key}")
 
 
-def adapters(subject: Subject) -> Iterator[Finding]:
+def several_adapters(subject: Subject) -> Iterator[Finding]:
     """SEA318: several adapters in one text."""
     target, option = subject.target, subject.option("lora_modules", "option")
     if target is None or target.engine != "vllm" or option is None or target.version >= FIRST_WITH_LISTS:

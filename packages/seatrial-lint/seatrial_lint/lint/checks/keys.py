@@ -112,7 +112,7 @@ class Successor:
     instead: str
 
 
-def unknown(subject: Subject) -> Iterator[Finding]:
+def unknown_keys(subject: Subject) -> Iterator[Finding]:
     """SEA313, SEA315, SEA337: a key that this version does not read."""
     target = subject.target
     if target is None or subject.source.facts.keys() & _PACKAGED:

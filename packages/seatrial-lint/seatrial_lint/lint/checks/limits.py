@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 LAST_WITHOUT_CHUNKS = "2.3"  # TGI 2.4 brought prefill chunking; before it a prompt must fit one prefill
 
 
-def tgi(subject: Subject) -> Iterator[Finding]:
+def tgi_token_limits(subject: Subject) -> Iterator[Finding]:
     """SEA322: TGI's token limits. Prompt < total <= batch total; prefill <= batch total; prompt <= prefill."""
     target = subject.target
     if target is None or target.engine != "tgi":
@@ -92,7 +92,7 @@ def _positive(subject: Subject) -> Iterator[Finding]:
             yield finding(subject, "SEA322", option.entry, f"{name} must be above 0, or TGI does not start", "write 1")
 
 
-def texts(subject: Subject) -> Iterator[Finding]:
+def unquoted_values(subject: Subject) -> Iterator[Finding]:
     """SEA302: a number or true without quotes in the Environment of SageMaker's API, which takes texts only."""
     if subject.source.kind != "model definition" or not subject.source.is_fixable:
         return

@@ -21,7 +21,7 @@ _CUDA = re.compile(r"cu(\d{2})(\d)")
 _GATED_BUCKET = re.compile(r"s3://jumpstart-private-cache-", re.IGNORECASE)
 
 
-def startup_timeout(subject: Subject) -> Iterator[Finding]:
+def cut_off_loading(subject: Subject) -> Iterator[Finding]:
     """SEA323: a loading timeout that the startup health check cuts off."""
     said = subject.fields.get("model_loading_timeout_s")
     check, loading_s = subject.fact("startup_timeout_s"), said.number if said else None
@@ -34,7 +34,7 @@ def startup_timeout(subject: Subject) -> Iterator[Finding]:
         yield finding(subject, "SEA323", said.option.entry, message, f"write at most {limit_s}")
 
 
-def ami(subject: Subject) -> Iterator[Finding]:
+def instance_ami(subject: Subject) -> Iterator[Finding]:
     """SEA324: a CUDA that the instance's AMI can't run."""
     chosen = subject.fact("ami_version")
     if chosen is None and "variant" not in subject.facts:
@@ -95,7 +95,7 @@ def accelerator(subject: Subject) -> Iterator[Finding]:
         yield finding(subject, "SEA325", subject.facts["image"], message, fix)
 
 
-def isolation(subject: Subject) -> Iterator[Finding]:
+def isolated_download(subject: Subject) -> Iterator[Finding]:
     """SEA329: an isolated container that would fetch its model."""
     said = subject.fields.get("model_id")
     if said is None or (subject.fact("network_isolation") or "").lower() != "true":
@@ -106,7 +106,7 @@ def isolation(subject: Subject) -> Iterator[Finding]:
         yield finding(subject, "SEA329", said.option.entry, message, fix)
 
 
-def secrets(subject: Subject) -> Iterator[Finding]:
+def option_secrets(subject: Subject) -> Iterator[Finding]:
     """SEA330: a secret in plain text; no part of it is repeated."""
     for entry in subject.source.entries:
         if what := secret_in(entry.key, entry.value):

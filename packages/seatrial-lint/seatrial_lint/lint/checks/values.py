@@ -68,7 +68,7 @@ _KINDS = {
 }
 
 
-def dtype(subject: Subject) -> Iterator[Finding]:
+def foreign_dtype(subject: Subject) -> Iterator[Finding]:
     """SEA317: a type spelled as another engine spells it."""
     target = subject.target
     if target is None or target.dialect in _BOTH_TYPES:

@@ -13,7 +13,7 @@ from seatrial_lint.template_rules.hosting import (
     CONFIG,
     ENDPOINT,
     MODEL,
-    finding,
+    finding_at,
     most_instances,
     specifications,
     types_of,
@@ -43,17 +43,17 @@ def copies(hosting: Hosting) -> Iterator[Finding]:
         count = component.at("RuntimeConfig", "CopyCount")
         if count.number == 0:
             hint = "set CopyCount to 1, and let Application Auto Scaling remove the copy: MinCapacity 0"
-            yield finding(component, count, "SEA730", "a component can't be created with CopyCount 0", hint)
+            yield finding_at(component, count, "SEA730", "a component can't be created with CopyCount 0", hint)
 
 
-def order(hosting: Hosting) -> Iterator[Finding]:
+def component_order(hosting: Hosting) -> Iterator[Finding]:
     """SEA731: a component that may be created before its endpoint."""
     for component in hosting.resources.of(COMPONENT):
         endpoint = hosting.endpoint_of(component)
         if endpoint and endpoint.template == component.template and not hosting.resources.depends(component, endpoint):
             message = f"the component does not wait for its endpoint {endpoint.logical_id}"
             hint = f"set DependsOn: {endpoint.logical_id}, or refer to it in EndpointName"
-            yield finding(component, component.at("EndpointName"), "SEA731", message, hint)
+            yield finding_at(component, component.at("EndpointName"), "SEA731", message, hint)
 
 
 def fits(hosting: Hosting) -> Iterator[Finding]:
@@ -80,7 +80,7 @@ def _too_large(component: HostedResource, specification: TemplateValue, name: st
         value = asked.at(field)
         if value.number is not None and value.number > has:
             message = f"{field} {value.text} exceeds the {has} {unit} of {name}"
-            yield finding(
+            yield finding_at(
                 component, value, "SEA732", message, f"ask for at most {has}, or choose a larger instance type"
             )
 
@@ -114,7 +114,7 @@ def _overfull(hosting: Hosting, together: list[HostedResource]) -> Finding | Non
         f"the copies of {named} need {asked:.0f} accelerators; {most:.0f} x {instance.instance_type} have {has:.0f}"
     )
     value = together[-1].at("RuntimeConfig", "CopyCount")
-    return finding(together[-1], value, "SEA733", message, "raise MaxInstanceCount, or lower CopyCount")
+    return finding_at(together[-1], value, "SEA733", message, "raise MaxInstanceCount, or lower CopyCount")
 
 
 def _once(needed: Iterator[CopyRequirement]) -> Iterator[CopyRequirement]:
@@ -133,7 +133,7 @@ def same_names(hosting: Hosting) -> Iterator[Finding]:
             first = seen.setdefault((resource.template, written), resource)
             if first is not resource:
                 message = f"{hosting.resources.readable(written)} is also the name of {first.logical_id}"
-                yield finding(resource, resource.at(name), "SEA734", message, f"give each its own {name}")
+                yield finding_at(resource, resource.at(name), "SEA734", message, f"give each its own {name}")
 
 
 def names(hosting: Hosting) -> Iterator[Finding]:
@@ -150,10 +150,10 @@ def names(hosting: Hosting) -> Iterator[Finding]:
             continue
         if len(text) > LONGEST_NAME:
             message = f"{text} has {len(text)} characters, more than {LONGEST_NAME}"
-            yield finding(resource, value, "SEA735", message, f"use at most {LONGEST_NAME} characters")
+            yield finding_at(resource, value, "SEA735", message, f"use at most {LONGEST_NAME} characters")
         elif not _NAME.fullmatch(text):
             message = f"{text!r} has other characters than letters, digits and hyphens between them"
-            yield finding(
+            yield finding_at(
                 resource, value, "SEA735", message, "use letters, digits and hyphens; begin and end without one"
             )
 
@@ -165,7 +165,9 @@ def regions(hosting: Hosting) -> Iterator[Finding]:
         return
     for component in hosting.resources.of(COMPONENT):
         message = f"AWS::SageMaker::InferenceComponent is not listed for {region}"
-        yield finding(component, component.properties, "SEA736", message, "check the region, or deploy in another one")
+        yield finding_at(
+            component, component.properties, "SEA736", message, "check the region, or deploy in another one"
+        )
 
 
 def requirements(hosting: Hosting) -> Iterator[Finding]:
@@ -176,13 +178,13 @@ def requirements(hosting: Hosting) -> Iterator[Finding]:
             is_adapter = not specification.at("BaseInferenceComponentName").is_absent
             if is_adapter and not asked.is_absent:
                 message = "an adapter uses the resources of its base component, and ComputeResourceRequirements is set"
-                yield finding(component, asked, "SEA737", message, "remove ComputeResourceRequirements")
+                yield finding_at(component, asked, "SEA737", message, "remove ComputeResourceRequirements")
             elif not is_adapter and asked.at("MinMemoryRequiredInMb").is_absent:
                 message = "ComputeResourceRequirements has no MinMemoryRequiredInMb, which the API requires"
-                yield finding(component, asked, "SEA737", message, "set MinMemoryRequiredInMb to at least 128")
+                yield finding_at(component, asked, "SEA737", message, "set MinMemoryRequiredInMb to at least 128")
 
 
-def variants(hosting: Hosting) -> Iterator[Finding]:
+def missing_variants(hosting: Hosting) -> Iterator[Finding]:
     """SEA738: a component on a variant that its endpoint doesn't have."""
     for component in hosting.resources.of(COMPONENT):
         config, name = hosting.config_of(hosting.endpoint_of(component)), component.at("VariantName")
@@ -190,4 +192,4 @@ def variants(hosting: Hosting) -> Iterator[Finding]:
         if name.text and given and all(each.text for each in given) and name.text not in {each.text for each in given}:
             there = ", ".join(each.text or "" for each in given)
             message = f"the endpoint has no variant {name.text}; it has {there}"
-            yield finding(component, name, "SEA738", message, f"set VariantName to {given[0].text}")
+            yield finding_at(component, name, "SEA738", message, f"set VariantName to {given[0].text}")

@@ -11,7 +11,7 @@ from seatrial_lint.template_rules.hosting import (
     COMPONENT,
     CONFIG,
     ENDPOINT,
-    finding,
+    finding_at,
     for_components,
     types_of,
     with_model,
@@ -43,7 +43,9 @@ def execution_role(hosting: Hosting) -> Iterator[Finding]:
         role = config.at("ExecutionRoleArn")
         if role.is_absent and any(map(for_components, config.at("ProductionVariants").items)):
             message = "a variant without ModelName is for inference components, and ExecutionRoleArn is missing"
-            yield finding(config, role, "SEA702", message, "set ExecutionRoleArn to a role that SageMaker may assume")
+            yield finding_at(
+                config, role, "SEA702", message, "set ExecutionRoleArn to a role that SageMaker may assume"
+            )
 
 
 def instances_given(hosting: Hosting) -> Iterator[Finding]:
@@ -53,10 +55,10 @@ def instances_given(hosting: Hosting) -> Iterator[Finding]:
             continue
         if not types_of(variant) and variant.at("InstancePools").is_absent:
             hint = "set InstanceType, InstancePools or ServerlessConfig"
-            yield finding(config, variant, "SEA704", "the variant has neither InstanceType nor InstancePools", hint)
+            yield finding_at(config, variant, "SEA704", "the variant has neither InstanceType nor InstancePools", hint)
         if variant.at("InitialInstanceCount").is_absent and variant.at("ManagedInstanceScaling").is_absent:
             message = "the variant has neither InitialInstanceCount nor ManagedInstanceScaling"
-            yield finding(config, variant, "SEA704", message, "set InitialInstanceCount to at least 1")
+            yield finding_at(config, variant, "SEA704", message, "set InitialInstanceCount to at least 1")
 
 
 def managed_scaling(hosting: Hosting) -> Iterator[Finding]:
@@ -67,13 +69,15 @@ def managed_scaling(hosting: Hosting) -> Iterator[Finding]:
         if not scaling.is_absent and with_model(variant) and scaling.at("Status").text != "DISABLED":
             message = "ManagedInstanceScaling is for inference components, and the variant has a ModelName"
             hint = "scale the variant with Application Auto Scaling, or deploy the model as an inference component"
-            yield finding(config, scaling, "SEA705", message, hint)
+            yield finding_at(config, scaling, "SEA705", message, hint)
         if least.number == 0 and hosting.region in REFUSED_ZERO:
             message = f"MinInstanceCount 0 was refused in {hosting.region} (one report)"
-            yield finding(config, least, "SEA706", message, "try it in this region first, or set MinInstanceCount to 1")
+            yield finding_at(
+                config, least, "SEA706", message, "try it in this region first, or set MinInstanceCount to 1"
+            )
         if least.number is not None and most.number is not None and least.number > most.number:
             message = f"MinInstanceCount {least.text} exceeds MaxInstanceCount {most.text}"
-            yield finding(config, least, "SEA707", message, "raise MaxInstanceCount")
+            yield finding_at(config, least, "SEA707", message, "raise MaxInstanceCount")
 
 
 def pools(hosting: Hosting) -> Iterator[Finding]:
@@ -85,15 +89,15 @@ def pools(hosting: Hosting) -> Iterator[Finding]:
         items = given.items
         if not 1 <= len(items) <= MOST_POOLS:
             message = f"{len(items)} instance pools are outside 1 to {MOST_POOLS}"
-            yield finding(config, given, "SEA708", message, f"give 1 to {MOST_POOLS} pools")
+            yield finding_at(config, given, "SEA708", message, f"give 1 to {MOST_POOLS} pools")
         for name in ("Priority", "InstanceType"):
             for twice in _repeated([each.at(name) for each in items]):
                 message = f"two instance pools have {name} {twice.text}"
-                yield finding(config, twice, "SEA708", message, f"give each pool another {name}")
+                yield finding_at(config, twice, "SEA708", message, f"give each pool another {name}")
         for priority in (each.at("Priority") for each in items):
             if priority.number is not None and not 1 <= priority.number <= MOST_POOLS:
                 message = f"Priority {priority.text} is outside 1 to {MOST_POOLS}"
-                yield finding(config, priority, "SEA708", message, "1 is tried first")
+                yield finding_at(config, priority, "SEA708", message, "1 is tried first")
 
 
 def routing(hosting: Hosting) -> Iterator[Finding]:
@@ -103,17 +107,17 @@ def routing(hosting: Hosting) -> Iterator[Finding]:
         strategy, prefix = given.at("RoutingStrategy"), given.at("PrefixAwareRoutingConfig")
         if strategy.is_known and strategy.text != "PREFIX_AWARE" and not prefix.is_absent:
             message = f"PrefixAwareRoutingConfig is set, and RoutingStrategy is {strategy.text}"
-            yield finding(config, prefix, "SEA709", message, "set RoutingStrategy to PREFIX_AWARE, or remove it")
+            yield finding_at(config, prefix, "SEA709", message, "set RoutingStrategy to PREFIX_AWARE, or remove it")
         if strategy.text != "PREFIX_AWARE":
             continue
         for name, bounds in (("PrefixLength", PREFIX_LENGTH), ("ConcurrencyThreshold", CONCURRENCY_THRESHOLD)):
             value = prefix.at(name)
             if value.is_absent:
                 message = f"RoutingStrategy PREFIX_AWARE requires PrefixAwareRoutingConfig.{name}"
-                yield finding(config, value, "SEA709", message, f"set {name}: {bounds[0]} to {bounds[1]}")
+                yield finding_at(config, value, "SEA709", message, f"set {name}: {bounds[0]} to {bounds[1]}")
             elif _outside(value, bounds):
                 message = f"{name} {value.text} is outside {bounds[0]} to {bounds[1]}"
-                yield finding(config, value, "SEA709", message, f"set {name}: {bounds[0]} to {bounds[1]}")
+                yield finding_at(config, value, "SEA709", message, f"set {name}: {bounds[0]} to {bounds[1]}")
 
 
 def timeouts(hosting: Hosting) -> Iterator[Finding]:
@@ -132,10 +136,10 @@ def timeouts(hosting: Hosting) -> Iterator[Finding]:
     for resource, value, bounds in given:
         if _outside(value, bounds):
             message = f"{value.path.rpartition('.')[2]} of {value.text} s is outside {bounds[0]} s to {bounds[1]} s"
-            yield finding(resource, value, "SEA710", message, f"set {bounds[0]} to {bounds[1]} seconds")
+            yield finding_at(resource, value, "SEA710", message, f"set {bounds[0]} to {bounds[1]} seconds")
 
 
-def ami(hosting: Hosting) -> Iterator[Finding]:
+def driver_of_ami(hosting: Hosting) -> Iterator[Finding]:
     """SEA711 and SEA726: an AMI whose driver is too old for the CUDA of an image, or none chosen."""
     for resource, config, variant, image in _images(hosting):
         cuda = _CUDA.search((image.text or "").rpartition(":")[2])
@@ -145,7 +149,7 @@ def ami(hosting: Hosting) -> Iterator[Finding]:
         needs = f"the image of {resource.logical_id} needs CUDA {cuda[1]}.{cuda[2]}"
         hint = f"set InferenceAmiVersion to {images.ami_version(cuda[0]) or images.NEWEST_AMI}"
         told = f"newer than {chosen.text} runs" if chosen.text else "and no InferenceAmiVersion is chosen"
-        yield finding(config, chosen, "SEA711" if chosen.text else "SEA726", f"{needs}, {told}", hint)
+        yield finding_at(config, chosen, "SEA711" if chosen.text else "SEA726", f"{needs}, {told}", hint)
 
 
 def _is_too_old(chosen: TemplateValue, needed: int) -> bool:
@@ -165,7 +169,9 @@ def volumes(hosting: Hosting) -> Iterator[Finding]:
         for value, what in ((config.at("KmsKeyId"), "KmsKeyId"), (variant.at("VolumeSizeInGB"), "VolumeSizeInGB")):
             if not value.is_absent:
                 message = f"{what} is set, and {local[0]} has local NVMe disks in place of a volume"
-                yield finding(config, value, "SEA712", message, f"remove {what}: local disks are encrypted by hardware")
+                yield finding_at(
+                    config, value, "SEA712", message, f"remove {what}: local disks are encrypted by hardware"
+                )
 
 
 def kinds(hosting: Hosting) -> Iterator[Finding]:
@@ -175,13 +181,13 @@ def kinds(hosting: Hosting) -> Iterator[Finding]:
         asynchronous, shadows = config.at("AsyncInferenceConfig"), config.at("ShadowProductionVariants")
         if not asynchronous.is_absent and any(map(for_components, variants)):
             message = "AsyncInferenceConfig is set, and InvokeEndpointAsync can't name an inference component"
-            yield finding(config, asynchronous, "SEA713", message, "set ModelName in the variant, or remove it")
+            yield finding_at(config, asynchronous, "SEA713", message, "set ModelName in the variant, or remove it")
         if shadows.items and any(for_components(each) for each in (*variants, *shadows.items)):
             message = "ShadowProductionVariants are set, and a variant has no ModelName"
-            yield finding(config, shadows, "SEA714", message, "set ModelName in every variant")
+            yield finding_at(config, shadows, "SEA714", message, "set ModelName in every variant")
         if shadows.items and (len(shadows.items) > 1 or len(variants) > 1):
             message = f"{len(shadows.items)} shadow variants beside {len(variants)} production variants"
-            yield finding(config, shadows, "SEA714", message, "shadow one production variant by one shadow variant")
+            yield finding_at(config, shadows, "SEA714", message, "shadow one production variant by one shadow variant")
 
 
 def mixed(hosting: Hosting) -> Iterator[Finding]:
@@ -192,7 +198,7 @@ def mixed(hosting: Hosting) -> Iterator[Finding]:
             name = variant.at("VariantName").text
             message = f"variant {name} has a ModelName, so no inference component can use its instances"
             hint = "remove ModelName from the variant, and give it to an inference component"
-            yield finding(component, component.at("VariantName"), "SEA703", message, hint)
+            yield finding_at(component, component.at("VariantName"), "SEA703", message, hint)
 
 
 def _variants(hosting: Hosting) -> Iterator[tuple[HostedResource, TemplateValue]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial_lint.template_rules.hosting import COMPONENT, ENDPOINT, finding
+from seatrial_lint.template_rules.hosting import COMPONENT, ENDPOINT, finding_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,12 +28,12 @@ def policies(hosting: Hosting) -> Iterator[Finding]:
         rolling, blue_green = config.at("RollingUpdatePolicy"), config.at("BlueGreenUpdatePolicy")
         if rolling.is_known and blue_green.is_known:
             message = "DeploymentConfig has both RollingUpdatePolicy and BlueGreenUpdatePolicy"
-            yield finding(resource, config, "SEA720", message, "keep one of them")
+            yield finding_at(resource, config, "SEA720", message, "keep one of them")
         for missing in (rolling.at(name) for name in _REQUIRED if rolling.is_known):
             if missing.is_absent:
                 name = missing.path.rpartition(".")[2]
                 message = f"RollingUpdatePolicy has no {name}, which the API requires"
-                yield finding(resource, missing, "SEA722", message, f"set {name}")
+                yield finding_at(resource, missing, "SEA722", message, f"set {name}")
 
 
 def batches(hosting: Hosting) -> Iterator[Finding]:
@@ -53,20 +53,20 @@ def batches(hosting: Hosting) -> Iterator[Finding]:
             continue
         if bad:
             message = f"a batch of {told} is outside {BATCH_PERCENT[0]} % to {BATCH_PERCENT[1]} %"
-            yield finding(resource, value, "SEA721", message, "set a batch of at most half of the capacity")
+            yield finding_at(resource, value, "SEA721", message, "set a batch of at most half of the capacity")
 
 
-def alarms(hosting: Hosting) -> Iterator[Finding]:
+def rollback_alarms(hosting: Hosting) -> Iterator[Finding]:
     """SEA723: more alarms than the API takes, or a rollback without any."""
     for resource in _updated(hosting):
         rollback = resource.at("DeploymentConfig", "AutoRollbackConfiguration")
         given = rollback.at("Alarms")
         if len(given.items) > MOST_ALARMS:
             message = f"{len(given.items)} alarms exceed {MOST_ALARMS}"
-            yield finding(resource, given, "SEA723", message, "combine alarms: a composite alarm counts as one")
+            yield finding_at(resource, given, "SEA723", message, "combine alarms: a composite alarm counts as one")
         elif rollback.is_known and (given.is_absent or given.raw == []):
             message = "AutoRollbackConfiguration has no alarm, so nothing rolls an update back"
-            yield finding(resource, given, "SEA723", message, "name an alarm, or remove AutoRollbackConfiguration")
+            yield finding_at(resource, given, "SEA723", message, "name an alarm, or remove AutoRollbackConfiguration")
 
 
 def traffic(hosting: Hosting) -> Iterator[Finding]:
@@ -76,12 +76,12 @@ def traffic(hosting: Hosting) -> Iterator[Finding]:
         for kind, name, least in (("CANARY", "CanarySize", 0), ("LINEAR", "LinearStepSize", LINEAR_PERCENT[0])):
             size = routing.at(name)
             if routing.at("Type").text == kind and size.is_absent:
-                yield finding(endpoint, size, "SEA725", f"Type {kind} requires {name}", f"set {name}")
+                yield finding_at(endpoint, size, "SEA725", f"Type {kind} requires {name}", f"set {name}")
             value = size.at("Value")
             is_percent = size.at("Type").text == "CAPACITY_PERCENT"
             if is_percent and value.number is not None and not least <= value.number <= _HALF:
                 message = f"{name} {value.text} % is outside {least} % to {_HALF} %"
-                yield finding(endpoint, value, "SEA725", message, f"set {least} to {_HALF}")
+                yield finding_at(endpoint, value, "SEA725", message, f"set {least} to {_HALF}")
 
 
 def retained(hosting: Hosting) -> Iterator[Finding]:
@@ -91,7 +91,7 @@ def retained(hosting: Hosting) -> Iterator[Finding]:
         retain = endpoint.at("RetainAllVariantProperties")
         if endpoint.key in scaled and (retain.is_absent or retain.flag is False):
             message = "the variant is scaled, and an update sets it back to InitialInstanceCount"
-            yield finding(endpoint, retain, "SEA724", message, "set RetainAllVariantProperties: true")
+            yield finding_at(endpoint, retain, "SEA724", message, "set RetainAllVariantProperties: true")
 
 
 def _updated(hosting: Hosting) -> tuple[HostedResource, ...]:

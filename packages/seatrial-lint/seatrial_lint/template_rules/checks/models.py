@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from seatrial_base.secrets import credentials, holds_credential
-from seatrial_lint.template_rules.hosting import COMPONENT, CONFIG, MODEL, finding, specifications
+from seatrial_lint.template_rules.hosting import COMPONENT, CONFIG, MODEL, finding_at, specifications
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +35,7 @@ def fixed_names(hosting: Hosting) -> Iterator[Finding]:
             if not written or "${" in _PSEUDO.sub("", shown) or _HASHED.search(shown):
                 continue
             message = f"{shown} is a fixed name: every change replaces the resource, and the name is taken"
-            yield finding(resource, value, "SEA701", message, f"leave out {name}: CloudFormation makes a new name")
+            yield finding_at(resource, value, "SEA701", message, f"leave out {name}: CloudFormation makes a new name")
 
 
 def prefixes(hosting: Hosting) -> Iterator[Finding]:
@@ -48,7 +48,7 @@ def prefixes(hosting: Hosting) -> Iterator[Finding]:
             shown = hosting.resources.readable(written)
             if not shown.endswith("}"):
                 message = f"S3Uri {shown} has S3DataType S3Prefix and does not end in a slash"
-                yield finding(resource, uri, "SEA715", message, f"write {shown}/")
+                yield finding_at(resource, uri, "SEA715", message, f"write {shown}/")
 
 
 def eulas(hosting: Hosting) -> Iterator[Finding]:
@@ -58,13 +58,13 @@ def eulas(hosting: Hosting) -> Iterator[Finding]:
         accepted = source.at("ModelAccessConfig", "AcceptEula")
         hint = "read the EULA, then set ModelAccessConfig: {AcceptEula: true} beside S3Uri"
         if accepted.flag is False:
-            yield finding(resource, accepted, "SEA718", "AcceptEula is false: the weights are refused", hint)
+            yield finding_at(resource, accepted, "SEA718", "AcceptEula is false: the weights are refused", hint)
         elif accepted.is_absent and _GATED.match(source.at("S3Uri").text or ""):
             message = f"the weights in {source.at('S3Uri').text} are gated, and no ModelAccessConfig accepts their EULA"
-            yield finding(resource, source, "SEA718", message, hint)
+            yield finding_at(resource, source, "SEA718", message, hint)
 
 
-def isolation(hosting: Hosting) -> Iterator[Finding]:
+def isolated_model(hosting: Hosting) -> Iterator[Finding]:
     """SEA716: an isolated container that would download its model."""
     for resource in hosting.resources.of(MODEL):
         if resource.at("EnableNetworkIsolation").flag is not True:
@@ -75,10 +75,10 @@ def isolation(hosting: Hosting) -> Iterator[Finding]:
                 if name in _HUB_NAMES and (_HUB_ID.fullmatch(model) or model.startswith("s3://")):
                     message = f"EnableNetworkIsolation is true, and the container would download {model}"
                     hint = f"put the weights in ModelDataSource and set {name} to /opt/ml/model"
-                    yield finding(resource, value, "SEA716", message, hint)
+                    yield finding_at(resource, value, "SEA716", message, hint)
 
 
-def secrets(hosting: Hosting) -> Iterator[Finding]:
+def environment_secrets(hosting: Hosting) -> Iterator[Finding]:
     """SEA717: a secret in plain text in a container's environment; no part of it is repeated."""
     for resource, container in _containers(hosting):
         for name, value in _environment(container):
@@ -87,7 +87,7 @@ def secrets(hosting: Hosting) -> Iterator[Finding]:
                 continue
             message = "a secret is in plain text, and sagemaker:DescribeModel returns it"
             hint = "revoke it; write {{resolve:secretsmanager:NAME}}, or stage the weights in S3"
-            yield finding(resource, value, "SEA717", message, hint)
+            yield finding_at(resource, value, "SEA717", message, hint)
 
 
 def environments(hosting: Hosting) -> Iterator[Finding]:
@@ -97,12 +97,12 @@ def environments(hosting: Hosting) -> Iterator[Finding]:
         if len(entries) > MOST_ENTRIES:
             value = container.at("Environment")
             message = f"{len(entries)} environment variables exceed {MOST_ENTRIES}"
-            yield finding(resource, value, "SEA719", message, "put the settings in a file of the model's archive")
+            yield finding_at(resource, value, "SEA719", message, "put the settings in a file of the model's archive")
         for name, value in entries:
             longest = max(len(name), len(value.text or ""))
             if longest > MOST_CHARACTERS:
                 message = f"{longest} characters of name or value exceed {MOST_CHARACTERS}"
-                yield finding(resource, value, "SEA719", message, "put the setting in a file of the model's archive")
+                yield finding_at(resource, value, "SEA719", message, "put the setting in a file of the model's archive")
 
 
 def _containers(hosting: Hosting) -> Iterator[tuple[HostedResource, TemplateValue]]:

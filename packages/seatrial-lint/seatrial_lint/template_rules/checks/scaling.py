@@ -9,7 +9,7 @@ from seatrial_lint.template_rules.hosting import (
     COPIES,
     INSTANCES,
     POLICY,
-    finding,
+    finding_at,
     for_components,
 )
 
@@ -39,7 +39,7 @@ _USUAL = {
 }
 
 
-def dimensions(hosting: Hosting) -> Iterator[Finding]:
+def resource_dimensions(hosting: Hosting) -> Iterator[Finding]:
     """SEA740: a resource ID of another form than the dimension's, or an unknown dimension."""
     for target in hosting.targets:
         resource, dimension = target.resource, target.dimension
@@ -47,18 +47,18 @@ def dimensions(hosting: Hosting) -> Iterator[Finding]:
         if dimension is not None and dimension not in _USUAL:
             message = f"{dimension} is no scalable dimension of SageMaker"
             hint = f"use {', '.join(_USUAL)}"
-            yield finding(resource, resource.at("ScalableDimension"), "SEA740", message, hint)
+            yield finding_at(resource, resource.at("ScalableDimension"), "SEA740", message, hint)
         elif dimension is None or not target.is_known:
             continue
         elif not (target.is_component if dimension == COPIES else target.is_variant):
             form = "inference-component/NAME" if dimension == COPIES else "endpoint/NAME/variant/NAME"
             shown = hosting.resources.readable(target.resource_id or "")
             message = f"ResourceId {shown} does not match {dimension}"
-            yield finding(resource, value, "SEA740", message, f"write {form}")
+            yield finding_at(resource, value, "SEA740", message, f"write {form}")
         namespace = resource.at("ServiceNamespace")
         if namespace.is_known and namespace.text != "sagemaker":
             message = f"ServiceNamespace {namespace.text} does not match {dimension}"
-            yield finding(resource, namespace, "SEA740", message, "set ServiceNamespace to sagemaker")
+            yield finding_at(resource, namespace, "SEA740", message, "set ServiceNamespace to sagemaker")
 
 
 def bounds(hosting: Hosting) -> Iterator[Finding]:
@@ -67,7 +67,7 @@ def bounds(hosting: Hosting) -> Iterator[Finding]:
         least, most = target.resource.at("MinCapacity"), target.resource.at("MaxCapacity")
         if least.number is not None and most.number is not None and least.number > most.number:
             message = f"MinCapacity {least.text} exceeds MaxCapacity {most.text}"
-            yield finding(target.resource, least, "SEA707", message, "raise MaxCapacity")
+            yield finding_at(target.resource, least, "SEA707", message, "raise MaxCapacity")
 
 
 def metrics(hosting: Hosting) -> Iterator[Finding]:
@@ -80,10 +80,10 @@ def metrics(hosting: Hosting) -> Iterator[Finding]:
             continue
         if METRICS.get(value.text) != dimension:
             message = f"metric {value.text} does not belong to {dimension}"
-            yield finding(policy, value, "SEA741", message, f"use {_USUAL[dimension]}")
+            yield finding_at(policy, value, "SEA741", message, f"use {_USUAL[dimension]}")
 
 
-def variants(hosting: Hosting) -> Iterator[Finding]:
+def doubly_scaled_variants(hosting: Hosting) -> Iterator[Finding]:
     """SEA742: instances that managed instance scaling and Application Auto Scaling would both set."""
     for target in hosting.targets:
         if target.dimension != INSTANCES or target.endpoint is None:
@@ -92,7 +92,7 @@ def variants(hosting: Hosting) -> Iterator[Finding]:
         if variant and variant.is_known and for_components(variant):
             message = "the target scales instances of a variant for inference components"
             hint = f"scale the copies of each component: {COPIES}; ManagedInstanceScaling follows with instances"
-            yield finding(target.resource, target.resource.at("ResourceId"), "SEA742", message, hint)
+            yield finding_at(target.resource, target.resource.at("ResourceId"), "SEA742", message, hint)
 
 
 def cooldowns(hosting: Hosting) -> Iterator[Finding]:
@@ -105,10 +105,10 @@ def cooldowns(hosting: Hosting) -> Iterator[Finding]:
         missing = [name for name in ("ScaleInCooldown", "ScaleOutCooldown") if config.at(name).is_absent]
         if missing:
             message = f"{' and '.join(missing)} missing: inference components have no documented default"
-            yield finding(policy, config, "SEA743", message, f"set {' and '.join(missing)} in seconds")
+            yield finding_at(policy, config, "SEA743", message, f"set {' and '.join(missing)} in seconds")
 
 
-def alarms(hosting: Hosting) -> Iterator[Finding]:
+def step_policy_alarms(hosting: Hosting) -> Iterator[Finding]:
     """SEA744: a step policy that nothing starts."""
     if hosting.has_unknown_alarm_actions:
         return
@@ -117,7 +117,7 @@ def alarms(hosting: Hosting) -> Iterator[Finding]:
             if hosting.target_of(policy) is None:
                 continue
             message = "no alarm of these templates starts the step scaling policy"
-            yield finding(policy, policy.at("PolicyType"), "SEA744", message, "name the policy in AlarmActions")
+            yield finding_at(policy, policy.at("PolicyType"), "SEA744", message, "name the policy in AlarmActions")
 
 
 def waking(hosting: Hosting) -> Iterator[Finding]:
@@ -128,7 +128,7 @@ def waking(hosting: Hosting) -> Iterator[Finding]:
             continue
         message = f"MinCapacity is 0, and no alarm on {WAKE_METRIC} starts a step scaling policy: nothing adds a copy"
         hint = f"add a StepScaling policy, and an alarm on {WAKE_METRIC} of the component that starts it"
-        yield finding(target.resource, least, "SEA745", message, hint)
+        yield finding_at(target.resource, least, "SEA745", message, hint)
 
 
 def _wakes(hosting: Hosting, target: SageMakerTarget) -> bool:
@@ -159,11 +159,11 @@ def billed_at_zero(hosting: Hosting) -> Iterator[Finding]:
             instances = f"MinInstanceCount is {kept.text}" if kept.text else "the variant does not scale to 0 instances"
             message = f"MinCapacity is 0 copies, and {instances}: the instances are billed without a copy"
             hint = "set ManagedInstanceScaling.MinInstanceCount to 0 in the endpoint configuration"
-            yield finding(target.resource, least, "SEA746", message, hint)
+            yield finding_at(target.resource, least, "SEA746", message, hint)
         strategy = variant.at("RoutingConfig", "RoutingStrategy")
         if strategy.text == "RANDOM":
             message = "MinCapacity is 0 copies, and RoutingStrategy is RANDOM"
-            yield finding(
+            yield finding_at(
                 target.resource, least, "SEA746", message, "set RoutingStrategy to LEAST_OUTSTANDING_REQUESTS"
             )
 
@@ -177,10 +177,10 @@ def zero_variants(hosting: Hosting) -> Iterator[Finding]:
         if config.at("AsyncInferenceConfig").is_absent:
             message = "MinCapacity is 0: the variant of a real-time endpoint keeps at least 1 instance"
             hint = "set MinCapacity to 1, or deploy the model as an inference component"
-            yield finding(target.resource, least, "SEA747", message, hint)
+            yield finding_at(target.resource, least, "SEA747", message, hint)
 
 
-def order(hosting: Hosting) -> Iterator[Finding]:
+def target_order(hosting: Hosting) -> Iterator[Finding]:
     """SEA748: a target that may be registered before what it scales exists."""
     for target in hosting.targets:
         scaled = target.component or target.endpoint
@@ -189,7 +189,7 @@ def order(hosting: Hosting) -> Iterator[Finding]:
         if not hosting.resources.depends(target.resource, scaled):
             message = f"the target does not wait for {scaled.logical_id}"
             hint = f"set DependsOn: {scaled.logical_id}, or refer to it in ResourceId"
-            yield finding(target.resource, target.resource.at("ResourceId"), "SEA748", message, hint)
+            yield finding_at(target.resource, target.resource.at("ResourceId"), "SEA748", message, hint)
 
 
 def backlogs(hosting: Hosting) -> Iterator[Finding]:
@@ -211,11 +211,11 @@ def _wrong_backlog(policy: HostedResource, tracking: TemplateValue) -> Iterator[
         message = (
             f"an asynchronous endpoint is scaled on {predefined.text or metric.text}, which an empty queue keeps at 0"
         )
-        yield finding(policy, predefined if predefined.text else metric, "SEA749", message, hint)
+        yield finding_at(policy, predefined if predefined.text else metric, "SEA749", message, hint)
     elif metric.text:
         names = {each.at("Name").text for each in custom.at("Dimensions").items}
         if names and names != {"EndpointName"} and None not in names:
             message = (
                 f"{metric.text} has the dimension EndpointName alone, not {', '.join(sorted(filter(None, names)))}"
             )
-            yield finding(policy, custom.at("Dimensions"), "SEA749", message, hint)
+            yield finding_at(policy, custom.at("Dimensions"), "SEA749", message, hint)
