@@ -315,8 +315,8 @@ def _of_deployment(place: DeployedSpec, mistakes: Mistakes) -> tuple[TrialReques
 def _live_request(deployment: Deployment) -> TrialRequest:
     import boto3
 
-    from seatrial.deployment.aws_failures import aws_failures
-    from seatrial.deployment.live_stack import describe_stack
+    from seatrial.account.reader import aws_failures
+    from seatrial.account.stacks import describe_stack
     from seatrial.deployment.trial import complete_request
 
     with aws_failures(deployment.stack_name):

@@ -14,8 +14,9 @@ from seatrial_lint.cli.judging import FindingsFormat, show_judgement
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from seatrial.account.clients import Identity
     from seatrial.operations.consequences import Consequences
-    from seatrial.operations.deployed import Identity, Templates
+    from seatrial.operations.deployed import Templates
     from seatrial.operations.review.review import Review
     from seatrial.operations.synthesis import StackSource
     from seatrial.operations.template import StackTemplate
@@ -122,8 +123,9 @@ def _old(source: StackSource, against: Path | None, base: str | None, scratch: P
 def _deployed(source: StackSource) -> StackTemplate:
     import boto3
 
-    from seatrial.deployment.aws_failures import aws_failures
-    from seatrial.operations.deployed import check_account, deployed_template
+    from seatrial.account.clients import check_account
+    from seatrial.account.reader import aws_failures
+    from seatrial.operations.deployed import deployed_template
 
     region = source.environment.region
     with aws_failures(source.stack_name):

@@ -20,8 +20,8 @@ from seatrial_base.units import counted
 from seatrial_lint.cli.judging import WRONG, FindingsFormat, lines_text, show_judgement
 
 if TYPE_CHECKING:
+    from seatrial.account.reader import AwsCalls
     from seatrial.deployment.document import Deployment
-    from seatrial.operations.doctor.calls import AwsCalls
     from seatrial.operations.doctor.facts import Examination
     from seatrial.operations.doctor.gather import AskedEndpoint
 
@@ -106,8 +106,8 @@ def _asked(endpoint: str, environment: str | None, environments: Path | None, re
     Raises:
         SpecError: SEA107, it is no name; SEA108, two options contradict each other; SEA512, no region is known.
     """
-    from seatrial.cli.preflight import clients_of_region
-    from seatrial.operations.doctor.calls import Boto3Calls
+    from seatrial.account.clients import clients_of_region
+    from seatrial.account.reader import Boto3Calls
     from seatrial.operations.doctor.gather import AskedEndpoint
 
     if environment is not None:
@@ -127,7 +127,7 @@ def _asked(endpoint: str, environment: str | None, environments: Path | None, re
 def _own_region() -> str:
     import boto3
 
-    from seatrial.deployment.aws_failures import aws_failures
+    from seatrial.account.reader import aws_failures
 
     with aws_failures("command line"):
         region = boto3.session.Session().region_name
@@ -138,10 +138,9 @@ def _own_region() -> str:
 
 
 def _of_environment(endpoint: str, environment: str, environments: Path | None) -> AskedEndpoint:
-    from seatrial.cli.preflight import account_clients
+    from seatrial.account.clients import account_clients, check_account
+    from seatrial.account.reader import Boto3Calls
     from seatrial.deployment.document import endpoint_name, stack_name
-    from seatrial.operations.deployed import check_account
-    from seatrial.operations.doctor.calls import Boto3Calls
     from seatrial.operations.doctor.gather import AskedEndpoint
     from seatrial.specs.load import load_environment
 

@@ -106,9 +106,8 @@ def drift_clients(environment: EnvironmentSpec) -> DriftClients:
     """
     import boto3
 
-    from seatrial.cli.preflight import account_clients
-    from seatrial.deployment.aws_failures import aws_failures
-    from seatrial.operations.deployed import check_account
+    from seatrial.account.clients import account_clients, check_account
+    from seatrial.account.reader import aws_failures
     from seatrial.operations.drift.check import DriftClients as Clients
 
     account, region = account_clients(environment), environment.region

@@ -14,7 +14,7 @@ from seatrial_base.secrets import redacted
 from seatrial_base.terminal import show_json, show_text
 
 if TYPE_CHECKING:
-    from seatrial.deployment.image_digest import Registry
+    from seatrial.account.images import Registry
     from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.catalog.images import Build, Update
@@ -106,8 +106,8 @@ def _digest(plan: Plan) -> str:
     """Return the digest that the plan's registry has for its tag."""
     import boto3
 
-    from seatrial.deployment.aws_failures import aws_failures
-    from seatrial.deployment.image_digest import read_address, read_digest
+    from seatrial.account.images import read_address, read_digest
+    from seatrial.account.reader import aws_failures
 
     image = plan.image.value
     if not image.tag:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -14,18 +14,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seatrial.deployment.document import Deployment
-    from seatrial.operations.deployed import Identity
-    from seatrial.operations.preflight.clients import (
-        AccountClients,
-        Endpoints,
-        Keys,
-        Networks,
-        Objects,
-        Parameters,
-        Quotas,
-        Secrets,
-    )
-    from seatrial.specs.environment import EnvironmentSpec
 
 
 def preflight_command(
@@ -39,6 +27,7 @@ def preflight_command(
     It asks for instance quotas (of all specs together, with the instances of an update), secrets, weights, KMS key,
     network and the CDK bootstrap. What could not be asked is told and is no problem.
     """
+    from seatrial.account.clients import account_clients
     from seatrial.operations.preflight.preflight import check_environment as run_checks
     from seatrial.operations.preflight.preflight import preflight_judgement, preflight_lines
 
@@ -62,28 +51,3 @@ def _deployments(specs: Sequence[Path], environment: str, environments: Path | N
         message = f"the specs have different environments named {environment}; give --environments"
         raise typer.BadParameter(message, param_hint="SPEC…")
     return found
-
-
-def account_clients(environment: EnvironmentSpec) -> AccountClients:
-    """Return clients of the environment's region; no call is made yet."""
-    return clients_of_region(environment.region, where=environment.name)
-
-
-def clients_of_region(region: str, *, where: str) -> AccountClients:
-    """Return clients of a region; no call is made yet, and `where` is told when one can't be made."""
-    import boto3
-
-    from seatrial.deployment.aws_failures import aws_failures
-    from seatrial.operations.preflight.clients import AccountClients
-
-    with aws_failures(where):
-        return AccountClients(
-            identity=cast("Identity", boto3.client("sts", region_name=region)),
-            quotas=cast("Quotas", boto3.client("service-quotas", region_name=region)),
-            endpoints=cast("Endpoints", boto3.client("sagemaker", region_name=region)),
-            secrets=cast("Secrets", boto3.client("secretsmanager", region_name=region)),
-            objects=cast("Objects", boto3.client("s3", region_name=region)),
-            keys=cast("Keys", boto3.client("kms", region_name=region)),
-            networks=cast("Networks", boto3.client("ec2", region_name=region)),
-            parameters=cast("Parameters", boto3.client("ssm", region_name=region)),
-        )

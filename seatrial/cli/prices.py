@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.deployment.price_list import PriceList, SavingsPlans
+    from seatrial.account.prices import PriceList, SavingsPlans
     from seatrial.specs.prices import RegionPrices, TeamPrices
     from seatrial_base.errors import SeatrialError
 
@@ -90,7 +90,7 @@ def _check_regions(names: Sequence[str]) -> None:
 
 def _read(regions: Sequence[str]) -> tuple[dict[str, RegionPrices], list[str]]:
     """Return the prices by region, and the regions that could not be read; every failure is told."""
-    from seatrial.deployment.price_list import read_region, read_savings_plans
+    from seatrial.account.prices import read_region, read_savings_plans
     from seatrial_base.errors import SeatrialError
 
     pricing, plans = _clients()
@@ -125,8 +125,8 @@ def _clients() -> tuple[PriceList, SavingsPlans]:
     import boto3
     from botocore.config import Config
 
-    from seatrial.deployment.aws_failures import aws_failures
-    from seatrial.deployment.price_list import PRICING_REGION
+    from seatrial.account.prices import PRICING_REGION
+    from seatrial.account.reader import aws_failures
 
     config = Config(retries={"mode": "standard", "max_attempts": 8})
     with aws_failures("AWS Price List"):

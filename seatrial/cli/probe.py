@@ -126,8 +126,8 @@ def _asked(
 def _measured_live(asked: _Asked, endpoint: str, component: str | None) -> tuple[ProbeAnswer, ...]:
     import boto3
 
+    from seatrial.account.reader import aws_failures
     from seatrial.cli.support.bench_show import watched
-    from seatrial.deployment.aws_failures import aws_failures
     from seatrial.probe.deployments import probed_as
     from seatrial.probe.live import check_hardware, level_request, read_live
     from seatrial.probe.pinned import pin

@@ -113,11 +113,11 @@ def _evidence(source: LoadedSpec, result: str | None) -> TrialEvidence:
         return TrialEvidence(result=None, missing_because="trial.mode is off")
     import boto3
 
-    from seatrial.deployment.aws_failures import aws_failures
+    from seatrial.account.clients import check_account
+    from seatrial.account.reader import aws_failures
     from seatrial.deployment.document import endpoint_name, stack_name
     from seatrial.locks.generation import generation_of
     from seatrial.locks.lock_file import locked_document
-    from seatrial.operations.deployed import check_account
 
     place, name = source.environment, source.endpoint.name
     with aws_failures(place.name):

@@ -71,7 +71,7 @@ def _destination(to: str, kms_key: str | None) -> Destination:
     import boto3
     from botocore.config import Config
 
-    from seatrial.deployment.aws_failures import aws_failures
+    from seatrial.account.reader import aws_failures
     from seatrial.stage.destination import Destination, split_uri
     from seatrial.stage.parallel import WORKERS
 

@@ -12,7 +12,7 @@ from seatrial.cli.support.live_name import live_name
 from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder
 
 if TYPE_CHECKING:
-    from seatrial.deployment.live_trial import Bucket, LiveTrial
+    from seatrial.account.trials import Bucket, LiveTrial
 
 FAILED = 1
 
@@ -34,7 +34,7 @@ def watch_trial(endpoint: Endpoint, environment: EnvironmentName, environments: 
 
     It exits with 0 when the trial is passed, else with 1. Ctrl-C leaves the trial alone.
     """
-    from seatrial.deployment.live_trial import follow
+    from seatrial.account.trials import follow
     from seatrial_base.terminal import end_when_interrupted
 
     end_when_interrupted()
@@ -67,8 +67,8 @@ def start_trial(
 
     import boto3
 
-    from seatrial.deployment.aws_failures import aws_failures
-    from seatrial.deployment.start_trial import start_trial
+    from seatrial.account.reader import aws_failures
+    from seatrial.account.trials import start_trial
 
     name, generation, region = live_name(endpoint, environment, environments)
     with aws_failures(environment):
@@ -80,10 +80,10 @@ def start_trial(
 def _place(endpoint: str, environment: str, environments: Path | None) -> tuple[Bucket, str]:
     import boto3
 
-    from seatrial.deployment.aws_failures import aws_failures
-    from seatrial.deployment.document import endpoint_name
-    from seatrial.deployment.live_stack import describe_stack
-    from seatrial.deployment.live_trial import Bucket, service_stack
+    from seatrial.account.reader import aws_failures
+    from seatrial.account.stacks import describe_stack
+    from seatrial.account.trials import Bucket
+    from seatrial.deployment.document import endpoint_name, service_stack
 
     name, generation, region = live_name(endpoint, environment, environments)
     stack = service_stack(environment)

@@ -130,3 +130,8 @@ class Deployment:
     def stack_name(self) -> str:
         """The stack's name."""
         return stack_name(self.environment.name, self.endpoint.name)
+
+
+def service_stack(environment: str) -> str:
+    """Return the name of the stack that holds an environment's trial service."""
+    return f"seatrial-{environment}-trials"

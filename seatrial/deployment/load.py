@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seatrial.deployment.document import COMPONENT_SUFFIX, LONGEST_NAME, Deployment, products_stack
+from seatrial.deployment.document import COMPONENT_SUFFIX, LONGEST_NAME, Deployment, products_stack, service_stack
 from seatrial.deployment.guests import packing_of, read_guests
-from seatrial.deployment.live_trial import service_stack
 from seatrial.deployment.optimization_job import job_of
 from seatrial.deployment.trial import request_template
 from seatrial.engines.render import render_plan

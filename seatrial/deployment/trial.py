@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.deployment.document import Deployment
-    from seatrial.deployment.live_stack import LiveStack
+    from seatrial.documents.live_stack import LiveStack
     from seatrial.documents.plan import Plan
     from seatrial.engines.rendered import RenderedConfig
     from seatrial.specs.endpoint import Percentiles, Slo, TrialSpec

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from seatrial.deployment.aws_failures import aws_failures
+from seatrial.account.reader import aws_failures
 from seatrial.operations.template import EMPTY
-from seatrial_base.errors import SeatrialError, SpecError
+from seatrial_base.errors import SeatrialError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from seatrial.operations.synthesis import StackSource
     from seatrial.operations.template import StackTemplate
-    from seatrial.specs.environment import EnvironmentSpec
 
 
 class Templates(Protocol):
@@ -22,29 +21,6 @@ class Templates(Protocol):
 
     def get_template(self, *, StackName: str, TemplateStage: Literal["Original"]) -> Mapping[str, object]:  # noqa: N803
         """Return the template of a stack."""
-
-
-class Identity(Protocol):
-    """The one call of AWS STS that is needed; everybody may make it."""
-
-    def get_caller_identity(self) -> Mapping[str, object]:
-        """Return whose credentials these are."""
-
-
-def check_account(environment: EnvironmentSpec, identity: Identity) -> None:
-    """Refuse credentials of another account than the environment's: its stacks would seem not to be there.
-
-    Raises:
-        SpecError: SEA455.
-        BenchError: As `aws_failures`.
-    """
-    if environment.account is None:
-        return
-    with aws_failures(environment.name):
-        account = f"{identity.get_caller_identity()['Account']}"
-    if account != environment.account:
-        message = f"they belong to {account}, and {environment.name} is {environment.account}"
-        raise SpecError.of("SEA455", message, where=environment.name, hint="choose others with AWS_PROFILE")
 
 
 def deployed_template(source: StackSource, cloudformation: Templates) -> StackTemplate:

@@ -7,7 +7,7 @@ import shutil
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from seatrial.deployment.live_stack import describe_stack
+from seatrial.account.stacks import describe_stack
 from seatrial.deployment.trial import complete_request
 from seatrial.probe.deployments import ProbedDeployment, ProbedHardware
 from seatrial.probe.local_weights import local_weight_bytes, region_logs

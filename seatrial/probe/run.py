@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from seatrial.deployment.live_stack import describe_stack
-from seatrial.deployment.live_trial import Bucket, look, service_stack
+from seatrial.account.stacks import describe_stack
+from seatrial.account.trials import Bucket, look
+from seatrial.deployment.document import service_stack
 from seatrial.operations.app import app_variables
 from seatrial.probe.answer import probe_answer
 from seatrial.probe.deploy import AwsStacks, ProbeRun
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from seatrial.deployment.live_trial import LiveTrial
+    from seatrial.account.trials import LiveTrial
     from seatrial.probe.answer import ProbeAnswer
     from seatrial.probe.pinned import PinnedSpec
     from seatrial.specs.load import LoadedSpec

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
-from seatrial.deployment.aws_failures import aws_failures
+from seatrial.account.reader import aws_failures
 from seatrial.specs.shapes import HINTS, S3_PREFIX
 from seatrial_base.errors import SpecError, StageError
 from seatrial_base.frozen_model import FrozenModel

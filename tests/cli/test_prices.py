@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from tests.deployment.test_price_list import product
+from tests.account.test_prices import product
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

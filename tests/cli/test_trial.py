@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 import typer
 
+from seatrial.account.trials import LiveTrial
 from seatrial.cli.trial import _Told
-from seatrial.deployment.live_trial import LiveTrial
 from seatrial_base.errors import BenchError
 from tests.constructs.conftest import passing_result
 

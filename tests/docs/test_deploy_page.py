@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from seatrial.deployment.live_trial import service_stack
+from seatrial.deployment.document import service_stack
 from seatrial.deployment.load import find_deployments
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,8 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from seatrial.operations.deployed import check_account, deployed_template
+from seatrial.account.clients import check_account
+from seatrial.operations.deployed import deployed_template
 from seatrial.operations.synthesis import StackSource
 from seatrial.operations.template import EMPTY
 from seatrial.specs.environment import EnvironmentSpec

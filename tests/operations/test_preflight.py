@@ -10,9 +10,9 @@ import pytest
 from botocore.exceptions import ClientError, NoCredentialsError
 from botocore.stub import Stubber
 
+from seatrial.account.clients import AccountClients
 from seatrial.deployment.document import Deployment
 from seatrial.engines.rendered import RenderedConfig
-from seatrial.operations.preflight.clients import AccountClients
 from seatrial.operations.preflight.instances import instances_in_use, needs_of, quota_link
 from seatrial.operations.preflight.preflight import check_environment, preflight_judgement, preflight_lines
 from seatrial.specs.endpoint import EndpointSpec
@@ -23,8 +23,8 @@ from tests.sample_plan import LMI_IMAGE, decided, sample_plan
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from seatrial.account.clients import Endpoints
     from seatrial.operations.preflight.check import AccountCheck
-    from seatrial.operations.preflight.clients import Endpoints
 
 KEY = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
 ACCOUNT = "123456789012"

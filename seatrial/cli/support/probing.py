@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from seatrial.operations.deployed import Identity
+    from seatrial.account.clients import Identity
     from seatrial.probe.run import ProbeTools
     from seatrial.specs.load import LoadedSpec
 
@@ -31,8 +31,8 @@ def aws_tools(loaded: LoadedSpec, root: Path, folder: Path) -> ProbeTools:
     """
     import boto3
 
-    from seatrial.deployment.aws_failures import aws_failures
-    from seatrial.operations.deployed import check_account
+    from seatrial.account.clients import check_account
+    from seatrial.account.reader import aws_failures
     from seatrial.probe.deploy import AwsStacks
     from seatrial.probe.run import ProbeTools
 

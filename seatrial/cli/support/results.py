@@ -20,8 +20,8 @@ def read_result(where: str) -> TrialResult:
         BenchError: SEA501 when it can't be read or is no result of this release's; as `aws_failures` when AWS
             can't be asked.
     """
-    from seatrial.deployment.aws_failures import aws_failures
-    from seatrial.deployment.live_stack import fetch_result
+    from seatrial.account.reader import aws_failures
+    from seatrial.account.stacks import fetch_result
     from seatrial_base.files import read_text
     from seatrial_load.model.result import TrialResult
 

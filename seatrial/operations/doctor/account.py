@@ -6,15 +6,15 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from seatrial.operations.drift.live import mapping
-from seatrial.operations.preflight.check import ok, problem, text_at, unread
+from seatrial.account.response import mapping, text_at
+from seatrial.operations.preflight.check import ok, problem, unread
 from seatrial.operations.preflight.instances import Need, quota_checks
 from seatrial.operations.preflight.parts import secret_check, weights_check
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from seatrial.operations.doctor.calls import Asker
+    from seatrial.account.reader import AwsReader
     from seatrial.operations.doctor.facts import ComponentFacts, EndpointFacts, ModelFacts
     from seatrial.operations.doctor.gather import AskedEndpoint
     from seatrial.operations.preflight.check import AccountCheck
@@ -27,7 +27,7 @@ def account_checks(
     endpoint: EndpointFacts,
     models: Iterable[ModelFacts],
     components: Iterable[ComponentFacts],
-    asker: Asker,
+    reader: AwsReader,
 ) -> Iterator[AccountCheck]:
     """Yield the checks of what a new copy or instance would need, each thing once, in order.
 
@@ -36,12 +36,12 @@ def account_checks(
         endpoint: What was found of it.
         models: Its models.
         components: Its components; adapters have files of their own.
-        asker: Asks IAM.
+        reader: Asks IAM.
     """
     account, deployment = asked.account, asked.deployment
     models = tuple(models)
     for arn in sorted({each.role_arn for each in models} - {""}):
-        yield _role(arn, asker)
+        yield _role(arn, reader)
     read = {uri for each in models for uri in each.uris} | {each.artifact for each in components}
     for uri in sorted(uri for uri in read if uri.startswith("s3://")):
         yield weights_check(uri, account.objects)
@@ -62,13 +62,13 @@ def _quotas(asked: AskedEndpoint, endpoint: EndpointFacts) -> Iterator[AccountCh
         yield from quota_checks(needs, asked.region, asked.account)
 
 
-def _role(arn: str, asker: Asker) -> AccountCheck:
+def _role(arn: str, reader: AwsReader) -> AccountCheck:
     """Check that a role exists and that SageMaker may assume it."""
     subject, name = f"execution role {arn}", arn.rpartition("/")[2]
-    before = len(asker.not_asked)
-    answer = asker.ask(subject, "iam", "get_role", RoleName=name)
+    before = len(reader.not_asked)
+    answer = reader.read(subject, "iam", "get_role", RoleName=name)
     if answer.state == "not asked":
-        return unread(subject, asker.not_asked.pop() if len(asker.not_asked) > before else "it could not be asked")
+        return unread(subject, reader.not_asked.pop() if len(reader.not_asked) > before else "it could not be asked")
     if answer.state == "absent":
         hint = "deploy the stack again; a model keeps the ARN of a role that is deleted and recreated, not its rights"
         return problem(subject, "SEA758", "it does not exist", hint)

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from seatrial.deployment.aws_failures import aws_failures
-from seatrial.operations.doctor.calls import is_absence, said
-from seatrial.operations.preflight.check import rows, text_at
+from seatrial.account.reader import aws_failures, error_sentence, is_absent
+from seatrial.account.response import rows, text_at
 from seatrial_base.errors import BenchError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from seatrial.operations.doctor.calls import AwsCalls
+    from seatrial.account.reader import AwsCalls
     from seatrial.operations.doctor.steps import FixStep
 
 POLL_S = 5.0
@@ -119,9 +118,9 @@ def _change(step: FixStep, calls: AwsCalls) -> None:
         with aws_failures(step.key):
             calls(step.service, step.operation, **step.arguments)
     except ClientError as error:
-        if is_absence(error):
+        if is_absent(error):
             return
-        message = said(error)
+        message = error_sentence(error)
         if any(word in message.lower() for word in _TRANSIENT):
             raise _NotYetError(message) from error
         raise BenchError.of("SEA769", message, where=step.key) from error
@@ -134,9 +133,9 @@ def _look(step: FixStep, calls: AwsCalls) -> None:
         with aws_failures(step.key):
             answer = calls(step.service, step.look, **step.look_at)
     except ClientError as error:
-        if is_absence(error) and step.until == "gone":
+        if is_absent(error) and step.until == "gone":
             return
-        raise BenchError.of("SEA769", said(error), where=step.key) from error
+        raise BenchError.of("SEA769", error_sentence(error), where=step.key) from error
     status = text_at(next(rows(answer, "Stacks"), answer), "StackStatus")
     if status == "DELETE_COMPLETE" and step.until == "gone":
         return

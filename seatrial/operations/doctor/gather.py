@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.deployment.aws_failures import aws_failures
+from seatrial.account.reader import AwsReader, aws_failures
+from seatrial.account.response import count, mapping, rows, text_at
 from seatrial.operations.doctor.account import account_checks
-from seatrial.operations.doctor.calls import Asker
 from seatrial.operations.doctor.facts import (
     CANDIDATE,
     AlarmFacts,
@@ -21,8 +21,6 @@ from seatrial.operations.doctor.facts import (
 from seatrial.operations.doctor.gather_scaling import scalable_targets
 from seatrial.operations.doctor.gather_stack import find_stack
 from seatrial.operations.doctor.moments import moment
-from seatrial.operations.drift.live import mapping
-from seatrial.operations.preflight.check import count, rows, text_at
 from seatrial_base.printable import printable
 from seatrial_base.secrets import redacted
 from seatrial_base.tags import STACK_TAG
@@ -31,9 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from datetime import datetime
 
+    from seatrial.account.clients import AccountClients
+    from seatrial.account.reader import AwsCalls
     from seatrial.deployment.document import Deployment
-    from seatrial.operations.doctor.calls import AwsCalls
-    from seatrial.operations.preflight.clients import AccountClients
 
 LAST_LINES = 40
 LONGEST_LINE = 400
@@ -72,38 +70,38 @@ def examine(asked: AskedEndpoint, at: datetime) -> Examination:
     Raises:
         BenchError: As `aws_failures`, when not even the caller's identity is answered.
     """
-    name, asker = asked.name, Asker(asked.calls)
+    name, reader = asked.name, AwsReader(asked.calls)
     with aws_failures(name):
         asked.account.identity.get_caller_identity()
-    endpoint = _endpoint(name, asker)
-    components = tuple(_components(name, asker))
-    models = tuple(_models(endpoint, components, asker))
+    endpoint = _endpoint(name, reader)
+    components = tuple(_components(name, reader))
+    models = tuple(_models(endpoint, components, reader))
     there = [each for each in (endpoint.arn, *(each.arn for each in components)) if each]
-    stack = find_stack(name, asked.stack or endpoint.tags.get(STACK_TAG, ""), there, asker)
+    stack = find_stack(name, asked.stack or endpoint.tags.get(STACK_TAG, ""), there, reader)
     return Examination(
         name=name,
         at=at,
         endpoint=endpoint,
         components=components,
         models=models,
-        targets=scalable_targets(name, endpoint, components, stack, asker),
-        alarms=tuple(_alarms(name, components, asker)),
+        targets=scalable_targets(name, endpoint, components, stack, reader),
+        alarms=tuple(_alarms(name, components, reader)),
         stack=stack,
-        logs=tuple(_logs(name, endpoint, components, asker)),
-        checks=tuple(account_checks(asked, endpoint, models, components, asker)),
-        not_asked=tuple(asker.not_asked),
+        logs=tuple(_logs(name, endpoint, components, reader)),
+        checks=tuple(account_checks(asked, endpoint, models, components, reader)),
+        not_asked=tuple(reader.not_asked),
     )
 
 
-def _endpoint(name: str, asker: Asker) -> EndpointFacts:
-    answer = asker.ask(f"endpoint {name}", "sagemaker", "describe_endpoint", EndpointName=name)
+def _endpoint(name: str, reader: AwsReader) -> EndpointFacts:
+    answer = reader.read(f"endpoint {name}", "sagemaker", "describe_endpoint", EndpointName=name)
     live = answer.document
     if answer.state != "found":
         return EndpointFacts(existence=answer.state)
     config = text_at(live, "EndpointConfigName")
     what = f"endpoint configuration {config}"
-    planned = asker.ask(what, "sagemaker", "describe_endpoint_config", EndpointConfigName=config).document
-    tags = asker.rows(f"tags of {name}", "sagemaker", "list_tags", "Tags", ResourceArn=text_at(live, "EndpointArn"))
+    planned = reader.read(what, "sagemaker", "describe_endpoint_config", EndpointConfigName=config).document
+    tags = reader.rows(f"tags of {name}", "sagemaker", "list_tags", "Tags", ResourceArn=text_at(live, "EndpointArn"))
     return EndpointFacts(
         existence="found",
         arn=text_at(live, "EndpointArn"),
@@ -137,14 +135,14 @@ def _variants(live: Mapping[str, object], config: Mapping[str, object]) -> Itera
         )
 
 
-def _components(name: str, asker: Asker) -> Iterator[ComponentFacts]:
+def _components(name: str, reader: AwsReader) -> Iterator[ComponentFacts]:
     """Yield the endpoint's components; the service lists them also when the endpoint is gone."""
-    listed = asker.rows(
+    listed = reader.rows(
         "inference components", "sagemaker", "list_inference_components", "InferenceComponents", EndpointNameEquals=name
     )
     for component in sorted(text_at(row, "InferenceComponentName") for row in listed):
         what = f"inference component {component}"
-        answer = asker.ask(what, "sagemaker", "describe_inference_component", InferenceComponentName=component)
+        answer = reader.read(what, "sagemaker", "describe_inference_component", InferenceComponentName=component)
         if answer.state == "found":
             yield _component(component, answer.document)
 
@@ -165,10 +163,10 @@ def _component(name: str, live: Mapping[str, object]) -> ComponentFacts:
     )
 
 
-def _models(endpoint: EndpointFacts, components: Iterable[ComponentFacts], asker: Asker) -> Iterator[ModelFacts]:
+def _models(endpoint: EndpointFacts, components: Iterable[ComponentFacts], reader: AwsReader) -> Iterator[ModelFacts]:
     names = {each.model for each in endpoint.variants} | {each.model for each in components}
     for name in sorted(names - {""}):
-        found = asker.ask(f"model {name}", "sagemaker", "describe_model", ModelName=name)
+        found = reader.read(f"model {name}", "sagemaker", "describe_model", ModelName=name)
         if found.state == "found":
             yield _model(name, found.document)
 
@@ -184,9 +182,9 @@ def _model(name: str, live: Mapping[str, object]) -> ModelFacts:
     )
 
 
-def _alarms(name: str, components: Iterable[ComponentFacts], asker: Asker) -> Iterator[AlarmFacts]:
+def _alarms(name: str, components: Iterable[ComponentFacts], reader: AwsReader) -> Iterator[AlarmFacts]:
     ours = {("EndpointName", name)} | {("InferenceComponentName", each.name) for each in components}
-    found = asker.rows("alarms", "cloudwatch", "describe_alarms", "MetricAlarms", StateValue="ALARM")
+    found = reader.rows("alarms", "cloudwatch", "describe_alarms", "MetricAlarms", StateValue="ALARM")
     for row in sorted(found, key=lambda each: text_at(each, "AlarmName")):
         if ours & {*_dimensions(row)} and not _only_scales(row):
             yield AlarmFacts(text_at(row, "AlarmName"), text_at(row, "StateReason"))
@@ -205,17 +203,19 @@ def _dimensions(alarm: Mapping[str, object]) -> Iterator[tuple[str, str]]:
             yield text_at(row, "Name"), text_at(row, "Value")
 
 
-def _logs(name: str, endpoint: EndpointFacts, components: Iterable[ComponentFacts], asker: Asker) -> Iterator[LogFacts]:
+def _logs(
+    name: str, endpoint: EndpointFacts, components: Iterable[ComponentFacts], reader: AwsReader
+) -> Iterator[LogFacts]:
     groups = [f"{_LOGS}/InferenceComponents/{each.name}" for each in components]
     if any(each.model for each in endpoint.variants) or not groups:
         groups.append(f"{_LOGS}/Endpoints/{name}")
     for group in sorted(groups):
         if CANDIDATE not in group or len(groups) == 1:
-            yield _log(group, asker)
+            yield _log(group, reader)
 
 
-def _log(group: str, asker: Asker) -> LogFacts:
-    streams = asker.ask(
+def _log(group: str, reader: AwsReader) -> LogFacts:
+    streams = reader.read(
         f"log group {group}",
         "logs",
         "describe_log_streams",
@@ -228,12 +228,12 @@ def _log(group: str, asker: Asker) -> LogFacts:
         return LogFacts(group, streams.state)
     lines: list[str] = []
     for stream in rows(streams.document, "logStreams"):
-        lines += _last_lines(group, text_at(stream, "logStreamName"), asker)
+        lines += _last_lines(group, text_at(stream, "logStreamName"), reader)
     return LogFacts(group, "found", tuple(lines))
 
 
-def _last_lines(group: str, stream: str, asker: Asker) -> Iterator[str]:
-    answer = asker.ask(
+def _last_lines(group: str, stream: str, reader: AwsReader) -> Iterator[str]:
+    answer = reader.read(
         f"log {group}", "logs", "get_log_events", logGroupName=group, logStreamName=stream, limit=LAST_LINES
     )
     whole = "\n".join(text_at(row, "message").rstrip() for row in rows(answer.document, "events"))

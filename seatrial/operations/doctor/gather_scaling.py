@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seatrial.account.response import count, mapping, rows, text_at
 from seatrial.deployment.document import COMPONENT_SUFFIX
 from seatrial.operations.doctor.facts import CANDIDATE, TargetFacts
-from seatrial.operations.drift.live import mapping
-from seatrial.operations.preflight.check import count, rows, text_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from seatrial.operations.doctor.calls import Asker
+    from seatrial.account.reader import AwsReader
     from seatrial.operations.doctor.facts import ComponentFacts, EndpointFacts, StackFacts
 
 NAMESPACE = "sagemaker"
@@ -21,7 +20,7 @@ _TARGET_TYPE = "AWS::ApplicationAutoScaling::ScalableTarget"
 
 
 def scalable_targets(
-    name: str, endpoint: EndpointFacts, components: Iterable[ComponentFacts], stack: StackFacts, asker: Asker
+    name: str, endpoint: EndpointFacts, components: Iterable[ComponentFacts], stack: StackFacts, reader: AwsReader
 ) -> tuple[TargetFacts, ...]:
     """Return the targets of an endpoint's variants and components, by resource.
 
@@ -32,23 +31,23 @@ def scalable_targets(
     known = {f"inference-component/{each.name}" for each in components} | of_stack
     known |= {f"endpoint/{name}/variant/{each.name}" for each in endpoint.variants}
     known.add(f"inference-component/{name}{COMPONENT_SUFFIX}")
-    listed = asker.rows(
+    listed = reader.rows(
         "scalable targets", SERVICE, "describe_scalable_targets", "ScalableTargets", ServiceNamespace=NAMESPACE
     )
     ours = [row for row in listed if _is_ours(text_at(row, "ResourceId"), known, name)]
-    return tuple(_target(row, asker) for row in sorted(ours, key=lambda each: text_at(each, "ResourceId")))
+    return tuple(_target(row, reader) for row in sorted(ours, key=lambda each: text_at(each, "ResourceId")))
 
 
 def _is_ours(resource_id: str, known: set[str], name: str) -> bool:
     return resource_id in known or resource_id.startswith(f"inference-component/{name}{CANDIDATE}")
 
 
-def _target(row: Mapping[str, object], asker: Asker) -> TargetFacts:
+def _target(row: Mapping[str, object], reader: AwsReader) -> TargetFacts:
     resource_id, dimension = text_at(row, "ResourceId"), text_at(row, "ScalableDimension")
     asked = {"ServiceNamespace": NAMESPACE, "ResourceId": resource_id, "ScalableDimension": dimension}
     what = f"scaling of {resource_id}"
-    policies = asker.rows(what, SERVICE, "describe_scaling_policies", "ScalingPolicies", **asked)
-    activities = asker.ask(what, SERVICE, "describe_scaling_activities", **asked, MaxResults=1).document
+    policies = reader.rows(what, SERVICE, "describe_scaling_policies", "ScalingPolicies", **asked)
+    activities = reader.read(what, SERVICE, "describe_scaling_activities", **asked, MaxResults=1).document
     last = next(rows(activities, "ScalingActivities"), {})
     return TargetFacts(
         resource_id=resource_id,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from seatrial.deployment.aws_failures import aws_failures
+from seatrial.account.reader import aws_failures, error_sentence
+from seatrial.account.stacks import describe_stack
 from seatrial.deployment.document import endpoint_name, stack_name
-from seatrial.deployment.live_stack import describe_stack
 from seatrial.operations.drift.live import live_findings
 from seatrial.operations.drift.report import DriftReport, EndpointDrift, drift_finding
 from seatrial.operations.drift.trials import LastTrial, deployed_trial, scheduled_trial, trial_findings
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_s3 import S3Client
 
+    from seatrial.account.clients import AccountClients
     from seatrial.deployment.document import Deployment
-    from seatrial.deployment.live_stack import LiveStack
+    from seatrial.documents.live_stack import LiveStack
     from seatrial.operations.drift.live import LiveEndpoints
-    from seatrial.operations.preflight.clients import AccountClients
     from seatrial.specs.environment import EnvironmentSpec
     from seatrial_base.findings import Finding
 
@@ -157,8 +157,7 @@ def _asked(
     except BenchError as error:
         return None, error.problems[0].message
     except ClientError as error:
-        told = error.response.get("Error", {})
-        return None, f"AWS answered {error.operation_name} with {told.get('Code')}: {told.get('Message')}"
+        return None, error_sentence(error)
 
 
 def _in_progress(stack: LiveStack) -> bool:

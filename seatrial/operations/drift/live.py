@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from seatrial.account.response import count, mapping, rows, text_at
 from seatrial.deployment.document import COMPONENT_SUFFIX
 from seatrial.operations.drift.report import drift_finding
-from seatrial.operations.preflight.check import count, rows, text_at
 from seatrial_base.catalog.images import image_digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from seatrial.deployment.document import Deployment
-    from seatrial.deployment.live_stack import LiveStack
+    from seatrial.documents.live_stack import LiveStack
     from seatrial_base.findings import Finding, Severity
 
 HINT = "find out who changed it; set it back with `cdk deploy --revert-drift`, or take it over into the spec"
@@ -114,12 +114,6 @@ def _differences(compared: Compared) -> Iterator[Finding]:
             yield drift_finding(
                 rule="SEA432", severity="warning", what=what, expected=expected, live=live or "absent", hint=HINT
             )
-
-
-def mapping(document: Mapping[str, object], name: str) -> Mapping[str, object]:
-    """Return a mapping of an answer; an empty one where there is none."""
-    found = document.get(name)
-    return found if isinstance(found, dict) else {}
 
 
 def _endpoint(stack: LiveStack, endpoint: Mapping[str, object]) -> Compared:

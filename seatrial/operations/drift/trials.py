@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from seatrial.deployment.live_stack import fetch_result
+from seatrial.account.stacks import fetch_result
 from seatrial.operations.drift.report import drift_finding
 from seatrial.operations.promotion.evidence import ended_at
 from seatrial_base.errors import BenchError
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
     from seatrial.deployment.document import Deployment
-    from seatrial.deployment.live_stack import LiveStack
+    from seatrial.documents.live_stack import LiveStack
     from seatrial_base.findings import Finding, Severity
     from seatrial_load.model.result import TrialResult
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from seatrial.account.response import rows, text_at
 from seatrial.operations.drift.report import drift_finding
-from seatrial.operations.preflight.check import rows, text_at
 from seatrial_base.tags import ENVIRONMENT_TAG, PRODUCT_TAG
 
 if TYPE_CHECKING:

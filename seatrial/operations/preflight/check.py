@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.deployment.aws_failures import aws_failures
+from seatrial.account.reader import aws_failures, error_code, error_sentence
 from seatrial_base.errors import BenchError
 from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
 UNREAD = "SEA436"
 
@@ -77,32 +77,12 @@ def asked(subject: str, ask: Callable[[], AccountCheck], *, refusals: Mapping[st
     except BenchError as error:
         return unread(subject, error.problems[0].message)
     except ClientError as error:
-        told = error.response.get("Error", {})
-        found = refusals.get(told.get("Code", ""))
+        found = refusals.get(error_code(error))
         if found is not None:
             return problem(subject, found.rule, found.message, found.hint)
-        return unread(subject, f"AWS answered {error.operation_name} with {told.get('Code')}: {told.get('Message')}")
+        return unread(subject, error_sentence(error))
 
 
 def refusal(rule: str, message: str, hint: str) -> Finding:
     """Return what an error of AWS means."""
     return Finding(rule, Place(), message, hint)
-
-
-def rows(answer: Mapping[str, object], name: str) -> Iterator[Mapping[str, object]]:
-    """Yield the mappings of a list of an answer; none where there is no such list."""
-    found = answer.get(name)
-    for row in found if isinstance(found, list) else ():
-        if isinstance(row, dict):
-            yield row
-
-
-def text_at(row: Mapping[str, object], name: str) -> str:
-    """Return a text of an answer; empty where there is none."""
-    return f"{row.get(name) or ''}"
-
-
-def count(row: Mapping[str, object], name: str) -> int:
-    """Return a whole number of an answer; 0 where there is none."""
-    found = row.get(name)
-    return found if isinstance(found, int) else 0

@@ -6,17 +6,18 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.deployment.aws_failures import aws_failures
-from seatrial.operations.preflight.check import count, ok, problem, rows, text_at, unread
+from seatrial.account.reader import aws_failures
+from seatrial.account.response import count, rows, text_at
+from seatrial.operations.preflight.check import ok, problem, unread
 from seatrial_base.errors import BenchError
 from seatrial_base.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from seatrial.account.clients import AccountClients, Endpoints, Quotas
     from seatrial.deployment.document import Deployment
     from seatrial.operations.preflight.check import AccountCheck
-    from seatrial.operations.preflight.clients import AccountClients, Endpoints, Quotas
     from seatrial.specs.environment import EnvironmentSpec
 
 SERVICE = "sagemaker"

@@ -5,16 +5,17 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from seatrial.operations.preflight.check import asked, count, ok, problem, refusal, rows, text_at, unread
+from seatrial.account.response import count, rows, text_at
+from seatrial.operations.preflight.check import asked, ok, problem, refusal, unread
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.catalog.resource_types import INFERENCE_COMPONENT, availability
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from seatrial.account.clients import AccountClients, Keys, Networks, Objects, Parameters, Secrets
     from seatrial.deployment.document import Deployment
     from seatrial.operations.preflight.check import AccountCheck
-    from seatrial.operations.preflight.clients import AccountClients, Keys, Networks, Objects, Parameters, Secrets
     from seatrial.specs.environment import EnvironmentSpec
 
 BOOTSTRAP = "/cdk-bootstrap/hnb659fds/version"

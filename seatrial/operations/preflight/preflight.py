@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seatrial.deployment.aws_failures import aws_failures
-from seatrial.operations.deployed import check_account
+from seatrial.account.clients import check_account
+from seatrial.account.reader import aws_failures
 from seatrial.operations.preflight.instances import instance_checks, needs_of
 from seatrial.operations.preflight.parts import part_checks
 from seatrial_base.printer import Judgement
@@ -15,9 +15,9 @@ from seatrial_base.printer import Judgement
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from seatrial.account.clients import AccountClients
     from seatrial.deployment.document import Deployment
     from seatrial.operations.preflight.check import AccountCheck
-    from seatrial.operations.preflight.clients import AccountClients
     from seatrial.specs.environment import EnvironmentSpec
     from seatrial_base.printer import Json
 

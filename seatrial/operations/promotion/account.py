@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from seatrial.deployment.aws_failures import aws_failures
-from seatrial.deployment.live_stack import describe_stack
+from seatrial.account.reader import aws_failures
+from seatrial.account.stacks import describe_stack
 from seatrial.operations.drift.trials import deployed_trial
 from seatrial.operations.promotion.evidence import TrialEvidence
 from seatrial_base.errors import BenchError

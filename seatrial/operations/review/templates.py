@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from seatrial.deployment.live_trial import service_stack
+from seatrial.deployment.document import service_stack
 from seatrial.locks.path import lock_path
 from seatrial.operations.app import run_app
 from seatrial.operations.synthesis import template_text

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from seatrial.deployment.aws_failures import aws_failures
-from seatrial.deployment.live_stack import describe_stack
+from seatrial.account.reader import aws_failures
+from seatrial.account.response import rows, text_at
+from seatrial.account.stacks import describe_stack
 from seatrial.operations.drift.trials import LastTrial, deployed_trial
-from seatrial.operations.preflight.check import rows, text_at
 from seatrial_base.errors import BenchError
 from seatrial_base.tags import ENVIRONMENT_TAG, PRODUCT_TAG, PRODUCT_VERSION_TAG, STACK_TAG
 

@@ -17,8 +17,8 @@ from tests.sample_plan import LMI_IMAGE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from seatrial.account.clients import AccountClients
     from seatrial.operations.doctor.facts import Examination
-    from seatrial.operations.preflight.clients import AccountClients
     from seatrial_base.findings import Finding
 
 NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)

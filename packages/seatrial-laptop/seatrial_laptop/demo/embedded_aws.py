@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, overload
 
-from seatrial.deployment.live_stack import describe_stack, fetch_result
-from seatrial.deployment.live_trial import Bucket, look, service_stack
+from seatrial.account.stacks import describe_stack, fetch_result
+from seatrial.account.trials import Bucket, look
+from seatrial.deployment.document import service_stack
 from seatrial_base.errors import BenchError, LocalError
 from seatrial_laptop.lifecycle import child_variables
 
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient
     from mypy_boto3_sagemaker_runtime import SageMakerRuntimeClient
 
-    from seatrial.deployment.live_stack import LiveStack
-    from seatrial.deployment.live_trial import LiveTrial
+    from seatrial.account.trials import LiveTrial
+    from seatrial.documents.live_stack import LiveStack
     from seatrial_laptop.lifecycle import LocalAws
     from seatrial_load.model.result import TrialResult
 

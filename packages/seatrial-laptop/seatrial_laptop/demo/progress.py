@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
-from seatrial.deployment.live_trial import LOOK_S
+from seatrial.account.trials import LOOK_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.status import Status
 
-    from seatrial.deployment.live_trial import LiveTrial
+    from seatrial.account.trials import LiveTrial
 
     Look = Callable[[float], LiveTrial | None]
 

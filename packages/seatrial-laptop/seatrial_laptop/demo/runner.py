@@ -9,7 +9,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from seatrial.deployment.aws_failures import aws_failures
+from seatrial.account.reader import aws_failures
 from seatrial_laptop.demo.cdk_cli import CdkCli
 from seatrial_laptop.demo.disk import check_machine, disk_failures
 from seatrial_laptop.demo.embedded_aws import EmbeddedAws

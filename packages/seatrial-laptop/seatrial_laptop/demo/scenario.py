@@ -24,7 +24,7 @@ from seatrial_laptop.demo.workspace import ENDPOINT, ENVIRONMENT, Workspace
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from seatrial.deployment.live_stack import LiveStack
+    from seatrial.documents.live_stack import LiveStack
     from seatrial.documents.plan import Plan
     from seatrial_base.findings import Finding
     from seatrial_laptop.demo.cdk_cli import CdkCli, ToolOutcome

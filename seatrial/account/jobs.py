@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from seatrial.deployment.aws_failures import aws_failures
+from seatrial.account.reader import aws_failures
 from seatrial.deployment.optimization_job import jobs_name, jobs_parameter_path
 from seatrial_base.errors import BenchError, SpecError
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.deployment.live_trial import LiveTrial, follow, look, service_stack
+from seatrial.account.trials import LiveTrial, follow, look
+from seatrial.deployment.document import service_stack
 from seatrial_cdk.trials.runtime.outcome import UNTRIED
 from seatrial_cdk.trials.runtime.ownership import take_ownership
 from seatrial_cdk.trials.trial_service import service_name

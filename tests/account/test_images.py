@@ -7,13 +7,13 @@ import pytest
 from botocore.exceptions import NoCredentialsError
 from botocore.stub import Stubber
 
-from seatrial.deployment.image_digest import ImageAddress, read_address, read_digest
+from seatrial.account.images import ImageAddress, read_address, read_digest
 from seatrial_base.errors import SeatrialError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial.deployment.image_digest import Registry
+    from seatrial.account.images import Registry
 
 DIGEST = "sha256:" + "1" * 64
 URI = "763104351884.dkr.ecr.eu-west-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"

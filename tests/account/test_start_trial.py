@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from botocore.exceptions import ClientError
 
-from seatrial.deployment.start_trial import start_trial
+from seatrial.account.trials import start_trial
 from seatrial_base.errors import BenchError
 
 ANSWER: dict[str, object] = {"Started": True, "RequestId": "scheduled-7", "Because": ""}

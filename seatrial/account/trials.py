@@ -10,7 +10,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from seatrial.deployment.aws_failures import aws_failures
+from seatrial.account.reader import aws_failures
+from seatrial.deployment.document import COMPONENT_SUFFIX, endpoint_name, service_stack, stack_name
 from seatrial_base.errors import BenchError
 from seatrial_load.model.progress import TrialProgress
 from seatrial_load.model.result import TrialResult
@@ -18,16 +19,12 @@ from seatrial_load.model.result import TrialResult
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from mypy_boto3_lambda import LambdaClient
     from mypy_boto3_s3 import S3Client
 
     from seatrial_load.model.result import LevelResult
 
 LOOK_S = 2.0
-
-
-def service_stack(environment: str) -> str:
-    """Return the name of the stack that holds an environment's trial service."""
-    return f"seatrial-{environment}-trials"
 
 
 class Documents(Protocol):
@@ -153,3 +150,42 @@ def follow(
         if seen.has_ended or (seen.request_id and not seen.is_due):
             return
         sleep(LOOK_S)
+
+
+def start_trial(function: LambdaClient, environment: str, name: str, generation: int, trial_id: str) -> str:
+    """Start a trial, and return its request ID.
+
+    Args:
+        function: A client of the environment's region.
+        environment: The environment's name.
+        name: The endpoint's name in its spec.
+        generation: Which endpoint of the spec it is, counted from 1.
+        trial_id: Unique for each trial; a repeated one starts nothing new.
+
+    Raises:
+        BenchError: SEA479 when no trial can be started, with the reason; as `aws_failures` when AWS can't be asked.
+    """
+    service, live = service_stack(environment), endpoint_name(environment, name, generation)
+    call = {
+        "EndpointName": live,
+        "InferenceComponentName": f"{live}{COMPONENT_SUFFIX}",
+        "StackId": stack_name(environment, name),
+        "Id": trial_id,
+    }
+    try:
+        with aws_failures(service):
+            told = function.invoke(FunctionName=service, Payload=json.dumps({"Scheduled": call}).encode())
+            text = told["Payload"].read().decode()
+    except function.exceptions.ClientError as error:
+        hint = f"deploy the environment's trial service: cdk deploy {service}"
+        message = f"the trial service did not answer: {error}"
+        raise BenchError.of("SEA479", message, where=live, hint=hint) from error
+    answer = json.loads(text)
+    if not isinstance(answer, dict) or "FunctionError" in told or "Started" not in answer:
+        said = answer.get("errorMessage", text) if isinstance(answer, dict) else text
+        hint = f"see the log of {service}; one of an older release can't be asked: deploy it again"
+        raise BenchError.of("SEA479", f"the trial service failed: {said}", where=live, hint=hint)
+    if not answer["Started"]:
+        hint = "try again when the endpoint is at rest"
+        raise BenchError.of("SEA479", f"no trial was started: {answer['Because']}", where=live, hint=hint)
+    return f"{answer['RequestId']}"

@@ -8,7 +8,8 @@ import pytest
 from botocore.response import StreamingBody
 from botocore.stub import Stubber
 
-from seatrial.deployment.live_stack import LiveStack, describe_stack, fetch_result
+from seatrial.account.stacks import describe_stack, fetch_result
+from seatrial.documents.live_stack import LiveStack
 from seatrial_base.errors import BenchError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from seatrial.deployment.aws_failures import aws_failures
+from seatrial.account.reader import aws_failures
 from seatrial_base.errors import SeatrialError
 
 if TYPE_CHECKING:

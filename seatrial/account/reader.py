@@ -1,13 +1,14 @@
-"""How AWS is asked: by service and operation, and what came of a question."""
+"""The one way to AWS: operations by name, their answers, what its errors mean, and what could not be read."""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, cast
 
-from seatrial.deployment.aws_failures import aws_failures
-from seatrial.operations.preflight.check import rows, text_at
+from seatrial.account.response import rows, text_at
 from seatrial_base.errors import BenchError
+from seatrial_load.aws.errors import aws_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +19,29 @@ MOST_PAGES = 50
 """Pages of a list that are read; what is behind them is told as not asked."""
 _ABSENT = frozenset({"ResourceNotFoundException", "ResourceNotFound", "NoSuchEntity", "ObjectNotFoundException"})
 _ABSENT_WORDS = ("could not find", "does not exist", "cannot find", "was not found")
+
+
+@contextmanager
+def aws_failures(where: str) -> Iterator[None]:
+    """Turn what boto3 raises within into an error with a rule; `where` names what was asked for.
+
+    An answer that says something about what was asked for, as that it is not there, is raised as it is.
+
+    Raises:
+        BenchError: SEA503 when credentials are missing, have expired or are refused, SEA504 when AWS can't be reached,
+            SEA511 when a permission is missing, SEA512 when a value of the AWS configuration can't be used, SEA501 when
+            the name that is asked for can't be one.
+        ClientError: Any other answer.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 (heavy, and not every command calls AWS)
+
+    try:
+        yield
+    except (BotoCoreError, ClientError, OSError, ValueError) as error:
+        problem = aws_problem(error, where=where)
+        if problem is None:
+            raise
+        raise BenchError([problem]) from error
 
 
 class AwsCalls(Protocol):
@@ -63,7 +87,7 @@ class AwsAnswer:
     document: Mapping[str, object] = field(default_factory=dict)
 
 
-def is_absence(error: ClientError) -> bool:
+def is_absent(error: ClientError) -> bool:
     """Tell whether AWS says that it knows no such thing."""
     told = error.response.get("Error", {})
     code, message = told.get("Code", ""), told.get("Message", "").lower()
@@ -72,15 +96,20 @@ def is_absence(error: ClientError) -> bool:
     return code in {"ValidationException", "ValidationError"} and any(word in message for word in _ABSENT_WORDS)
 
 
-def said(error: ClientError) -> str:
-    """Return what AWS answered, in a sentence."""
-    told = error.response.get("Error", {})
-    return f"AWS answered {error.operation_name} with {told.get('Code')}: {told.get('Message')}"
+def error_code(error: ClientError) -> str:
+    """Return the code of AWS's error."""
+    return error.response.get("Error", {}).get("Code", "")
+
+
+def error_sentence(error: ClientError) -> str:
+    """Return AWS's error as a sentence."""
+    message = error.response.get("Error", {}).get("Message")
+    return f"AWS answered {error.operation_name} with {error_code(error)}: {message}"
 
 
 @dataclass(slots=True)
-class Asker:
-    """Asks, and notes what could not be asked.
+class AwsReader:
+    """Reads, and keeps what could not be read.
 
     Attributes:
         calls: The operations.
@@ -90,7 +119,7 @@ class Asker:
     calls: AwsCalls
     not_asked: list[str] = field(default_factory=list)
 
-    def ask(self, what: str, service: str, operation: str, /, **asked: object) -> AwsAnswer:
+    def read(self, what: str, service: str, operation: str, /, **asked: object) -> AwsAnswer:
         """Ask once; `what` names it where it could not be asked."""
         from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only this command needs it here)
 
@@ -100,7 +129,7 @@ class Asker:
         except BenchError as error:
             return self._unasked(what, error.problems[0].message)
         except ClientError as error:
-            return AwsAnswer("absent") if is_absence(error) else self._unasked(what, said(error))
+            return AwsAnswer("absent") if is_absent(error) else self._unasked(what, error_sentence(error))
 
     def rows(
         self, what: str, service: str, operation: str, name: str, /, **asked: object
@@ -108,7 +137,7 @@ class Asker:
         """Yield the rows of a list, page by page; none where it is absent or could not be asked."""
         token: dict[str, object] = {}
         for _ in range(MOST_PAGES):
-            page = self.ask(what, service, operation, **asked, **token).document
+            page = self.read(what, service, operation, **asked, **token).document
             yield from rows(page, name)
             following = text_at(page, "NextToken")
             if not following:

@@ -9,7 +9,7 @@ import boto3
 import pytest
 from botocore import exceptions
 
-from seatrial.deployment.aws_failures import aws_failures
+from seatrial.account.reader import aws_failures
 from seatrial_base.errors import BenchError
 
 if TYPE_CHECKING:

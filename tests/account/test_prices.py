@@ -7,7 +7,7 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from seatrial.deployment.price_list import SOURCE, PriceList, SavingsPlans, read_region, read_savings_plans
+from seatrial.account.prices import SOURCE, PriceList, SavingsPlans, read_region, read_savings_plans
 from seatrial_base.errors import BenchError
 
 if TYPE_CHECKING:

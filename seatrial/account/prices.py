@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Protocol
 
-from seatrial.deployment.aws_failures import aws_failures
+from seatrial.account.reader import aws_failures
 from seatrial.specs.prices import RegionPrices
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.errors import BenchError

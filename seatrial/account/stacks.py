@@ -3,47 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.deployment.aws_failures import aws_failures
+from seatrial.account.reader import aws_failures
+from seatrial.documents.live_stack import LiveStack
 from seatrial_base.errors import BenchError
 from seatrial_base.files import MOST_BYTES
 from seatrial_base.units import MIB
 from seatrial_load.model.result import TrialResult
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_s3 import S3Client
-
-
-@dataclass(frozen=True, slots=True)
-class LiveStack:
-    """A deployed stack.
-
-    Attributes:
-        name: Its name.
-        status: CloudFormation's status.
-        outputs: Its outputs by name.
-    """
-
-    name: str
-    status: str
-    outputs: Mapping[str, str]
-
-    def output(self, name: str) -> str:
-        """Return one output.
-
-        Raises:
-            BenchError: SEA502 when the stack has no such output.
-        """
-        if name not in self.outputs:
-            message = f"the stack ({self.status}) has no output {name}"
-            hint = "deploy it with this version of Seatrial"
-            raise BenchError.of("SEA502", message, where=self.name, hint=hint)
-        return self.outputs[name]
 
 
 def describe_stack(name: str, cloudformation: CloudFormationClient) -> LiveStack:

@@ -1,0 +1,1 @@
+"""The one way to AWS: calls, errors, pages, and what an account holds."""
