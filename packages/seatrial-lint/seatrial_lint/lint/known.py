@@ -21,6 +21,7 @@ from seatrial_lint.lint.nearest import nearest_in
 from seatrial_lint.lint.target import TargetContainer
 
 if TYPE_CHECKING:
+    from seatrial_base.catalog.engine_options import SpellingTable
     from seatrial_base.catalog.engine_versions import DialectName
 
 FIRST_PASSED_ON = (14,)  # from LMI 14 on, any argument of vLLM's engine is passed on
@@ -73,23 +74,37 @@ def _verdict(  # noqa: PLR0917 (a key of the cache)
 
 
 def _judge_lmi(target: TargetContainer, name: str) -> KeyVerdict | None:
-    rows = _rows("lmi", name)
-    scopes = tuple(scope for dialect in (target.dialect, *target.others) for scope in dialects()[dialect].scopes)
+    rows, scopes = _rows("lmi", name), _scopes_of(target)
+    existing = {row.scope for row in rows if within(target.version, row.since, row.until)}
     handed_on = target.dialect == "lmi-trtllm" and any(row.scope == "trtllm" for row in rows)
-    if handed_on or any(row.scope in scopes and within(target.version, row.since, row.until) for row in rows):
+    if handed_on or existing & scopes:
         return None  # TensorRT-LLM's own code, to which options are handed on, is not public
-    passes_on = target.dialect in ("lmi-async", "lmi-vllm") and target.version >= FIRST_PASSED_ON
+    passes_on = _passes_on(target)
     if passes_on and _is_passed_on(target, name) is not False:
         return None
-    others = {row.scope for row in rows if within(target.version, row.since, row.until)} - {"common"}
-    if others:
-        return KeyVerdict("elsewhere", f"is read by {_batcher(min(others))} only, not by {_batcher(target.dialect)}")
-    if passes_on and (because := _passed_on_elsewhere(target, name)):
+    if because := _read_elsewhere(target, name, existing - {"common"}, passes_on=passes_on):
         return KeyVerdict("elsewhere", because)
-    if said := [row for row in rows if row.scope in scopes] or list(rows):
-        return KeyVerdict("elsewhere", _when(target, _nearest_row(target, said)))
+    if rows:
+        own = [row for row in rows if row.scope in scopes]
+        return KeyVerdict("elsewhere", _when(target, _nearest_row(target, own or list(rows))))
+    return _unknown_to_lmi(target, name, passes_on=passes_on)
+
+
+def _unknown_to_lmi(target: TargetContainer, name: str, *, passes_on: bool) -> KeyVerdict:
     nearest = "" if target.is_candidate else nearest_in(name, _names(target, passes_on=passes_on), _NEAR)
     return KeyVerdict("unknown", f"is unknown to {target.called}, which ignores it silently", nearest)
+
+
+def _scopes_of(target: TargetContainer) -> set[str]:
+    """Return the parts of the container's code that may read a key."""
+    return {scope for dialect in (target.dialect, *target.others) for scope in dialects()[dialect].scopes}
+
+
+def _read_elsewhere(target: TargetContainer, name: str, batchers: set[str], *, passes_on: bool) -> str:
+    """Return who else reads a key of LMI: another batcher of this version, or another version's vLLM."""
+    if batchers:
+        return f"is read by {_batcher(min(batchers))} only, not by {_batcher(target.dialect)}"
+    return _passed_on_elsewhere(target, name) if passes_on else ""
 
 
 def _batcher(scope: str) -> str:
@@ -194,7 +209,7 @@ def _names_of(engine: EngineName, dialect: DialectName, version: Version, passes
     if engine == "lmi":
         names |= known_names("lmi", "server")
     if passes_on and engine == "lmi":
-        names |= {name for row in all_known_options() if row.lmi == _nearest_build(version) for name in row.options}
+        names |= _options_of_build(version)
     if engine == "vllm":
         names |= {name for read, passed in _arguments() if read <= version for name in passed} | known_names(
             "vllm", "frontend"
@@ -214,18 +229,33 @@ def _spelled(dialect: DialectName, version: Version) -> frozenset[str]:
     except RenderError:
         return frozenset()
     if dialect == "vllm-neuronx":
-        return frozenset(row.env.removeprefix(NEURON_PREFIX).lower() for row in table.rows if row.env)
+        return frozenset(env.removeprefix(NEURON_PREFIX).lower() for env in _variables(table))
     if table.dialect.engine == "tgi":
-        return frozenset(row.env for row in table.rows if row.env)
+        return frozenset(_variables(table))
     keys = {row.key.removeprefix("option.") for row in table.rows if row.key}
-    prefix = PREFIXES.get(table.dialect.engine)
-    variables = [row.env for row in table.rows if row.env and prefix and row.env.startswith(prefix)]
-    return frozenset(keys | {name.removeprefix(prefix or "").lower() for name in variables})
+    prefix = PREFIXES.get(table.dialect.engine, "-")  # LMI's variables have no prefix of an engine
+    return frozenset(keys | {env.removeprefix(prefix).lower() for env in _variables(table) if env.startswith(prefix)})
+
+
+def _variables(table: SpellingTable) -> set[str]:
+    return {row.env for row in table.rows if row.env}
 
 
 def is_known_option(target: TargetContainer, name: str) -> bool:
     """Say whether a name is an option that the container knows for sure."""
     return name in _names(target, passes_on=True)
+
+
+def _passes_on(target: TargetContainer) -> bool:
+    """Say whether LMI passes any argument of vLLM's engine on."""
+    return target.dialect in ("lmi-async", "lmi-vllm") and target.version >= FIRST_PASSED_ON
+
+
+@cache
+def _options_of_build(version: Version) -> frozenset[str]:
+    """Return the options of the LMI build that was read nearest to a version."""
+    build = _nearest_build(version)
+    return frozenset(option for row in all_known_options() if row.lmi == build for option in row.options)
 
 
 def carries(target: TargetContainer, name: str) -> bool:
@@ -235,11 +265,8 @@ def carries(target: TargetContainer, name: str) -> bool:
     if target.engine == "vllm":
         below = [names for version, names in _arguments() if version <= target.version]
         return name in known_names("vllm", "frontend") or name in (below[-1] if below else _arguments()[0][1])
-    if target.engine == "lmi" and target.dialect in ("lmi-async", "lmi-vllm") and target.version >= FIRST_PASSED_ON:
-        passed = {
-            option for row in all_known_options() if row.lmi == _nearest_build(target.version) for option in row.options
-        }
-        return name in passed or judge(target, name) is None
+    if _passes_on(target):
+        return name in _options_of_build(target.version) or judge(target, name) is None
     rows = _rows(target.engine, name)
     scopes = dialects()[target.dialect].scopes
     return any(row.scope in scopes and within(target.version, row.since, row.until) for row in rows)

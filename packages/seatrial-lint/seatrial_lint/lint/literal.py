@@ -36,11 +36,14 @@ def scalar_text(node: Node) -> str | None:
         written = template.text()
         return _SUBSTITUTED.sub(HOLE, written) if written is not None else HOLE
     joined = node.member("Fn::Join")
-    if joined is not None and len(joined.items()) == 2:  # noqa: PLR2004 (delimiter and parts)
-        delimiter, parts = joined.items()
-        if (between := delimiter.text()) is not None and parts.items():
-            return between.join(scalar_text(one) or HOLE for one in parts.items())
-    return HOLE
+    return HOLE if joined is None else _joined_text(joined.items())
+
+
+def _joined_text(items: tuple[Node, ...]) -> str:
+    if len(items) != 2:  # noqa: PLR2004 (delimiter and parts)
+        return HOLE
+    delimiter, parts = items[0].text(), items[1].items()
+    return HOLE if delimiter is None or not parts else delimiter.join(scalar_text(one) or HOLE for one in parts)
 
 
 def is_known(text: str) -> bool:

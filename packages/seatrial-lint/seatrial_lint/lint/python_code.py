@@ -185,10 +185,12 @@ class _CallReader(ast.NodeVisitor):
         self.generic_visit(node)
         name = _called(node)
         given = {one.arg: one.value for one in node.keywords if one.arg}
-        if name == "update" and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
-            self._update(node.func.value.id, node)
-        elif name == "deploy" and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
-            self._deploy(node.func.value.id, given)
+        of = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if name in ("update", "deploy") and isinstance(of, ast.Name):
+            if name == "update":
+                self._update(of.id, node)
+            else:
+                self._deploy(of.id, given)
         elif name in _OF_BOTO3:
             members = {key: self.value(value) for key, value in given.items()}
             self.found += _OF_BOTO3[name](as_object(members, self.line(node)), self.file)

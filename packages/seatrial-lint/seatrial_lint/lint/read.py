@@ -56,16 +56,17 @@ def read_path(path: Path) -> Iterator[ConfigSource | Unreadable]:
     yield from _read_folder(path) if is_folder else read_file(path)
 
 
+def _is_named(file: Path, source: ConfigSource | Unreadable) -> bool:
+    """Say whether a file of a folder is told of: a configuration, one that should be, or one that can't be read."""
+    return isinstance(source, ConfigSource) or source.is_failure or file.name == "serving.properties"
+
+
 def _read_folder(folder: Path) -> Iterator[ConfigSource | Unreadable]:
-    found = False
     closed: list[OSError] = []
-    for file in _walk(folder, closed.append):
-        for source in map(with_handler, read_file(file)):
-            found = found or isinstance(source, ConfigSource)
-            if isinstance(source, ConfigSource) or source.is_failure or file.name == "serving.properties":
-                yield source
+    sources = [(file, with_handler(one)) for file in _walk(folder, closed.append) for one in read_file(file)]
+    yield from (source for file, source in sources if _is_named(file, source))
     yield from (Unreadable(str(error.filename or folder), _why(error), is_failure=True) for error in closed)
-    if not found and not closed:
+    if not closed and not any(isinstance(source, ConfigSource) for _, source in sources):
         yield Unreadable(folder.as_posix(), "no serving configuration in this folder")
 
 
@@ -110,12 +111,14 @@ def read_stdin(stream: BinaryIO, name: str) -> tuple[ConfigSource | Unreadable, 
     return read_content(content, name)
 
 
-def read_content(content: bytes, file: str) -> tuple[ConfigSource | Unreadable, ...]:  # noqa: PLR0911 (one for each form)
+def read_content(content: bytes, file: str) -> tuple[ConfigSource | Unreadable, ...]:
     """Read a file's content."""
     if len(content) > MAX_BYTES:
         return (Unreadable(file, f"larger than {MAX_BYTES:,} bytes"),)
-    if b"\0" in content:
-        return (Unreadable(file, "not a text file"),)
+    return (Unreadable(file, "not a text file"),) if b"\0" in content else _from_text(content, file)
+
+
+def _from_text(content: bytes, file: str) -> tuple[ConfigSource | Unreadable, ...]:
     encoding = _encoding(content)
     text = content.decode(encoding)
     name = file.rpartition("/")[2].lower()
@@ -128,6 +131,11 @@ def read_content(content: bytes, file: str) -> tuple[ConfigSource | Unreadable, 
         return _from_yaml(text, file, encoding, content)
     if name.endswith((".json", *_YAML)) or (plain.startswith("{") and not name.endswith((".properties", ".env"))):
         return _from_json(text, file, encoding)
+    return _from_lines(text, file, encoding)
+
+
+def _from_lines(text: str, file: str, encoding: str) -> tuple[ConfigSource | Unreadable, ...]:
+    name = file.rpartition("/")[2].lower()
     if name.endswith(".properties") or (_PROPERTY.search(text) and not name.endswith(".env")):
         return _bounded(ConfigSource(file, "serving.properties", (), text=text, encoding=encoding), _properties(text))
     if name.endswith(".env") or name.startswith(".env") or _VARIABLE.search(text):

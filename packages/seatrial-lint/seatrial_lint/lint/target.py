@@ -198,19 +198,20 @@ def _engine_of_content(source: ConfigSource) -> tuple[EngineName | None, str]:
     if source.kind == "serving.properties":
         return "lmi", "a serving.properties is read by LMI"
     keys = [entry.key for entry in source.entries]
-    for engine, prefix in PREFIXES.items():
-        if found := next((key for key in keys if key.startswith(prefix)), None):
-            return engine, f"{found} is a variable of the {engine} container"
-    if found := next((key for key in keys if key.startswith(NEURON_PREFIX)), None):
-        return "vllm", f"{found} is a variable of the vLLM container for AWS Neuron"
-    lmi = next((key for key in keys if key.startswith(("OPTION_", "SERVING_"))), None) or next(
-        (key for key in keys if key in ("TENSOR_PARALLEL_DEGREE", "HF_REVISION", "HF_TASK")), None
-    )
-    if lmi:
-        return "lmi", f"{lmi} is a variable of LMI"
-    if found := next((key for key in keys if key in _TGI_NAMES), None):
-        return "tgi", f"{found} is a variable of TGI"
+    for engine, container, prefixes, names in _MARKS:
+        marks = [key for key in keys if key.startswith(prefixes)] or [key for key in keys if key in names]
+        if marks:
+            return engine, f"{marks[0]} is a variable of {container}"
     return None, ""
+
+
+# What a variable tells of the container, in order: prefixes, then names.
+_MARKS: tuple[tuple[EngineName, str, tuple[str, ...], frozenset[str]], ...] = (
+    *((engine, f"the {engine} container", (prefix,), frozenset[str]()) for engine, prefix in PREFIXES.items()),
+    ("vllm", "the vLLM container for AWS Neuron", (NEURON_PREFIX,), frozenset()),
+    ("lmi", "LMI", ("OPTION_", "SERVING_"), frozenset({"TENSOR_PARALLEL_DEGREE", "HF_REVISION", "HF_TASK"})),
+    ("tgi", "TGI", (), frozenset(_TGI_NAMES)),
+)
 
 
 def _dialect(

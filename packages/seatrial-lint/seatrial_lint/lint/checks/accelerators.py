@@ -10,6 +10,7 @@ from seatrial_lint.lint.rules import finding
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from seatrial_base.catalog.architecture import Architecture
     from seatrial_base.catalog.instances import Instance
     from seatrial_base.findings import Finding
     from seatrial_lint.lint.subject import NeutralField, Subject
@@ -26,14 +27,21 @@ def divisible_degree(subject: Subject) -> Iterator[Finding]:
     degree = said.number if said else None
     if said is None or degree is None:
         return
-    instance = subject.instance
-    if degree <= 0:
-        return  # told as out of range
+    if degree > 0:  # else it is told as out of range
+        yield from _unsplit_heads(subject, said, degree)
+        yield from _missing_devices(subject, said, degree)
+
+
+def _unsplit_heads(subject: Subject, said: NeutralField, degree: float) -> Iterator[Finding]:
     heads = subject.attention_heads if subject.target and subject.target.dialect in SPLIT_HEADS else None
     if heads and heads % degree:
         message = f"{degree} GPUs do not divide the {heads} attention heads of {subject.fields['model_id'].value}"
         fits = ", ".join(str(number) for number in (1, 2, 4, 8, 16) if not heads % number)
         yield finding(subject, "SEA326", said.option.entry, message, f"write {fits.replace(', ', ' or ')}")
+
+
+def _missing_devices(subject: Subject, said: NeutralField, degree: float) -> Iterator[Finding]:
+    instance = subject.instance
     if instance and degree > _devices(instance):
         message = f"{instance.instance_type} has {_devices(instance)} accelerators, fewer than {degree}"
         fix = f"write at most {_devices(instance)}, or choose a larger instance"
@@ -45,16 +53,20 @@ def _devices(instance: Instance) -> int:
     return instance.accelerator_count * (2 if instance.link == "neuron" else 1)
 
 
+def _bfloat16(subject: Subject, instance: Instance) -> Iterator[Finding]:
+    dtype = subject.fields.get("dtype")
+    if dtype and dtype.value == "bf16" and not instance.has_bf16:
+        message = f"{instance.accelerator} has no bfloat16: the engine does not start"
+        is_lmi = subject.target is not None and subject.target.engine == "lmi"
+        yield finding(subject, "SEA327", dtype.option.entry, message, f"write {'fp16' if is_lmi else 'float16'}")
+
+
 def supported_dtype(subject: Subject) -> Iterator[Finding]:
     """SEA327, SEA328: a type or quantization that the accelerator can't run, or only weight-only."""
     instance = subject.instance
     if instance is None or instance.link == "neuron":
         return
-    told = subject.fields.get("dtype")
-    if told and told.value == "bf16" and not instance.has_bf16:
-        message = f"{instance.accelerator} has no bfloat16: the engine does not start"
-        is_lmi = subject.target is not None and subject.target.engine == "lmi"
-        yield finding(subject, "SEA327", told.option.entry, message, f"write {'fp16' if is_lmi else 'float16'}")
+    yield from _bfloat16(subject, instance)
     quantization = subject.fields.get("quantization")
     if quantization:
         yield from _quantization(subject, quantization, instance)
@@ -94,15 +106,14 @@ def context(subject: Subject) -> Iterator[Finding]:
     vllm = subject.target is not None and subject.target.dialect in ("lmi-async", "lmi-vllm", "vllm")
     if said is None or model is None or said.number is None or stretched or not vllm:
         return
-    if said.number <= model.max_context:
-        return
-    if _is_on(subject.text_of("VLLM_ALLOW_LONG_MAX_MODEL_LEN")):
-        message = (
-            f"{said.number} tokens exceed the context of {model.id}, {model.max_context}: "
-            "vLLM starts, and fails or answers nonsense beyond it"
-        )
-        fix = f"write at most {model.max_context}"
-        yield finding(subject, "SEA340", said.option.entry, message, fix, severity="warning")
-    else:
-        message = f"{said.number} tokens exceed the context of {model.id}, {model.max_context}: vLLM does not start"
-        yield finding(subject, "SEA340", said.option.entry, message, f"write at most {model.max_context}")
+    if said.number > model.max_context:
+        yield _beyond_context(subject, said, model)
+
+
+def _beyond_context(subject: Subject, said: NeutralField, model: Architecture) -> Finding:
+    message = f"{said.number} tokens exceed the context of {model.id}, {model.max_context}"
+    fix = f"write at most {model.max_context}"
+    if not _is_on(subject.text_of("VLLM_ALLOW_LONG_MAX_MODEL_LEN")):
+        return finding(subject, "SEA340", said.option.entry, f"{message}: vLLM does not start", fix)
+    message += ": vLLM starts, and fails or answers nonsense beyond it"
+    return finding(subject, "SEA340", said.option.entry, message, fix, severity="warning")

@@ -77,6 +77,10 @@ def tgi_conflicts(subject: Subject) -> Iterator[Finding]:
         message = "TGI does not start with both MAX_INPUT_LENGTH and MAX_INPUT_TOKENS"
         yield finding(subject, "SEA319", old.entry, message, "leave MAX_INPUT_LENGTH out")
     yield from _type_and_quantization(subject, target)
+    yield from _sharded_exl2(subject)
+
+
+def _sharded_exl2(subject: Subject) -> Iterator[Finding]:
     shards, quantize = subject.fields.get("tensor_parallel_degree"), subject.option("QUANTIZE")
     if quantize and quantize.value == "exl2" and shards and (shards.number or 1) > 1:
         yield finding(subject, "SEA319", quantize.entry, "TGI can't shard exl2 weights", "write SM_NUM_GPUS=1")
@@ -139,6 +143,13 @@ def tool_calls(subject: Subject) -> Iterator[Finding]:
 _LAST_WITHOUT_DEGREE = (8,)  # from LMI 9 on, LmiConfigRecommender.java sets the degree to all GPUs
 
 
+_BITSANDBYTES = {
+    "quantize": ("bitsandbytes8", "bitsandbytes4"),
+    "load_in_8bit": ("true",),
+    "load_in_4bit": ("true",),
+}
+
+
 def bitsandbytes(subject: Subject) -> Iterator[Finding]:
     """SEA319: quantized loading in Accelerate without a device map (hf_properties.py, construct_kwargs_quantize)."""
     target = subject.target
@@ -147,8 +158,7 @@ def bitsandbytes(subject: Subject) -> Iterator[Finding]:
     if subject.option("device_map") or subject.option("tensor_parallel_degree"):
         return
     for option in subject.options:
-        quantized = option.name == "quantize" and option.value in ("bitsandbytes8", "bitsandbytes4")
-        if quantized or (option.name in ("load_in_8bit", "load_in_4bit") and option.value.lower() == "true"):
+        if option.value.lower() in _BITSANDBYTES.get(option.name, ()):
             message = f"{target.called} does not start with {option.name}={option.value} without device_map"
             yield finding(
                 subject, "SEA319", option.entry, message, f"write {key_like(option, 'device_map')}=auto beside it"

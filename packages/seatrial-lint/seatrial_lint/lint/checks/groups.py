@@ -15,18 +15,23 @@ if TYPE_CHECKING:
     from seatrial_lint.lint.subject import Subject
 
 
+_WEIGHTS = ("s3_uri", "model_data_url", "artifact_url")
+
+
+def _place_of_weights(subject: Subject, beside: Sequence[Subject]) -> str:
+    """Return the file or address of the model that is packaged or mounted; empty without one."""
+    files = (other.source.file for other in beside if _is_packaged(other))
+    uris = (subject.facts[name].value for name in _WEIGHTS if name in subject.facts)
+    return next(files, None) or next(uris, "")
+
+
 def two_models(subject: Subject, beside: Sequence[Subject]) -> Iterator[Finding]:
     """SEA335: a hub id in the environment beside a packaged model loads two models."""
     target = subject.target
     written = next((entry for entry in subject.source.entries if entry.key == "HF_MODEL_ID"), None)
     if target is None or target.engine != "lmi" or written is None or not hub_id(written.value):
         return
-    packaged = [other for other in beside if _is_packaged(other)]
-    data = next(
-        (subject.facts[name] for name in ("s3_uri", "model_data_url", "artifact_url") if name in subject.facts), None
-    )
-    place = f"{packaged[0].source.file}" if packaged else data.value if data else ""
-    if place:
+    if place := _place_of_weights(subject, beside):
         message = f"LMI loads {written.value} as a second model besides the one in {place}"
         fix = "leave HF_MODEL_ID out and write option.model_id in serving.properties, or package no model"
         yield finding(subject, "SEA335", written, message, fix)

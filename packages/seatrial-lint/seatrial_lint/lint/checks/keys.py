@@ -212,26 +212,43 @@ def bare(subject: Subject) -> Iterator[Finding]:
 
 def _foreign(subject: Subject, target: TargetContainer, option: NamedOption) -> Iterator[Finding]:
     key = option.entry.key
-    if key.lower() in _API_FIELDS and key != key.upper():
-        message = "no container reads this field of SageMaker's API or SDK from the environment"
-        yield finding(subject, "SEA316", option.entry, message, f"set {_API_FIELDS[key.lower()]}")
-        return
-    if target.engine == "lmi" and key == "SERVING_ENGINE":
-        message = "the model server reads no SERVING_ENGINE: it chooses nothing"
-        yield finding(subject, "SEA316", option.entry, message, "write OPTION_ENGINE, or leave it out")
-        return
+    unread = _unread_by_all(key) or _unread_by_lmi(subject, target, key) or _of_another_container(target, key)
+    if unread is not None:
+        message, fix = unread
+        yield finding(subject, "SEA316", option.entry, message, fix)
+
+
+def _unread_by_all(key: str) -> tuple[str, str] | None:
+    """Return why no container reads a variable, and what to do instead."""
+    if key.lower() not in _API_FIELDS or key == key.upper():
+        return None
+    message = "no container reads this field of SageMaker's API or SDK from the environment"
+    return message, f"set {_API_FIELDS[key.lower()]}"
+
+
+def _unread_by_lmi(subject: Subject, target: TargetContainer, key: str) -> tuple[str, str] | None:
+    """Return why LMI does not read a variable, and what to do instead."""
+    if target.engine != "lmi":
+        return None
+    if key == "SERVING_ENGINE":
+        return "the model server reads no SERVING_ENGINE: it chooses nothing", "write OPTION_ENGINE, or leave it out"
     packaged = subject.facts.keys() & _PACKAGED
-    if target.engine == "lmi" and subject.handler == "own" and not packaged and _unprefixed(target, key):
-        message = f"without the prefix OPTION_, {target.called} ignores it silently"
-        yield finding(subject, "SEA316", option.entry, message, f"write OPTION_{key}")
-        return
+    if subject.handler == "own" and not packaged and _unprefixed(target, key):
+        return f"without the prefix OPTION_, {target.called} ignores it silently", f"write OPTION_{key}"
+    return None
+
+
+def _of_another_container(target: TargetContainer, key: str) -> tuple[str, str] | None:
+    """Return that a variable is another container's, and what to do instead."""
     own = PREFIXES.get(target.engine, "OPTION_" if target.engine == "lmi" else "")
     if key.startswith(FOREIGN) and not (own and key.startswith((own, "SERVING_"))):
         message = f"{target.called} does not read variables of another container"
-        yield finding(subject, "SEA316", option.entry, message, "convert the configuration: seatrial convert")
-    elif target.engine != "tgi" and (instead := _TGI_ONLY.get(key)) is not None:
-        fix = f"write {instead[target.engine]}" if target.engine in instead else "leave it out"
-        yield finding(subject, "SEA316", option.entry, f"{target.called} does not read this variable of TGI", fix)
+        return message, "convert the configuration: seatrial convert"
+    instead = _TGI_ONLY.get(key)
+    if target.engine == "tgi" or instead is None:
+        return None
+    fix = f"write {instead[target.engine]}" if target.engine in instead else "leave it out"
+    return f"{target.called} does not read this variable of TGI", fix
 
 
 def _of_tgi(subject: Subject, target: TargetContainer, option: NamedOption) -> Iterator[Finding]:

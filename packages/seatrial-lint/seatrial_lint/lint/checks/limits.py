@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.engine_versions import within
@@ -10,8 +12,9 @@ from seatrial_lint.engines.properties import env_problems
 from seatrial_lint.lint.rules import finding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from seatrial_base.catalog.engine_versions import Version
     from seatrial_base.findings import Finding
     from seatrial_lint.lint.subject import NeutralField, Subject
 
@@ -26,14 +29,16 @@ def tgi_token_limits(subject: Subject) -> Iterator[Finding]:
     prompt, total = _limit(subject, "max_input_len"), _limit(subject, "max_model_len")
     prefill, batch = _limit(subject, "max_num_batched_tokens"), _limit(subject, "max_batch_total_tokens")
     yield from _beyond_defaults(subject, prompt, total, prefill)
-    if prompt and total and prompt[1] >= total[1]:
-        yield _broken(subject, prompt, "not below", total, f"write at most {total[1] - 1}")
-    if total and batch and total[1] > batch[1]:
-        yield _broken(subject, total, "above", batch, f"write at most {batch[1]}")
-    if prefill and batch and prefill[1] > batch[1]:
-        yield _broken(subject, prefill, "above", batch, f"write at most {batch[1]}")
-    if prompt and prefill and prefill[1] < prompt[1] and within(target.version, "0", LAST_WITHOUT_CHUNKS):
-        yield _broken(subject, prefill, "below", prompt, f"write at least {prompt[1]}")
+    orders = [
+        (prompt, "not below", total, operator.ge, "at most", -1),
+        (total, "above", batch, operator.gt, "at most", 0),
+        (prefill, "above", batch, operator.gt, "at most", 0),
+    ]
+    if within(target.version, "0", LAST_WITHOUT_CHUNKS):
+        orders.append((prefill, "below", prompt, operator.lt, "at least", 0))
+    for limit, relation, other, is_broken, bound, margin in orders:
+        if limit and other and is_broken(limit[1], other[1]):
+            yield _broken(subject, limit, relation, other, f"write {bound} {other[1] + margin}")
     yield from _positive(subject)
 
 
@@ -43,25 +48,42 @@ DEFAULT_PROMPT, DEFAULT_TOTAL, DEFAULT_PREFILL = 1024, 2048, 4096
 LARGEST_DEFAULT_TOTAL, LAST_WITH_LARGEST = 4096, "2"  # TGI 2.0 to 2.4: min(max_position_embeddings, 4096)
 
 
+@dataclass(frozen=True, slots=True)
+class _DefaultLimit:
+    """A limit that is written, one that is absent with its name and default, and when the first exceeds it."""
+
+    written: str
+    absent: str
+    name: str
+    default: int
+    exceeds: Callable[[int, int], bool]
+
+
+_LARGEST_DEFAULTS = (_DefaultLimit("prompt", "total", "MAX_TOTAL_TOKENS", LARGEST_DEFAULT_TOTAL, operator.ge),)
+_FIXED_DEFAULTS = (
+    _DefaultLimit("prompt", "total", "MAX_TOTAL_TOKENS", DEFAULT_TOTAL, operator.ge),
+    _DefaultLimit("total", "prompt", "MAX_INPUT_LENGTH", DEFAULT_PROMPT, operator.le),
+    _DefaultLimit("prompt", "prefill", "MAX_BATCH_PREFILL_TOKENS", DEFAULT_PREFILL, operator.gt),
+    _DefaultLimit("prefill", "prompt", "MAX_INPUT_LENGTH", DEFAULT_PROMPT, operator.lt),
+)
+
+
 def _beyond_defaults(
     subject: Subject, prompt: _Limit | None, total: _Limit | None, prefill: _Limit | None
 ) -> Iterator[Finding]:
     """Yield limits that exceed the default of one that is not written."""
     version = subject.target.version if subject.target else (0,)
+    limits = {"prompt": prompt, "total": total, "prefill": prefill}
+    for row in _defaults_of(version):
+        limit = limits[row.written]
+        if limit and not limits[row.absent] and row.exceeds(limit[1], row.default):
+            yield _beyond(subject, limit, row.name, row.default)
+
+
+def _defaults_of(version: Version) -> tuple[_DefaultLimit, ...]:
     if within(version, "2.0", LAST_WITH_LARGEST):
-        if prompt and not total and prompt[1] >= LARGEST_DEFAULT_TOTAL:
-            yield _beyond(subject, prompt, "MAX_TOTAL_TOKENS", LARGEST_DEFAULT_TOTAL)
-        return
-    if not within(version, "0", LAST_WITH_FIXED_DEFAULTS):
-        return
-    if prompt and not total and prompt[1] >= DEFAULT_TOTAL:
-        yield _beyond(subject, prompt, "MAX_TOTAL_TOKENS", DEFAULT_TOTAL)
-    if total and not prompt and total[1] <= DEFAULT_PROMPT:
-        yield _beyond(subject, total, "MAX_INPUT_LENGTH", DEFAULT_PROMPT)
-    if prompt and not prefill and prompt[1] > DEFAULT_PREFILL:
-        yield _beyond(subject, prompt, "MAX_BATCH_PREFILL_TOKENS", DEFAULT_PREFILL)
-    if prefill and not prompt and prefill[1] < DEFAULT_PROMPT:
-        yield _beyond(subject, prefill, "MAX_INPUT_LENGTH", DEFAULT_PROMPT)
+        return _LARGEST_DEFAULTS
+    return _FIXED_DEFAULTS if within(version, "0", LAST_WITH_FIXED_DEFAULTS) else ()
 
 
 def _beyond(subject: Subject, this: _Limit, other: str, default: int) -> Finding:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from seatrial_base.findings import Finding
     from seatrial_lint.lint.names import NamedOption
     from seatrial_lint.lint.subject import Subject
+    from seatrial_lint.lint.target import TargetContainer
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +70,21 @@ def limits(subject: Subject) -> Iterator[Finding]:
     """SEA318: a number that the engine refuses."""
     target = subject.target
     for option in subject.options if target else ():
-        number = _number(option)
-        for row in _ranges_of(option.name) if target and number is not None else ():
-            if target is None or number is None or option.space == "server":
-                continue
-            held = target.dialect in row.dialects and within(target.version, row.since, row.until)
-            if held and not row.takes(number):
-                message = f"{option.value.strip()} is out of range: {target.called} does not start with it"
-                yield finding(subject, "SEA318", option.entry, message, f"valid: {row.shown}")
-                break
+        row = _broken_range(target, option) if target and option.space != "server" else None
+        if target and row:
+            message = f"{option.value.strip()} is out of range: {target.called} does not start with it"
+            yield finding(subject, "SEA318", option.entry, message, f"valid: {row.shown}")
+
+
+def _broken_range(target: TargetContainer, option: NamedOption) -> Range | None:
+    """Return the first range of a target that an option's number is outside of."""
+    number = _number(option)
+    held = (
+        row
+        for row in _ranges_of(option.name)
+        if target.dialect in row.dialects and within(target.version, row.since, row.until)
+    )
+    return None if number is None else next((row for row in held if not row.takes(number)), None)
 
 
 def _number(option: NamedOption) -> float | None:

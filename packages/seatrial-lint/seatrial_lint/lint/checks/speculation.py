@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from seatrial_lint.lint.rules import finding, key_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from seatrial_base.findings import Finding
     from seatrial_lint.lint.names import NamedOption
@@ -46,6 +46,10 @@ def vllm(subject: Subject) -> Iterator[Finding]:
     if "num_speculative_tokens" not in config and method in ("ngram", "draft_model"):
         message = "num_speculative_tokens is missing: vLLM does not start"
         yield finding(subject, "SEA332", option.entry, message, 'set "num_speculative_tokens": 4')
+    yield from _draft_degree(subject, option, config)
+
+
+def _draft_degree(subject: Subject, option: NamedOption, config: Mapping[str, object]) -> Iterator[Finding]:
     size, degree = config.get("draft_tensor_parallel_size"), subject.fields.get("tensor_parallel_degree")
     if isinstance(size, int) and degree and degree.number and size not in (1, degree.number):
         message = f"the draft model runs on 1 GPU or on all {degree.number}, not on {size}"

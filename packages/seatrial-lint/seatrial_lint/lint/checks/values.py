@@ -86,25 +86,35 @@ def foreign_dtype(subject: Subject) -> Iterator[Finding]:
     yield finding(subject, "SEA317", option.entry, message, f"write {spelled}", edit)
 
 
+def _has_own_rule(subject: Subject, rows: list[Spelling], option: NamedOption) -> bool:
+    """Say whether another rule tells what is wrong with a value."""
+    target = subject.target
+    return (
+        option.name in ("rolling_batch", "output_formatter")
+        or _is_left_out(target, option)
+        or _is_short(target, option)
+        or _is_flag(target, rows, option)
+        or _is_others(subject, option)
+        or _is_frayed(subject, option)
+        or (target is not None and _is_dtype(target, option))
+    )
+
+
+def _is_misspelled(target: TargetContainer, rows: list[Spelling], option: NamedOption) -> bool:
+    if any(_reads(row, option) for row in rows):
+        return False
+    return _wrong_kind(rows, option) or _wrong_word(target, rows, option)
+
+
 def spelled(subject: Subject) -> Iterator[Finding]:
     """SEA318: a value that no spelling of this key reads."""
     target = subject.target
     for option in subject.options if target else ():
         rows = [row for row in spelled_by(option, subject.table) if row.fixed is None and row.field]
-        if (
-            option.name in ("rolling_batch", "output_formatter")
-            or _is_left_out(target, option)
-            or _is_short(target, option)
-            or _is_flag(target, rows, option)
-            or _is_others(subject, option)
-            or _is_frayed(subject, option)
-        ):
-            continue  # told by rules of their own
-        if not rows or target is None or _is_dtype(target, option) or any(_reads(row, option) for row in rows):
+        if not rows or target is None or _has_own_rule(subject, rows, option):
             continue
-        if _wrong_kind(rows, option) or _wrong_word(target, rows, option):
-            allowed = _allowed(rows)
-            message = f"{option.value!r} is not valid in {target.called}; valid: {allowed}"
+        if _is_misspelled(target, rows, option):
+            message = f"{option.value!r} is not valid in {target.called}; valid: {_allowed(rows)}"
             yield finding(subject, "SEA318", option.entry, message, _nearest_fix(rows, option))
 
 
@@ -248,19 +258,22 @@ def _pipeline(subject: Subject, target: TargetContainer) -> Iterator[Finding]:
         yield finding(subject, "SEA318", option.entry, message, fix)
 
 
+def _is_refused_choice(target: TargetContainer, chosen: NamedOption) -> bool:
+    """Say whether the rules on the values of rolling_batch and engine tell of it."""
+    if chosen.name == "rolling_batch":
+        taken = next((names for since, until, names in _ROLLING_BATCH if within(target.version, since, until)), ())
+        return chosen.value not in taken
+    return chosen.name == "engine" and target.version > _LAST_DEEPSPEED_ENGINE
+
+
 def dialect_exists(subject: Subject) -> Iterator[Finding]:
     """SEA318: a batcher that this version does not have."""
     target = subject.target
     if target is None or subject.table is not None:
         return
     chosen = subject.option("rolling_batch") or subject.option("engine", "server") or subject.option("async_mode")
-    taken = next((names for since, until, names in _ROLLING_BATCH if within(target.version, since, until)), ())
-    if chosen and chosen.name == "rolling_batch" and chosen.value not in taken:
-        return  # told with the values of rolling_batch
-    if chosen and chosen.name == "engine" and target.version > _LAST_DEEPSPEED_ENGINE:
-        return  # told with the engine
-    if chosen is None:
-        return  # nothing written chooses it: an older version than is known
+    if chosen is None or _is_refused_choice(target, chosen):
+        return  # where nothing written chooses it, it is an older version than is known
     message = missing_dialect_text(target.dialect, target.version)
     yield finding(subject, "SEA318", chosen.entry, message, "give a version that has it: --version")
 

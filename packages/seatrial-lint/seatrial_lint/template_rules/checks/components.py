@@ -103,18 +103,24 @@ def _overfull(hosting: Hosting, together: list[HostedResource]) -> Finding | Non
     instance = find_instance(kinds[0].text or "") if len(kinds) == 1 else None
     most = most_instances(variant) if variant else None
     needed = list(chain.from_iterable(map(_once, map(hosting.requirements, together))))
-    if instance is None or most is None or any(each.accelerators is None or each.copies is None for each in needed):
+    asked = _accelerators_of(needed)
+    if instance is None or most is None or asked is None or asked <= instance.accelerator_count * most:
         return None
-    asked = sum((each.accelerators or 0) * (each.copies or 0) for each in needed)
     has = instance.accelerator_count * most
-    if asked <= has:
-        return None
     named = ", ".join(each.logical_id for each in together)
     message = (
         f"the copies of {named} need {asked:.0f} accelerators; {most:.0f} x {instance.instance_type} have {has:.0f}"
     )
     value = together[-1].at("RuntimeConfig", "CopyCount")
     return finding_at(together[-1], value, "SEA733", message, "raise MaxInstanceCount, or lower CopyCount")
+
+
+def _accelerators_of(needed: list[CopyRequirement]) -> float | None:
+    """Return the accelerators of all copies; `None` where one is known at deployment only."""
+    counts = [
+        each.accelerators * each.copies for each in needed if each.accelerators is not None and each.copies is not None
+    ]
+    return sum(counts) if len(counts) == len(needed) else None
 
 
 def _once(needed: Iterator[CopyRequirement]) -> Iterator[CopyRequirement]:
@@ -188,8 +194,8 @@ def missing_variants(hosting: Hosting) -> Iterator[Finding]:
     """SEA738: a component on a variant that its endpoint doesn't have."""
     for component in hosting.resources.of(COMPONENT):
         config, name = hosting.config_of(hosting.endpoint_of(component)), component.at("VariantName")
-        given = [each.at("VariantName") for each in config.at("ProductionVariants").items] if config else []
-        if name.text and given and all(each.text for each in given) and name.text not in {each.text for each in given}:
-            there = ", ".join(each.text or "" for each in given)
-            message = f"the endpoint has no variant {name.text}; it has {there}"
-            yield finding_at(component, name, "SEA738", message, f"set VariantName to {given[0].text}")
+        variants = config.at("ProductionVariants").items if config else ()
+        names = [each.at("VariantName").text or "" for each in variants]
+        if name.text and names and name.text not in names and "" not in names:
+            message = f"the endpoint has no variant {name.text}; it has {', '.join(names)}"
+            yield finding_at(component, name, "SEA738", message, f"set VariantName to {names[0]}")
