@@ -27,7 +27,7 @@ from seatrial_laptop import lifecycle
 from seatrial_laptop.control import change_control, reset_control
 from seatrial_laptop.demo.cdk_cli import CdkCli
 from seatrial_laptop.demo.embedded_aws import EmbeddedAws
-from seatrial_load.model.request import TrialRequest
+from seatrial_load.documents.request_checks import read_trial_request
 from seatrial_load.trial.run import run_trial
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class LivingEndpoint:
         target = {"endpoint_name": ENDPOINT, "inference_component": BESIDE, "region": self.cloud.region}
         whole = {**json.loads(deployment.trial_request), "target": target, "expected": None, "copy_count": 1}
         with environment_of(self.cloud):
-            run_trial(TrialRequest.from_json(json.dumps(whole)))
+            run_trial(read_trial_request(json.dumps(whole)))
 
     def delete_beside(self) -> None:
         """Delete that component."""
@@ -183,7 +183,7 @@ class LivingEndpoint:
     @property
     def ports(self) -> tuple[int, ...]:
         """Where the copies of the live component listen: a copy that is restarted gets another port."""
-        found = lifecycle.status(self.folder / "aws").components
+        found = lifecycle.read_local_status(self.folder / "aws").components
         return tuple(sorted(next(each.ports for each in found if each.name == self.component)))
 
     def raise_alarm(self) -> None:
@@ -248,13 +248,13 @@ def living_endpoint(folder: Path) -> Iterator[LivingEndpoint]:
     shutil.copy(ROOT / "environments" / f"{ENVIRONMENT}.yaml", folder / "environments")
     state = folder / "aws"
     try:
-        local = lifecycle.up(state_dir=state)
+        local = lifecycle.start_embedded_aws(state_dir=state)
         env = {**lifecycle.child_variables(local), "TMPDIR": str(folder / "tmp"), "CDK_VALIDATION": "false"}
         tools = CdkCli(ROOT, env, folder / "tools.log", verbose=False)
         tools.cdk_must("bootstrap", f"aws://{local.account}/{local.region}", "--no-notices", folder=folder)
         yield _with_clients(folder, EmbeddedAws(local, local.region), tools)
     finally:
-        lifecycle.down(state)
+        lifecycle.stop_embedded_aws(state)
 
 
 def _with_clients(folder: Path, cloud: EmbeddedAws, tools: CdkCli) -> LivingEndpoint:

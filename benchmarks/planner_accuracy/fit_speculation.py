@@ -25,7 +25,7 @@ from benchmarks.planner_accuracy.measured import read_optimized
 from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.predict.copy_model import Speculation
 from seatrial_base.catalog.speculation import draft_of
-from seatrial_load.measure.distribution import percentile
+from seatrial_load.measure.interval import percentile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

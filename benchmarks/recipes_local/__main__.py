@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 from benchmarks.recipes_local.engines import QUANTIZATIONS, local_engine
 from seatrial.quality.comparison import compare_quality
 from seatrial.quality.pairs import pairs_of
-from seatrial_load.quality.evaluation_set import EvaluationPrompt
+from seatrial_load.documents.request import EvaluationPrompt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seatrial_load.quality.answers import EvaluationAnswer
+    from seatrial_load.documents.result import EvaluationAnswer
 
 PROMPTS = tuple(
     EvaluationPrompt(id=f"{n}", prompt=f"Say what follows after the number {n}, and why") for n in range(24)

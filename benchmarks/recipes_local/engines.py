@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from seatrial_load.quality.answers import EvaluationAnswer
-    from seatrial_load.quality.evaluation_set import EvaluationPrompt
+    from seatrial_load.documents.request import EvaluationPrompt
+    from seatrial_load.documents.result import EvaluationAnswer
 
 IMAGE: Final = "r/djl-inference:0.36.0"
 QUANTIZATIONS: Final = {"F16": "", "Q8_0": "fp8", "Q4_0": "awq"}

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from benchmarks.search.endpoints import Place, calibrated, copy_at, level_of, value_of
 from seatrial.documents.calibration import Calibration
-from seatrial_load.model.request import Objective
+from seatrial_load.documents.request import Objective
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from seatrial.planner.predict.copy_model import Copy
-    from seatrial_load.model.request import Metric
-    from seatrial_load.model.result import LevelResult
+    from seatrial_load.documents.request import Metric
+    from seatrial_load.documents.result import LevelResult
 
 Bounds: TypeAlias = "tuple[tuple[Metric, float], ...]"
 

@@ -15,10 +15,10 @@ from seatrial_base.catalog.engines import find_engine
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.catalog.models import find_model
 from seatrial_base.units import MS_PER_S
-from seatrial_load.measure.distribution import Distribution, percentile
-from seatrial_load.metrics.request_metrics import is_met
-from seatrial_load.model.request import PredictedLevel, Prior
-from seatrial_load.model.result import LevelResult
+from seatrial_load.documents.request import PredictedLevel, Prior
+from seatrial_load.documents.result import Distribution, LevelResult
+from seatrial_load.measure.interval import percentile
+from seatrial_load.slo.evaluate import is_met
 
 if TYPE_CHECKING:
     import random
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from seatrial.documents.calibration import Calibration
     from seatrial.planner.predict.copy_model import Copy
     from seatrial.planner.predict.simulation import Request, SimulatedLevel
-    from seatrial_load.model.request import Objective
+    from seatrial_load.documents.request import Objective
 
 MOST = 512
 FINE_STEP = 1.03

@@ -22,16 +22,16 @@ from typing import TYPE_CHECKING
 
 from benchmarks.search.local_endpoint import COMPONENT, ENDPOINT, LocalEndpoint, local_endpoint
 from seatrial_load.aws.credentials import Credentials
+from seatrial_load.documents.request import Load, Objective, TrialRequest, TrialTarget, Workload
+from seatrial_load.documents.result import TrialResult
 from seatrial_load.knee.detectors import saturation_knee, slo_knee
-from seatrial_load.model.request import Load, Objective, TrialRequest, TrialTarget, Workload
-from seatrial_load.model.result import TrialResult
 from seatrial_load.trial.dependencies import Tools
 from seatrial_load.trial.run import run_trial
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial_load.model.result import Knee, LevelResult
+    from seatrial_load.documents.result import Knee, LevelResult
 
 DOUBLING = tuple(2**power for power in range(10))
 CROSSED_BETWEEN = (16, 32)

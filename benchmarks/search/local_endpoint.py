@@ -39,7 +39,7 @@ class LocalEndpoint:
 def local_endpoint(slots: int) -> Iterator[LocalEndpoint]:
     """Serve one copy that batches so many sequences, until the block ends."""
     with tempfile.TemporaryDirectory() as folder:
-        aws = lifecycle.up(state_dir=Path(folder))
+        aws = lifecycle.start_embedded_aws(state_dir=Path(folder))
         try:
             sagemaker = boto3.client(
                 "sagemaker",
@@ -51,7 +51,7 @@ def local_endpoint(slots: int) -> Iterator[LocalEndpoint]:
             _deploy(sagemaker, slots)
             yield LocalEndpoint(aws, sagemaker)
         finally:
-            lifecycle.down(Path(folder))
+            lifecycle.stop_embedded_aws(Path(folder))
 
 
 def _deploy(sagemaker: SageMakerClient, slots: int) -> None:

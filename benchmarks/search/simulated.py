@@ -28,17 +28,17 @@ from benchmarks.search.endpoints import (
     level_of,
     prior_of,
 )
+from seatrial_load.documents.request import Load, Objective, Prior, TrialRequest, TrialTarget, Workload
 from seatrial_load.knee.detectors import saturation_knee, slo_knee
-from seatrial_load.model.request import Load, Objective, Prior, TrialRequest, TrialTarget, Workload
 from seatrial_load.search import NextLevel, next_level
-from seatrial_load.search.bend import NEARLY_ALL, SIDE, doublings
+from seatrial_load.search.adaptive import NEARLY_ALL, SIDE, doublings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seatrial.planner.predict.copy_model import Copy
-    from seatrial_load.model.request import Goal
-    from seatrial_load.model.result import LevelResult
+    from seatrial_load.documents.request import Goal
+    from seatrial_load.documents.result import LevelResult
 
 NOISE = 0.02
 SEED = 20261121

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from benchmarks.search.cases import TUNED, Case, cases
 from benchmarks.search.simulated import NOISE, request_of, search
+from seatrial_load.documents.request import Prior
 from seatrial_load.knee.detectors import knees_of
 from seatrial_load.knee.scaling_target import scaling_target
-from seatrial_load.model.request import Prior
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ from seatrial.documents.live_stack import LiveStack
 from seatrial_base.errors import BenchError
 from seatrial_base.files import MOST_BYTES
 from seatrial_base.units import MIB
-from seatrial_load.model.result import TrialResult
+from seatrial_load.documents.result import TrialResult
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient

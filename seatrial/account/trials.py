@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Protocol
 from seatrial.account.reader import aws_failures
 from seatrial.deployment.document import COMPONENT_SUFFIX, endpoint_name, service_stack, stack_name
 from seatrial_base.errors import BenchError
-from seatrial_load.model.progress import TrialProgress
-from seatrial_load.model.result import TrialResult
+from seatrial_load.documents.progress import TrialProgress
+from seatrial_load.documents.result import TrialResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient
     from mypy_boto3_s3 import S3Client
 
-    from seatrial_load.model.result import LevelResult
+    from seatrial_load.documents.result import LevelResult
 
 LOOK_S = 2.0
 

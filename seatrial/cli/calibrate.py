@@ -105,7 +105,7 @@ def _text(file: Path) -> str:
 def _of_result(text: str, file: Path, loaded: LoadedSpec) -> tuple[tuple[MeasuredPoint, ...], str]:
     from seatrial.planner.calibration import check_trial, usable
     from seatrial.planner.calibration_outlook import points_of_trial
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
 
     trial = TrialResult.from_json(text)
     asked, workload = trial.request, trial.request.workload

@@ -37,7 +37,7 @@ def start_local(
     """Start it in the background and print the lines that lead the AWS tools of a shell to it, and nowhere else."""
     from seatrial.specs.shapes import ACCOUNT
     from seatrial_laptop.lifecycle import exports, was_killed
-    from seatrial_laptop.lifecycle import up as start
+    from seatrial_laptop.lifecycle import start_embedded_aws as start
 
     if account is not None and not re.fullmatch(ACCOUNT, account):
         raise typer.BadParameter("write it with 12 digits, as in 111111111111", param_hint="'--account'")
@@ -63,7 +63,7 @@ def env(state: StateFolder = STATE) -> None:
 @local.command("status")
 def local_status(state: StateFolder = STATE) -> None:
     """Show whether it runs, and what is deployed on it."""
-    from seatrial_laptop.lifecycle import status as read_status
+    from seatrial_laptop.lifecycle import read_local_status as read_status
 
     now = read_status(state)
     if now.local is None:
@@ -121,7 +121,7 @@ def stop_local(
     state: StateFolder = STATE, *, quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False
 ) -> None:
     """Stop it and every engine; its bootstrap, stacks, buckets and endpoints are gone then."""
-    from seatrial_laptop.lifecycle import down as stop
+    from seatrial_laptop.lifecycle import stop_embedded_aws as stop
 
     stopped = stop(state)
     if not quiet:

@@ -15,7 +15,7 @@ from seatrial.cli.support.results import read_result
 if TYPE_CHECKING:
     from seatrial.documents.calibration import Outlook
     from seatrial.documents.plan import Plan
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
 
 
 def report_command(
@@ -63,9 +63,9 @@ def report_command(
 
 
 def _compared(now: TrialResult, against: str) -> TrialResult:
-    from seatrial_load.slo.baseline import compare
+    from seatrial_load.slo.baseline import compare_with_baseline
 
-    return replace(now, comparison=compare(now, read_result(against), baseline_uri=against))
+    return replace(now, comparison=compare_with_baseline(now, read_result(against), baseline_uri=against))
 
 
 def _planned(

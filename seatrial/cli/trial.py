@@ -106,7 +106,8 @@ class _Told:
 
     def tell(self, seen: LiveTrial, endpoint_name: str) -> None:
         """Tell what is new."""
-        from seatrial.report.terminal.trial import level_line, minutes
+        from seatrial.report.terminal.trial import minutes
+        from seatrial_load.cli.show import level_line
 
         if seen.request_id != self._request_id:
             self._request_id, self._levels, self._loading = seen.request_id, 0, None
@@ -126,8 +127,8 @@ class _Told:
             BenchError: SEA507, the trial ended with an error; SEA521, there is none.
             Exit: With 1, it was not passed.
         """
-        from seatrial.report.terminal.trial import knee_line
         from seatrial_base.errors import BenchError
+        from seatrial_load.cli.show import knee_line
 
         if seen.error:
             hint = "fix the cause and deploy again"

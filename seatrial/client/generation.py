@@ -18,12 +18,10 @@ from seatrial.client.transport import (
     invocation_arguments,
 )
 from seatrial_load.decode.failure import Failure, shorten
-from seatrial_load.payload.answer import Completion, Usage
-from seatrial_load.payload.cut import output_tokens, was_cut
+from seatrial_load.payload.answer import Completion, Usage, output_tokens, was_cut
 from seatrial_load.payload.error import REQUEST_RULE, AnswerError, RequestError
-from seatrial_load.payload.lines import DONE, LineReader
 from seatrial_load.payload.options import WHERE
-from seatrial_load.payload.reader import AnswerReader, read_answer
+from seatrial_load.payload.reader import DONE, AnswerReader, LineReader, read_answer
 from seatrial_load.payload.request import DEFAULTS, message, request_body
 from seatrial_load.payload.schema import FACTS, Schema
 

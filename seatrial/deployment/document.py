@@ -64,7 +64,7 @@ class Deployment:
         plan: The locked plan.
         serving: The rendered serving configuration.
         trial_request: The trial's request document as JSON, without `target` and `expected`, which only the stack
-            knows; `seatrial_load.model.request.TrialRequest` reads it once they are filled in.
+            knows; `seatrial_load.documents.request.TrialRequest` reads it once they are filled in.
         has_local_nvme: The instance type has local NVMe, so the service refuses a volume size and a volume key for it.
         guests: Further models that share the instances; each has a component on this endpoint and no stack of its own.
         packing: Where the copies of all models run; `None` without further models.

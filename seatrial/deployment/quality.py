@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from seatrial.deployment.evaluation_file import read_evaluation_set
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding, Place
-from seatrial_load.quality.floor import QualityFloor, QualityObjective
+from seatrial_load.documents.request import QualityFloor, QualityObjective
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

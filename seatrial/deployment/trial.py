@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.deployment.quality import quality_floor
 from seatrial_base.units import S_PER_MINUTE
-from seatrial_load.model.request import (
+from seatrial_load.documents.request import (
     Expected,
     Gate,
     Load,
@@ -19,6 +19,7 @@ from seatrial_load.model.request import (
     TrialTarget,
     Workload,
 )
+from seatrial_load.documents.request_checks import check_trial_request, read_trial_request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from seatrial.engines.rendered import RenderedConfig
     from seatrial.specs.endpoint import Percentiles, Slo, TrialSpec
     from seatrial.specs.load import LoadedSpec
-    from seatrial_load.model.request import Metric, Statistic
+    from seatrial_load.documents.request import Metric, Statistic
 
 ONLY_THE_STACK_KNOWS = ("target", "expected", "manner", "alarms")
 
@@ -82,7 +83,7 @@ def request_template(loaded: LoadedSpec, plan: Plan, serving: RenderedConfig) ->
     """
     nowhere = TrialTarget(endpoint_name="", inference_component=None, region=loaded.environment.region)
     request = trial_request(loaded, plan, serving, nowhere, None)
-    request.check()
+    check_trial_request(request)
     fields = json.loads(request.to_json())
     left_out = ONLY_THE_STACK_KNOWS if request.quality else (*ONLY_THE_STACK_KNOWS, "quality")
     return json.dumps({key: value for key, value in fields.items() if key not in left_out}, sort_keys=True)
@@ -172,4 +173,4 @@ def complete_request(deployment: Deployment, stack: LiveStack) -> TrialRequest:
         image=deployment.serving.image,
     )
     fields = json.loads(deployment.trial_request) | {"target": asdict(target), "expected": asdict(expected)}
-    return TrialRequest.from_json(json.dumps(fields))
+    return read_trial_request(json.dumps(fields))

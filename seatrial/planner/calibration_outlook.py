@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from seatrial.documents.calibration import EndpointCalibration
     from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
 
 
 def points_of_trial(result: TrialResult) -> tuple[MeasuredPoint, ...]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
     from seatrial.planner.predict.simulation import SimulatedLevel
     from seatrial.probe.pinned import PinnedSpec
-    from seatrial_load.model.result import LevelResult, TrialResult
+    from seatrial_load.documents.result import LevelResult, TrialResult
 
 _UNBOUNDED = (
     LatencyBound((), "ttft_ms", "p95", 0.0),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from seatrial.probe.pinned import PinnedSpec
     from seatrial_laptop.demo.cdk_cli import ToolOutcome
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
 
 RULE = "SEA525"
 

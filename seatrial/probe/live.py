@@ -9,13 +9,14 @@ from seatrial.deployment.trial import trial_request
 from seatrial.probe.deployments import ProbedHardware
 from seatrial_base.errors import BenchError
 from seatrial_load.aws.deployment_check import asking
-from seatrial_load.model.request import Expected, TrialTarget
+from seatrial_load.documents.request import Expected, TrialTarget
+from seatrial_load.documents.request_checks import check_trial_request
 
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient
 
     from seatrial.probe.pinned import PinnedSpec
-    from seatrial_load.model.request import TrialRequest
+    from seatrial_load.documents.request import TrialRequest
 
 _RULE = "SEA502"
 
@@ -119,5 +120,5 @@ def level_request(pinned: PinnedSpec, live: LiveEndpoint) -> TrialRequest:
         ),
         Expected(endpoint_config_name=live.config_name, model_name=live.model_name, image=serving.image),
     )
-    request.check()
+    check_trial_request(request)
     return request

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial_load.model.request import TrialTarget
+    from seatrial_load.documents.request import TrialTarget
 
 
 _WEIGHTS: Final = re.compile(r"^weights: .*; (\d+) bytes")

@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from seatrial.specs.yaml_source import Yaml
     from seatrial_base.findings import Finding
     from seatrial_laptop.demo.progress import Steps
-    from seatrial_load.model.request import TrialRequest
-    from seatrial_load.model.result import TrialResult
-    from seatrial_load.quality.answers import EvaluationAnswer
+    from seatrial_load.documents.request import TrialRequest
+    from seatrial_load.documents.result import EvaluationAnswer, TrialResult
     from seatrial_load.quality.evaluation_set import EvaluationSet
 
 

@@ -19,7 +19,7 @@ from seatrial_base.file_lock import hold_file_lock
 from seatrial_laptop.demo.cdk_cli import CdkCli, cdk_path
 from seatrial_laptop.demo.progress import shown_beside
 from seatrial_laptop.demo.runner import NO_TEMPLATE_VALIDATION
-from seatrial_load.model.result import TrialResult
+from seatrial_load.documents.result import TrialResult
 from seatrial_load.trial.dependencies import Tools
 from seatrial_load.trial.run import run_trial
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from seatrial.probe.pinned import PinnedSpec
     from seatrial.specs.load import LoadedSpec
     from seatrial_laptop.demo.progress import Steps
-    from seatrial_load.model.request import TrialRequest
+    from seatrial_load.documents.request import TrialRequest
     from seatrial_load.trial.events import Watch
 
 _FOLDER = ".seatrial/probe"

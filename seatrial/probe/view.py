@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
-from seatrial.report.terminal.tables import heading, short, table_view
+from seatrial.report.terminal.tables import heading, table_view
 from seatrial.report.values import sentence
 from seatrial_base.table import number_columns, table_of, text_columns
-from seatrial_base.units import S_PER_HOUR, S_PER_MINUTE, counted, hourly_words, usd
+from seatrial_base.units import S_PER_HOUR, S_PER_MINUTE, counted, hourly_words, short, usd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -11,8 +11,8 @@ from seatrial_load.quality.scores import is_exact_match, normalized, token_sums
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial_load.quality.answers import EvaluationAnswer
-    from seatrial_load.quality.evaluation_set import EvaluationPrompt
+    from seatrial_load.documents.request import EvaluationPrompt
+    from seatrial_load.documents.result import EvaluationAnswer
 
 
 @dataclass(frozen=True, slots=True)

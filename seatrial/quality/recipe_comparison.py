@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Final, Literal
 from seatrial.quality.comparison import QualityComparison, compare_quality
 from seatrial.quality.pairs import pairs_of
 from seatrial.quality.recipe_result import check_comparable
-from seatrial_load.knee.scaling_target import at_load, blended_cost_at, cost_at, unpriced
+from seatrial_load.knee.scaling_target import at_load, blended_cost_at, cost_at, without_price
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from seatrial.quality.recipe_result import RecipeResult
+    from seatrial_load.documents.request import TrialRequest
+    from seatrial_load.documents.result import Interval
     from seatrial_load.knee.scaling_target import LoadPoint
     from seatrial_load.measure.crossing import Reading
-    from seatrial_load.measure.distribution import Interval
-    from seatrial_load.model.request import TrialRequest
 
 FigureVerdict = Literal["better", "worse", "no real difference", "not judged"]
 OUTPUT_AT_GATE: Final = "output at the gate"
@@ -192,6 +192,6 @@ def _cost(
     points: Sequence[LoadPoint | None],
 ) -> RecipeFigure:
     """Return what tokens cost; a local engine's speed on a CPU says nothing of a GPU's cost."""
-    requests = (unpriced(each.trial.request) if each.trial.engine_note else each.trial.request for each in results)
+    requests = (without_price(each.trial.request) if each.trial.engine_note else each.trial.request for each in results)
     a, b = (cost(request, point) for request, point in zip(requests, points, strict=True))
     return RecipeFigure(name=name, unit=unit, a=a, b=b)

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Final, Literal
 from seatrial_base.errors import BenchError, SpecError
 from seatrial_base.files import read_text, write_whole
 from seatrial_base.units import MIB
-from seatrial_load.model.result import TrialResult  # noqa: TC001 (the strict reader resolves the fields' types)
-from seatrial_load.model.strict_json import read_document, write_document
-from seatrial_load.quality.answers import EvaluationAnswer  # noqa: TC001 (likewise)
-from seatrial_load.quality.evaluation_set import EvaluationPrompt  # noqa: TC001 (likewise)
+from seatrial_load.documents.request import EvaluationPrompt  # noqa: TC001 (likewise)
+from seatrial_load.documents.result import (
+    EvaluationAnswer,  # noqa: TC001 (likewise)
+    TrialResult,  # noqa: TC001 (the strict reader resolves the fields' types)
+)
+from seatrial_load.documents.strict_json import read_document, write_document
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -65,7 +65,7 @@ def sheet_csv(rows: Sequence[SheetRow]) -> str:
     writer.writerow(CSV_COLUMNS)
     for row in rows:
         prompt = row.pair.prompt
-        cells = (prompt.id, prompt.shown, prompt.reference or "", *row.answers, "")
+        cells = (prompt.id, prompt.text, prompt.reference or "", *row.answers, "")
         writer.writerow([_cell(cell) for cell in cells])
     return text.getvalue()
 
@@ -77,7 +77,7 @@ def _cell(text: str) -> str:
 
 def sheet_html(rows: Sequence[SheetRow], title: str) -> str:
     """Write the sheet as one HTML page that needs nothing else; whatever an answer says is shown as text."""
-    cells = [(row.pair.prompt.id, row.pair.prompt.shown, row.pair.prompt.reference or "", *row.answers) for row in rows]
+    cells = [(row.pair.prompt.id, row.pair.prompt.text, row.pair.prompt.reference or "", *row.answers) for row in rows]
     body = Markup("\n").join(
         Markup("<tr>{}</tr>").format(Markup("").join(Markup("<td>{}</td>").format(_shown(cell)) for cell in row))
         for row in cells

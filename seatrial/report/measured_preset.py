@@ -12,7 +12,7 @@ from seatrial_base.errors import SpecError
 if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
-    from seatrial_load.model.result import LevelResult, TrialResult
+    from seatrial_load.documents.result import LevelResult, TrialResult
 
 _SOURCES = ("hub_id", "jumpstart_id", "s3_uri")
 

@@ -9,8 +9,8 @@ from seatrial_load.slo.evaluate import latency_of, statistic_of
 
 if TYPE_CHECKING:
     from seatrial.documents.plan import CurvePoint, Plan
-    from seatrial_load.model.request import Metric, PredictedLevel, Statistic
-    from seatrial_load.model.result import LevelResult, TrialResult
+    from seatrial_load.documents.request import Metric, PredictedLevel, Statistic
+    from seatrial_load.documents.result import LevelResult, TrialResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-from seatrial_load.model.result import SCHEMA_VERSION, TrialResult
+from seatrial_load.documents.result import SCHEMA_VERSION, TrialResult
 
 Schema: TypeAlias = dict[str, object]
 

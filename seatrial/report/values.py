@@ -8,14 +8,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial_base.table import DASH, Cell
-from seatrial_base.units import exported, fine_percent, tenths, usd, whole_or_tenths
+from seatrial_base.units import digits, exported, fine_percent, tenths, usd, whole_or_tenths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from seatrial_load.measure.distribution import Interval
-    from seatrial_load.model.request import Metric, Objective
-    from seatrial_load.model.result import LevelResult
+    from seatrial_load.documents.request import Metric, Objective
+    from seatrial_load.documents.result import Interval, LevelResult
 
 
 NO_SUCCESS = "no request succeeded"
@@ -81,18 +80,6 @@ def percent(value: float) -> str:
     if value == 0:
         return "0 %"
     return "<0.1 %" if value < 0.0005 else f"{value * 100:.1f} %"  # noqa: PLR2004 (half of 0.1 %)
-
-
-def digits(value: float) -> str:
-    """Write a number with the digits that a measurement deserves: `12,340`, `1,234`, `123`, `12.3`, `1.23`, `0.012`."""
-    magnitude = abs(value)
-    if magnitude >= 100:  # noqa: PLR2004 (three digits)
-        return f"{value:,.0f}"
-    if magnitude >= 10:  # noqa: PLR2004 (likewise)
-        return f"{value:.1f}"
-    if magnitude >= 1 or magnitude == 0:
-        return f"{value:.2f}" if magnitude else "0"
-    return f"{value:.2g}"
 
 
 def seconds(value_s: float) -> str:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
     from seatrial.quality.recipe_comparison import RecipeComparison
     from seatrial.quality.recipe_result import RecipeResult
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_load.model.result import TrialResult
+from seatrial_load.documents.result import TrialResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

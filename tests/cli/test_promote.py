@@ -13,7 +13,7 @@ from seatrial.engines.render import render_plan
 from seatrial.locks.lock_file import write_lock
 from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_spec
-from seatrial_load.model.request import Expected, TrialTarget
+from seatrial_load.documents.request import Expected, TrialTarget
 from tests.constructs.conftest import level, passing_result
 
 if TYPE_CHECKING:

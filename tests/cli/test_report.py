@@ -9,7 +9,7 @@ import pytest
 
 from seatrial.locks.lock_file import read_locked_plan
 from seatrial.specs.load import load_spec
-from seatrial_load.model.result import TrialResult
+from seatrial_load.documents.result import TrialResult
 from tests.report.samples import concluded, sample_level, sample_request
 from tests.sample_plan import sample_plan
 

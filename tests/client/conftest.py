@@ -44,14 +44,14 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lifecycle.LocalA
     state_dir = tmp_path_factory.mktemp("aws")
     try:
         with environment({"XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))}):
-            local = lifecycle.up(state_dir=state_dir)
+            local = lifecycle.start_embedded_aws(state_dir=state_dir)
         with environment(lifecycle.environment(local)):
             _serve(boto3.client("sagemaker"))
             value = AliasValue(endpoint_name=ENDPOINT, inference_component_name="chat-copy").to_json()
             boto3.client("ssm").put_parameter(Name=alias_name("dev", "chat"), Type="String", Value=value)
         yield local
     finally:
-        lifecycle.down(state_dir)
+        lifecycle.stop_embedded_aws(state_dir)
 
 
 @pytest.fixture(scope="module")

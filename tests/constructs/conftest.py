@@ -11,10 +11,9 @@ import pytest
 
 from seatrial_cdk.trials.runtime.components import ComponentState
 from seatrial_cdk.trials.runtime.store import UnavailableError, Versioned
-from seatrial_load.measure.distribution import Distribution
-from seatrial_load.model.request import Expected, Load, Objective, TrialRequest, TrialTarget, Workload
-from seatrial_load.model.result import Check, Knee, LevelResult, LiveProof, TrialResult, Verdict
-from seatrial_load.model.stop import Stop, StopReason
+from seatrial_load.documents.request import Expected, Load, Objective, TrialRequest, TrialTarget, Workload
+from seatrial_load.documents.result import Check, Distribution, Knee, LevelResult, LiveProof, TrialResult, Verdict
+from seatrial_load.documents.stop import Stop, StopReason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

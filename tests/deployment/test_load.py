@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import seatrial_laptop.environment
+import seatrial_laptop.state
 from seatrial.deployment.load import find_deployments, load_deployments
 from seatrial.locks.lock_file import write_lock
 from seatrial.planner.planner import make_plan
@@ -179,7 +179,7 @@ class TestEveryEnvironment:
             load_deployments(*three, "prod")
 
     def test_the_account_of_the_embedded_aws_is_one(self) -> None:
-        assert seatrial_laptop.environment.ACCOUNT == EMBEDDED_ACCOUNT
+        assert seatrial_laptop.state.ACCOUNT == EMBEDDED_ACCOUNT
 
 
 class TestRequiredPromotion:

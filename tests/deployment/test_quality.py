@@ -12,13 +12,13 @@ from seatrial.engines.render import render_plan
 from seatrial.locks.lock_file import read_locked_plan
 from seatrial.specs.load import load_spec
 from seatrial_base.errors import SpecError
-from seatrial_load.model.request import Expected, TrialTarget
+from seatrial_load.documents.request import Expected, TrialTarget
 from tests.probe.conftest import CHEAP, Locked, locked_as
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seatrial_load.quality.floor import QualityFloor
+    from seatrial_load.documents.request import QualityFloor
 
 SERVING = {"instance_types": [CHEAP]}
 

@@ -11,7 +11,8 @@ from seatrial.engines.render import render_plan
 from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_spec
 from seatrial_base.errors import BenchError
-from seatrial_load.model.request import PredictedLevel, TrialRequest, TrialTarget
+from seatrial_load.documents.request import PredictedLevel, TrialRequest, TrialTarget
+from seatrial_load.documents.request_checks import read_trial_request
 
 if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
@@ -57,4 +58,4 @@ def test_what_the_deployed_trial_would_refuse_is_refused_before() -> None:
 
 def test_a_request_with_a_prior_is_read_as_it_was_written(planned: tuple[Plan, TrialRequest]) -> None:
     request = planned[1]
-    assert TrialRequest.from_json(request.to_json()) == request
+    assert read_trial_request(request.to_json()) == request

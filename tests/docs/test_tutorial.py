@@ -137,7 +137,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     try:
         yield run_shell(script_of(STEPS), repository, tmp_path_factory.mktemp("home"))
     finally:
-        lifecycle.down(repository / ".seatrial" / "local")
+        lifecycle.stop_embedded_aws(repository / ".seatrial" / "local")
 
 
 def pattern_of(shown: str) -> str:

@@ -200,10 +200,10 @@ def cloud(state_dir: Path, account_free: dict[str, str]) -> Iterator[EmbeddedAws
     """Start an embedded AWS for the session."""
     try:
         with environment(account_free):
-            local = lifecycle.up(state_dir=state_dir)
+            local = lifecycle.start_embedded_aws(state_dir=state_dir)
         yield EmbeddedAws(local, local.region)
     finally:
-        lifecycle.down(state_dir)
+        lifecycle.stop_embedded_aws(state_dir)
 
 
 @pytest.fixture(scope="session")

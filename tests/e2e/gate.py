@@ -19,7 +19,7 @@ from seatrial_cdk.trials.runtime.ownership import read_owner
 from seatrial_cdk.trials.runtime.store import S3TrialStore, run_key
 from seatrial_cdk.trials.trials_stack import TrialsStack
 from seatrial_laptop import lifecycle
-from seatrial_load.model.progress import TrialProgress
+from seatrial_load.documents.progress import TrialProgress
 from seatrial_stacks.app_stacks import define_stacks
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from aws_cdk import App
 
     from seatrial_laptop.demo.embedded_aws import EmbeddedAws
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
     from tests.e2e.conftest import Workspace
 
 SERVICE = "seatrial-local-trials"

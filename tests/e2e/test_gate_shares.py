@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial_cdk.trials.runtime.order import Order
-from seatrial_load.model.result import TrialResult
+from seatrial_load.documents.result import TrialResult
 from seatrial_load.trial.run import run_trial
 from tests.e2e.gate import Gate, deploy_arguments
 from tests.e2e.paced_runtime import TOKEN_S, paced_runtime
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from seatrial_laptop.demo.embedded_aws import EmbeddedAws
-    from seatrial_load.model.result import LevelResult
+    from seatrial_load.documents.result import LevelResult
     from tests.e2e.conftest import RunCdk, Workspace
 
 pytestmark = pytest.mark.e2e

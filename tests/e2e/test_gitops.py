@@ -100,14 +100,17 @@ def clouds(tmp_path_factory: pytest.TempPathFactory, no_account: None) -> Iterat
     """Start an embedded AWS for each account, and bootstrap it."""
     folder = tmp_path_factory.mktemp("accounts")
     try:
-        started = {name: lifecycle.up(state_dir=folder / name, account=account) for name, account in ACCOUNTS.items()}
+        started = {
+            name: lifecycle.start_embedded_aws(state_dir=folder / name, account=account)
+            for name, account in ACCOUNTS.items()
+        }
         with ThreadPoolExecutor() as pool:
             for ended in pool.map(partial(bootstrapped, folder), started.values()):
                 assert ended.exit_code == 0, ended.output
         yield {name: EmbeddedAws(local, local.region) for name, local in started.items()}
     finally:
         for name in ACCOUNTS:
-            lifecycle.down(folder / name)
+            lifecycle.stop_embedded_aws(folder / name)
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import pytest
 
 from benchmarks.living_endpoint.cases import MISSED, Case, batch_of, cancel, run_case, scale_out
 from benchmarks.living_endpoint.endpoint import STACK, LivingEndpoint, living_endpoint
-from seatrial_load.model.stop import StopReason
+from seatrial_load.documents.stop import StopReason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -53,7 +53,9 @@ class Cloud:
 
     def engines(self, component: str) -> list[int]:
         """Return the process numbers of a component's copies."""
-        ports = [entry.ports for entry in lifecycle.status(self.state_dir).components if entry.name == component]
+        ports = [
+            entry.ports for entry in lifecycle.read_local_status(self.state_dir).components if entry.name == component
+        ]
         ps = shutil.which("ps") or "/bin/ps"
         listing = subprocess.run([ps, "-ewwo", "pid=,args="], capture_output=True, text=True, check=True).stdout
         ours = [line.split() for line in listing.splitlines() if "seatrial_laptop.engine" in line]

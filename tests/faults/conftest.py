@@ -27,7 +27,7 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
     state_dir = tmp_path_factory.mktemp("aws")
     try:
         with environment({"XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))}):
-            local = lifecycle.up(state_dir=state_dir)
+            local = lifecycle.start_embedded_aws(state_dir=state_dir)
         sagemaker = boto3.client(
             "sagemaker",
             endpoint_url=local.endpoint_url,
@@ -39,7 +39,7 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
         deploy(found)
         yield found
     finally:
-        lifecycle.down(state_dir)
+        lifecycle.stop_embedded_aws(state_dir)
 
 
 @pytest.fixture(scope="session")

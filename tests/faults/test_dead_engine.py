@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_load.model.request import Expected, Workload
+from seatrial_load.documents.request import Expected, Workload
 from tests.faults.cloud import CONFIG, MODEL
 from tests.faults.order import Order
 from tests.faults.trials import LOAD, miss_of

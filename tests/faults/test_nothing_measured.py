@@ -12,7 +12,7 @@ import pytest
 from seatrial.report.document.markdown import render_markdown
 from seatrial.report.document.page import render_html
 from seatrial_base.errors import BenchError
-from seatrial_load.model.result import TrialResult
+from seatrial_load.documents.result import TrialResult
 from seatrial_load.trial.dependencies import Tools
 from seatrial_load.trial.run import run_trial
 from tests.faults.order import Order

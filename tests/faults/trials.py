@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from seatrial_load.aws.credentials import Credentials
-from seatrial_load.model.request import Load, Objective, TrialRequest, TrialTarget, Workload
-from seatrial_load.model.result import TrialResult
+from seatrial_load.documents.request import Load, Objective, TrialRequest, TrialTarget, Workload
+from seatrial_load.documents.result import TrialResult
 from seatrial_load.slo.verdict import verdict_at
 from seatrial_load.trial.dependencies import Tools
 from seatrial_load.trial.events import LevelEnded, unwatched
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seatrial_load.aws.credentials import CredentialSource
-    from seatrial_load.model.result import Verdict
+    from seatrial_load.documents.result import Verdict
     from seatrial_load.trial.events import TrialEvent, Watch
     from tests.faults.cloud import Cloud
     from tests.faults.order import Order, Tally

@@ -14,8 +14,8 @@ from seatrial.planner.planner import make_plan
 from seatrial.probe.deployments import deployments_to_probe
 from seatrial.probe.pinned import pin
 from seatrial.specs.load import load_spec
-from seatrial_load.model.request import Expected, TrialTarget
-from seatrial_load.model.result import TrialResult, Verdict
+from seatrial_load.documents.request import Expected, TrialTarget
+from seatrial_load.documents.result import TrialResult, Verdict
 from tests.constructs.conftest import level, passing_result
 
 if TYPE_CHECKING:

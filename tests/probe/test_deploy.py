@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seatrial.probe.pinned import PinnedSpec
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
     from tests.probe.conftest import Locked
 
 STACK = "seatrial-dev-chat-probe-candidate"

@@ -13,7 +13,7 @@ from seatrial.probe.recipes import asking_limit_s, compare_folder, pin_recipes, 
 from seatrial.quality.recipe_comparison import compare_recipes
 from seatrial.specs.recipe import parse_recipe
 from seatrial_base.errors import BenchError, SpecError
-from seatrial_load.model.request import TrialTarget
+from seatrial_load.documents.request import TrialTarget
 from seatrial_load.quality.evaluation_set import evaluation_set
 from tests.probe.conftest import CHEAP, DEAR, locked_as, result_of
 from tests.probe.test_deploy import FakeCdk
@@ -21,7 +21,7 @@ from tests.probe.test_deploy import FakeCdk
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
     from tests.probe.conftest import Locked
 
 NONE, FP8 = parse_recipe("none"), parse_recipe("fp8")

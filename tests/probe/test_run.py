@@ -8,7 +8,7 @@ import pytest
 
 from seatrial.probe.run import app_root, check_tools, keep_probe_result, only_probe, probe_folder, result_path
 from seatrial_base.errors import SpecError
-from seatrial_load.model.result import TrialResult
+from seatrial_load.documents.result import TrialResult
 from tests.probe.conftest import result_of
 
 if TYPE_CHECKING:

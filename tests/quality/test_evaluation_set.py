@@ -6,8 +6,9 @@ import pytest
 
 from seatrial.deployment.evaluation_file import read_evaluation_set
 from seatrial_base.errors import BenchError, SpecError
+from seatrial_load.documents.request import ChatMessage, EvaluationPrompt
 from seatrial_load.quality import evaluation_set as sets
-from seatrial_load.quality.evaluation_set import EvaluationPrompt, SaidMessage, evaluation_set
+from seatrial_load.quality.evaluation_set import evaluation_set, prompt_content
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,10 +20,10 @@ def test_prompts_messages_references_and_ids_are_read() -> None:
     found = evaluation_set(b"\xef\xbb\xbf" + GOOD, "e", chat=True)
     assert found.prompts == (
         EvaluationPrompt(id="7", prompt="a", reference="b"),
-        EvaluationPrompt(id="line-3", messages=(SaidMessage(role="user", content="c"),)),
+        EvaluationPrompt(id="line-3", messages=(ChatMessage(role="user", content="c"),)),
     )
     assert found.has_references
-    assert found.prompts[1].asked == [{"role": "user", "content": "c"}]
+    assert prompt_content(found.prompts[1]) == [{"role": "user", "content": "c"}]
 
 
 def test_the_digest_is_of_what_is_said() -> None:

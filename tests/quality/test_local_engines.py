@@ -9,12 +9,12 @@ import pytest
 from benchmarks.recipes_local.engines import LocalEngine, local_engine
 from seatrial.quality.comparison import compare_quality
 from seatrial.quality.pairs import pairs_of
-from seatrial_load.quality.evaluation_set import EvaluationPrompt
+from seatrial_load.documents.request import EvaluationPrompt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seatrial_load.quality.answers import EvaluationAnswer
+    from seatrial_load.documents.result import EvaluationAnswer
 
 PROMPTS = tuple(EvaluationPrompt(id=f"{n}", prompt=f"Tell me more of the number {n} and of") for n in range(24))
 

@@ -10,7 +10,7 @@ import pytest
 from seatrial.documents.plan import Decision, Plan
 from seatrial.documents.prediction import Band
 from seatrial.report.document.page import render_html
-from seatrial_load.model.stop import Stop, StopReason
+from seatrial_load.documents.stop import Stop, StopReason
 from tests.report.rich import rich_trial
 from tests.report.samples import (
     LEVELS,
@@ -26,7 +26,7 @@ from tests.sample_plan import COST, LMI_IMAGE, MEMORY, image_of, sample_plan
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial_load.model.result import LevelResult, TrialResult
+    from seatrial_load.documents.result import LevelResult, TrialResult
 
 
 class Trial(Protocol):

@@ -7,13 +7,13 @@ from dataclasses import replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from seatrial_load.measure.distribution import Distribution, Interval
-from seatrial_load.metrics.histogram import Histogram
-from seatrial_load.model.result import (
+from seatrial_load.documents.result import (
     Change,
     ClientCalibration,
     ClientEvidence,
     Comparison,
+    Distribution,
+    Interval,
     Knee,
     LevelResult,
     SearchStep,
@@ -21,12 +21,13 @@ from seatrial_load.model.result import (
     Timeline,
     TrialResult,
 )
-from seatrial_load.model.stop import Void, VoidReason
+from seatrial_load.documents.stop import Void, VoidReason
+from seatrial_load.metrics.histogram import Histogram
 from tests.report.samples import concluded, sample_level, sample_request
 
 if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
-    from seatrial_load.model.request import TrialRequest
+    from seatrial_load.documents.request import TrialRequest
 
 ORDER = (16, 64, 32, 1, 2, 4, 8, 24)
 VOID_BECAUSE = "the client kept 101.3 of 128 requests in flight, less than 95 %"

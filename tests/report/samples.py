@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import CurvePoint
+from seatrial_load.documents.request import Expected, Load, Objective, TrialRequest, TrialTarget, Workload
+from seatrial_load.documents.result import SCHEMA_VERSION, Distribution, LevelResult, LiveProof, TrialResult
+from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.knee.detectors import kneedle_knee, slo_knee
 from seatrial_load.knee.scaling_target import cost_at, scaling_target
-from seatrial_load.measure.distribution import Distribution
-from seatrial_load.model.request import Expected, Load, Objective, TrialRequest, TrialTarget, Workload
-from seatrial_load.model.result import SCHEMA_VERSION, LevelResult, LiveProof, TrialResult
-from seatrial_load.model.stop import Stop, StopReason
 from seatrial_load.slo.verdict import judged, verdict_at
 
 if TYPE_CHECKING:

@@ -15,13 +15,13 @@ from seatrial.planner.predict.simulation import outcome
 from seatrial.planner.search.capacity import trial_protocol
 from seatrial.report.document.prediction import outlook_sentence, outlook_table, prediction_beside, ratio_sentence
 from seatrial.specs.load import load_spec
-from seatrial_load.measure.distribution import Distribution
+from seatrial_load.documents.result import Distribution
 from tests.report.samples import sample_level
 
 if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
-    from seatrial_load.model.result import LevelResult, TrialResult
+    from seatrial_load.documents.result import LevelResult, TrialResult
 
 REPOSITORY = Path(__file__).parents[2]
 FASTER = 1.25

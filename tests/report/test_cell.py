@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.report.values import count_cell, digits, missing_cell, money_cell, number_cell, percent, seconds
+from seatrial.report.values import count_cell, missing_cell, money_cell, number_cell, percent, seconds
 from seatrial_base.table import Cell, html_cell
+from seatrial_base.units import digits
 
 
 @pytest.mark.parametrize(

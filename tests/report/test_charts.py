@@ -28,14 +28,14 @@ from seatrial.report.document.over_time import time_charts
 from seatrial.report.document.page import page_of
 from seatrial_base.printable import printable
 from seatrial_base.secrets import redacted
-from seatrial_load.model.request import Objective, PredictedLevel, Prior
-from seatrial_load.model.result import Knee
+from seatrial_load.documents.request import Objective, PredictedLevel, Prior
+from seatrial_load.documents.result import Knee
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from seatrial.documents.plan import Plan
-    from seatrial_load.model.result import Detector, TrialResult
+    from seatrial_load.documents.result import Detector, TrialResult
 
 
 def by_anchor(charts: Iterable[Chart]) -> dict[str, Chart]:

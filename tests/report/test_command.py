@@ -11,14 +11,13 @@ from seatrial.report.document.header import cautions
 from seatrial.report.document.markdown import render_markdown
 from seatrial.report.document.page import page_of
 from seatrial.report.document.provenance import command_of, trial_name
-from seatrial_load.model.request import TrialTarget
-from seatrial_load.trial.steps import JUMPSTART_LEVELS
+from seatrial_load.documents.request import JUMPSTART_LEVELS, TrialTarget
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial_load.model.request import Load
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.request import Load
+    from seatrial_load.documents.result import TrialResult
 
 
 @pytest.fixture

@@ -14,13 +14,13 @@ from seatrial.report.document.jumpstart import jumpstart_section, jumpstart_tabl
 from seatrial.report.document.page import page_of
 from seatrial.report.document.slo import checks_table, knees_section
 from seatrial.report.terminal.trial import jumpstart_view
-from seatrial_load.model.result import Check, Comparison
+from seatrial_load.documents.result import Check, Comparison
 from tests.report.samples import failed_level
 
 if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
     from seatrial_base.table import Table
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
 
 
 def texts(table: Table) -> list[list[str]]:

@@ -11,12 +11,12 @@ from seatrial.report.document.client import service_section, validity_section, v
 from seatrial.report.document.failures import failures_section
 from seatrial.report.document.levels import levels_section, measurement_section, protocol_table
 from seatrial.report.values import sentence
-from seatrial_load.model.result import ServiceOverhead
+from seatrial_load.documents.result import ServiceOverhead
 from tests.report.rich import VOID_BECAUSE
 
 if TYPE_CHECKING:
     from seatrial_base.table import Table
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
 
 
 def texts(table: Table) -> list[list[str]]:

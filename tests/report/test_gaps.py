@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from seatrial.report.document.markdown import render_markdown
 from seatrial.report.document.page import render_html
-from seatrial_load.model.result import TrialResult
+from seatrial_load.documents.result import TrialResult
 from tests.report.reading import Tables
 
 if TYPE_CHECKING:

@@ -11,21 +11,21 @@ from rich.console import Console
 
 from seatrial.planner.calibration_outlook import points_of_trial
 from seatrial.report.document.page import page_of
-from seatrial.report.terminal.trial import conclusion_view, knee_line
-from seatrial_load.metrics.counts import Unmeasured
-from seatrial_load.model.progress import TrialProgress
-from seatrial_load.model.result import LiveProof, TrialResult, UsersLoad
-from seatrial_load.model.stop import Stop
-from seatrial_load.slo.baseline import compare
+from seatrial.report.terminal.trial import conclusion_view
+from seatrial_load.cli.show import knee_line
+from seatrial_load.documents.progress import TrialProgress
+from seatrial_load.documents.result import LiveProof, TrialResult, Unmeasured, UsersLoad
+from seatrial_load.documents.stop import Stop
+from seatrial_load.slo.baseline import compare_with_baseline
 from seatrial_load.trial.dependencies import Tools
-from seatrial_load.trial.finalize import conclude
+from seatrial_load.trial.finalize import conclude_trial
 from seatrial_load.trial.manner import next_sparing
 from tests.report.samples import sample_level, sample_request
 
 if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
-    from seatrial_load.model.request import Manner
-    from seatrial_load.model.result import LevelResult
+    from seatrial_load.documents.request import Manner
+    from seatrial_load.documents.result import LevelResult
 
 VERIFIED = Unmeasured(occasion="verification", sent=5, succeeded=5, errors={}, first_errors=(), longest_wait_s=None)
 
@@ -42,7 +42,7 @@ def sparing(plan: Plan, manner: Manner, *levels: LevelResult, users: UsersLoad |
     )  # fmt: skip
     stop = next_sparing(request, progress)
     assert isinstance(stop, Stop)
-    return conclude(request, replace(progress, stopped=stop), Tools(asks_cloudwatch=False))
+    return conclude_trial(request, replace(progress, stopped=stop), Tools(asks_cloudwatch=False))
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +100,6 @@ def test_the_first_line_on_a_terminal_tells_the_manner(verified: TrialResult, be
 def test_no_calibration_and_no_comparison_comes_from_load_beside_users(beside: TrialResult, real: TrialResult) -> None:
     assert points_of_trial(real)
     assert points_of_trial(beside) == ()
-    comparison = compare(real, beside)
+    comparison = compare_with_baseline(real, beside)
     assert (comparison.status, comparison.changes) == ("incomparable", ())
     assert "manner" in comparison.because

@@ -8,7 +8,7 @@ from seatrial.report.document.markdown import render_markdown
 
 if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
 
 
 def test_the_verdict_comes_first(real: TrialResult, plan: Plan) -> None:

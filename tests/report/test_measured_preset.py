@@ -16,7 +16,7 @@ from tests.report.samples import LOCAL_ENGINE
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from seatrial.documents.plan import Plan
     from seatrial.report.document.section import Section
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
 
 GOLDEN = Path(__file__).parent / "golden"
 TRIALS = ("real", "rich", "local", "hopeless", "empty")

@@ -3,7 +3,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from seatrial.report.document.quality import quality_section
-from seatrial_load.quality.floor import QualityFloor, QualityObjective, judged_quality, not_asked
+from seatrial_load.documents.request import QualityFloor, QualityObjective
+from seatrial_load.quality.scores import judged_quality, unmeasured_quality
 from tests.constructs.conftest import passing_result
 from tests.quality.conftest import answer, questions
 
@@ -18,7 +19,7 @@ def test_scores_stand_beside_their_bounds() -> None:
     assert [cell.text for cell in table.rows[0]][::2] == ["exact match", "at least 90.0 %"]
     assert table.rows[0][1].text.startswith("50.0 % (")
     assert len(section.remarks) == 1
-    unasked = quality_section(replace(passing_result(), quality=not_asked(floor, "the budget was over")))
+    unasked = quality_section(replace(passing_result(), quality=unmeasured_quality(floor, "the budget was over")))
     assert unasked.tables == ()
     assert "budget" in unasked.paragraphs[0]
     assert quality_section(passing_result()).is_empty

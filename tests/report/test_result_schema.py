@@ -11,12 +11,12 @@ from jsonschema import Draft202012Validator
 
 from seatrial.report.document.page import render_json
 from seatrial.report.result_schema import result_schema_text
-from seatrial_load.model.result import SCHEMA_VERSION
+from seatrial_load.documents.result import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "schema" / "trial-result.schema.json"
 

@@ -8,7 +8,7 @@ import pytest
 from seatrial.report.document.markdown import render_markdown
 from seatrial.report.write import Report, write_trial_report
 from seatrial_base.errors import BenchError
-from seatrial_load.model.result import TrialResult
+from seatrial_load.documents.result import TrialResult
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -103,9 +103,9 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """Start an embedded AWS and return the variables that lead to it."""
     state_dir = tmp_path_factory.mktemp("aws")
     try:
-        yield lifecycle.environment(lifecycle.up(state_dir=state_dir))
+        yield lifecycle.environment(lifecycle.start_embedded_aws(state_dir=state_dir))
     finally:
-        lifecycle.down(state_dir)
+        lifecycle.stop_embedded_aws(state_dir)
 
 
 @pytest.fixture(scope="session")

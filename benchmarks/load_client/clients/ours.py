@@ -23,7 +23,7 @@ from seatrial_load.aws.credentials import Credentials
 from seatrial_load.aws.sigv4 import Signer
 from seatrial_load.client.connection import Address, dialer, socket_addresses
 from seatrial_load.client.event_loop import Wave, run_wave
-from seatrial_load.client.worker_pool import CrewOrder, load
+from seatrial_load.client.worker_pool import CrewOrder, load_with_workers
 from seatrial_load.decode.event_stream import FrameDecoder
 from seatrial_load.decode.response import record_of
 from seatrial_load.health.client_health import evidence_of
@@ -89,7 +89,7 @@ def _pieces(exchange: Exchange) -> list[tuple[float, bytes]]:
 
 
 def _crew(order: CrewOrder, write_request: WriteRequest, dial_factory: Callable[[], Dial], workers: int) -> None:
-    result = load(order, write_request, dial_factory, workers=workers)
+    result = load_with_workers(order, write_request, dial_factory, workers=workers)
     if result.lost_because or any(record.error for record in result.records):
         raise SystemExit(f"the crew failed: {result.lost_because or result.records[0].detail}")
     times_s = [at_s for record in result.records for at_s in record.token_times_s]

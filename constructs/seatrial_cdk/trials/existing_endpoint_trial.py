@@ -17,7 +17,8 @@ from seatrial_base.frozen_model import digest
 from seatrial_base.units import S_PER_MINUTE, exported
 from seatrial_cdk.trials.trial_service import function_arn
 from seatrial_cdk.value_checks import RULE
-from seatrial_load.model.request import Gate, Load, PayloadSchema, TrialRequest, TrialTarget, Workload
+from seatrial_load.documents.request import Gate, Load, PayloadSchema, TrialRequest, TrialTarget, Workload
+from seatrial_load.documents.request_checks import check_trial_request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -139,7 +140,7 @@ def _check(request: TrialRequest, manner: str, budget_minutes: float) -> None:
         message = f"budget {budget_minutes:g} minutes exceeds {LONGEST_BUDGET_MINUTES:g} minutes"
         problems.append(Finding("SEA505", Place.at(WHERE, "budget_minutes"), message, "reduce concurrency_levels"))
     try:
-        request.check()
+        check_trial_request(request)
     except BenchError as error:
         problems += error.problems
     if problems:

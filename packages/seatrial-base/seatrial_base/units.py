@@ -68,6 +68,26 @@ def fine_percent(share: float) -> str:
     return f"{percent:.2g} %" if 0 < abs(percent) < 0.01 else f"{percent:.2f} %"  # noqa: PLR2004 (two decimals)
 
 
+def digits(value: float) -> str:
+    """Write a number with the digits that a measurement deserves: `12,340`, `1,234`, `123`, `12.3`, `1.23`, `0.012`."""
+    magnitude = abs(value)
+    if magnitude >= 100:  # noqa: PLR2004 (three digits)
+        return f"{value:,.0f}"
+    if magnitude >= 10:  # noqa: PLR2004 (likewise)
+        return f"{value:.1f}"
+    if magnitude >= 1 or magnitude == 0:
+        return f"{value:.2f}" if magnitude else "0"
+    return f"{value:.2g}"
+
+
+UNKNOWN = "?"
+
+
+def short(value: float | None, otherwise: str = UNKNOWN) -> str:
+    """Write a number with about three digits; something else where it is unknown."""
+    return otherwise if value is None else digits(value)
+
+
 def hourly_words(usd_per_hour: float | None, discount: float) -> str:
     """Write a price per hour as people read it, with the discount that it has."""
     if usd_per_hour is None:

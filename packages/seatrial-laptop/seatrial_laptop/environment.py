@@ -17,6 +17,7 @@ import seatrial_laptop
 import seatrial_lint
 import seatrial_load
 from seatrial_laptop.loopback import HOST
+from seatrial_laptop.state import ACCOUNT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from seatrial_laptop.state import RunningProcess
 
 REGION: Final = "us-east-1"
-ACCOUNT: Final = "000000000000"
-"""The account of an embedded AWS that is started without another one."""
 ACCOUNT_VARIABLE: Final = "MINISTACK_ACCOUNT_ID"
 """Where MiniStack reads the account of requests that name none by their access key."""
 FOREIGN: Final = ("AWS_", "CDK_")

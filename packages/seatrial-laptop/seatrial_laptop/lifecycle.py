@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial_base.errors import LocalError
 from seatrial_laptop.environment import (
-    ACCOUNT,
     REGION,
     child_environment,
     package_root,
@@ -30,10 +29,11 @@ from seatrial_laptop.running import (
     LocalStatus,
     RunningComponent,
     RunningEndpoint,
-    local_status,
     status_document,
+    status_of_document,
 )
 from seatrial_laptop.state import (
+    ACCOUNT,
     RunningProcess,
     aws_log,
     hold_lock,
@@ -41,7 +41,7 @@ from seatrial_laptop.state import (
     make_private,
     open_private,
     running_process,
-    scratch_folder,
+    server_scratch_folder,
     was_killed,
 )
 
@@ -54,13 +54,13 @@ __all__ = [
     "RunningComponent",
     "RunningEndpoint",
     "child_variables",
-    "down",
     "environment",
     "exports",
     "log_files",
+    "read_local_status",
     "running",
-    "status",
-    "up",
+    "start_embedded_aws",
+    "stop_embedded_aws",
     "was_killed",
 ]
 
@@ -73,7 +73,9 @@ LAST_LINES: Final = 15
 ADDRESS_IN_USE: Final = os.strerror(errno.EADDRINUSE)
 
 
-def up(*, state_dir: Path, port: int | None = None, account: str | None = None, verbose: bool = False) -> LocalAws:
+def start_embedded_aws(
+    *, state_dir: Path, port: int | None = None, account: str | None = None, verbose: bool = False
+) -> LocalAws:
     """Start the embedded AWS in the background and wait until it answers; return the running one when there is one.
 
     Args:
@@ -114,7 +116,7 @@ def _start(state_dir: Path, port: int, account: str, *, verbose: bool) -> LocalA
     _make_folders(state_dir, log.parent)
     where = ["--port", str(port), "--account", account, "--state-dir", str(state_dir)]
     command = [sys.executable, "-m", "seatrial_laptop.aws", *where]
-    ours = {"PYTHONPATH": package_root(), "TMPDIR": str(scratch_folder(state_dir))}
+    ours = {"PYTHONPATH": package_root(), "TMPDIR": str(server_scratch_folder(state_dir))}
     with open_private(log, "wb") as output:
         process = subprocess.Popen(
             [*command, *(["--verbose"] if verbose else [])],
@@ -127,7 +129,7 @@ def _start(state_dir: Path, port: int, account: str, *, verbose: bool) -> LocalA
         )
     try:
         return _await_answer(state_dir, process)
-    except BaseException:  # Ctrl-C too: until its state is written, `down` can't find it
+    except BaseException:  # Ctrl-C too: until its state is written, `stop_embedded_aws` can't find it
         process.kill()
         process.wait()
         if left := hold_lock(state_dir):  # which removes what it left
@@ -136,7 +138,7 @@ def _start(state_dir: Path, port: int, account: str, *, verbose: bool) -> LocalA
         raise
 
 
-def down(state_dir: Path) -> bool:
+def stop_embedded_aws(state_dir: Path) -> bool:
     """Stop the embedded AWS and every engine; return whether there was one.
 
     Raises:
@@ -170,7 +172,7 @@ def running(state_dir: Path) -> LocalAws:
     return _local_aws(process)
 
 
-def status(state_dir: Path) -> LocalStatus:
+def read_local_status(state_dir: Path) -> LocalStatus:
     """Return what runs: the embedded AWS, its endpoints and inference components.
 
     Raises:
@@ -180,7 +182,7 @@ def status(state_dir: Path) -> LocalStatus:
     document = status_document(process) if process else None
     if process is None or document is None:
         return LocalStatus(local=None)
-    return local_status(_local_aws(process), document)
+    return status_of_document(_local_aws(process), document)
 
 
 def log_files(state_dir: Path) -> tuple[Path, ...]:
@@ -214,7 +216,7 @@ def _await_answer(state_dir: Path, started: subprocess.Popen[bytes] | None) -> L
         if process and document and document["pid"] == process.pid:
             return _local_aws(process)
         if started and started.poll() is not None:
-            if lock_holder(state_dir) is not None:  # another `up` was faster
+            if lock_holder(state_dir) is not None:  # another `start_embedded_aws` was faster
                 return _await_answer(state_dir, None)
             break
         time.sleep(POLL_S)

@@ -67,7 +67,7 @@ class Response:
         return b"".join([chunk async for chunk in self.chunks()])
 
 
-def refusal(headers: Mapping[str, str], port: int) -> str | None:
+def foreign_request_reason(headers: Mapping[str, str], port: int) -> str | None:
     """Return why a request to a port of this machine is not answered, or None when it may be.
 
     A web page can send requests here, but it can neither leave out its `Origin` nor choose the `Host`.

@@ -109,7 +109,7 @@ def status_document(process: RunningProcess) -> StatusDocument | None:
     return document
 
 
-def local_status(local: LocalAws, document: StatusDocument) -> LocalStatus:
+def status_of_document(local: LocalAws, document: StatusDocument) -> LocalStatus:
     """Return the status that a document tells."""
     return LocalStatus(
         local=local,

@@ -27,12 +27,14 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial_base.errors import LocalError
 from seatrial_base.file_lock import try_lock
-from seatrial_laptop.environment import ACCOUNT
 
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import IO, Literal, Self
 
+
+ACCOUNT: Final = "000000000000"
+"""The account of an embedded AWS that is started without another one."""
 
 STATE_FILE: Final = "aws.json"
 LOCK_FILE: Final = "aws.lock"
@@ -162,7 +164,7 @@ def was_killed(state_dir: Path) -> bool:
 
 def end_leftovers(state_dir: Path) -> None:
     """End what a process left running in its scratch folders, and remove them with its state; the lock is held."""
-    for folder in (scratch_folder(state_dir), copies_folder(state_dir)):
+    for folder in (server_scratch_folder(state_dir), copies_folder(state_dir)):
         _end_processes_in(folder)
         shutil.rmtree(folder, ignore_errors=True)
     (state_dir / STATE_FILE).unlink(missing_ok=True)
@@ -189,7 +191,7 @@ def open_private(path: Path, mode: Literal["ab", "wb", "xb"]) -> IO[bytes]:
     return open(path, mode, opener=_private)  # Path.open takes no opener
 
 
-def scratch_folder(state_dir: Path) -> Path:
+def server_scratch_folder(state_dir: Path) -> Path:
     """Return the folder of its temporary files, unpacked Lambda functions among them; emptied when it stops."""
     return state_dir / SCRATCH_FOLDER
 

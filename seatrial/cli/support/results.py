@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seatrial_base.errors import BenchError
-from seatrial_base.findings import Place
-
 if TYPE_CHECKING:
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
 
 
 def read_result(where: str) -> TrialResult:
@@ -22,8 +18,7 @@ def read_result(where: str) -> TrialResult:
     """
     from seatrial.account.reader import aws_failures
     from seatrial.account.stacks import fetch_result
-    from seatrial_base.files import read_text
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.cli.results import read_result_file
 
     if where.startswith("s3://"):
         import boto3
@@ -31,15 +26,4 @@ def read_result(where: str) -> TrialResult:
         with aws_failures(where):
             s3 = boto3.client("s3")
         return fetch_result(where, s3)
-    try:
-        text = read_text(Path(where))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        message = f"the result can't be read: {reason}"
-        raise BenchError.of("SEA501", message, where=where, hint="give a file or an s3:// URI") from error
-    try:
-        return TrialResult.from_json(text)
-    except BenchError as error:
-        raise BenchError(
-            replace(problem, place=Place.at(where, problem.field)) for problem in error.problems
-        ) from error
+    return read_result_file(Path(where), hint="give a file or an s3:// URI")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment
     from seatrial.documents.live_stack import LiveStack
     from seatrial_base.findings import Finding, Severity
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
 
 _RULE = "SEA435"
 

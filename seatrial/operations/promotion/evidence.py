@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
-    from seatrial_load.model.request import Objective
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.request import Objective
+    from seatrial_load.documents.result import TrialResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

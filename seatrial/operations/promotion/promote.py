@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from seatrial.specs.environment import EnvironmentSpec
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.findings import Finding
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from seatrial.planner.predict.steady_fleet import steady_fleet, steady_split
 from seatrial_base.catalog import neuron
 from seatrial_base.catalog.architecture import shards_evenly
 from seatrial_base.units import GIB, MS_PER_S
-from seatrial_load.measure.distribution import percentile
+from seatrial_load.measure.interval import percentile
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from seatrial.planner.predict.iteration_cost import costs_of
 from seatrial.planner.predict.memory import kv_bytes_per_token
 from seatrial_base.units import MS_PER_S
-from seatrial_load.measure.distribution import Distribution, percentile
-from seatrial_load.measure.window import MeasuredTime, share_inside, steady_window
+from seatrial_load.documents.result import Distribution
+from seatrial_load.measure.interval import MeasuredTime, percentile, share_inside, steady_window
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

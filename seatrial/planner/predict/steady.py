@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from seatrial.planner.predict.closed_form import mean_step, predict_at, running_batch
 from seatrial.planner.predict.simulation import PUBLISHED, Protocol, closed_static, simulate, simulate_static
 from seatrial_base.units import MS_PER_S
-from seatrial_load.measure.distribution import percentile
+from seatrial_load.measure.interval import percentile
 
 if TYPE_CHECKING:
     from seatrial.planner.predict.copy_model import Copy

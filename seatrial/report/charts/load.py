@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from seatrial.report.charts.model import Axis, Chart, ChartBand, ChartPoint, Dot, Mark, Outline, Region, Series
 from seatrial.report.planned import edges, expectation_of
-from seatrial.report.values import METRICS, bound_text, digits
-from seatrial_base.units import whole_or_tenths
+from seatrial.report.values import METRICS, bound_text
+from seatrial_base.units import digits, whole_or_tenths
 from seatrial_load.slo.evaluate import latency_of, statistic_of
 
 if TYPE_CHECKING:
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
     from seatrial.report.charts.model import Style
     from seatrial.report.planned import Expectation
-    from seatrial_load.measure.distribution import Interval
-    from seatrial_load.model.request import Metric, Statistic
-    from seatrial_load.model.result import LevelResult, TrialResult
+    from seatrial_load.documents.request import Metric, Statistic
+    from seatrial_load.documents.result import Interval, LevelResult, TrialResult
 
 ALWAYS: tuple[Metric, ...] = ("ttft_ms", "tpot_ms")
 LATENCIES: tuple[Metric, ...] = (*ALWAYS, "e2e_latency_ms")

@@ -12,7 +12,7 @@ from seatrial_base.table import CONCURRENCY, Cell, Column, Table
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from seatrial_load.model.result import Change, Comparison, TrialResult
+    from seatrial_load.documents.result import Change, Comparison, TrialResult
 
 STATUSES = {"same": "≈ same", "better": "✓ better", "worse": "✗ worse", "incomparable": "? not comparable"}
 NAMES: Mapping[str, str] = {

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial.report.document.section import Fact, Section
-from seatrial.report.values import count_cell, digits, level_name, missing_cell, number_cell, sentence, share_cell
+from seatrial.report.values import count_cell, level_name, missing_cell, number_cell, sentence, share_cell
 from seatrial_base.table import CONCURRENCY, Cell, Column, Table
+from seatrial_base.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seatrial_load.model.result import ClientCalibration, LevelResult, ServiceOverhead, TrialResult
+    from seatrial_load.documents.result import ClientCalibration, LevelResult, ServiceOverhead, TrialResult
 
 
 NOT_WATCHED = "the client was not watched"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.documents.plan import Plan
-    from seatrial_load.model.result import LevelResult, TrialResult
+    from seatrial_load.documents.result import LevelResult, TrialResult
 
 NO_PRICE = "the catalog has no price for this instance type"
 NO_MEASURED_COST = "it needs a price, a knee and the endpoint's token counts"

@@ -11,8 +11,7 @@ from seatrial_base.table import CONCURRENCY, Cell, Column, Table
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial_load.metrics.counts import Unmeasured
-    from seatrial_load.model.result import LevelResult, TrialResult
+    from seatrial_load.documents.result import LevelResult, TrialResult, Unmeasured
 
 IN_THE_RAMP = "The error rate does not include failures in the ramp."
 OUTSIDE = (

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.documents.plan import Plan
-    from seatrial_load.model.result import LevelResult, TrialResult
+    from seatrial_load.documents.result import LevelResult, TrialResult
 
 
 def cautions(result: TrialResult, plan: Plan | None) -> Iterator[str]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.documents.plan import Plan
-    from seatrial_load.model.result import LevelResult, TrialResult
+    from seatrial_load.documents.result import LevelResult, TrialResult
 
 PROTOCOL = (
     "Protocol of the JumpStart article of January 2024: concurrency doubles until a request is not answered within "

@@ -12,7 +12,6 @@ from seatrial.report.values import (
     NO_TOKEN_COUNT,
     NOT_STREAMED,
     count_cell,
-    digits,
     level_name,
     measured_cell,
     missing_cell,
@@ -20,14 +19,14 @@ from seatrial.report.values import (
     why_missing,
 )
 from seatrial_base.table import CONCURRENCY, Cell, Column, Table
-from seatrial_load.measure.distribution import percentile
+from seatrial_base.units import digits
+from seatrial_load.measure.interval import percentile
 from seatrial_load.metrics.histogram import Histogram
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial_load.measure.distribution import Distribution
-    from seatrial_load.model.result import LevelResult, TrialResult
+    from seatrial_load.documents.result import Distribution, LevelResult, TrialResult
 
 
 STATISTICS = ("mean", "p50", "p90", "p95", "p99", "max")

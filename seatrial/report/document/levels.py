@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seatrial.documents.plan import Plan
-    from seatrial_load.measure.distribution import Distribution
-    from seatrial_load.model.request import Statistic
-    from seatrial_load.model.result import LevelResult, SearchStep, TrialResult
+    from seatrial_load.documents.request import Statistic
+    from seatrial_load.documents.result import Distribution, LevelResult, SearchStep, TrialResult
 
 
 SUMMARISED: tuple[Statistic, ...] = ("p50", "p95")

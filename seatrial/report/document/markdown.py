@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from seatrial.documents.plan import Plan
     from seatrial.report.document.section import Fact, Section
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
 
 
 def render_markdown(result: TrialResult, plan: Plan | None) -> str:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from seatrial.report.charts.model import Axis, Chart, ChartPoint, Mark, Series
 from seatrial.report.document.section import Section
-from seatrial.report.values import digits, level_name, missing_cell, number_cell, seconds
+from seatrial.report.values import level_name, missing_cell, number_cell, seconds
 from seatrial_base.table import CONCURRENCY, Cell, Column, Table
+from seatrial_base.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from seatrial_load.model.result import LevelResult, Timeline, TrialResult
+    from seatrial_load.documents.result import LevelResult, Timeline, TrialResult
 
 
 READING = (

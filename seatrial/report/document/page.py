@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
     from seatrial.report.document.section import Fact, Section
     from seatrial_base.table import Scalar
-    from seatrial_load.measure.distribution import Distribution, Interval
-    from seatrial_load.model.result import LevelResult, TrialResult
+    from seatrial_load.documents.result import Distribution, Interval, LevelResult, TrialResult
 
 
 SIGNS = {"pass": "✓ Pass", "fail": "✗ Fail", "inconclusive": "? Inconclusive"}

@@ -12,7 +12,6 @@ from seatrial.report.planned import EDGES, MEANS, P95S, QUANTITIES, THROUGHPUT, 
 from seatrial.report.values import (
     NO_TOKEN_COUNT,
     count_cell,
-    digits,
     level_name,
     missing_cell,
     number_cell,
@@ -20,6 +19,7 @@ from seatrial.report.values import (
     why_missing,
 )
 from seatrial_base.table import CONCURRENCY, Cell, Column, Table
+from seatrial_base.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from seatrial.documents.calibration import Compared, Outlook
     from seatrial.documents.plan import CurvePoint, Plan
     from seatrial.report.planned import Quantity
-    from seatrial_load.model.result import LevelResult, TrialResult
+    from seatrial_load.documents.result import LevelResult, TrialResult
 
 NO_LATENCY = "no latency per token was measured"
 NOT_PREDICTED = "no prediction at this concurrency"

@@ -12,14 +12,14 @@ from seatrial.report.document.section import Fact, Section, Text
 from seatrial.report.values import count_cell, missing_cell, number_cell, sentence
 from seatrial_base.table import Cell, Column, Table
 from seatrial_base.units import S_PER_MINUTE
-from seatrial_load.trial.steps import JUMPSTART_LEVELS
+from seatrial_load.documents.request import JUMPSTART_LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.documents.plan import Plan
-    from seatrial_load.model.request import Load, TrialRequest
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.request import Load, TrialRequest
+    from seatrial_load.documents.result import TrialResult
 
 
 REPRODUCTION = "Plan digest and start time seed the prompts. The request contains the rest."

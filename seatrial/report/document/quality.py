@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.report.document.section import Section
-from seatrial.report.values import digits, percent, sentence
+from seatrial.report.values import percent, sentence
 from seatrial_base.table import Cell, Column, Table
+from seatrial_base.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial_load.model.result import TrialResult
-    from seatrial_load.quality.floor import QualityResult
-    from seatrial_load.quality.scores import QualityMetric, QualityScore
+    from seatrial_load.documents.request import QualityMetric
+    from seatrial_load.documents.result import QualityResult, QualityScore, TrialResult
 
 
 METRICS = {

@@ -19,13 +19,13 @@ from seatrial.report.values import (
 )
 from seatrial_base.table import Cell, Column, Table
 from seatrial_base.units import exported
-from seatrial_load.measure.distribution import Interval
+from seatrial_load.documents.result import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seatrial_load.model.request import Metric
-    from seatrial_load.model.result import Check, Detector, Knee, TrialResult
+    from seatrial_load.documents.request import Metric
+    from seatrial_load.documents.result import Check, Detector, Knee, TrialResult
 
 DETECTORS: Mapping[Detector, str] = {
     "slo": "highest load that meets the SLO",

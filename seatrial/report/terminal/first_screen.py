@@ -10,9 +10,9 @@ from rich.text import Text
 
 from seatrial.deployment.document import stack_name
 from seatrial.report.planned import edges
-from seatrial.report.terminal.tables import narrow_usd, short, table_view, whole_percent
+from seatrial.report.terminal.tables import narrow_usd, table_view, whole_percent
 from seatrial_base.table import name_column, number_columns, table_of, text_columns
-from seatrial_base.units import usd
+from seatrial_base.units import short, usd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

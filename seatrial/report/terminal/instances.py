@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
-from seatrial.report.terminal.tables import heading, narrow_usd, short, table_view, whole_percent
+from seatrial.report.terminal.tables import heading, narrow_usd, table_view, whole_percent
 from seatrial_base.table import csv_table, name_column, number_columns, record_table, table_of, text_columns
+from seatrial_base.units import short
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -10,10 +10,9 @@ from rich.text import Text
 from seatrial.documents.plan import Decision, Image
 from seatrial.report.planned import band_text
 from seatrial.report.terminal.first_screen import first_screen, warnings_of
-from seatrial.report.terminal.tables import heading, narrow_usd, short, table_view, whole_percent
-from seatrial.report.values import digits
+from seatrial.report.terminal.tables import heading, narrow_usd, table_view, whole_percent
 from seatrial_base.table import Column, name_column, number_columns, table_of, text_columns
-from seatrial_base.units import MS_PER_S, gib, usd
+from seatrial_base.units import MS_PER_S, digits, gib, short, usd
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

@@ -9,8 +9,9 @@ from rich.text import Text
 
 from seatrial.documents.comparison import PredictedRecipe
 from seatrial.report.document.recipes import comparison_title, recipe_sections
-from seatrial.report.terminal.tables import UNKNOWN, heading, short, table_view, whole_percent
+from seatrial.report.terminal.tables import heading, table_view, whole_percent
 from seatrial_base.table import csv_table, name_column, number_columns, record_table, table_of, text_columns
+from seatrial_base.units import UNKNOWN, short
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

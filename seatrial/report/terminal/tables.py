@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from seatrial.report.values import digits
-from seatrial_base.units import usd
+from seatrial_base.units import UNKNOWN, usd
 
 if TYPE_CHECKING:
     from seatrial_base.table import Column, Table
-
-UNKNOWN = "?"
 
 
 def table_view(table: Table, *, gap: int = 2) -> RichTable:
@@ -47,11 +44,6 @@ def _column_head(column: Column) -> str:
 def heading(text: str) -> Text:
     """Return a heading with a blank line before it."""
     return Text(f"\n{text}", style="bold")
-
-
-def short(value: float | None, otherwise: str = UNKNOWN) -> str:
-    """Write a number with about three digits; something else where it is unknown."""
-    return otherwise if value is None else digits(value)
 
 
 def whole_percent(share: float) -> str:

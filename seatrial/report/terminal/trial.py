@@ -10,22 +10,20 @@ from rich.text import Text
 
 from seatrial.report.document.baseline import changed_of, comparison_sentence, comparison_table
 from seatrial.report.document.jumpstart import jumpstart_table
-from seatrial.report.terminal.tables import UNKNOWN, heading, short, table_view
+from seatrial.report.terminal.tables import heading, table_view
 from seatrial.report.values import bound_text, measured_text, objective_name
 from seatrial_base.table import number_columns, table_of, text_columns
-from seatrial_base.units import S_PER_HOUR, S_PER_MINUTE, usd, whole_or_tenths
+from seatrial_base.units import S_PER_HOUR, S_PER_MINUTE, UNKNOWN
+from seatrial_load.cli.show import LEVEL_NUMBERS, fact_lines, level_cells, unmeasured_lines
 from seatrial_load.trial.budget import budget_s
 from seatrial_load.trial.events import LevelAdvanced, LevelEnded, LevelStarted, Told
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rich.console import RenderableType
 
     from seatrial.documents.plan import Plan
-    from seatrial_load.measure.distribution import Distribution
-    from seatrial_load.model.request import TrialRequest
-    from seatrial_load.model.result import Check, Comparison, LevelResult, TrialResult
+    from seatrial_load.documents.request import TrialRequest
+    from seatrial_load.documents.result import Check, Comparison, LevelResult, TrialResult
     from seatrial_load.trial.events import TrialEvent
 
 
@@ -38,10 +36,10 @@ def conclusion_view(result: TrialResult) -> RenderableType:
     parts: list[RenderableType] = [Text(f"verdict: {result.verdict.status}: {verdict_reason(result)}")]
     if result.verdict.checks:
         parts.append(_checks(result.verdict.checks))
-    parts += map(Text, _facts(result))
+    parts += map(Text, fact_lines(result))
     if result.comparison is not None:
         parts.append(release_view(result.comparison))
-    parts += [Text(f"not measured: {seen.place}: {seen.sentence}") for seen in result.unmeasured if seen.errors]
+    parts += map(Text, unmeasured_lines(result))
     parts.append(Text(f"stopped: {result.stopped.because}"))
     if result.engine_note:
         parts.append(Text(f"measured on: {result.engine_note}"))
@@ -68,16 +66,6 @@ def verdict_reason(result: TrialResult) -> str:
     return because.replace(comparison.because, comparison_sentence(comparison))
 
 
-def knee_line(result: TrialResult) -> str:
-    """Return the knee that sets the scaling target with its detector, else the first that was found."""
-    if result.request.manner != "load":
-        return "knee: none was sought"
-    found = result.knee or next((knee for knee in result.knees if knee.concurrency is not None), None)
-    if found is None or found.concurrency is None:
-        return "knee: none found"
-    return f"knee: {whole_or_tenths(found.concurrency)} concurrent requests per copy ({found.detector})"
-
-
 def _checks(checks: tuple[Check, ...]) -> RenderableType:
     columns = (*text_columns("SLO"), *number_columns("measured", "bound"), *text_columns(""))
     return table_view(table_of(columns, map(_check_row, checks)))
@@ -89,23 +77,11 @@ def _check_row(check: Check) -> tuple[str, ...]:
     return (objective_name(objective), measured, bound_text(objective), _STATES[check.met])
 
 
-def _facts(result: TrialResult) -> Iterator[str]:
-    if result.users is not None:
-        yield f"users: {result.users.because}"
-    yield knee_line(result)
-    yield f"scaling target: {result.target_because}"
-    if result.usd_per_million_output_tokens is not None:
-        yield f"cost: {usd(result.usd_per_million_output_tokens)} per million output tokens"
-
-
 def jumpstart_view(result: TrialResult, plan: Plan | None = None) -> RenderableType:
     """Return throughput and p90 latency per token over concurrency, as the article tabulates them."""
     table = jumpstart_table(result, plan)
     engine = (Text(f"measured on: {result.engine_note}", style="yellow"),) if result.engine_note else ()
     return Group(heading(table.caption), table_view(table), *engine)
-
-
-_NUMBERS = ("C", "tok/s", "TTFT p95\nms", "TPOT p95\nms", "E2E p95\nms", "answered")
 
 
 @dataclass(slots=True)
@@ -144,7 +120,7 @@ class TrialScreen:
 
     def __rich__(self) -> RenderableType:
         levels = (level_cells(level, has_slo=bool(self.request.objectives)) for level in self.levels)
-        rows = table_view(table_of((*number_columns(*_NUMBERS), *text_columns("")), levels))
+        rows = table_view(table_of((*number_columns(*LEVEL_NUMBERS), *text_columns("")), levels))
         return Group(rows, Text(self._running(), style="bold"), Text(self._spent(), style="dim"))
 
     def _running(self) -> str:
@@ -168,48 +144,9 @@ class TrialScreen:
         return f", cost so far {usd:.2f} USD"
 
 
-def level_cells(level: LevelResult, *, has_slo: bool = True) -> tuple[str, ...]:
-    """Return a level as a row: concurrency, throughput, three latencies, answers, and what is to be said of it."""
-    rate = level.offered_requests_per_s
-    return (
-        str(level.concurrency) if rate is None else f"{short(rate)}/s",
-        short(level.output_tok_s),
-        _p95(level.ttft_ms),
-        _p95(level.tpot_ms),
-        _p95(level.e2e_latency_ms),
-        f"{level.succeeded}/{level.requests}",
-        _remark(level, has_slo=has_slo),
-    )
-
-
-def level_line(level: LevelResult, *, has_slo: bool = True) -> str:
-    """Return a level as one line of words, where there is no table."""
-    load, speed, ttft, tpot, e2e, answered, remark = level_cells(level, has_slo=has_slo)
-    load = f"concurrency {load}" if level.offered_requests_per_s is None else f"{load.removesuffix('/s')} requests/s"
-    told = f"{answered} succeeded" + (f": {remark}" if remark else "")
-    if not level.succeeded:
-        return f"{load}: {told}"
-    return f"{load}: {speed} tok/s, TTFT p95 {ttft} ms, TPOT p95 {tpot} ms, E2E p95 {e2e} ms, {told}"
-
-
 def minutes(seconds: float) -> str:
     """Write a time as minutes and seconds, below a minute as seconds: `2 s`, `1:05 min`."""
     whole = round(seconds)
     if whole < S_PER_MINUTE:
         return f"{whole} s"
     return f"{whole // int(S_PER_MINUTE)}:{whole % int(S_PER_MINUTE):02d} min"
-
-
-def _p95(measured: Distribution | None) -> str:
-    return UNKNOWN if measured is None else short(measured.p95)
-
-
-def _remark(level: LevelResult, *, has_slo: bool) -> str:
-    if level.void is not None:
-        return f"void: {level.void.because}"
-    repeated = sum(level.retried.values())
-    if level.meets_slo:
-        judged = "meets the SLO" if has_slo else ""
-    else:
-        judged = "; ".join(level.misses) or "no request succeeded"
-    return "; ".join(part for part in (judged, f"{repeated} retries" if repeated else "") if part)

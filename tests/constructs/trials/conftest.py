@@ -12,7 +12,7 @@ import pytest
 from seatrial_cdk.trials.runtime.context import TrialContext
 from seatrial_cdk.trials.runtime.handler import receive
 from seatrial_cdk.trials.runtime.store import UnavailableError
-from seatrial_load.model.progress import TrialProgress
+from seatrial_load.documents.progress import TrialProgress
 from tests.constructs.trials.machine import Machine
 from tests.constructs.trials.written_course import WrittenCourse, WrittenLoad
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from seatrial_cdk.trials.runtime.announcements import Detail
     from seatrial_cdk.trials.runtime.order import CustomResourceEvent, Execution
-    from seatrial_load.model.request import TrialRequest
-    from seatrial_load.model.result import TrialResult
-    from seatrial_load.model.stop import Stop
+    from seatrial_load.documents.request import TrialRequest
+    from seatrial_load.documents.result import TrialResult
+    from seatrial_load.documents.stop import Stop
     from seatrial_load.trial.dependencies import ShouldStop
     from tests.constructs.conftest import DictComponents, DictScaling, DictStore
 

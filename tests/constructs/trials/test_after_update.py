@@ -9,7 +9,7 @@ import pytest
 
 from seatrial_cdk.trials.runtime.custom_resource import LONGEST_DRAIN_S
 from seatrial_cdk.trials.runtime.order import ToldCopies, write_copies
-from seatrial_load.model.stop import Stop, StopReason
+from seatrial_load.documents.stop import Stop, StopReason
 from tests.constructs.conftest import SPECIFICATION, component
 from tests.constructs.trials.conftest import COMPONENT, HELD, LATEST, ORDERED_S, PASSED, RELEASED, TRIAL
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seatrial_cdk.trials.runtime.order import CustomResourceEvent
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
     from tests.constructs.trials.conftest import Response, World
 
 NO_LOAD = Stop(reason=StopReason.VERIFIED, because="verified by 5 requests; no load")

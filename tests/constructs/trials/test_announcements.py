@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial_cdk.trials.runtime.announcements import EventsClient
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
 
 DETAIL: Detail = {"endpoint": "chat", "verdict": "pass"}
 ENTRY = {"Source": "seatrial", "DetailType": "Sea trial finished", "Detail": json.dumps(DETAIL)}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from seatrial_cdk.trials.runtime.order import CustomResourceEvent
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
     from tests.constructs.conftest import DictStore
 
 REPORT = URI.replace(".json", ".md")

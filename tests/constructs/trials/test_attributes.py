@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 from seatrial_cdk.trials.runtime.attributes import measured_attributes, trial_usd, unmeasured_attributes
+from seatrial_load.documents.result import Comparison, Knee
 from seatrial_load.knee.scaling_target import scaling_target
-from seatrial_load.model.result import Comparison, Knee
 
 if TYPE_CHECKING:
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
 
 
 def knees(*, slo: int | None, kneedle: int | None) -> tuple[Knee, ...]:

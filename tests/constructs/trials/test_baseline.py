@@ -9,7 +9,7 @@ from seatrial_cdk.trials.runtime.outcome import Baseline, baseline_of
 from seatrial_cdk.trials.runtime.store import UnavailableError
 
 if TYPE_CHECKING:
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
     from tests.constructs.conftest import DictStore
 
 RELEASED = "released/dev-chat/result.json"

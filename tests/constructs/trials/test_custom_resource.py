@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seatrial_cdk.trials.runtime.order import CustomResourceEvent
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
 
 
 def uris(folder: str) -> dict[str, str]:

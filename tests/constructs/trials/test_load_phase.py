@@ -12,9 +12,9 @@ from seatrial_cdk.trials.runtime.load_phase import (
     error_document,
     merge_tallies,
 )
+from seatrial_load.documents.stop import Stop, StopReason
+from seatrial_load.documents.strict_json import write_document
 from seatrial_load.metrics.level import level_of
-from seatrial_load.model.stop import Stop, StopReason
-from seatrial_load.model.strict_json import write_document
 from tests.constructs.conftest import OBJECTIVE
 from tests.constructs.trials.level_records import records, tally
 

@@ -12,8 +12,8 @@ from seatrial_cdk.trials.runtime.load_share import FunctionShare, cut_level
 from seatrial_cdk.trials.runtime.ownership import CANCELLED, take_ownership
 from seatrial_cdk.trials.runtime.worker import load_worker_share
 from seatrial_load.client.load_share import plan_shares
-from seatrial_load.model.progress import TrialProgress
-from seatrial_load.model.stop import Stop, StopReason
+from seatrial_load.documents.progress import TrialProgress
+from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.search import NextLevel
 from seatrial_load.trial.dependencies import go_on
 from tests.constructs.conftest import passing_result, request_of_dev

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seatrial_cdk.trials.runtime.order import CustomResourceEvent
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
     from tests.constructs.trials.conftest import World
 
 OURS = {"/aws/sagemaker/Endpoints/dev-chat", "/aws/sagemaker/InferenceComponents/dev-chat-model"}

@@ -13,7 +13,7 @@ from seatrial_cdk.trials.runtime.report import UNITS, metrics_line
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
 
 NOW_S = 1_763_690_000.25
 SOME_UNITS = {"Seconds", "Milliseconds", "Count", "Count/Second", "Percent", "None"}

@@ -4,11 +4,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial_cdk.trials.runtime.report import short_report
-from seatrial_load.model.result import Comparison
+from seatrial_load.documents.result import Comparison
 from tests.load.conftest import lagging
 
 if TYPE_CHECKING:
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
 
 URI = "s3://results/trials/dev-chat/b/request-1.json"
 

@@ -14,7 +14,7 @@ from seatrial_cdk.trials.runtime.scaling import read_held
 from seatrial_cdk.trials.runtime.scheduled import ScheduledCall, start_scheduled
 from seatrial_cdk.trials.runtime.store import UnavailableError
 from seatrial_cdk.trials.runtime.sweep import sweep
-from seatrial_load.model.result import Comparison, Verdict
+from seatrial_load.documents.result import Comparison, Verdict
 from tests.constructs.conftest import SPECIFICATION, component, passing_result
 from tests.constructs.trials.conftest import COMPONENT, LATEST, PASSED, RELEASED, World
 

@@ -11,7 +11,7 @@ from seatrial_cdk.trials.runtime.load_share import (
     predicted_parts_per_s,
     workers_at,
 )
-from seatrial_load.model.request import PredictedLevel, Prior
+from seatrial_load.documents.request import PredictedLevel, Prior
 from tests.constructs.conftest import request_of_dev
 
 

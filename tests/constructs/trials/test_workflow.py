@@ -14,8 +14,8 @@ from seatrial_cdk.trials.runtime.load_phase import CutLevel
 from seatrial_cdk.trials.runtime.ownership import CANCELLED
 from seatrial_cdk.trials.runtime.store import UnavailableError
 from seatrial_cdk.trials.trial_workflow import DEAD, MOST_SHARES, definition
-from seatrial_load.model.request import Expected, TrialTarget
-from seatrial_load.model.stop import Stop, StopReason
+from seatrial_load.documents.request import Expected, TrialTarget
+from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.search import NextLevel
 from tests.constructs.trials.conftest import (
     BEFORE,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from seatrial_cdk.trials.runtime.handler import ExecutionEvent
     from seatrial_cdk.trials.runtime.load_share import FunctionShare
     from seatrial_cdk.trials.runtime.order import CustomResourceEvent
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
     from tests.constructs.trials.conftest import World
     from tests.constructs.trials.written_course import Begun
 

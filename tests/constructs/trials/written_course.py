@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from seatrial_load.model.progress import TrialProgress
-from seatrial_load.model.stop import StopReason
+from seatrial_load.documents.progress import TrialProgress
+from seatrial_load.documents.stop import StopReason
 from seatrial_load.search import NextLevel, Stop
 from seatrial_load.trial.dependencies import ShouldStop, Tools, go_on
 from tests.constructs.conftest import level, passing_result
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from seatrial_cdk.trials.runtime.load_phase import CutLevel
     from seatrial_cdk.trials.runtime.load_share import FunctionShare
+    from seatrial_load.documents.request import TrialRequest
+    from seatrial_load.documents.result import TrialResult
     from seatrial_load.metrics.aggregate import LevelTally
-    from seatrial_load.model.request import TrialRequest
-    from seatrial_load.model.result import TrialResult
 
 NEXT = NextLevel(concurrency=16, because="the gate")
 BEGUN = TrialProgress(started_at="2026-11-21T01:00:00+00:00", elapsed_s=3.0, sent=2, live=passing_result().live)
@@ -53,7 +53,7 @@ class WrittenCourse:
     ending: Callable[[], object] = dict
     result: TrialResult = field(default_factory=passing_result)
 
-    def begin(
+    def begin_trial(
         self,
         request: TrialRequest,
         tools: Tools = Tools(),  # noqa: B008 (frozen; the interface's)
@@ -69,14 +69,14 @@ class WrittenCourse:
         assert request.gate_concurrency == 16
         return progress.stopped or self.steps[len(progress.levels)]
 
-    def absorb(
+    def add_level(
         self, request: TrialRequest, progress: TrialProgress, step: NextLevel, tally: LevelTally
     ) -> TrialProgress:
         assert request.objectives
         self.absorbed.append(tally)
         return replace(progress, levels=(*progress.levels, level(step.concurrency, 400.0)))
 
-    def conclude(
+    def conclude_trial(
         self,
         request: TrialRequest,
         progress: TrialProgress,

@@ -21,7 +21,7 @@ from seatrial.specs.endpoint import EndpointSpec
 from seatrial.specs.environment import EnvironmentSpec
 from seatrial_base.findings import Finding, Place
 from seatrial_cdk.trials.runtime.store import scheduled_latest_key
-from seatrial_load.model.result import Comparison, Verdict
+from seatrial_load.documents.result import Comparison, Verdict
 from tests.constructs.conftest import passing_result
 from tests.operations.test_preflight import Account, refused
 from tests.sample_plan import LMI_IMAGE, sample_plan
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from seatrial.operations.drift.report import DriftReport
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
 
 NOW = datetime(2026, 11, 24, tzinfo=UTC)  # three days after the trial
 ENDPOINT = EndpointSpec.model_validate(

@@ -17,7 +17,7 @@ from seatrial.operations.promotion.promote import PromotedLock, promote_plan
 from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_spec
 from seatrial_base.errors import SpecError
-from seatrial_load.model.request import Expected, TrialTarget
+from seatrial_load.documents.request import Expected, TrialTarget
 from tests.constructs.conftest import level, passing_result
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
 
 NOW = datetime(2026, 11, 22, 1, 1, 1, tzinfo=UTC)  # a day after the result ended
 URI = "s3://results/passed/staging-chat/abc/config-2/model-2.json"

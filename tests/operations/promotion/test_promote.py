@@ -14,7 +14,7 @@ from seatrial.planner.planner import make_plan
 from seatrial.planner.promote import tried_fields
 from seatrial.specs.environment import EnvironmentSpec
 from seatrial_base.errors import SpecError
-from seatrial_load.model.result import Verdict
+from seatrial_load.documents.result import Verdict
 from tests.operations.promotion.conftest import NOW, URI, evidence_of
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ import pytest
 from seatrial.planner.predict.simulation import TRIAL, outcome, simulate
 from seatrial_load.decode.response import RequestRecord
 from seatrial_load.knee.detectors import saturation_knee
-from seatrial_load.measure.crossing import Reading
-from seatrial_load.measure.saturation import saturation
-from seatrial_load.metrics.level import measure_level
+from seatrial_load.measure.crossing import Reading, saturation
+from seatrial_load.metrics.level import level_of_records
 
 if TYPE_CHECKING:
     from seatrial.planner.predict.copy_model import Copy
@@ -45,7 +44,7 @@ def test_a_predicted_and_a_measured_level_of_the_same_requests_are_equal(copy_of
     """Throughput was 0.4 to 0.9 % apart from 16 requests in flight up, and percentiles were of another kind."""
     copy = copy_of()
     predicted = outcome(copy, concurrency, TRIAL)
-    measured = measure_level(concurrency, records_of(copy, concurrency), (), ramp=TRIAL.ramp(concurrency))
+    measured = level_of_records(concurrency, records_of(copy, concurrency), (), ramp=TRIAL.ramp(concurrency))
     assert measured.output_tok_s == pytest.approx(predicted.output_tok_s, rel=1e-9)
     for metric in ("ttft_ms", "tpot_ms", "e2e_latency_ms", "ms_per_token"):
         seen, expected = getattr(measured, metric), getattr(predicted, metric)
@@ -60,7 +59,7 @@ def test_a_predicted_and_a_measured_level_of_the_same_requests_are_equal(copy_of
 
 def test_a_predicted_and_a_measured_curve_of_the_same_requests_saturate_at_the_same_load(copy_of: PlaceCopy) -> None:
     copy, loads = copy_of(), (1, 2, 4, 8, 16, 32, 64)
-    measured = [measure_level(load, records_of(copy, load), (), ramp=TRIAL.ramp(load)) for load in loads]
+    measured = [level_of_records(load, records_of(copy, load), (), ramp=TRIAL.ramp(load)) for load in loads]
     curve = [Reading(load=load, value=outcome(copy, load, TRIAL).output_tok_s) for load in loads]
     predicted, knee = saturation(curve), saturation_knee(measured)
     assert predicted is not None

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.report.terminal.trial import MOST_CHANGES, conclusion_view, release_view
-from seatrial_load.model.result import Change, Comparison
+from seatrial_load.documents.result import Change, Comparison
 from tests.report.rich import rich_trial
 from tests.sample_plan import sample_plan
 
 if TYPE_CHECKING:
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
     from tests.report.terminal.conftest import Shown
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -14,7 +14,7 @@ from seatrial_cdk.trials.runtime.store import UnavailableError, calling
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
 
 
 SOURCE: Final = "seatrial"

@@ -17,7 +17,7 @@ from seatrial_cdk.trials.runtime.custom_resource import not_made
 from seatrial_cdk.trials.runtime.order import Answer, latest_key, passed_key, read_copies, trial_key
 from seatrial_cdk.trials.runtime.outcome import UNTRIED
 from seatrial_cdk.trials.runtime.store import run_key
-from seatrial_load.model.result import TrialResult
+from seatrial_load.documents.result import TrialResult
 
 if TYPE_CHECKING:
     from seatrial_cdk.trials.runtime.order import Attributes, Order, TrialProperties

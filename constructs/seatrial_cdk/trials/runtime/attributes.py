@@ -11,9 +11,9 @@ from seatrial_load.knee.scaling_target import at_load
 
 if TYPE_CHECKING:
     from seatrial_cdk.trials.runtime.order import Attributes
+    from seatrial_load.documents.result import TrialResult
     from seatrial_load.knee.scaling_target import LoadPoint
     from seatrial_load.measure.crossing import Reading
-    from seatrial_load.model.result import TrialResult
 
 UNKNOWN = "unknown"
 NOT_TRIED = "not tried"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from seatrial_cdk.trials.runtime.order import Execution
     from seatrial_load.aws.cloudwatch import CloudWatch
-    from seatrial_load.model.request import TrialRequest
+    from seatrial_load.documents.request import TrialRequest
     from seatrial_load.trial.dependencies import ShouldStop
 
 

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from seatrial_cdk.trials.runtime.order import Execution
     from seatrial_cdk.trials.runtime.scaling import ComponentScaling
     from seatrial_cdk.trials.runtime.store import TrialStore
+    from seatrial_load.documents.progress import TrialProgress
+    from seatrial_load.documents.request import TrialRequest
+    from seatrial_load.documents.result import TrialResult
     from seatrial_load.metrics.aggregate import LevelTally
-    from seatrial_load.model.progress import TrialProgress
-    from seatrial_load.model.request import TrialRequest
-    from seatrial_load.model.result import TrialResult
     from seatrial_load.search import NextLevel, Step
     from seatrial_load.trial.dependencies import ShouldStop, Tools
 
@@ -35,7 +35,7 @@ class LambdaContext(Protocol):
 class Course(Protocol):
     """A trial, level by level: `seatrial_load.trial.steps`."""
 
-    def begin(
+    def begin_trial(
         self, request: TrialRequest, tools: Tools = ..., *, should_stop: ShouldStop = ..., waited_s: float = ...
     ) -> TrialProgress:
         """Prove what is live, and warm up."""
@@ -43,12 +43,12 @@ class Course(Protocol):
     def next_step(self, request: TrialRequest, progress: TrialProgress) -> Step:
         """Return which level is measured next, or why none is."""
 
-    def absorb(
+    def add_level(
         self, request: TrialRequest, progress: TrialProgress, step: NextLevel, tally: LevelTally
     ) -> TrialProgress:
         """Take a level that was measured into the trial."""
 
-    def conclude(
+    def conclude_trial(
         self,
         request: TrialRequest,
         progress: TrialProgress,

@@ -37,7 +37,7 @@ from seatrial_cdk.trials.runtime.order import (
 from seatrial_cdk.trials.runtime.ownership import STOPPED, read_owner, take_ownership
 from seatrial_cdk.trials.runtime.scaling import read_held, restore_scaling
 from seatrial_cdk.trials.runtime.store import UnavailableError, released_key, run_key
-from seatrial_load.model.result import TrialResult
+from seatrial_load.documents.result import TrialResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Self
 
 from seatrial_cdk.trials.runtime.store import run_key
 from seatrial_load.client.load_share import ShareOrder
+from seatrial_load.documents.progress import TrialProgress
+from seatrial_load.documents.result import Unmeasured  # noqa: TC001 (the strict reader resolves the types)
+from seatrial_load.documents.stop import Stop  # noqa: TC001 (likewise)
+from seatrial_load.documents.strict_json import read_document, write_document
 from seatrial_load.metrics.aggregate import LevelTally, merge
-from seatrial_load.metrics.counts import Unmeasured  # noqa: TC001 (the strict reader resolves the types)
-from seatrial_load.model.progress import TrialProgress
-from seatrial_load.model.stop import Stop  # noqa: TC001 (likewise)
-from seatrial_load.model.strict_json import read_document, write_document
 from seatrial_load.search import NextLevel
 
 if TYPE_CHECKING:

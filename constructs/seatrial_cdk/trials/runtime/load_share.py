@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol, TypedDict
 from seatrial_cdk.trials.runtime.load_phase import CutLevel, LoadPhase
 from seatrial_cdk.trials.runtime.store import UnavailableError, run_key
 from seatrial_load.client import load_share as share
-from seatrial_load.model.stop import Stop, StopReason
+from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.search.forecast import forecast
 from seatrial_load.trial import steps as course
 from seatrial_load.trial.dependencies import Tools
@@ -22,9 +22,9 @@ from seatrial_load.trial.run import DECODE_S_PER_TOKEN
 
 if TYPE_CHECKING:
     from seatrial_load.client.load_share import ShareOrder
+    from seatrial_load.documents.progress import TrialProgress
+    from seatrial_load.documents.request import PredictedLevel, TrialRequest
     from seatrial_load.metrics.aggregate import LevelTally
-    from seatrial_load.model.progress import TrialProgress
-    from seatrial_load.model.request import PredictedLevel, TrialRequest
     from seatrial_load.search import NextLevel
     from seatrial_load.trial.dependencies import ShouldStop
     from seatrial_load.trial.steps import LoadedLevel
@@ -70,7 +70,7 @@ class LoadShare(Protocol):
 def load_share(load: FunctionShare) -> LevelTally | CutLevel:
     """Load a share by `seatrial_load`: a whole level ends when enough is known, a part sends all its requests."""
     if load.share.workers > 1:
-        return share.load_share(load.request, load.progress, load.share, should_stop=load.should_stop)
+        return share.send_worker_share(load.request, load.progress, load.share, should_stop=load.should_stop)
     return _load_alone(load, Tools())
 
 
@@ -100,7 +100,7 @@ def cut_level(load: FunctionShare, loaded: LoadedLevel, stop: Stop) -> CutLevel:
         stop = Stop(reason=StopReason.RUN_TOO_SHORT, because=because)
     seen = None
     if loaded.crew.stopped is None:
-        seen = course.cut_level(load.request, load.progress, load.level, loaded, stop.because)
+        seen = course.unmeasured_level(load.request, load.progress, load.level, loaded, stop.because)
     return CutLevel(sent=loaded.sent, stopped=stop, seen=seen)
 
 

@@ -18,12 +18,13 @@ from seatrial_cdk.trials.runtime.store import (
     no_room_key,
     run_key,
 )
-from seatrial_load.model.request import TrialRequest
+from seatrial_load.documents.request_checks import read_trial_request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from seatrial_cdk.trials.runtime.store import TrialStore
+    from seatrial_load.documents.request import TrialRequest
 
 
 Attributes = dict[str, str]
@@ -257,7 +258,7 @@ class Order:
             whole["copy_count"] = 1
         elif self.manner in ("in_place", "verify"):
             whole |= {"manner": self.manner, "alarms": told.alarms}
-        return TrialRequest.from_json(json.dumps(whole))
+        return read_trial_request(json.dumps(whole))
 
 
 def read_order(store: TrialStore, endpoint_name: str, request_id: str) -> Order | None:

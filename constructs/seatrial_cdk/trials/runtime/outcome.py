@@ -12,7 +12,7 @@ from seatrial_cdk.trials.runtime.announcements import announce, error_detail, re
 from seatrial_cdk.trials.runtime.order import latest_key, passed_key, trial_key
 from seatrial_cdk.trials.runtime.report import evidence, metrics_line, short_report
 from seatrial_cdk.trials.runtime.store import UnavailableError, configuration_key, released_key, report_key
-from seatrial_load.model.result import TrialResult
+from seatrial_load.documents.result import TrialResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,7 +16,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from seatrial_cdk.trials.runtime.store import UnavailableError, is_scheduled, owner_key, run_key
-from seatrial_load.model.stop import Stop, StopReason
+from seatrial_load.documents.stop import Stop, StopReason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

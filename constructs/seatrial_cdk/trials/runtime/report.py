@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 from seatrial_base.markdown import code, escaped
 from seatrial_base.units import exported, tenths, whole_or_tenths
 from seatrial_cdk.trials.runtime.attributes import headline, trial_usd, value_of
+from seatrial_load.metrics.counts import outcome_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial_load.measure.distribution import Distribution
-    from seatrial_load.model.result import Comparison, LevelResult, TrialResult
+    from seatrial_load.documents.result import Comparison, Distribution, LevelResult, TrialResult
 
 
 MISSING = "-"
@@ -89,7 +89,7 @@ def _conditions(result: TrialResult) -> Iterator[str]:
 
 
 def _unmeasured(result: TrialResult) -> Iterator[str]:
-    yield from (f"not measured: {seen.place}: {seen.sentence}" for seen in result.unmeasured if seen.errors)
+    yield from (f"not measured: {seen.place}: {outcome_sentence(seen)}" for seen in result.unmeasured if seen.errors)
 
 
 def _compared(comparison: Comparison) -> str:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from seatrial_cdk.trials.runtime.context import TrialContext
     from seatrial_cdk.trials.runtime.order import CustomResourceEvent, TrialProperties
     from seatrial_cdk.trials.runtime.store import TrialStore
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
 
 
 AT_REST: Final = (

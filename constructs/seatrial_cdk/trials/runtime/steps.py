@@ -41,9 +41,9 @@ from seatrial_cdk.trials.runtime.scaling import resume_scaling, suspend_scale_in
 from seatrial_cdk.trials.runtime.scheduled import keep_scheduled, report_not_made, scheduled_baseline
 from seatrial_cdk.trials.runtime.store import UnavailableError, is_scheduled, run_key
 from seatrial_load.client.load_share import BARRIER_S, plan_shares
-from seatrial_load.model.stop import Stop, StopReason
+from seatrial_load.documents.stop import Stop, StopReason
+from seatrial_load.trial.budget import live_request
 from seatrial_load.trial.dependencies import Tools
-from seatrial_load.trial.live_count import live_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from seatrial_cdk.trials.runtime.context import TrialContext
     from seatrial_cdk.trials.runtime.order import Order, TrialProperties
     from seatrial_load.client.load_share import ShareOrder
-    from seatrial_load.model.progress import TrialProgress
-    from seatrial_load.model.request import TrialRequest
+    from seatrial_load.documents.progress import TrialProgress
+    from seatrial_load.documents.request import TrialRequest
 
 START_S = 60.0  # an order that is carried out within this has the whole budget
 OVERDUE_MARGIN_S = 240.0  # proof, what passes between steps, and a function that died
@@ -285,7 +285,7 @@ def _begun(trial: Trial, *, waited_s: float) -> TrialProgress:
         raise AsleepError(f"{seconds}")
 
     with trial.context.repeat_meanwhile(trial.ownership.should_stop):
-        return trial.context.course.begin(
+        return trial.context.course.begin_trial(
             shortened(trial.request, trial.late_s),
             Tools(may_scale=True, sleep=wait),
             should_stop=lambda: trial.ownership.stopped,
@@ -382,7 +382,7 @@ def absorb(trial: Trial, at: Position) -> Position:
         return _lost(trial, at, replace(progress, sent=sent), shares, lost)
     if isinstance(tally, CutLevel):
         return _cut(trial, this, progress, tally)
-    taken = trial.context.course.absorb(trial.request_of(progress), progress, this.level(), tally)
+    taken = trial.context.course.add_level(trial.request_of(progress), progress, this.level(), tally)
     taken = _dated(taken, shares[0].start_at_epoch_s, trial)
     trial.keep_progress(this.next, taken)
     return position("choose", number + 1, f"{tally.counts.requests} requests of {workers} workers are merged")
@@ -443,7 +443,7 @@ def conclude(trial: Trial, at: Position) -> Position:
     store, properties = trial.context.store, trial.properties
     before = (scheduled_baseline if trial.order.is_scheduled else baseline_of)(store, properties.endpoint_name)
     progress = trial.round(at["Round"]).progress()
-    result = trial.context.course.conclude(
+    result = trial.context.course.conclude_trial(
         trial.request_of(progress),
         progress,
         Tools(may_scale=True),

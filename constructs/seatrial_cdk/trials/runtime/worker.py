@@ -9,8 +9,8 @@ from seatrial_cdk.trials.runtime.load_share import FunctionShare, WorkerShare
 from seatrial_cdk.trials.runtime.order import OrderRef, read_order
 from seatrial_cdk.trials.runtime.ownership import Ownership
 from seatrial_load.client import load_share as share
-from seatrial_load.model.strict_json import write_document
-from seatrial_load.trial.live_count import live_request
+from seatrial_load.documents.strict_json import write_document
+from seatrial_load.trial.budget import live_request
 
 if TYPE_CHECKING:
     from seatrial_cdk.trials.runtime.context import TrialContext

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
-from seatrial_laptop.environment import ACCOUNT, engine_environment, function_environment
+from seatrial_laptop.environment import engine_environment, function_environment
 from seatrial_laptop.loopback import HOST
-from seatrial_laptop.state import RunningProcess, StateLock, hold_lock, scratch_folder
+from seatrial_laptop.state import ACCOUNT, RunningProcess, StateLock, hold_lock, server_scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
@@ -43,7 +43,7 @@ class EmbeddedAwsArguments:
     verbose: bool
 
 
-def main() -> int:
+def _main() -> int:
     """Serve until a signal, or until the state folder no longer leads here; return the exit status."""
     arguments = _arguments()
     os.umask(PRIVATE)
@@ -53,7 +53,7 @@ def main() -> int:
         return 1
     key_id, secret = new_access_key_id(), secrets.token_urlsafe(32)
     process = RunningProcess(os.getpid(), arguments.port, key_id, secret, arguments.account)
-    scratch = scratch_folder(arguments.state_dir)
+    scratch = server_scratch_folder(arguments.state_dir)
     (scratch / "home").mkdir(parents=True)
     engines = engine_environment()
     os.environ.clear()  # functions inherit what is left
@@ -109,7 +109,7 @@ async def _serve(
     from seatrial_laptop.aws.gateway.authentication import AccessControl  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.gateway.gateway import Gateway  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.life import start_life  # noqa: PLC0415 (after the lock is held: heavy)
-    from seatrial_laptop.aws.runtime.telemetry import start_publishing  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial_laptop.aws.runtime.sampling import start_publishing  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.service_catalog.catalog import Catalog  # noqa: PLC0415 (after the lock is held: heavy)
 
     faulthandler.register(signal.SIGUSR1)  # tells in the log where every thread is
@@ -176,4 +176,4 @@ def _arguments() -> EmbeddedAwsArguments:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(_main())

@@ -12,7 +12,7 @@ from botocore.model import ListShape, MapShape, StringShape, StructureShape
 from botocore.validate import ParamValidator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from botocore.model import ServiceModel, Shape
 
@@ -68,7 +68,7 @@ def summary_members(service: str, operation: str, key: str) -> frozenset[str]:
     return frozenset(entry.members)
 
 
-def check_request(service: str, operation: str, request: Document) -> None:
+def check_api_request(service: str, operation: str, request: Document) -> None:
     """Refuse a request that the service's model doesn't allow.
 
     Raises:
@@ -99,13 +99,20 @@ def _scalar(type_name: str, value: object) -> object:
         return str(value).lower() if isinstance(value, bool) else str(value)
     if not isinstance(value, str):
         return int(value) if type_name in ("integer", "long") and isinstance(value, float) else value
-    if type_name in ("integer", "long") and re.fullmatch(r"-?\d+", value):
-        return int(value)
-    if type_name in ("float", "double") and re.fullmatch(r"-?\d+(\.\d+)?([eE][+-]?\d+)?", value):
-        return float(value)
-    if type_name == "boolean" and value.lower() in ("true", "false"):
-        return value.lower() == "true"
-    return value
+    pattern, read = _WRITTEN.get(type_name, ("", str))
+    return read(value) if re.fullmatch(pattern, value) else value
+
+
+_WHOLE: Final = (r"-?\d+", int)
+_FRACTION: Final = (r"-?\d+(\.\d+)?([eE][+-]?\d+)?", float)
+_WRITTEN: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
+    "integer": _WHOLE,
+    "long": _WHOLE,
+    "float": _FRACTION,
+    "double": _FRACTION,
+    "boolean": (r"(?i)true|false", lambda text: text.lower() == "true"),
+}
+"""How a scalar of the API's types is written as text, and what reads it."""
 
 
 def _text_problems(shape: Shape, value: object, path: str) -> Iterator[str]:

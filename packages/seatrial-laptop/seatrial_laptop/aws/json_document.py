@@ -12,7 +12,7 @@ Handlers = Mapping[str, Callable[..., object] | bool]
 """MiniStack's table of one type: `create`, `update`, `delete`, and whether `update` takes the logical ID."""
 
 
-def text(document: Document, key: str, default: str = "") -> str:
+def text_member(document: Document, key: str, default: str = "") -> str:
     """Return the string at a key, or the default when the key is absent."""
     value = document.get(key, default)
     if not isinstance(value, str):
@@ -52,7 +52,7 @@ def children(document: Document, key: str) -> list[Document]:
     return value
 
 
-def texts(document: Document, key: str) -> list[str]:
+def text_members(document: Document, key: str) -> list[str]:
     """Return the list of strings at a key, an empty one when the key is absent."""
     value = document.get(key, [])
     if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
@@ -62,4 +62,4 @@ def texts(document: Document, key: str) -> list[str]:
 
 def text_map(document: Document, key: str) -> dict[str, str]:
     """Return the map of strings at a key, an empty one when the key is absent."""
-    return {name: text(child(document, key), name) for name in child(document, key)}
+    return {name: text_member(child(document, key), name) for name in child(document, key)}

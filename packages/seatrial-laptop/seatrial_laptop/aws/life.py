@@ -8,8 +8,7 @@ import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial_laptop.aws.alarms.alarm_book import MiniStackAlarms, take_over_evaluation
-from seatrial_laptop.aws.alarms.evaluation import Evaluation
+from seatrial_laptop.aws.alarms.alarm_book import Evaluation, MiniStackAlarms, take_over_evaluation
 from seatrial_laptop.aws.autoscaling.scaling_actions import ScalingActions
 from seatrial_laptop.aws.runtime.metric_history import SAMPLE_S
 from seatrial_laptop.aws.runtime.sampling import take_samples

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from seatrial.account.trials import LiveTrial
     from seatrial.documents.live_stack import LiveStack
     from seatrial_laptop.lifecycle import LocalAws
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
 
 
 _ONE_AT_A_TIME = threading.Lock()

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from seatrial.account.reader import aws_failures
 from seatrial_laptop.demo.cdk_cli import CdkCli
-from seatrial_laptop.demo.disk import check_machine, disk_failures
 from seatrial_laptop.demo.embedded_aws import EmbeddedAws
 from seatrial_laptop.demo.progress import Steps
 from seatrial_laptop.demo.scenario import Scenario, failed
-from seatrial_laptop.demo.workspace import clear_scratch, only_demo, renew, workspace_of
-from seatrial_laptop.lifecycle import child_variables, down, up
+from seatrial_laptop.demo.workspace import check_machine, clear_scratch, disk_failures, only_demo, renew, workspace_of
+from seatrial_laptop.lifecycle import child_variables, start_embedded_aws, stop_embedded_aws
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,7 +92,7 @@ def run_demo(root: Path, console: Console, *, verbose: bool) -> None:
 
 def _begin(workspace: Workspace, steps: Steps) -> Scenario:
     with steps.step("start the embedded AWS") as step:
-        local = up(state_dir=workspace.aws)
+        local = start_embedded_aws(state_dir=workspace.aws)
         step.did(f"{local.endpoint_url}, account {local.account}, this machine only")
     env = {**child_variables(local), "TMPDIR": str(workspace.scratch), **NO_TEMPLATE_VALIDATION}
     tools = CdkCli(workspace.root, env, workspace.folder / "tools.log", steps.verbose)
@@ -111,7 +110,7 @@ def _end(workspace: Workspace, steps: Steps) -> None:
     """Stop what was started, and only then tell it: neither a second Ctrl-C nor a closed terminal may hinder it."""
     ignore_signals()
     began_s = time.monotonic()
-    stopped = down(workspace.aws)
+    stopped = stop_embedded_aws(workspace.aws)
     clear_scratch(workspace)
     if stopped:
         steps.done("stop the embedded AWS and its engines", began_s)

@@ -13,13 +13,12 @@ from rich.table import Table
 from seatrial.deployment.load import load_deployment
 from seatrial.engines.rendered import rendered_files
 from seatrial.report.terminal.plan import plan_view
-from seatrial.report.terminal.trial import knee_line
-from seatrial.report.values import digits
 from seatrial.report.write import write_trial_report
 from seatrial_base.errors import LocalError, PlanError
-from seatrial_base.units import exported, tenths
+from seatrial_base.units import digits, exported, tenths
 from seatrial_laptop.demo.progress import shown_beside
 from seatrial_laptop.demo.workspace import ENDPOINT, ENVIRONMENT, Workspace
+from seatrial_load.cli.show import knee_line
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from seatrial_laptop.demo.cdk_cli import CdkCli, ToolOutcome
     from seatrial_laptop.demo.embedded_aws import EmbeddedAws, Live
     from seatrial_laptop.demo.progress import Step, Steps
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
 
 
 HINT = "run again with --verbose; logs: .seatrial/demo"

@@ -22,7 +22,7 @@ from seatrial_base.printable import printable
 from seatrial_laptop.engine.container import ENGINE_NAME, Container
 from seatrial_laptop.engine.family import read_settings
 from seatrial_laptop.engine.llama import Llama
-from seatrial_laptop.engine.served import ServedWeights, served_weights
+from seatrial_laptop.engine.weights import ServedWeights, served_weights
 from seatrial_laptop.loopback import HOST, LIMIT_BYTES, TOKEN_VARIABLE
 from seatrial_laptop.state import cache_dir
 
@@ -43,7 +43,7 @@ class EngineArguments:
     until_stdin_closes: bool
 
 
-def main() -> int:
+def _main() -> int:
     """Run until a signal, or until stdin closes; return the exit status."""
     arguments, token = _arguments(), os.environ.pop(TOKEN_VARIABLE, "")
     try:
@@ -100,4 +100,4 @@ def _arguments() -> EngineArguments:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(_main())

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
-from contextlib import aclosing
+from collections import deque
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import asdict
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from seatrial_laptop.engine.admission import Admission, Overloaded
 from seatrial_laptop.engine.answers import AnswerFormat, Written, answer_format
 from seatrial_laptop.engine.generation import (
     Ask,
@@ -22,12 +22,19 @@ from seatrial_laptop.engine.generation import (
 )
 from seatrial_laptop.engine.llama import EngineError, Llama, LlamaToken, LlamaUsage
 from seatrial_laptop.engine.settings import EngineSettings, WireFormat
-from seatrial_laptop.loopback import TOKEN_HEADER, LoopbackError, LoopbackRequest, Reply, read_request, refusal
+from seatrial_laptop.loopback import (
+    TOKEN_HEADER,
+    LoopbackError,
+    LoopbackRequest,
+    Reply,
+    foreign_request_reason,
+    read_request,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from seatrial_laptop.engine.served import ServedWeights
+    from seatrial_laptop.engine.weights import ServedWeights
 
 ENGINE_NAME: Final = "local-cpu-random-llama (not the model named)"
 ENGINE_HEADER: Final = {"x-seatrial-engine": ENGINE_NAME}
@@ -73,7 +80,7 @@ class Container:
             writer.close()
 
     async def _answer(self, request: LoopbackRequest, reply: Reply) -> None:
-        if why := refusal(request.headers, self._port):
+        if why := foreign_request_reason(request.headers, self._port):
             await reply.send(HTTPStatus.FORBIDDEN, json.dumps({"error": why}).encode(), JSON)
         elif request.path == "/ping":
             ready = HTTPStatus.OK if self.llama else HTTPStatus.SERVICE_UNAVAILABLE
@@ -168,3 +175,70 @@ async def _stream(
         tokens.append(item)
         if len(tokens) < output_tokens:  # the last one waits for the usage, which follows at once
             await reply.chunk(answer.token(len(tokens) - 1, item))
+
+
+class Overloaded(Exception):  # noqa: N818 (an answer to the client, not a failure)
+    """As many requests are in flight as the container admits."""
+
+
+class Admission:
+    """The queue of a container.
+
+    Attributes:
+        running: Requests that hold a slot.
+        waiting: Requests that wait for one.
+    """
+
+    def __init__(self, *, slots: int, batch_total_tokens: int, max_in_flight: int) -> None:
+        self._slots = slots
+        self._free_tokens = batch_total_tokens
+        self._max_in_flight = max_in_flight
+        self._queue: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self.running = 0
+
+    @property
+    def waiting(self) -> int:
+        """Requests in the queue."""
+        return len(self._queue)
+
+    @asynccontextmanager
+    async def slot(self, tokens: int) -> AsyncIterator[None]:
+        """Hold a slot and a share of the token budget; waits in order of arrival.
+
+        Raises:
+            Overloaded: The container admits no further request.
+        """
+        if self.running + self.waiting >= self._max_in_flight:
+            raise Overloaded
+        await self._turn(tokens)
+        try:
+            yield
+        finally:
+            self.running -= 1
+            self._free_tokens += tokens
+            self._start_next()
+
+    async def _turn(self, tokens: int) -> None:
+        entry = (tokens, asyncio.get_running_loop().create_future())
+        self._queue.append(entry)
+        self._start_next()
+        try:
+            await entry[1]
+        except asyncio.CancelledError:
+            self._withdraw(entry)
+            raise
+
+    def _withdraw(self, entry: tuple[int, asyncio.Future[None]]) -> None:
+        if entry in self._queue:
+            self._queue.remove(entry)
+        else:  # its turn had come in the same moment: give the place back
+            self.running -= 1
+            self._free_tokens += entry[0]
+        self._start_next()
+
+    def _start_next(self) -> None:
+        while self._queue and self.running < self._slots and self._queue[0][0] <= self._free_tokens:
+            tokens, turn = self._queue.popleft()
+            self.running += 1
+            self._free_tokens -= tokens
+            turn.set_result(None)

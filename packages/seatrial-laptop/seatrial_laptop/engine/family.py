@@ -10,7 +10,7 @@ from seatrial_base.catalog import config_json
 from seatrial_base.catalog.model_names import split_precision
 from seatrial_base.catalog.models import find_model
 from seatrial_laptop.engine.lmi import lmi_settings
-from seatrial_laptop.engine.settings import EngineSettings, refusal
+from seatrial_laptop.engine.settings import EngineSettings, start_error
 from seatrial_laptop.engine.tgi import tgi_settings
 from seatrial_lint.engines.properties import parse_properties
 
@@ -42,7 +42,7 @@ def _configured(image: str, environment: Mapping[str, str], model_dir: Path) -> 
         return lmi_settings(image, environment, parse_properties(text))
     if "tgi-inference" in repository:
         return tgi_settings(environment)
-    raise refusal(f"the local engine can't stand for image {image}: it knows djl-inference and *tgi-inference*")
+    raise start_error(f"the local engine can't stand for image {image}: it knows djl-inference and *tgi-inference*")
 
 
 def _of_checkpoint(model_id: str, model_dir: Path) -> str:
@@ -60,7 +60,7 @@ def _of_config(config: Path) -> str:
     try:
         document = json.loads(config.read_bytes())
     except ValueError as error:
-        raise refusal(f"config.json of the model is not JSON: {error}") from None
+        raise start_error(f"config.json of the model is not JSON: {error}") from None
     try:
         described = document.get("quantization_config") if isinstance(document, dict) else None
         return config_json.quantization_of(described) or ""

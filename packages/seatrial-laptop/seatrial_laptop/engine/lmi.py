@@ -15,7 +15,7 @@ from seatrial_laptop.engine.settings import (
     EngineSettings,
     TextOptions,
     WireFormat,
-    refusal,
+    start_error,
 )
 
 if TYPE_CHECKING:
@@ -102,15 +102,15 @@ def _key(name: str, prefix: str) -> str:
 def _refuse_what_never_starts(options: TextOptions) -> None:
     engine = options.text("engine", "Python")
     if engine != "Python":
-        raise refusal(f"engine {engine!r} is not an engine of this image: write engine=Python", field="engine")
+        raise start_error(f"engine {engine!r} is not an engine of this image: write engine=Python", field="engine")
     if not options.text("option.model_id"):
-        raise refusal("no model is set: set option.model_id or the environment's HF_MODEL_ID")
+        raise start_error("no model is set: set option.model_id or the environment's HF_MODEL_ID")
     for name, ours in CONFLICTS.items():
         if name in options.values:
-            raise refusal(f"conflicts with {ours}, which LMI always sets: write {ours} alone", field=name)
+            raise start_error(f"conflicts with {ours}, which LMI always sets: write {ours} alone", field=name)
     dtype = options.text("option.dtype", "auto")
     if dtype not in DTYPES:
-        raise refusal(f"{dtype!r} is not one of {', '.join(DTYPES)}", field="option.dtype")
+        raise start_error(f"{dtype!r} is not one of {', '.join(DTYPES)}", field="option.dtype")
     if options.text("option.tensor_parallel_degree") != "max":
         options.whole("option.tensor_parallel_degree")
     options.share("option.gpu_memory_utilization")
@@ -119,18 +119,18 @@ def _refuse_what_never_starts(options: TextOptions) -> None:
 def _wire_format(options: TextOptions, *, djl_minor: int) -> WireFormat:
     rolling_batch = options.text("option.rolling_batch", "auto")
     if rolling_batch not in ROLLING_BATCH:
-        raise refusal(f"{rolling_batch!r} is not one of {', '.join(ROLLING_BATCH)}", field="option.rolling_batch")
+        raise start_error(f"{rolling_batch!r} is not one of {', '.join(ROLLING_BATCH)}", field="option.rolling_batch")
     if options.flag("option.async_mode"):
         if rolling_batch not in ("disable", "auto"):
-            raise refusal(f"excludes option.async_mode=true: {rolling_batch!r}", field="option.rolling_batch")
+            raise start_error(f"excludes option.async_mode=true: {rolling_batch!r}", field="option.rolling_batch")
         if djl_minor < ASYNC_IS_DEFAULT_SINCE and not options.text("option.entryPoint").endswith("_async_service"):
-            raise refusal(
+            raise start_error(
                 "option.async_mode=true needs option.entryPoint=djl_python.lmi_vllm.vllm_async_service in this image",
                 field="option.entryPoint",
             )
         return WireFormat.LMI_ASYNC
     if rolling_batch == "disable":
-        raise refusal(
+        raise start_error(
             "disable without option.async_mode=true loads a text model through Hugging Face Accelerate: "
             "write option.async_mode=true as well",
             field="option.rolling_batch",
@@ -142,12 +142,12 @@ def _wire_format(options: TextOptions, *, djl_minor: int) -> WireFormat:
 
 def _refuse_sizes(*, max_num_seqs: int, max_model_len: int, prefill_tokens: int | None) -> None:
     if prefill_tokens is not None and prefill_tokens < max_num_seqs:
-        raise refusal(
+        raise start_error(
             f"max_num_batched_tokens ({prefill_tokens}) must be greater than or equal to max_num_seqs ({max_num_seqs})",
             field="option.max_rolling_batch_prefill_tokens",
         )
     if max_model_len > KV_POOL_TOKENS:
-        raise refusal(
+        raise start_error(
             f"{max_model_len} tokens exceed the {KV_POOL_TOKENS} of the local engine's KV cache",
             field="option.max_model_len",
         )

@@ -62,7 +62,7 @@ class EngineSettings:
         return min(self.max_num_seqs, MOST_SLOTS)
 
 
-def refusal(message: str, *, field: str = "") -> LocalError:
+def start_error(message: str, *, field: str = "") -> LocalError:
     """Return the error of a configuration that the real container refuses at its start (SEA605)."""
     return LocalError.of("SEA605", message, field=field)
 
@@ -92,7 +92,7 @@ class TextOptions:
         """
         value = self._read(name, int, "a whole number")
         if value is not None and value < least:
-            raise refusal(f"{value} must be at least {least}", field=name)
+            raise start_error(f"{value} must be at least {least}", field=name)
         return value
 
     def share(self, name: str) -> float | None:
@@ -103,7 +103,7 @@ class TextOptions:
         """
         value = self._read(name, float, "a number")
         if value is not None and not 0 < value <= 1:
-            raise refusal(f"{value} must be above 0 and at most 1", field=name)
+            raise start_error(f"{value} must be above 0 and at most 1", field=name)
         return value
 
     def _read(self, name: str, kind: Callable[[str], Number], what: str) -> Number | None:
@@ -113,4 +113,4 @@ class TextOptions:
         try:
             return kind(written)
         except ValueError:
-            raise refusal(f"{written!r} is not {what}", field=name) from None
+            raise start_error(f"{written!r} is not {what}", field=name) from None

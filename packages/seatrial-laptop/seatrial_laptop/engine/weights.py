@@ -7,20 +7,28 @@ the hidden state carries a bias, which forbids the tokens that are control token
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from seatrial_base.files import replacing
-from seatrial_laptop.engine.gguf_types import GgufType, stored, write_whole_file
-from seatrial_laptop.engine.settings import KV_POOL_TOKENS
+from seatrial_base.units import MIB
+from seatrial_laptop.engine.gguf_types import GgufType, stands_for, stored, write_whole_file
+from seatrial_laptop.engine.settings import KV_POOL_TOKENS, start_error
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     import gguf
     import numpy as np
     from numpy.typing import NDArray
 
+    from seatrial_laptop.engine.settings import EngineSettings
+
+
+MODEL_VARIABLE: Final = "SEATRIAL_LOCAL_MODEL"
+"""Which random model an engine makes: `small` (the default) or `large`, whose weights don't fit in a CPU's caches."""
 VERSION: Final = 2
 """Counts the changes of this recipe; part of the file's name."""
 SPECIAL: Final = ("<s>", "</s>", "<pad>", "<|im_start|>", "<|im_end|>")
@@ -51,6 +59,9 @@ class Shape:
 
 
 LARGE: Final = Shape(hidden=1024, layers=6, heads=16, kv_heads=1, intermediate=2816)
+
+
+SHAPES: Final = {"small": Shape(), "large": LARGE}
 """Sizes for comparisons of memory and speed: about 66 million weights, more than a CPU's caches hold."""
 
 
@@ -169,3 +180,57 @@ def _tensors(shape: Shape, tokens: list[str], seed: int) -> dict[str, NDArray[np
             f"{block}ffn_down.weight": into_residual(shape.intermediate),
         }
     return tensors
+
+
+@dataclass(frozen=True, slots=True)
+class ServedWeights:
+    """A GGUF file and what is told about it.
+
+    Attributes:
+        path: The file.
+        text: What it is, in place of what.
+        bytes: Size of the file.
+        gguf_type: How its matrices are stored; empty for a mounted file, which may have any type.
+    """
+
+    path: Path
+    text: str
+    bytes: int
+    gguf_type: str
+
+    @property
+    def sentence(self) -> str:
+        """One line of the log."""
+        return f"weights: {self.text}; {self.bytes} bytes ({self.bytes / MIB:.1f} MiB)"
+
+
+def served_weights(
+    settings: EngineSettings, model_dir: Path, cache_dir: Path, variables: Mapping[str, str] = os.environ
+) -> ServedWeights:
+    """Return the weights that an engine serves; random ones are made and cached when they are not there.
+
+    Raises:
+        LocalError: SEA605, several GGUF files are mounted, or `SEATRIAL_LOCAL_MODEL` names no model.
+    """
+    mounted = sorted(model_dir.glob("*.gguf"))
+    if len(mounted) > 1:
+        names = ", ".join(path.name for path in mounted)
+        raise start_error(f"several GGUF files are mounted: {names}; the engine serves one")
+    if mounted:
+        return ServedWeights(mounted[0], f"{mounted[0].name}, as it was mounted", mounted[0].stat().st_size, "")
+    kind = stands_for(settings.quantization)
+    path = weights_file(cache_dir, shape=_shape(variables), kind=kind or GgufType.F16)
+    return ServedWeights(path, _told(settings.quantization, kind), path.stat().st_size, kind or GgufType.F16)
+
+
+def _shape(variables: Mapping[str, str]) -> Shape:
+    name = variables.get(MODEL_VARIABLE) or "small"
+    if name not in SHAPES:
+        raise start_error(f"{name!r} is not one of {', '.join(SHAPES)}", field=MODEL_VARIABLE)
+    return SHAPES[name]
+
+
+def _told(quantization: str, kind: GgufType | None) -> str:
+    if kind is None:
+        return f"GGUF {GgufType.F16} of random weights; no GGUF type stands for {quantization}"
+    return f"GGUF {kind} of random weights" + (f", in place of {quantization}" if quantization else "")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from seatrial.documents.plan import Plan
     from seatrial_laptop.demo.workspace import Workspace
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
 
 
 @pytest.fixture

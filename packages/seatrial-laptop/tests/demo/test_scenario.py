@@ -13,14 +13,14 @@ from seatrial_cdk.trials.runtime.attributes import measured_attributes
 from seatrial_laptop.demo.cdk_cli import CdkCli, ToolOutcome
 from seatrial_laptop.demo.embedded_aws import Live
 from seatrial_laptop.demo.scenario import Deployed, check_deployment, check_refused, check_update
+from seatrial_load.documents.result import Knee, Verdict
 from seatrial_load.knee.scaling_target import scaling_target
-from seatrial_load.model.result import Knee, Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from seatrial.documents.plan import Plan
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.result import TrialResult
 
 HINT = "\n  hint: run again with --verbose; logs: .seatrial/demo"
 

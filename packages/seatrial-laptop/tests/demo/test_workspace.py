@@ -14,9 +14,8 @@ import pytest
 from seatrial_base.errors import LocalError
 from seatrial_base.file_lock import hold_file_lock
 from seatrial_laptop import lifecycle
-from seatrial_laptop.demo import disk
-from seatrial_laptop.demo.disk import check_machine, disk_failures
-from seatrial_laptop.demo.workspace import clear_scratch, only_demo, renew, workspace_of
+from seatrial_laptop.demo import workspace as disk
+from seatrial_laptop.demo.workspace import check_machine, clear_scratch, disk_failures, only_demo, renew, workspace_of
 
 if TYPE_CHECKING:
     from seatrial_laptop.demo.workspace import Workspace
@@ -70,7 +69,7 @@ class TestASecondDemo:
 
 
 def test_what_a_killed_demo_left_running_is_stopped_before_its_folder_goes(workspace: Workspace) -> None:
-    left = lifecycle.up(state_dir=workspace.aws)
+    left = lifecycle.start_embedded_aws(state_dir=workspace.aws)
     renew(workspace)
     assert not workspace.aws.exists()
     port = int(left.endpoint_url.rpartition(":")[2])

@@ -107,7 +107,7 @@ class Laptop:
 
     def ports(self, component: str) -> tuple[int, ...]:
         """Return the ports of a component's copies."""
-        found = lifecycle.status(self.state_dir).components
+        found = lifecycle.read_local_status(self.state_dir).components
         return next((entry.ports for entry in found if entry.name == component), ())
 
 
@@ -146,7 +146,7 @@ def shared_laptop(tmp_path_factory: pytest.TempPathFactory, cache_folder: Path) 
     state_dir = tmp_path_factory.mktemp("aws")
     try:
         with environment({"XDG_CACHE_HOME": str(cache_folder)}):
-            local = lifecycle.up(state_dir=state_dir)
+            local = lifecycle.start_embedded_aws(state_dir=state_dir)
         once = Config(retries={"total_max_attempts": 1})
         with environment(lifecycle.environment(local)):
             session = boto3.Session()
@@ -160,7 +160,7 @@ def shared_laptop(tmp_path_factory: pytest.TempPathFactory, cache_folder: Path) 
             )
         yield shared
     finally:
-        lifecycle.down(state_dir)
+        lifecycle.stop_embedded_aws(state_dir)
 
 
 @pytest.fixture(scope="module")

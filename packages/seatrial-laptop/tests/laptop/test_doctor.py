@@ -31,7 +31,7 @@ def doctor(laptop: Laptop, command_line: CommandLine, tmp_path: Path) -> Callabl
 
 
 def rules(document: Any) -> list[str]:  # noqa: ANN401 (likewise)
-    return [each["rule"] for each in document["diagnoses"]]
+    return [each["rule"] for each in document["findings"]]
 
 
 def test_an_endpoint_that_serves_has_only_the_role_that_nobody_made(
@@ -57,7 +57,7 @@ def test_a_component_that_failed_is_explained_and_cleared(laptop: Laptop, doctor
     )
     code, document, told = doctor(endpoint, "--fix", "--dry-run")
     assert code == 1
-    assert document["diagnoses"][0]["part"] == f"inference component {component}"
+    assert document["findings"][0]["resource"] == f"inference component {component}"
     steps = [step["command"].split()[2] for step in document["fix"]]
     assert steps == [
         "deregister-scalable-target",

@@ -78,23 +78,23 @@ def test_nothing_heavy_is_imported() -> None:
 def test_up_and_down_are_idempotent_and_leave_nothing(
     tmp_path: Path, cache: Path, processes: Callable[[str], list[int]]
 ) -> None:
-    assert lifecycle.down(tmp_path) is False
-    first = lifecycle.up(state_dir=tmp_path)
-    assert lifecycle.up(state_dir=tmp_path) == first == lifecycle.running(tmp_path)
+    assert lifecycle.stop_embedded_aws(tmp_path) is False
+    first = lifecycle.start_embedded_aws(state_dir=tmp_path)
+    assert lifecycle.start_embedded_aws(state_dir=tmp_path) == first == lifecycle.running(tmp_path)
     serve_one_model(first, "chat")
-    (endpoint,) = lifecycle.status(tmp_path).endpoints
+    (endpoint,) = lifecycle.read_local_status(tmp_path).endpoints
     assert (endpoint.name, endpoint.status, len(endpoint.ports)) == ("chat", "InService", 1)
     assert [path.name for path in lifecycle.log_files(tmp_path)] == ["aws.log", "chat-main-1.log"]
-    assert lifecycle.down(tmp_path) is True
-    assert lifecycle.status(tmp_path) == lifecycle.LocalStatus(local=None)
+    assert lifecycle.stop_embedded_aws(tmp_path) is True
+    assert lifecycle.read_local_status(tmp_path) == lifecycle.LocalStatus(local=None)
     await_none(processes, str(tmp_path))
-    assert lifecycle.down(tmp_path) is False
+    assert lifecycle.stop_embedded_aws(tmp_path) is False
 
 
 def test_an_embedded_aws_is_the_account_that_is_asked_for(tmp_path: Path, cache: Path) -> None:
-    local = lifecycle.up(state_dir=tmp_path, account="111111111111")
+    local = lifecycle.start_embedded_aws(state_dir=tmp_path, account="111111111111")
     try:
-        assert lifecycle.up(state_dir=tmp_path) == local == lifecycle.running(tmp_path)
+        assert lifecycle.start_embedded_aws(state_dir=tmp_path) == local == lifecycle.running(tmp_path)
         assert (local.account, lifecycle.environment(local)["CDK_DEFAULT_ACCOUNT"]) == ("111111111111",) * 2
         role = "arn:aws:iam::111111111111:role/deploy"
         with environment(lifecycle.child_variables(local)):
@@ -110,27 +110,27 @@ def test_an_embedded_aws_is_the_account_that_is_asked_for(tmp_path: Path, cache:
         )
         assert made["ModelArn"] == "arn:aws:sagemaker:us-east-1:111111111111:model/chat"
         with pytest.raises(LocalError) as caught:
-            lifecycle.up(state_dir=tmp_path, account="222222222222")
+            lifecycle.start_embedded_aws(state_dir=tmp_path, account="222222222222")
         assert caught.value.problems[0].rule == "SEA480"
     finally:
-        lifecycle.down(tmp_path)
+        lifecycle.stop_embedded_aws(tmp_path)
 
 
 def test_a_killed_emulator_takes_its_engines_with_it(
     tmp_path: Path, cache: Path, processes: Callable[[str], list[int]]
 ) -> None:
-    local = lifecycle.up(state_dir=tmp_path)
+    local = lifecycle.start_embedded_aws(state_dir=tmp_path)
     serve_one_model(local, "orphan")
     assert len(processes(str(tmp_path))) == 2
     os.kill(local.pid, signal.SIGKILL)
     await_none(processes, str(tmp_path))
-    assert lifecycle.status(tmp_path).running is False
-    assert lifecycle.down(tmp_path) is False
+    assert lifecycle.read_local_status(tmp_path).running is False
+    assert lifecycle.stop_embedded_aws(tmp_path) is False
 
 
 def test_a_recycled_process_number_is_never_signalled(tmp_path: Path) -> None:
     (tmp_path / "aws.json").write_text(f'{{"pid": {os.getpid()}, "port": 1}}')
-    assert lifecycle.down(tmp_path) is False
+    assert lifecycle.stop_embedded_aws(tmp_path) is False
 
 
 def test_a_taken_port_is_told(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_a_taken_port_is_told(tmp_path: Path) -> None:
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(LocalError) as refused:
-            lifecycle.up(state_dir=tmp_path, port=port)
+            lifecycle.start_embedded_aws(state_dir=tmp_path, port=port)
     assert str(refused.value) == (
         f"SEA604: port {port} of 127.0.0.1 is in use\n  hint: choose another port, or leave it out for a free one"
     )
@@ -157,7 +157,7 @@ def test_what_does_not_run_is_told(tmp_path: Path) -> None:
 def test_missing_packages_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lifecycle, "OPTIONAL_MODULES", ("hypercorn", "a_package_that_is_not_there"))
     with pytest.raises(LocalError) as refused:
-        lifecycle.up(state_dir=tmp_path)
+        lifecycle.start_embedded_aws(state_dir=tmp_path)
     assert str(refused.value) == (
         "SEA603: missing packages: a_package_that_is_not_there\n  hint: pip install 'seatrial[local]'"
     )
@@ -166,7 +166,7 @@ def test_missing_packages_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_a_start_that_fails_shows_the_last_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lifecycle, "server_environment", lambda _port, **_more: {"PATH": "", "PYTHONHOME": "/nowhere"})
     with pytest.raises(LocalError) as refused:
-        lifecycle.up(state_dir=tmp_path)
+        lifecycle.start_embedded_aws(state_dir=tmp_path)
     first, *_ = str(refused.value).splitlines()
     assert first == "SEA601: the embedded AWS did not start; its last lines:"
     assert "encodings" in str(refused.value)
@@ -205,11 +205,11 @@ def test_a_relative_folder_means_the_same_to_every_command(
     monkeypatch.chdir(tmp_path)
     state_dir = Path("state/local")
     try:
-        started = lifecycle.up(state_dir=state_dir)
-        assert lifecycle.status(state_dir).local == started
-        assert lifecycle.status(tmp_path / state_dir).local == started
+        started = lifecycle.start_embedded_aws(state_dir=state_dir)
+        assert lifecycle.read_local_status(state_dir).local == started
+        assert lifecycle.read_local_status(tmp_path / state_dir).local == started
     finally:
-        stopped = lifecycle.down(state_dir)
+        stopped = lifecycle.stop_embedded_aws(state_dir)
     assert stopped
     assert not (state_dir / "tmp").exists()
 
@@ -221,7 +221,7 @@ def test_the_secret_does_not_show() -> None:
 def test_each_start_has_a_key_of_its_own_that_only_the_user_can_read(tmp_path: Path, cache: Path) -> None:
     keys = []
     for _ in range(2):
-        local = lifecycle.up(state_dir=tmp_path / "state")
+        local = lifecycle.start_embedded_aws(state_dir=tmp_path / "state")
         try:
             keys.append((local.access_key_id, local.secret_access_key))
             modes = {
@@ -230,7 +230,7 @@ def test_each_start_has_a_key_of_its_own_that_only_the_user_can_read(tmp_path: P
             command = Path(f"/proc/{local.pid}/cmdline").read_bytes() + Path(f"/proc/{local.pid}/environ").read_bytes()
             log = (tmp_path / "state" / "logs" / "aws.log").read_bytes()
         finally:
-            lifecycle.down(tmp_path / "state")
+            lifecycle.stop_embedded_aws(tmp_path / "state")
         assert modes == {"state": 0o700, "aws.json": 0o600, "aws.lock": 0o600, "aws.log": 0o600}
         assert not [part for part in keys[-1] if part.encode() in command + log]
     assert len({part for key in keys for part in key}) == 4
@@ -246,11 +246,11 @@ def test_a_function_sees_nothing_of_the_user(tmp_path: Path, cache: Path, monkey
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     code = "import os, tempfile\ndef handler(event, context): return {**os.environ, 'made in': tempfile.gettempdir()}\n"
     scratch = tmp_path / "tmp"
-    local = lifecycle.up(state_dir=tmp_path)
+    local = lifecycle.start_embedded_aws(state_dir=tmp_path)
     try:
         found = invoked(local, code)
     finally:
-        lifecycle.down(tmp_path)
+        lifecycle.stop_embedded_aws(tmp_path)
     assert (found["HOME"], found["TMPDIR"], found["made in"]) == (f"{scratch}/home", str(scratch), str(scratch))
     assert (found["AWS_SECRET_ACCESS_KEY"], found["OWN"]) == (local.secret_access_key, "its own")
     assert not {"A_SECRET_OF_THE_USER", "HF_TOKEN", "HTTP_PROXY", "XDG_CACHE_HOME", "USER"} & found.keys()
@@ -285,7 +285,7 @@ def test_an_embedded_aws_that_nothing_could_stop_any_more_stops_itself(
     tmp_path: Path, cache: Path, processes: Callable[[str], list[int]], harm: str
 ) -> None:
     state_dir = tmp_path / "state"
-    local = lifecycle.up(state_dir=state_dir)
+    local = lifecycle.start_embedded_aws(state_dir=state_dir)
     serve_one_model(local, "orphan")
     assert len(processes(str(state_dir))) == 2
     lock = state_dir / "aws.lock"
@@ -298,7 +298,7 @@ def test_an_embedded_aws_that_nothing_could_stop_any_more_stops_itself(
         if harm == "replace the lock":
             lock.write_text(str(local.pid))
     await_none(processes, str(state_dir))
-    assert lifecycle.down(state_dir) is False
+    assert lifecycle.stop_embedded_aws(state_dir) is False
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": "x"}', '{"pid": 1, "port": 4566}', "null"])
@@ -307,7 +307,7 @@ def test_a_state_that_is_not_what_was_written_is_told(tmp_path: Path, text: str)
     assert lock
     with lock:
         (tmp_path / "aws.json").write_text(text)
-        for ask in (lifecycle.status, lifecycle.running):
+        for ask in (lifecycle.read_local_status, lifecycle.running):
             with pytest.raises(LocalError) as refused:
                 ask(tmp_path)
             assert str(refused.value) == (
@@ -322,7 +322,7 @@ def test_the_state_of_another_folder_is_told_and_its_process_left_alone(tmp_path
     with lock:
         (tmp_path / "aws.json").write_text('{"pid": 2, "port": 4566, "access_key_id": "A", "secret_access_key": "b"}')
         with pytest.raises(LocalError, match="SEA607"):
-            lifecycle.status(tmp_path)
+            lifecycle.read_local_status(tmp_path)
         assert lock_holder(tmp_path) == os.getpid()
 
 
@@ -333,22 +333,22 @@ def test_down_without_any_number_of_the_process_is_told(tmp_path: Path) -> None:
         (tmp_path / "aws.lock").write_text("")
         (tmp_path / "aws.json").write_text("\0")
         with pytest.raises(LocalError, match="SEA607: an embedded AWS is running"):
-            lifecycle.down(tmp_path)
+            lifecycle.stop_embedded_aws(tmp_path)
 
 
 def test_down_stops_an_embedded_aws_whose_state_is_corrupt(
     tmp_path: Path, processes: Callable[[str], list[int]]
 ) -> None:
-    lifecycle.up(state_dir=tmp_path)
+    lifecycle.start_embedded_aws(state_dir=tmp_path)
     (tmp_path / "aws.json").write_text("{")
-    lifecycle.down(tmp_path)  # it may have stopped itself meanwhile
+    lifecycle.stop_embedded_aws(tmp_path)  # it may have stopped itself meanwhile
     await_none(processes, str(tmp_path))
 
 
 def test_a_start_after_a_crash_says_so_once_and_removes_what_was_left(
     tmp_path: Path, cache: Path, processes: Callable[[str], list[int]]
 ) -> None:
-    local = lifecycle.up(state_dir=tmp_path)
+    local = lifecycle.start_embedded_aws(state_dir=tmp_path)
     serve_one_model(local, "left")
     (engine,) = set(processes(str(tmp_path))) - {local.pid}
     os.kill(engine, signal.SIGSTOP)  # it would not notice the end of its parent
@@ -357,15 +357,15 @@ def test_a_start_after_a_crash_says_so_once_and_removes_what_was_left(
     while not lifecycle.was_killed(tmp_path):  # its lock is held until the process is gone
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    again = lifecycle.up(state_dir=tmp_path)
+    again = lifecycle.start_embedded_aws(state_dir=tmp_path)
     try:
         assert not lifecycle.was_killed(tmp_path)
         await_gone(engine)
         assert processes(str(tmp_path)) == [again.pid]
         assert not (tmp_path / "copies").exists()
-        assert lifecycle.status(tmp_path).endpoints == ()
+        assert lifecycle.read_local_status(tmp_path).endpoints == ()
     finally:
-        lifecycle.down(tmp_path)
+        lifecycle.stop_embedded_aws(tmp_path)
     assert not lifecycle.was_killed(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["aws.lock", "logs"]
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from seatrial_load.model.request import Load, Objective, TrialRequest, TrialTarget, Workload
-from seatrial_load.model.result import TrialResult
+from seatrial_load.documents.request import Load, Objective, TrialRequest, TrialTarget, Workload
+from seatrial_load.documents.result import TrialResult
 from seatrial_load.trial.dependencies import Tools
 from seatrial_load.trial.run import run_trial
 

@@ -14,7 +14,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from seatrial_laptop import lifecycle
-from seatrial_laptop.state import scratch_folder
+from seatrial_laptop.state import server_scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,7 +60,7 @@ def test_a_request_that_awaits_a_function_does_not_hold_up_the_stop(
     tmp_path: Path, cache: Path, processes: Callable[[str], list[int]]
 ) -> None:
     state, began = tmp_path / "aws", tmp_path / "began"
-    client = functions(lifecycle.up(state_dir=state))
+    client = functions(lifecycle.start_embedded_aws(state_dir=state))
     client.create_function(
         FunctionName="slow",
         Runtime="python3.13",
@@ -73,7 +73,7 @@ def test_a_request_that_awaits_a_function_does_not_hold_up_the_stop(
         invocation = beside.submit(invoke, client, began)
         while not began.exists() and not invocation.done():
             time.sleep(0.02)
-        assert lifecycle.down(state) is True
+        assert lifecycle.stop_embedded_aws(state) is True
     assert began.exists()
-    assert not scratch_folder(state).exists()
+    assert not server_scratch_folder(state).exists()
     assert processes(str(state)) == []

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, timedelta
 from typing import TYPE_CHECKING
 
-from seatrial_load.decode.response import failure_of
+from seatrial_load.decode.response import exchange_failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +42,7 @@ class Probed:
     offset_s: float | None
 
 
-def probe(send: Callable[[float], Exchange], now: Callable[[], datetime]) -> Probed:
+def probe_clock(send: Callable[[float], Exchange], now: Callable[[], datetime]) -> Probed:
     """Send one request; where it is refused for its time, learn the offset and send it once more.
 
     Args:
@@ -51,7 +51,7 @@ def probe(send: Callable[[float], Exchange], now: Callable[[], datetime]) -> Pro
     """
     first = send(0.0)
     date = _date_of(first)
-    if date is None or not is_skewed(failure_of(first)):
+    if date is None or not is_skewed(exchange_failure(first)):
         return Probed(first, None)
     offset_s = offset_of(date, now())
     return Probed(first, None) if offset_s is None else Probed(send(offset_s), offset_s)

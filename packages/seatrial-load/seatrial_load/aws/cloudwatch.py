@@ -7,14 +7,27 @@ Facts (AWS documentation, "Amazon SageMaker AI metrics in Amazon CloudWatch"; th
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NotRequired, Protocol, TypeAlias, TypedDict
 
+from seatrial_load.documents.result import ServiceOverhead, UsersLoad
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from seatrial_load.model.request import TrialTarget
+    from seatrial_load.documents.request import TrialTarget
 
+
+PERIOD_S = 60
+LATE_S = 70.0
+_METRICS = {"model": "ModelLatency", "overhead": "OverheadLatency"}
+
+METRIC = "ConcurrentRequestsPerCopy"
+USERS_PERIOD_S = 10
+WINDOW_S = 300
+"""Seconds before the trial's first request that are looked at."""
 
 NAMESPACE = "AWS/SageMaker"
 MICROSECONDS_PER_MS = 1000
@@ -76,7 +89,7 @@ class CloudWatchAlarms(Protocol):
         """Return the states of some alarms."""
 
 
-def dimensions_of(target: TrialTarget, variant_name: str | None = None) -> Dimensions | None:
+def component_dimensions(target: TrialTarget, variant_name: str | None = None) -> Dimensions | None:
     """Return what SageMaker's metrics of an endpoint are told apart by; None where its variant is unknown."""
     if target.inference_component is not None:
         return [{"Name": "InferenceComponentName", "Value": target.inference_component}]
@@ -93,7 +106,7 @@ def metric_query(query_id: str, metric: str, stat: str, dimensions: Dimensions, 
         query_id: Tells its answer from the others'.
         metric: The metric's name.
         stat: CloudWatch's statistic (`Sum`, `Average`, `p95`).
-        dimensions: As `dimensions_of` returns them.
+        dimensions: As `component_dimensions` returns them.
         period_s: Length of a datapoint.
     """
     named = {"Namespace": NAMESPACE, "MetricName": metric, "Dimensions": dimensions}
@@ -121,3 +134,157 @@ def cloudwatch_errors() -> tuple[type[Exception], ...]:
     from botocore import exceptions  # noqa: PLC0415 (half a second; once a trial)
 
     return exceptions.BotoCoreError, exceptions.ClientError, OSError, ValueError
+
+
+def users_load(target: TrialTarget, *, until: datetime, cloudwatch: CloudWatch | None = None) -> UsersLoad:
+    """Ask for the highest number of concurrent requests per copy of the last minutes.
+
+    Args:
+        target: The endpoint; users' load is known of an inference component only.
+        until: The time of day before the trial's first request, in UTC.
+        cloudwatch: CloudWatch's client; made by boto3 for the target's region when not given.
+
+    Returns:
+        The load; an unknown one, with the reason, where there is no datapoint or CloudWatch can't be asked.
+    """
+    if target.kind != "sagemaker" or target.inference_component is None:
+        return _unknown("the endpoint has no inference component that CloudWatch counts requests of")
+    dimensions = component_dimensions(target) or []
+    query = metric_query("users", METRIC, "Maximum", dimensions, period_s=USERS_PERIOD_S)
+    try:
+        client = cloudwatch_client(target.region) if cloudwatch is None else cloudwatch
+        answer = client.get_metric_data(
+            MetricDataQueries=[query], StartTime=until - timedelta(seconds=WINDOW_S), EndTime=until
+        )
+    except cloudwatch_errors() as refused:
+        return _unknown(f"CloudWatch did not answer: {refused}")
+    values = [value for result in answer["MetricDataResults"] for value in result["Values"]]
+    window = f"the {WINDOW_S} s before the trial"
+    if not values:
+        return _unknown(f"CloudWatch has no {METRIC} datapoint of {window}")
+    highest = max(values)
+    return UsersLoad(
+        concurrency_per_copy=highest,
+        because=f"CloudWatch {METRIC}: at most {highest:g} per copy in {window}",
+    )
+
+
+def unknown_overhead() -> UsersLoad:
+    """Say that users' load is unknown, since nobody asks CloudWatch."""
+    return _unknown("CloudWatch is not asked")
+
+
+def _unknown(because: str) -> UsersLoad:
+    return UsersLoad(concurrency_per_copy=None, because=f"the users' load is unknown: {because}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What the client measured, to be held against CloudWatch.
+
+    Attributes:
+        start: When the first measured request was sent, in UTC.
+        end: When the last one ended.
+        requests: Requests that were answered in that time.
+        mean_ms: Their mean end-to-end latency; None when none was answered.
+        streamed: Whether the answers streamed.
+    """
+
+    start: datetime
+    end: datetime
+    requests: int
+    mean_ms: float | None
+    streamed: bool
+
+
+def service_overhead(
+    target: TrialTarget,
+    measured: Measured,
+    *,
+    variant_name: str | None = None,
+    patience_s: float = LATE_S,
+    cloudwatch: CloudWatch | None = None,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    sleep: Callable[[float], None] = time.sleep,
+) -> ServiceOverhead:
+    """Ask CloudWatch once, as late as `patience_s` allows; what is missing is missing, with the reason.
+
+    Args:
+        target: The endpoint.
+        measured: What the client measured.
+        variant_name: The variant, of an endpoint without inference components.
+        patience_s: Longest wait for datapoints, which come about a minute late.
+        cloudwatch: CloudWatch's client; made by boto3 for the target's region when not given.
+        now: The time of day in UTC.
+        sleep: Waits.
+    """
+    dimensions = component_dimensions(target, variant_name)
+    if target.kind != "sagemaker":
+        return _missing(measured, "this server does not report to CloudWatch")
+    if dimensions is None:
+        return _missing(measured, "the endpoint has no inference component, and the name of its variant is unknown")
+    late_s = (measured.end + timedelta(seconds=LATE_S) - now()).total_seconds()
+    sleep(max(0.0, min(late_s, patience_s)))
+    try:
+        results = _asked(cloudwatch_client(target.region) if cloudwatch is None else cloudwatch, dimensions, measured)
+    except cloudwatch_errors() as refused:
+        return _missing(measured, f"CloudWatch did not answer: {refused}")
+    return overhead_of(measured, results)
+
+
+def overhead_of(measured: Measured, results: Mapping[str, Sequence[float]]) -> ServiceOverhead:
+    """Compute the means from the sums and counts of the minutes that the measurement touches.
+
+    Formulas: mean = Σ sums / Σ counts / 1000 (µs to ms); overhead = the client's mean - that of `ModelLatency`.
+
+    Args:
+        measured: What the client measured.
+        results: By `model_sum`, `model_count`, `overhead_sum` and `overhead_count`: one value a minute.
+    """
+    count = sum(results.get("model_count", ()))
+    model_ms = _mean_ms(results, "model")
+    if model_ms is None:
+        return _missing(measured, "CloudWatch has no ModelLatency datapoint for that time yet")
+    notes = [f"CloudWatch means over the minutes of the measurement, {count:.0f} invocations"]
+    if count != measured.requests:
+        others = "they include warm-up, failed or other clients' requests, or the last minute is missing"
+        notes.append(f"the trial sent {measured.requests}: {others}")
+    if measured.streamed:
+        notes.append("AWS does not document whether ModelLatency of a stream ends with its first or last part")
+    return ServiceOverhead(
+        client_mean_ms=measured.mean_ms,
+        model_latency_mean_ms=model_ms,
+        overhead_latency_mean_ms=_mean_ms(results, "overhead"),
+        overhead_ms=None if measured.mean_ms is None else measured.mean_ms - model_ms,
+        because="; ".join(notes),
+    )
+
+
+def _mean_ms(results: Mapping[str, Sequence[float]], name: str) -> float | None:
+    count = sum(results.get(f"{name}_count", ()))
+    return sum(results.get(f"{name}_sum", ())) / count / MICROSECONDS_PER_MS if count else None
+
+
+def _asked(cloudwatch: CloudWatch, dimensions: Dimensions, measured: Measured) -> Mapping[str, Sequence[float]]:
+    """Ask for every sum and count of whole minutes; a page holds far more datapoints than a trial has minutes."""
+    answer = cloudwatch.get_metric_data(
+        MetricDataQueries=[query for name in _METRICS for query in _queries(name, dimensions)],
+        StartTime=measured.start.replace(second=0, microsecond=0),
+        EndTime=measured.end.replace(second=0, microsecond=0) + timedelta(seconds=PERIOD_S),
+    )
+    return {result["Id"]: result["Values"] for result in answer["MetricDataResults"]}
+
+
+def _queries(name: str, dimensions: Dimensions) -> Iterator[MetricQuery]:
+    for kind, stat in (("sum", "Sum"), ("count", "SampleCount")):
+        yield metric_query(f"{name}_{kind}", _METRICS[name], stat, dimensions, period_s=PERIOD_S)
+
+
+def _missing(measured: Measured, because: str) -> ServiceOverhead:
+    return ServiceOverhead(
+        client_mean_ms=measured.mean_ms,
+        model_latency_mean_ms=None,
+        overhead_latency_mean_ms=None,
+        overhead_ms=None,
+        because=because,
+    )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from seatrial_base.errors import BenchError
 from seatrial_base.findings import Finding, Place
 from seatrial_load.aws.errors import aws_problem, is_denied
-from seatrial_load.model.result import LiveProof
+from seatrial_load.documents.result import LiveProof
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         DescribeModelOutputTypeDef,
     )
 
-    from seatrial_load.model.request import Expected, TrialTarget
+    from seatrial_load.documents.request import Expected, TrialTarget
 
 
 SERVING = ("InService", "Updating")

@@ -15,8 +15,8 @@ from seatrial_load.prompts.trace import TracePrompts
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from seatrial_load.model.progress import TrialProgress
-    from seatrial_load.model.request import Load, TrialRequest
+    from seatrial_load.documents.progress import TrialProgress
+    from seatrial_load.documents.request import Load, TrialRequest
     from seatrial_load.trial.dependencies import Tools
 
 

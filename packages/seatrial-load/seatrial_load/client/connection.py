@@ -18,7 +18,7 @@ from seatrial_base.errors import BenchError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from seatrial_load.model.request import PayloadSchema, TrialTarget
+    from seatrial_load.documents.request import PayloadSchema, TrialTarget
 
 
 RECEIVE_BYTES = 65_536

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from seatrial_load.client.connection import Connection, Dial
     from seatrial_load.decode.failure import ErrorClass
     from seatrial_load.decode.http1 import ResponseHead
-    from seatrial_load.model.request import Workload
-    from seatrial_load.model.stop import Stop
+    from seatrial_load.documents.request import Workload
+    from seatrial_load.documents.stop import Stop
 
     WriteRequest: TypeAlias = Callable[[int], bytes]
 

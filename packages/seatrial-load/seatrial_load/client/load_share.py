@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 from seatrial_base.errors import BenchError
 from seatrial_load.client.arrivals import offered_per_s, schedule
 from seatrial_load.client.event_loop import Wave
-from seatrial_load.client.worker_pool import CrewOrder, load
+from seatrial_load.client.worker_pool import CrewOrder, load_with_workers
 from seatrial_load.metrics.aggregate import tally_of
 from seatrial_load.metrics.level import level_size
 from seatrial_load.trial.budget import left_s
 from seatrial_load.trial.steps import ALL_SENT, EVERYDAY
 
 if TYPE_CHECKING:
+    from seatrial_load.documents.progress import TrialProgress
+    from seatrial_load.documents.request import TrialRequest
     from seatrial_load.metrics.aggregate import LevelTally
-    from seatrial_load.model.progress import TrialProgress
-    from seatrial_load.model.request import TrialRequest
     from seatrial_load.trial.dependencies import ShouldStop, Tools
 
 
@@ -117,7 +117,7 @@ def _order(whole: Wave, *, ramp: int, concurrency: int, worker: int, workers: in
     )
 
 
-def load_share(
+def send_worker_share(
     request: TrialRequest,
     progress: TrialProgress,
     order: ShareOrder,
@@ -149,7 +149,7 @@ def load_share(
     )
     dial = tools.dial_to(writer)
     crew_order = CrewOrder(wave=wave, stream=request.workload.stream, secret=writer.secret)
-    crew = load(crew_order, writer, lambda: dial, workers=1, clock=tools.clock)
+    crew = load_with_workers(crew_order, writer, lambda: dial, workers=1, clock=tools.clock)
     _check_start(order, crew.started_s - (wave.start_s or crew.started_s), LATE_START_S)
     if crew.stopped is not None:
         raise BenchError.of("SEA507", crew.stopped.because)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from seatrial_load.aws.credentials import CredentialSource
     from seatrial_load.client.connection import Address
-    from seatrial_load.model.request import PayloadSchema, TrialTarget, Workload
+    from seatrial_load.documents.request import PayloadSchema, TrialTarget, Workload
     from seatrial_load.payload.json_text import Json
     from seatrial_load.prompts.synthetic import Content, Prompts
 
@@ -221,6 +221,10 @@ def _impossible(target: TrialTarget, workload: Workload) -> Iterator[tuple[str, 
             yield name, f"{value!r} is not a valid header value: printable ASCII without leading or trailing spaces"
         if value and target.kind == "openai":
             yield name, "only SageMaker supports it"
+    yield from _impossible_of_kind(target, workload)
+
+
+def _impossible_of_kind(target: TrialTarget, workload: Workload) -> Iterator[tuple[str, str]]:
     if target.session_id == "NEW_SESSION" and workload.stream:
         yield "target.session_id", "a stream can't open a new session; give the ID of an existing one"
     if target.kind == "openai" and not workload.schema.startswith("openai_"):

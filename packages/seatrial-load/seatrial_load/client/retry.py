@@ -6,7 +6,7 @@ import zlib
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from seatrial_load.decode.response import failure_of
+from seatrial_load.decode.response import exchange_failure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +31,7 @@ class Repetition(NamedTuple):
 def repetition_of(exchange: Exchange, most: int) -> Repetition | None:
     """Tell whether a request that is over is to be repeated: refused for load or for readiness, and not too often."""
     repetitions = sum(error in REPEATED for error in exchange.retried)
-    failure = failure_of(exchange) if repetitions < most else None
+    failure = exchange_failure(exchange) if repetitions < most else None
     if failure is None or failure.error not in REPEATED:
         return None
     head = exchange.inbox.head

@@ -26,9 +26,9 @@ from seatrial_base.findings import Finding, Place
 from seatrial_load.client.event_loop import ENOUGH_SHARE, TELL_EVERY_S, Watch, run_wave
 from seatrial_load.decode.failure import shorten
 from seatrial_load.decode.response import RequestRecord, record_of
+from seatrial_load.documents.result import ClientEvidence
+from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.health.client_health import evidence_of, together
-from seatrial_load.model.result import ClientEvidence
-from seatrial_load.model.stop import Stop, StopReason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -432,7 +432,7 @@ class CrewResult:
         return tuple(record for record in self.records if record.error != "unanswered")
 
 
-def load(
+def load_with_workers(
     order: CrewOrder,
     write_request: WriteRequest,
     dial_factory: Callable[[], Dial],

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TextIO
 from seatrial_base.units import MS_PER_S
 from seatrial_load.decode.failure import ErrorClass  # noqa: TC001 (the strict reader resolves the fields' types)
 from seatrial_load.decode.response import TokenSource  # noqa: TC001 (likewise)
-from seatrial_load.metrics.window import split
-from seatrial_load.model.strict_json import read_document, write_document
+from seatrial_load.documents.strict_json import read_document, write_document
+from seatrial_load.metrics.request_metrics import split
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -107,7 +107,7 @@ def record_of(exchange: Exchange, *, stream: bool, secret: str = "") -> RequestR
     said, found, parts = _read(exchange.inbox, stream=stream)
     failure = _outranking(exchange, found)
     head = exchange.inbox.head
-    count, source = (None, None) if failure else output_tokens(said)
+    count, source = (None, None) if failure else generated_tokens(said)
     times_s = tuple([event.at_s for event in said.events])
     return RequestRecord(
         sent_s=exchange.sent_s,
@@ -129,7 +129,7 @@ def record_of(exchange: Exchange, *, stream: bool, secret: str = "") -> RequestR
     )
 
 
-def failure_of(exchange: Exchange) -> Failure | None:
+def exchange_failure(exchange: Exchange) -> Failure | None:
     """Tell why a request failed, while the clock runs: a 200 is only read where it is as short as an error's."""
     head = exchange.inbox.head
     if head is None or (head.status == HTTPStatus.OK and exchange.inbox.received_bytes > MAX_EARLY_BYTES):
@@ -144,7 +144,7 @@ def _outranking(exchange: Exchange, found: Failure | None) -> Failure | None:
     return found if found and found.error != "protocol" else given_up or found
 
 
-def output_tokens(said: TimedAnswer) -> tuple[int | None, TokenSource | None]:
+def generated_tokens(said: TimedAnswer) -> tuple[int | None, TokenSource | None]:
     """Choose the number of generated tokens, and tell whose count it is.
 
     `settled_count` chooses; an answer that wasn't streamed has only the endpoint's own count.

@@ -14,7 +14,7 @@ from seatrial_load.decode.http1 import ProtocolError, TooLargeError
 from seatrial_load.payload.error import AnswerError
 from seatrial_load.payload.fragment import read_fragment
 from seatrial_load.payload.json_text import parse_json
-from seatrial_load.payload.lines import DONE, LineReader
+from seatrial_load.payload.reader import DONE, LineReader
 
 if TYPE_CHECKING:
     from seatrial_load.payload.fragment import Fragment

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from seatrial_base.units import MS_PER_S, tenths
-from seatrial_load.measure.distribution import percentile
-from seatrial_load.model.result import ClientEvidence
-from seatrial_load.model.stop import Void, VoidReason
+from seatrial_load.documents.result import ClientEvidence
+from seatrial_load.documents.stop import Void, VoidReason
+from seatrial_load.measure.interval import percentile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from seatrial_load.client.event_loop import Exchange, Wave, WaveResult
-    from seatrial_load.model.result import ClientCalibration
+    from seatrial_load.documents.result import ClientCalibration
 
 
 SCHEDSTAT = "/proc/thread-self/schedstat"

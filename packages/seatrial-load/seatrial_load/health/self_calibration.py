@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from seatrial_load.client.connection import Address, dialer, socket_addresses
 from seatrial_load.client.event_loop import Watch, Wave, run_wave
 from seatrial_load.decode.response import record_of
+from seatrial_load.documents.result import ClientCalibration
 from seatrial_load.health.client_health import evidence_of
-from seatrial_load.model.result import ClientCalibration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,18 +9,15 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from seatrial_base.units import tenths, whole_or_tenths
-from seatrial_load.measure.crossing import Crossing, Reading, crossing
-from seatrial_load.measure.distribution import Interval
-from seatrial_load.measure.saturation import saturation
-from seatrial_load.metrics.request_metrics import is_met
-from seatrial_load.model.result import Knee
-from seatrial_load.slo.evaluate import reading, reading_of
+from seatrial_load.documents.result import Interval, Knee
+from seatrial_load.measure.crossing import Crossing, Reading, crossing, saturation
+from seatrial_load.slo.evaluate import is_met, reading, reading_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seatrial_load.model.request import Objective, Prior
-    from seatrial_load.model.result import LevelResult
+    from seatrial_load.documents.request import Objective, Prior
+    from seatrial_load.documents.result import LevelResult
 
 
 def ascending(levels: Sequence[LevelResult]) -> list[LevelResult]:
@@ -258,7 +255,7 @@ def two_segment_knee(levels: Sequence[LevelResult]) -> Knee:
         return _no_bend(f"{len(points)} levels with a throughput; {TWO_SEGMENT_MIN_LEVELS} are needed")
     span = f"between {points[0].load:g} and {points[-1].load:g} per copy"
     ys = [point.value for point in points]
-    off = math.sqrt(line(points).squares / len(points))
+    off = math.sqrt(fitted_line(points).squares / len(points))
     if off <= STRAIGHT * (max(ys) - min(ys)):
         return _no_bend(f"one line fits the throughput {span}, mean error {off:.1f} tok/s")
     found = best_bend(points)
@@ -278,7 +275,7 @@ def best_bend(points: Sequence[Reading]) -> Bend:
     return min((*_between_levels(points), *_on_levels(points)), key=attrgetter("squares"))
 
 
-def line(points: Sequence[Reading]) -> Line:
+def fitted_line(points: Sequence[Reading]) -> Line:
     """Return the least-squares line of two points or more."""
     mean_x = sum(point.load for point in points) / len(points)
     mean_y = sum(point.value for point in points) / len(points)
@@ -290,7 +287,7 @@ def line(points: Sequence[Reading]) -> Line:
 
 def _between_levels(points: Sequence[Reading]) -> Iterator[Bend]:
     for above in range(2, len(points) - 1):
-        first, second = line(points[:above]), line(points[above:])
+        first, second = fitted_line(points[:above]), fitted_line(points[above:])
         if first.slope == second.slope:
             continue
         gap = second.height - first.height + first.slope * first.at - second.slope * second.at

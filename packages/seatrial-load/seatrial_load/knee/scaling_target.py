@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from seatrial_base.units import BLENDED_TOKENS_PER_OUTPUT_TOKEN, S_PER_HOUR, as_exported, whole_or_tenths
+from seatrial_load.documents.result import Interval
 from seatrial_load.knee.detectors import ascending
 from seatrial_load.measure.crossing import Reading
-from seatrial_load.measure.distribution import Interval
 from seatrial_load.slo.evaluate import reading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial_load.model.request import Metric, Statistic, TrialRequest
-    from seatrial_load.model.result import Detector, Knee, LevelResult
+    from seatrial_load.documents.request import Metric, Statistic, TrialRequest
+    from seatrial_load.documents.result import Detector, Knee, LevelResult
 
 
 Asked: TypeAlias = "tuple[Metric, Statistic]"
@@ -194,7 +194,7 @@ def cost_at(request: TrialRequest, level: Yield | None) -> float | None:
     return request.usd_per_hour_per_copy / tokens_per_hour_per_copy * TOKENS_PER_MILLION
 
 
-def unpriced(request: TrialRequest) -> TrialRequest:
+def without_price(request: TrialRequest) -> TrialRequest:
     """Return the request without its price: a local engine's speed on a CPU says nothing of a GPU's cost."""
     return replace(request, usd_per_hour_per_copy=None)
 

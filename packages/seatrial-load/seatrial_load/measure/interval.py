@@ -8,16 +8,20 @@ allowed for; where requests hang together strongly, the truth may lie further aw
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from seatrial_load.measure.distribution import Interval, percentile
+from seatrial_load.documents.result import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial_load.measure.distribution import Ranked
+    from seatrial_load.documents.result import Window
+
+
+ROUND_SHARE = 0.9  # answers of one round end a little apart, so that a window of one round is often a little shorter
 
 CONFIDENCE = 0.95
 BOTH_TAILS = (1 - CONFIDENCE) / 2
@@ -31,6 +35,28 @@ ROUNDING = 1e-9  # a bound that floats miss by less is met: an exact tie, or a w
 NOTHING = Interval(low=None, high=None)
 normal = NormalDist().inv_cdf
 """The standard normal distribution's quantile."""
+
+
+class Ranked(Protocol):
+    """Values in ascending order, found by rank from 0."""
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+
+    def __getitem__(self, rank: int, /) -> float:
+        """Return one of them."""
+
+
+def percentile(ordered: Ranked, percent: float) -> float:
+    """Return the percentile of sorted, non-empty values by linear interpolation between the closest ranks.
+
+    Position (n - 1) x percent / 100, counted from 0: numpy's default, Hyndman and Fan's type 7, what vLLM's benchmark
+    reports. Few values make a high percentile nearly the maximum.
+    """
+    position = (len(ordered) - 1) * percent / 100
+    low = math.floor(position)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (position - low)
 
 
 def percentile_interval(ordered: Ranked, percent: float, *, tail: float) -> Interval:
@@ -237,3 +263,64 @@ def _most_below(count: int, share: float, tail: float) -> int:
 def _log_probability(hits: int, count: int, share: float) -> float:
     ways = math.lgamma(count + 1) - math.lgamma(hits + 1) - math.lgamma(count - hits + 1)
     return ways + hits * math.log(share) + (count - hits) * math.log1p(-share)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredTime:
+    """The time over which throughput is taken, in seconds of the trial's clock.
+
+    Attributes:
+        kind: `steady` while all streams were busy; `whole` from the first sending to the last answer.
+        opened_s: Its start.
+        closed_s: Its end.
+    """
+
+    kind: Window
+    opened_s: float
+    closed_s: float
+
+    @property
+    def length_s(self) -> float:
+        """How long it is."""
+        return self.closed_s - self.opened_s
+
+    def edges_s(self) -> tuple[float, ...]:
+        """Return where its equal slices begin and end."""
+        return tuple(self.opened_s + self.length_s * number / SLICES for number in range(SLICES + 1))
+
+
+def steady_window(sent_s: Sequence[float], seconds: Sequence[float]) -> MeasuredTime | None:
+    """Return the time while all streams of a closed loop are busy; None where it is shorter than a request.
+
+    It opens at the first sending of a measured request and closes when the last request is sent: until then every
+    stream has a request in flight, afterwards fewer and fewer have. It is taken only when it is as long as a request,
+    lest it show a part of the round in which requests that were sent together go on together: with C streams that takes
+    2 x C requests, ramp included.
+
+    Args:
+        sent_s: When the measured requests were sent.
+        seconds: How long those of them took that succeeded, ascending.
+    """
+    if not seconds:
+        return None
+    window = MeasuredTime(kind="steady", opened_s=min(sent_s), closed_s=max(sent_s))
+    return window if window.length_s >= ROUND_SHARE * percentile(seconds, 50) > 0 else None
+
+
+def share_by(sent_s: float, ended_s: float, at_s: float) -> float:
+    """Return how much of a request was done by a time, 0 to 1: the share of its time from sending to end that was over.
+
+    Requests, their prompts and their answers count in a window by the share of their time inside. Requests that were
+    sent together end together: counted by their ends, a window that opens or closes among such ends would hold up to a
+    whole round too many; with tokens counted as they arrive, it would hold more of the beginnings, when none arrives,
+    than of the ends. While all streams are busy, this way yields streams x tokens / time of a request wherever the
+    window lies.
+    """
+    if at_s >= ended_s:
+        return 1.0
+    return (at_s - sent_s) / (ended_s - sent_s) if at_s > sent_s else 0.0
+
+
+def share_inside(sent_s: float, ended_s: float, time: MeasuredTime) -> float:
+    """Return the share of a request's time that lies in a window, 0 to 1."""
+    return share_by(sent_s, ended_s, time.closed_s) - share_by(sent_s, ended_s, time.opened_s)

@@ -8,33 +8,36 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from seatrial_base.units import MS_PER_S
+from seatrial_load.documents.request import Arrival  # noqa: TC001 (the strict reader resolves the fields' types)
+from seatrial_load.documents.result import (
+    ClientEvidence,
+    Distribution,
+    Interval,
+    Timeline,
+    Window,
+)
+from seatrial_load.documents.strict_json import read_document, write_document
 from seatrial_load.health.client_health import together
-from seatrial_load.measure.distribution import Distribution, Interval, percentile
-from seatrial_load.measure.interval import BOTH_TAILS, mean_interval, percentile_interval, rate_interval, ratio_interval
-from seatrial_load.measure.window import Window  # noqa: TC001 (the strict reader resolves the fields' types)
+from seatrial_load.measure.interval import (
+    BOTH_TAILS,
+    mean_interval,
+    percentile,
+    percentile_interval,
+    rate_interval,
+    ratio_interval,
+)
 from seatrial_load.metrics import request_metrics as metrics
 from seatrial_load.metrics.counts import Counts, Tokens, added_counts, added_tokens, counts_of, tokens_of
-from seatrial_load.metrics.histogram import HIGHEST_US, Histogram
+from seatrial_load.metrics.histogram import PERCENTS, US_PER_MS, Histogram, Milliseconds
+from seatrial_load.metrics.request_metrics import has_steady_window, measured_time, record_share_inside, split
 from seatrial_load.metrics.timeline import added_timelines, timeline_of
-from seatrial_load.metrics.window import has_steady_window, measured_time, share_inside, split
-from seatrial_load.model.request import Arrival  # noqa: TC001 (the strict reader resolves the fields' types)
-from seatrial_load.model.result import (
-    ClientEvidence,  # noqa: TC001 (the strict reader resolves the fields' types)
-    Timeline,  # noqa: TC001 (the strict reader resolves the fields' types)
-)
-from seatrial_load.model.strict_json import read_document, write_document
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from seatrial_load.decode.response import RequestRecord
-    from seatrial_load.measure.distribution import Ranked
-    from seatrial_load.measure.window import MeasuredTime
-    from seatrial_load.model.request import Objective, PreparedBy
-
-
-US_PER_MS = 1_000.0
-PERCENTS: Mapping[str, float] = {"p50": 50, "p90": 90, "p95": 95, "p99": 99}
+    from seatrial_load.documents.request import Objective, PreparedBy
+    from seatrial_load.measure.interval import MeasuredTime, Ranked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +108,7 @@ def distribution_of(sample: Sample | None, *, independent: bool = True) -> Distr
     """
     if sample is None:
         return None
-    ordered = _Milliseconds(
+    ordered = Milliseconds(
         Histogram.decode(sample.histogram).ranked(
             lowest_us=sample.min_ms * US_PER_MS, highest_us=sample.max_ms * US_PER_MS
         )
@@ -121,25 +124,6 @@ def distribution_of(sample: Sample | None, *, independent: bool = True) -> Distr
         intervals=_intervals(sample, ordered) if independent else {},
         histogram=sample.histogram,
     )
-
-
-def percentile_bounds(values: Distribution, percent: float, *, tail: float) -> Interval | None:
-    """Bound a percentile of a distribution with other confidence than its own intervals; None without a histogram."""
-    if not values.histogram:
-        return None
-    ranked = Histogram.decode(values.histogram).ranked(highest_us=min(values.max * US_PER_MS, HIGHEST_US))
-    return percentile_interval(_Milliseconds(ranked), percent, tail=tail)
-
-
-@dataclass(frozen=True, slots=True)
-class _Milliseconds:
-    ranked_us: Ranked
-
-    def __len__(self) -> int:
-        return len(self.ranked_us)
-
-    def __getitem__(self, rank: int, /) -> float:
-        return self.ranked_us[rank] / US_PER_MS
 
 
 def _intervals(sample: Sample, ordered: Ranked) -> dict[str, Interval]:
@@ -341,7 +325,7 @@ def _pace(records: Sequence[RequestRecord], time: MeasuredTime) -> Pace:
         tokens_squared=math.fsum(tokens * tokens for tokens, _ in pairs),
         seconds_squared=math.fsum(seconds * seconds for _, seconds in pairs),
         tokens_by_seconds=math.fsum(tokens * seconds for tokens, seconds in pairs),
-        in_window=math.fsum(share_inside(record, time) for record in records),
+        in_window=math.fsum(record_share_inside(record, time) for record in records),
     )
 
 

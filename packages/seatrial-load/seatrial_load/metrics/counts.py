@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping  # noqa: TC003 (the strict reader resolves the fields' types)
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
+
+from seatrial_load.documents.result import Occasion, Unmeasured
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from seatrial_load.decode.response import RequestRecord
-    from seatrial_load.model.result import LevelResult
+    from seatrial_load.documents.result import LevelResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,55 +136,6 @@ def first_of_each(items: Iterable[tuple[str, str]]) -> dict[str, str]:
     return first
 
 
-Occasion: TypeAlias = Literal["first_request", "warm_up", "level", "verification"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unmeasured:
-    """Requests of which no latency and no throughput is reported, and how they ended.
-
-    Attributes:
-        occasion: `first_request`, `warm_up`, `level` (a level that was cut before it was over), or `verification`: the
-            single requests of a trial that adds no load.
-        concurrency: Requests in flight per copy of the level; None of the others.
-        offered_requests_per_s: What an open loop offered at the level; None of the others.
-        sent: Requests that left.
-        succeeded: Those answered in full.
-        errors: How many failed, by error class; `unanswered` are those in flight when the level was cut.
-        first_errors: The first failure of each class in the service's own words.
-        longest_wait_s: How long it took until the last of the failures that took longest; None without a failure.
-        because: Why the level was cut; empty where every request came to its end.
-    """
-
-    occasion: Occasion
-    concurrency: int | None = None
-    offered_requests_per_s: float | None = None
-    sent: int
-    succeeded: int
-    errors: Mapping[str, int]
-    first_errors: tuple[str, ...]
-    longest_wait_s: float | None
-    because: str = ""
-
-    @property
-    def place(self) -> str:
-        """What it was, in words."""
-        if self.occasion == "first_request":
-            return "the first request"
-        if self.occasion == "warm_up":
-            return "the warm-up"
-        if self.occasion == "verification":
-            return "the verification"
-        if self.offered_requests_per_s is not None:
-            return f"{self.offered_requests_per_s:g} requests/s"
-        return f"concurrency {self.concurrency} per copy"
-
-    @property
-    def sentence(self) -> str:
-        """How many were sent and answered, why the others were not, and after how long."""
-        return _sentence(self.sent, self.succeeded, [self])
-
-
 def unmeasured_of(
     records: Sequence[RequestRecord],
     occasion: Occasion,
@@ -213,6 +166,11 @@ def nothing_answered(levels: Sequence[LevelResult], unmeasured: Sequence[Unmeasu
     if answered or not sent:
         return None
     return _sentence(sent, 0, [*levels, *unmeasured])
+
+
+def outcome_sentence(unmeasured: Unmeasured) -> str:
+    """Say how many were sent and answered, why the others were not, and after how long."""
+    return _sentence(unmeasured.sent, unmeasured.succeeded, [unmeasured])
 
 
 def _sentence(sent: int, succeeded: int, seen: Sequence[Unmeasured | LevelResult]) -> str:

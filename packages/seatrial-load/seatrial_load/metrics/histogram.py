@@ -15,10 +15,23 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from seatrial_load.measure.interval import (
+    percentile_interval,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from seatrial_load.documents.result import (
+        Distribution,
+        Interval,
+    )
+    from seatrial_load.measure.interval import Ranked
 
+
+PERCENTS: Mapping[str, float] = {"p50": 50, "p90": 90, "p95": 95, "p99": 99}
+
+US_PER_MS = 1_000.0
 SIGNIFICANT_DIGITS = 3
 LOWEST_US = 1
 HIGHEST_US = 24 * 3600 * 1_000_000
@@ -216,3 +229,26 @@ def _slots(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
         if number > 0:
             yield slot, number
         slot = after
+
+
+def percentile_bounds(values: Distribution, percent: float, *, tail: float) -> Interval | None:
+    """Bound a percentile of a distribution with other confidence than its own intervals; None without a histogram."""
+    if not values.histogram:
+        return None
+    ranked = Histogram.decode(values.histogram).ranked(highest_us=min(values.max * US_PER_MS, HIGHEST_US))
+    return percentile_interval(Milliseconds(ranked), percent, tail=tail)
+
+
+@dataclass(frozen=True, slots=True)
+class Milliseconds:
+    """Ranked values in microseconds, read as milliseconds."""
+
+    ranked_us: Ranked
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.ranked_us)
+
+    def __getitem__(self, rank: int, /) -> float:
+        """Return one of them, in milliseconds."""
+        return self.ranked_us[rank] / US_PER_MS

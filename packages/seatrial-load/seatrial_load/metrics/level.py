@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from seatrial_load.documents.result import LevelResult
 from seatrial_load.measure.interval import BOTH_TAILS, share_interval
 from seatrial_load.metrics import request_metrics as metrics
 from seatrial_load.metrics.aggregate import distribution_of, output_tok_s_interval, tally_of
-from seatrial_load.model.result import LevelResult
 from seatrial_load.slo.evaluate import requests_needed
 from seatrial_load.slo.verdict import judged
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seatrial_load.decode.response import RequestRecord
+    from seatrial_load.documents.request import Arrival, Objective, PreparedBy, TrialRequest
+    from seatrial_load.documents.result import ClientEvidence
+    from seatrial_load.documents.stop import Void
     from seatrial_load.metrics.aggregate import LevelTally
-    from seatrial_load.model.request import Arrival, Objective, PreparedBy, TrialRequest
-    from seatrial_load.model.result import ClientEvidence
-    from seatrial_load.model.stop import Void
 
 
-def measure_level(
+def level_of_records(
     concurrency: int,
     records: Sequence[RequestRecord],
     objectives: Sequence[Objective],

@@ -7,15 +7,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from seatrial_base.units import MS_PER_S
-from seatrial_load.measure.interval import SLICES
-from seatrial_load.metrics.window import share_by, share_inside
+from seatrial_load.measure.interval import SLICES, MeasuredTime, share_by, share_inside, steady_window
+from seatrial_load.slo.evaluate import is_met
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from seatrial_load.decode.response import RequestRecord
-    from seatrial_load.measure.window import MeasuredTime
-    from seatrial_load.model.request import Metric, Objective
+    from seatrial_load.documents.request import Arrival, Metric, Objective, PreparedBy
 
 
 def ttft_ms(record: RequestRecord) -> float | None:
@@ -82,7 +81,9 @@ def output_tok_s_slices(records: Sequence[RequestRecord], time: MeasuredTime) ->
     if output_tok_s(records, time) is None:
         return ()
     answered = [(record.output_tokens or 0, record) for record in records if record.succeeded]
-    totals = [math.fsum(tokens * share_by(record, edge_s) for tokens, record in answered) for edge_s in time.edges_s()]
+    totals = [
+        math.fsum(tokens * record_share_by(record, edge_s) for tokens, record in answered) for edge_s in time.edges_s()
+    ]
     return tuple((after - before) * SLICES / time.length_s for before, after in pairwise(totals))
 
 
@@ -138,11 +139,6 @@ def meets_every(record: RequestRecord, objectives: Sequence[Objective]) -> bool:
     )
 
 
-def is_met(value: float, objective: Objective) -> bool:
-    """Tell whether a value is within an objective's bound; the bound itself is."""
-    return value <= objective.bound if objective.sense == "at_most" else value >= objective.bound
-
-
 def _is_within(record: RequestRecord, objective: Objective) -> bool:
     value = PER_REQUEST[objective.metric](record)
     if value is None:
@@ -156,4 +152,49 @@ def _per_s(
     """Sum up an amount of each request, by the share of its time inside the window, per second."""
     if time.length_s <= 0:
         return None
-    return math.fsum(amount(record) * share_inside(record, time) for record in records) / time.length_s
+    return math.fsum(amount(record) * record_share_inside(record, time) for record in records) / time.length_s
+
+
+def has_steady_window(arrival: Arrival, protocol: PreparedBy) -> bool:
+    """Tell whether throughput is to be taken while all streams are busy.
+
+    An open loop has no such time: it is as busy as what was offered makes it. The published protocol (jumpstart-2024)
+    takes the whole level, so its numbers compare with the published ones only if we do, too.
+    """
+    return arrival == "closed" and protocol == "seatrial"
+
+
+def split(records: Sequence[RequestRecord], ramp: int) -> tuple[Sequence[RequestRecord], Sequence[RequestRecord]]:
+    """Part the first `ramp` requests, in the order of their numbers, from those whose latencies count."""
+    ordered = sorted(records, key=lambda record: record.index)
+    return ordered[:ramp], ordered[ramp:]
+
+
+def measured_time(records: Sequence[RequestRecord], *, ramp: int, steady: bool) -> MeasuredTime:
+    """Choose the time over which a level's throughput is taken: the steady window, else the whole level.
+
+    The whole level has the ramp in it, with its slow start and end.
+
+    Args:
+        records: Every request of the level, at least one.
+        ramp: So many first requests aren't measured.
+        steady: Whether the load is one that has a steady window (`has_steady_window`).
+    """
+    _, measured = split(records, ramp)
+    seconds = sorted(record.ended_s - record.sent_s for record in measured if record.succeeded)
+    window = steady_window([record.sent_s for record in measured], seconds) if steady else None
+    return window or MeasuredTime(
+        kind="whole",
+        opened_s=min(record.sent_s if record.due_s is None else min(record.due_s, record.sent_s) for record in records),
+        closed_s=max(record.ended_s for record in records),
+    )
+
+
+def record_share_by(record: RequestRecord, at_s: float) -> float:
+    """Return how much of a request was done by a time, 0 to 1."""
+    return share_by(record.sent_s, record.ended_s, at_s)
+
+
+def record_share_inside(record: RequestRecord, time: MeasuredTime) -> float:
+    """Return the share of a request's time that lies in a window, 0 to 1."""
+    return share_inside(record.sent_s, record.ended_s, time)

@@ -6,8 +6,8 @@ import math
 from itertools import zip_longest
 from typing import TYPE_CHECKING, TypeVar
 
+from seatrial_load.documents.result import Timeline
 from seatrial_load.metrics import request_metrics as metrics
-from seatrial_load.model.result import Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,16 +33,13 @@ def timeline_of(records: Sequence[RequestRecord]) -> Timeline:
     bin_s = _width(length_s)
     bins = max(math.ceil(length_s / bin_s), 1)
     tokens, busy_s = [0.0] * bins, [0.0] * bins
-    first_ms: list[list[float]] = [[] for _ in range(bins)]
     for record in records:
         for at, share in _shares(record.sent_s - start_s, record.ended_s - start_s, bin_s, bins):
             busy_s[at] += share * (record.ended_s - record.sent_s)
         if record.succeeded and record.output_tokens:
             for at, share in _shares(*_generation(record, start_s), bin_s, bins):
                 tokens[at] += share * record.output_tokens
-        ttft_ms = metrics.ttft_ms(record) if record.succeeded else None
-        if ttft_ms is not None:
-            first_ms[_bin(record.sent_s - start_s, bin_s, bins)].append(ttft_ms)
+    first_ms = _first_token_ms(records, start_s, bin_s, bins)
     return Timeline(
         bin_s=bin_s,
         output_tokens=_rounded(tokens),
@@ -50,6 +47,16 @@ def timeline_of(records: Sequence[RequestRecord]) -> Timeline:
         first_tokens=tuple(map(len, first_ms)),
         ttft_ms=tuple(round(math.fsum(some) / len(some), DIGITS) if some else None for some in first_ms),
     )
+
+
+def _first_token_ms(records: Sequence[RequestRecord], start_s: float, bin_s: float, bins: int) -> list[list[float]]:
+    """Return the times to first token of each bin's answered requests."""
+    first_ms: list[list[float]] = [[] for _ in range(bins)]
+    for record in records:
+        ttft_ms = metrics.ttft_ms(record) if record.succeeded else None
+        if ttft_ms is not None:
+            first_ms[_bin(record.sent_s - start_s, bin_s, bins)].append(ttft_ms)
+    return first_ms
 
 
 def added_timelines(shares: Sequence[Timeline | None]) -> Timeline | None:

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from seatrial_load.payload.answer import EngineFailure, Piece, Token
 from seatrial_load.payload.error import ANSWER_RULE, AnswerError
-from seatrial_load.payload.json_text import JsonObject, count_of, list_of, object_of, text_of, whole_number_of
+from seatrial_load.payload.json_text import JsonObject, json_count, json_string, list_of, object_of, whole_number_of
 
 _MAX_QUOTE = 80
 _REASONING_KEYS = ("reasoning_content", "reasoning")
@@ -80,7 +80,7 @@ def _quoted(document: object) -> str:
 
 
 def _generation(said: JsonObject) -> Fragment:
-    token, text = said.get("token"), text_of(said.get("generated_text"))
+    token, text = said.get("token"), json_string(said.get("generated_text"))
     streamed = isinstance(token, dict)
     pieces = (_token_piece(object_of(token)),) if streamed else ()
     if text is None:
@@ -94,8 +94,8 @@ def _generation(said: JsonObject) -> Fragment:
         tokens=_tokens(details.get("tokens")),
         ended=True,
         reason=_reason(details.get("finish_reason")),
-        input_tokens=count_of(details.get("input_length")),
-        output_tokens=count_of(details.get("generated_tokens")),
+        input_tokens=json_count(details.get("input_length")),
+        output_tokens=json_count(details.get("generated_tokens")),
         failure=_failure(said),
     )
 
@@ -116,8 +116,8 @@ def _choices(said: JsonObject) -> Fragment:
         reason=reason,
         stop_sequence=_reason(choice.get("stop_reason")),
         stop_is_told="stop_reason" in choice,
-        input_tokens=count_of(usage.get("prompt_tokens")),
-        output_tokens=count_of(usage.get("completion_tokens")),
+        input_tokens=json_count(usage.get("prompt_tokens")),
+        output_tokens=json_count(usage.get("completion_tokens")),
         failure=_failure(said),
     )
 
@@ -128,7 +128,7 @@ def _is_first(choice: JsonObject) -> bool:
 
 def _choice_piece(choice: JsonObject) -> Piece | None:
     delta = object_of(choice.get("delta"))
-    text = _joined(delta, _TEXT_KEYS) if delta else text_of(choice.get("text"))
+    text = _joined(delta, _TEXT_KEYS) if delta else json_string(choice.get("text"))
     reasoning, tokens = _joined(delta, _REASONING_KEYS), _log_probabilities(choice)
     if text or reasoning or tokens or delta.get("tool_calls"):
         return Piece(text or "", reasoning, tokens)
@@ -136,7 +136,7 @@ def _choice_piece(choice: JsonObject) -> Piece | None:
 
 
 def _joined(said: JsonObject, keys: tuple[str, ...]) -> str | None:
-    return "".join(text for key in keys if (text := text_of(said.get(key)))) or None
+    return "".join(text for key in keys if (text := json_string(said.get(key)))) or None
 
 
 def _token_piece(said: JsonObject) -> Piece:
@@ -152,7 +152,7 @@ def _token(said: JsonObject) -> Token:
     told = said.get("logprob", said.get("log_prob"))
     special = said.get("special", said.get("special_token"))
     return Token(
-        text=text_of(said.get("text")) or "",
+        text=json_string(said.get("text")) or "",
         id=whole_number_of(said.get("id")),
         log_probability=_log_probability(told),
         special=special if isinstance(special, bool) else None,
@@ -166,7 +166,7 @@ def _log_probabilities(choice: JsonObject) -> tuple[Token, ...] | None:
         (object_of(entry).get("token"), object_of(entry).get("logprob")) for entry in list_of(told.get("content"))
     ]
     pairs = entries or list(zip(list_of(told.get("tokens")), list_of(told.get("token_logprobs")), strict=False))
-    return tuple(Token(text_of(text) or "", None, _log_probability(value), None) for text, value in pairs) or None
+    return tuple(Token(json_string(text) or "", None, _log_probability(value), None) for text, value in pairs) or None
 
 
 def _log_probability(value: object) -> float | None:
@@ -177,7 +177,7 @@ def _log_probability(value: object) -> float | None:
 
 
 def _reason(value: object) -> str | int | None:
-    return text_of(value) or whole_number_of(value)
+    return json_string(value) or whole_number_of(value)
 
 
 def _failure(said: JsonObject) -> EngineFailure | None:
@@ -192,4 +192,4 @@ def _failure(said: JsonObject) -> EngineFailure | None:
 
 def _engine_failure(kind: object, message: object, code: int | None) -> EngineFailure:
     told = message if isinstance(message, str) or message is None else _quoted(message)
-    return EngineFailure(text_of(kind) or "", told or "no message", code)
+    return EngineFailure(json_string(kind) or "", told or "no message", code)

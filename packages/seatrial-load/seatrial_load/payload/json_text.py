@@ -10,6 +10,7 @@ from seatrial_load.payload.error import ANSWER_RULE, AnswerError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 JsonObject: TypeAlias = "Mapping[str, object]"
 
@@ -45,12 +46,12 @@ def list_of(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def text_of(value: object) -> str | None:
+def json_string(value: object) -> str | None:
     """Return the value if it is a text."""
     return value if isinstance(value, str) else None
 
 
-def count_of(value: object) -> int | None:
+def json_count(value: object) -> int | None:
     """Return the value if it is a whole number that can count tokens (0 to 10⁹)."""
     if not isinstance(value, int) or isinstance(value, bool):
         return None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from seatrial_load.model.request import Workload
+    from seatrial_load.documents.request import Workload
     from seatrial_load.prompts.synthetic import Prompts
     from seatrial_load.prompts.trace import Trace
 

@@ -11,10 +11,9 @@ asked for.
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
-
-from seatrial_load.prompts.refusal import speaks_of_length, told_prompt_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +21,25 @@ if TYPE_CHECKING:
     from seatrial_load.payload.json_text import Json
     from seatrial_load.payload.request import Prompt
 
+
+_COUNTS: Final = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"\((\d+) in the (?:prompt|messages)",  # vLLM up to 0.10, and LMI in front of it
+        r"(\d+) tokens from the input messages",  # SGLang
+        r"(?:has|passed|contains at least) (\d+) input tokens",  # vLLM from 0.10 on
+        r"Given: (\d+) `inputs` tokens",  # TGI, prompt and answer together
+        r"must have less than \d+ tokens. Given: (\d+)",  # TGI, the prompt alone
+        r"prompt \((?:total )?length:? (\d+)\)",  # vLLM's engine
+        r"(?:the )?input \((\d+) tokens\) is longer",  # SGLang
+        r"(?:prompt|input) length[^\d]{0,20}(\d+)[^\d]{1,40}(?:exceed|longer|greater)",  # TensorRT-LLM
+    )
+)
+_OF_LENGTH: Final = re.compile(
+    r"maximum context length|max_model_len|maximum model length|context length|too many tokens|`inputs` tokens"
+    r"|longer than the (?:maximum|model)|must have less than \d+ tokens|(?:prompt|input) length .*exceed",
+    re.IGNORECASE,
+)
 
 _TEXT = """
 the of and to in is that for it as was with be by on not he his but at are this have from or had an they which one you
@@ -143,19 +161,19 @@ def calibrated(
     Returns:
         None when the endpoint told no count.
     """
-    answered: list[tuple[int, int]] = []
-    refused: list[float] = []
-    for record in records:
-        wanted = wanted_tokens(record.index)
-        if wanted and record.error is None and record.input_tokens:
-            answered.append((wanted, record.input_tokens))
-        elif wanted and is_too_long(record):
-            counted = told_prompt_tokens(record.detail)
-            refused.append(BELOW_THE_LIMIT * wanted / counted if counted else _UNTOLD)
-    ratios = [min(refused)] if refused else []
+    written = [(wanted, record) for record in records if (wanted := wanted_tokens(record.index))]
+    answered = [
+        (wanted, tokens) for wanted, record in written if record.error is None and (tokens := record.input_tokens)
+    ]
+    ratios = [_refused_ratio(wanted, record) for wanted, record in written if is_too_long(record)]
     if answered:
         ratios.append(sum(wanted for wanted, _ in answered) / sum(counted for _, counted in answered))
     return min(words_per_token * min(ratios), _MOST_WORDS_PER_TOKEN) if ratios else None
+
+
+def _refused_ratio(wanted: int, record: RequestRecord) -> float:
+    counted = told_prompt_tokens(record.detail)
+    return BELOW_THE_LIMIT * wanted / counted if counted else _UNTOLD
 
 
 def is_too_long(record: RequestRecord) -> bool:
@@ -184,3 +202,14 @@ class Prompts(Protocol):
 
     def input_tokens(self, index: int) -> int | None:
         """Return how long the prompt is meant to be; None when nobody says."""
+
+
+def told_prompt_tokens(refusal: str) -> int | None:
+    """Return the tokens that a refusal says the prompt has; None where it names none."""
+    found = (pattern.search(refusal) for pattern in _COUNTS)
+    return next((int(match[1]) for match in found if match is not None), None)
+
+
+def speaks_of_length(refusal: str) -> bool:
+    """Tell whether a request was refused because its prompt, or the prompt with its answer, is too long."""
+    return told_prompt_tokens(refusal) is not None or _OF_LENGTH.search(refusal) is not None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from seatrial_load.prompts.jsonl import LineProblems, why_not_json
+from seatrial_load.prompts.line_problems import LineProblems, why_not_json
 from seatrial_load.prompts.synthetic import word_count, words
 
 if TYPE_CHECKING:

@@ -11,18 +11,22 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from seatrial_load.aws.clock_skew import probe, shifted
+from seatrial_base.errors import BenchError
+from seatrial_load.aws.clock_skew import probe_clock, shifted
 from seatrial_load.client.connection import dialer, socket_addresses
 from seatrial_load.client.event_loop import Exchange, Inbox, Wave, limits_of, run_wave
 from seatrial_load.client.request_writer import SCHEMAS, request_writer
 from seatrial_load.decode.failure import Failure
 from seatrial_load.decode.response import record_of
-from seatrial_load.model.request import Workload
+from seatrial_load.documents.request import Workload
+from seatrial_load.documents.result import EvaluationAnswer
 from seatrial_load.payload.error import AnswerError
 from seatrial_load.payload.options import Options
 from seatrial_load.payload.reader import read_answer
 from seatrial_load.payload.request import request_body
 from seatrial_load.prompts.synthetic import RawBody
+from seatrial_load.quality.evaluation_set import prompt_content
+from seatrial_load.quality.scores import judged_quality, unmeasured_quality
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,12 +34,15 @@ if TYPE_CHECKING:
     from seatrial_load.aws.credentials import CredentialSource
     from seatrial_load.client.connection import Dial
     from seatrial_load.client.request_writer import RequestWriter
-    from seatrial_load.model.request import PayloadSchema, TrialTarget
+    from seatrial_load.documents.request import EvaluationPrompt, PayloadSchema, QualityFloor, TrialTarget
+    from seatrial_load.documents.result import QualityResult
     from seatrial_load.payload.answer import Completion
     from seatrial_load.prompts.synthetic import Content
-    from seatrial_load.quality.evaluation_set import EvaluationPrompt
     from seatrial_load.trial.dependencies import ShouldStop
 
+
+LONGEST_ASKING_S: Final = 420.0
+"""The function that concludes a trial has 15 minutes, and proofs and CloudWatch need some of them."""
 
 MOST_AT_ONCE: Final = 4
 """Requests in flight: few, so that nothing queues and a loaded batch changes few answers."""
@@ -43,34 +50,6 @@ TIMEOUT_S: Final = 60.0
 RETRIES: Final = 5
 SEED: Final = 1  # TGI takes no 0
 NO_LOG_PROBABILITY: Final = -9999.0  # what vLLM says of a token whose log-probability it doesn't know
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluationAnswer:
-    """What became of one prompt.
-
-    Attributes:
-        id: The prompt's.
-        text: The generated text; empty of a failed request.
-        tokens: The texts of the generated tokens; None where the engine doesn't tell them.
-        log_probabilities: Natural logarithm of each token's probability; None where it is not told for every token.
-        failure: Why there is no answer; empty when there is one.
-        retried: How often the request was repeated.
-        engine: The header by which a local engine announces itself; empty on AWS.
-    """
-
-    id: str
-    text: str
-    tokens: tuple[str, ...] | None = None
-    log_probabilities: tuple[float, ...] | None = None
-    failure: str = ""
-    retried: int = 0
-    engine: str = ""
-
-    @property
-    def answered(self) -> bool:
-        """Whether the request was answered in full."""
-        return not self.failure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +137,7 @@ class _Run:
     def answers(self, streams: int) -> tuple[EvaluationAnswer, ...]:
         """Ask the first prompt alone, which tells whether the clock is right, then the others."""
         secret = self._writer(0.0).secret
-        first = probe(self._one, self.tools.wall_clock)
+        first = probe_clock(self._one, self.tools.wall_clock)
         rest = self._wave(first.offset_s or 0.0, streams, 1, len(self.asked.prompts) - 1)
         found = {exchange.index: exchange for exchange in (first.exchange, *rest)}
         return tuple(self._answer(index, found.get(index), secret) for index in range(len(self.asked.prompts)))
@@ -214,7 +193,7 @@ def evaluation_body(schema: PayloadSchema, prompt: EvaluationPrompt, most_tokens
         most_tokens: Tokens that the answer may have.
     """
     options = Options(max_tokens=most_tokens, temperature=0, seed=SEED, log_probabilities=True)
-    return request_body(SCHEMAS[schema], prompt.asked, options)
+    return request_body(SCHEMAS[schema], prompt_content(prompt), options)
 
 
 def evaluation_answer(name: str, said: Completion) -> EvaluationAnswer:
@@ -237,3 +216,43 @@ def _log_probabilities(said: Completion) -> tuple[float, ...] | None:
     told = [token.log_probability for token in said.tokens or ()]
     known = [value for value in told if value is not None and value > NO_LOG_PROBABILITY]
     return tuple(known) if known and len(known) == len(told) else None
+
+
+def measure_quality(
+    floor: QualityFloor,
+    target: TrialTarget,
+    schema: PayloadSchema,
+    *,
+    confidence: float,
+    within_s: float,
+    streams: int = MOST_AT_ONCE,
+    tools: QualityTools,
+) -> QualityResult:
+    """Ask the evaluation set and hold the answers against the bounds; what can't be asked is said, not raised.
+
+    Args:
+        floor: The set and the bounds.
+        target: The endpoint.
+        schema: The body's schema.
+        confidence: Of the proof: an objective is met or missed only when its one-sided interval says so; 0 takes the
+            measured value as it is.
+        within_s: After so many seconds the rest is given up.
+        streams: Requests in flight.
+        tools: What to ask with.
+    """
+    if within_s <= 0:
+        return unmeasured_quality(floor, "the budget was over")
+    began_s = tools.clock()
+    try:
+        answers = collect_answers(
+            target,
+            schema,
+            floor.prompts,
+            most_tokens=floor.most_tokens,
+            streams=streams,
+            within_s=min(within_s, LONGEST_ASKING_S),
+            tools=tools,
+        )
+    except BenchError as error:
+        return unmeasured_quality(floor, error.problems[0].message)
+    return replace(judged_quality(floor, answers, confidence), duration_s=tools.clock() - began_s)

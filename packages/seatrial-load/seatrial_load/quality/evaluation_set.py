@@ -15,7 +15,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
 from seatrial_base.units import MIB
-from seatrial_load.prompts.jsonl import LineProblems, is_chat, why_not_json
+from seatrial_load.documents.request import ChatMessage, EvaluationPrompt
+from seatrial_load.prompts.line_problems import LineProblems, is_chat, why_not_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -29,48 +30,6 @@ MOST_PROMPTS: Final = 10_000
 MOST_SET_BYTES: Final = 16 * MIB
 LONGEST_ID: Final = 200
 _EXAMPLE: Final = 'write one JSON object per line: {"prompt": "…", "reference": "…"}'
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaidMessage:
-    """One message of a chat.
-
-    Attributes:
-        role: Who says it: `system`, `user` or `assistant`.
-        content: Its text.
-    """
-
-    role: str
-    content: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluationPrompt:
-    """One prompt: a text or a chat.
-
-    Attributes:
-        id: Its name in the set.
-        prompt: The text; empty where messages are asked.
-        messages: The chat; empty where a text is asked.
-        reference: The right answer; None without one.
-    """
-
-    id: str
-    prompt: str = ""
-    messages: tuple[SaidMessage, ...] = ()
-    reference: str | None = None
-
-    @property
-    def asked(self) -> Prompt:
-        """What is sent."""
-        if self.messages:
-            return [{"role": said.role, "content": said.content} for said in self.messages]
-        return self.prompt
-
-    @property
-    def shown(self) -> str:
-        """What people read of it."""
-        return self.prompt or "\n".join(f"{said.role}: {said.content}" for said in self.messages)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +74,13 @@ def evaluation_set(content: bytes, where: str, *, chat: bool) -> EvaluationSet:
     return EvaluationSet(prompts=prompts, digest=digest_of_prompts(prompts))
 
 
+def prompt_content(prompt: EvaluationPrompt) -> Prompt:
+    """Return what is sent of a prompt: its messages, else its text."""
+    if prompt.messages:
+        return [{"role": message.role, "content": message.content} for message in prompt.messages]
+    return prompt.prompt
+
+
 def digest_of_prompts(prompts: Sequence[EvaluationPrompt]) -> str:
     """Return the SHA-256 of what prompts say, in hexadecimal digits."""
     text = json.dumps([asdict(prompt) for prompt in prompts], separators=(",", ":"))
@@ -155,7 +121,7 @@ def _prompt(document: Mapping[str, object], number: int) -> EvaluationPrompt:
     return EvaluationPrompt(
         id=str(document.get("id", f"line-{number}")),
         prompt=str(document.get("prompt", "")),
-        messages=tuple(SaidMessage(role=each["role"], content=each["content"]) for each in said),
+        messages=tuple(ChatMessage(role=each["role"], content=each["content"]) for each in said),
         reference=None if reference is None else str(reference),
     )
 
@@ -172,9 +138,12 @@ def _wrong(document: Mapping[str, object], *, chat: bool) -> Iterator[tuple[str,
         yield from _wrong_messages(document["messages"], chat=chat)
     if document.get("reference") is not None and not _is_text(document["reference"]):
         yield "reference", "not a non-empty string"
-    named = document.get("id", "-")
-    if isinstance(named, bool) or not isinstance(named, str | int) or not 0 < len(str(named)) <= LONGEST_ID:
+    if not _is_id(document.get("id", "-")):
         yield "id", f"not a whole number or a string of 1 to {LONGEST_ID} characters"
+
+
+def _is_id(named: object) -> bool:
+    return isinstance(named, str | int) and not isinstance(named, bool) and 0 < len(str(named)) <= LONGEST_ID
 
 
 def _wrong_messages(messages: object, *, chat: bool) -> Iterator[tuple[str, str]]:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
-from seatrial_load.measure.distribution import Interval
+from seatrial_base.units import fine_percent
+from seatrial_load.documents.result import Interval, QualityCheck, QualityResult, QualityScore
 from seatrial_load.measure.interval import BOTH_TAILS, NOTHING, share_interval, student_t
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from seatrial_load.quality.answers import EvaluationAnswer
-    from seatrial_load.quality.evaluation_set import EvaluationPrompt
+    from seatrial_load.documents.request import EvaluationPrompt, QualityFloor, QualityObjective
+    from seatrial_load.documents.result import EvaluationAnswer, Verdict
 
 
-QualityMetric: TypeAlias = Literal["exact_match", "mean_logprob", "perplexity"]
+LEAST_ANSWERED: Final = 0.9
+"""Share of the prompts; where more failed, the answers that are left decide nothing."""
+
 FEWEST_PROMPTS: Final = 20
 """Fewer prompts decide nothing: an interval of so few answers says little of the next ones."""
 LOWEST_LOG: Final = -700.0  # of a float: exp(700) is the largest round power that it can say
@@ -34,24 +37,6 @@ def normalized(text: str) -> str:
 def is_exact_match(answer: str, reference: str) -> bool:
     """Tell whether an answer says the same as the reference, both normalized."""
     return normalized(answer) == normalized(reference)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QualityScore:
-    """One metric over an evaluation set.
-
-    Attributes:
-        metric: `exact_match`: share of the answers that equal their reference; `mean_logprob`: mean log-probability
-            of the generated tokens, natural logarithm; `perplexity`: exp(-mean_logprob), from 1.
-        value: The value; None where no answer tells it.
-        interval: With 95 % confidence, or at another one where it was asked for; None bounds where it can't be told.
-        count: Answers that it comes from.
-    """
-
-    metric: QualityMetric
-    value: float | None
-    interval: Interval
-    count: int
 
 
 def scores_of(
@@ -113,3 +98,97 @@ def _perplexity(log: QualityScore) -> QualityScore:
 def perplexity(mean_log_probability: float) -> float:
     """Return exp(-mean log-probability): the inverse probability of a token, the geometric mean (from 1)."""
     return math.exp(-max(mean_log_probability, LOWEST_LOG))
+
+
+def unmeasured_quality(floor: QualityFloor, because: str) -> QualityResult:
+    """Return that nothing was asked, for a reason."""
+    return QualityResult(
+        evaluation_set=floor.evaluation_set,
+        prompts=len(floor.prompts),
+        answered=0,
+        scores=(),
+        checks=(),
+        because=f"quality was not measured: {because}",
+    )
+
+
+def judged_quality(floor: QualityFloor, answers: Sequence[EvaluationAnswer], confidence: float) -> QualityResult:
+    """Hold answers against the bounds.
+
+    Args:
+        floor: The set and the bounds.
+        answers: One for each prompt, in their order.
+        confidence: Of the proof.
+    """
+    answered = sum(answer.answered for answer in answers)
+    told = f"{answered} of {len(answers)} prompts of the evaluation set were answered"
+    first = next((answer.failure for answer in answers if answer.failure), "")
+    enough = answered >= LEAST_ANSWERED * len(answers)
+    bounds = {score.metric: score for score in scores_of(floor.prompts, answers, tail=1 - max(confidence, 0.5))}
+    checks = tuple(_check(objective, bounds[objective.metric], confidence) for objective in floor.objectives)
+    return QualityResult(
+        evaluation_set=floor.evaluation_set,
+        prompts=len(answers),
+        answered=answered,
+        scores=scores_of(floor.prompts, answers),
+        checks=checks if enough else tuple(replace(check, met=None) for check in checks),
+        because=f"{told} ({first})" if first else told,
+    )
+
+
+def _check(objective: QualityObjective, score: QualityScore, confidence: float) -> QualityCheck:
+    bound = f"{'at most' if objective.sense == 'at_most' else 'at least'} {_written(objective, objective.bound)}"
+    if score.value is None:
+        sentence = f"quality {objective.metric} was not measured: no answer tells it; {bound} is asked"
+        return QualityCheck(objective=objective, measured=None, met=None, sentence=sentence)
+    met = _is_within(objective, score.value) if confidence <= 0 else _proven(objective, score.interval)
+    relation = {True: "meets", False: "misses", None: "is not proven to meet or miss"}[met]
+    sentence = f"quality {objective.metric} {_written(objective, score.value)} {relation} {bound}"
+    return QualityCheck(
+        objective=objective, measured=score.value, met=met, sentence=f"{sentence}{_ends(score, objective)}"
+    )
+
+
+def _ends(score: QualityScore, objective: QualityObjective) -> str:
+    low, high = score.interval.low, score.interval.high
+    if low is None or high is None:
+        return f" ({score.count} answers)"
+    return f" ({_written(objective, low)} to {_written(objective, high)}, {score.count} answers)"
+
+
+def _is_within(objective: QualityObjective, value: float) -> bool:
+    return value <= objective.bound if objective.sense == "at_most" else value >= objective.bound
+
+
+def _proven(objective: QualityObjective, interval: Interval) -> bool | None:
+    ends = (interval.high, interval.low) if objective.sense == "at_most" else (interval.low, interval.high)
+    worse, better = ends
+    if worse is not None and _is_within(objective, worse):
+        return True
+    return False if better is not None and not _is_within(objective, better) else None
+
+
+def _written(objective: QualityObjective, value: float) -> str:
+    return fine_percent(value) if objective.metric == "exact_match" else f"{value:.4g}"
+
+
+def with_quality(verdict: Verdict, quality: QualityResult) -> Verdict:
+    """Return the verdict with the quality: what is proven missed fails it, what is not proven makes it inconclusive."""
+    missed = [check.sentence for check in quality.checks if check.met is False]
+    unknown = list(_unknown(quality))
+    if missed:
+        before = (verdict.because,) if verdict.status == "fail" else ()
+        return replace(verdict, status="fail", because="; ".join((*before, *missed)))
+    if unknown:
+        status = "inconclusive" if verdict.status == "pass" else verdict.status
+        return replace(verdict, status=status, because="; ".join((*unknown, verdict.because)))
+    return replace(verdict, because="; ".join((verdict.because, *(check.sentence for check in quality.checks))))
+
+
+def _unknown(quality: QualityResult) -> Iterator[str]:
+    if not quality.checks:
+        yield quality.because
+    unknown = [check.sentence for check in quality.checks if check.met is None]
+    yield from unknown
+    if unknown and quality.answered < quality.prompts:
+        yield quality.because

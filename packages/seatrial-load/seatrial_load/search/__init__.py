@@ -5,19 +5,23 @@ Closed loops only: the levels of an open loop are rates, and the trial takes the
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from seatrial_load.model.stop import Stop
+from seatrial_load.documents.progress import NextLevel, Step
+from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.search.adaptive import next_adaptive
-from seatrial_load.search.step import NextLevel, Step
-from seatrial_load.search.sweep import ALL_MEASURED, next_of_sweep, why_stop
 from seatrial_load.trial.budget import budget_over
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial_load.model.request import TrialRequest
-    from seatrial_load.model.result import LevelResult
+    from seatrial_load.documents.request import Load, TrialRequest
+    from seatrial_load.documents.result import LevelResult
+
+
+ALL_MEASURED = Stop(reason=StopReason.ALL_MEASURED, because="every level was measured")
+LISTED = "next listed level"
 
 __all__ = ["ALL_MEASURED", "NextLevel", "Step", "Stop", "next_level", "why_stop"]
 
@@ -35,3 +39,37 @@ def next_level(request: TrialRequest, levels: Sequence[LevelResult], *, left_s: 
     if request.load.search == "sweep":
         return next_of_sweep(request.load, levels)
     return next_adaptive(request, levels, left_s=left_s)
+
+
+def next_of_sweep(load: Load, levels: Sequence[LevelResult]) -> Step:
+    """Return the lowest listed level above the last one, unless there is a reason to stop."""
+    if levels and (stop := why_stop(levels)) is not None:
+        return stop
+    highest = max((level.concurrency for level in levels), default=0)
+    following = next((concurrency for concurrency in load.concurrency_levels if concurrency > highest), None)
+    return ALL_MEASURED if following is None else NextLevel(concurrency=following, because=LISTED)
+
+
+def why_stop(levels: Sequence[LevelResult]) -> Stop | None:
+    """Return why more load would teach nothing, levels ascending; None when it would.
+
+    That is so after a level without success, after two levels in a row that each missed the SLO and had less throughput
+    than the level before, and after two levels in a row that the client limited.
+    """
+    last = levels[-1]
+    if not last.succeeded:
+        because = f"no request succeeded at concurrency {last.concurrency} per copy"
+        return Stop(reason=StopReason.NO_SUCCESS, because=because)
+    at = f"last at concurrency {last.concurrency} per copy"
+    if [level.valid for level in levels[-2:]] == [False, False]:
+        because = f"the client was the limit twice in a row, {at}: {last.void_because}"
+        return Stop(reason=StopReason.CLIENT_LIMIT, because=because)
+    falling = [not after.meets_slo and _throughput(after) < _throughput(before) for before, after in pairwise(levels)]
+    if last.valid and falling[-2:] == [True, True]:
+        because = f"throughput fell and the SLO was missed twice in a row, {at}"
+        return Stop(reason=StopReason.FALLING, because=because)
+    return None
+
+
+def _throughput(level: LevelResult) -> float:
+    return level.requests_per_s or 0.0 if level.output_tok_s is None else level.output_tok_s

@@ -3,20 +3,39 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial_load.model.stop import Stop, StopReason
-from seatrial_load.search.bend import toward_bend
-from seatrial_load.search.boundary import BESIDE, CLOSE, Bracket, between
-from seatrial_load.search.goodput import CLIENT_AT_GATE, toward_most_goodput
-from seatrial_load.search.step import NextLevel, Step
-from seatrial_load.search.view import View, view_of
+from seatrial_load.documents.progress import NextLevel, Step
+from seatrial_load.documents.stop import Stop, StopReason
+from seatrial_load.knee.detectors import saturation_knee
+from seatrial_load.search.view import View, search_view
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from seatrial_load.model.request import Goal, TrialRequest
-    from seatrial_load.model.result import LevelResult
+    from seatrial_load.documents.request import Goal, TrialRequest
+    from seatrial_load.documents.result import LevelResult
+    from seatrial_load.search.view import View
+
+
+CLOSE = 1.1  # ends that differ by this factor or less: the highest good load is known within 10 %
+TRUSTED = 1.2  # ends that differ by this factor or less, with the crossing expected within `CLOSE` of the good one
+FARTHEST = 8.0  # most that one level may lie outside of what was measured, as a factor: load above the knee costs time
+DOUBLE = 2.0
+BESIDE = math.sqrt(CLOSE)  # the first look is so far below an expected crossing
+BEYOND = 1.2  # the second one so far above the first: a miss there closes the bracket
+CREEP = 1.3  # a step by less than this, after which the end still isn't found, has crept: the next is its square
+PATIENCE = 5  # levels near a bracket after which an expectation isn't asked any more
+NEAR = 1.6  # a level is near a bracket within this factor of an end
+
+NEARLY_ALL = 0.93  # of the highest throughput: a level that gives as much is full
+SIDE = 8  # the rising line is drawn from an eighth of the least full load
+
+GOLDEN = (3 - math.sqrt(5)) / 2  # the smaller part of a golden section
+CLIENT_AT_GATE = "the client was the limit at the gate; next: less load"
+FLAT = 0.02  # neighbours within this share of the best are as good: an assumption about a level's noise
 
 MOST_DEAD = 2
 MOST_VOID = 2
@@ -24,7 +43,7 @@ MOST_VOID = 2
 
 def next_adaptive(request: TrialRequest, levels: Sequence[LevelResult], *, left_s: float) -> Step:
     """Choose the next level of an adaptive search, or say why there is none."""
-    view = view_of(request, levels)
+    view = search_view(request, levels)
     gate = request.gate_concurrency
     if not levels:
         return NextLevel(concurrency=gate, because=f"the gate, {gate} per copy")
@@ -119,8 +138,204 @@ def _expected(crossing: float | None) -> str:
     return "" if crossing is None else f"; expected to be missed from {crossing:.0f}"
 
 
+def toward_most_goodput(view: View) -> Step:
+    """Choose the level that tells most about where goodput is highest."""
+    if not view.valid:
+        return NextLevel(concurrency=view.top, because=CLIENT_AT_GATE)
+    best = max(view.valid, key=_goodput)
+    at = view.valid.index(best)
+    lower = view.valid[at - 1] if at else None
+    upper = view.valid[at + 1] if at + 1 < len(view.valid) else None
+    so_far = f"highest goodput so far: {_goodput(best):.2f} requests/s at {best.concurrency} per copy"
+    if not _goodput(best):
+        return _without_goodput(view, so_far)
+    if upper is None and best.concurrency < view.top:
+        return NextLevel(concurrency=_outside(view, best, up=True), because=f"{so_far}, the highest level")
+    if lower is None and best.concurrency > view.bottom:
+        return NextLevel(concurrency=_outside(view, best, up=False), because=f"{so_far}, the lowest level")
+    return _inside(best, lower, upper, so_far)
+
+
+def _without_goodput(view: View, so_far: str) -> Step:
+    lowest = view.valid[0]
+    if lowest.concurrency <= view.bottom:
+        return Stop(reason=StopReason.GOAL_KNOWN, because=f"{so_far}, the lowest level")
+    return NextLevel(concurrency=_outside(view, lowest, up=False), because=f"{so_far}; next: less load")
+
+
+def _outside(view: View, best: LevelResult, *, up: bool) -> int:
+    bracket = Bracket(best.concurrency, None) if up else Bracket(None, view.valid[0].concurrency)
+    found = between(bracket, view.bottom, view.top, view.crossing, view.measured)
+    return (view.top if up else view.bottom) if found is None else found
+
+
+def _inside(best: LevelResult, lower: LevelResult | None, upper: LevelResult | None, so_far: str) -> Step:
+    here = best.concurrency
+    gaps = [(_gap(here, one), one.concurrency) for one in (lower, upper) if one is not None and _is_open(best, one)]
+    if not gaps:
+        return Stop(reason=StopReason.GOAL_KNOWN, because=f"{so_far}: {_why_known(best, lower, upper)}")
+    gap, end = max(gaps)
+    wanted = here * (end / here) ** GOLDEN
+    low, high = min(here, end), max(here, end)
+    return NextLevel(
+        concurrency=min(max(round(wanted), low + 1), high - 1),
+        because=f"{so_far}; neighbours are {gap:.1f} times apart",
+    )
+
+
+def _why_known(best: LevelResult, lower: LevelResult | None, upper: LevelResult | None) -> str:
+    beside = (one for one in (lower, upper) if one is not None)
+    as_good = [one for one in beside if not _is_near(best, one)]
+    if not as_good:
+        return "less than 10 % apart"
+    named = " and ".join(str(one.concurrency) for one in as_good)
+    return f"equal within {FLAT * 100:.0f} % to {named}"
+
+
+def _is_open(best: LevelResult, neighbour: LevelResult) -> bool:
+    return not _is_near(best, neighbour) and _goodput(neighbour) < (1 - FLAT) * _goodput(best)
+
+
+def _is_near(best: LevelResult, neighbour: LevelResult) -> bool:
+    return abs(best.concurrency - neighbour.concurrency) <= 1 or _gap(best.concurrency, neighbour) <= CLOSE
+
+
+def _gap(here: int, neighbour: LevelResult) -> float:
+    return max(here / neighbour.concurrency, neighbour.concurrency / here)
+
+
+def _goodput(level: LevelResult) -> float:
+    return level.goodput_requests_per_s or 0.0
+
+
+def toward_bend(view: View) -> Step:
+    """Choose the next level that `two_segment` needs, or say where it sees the bend.
+
+    The view holds a valid level.
+    """
+    lattice = doublings(view.bottom, view.top)
+    full = _least_full(view.valid)
+    highest = view.valid[-1].concurrency
+    if highest < min(lattice[-1], full * DOUBLE):
+        return _up(view, lattice, highest)
+    wanted = [load for load in lattice if full / SIDE <= load <= full or load == lattice[0]]
+    missing = [load for load in wanted if not any(load / CLOSE <= one <= load * CLOSE for one in view.measured)]
+    filled = f"{full} per copy gives {NEARLY_ALL * 100:.0f} % of the highest throughput"
+    if missing:
+        return NextLevel(concurrency=missing[-1], because=f"{filled}; the bend is below")
+    return Stop(reason=StopReason.GOAL_KNOWN, because=f"{filled}; {saturation_knee(view.valid).because}")
+
+
+def doublings(bottom: int, top: int) -> list[int]:
+    """Return the levels of the doubling sweep of a range, its top included."""
+    found = [bottom]
+    while found[-1] * 2 <= top:
+        found.append(found[-1] * 2)
+    return found if found[-1] == top else [*found, top]
+
+
+def _up(view: View, lattice: Sequence[int], highest: int) -> NextLevel:
+    following = lattice[bisect_right(lattice, highest)]
+    expected = view.forecast.full(view.bottom, view.top, NEARLY_ALL) if view.forecast.predicted else None
+    if expected is None or expected <= following:
+        return NextLevel(concurrency=following, because=f"throughput may grow above {highest} per copy")
+    reach = max(bisect_right(lattice, highest * FARTHEST) - 1, 0)
+    wanted = lattice[min(bisect_left(lattice, expected), reach)]
+    because = f"throughput is expected to saturate at {expected:.0f} per copy"
+    return NextLevel(concurrency=max(wanted, following), because=because)
+
+
+def _least_full(levels: Sequence[LevelResult]) -> int:
+    highest = max(tok_s(level) for level in levels)
+    return min(level.concurrency for level in levels if tok_s(level) >= NEARLY_ALL * highest)
+
+
+def tok_s(level: LevelResult) -> float:
+    """Return the throughput that levels are compared by: output tokens, or requests where tokens weren't told."""
+    return level.requests_per_s or 0.0 if level.output_tok_s is None else level.output_tok_s
+
+
 GOALS: Mapping[Goal, Callable[[View], Step]] = {
     "knee": _toward_knee,
     "max_concurrency": _toward_highest,
     "max_goodput": toward_most_goodput,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Bracket:
+    """The highest load that is good, and the lowest above it that isn't; None is not known yet."""
+
+    good: int | None
+    bad: int | None
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether the ends themselves are near enough: within `CLOSE`, or no load lies between."""
+        return self.good is not None and self.bad is not None and self.bad <= max(self.good + 1, self.good * CLOSE)
+
+    def is_closed(self, crossing: float | None) -> bool:
+        """Whether the highest good load is known well enough: by both ends, or by what is expected between them."""
+        if self.good is None or self.bad is None or crossing is None:
+            return self.is_narrow
+        return self.is_narrow or (self.bad <= self.good * TRUSTED and crossing <= self.good * CLOSE)
+
+
+def between(bracket: Bracket, bottom: int, top: int, crossing: float | None, measured: Collection[int]) -> int | None:
+    """Choose the load to measure next; None when the bracket is closed or the range ends.
+
+    Args:
+        bracket: What is known.
+        bottom: The lowest load to look at.
+        top: The highest.
+        crossing: Where good loads are expected to end; None when they aren't expected to, or nothing is expected.
+        measured: Every load that was measured.
+    """
+    good, bad = bracket.good, bracket.bad
+    if good is not None and bad is not None:
+        return None if bracket.is_closed(crossing) else _between(good, bad, crossing, measured)
+    if good is not None:
+        return _above(good, top, crossing, measured)
+    return _below(bad, bottom, crossing, measured) if bad is not None else None
+
+
+def _between(good: int, bad: int, crossing: float | None, measured: Collection[int]) -> int:
+    middle = math.sqrt(good * bad)
+    tried = sum(good / NEAR <= one <= bad * NEAR for one in measured)
+    if crossing is None or not good < crossing <= bad * BESIDE or tried > PATIENCE:
+        return _strictly(middle, good, bad)
+    below = min(crossing, bad) / BESIDE
+    wanted = below if below > good * math.sqrt(BESIDE) else good * BEYOND
+    nearest = max((one for one in measured if one < good), default=0)
+    crept = good * _stride(good / nearest) if nearest else 0.0
+    return _strictly(min(max(wanted, crept), max(middle, wanted)), good, bad)
+
+
+def _strictly(wanted: float, good: int, bad: int) -> int:
+    return min(max(math.floor(wanted), good + 1), bad - 1)
+
+
+def _above(good: int, top: int, crossing: float | None, measured: Collection[int]) -> int | None:
+    if good >= top:
+        return None
+    expected = good * DOUBLE if crossing is None else min(crossing / BESIDE, good * FARTHEST)
+    nearest = max((one for one in measured if one < good), default=0)
+    stride = _stride(good / nearest) if nearest else CLOSE
+    if expected <= good * math.sqrt(BESIDE):
+        expected = good * BEYOND
+    return min(top, max(good + 1, math.floor(max(expected, good * stride))))
+
+
+def _below(bad: int, bottom: int, crossing: float | None, measured: Collection[int]) -> int | None:
+    if bad <= bottom:
+        return None
+    believed = crossing is not None and crossing <= bad * BESIDE
+    expected = max(crossing / BESIDE, bad / FARTHEST) if crossing is not None and believed else bad / DOUBLE
+    nearest = min((one for one in measured if one > bad), default=0)
+    stride = _stride(nearest / bad) if nearest else CLOSE
+    return max(bottom, min(bad - 1, math.floor(min(expected, bad / stride))))
+
+
+def _stride(last: float) -> float:
+    """Return the least factor of the next step outward: an expectation that keeps falling short isn't crept after."""
+    return max(CLOSE, last * last) if last <= CREEP else CLOSE

@@ -20,8 +20,8 @@ from seatrial_load.slo.evaluate import reading_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from seatrial_load.model.request import Objective, PredictedLevel, TrialRequest
-    from seatrial_load.model.result import LevelResult
+    from seatrial_load.documents.request import Objective, PredictedLevel, TrialRequest
+    from seatrial_load.documents.result import LevelResult
 
     Curve = Callable[[float], float]
     Points = Sequence[tuple[float, float]]

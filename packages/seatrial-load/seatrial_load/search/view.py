@@ -14,8 +14,8 @@ from seatrial_load.search.forecast import Forecast, forecast
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial_load.model.request import TrialRequest
-    from seatrial_load.model.result import LevelResult
+    from seatrial_load.documents.request import TrialRequest
+    from seatrial_load.documents.result import LevelResult
 
 NARROW = 0.9  # of a bound: what is above holds, but not by much
 APART = 2.0  # as a factor: a wider stretch without a level is worth a look
@@ -104,7 +104,7 @@ class View:
         return self.forecast.first_miss(self.bottom, self.top)
 
 
-def view_of(request: TrialRequest, levels: Sequence[LevelResult]) -> View:
+def search_view(request: TrialRequest, levels: Sequence[LevelResult]) -> View:
     """Sort what was measured; a client's own limit lowers the highest concurrency to look at."""
     ordered = sorted(levels, key=attrgetter("concurrency"))
     void = tuple(level for level in ordered if not level.valid)

@@ -6,16 +6,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial_base.units import fine_percent, tenths
-from seatrial_load.knee.scaling_target import cost_at, unpriced
-from seatrial_load.measure.distribution import Interval
-from seatrial_load.model.result import Change, Comparison
+from seatrial_load.documents.result import Change, Comparison, Interval
+from seatrial_load.knee.scaling_target import cost_at, without_price
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seatrial_load.measure.distribution import Distribution
-    from seatrial_load.model.request import Gate, TrialRequest
-    from seatrial_load.model.result import LevelResult, TrialResult, Verdict
+    from seatrial_load.documents.request import Gate, TrialRequest
+    from seatrial_load.documents.result import Distribution, LevelResult, TrialResult, Verdict
 
 
 WITHOUT_INTERVAL = 2.0  # so many times the tolerance, where no interval tells noise from change (an assumption)
@@ -47,7 +45,7 @@ class _Measure:
         return f"${self.value:.2f}" if self.unit == "$" else f"{tenths(self.value)} {self.unit}"
 
 
-def compare(now: TrialResult, before: TrialResult | None, *, baseline_uri: str = "") -> Comparison:
+def compare_with_baseline(now: TrialResult, before: TrialResult | None, *, baseline_uri: str = "") -> Comparison:
     """Compare a trial with the last release's.
 
     Both must be of one endpoint and environment, of the same workload, kind of load and number of copies. They are
@@ -125,7 +123,7 @@ def _place(level: LevelResult) -> float:
 def _priced(now: TrialResult, before: TrialResult) -> tuple[TrialRequest, TrialRequest]:
     """Return both requests, without their prices where a local engine was measured: its speed is no GPU's."""
     if now.engine_note or before.engine_note:
-        return unpriced(now.request), unpriced(before.request)
+        return without_price(now.request), without_price(before.request)
     return now.request, before.request
 
 
@@ -183,11 +181,10 @@ def _changed(concurrency: int, before: _Measure, after: _Measure, gate: Gate) ->
     changed = beyond and apart is not False
     worse = changed and (difference < 0) == after.more_is_better
     share = difference / before.value if before.unit != "%" else difference
-    moved = "stayed at" if difference == 0 else f"{'rose' if difference > 0 else 'fell'} from {before.written} to"
     by = f" ({share * 100:+.1f} %)" if before.unit != "%" and difference else ""
     width = f"the tolerance of {tolerance * 100:g} %" + (" (doubled: no interval)" if apart is None else "")
-    noise = "" if apart is None else " and noise" if changed else ", within noise" if beyond else ""
-    side = f"{'worse ' if worse else 'better ' if changed else ''}{'beyond' if beyond else 'within'} {width}{noise}"
+    direction = ("worse " if worse else "better ") if changed else ""
+    side = f"{direction}{'beyond' if beyond else 'within'} {width}{_noise(apart=apart, beyond=beyond)}"
     change = Change(
         metric=after.name,
         concurrency=concurrency,
@@ -196,9 +193,21 @@ def _changed(concurrency: int, before: _Measure, after: _Measure, gate: Gate) ->
         share=share,
         worse=worse,
         better=changed and not worse,
-        sentence=f"{after.name} at concurrency {concurrency} per copy {moved} {after.written}{by}: {side}",
+        sentence=f"{after.name} at concurrency {concurrency} per copy {_moved(before, after)}{by}: {side}",
     )
     return change, changed
+
+
+def _moved(before: _Measure, after: _Measure) -> str:
+    if after.value == before.value:
+        return f"stayed at {after.written}"
+    return f"{'rose' if after.value > before.value else 'fell'} from {before.written} to {after.written}"
+
+
+def _noise(*, apart: bool | None, beyond: bool) -> str:
+    if apart is None or not beyond:
+        return ""
+    return " and noise" if apart else ", within noise"
 
 
 def _are_apart(before: _Measure, after: _Measure, *, rose: bool) -> bool | None:

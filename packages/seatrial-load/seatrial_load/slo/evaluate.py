@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial_base.units import fine_percent, tenths
+from seatrial_load.documents.request import PER_REQUEST_METRICS
+from seatrial_load.documents.result import Check
 from seatrial_load.measure.crossing import Reading
 from seatrial_load.measure.interval import (
     fewest_bounded_from_above,
@@ -14,17 +16,13 @@ from seatrial_load.measure.interval import (
     one_sided_rate,
     share_interval,
 )
-from seatrial_load.metrics.aggregate import PERCENTS, percentile_bounds
-from seatrial_load.metrics.request_metrics import is_met
-from seatrial_load.model.request import PER_REQUEST_METRICS
-from seatrial_load.model.result import Check
+from seatrial_load.metrics.histogram import PERCENTS, percentile_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial_load.measure.distribution import Distribution, Interval
-    from seatrial_load.model.request import Metric, Objective, Statistic
-    from seatrial_load.model.result import LevelResult
+    from seatrial_load.documents.request import Metric, Objective, Statistic
+    from seatrial_load.documents.result import Distribution, Interval, LevelResult
 
 
 def latency_of(level: LevelResult, metric: Metric) -> Distribution | None:
@@ -292,3 +290,8 @@ def _written(value: float, objective: Objective) -> str:
         case "output_tok_s":
             return f"{tenths(value)} tok/s"
     return f"{tenths(value)} ms"
+
+
+def is_met(value: float, objective: Objective) -> bool:
+    """Tell whether a value is within an objective's bound; the bound itself is."""
+    return value <= objective.bound if objective.sense == "at_most" else value >= objective.bound

@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seatrial_load.metrics.counts import nothing_answered
-from seatrial_load.model.result import Verdict
+from seatrial_load.documents.result import Verdict
+from seatrial_load.metrics.counts import nothing_answered, outcome_sentence
 from seatrial_load.slo.evaluate import checks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from seatrial_load.metrics.counts import Unmeasured
-    from seatrial_load.model.request import Gate, Objective
-    from seatrial_load.model.result import LevelResult
+    from seatrial_load.documents.request import Gate, Objective
+    from seatrial_load.documents.result import LevelResult, Unmeasured
 
 
 def judged(level: LevelResult, objectives: Sequence[Objective]) -> LevelResult:
@@ -67,15 +66,21 @@ def _verdict_at(
     if at is not None:
         return _verdict_of(at, objectives, "", confidence)
     preface = _preface(gate_concurrency, cut)
-    valid = [level for level in levels if level.valid]
-    above = [level for level in valid if level.concurrency > gate_concurrency and not _is_open(level)][:1]
-    below = [level for level in valid if level.concurrency < gate_concurrency or _is_open(level)][-1:]
-    for level, proof in [*((level, "pass") for level in above), *((level, "fail") for level in below)]:
+    for level, proof in _neighbours(gate_concurrency, levels):
         verdict = _verdict_of(level, objectives, f"{preface}; ", confidence)
         if verdict.status == proof:
             return verdict
     measured = ", ".join(map(_named, levels)) or "none"
     return Verdict(status="inconclusive", because=f"{preface}; measured levels: {measured}", checks=())
+
+
+def _neighbours(gate_concurrency: int, levels: Sequence[LevelResult]) -> Iterator[tuple[LevelResult, str]]:
+    """Yield the valid levels next to the gate, with the verdict that each can prove."""
+    valid = [level for level in levels if level.valid]
+    above = [level for level in valid if level.concurrency > gate_concurrency and not _is_open(level)]
+    below = [level for level in valid if level.concurrency < gate_concurrency or _is_open(level)]
+    yield from ((level, "pass") for level in above[:1])
+    yield from ((level, "fail") for level in below[-1:])
 
 
 def no_success_at(gate_concurrency: int, levels: Sequence[LevelResult], unmeasured: Sequence[Unmeasured]) -> str | None:
@@ -94,15 +99,22 @@ def _at_gate(
     gate_concurrency: int, levels: Sequence[LevelResult], unmeasured: Sequence[Unmeasured]
 ) -> tuple[LevelResult | None, Unmeasured | None]:
     """Return the level that decides, or what was seen of it where it was cut: of an open loop, the highest rate."""
-    measured = {level.offered_requests_per_s for level in levels if _is_open(level)}
     cuts = [seen for seen in unmeasured if seen.occasion == "level"]
-    rates = [seen for seen in cuts if seen.offered_requests_per_s is not None]
-    missing = max((seen for seen in rates if seen.offered_requests_per_s not in measured), key=_rate, default=None)
-    if measured or missing is not None:
-        highest = max((level for level in levels if _is_open(level)), key=_rate, default=None)
-        return (highest, None) if missing is None or (highest and _rate(highest) > _rate(missing)) else (None, missing)
+    opened = [level for level in levels if _is_open(level)]
+    cut_rates = [seen for seen in cuts if seen.offered_requests_per_s is not None]
+    if opened or cut_rates:
+        return _at_highest_rate(opened, cut_rates)
     exact = next((level for level in levels if level.concurrency == gate_concurrency), None)
     return exact, next((seen for seen in reversed(cuts) if seen.concurrency == gate_concurrency), None)
+
+
+def _at_highest_rate(
+    opened: Sequence[LevelResult], cut: Sequence[Unmeasured]
+) -> tuple[LevelResult | None, Unmeasured | None]:
+    measured = {level.offered_requests_per_s for level in opened}
+    highest = max(opened, key=_rate, default=None)
+    missing = max((seen for seen in cut if seen.offered_requests_per_s not in measured), key=_rate, default=None)
+    return (highest, None) if missing is None or (highest and _rate(highest) > _rate(missing)) else (None, missing)
 
 
 def _is_open(level: LevelResult) -> bool:
@@ -117,7 +129,7 @@ def _preface(gate_concurrency: int, cut: Unmeasured | None) -> str:
     """Say that the gate's load was not measured, and what was seen of it where it was cut."""
     if cut is None:
         return f"concurrency {gate_concurrency} per copy was not measured"
-    return f"{cut.place} was not measured: {cut.because}; {cut.sentence}"
+    return f"{cut.place} was not measured: {cut.because}; {outcome_sentence(cut)}"
 
 
 def with_error_rate(verdict: Verdict, levels: Sequence[LevelResult], gate: Gate) -> Verdict:

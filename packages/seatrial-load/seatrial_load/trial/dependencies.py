@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from seatrial_load.client.connection import Dial
     from seatrial_load.client.request_writer import RequestWriter
     from seatrial_load.decode.response import RequestRecord
-    from seatrial_load.model.request import TrialRequest
-    from seatrial_load.model.stop import Stop
+    from seatrial_load.documents.request import TrialRequest
+    from seatrial_load.documents.stop import Stop
     from seatrial_load.trial.events import Watch
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from seatrial_load.model.result import LevelResult
+    from seatrial_load.documents.result import LevelResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

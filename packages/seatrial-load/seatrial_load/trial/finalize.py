@@ -10,34 +10,38 @@ from typing import TYPE_CHECKING
 
 from seatrial_base import __version__
 from seatrial_base.errors import BenchError
+from seatrial_load.aws.cloudwatch import LATE_S, Measured, service_overhead
 from seatrial_load.aws.deployment_check import prove_still_live
-from seatrial_load.aws.service_overhead import LATE_S, Measured, service_overhead
+from seatrial_load.documents.result import SCHEMA_VERSION, TrialResult, Verdict
+from seatrial_load.documents.stop import StopReason
 from seatrial_load.knee.detectors import knees_of
-from seatrial_load.knee.scaling_target import blended_cost_at, cost_at, fallback_target, scaling_target, unpriced
-from seatrial_load.metrics.counts import nothing_answered
+from seatrial_load.knee.scaling_target import blended_cost_at, cost_at, fallback_target, scaling_target, without_price
+from seatrial_load.metrics.counts import nothing_answered, outcome_sentence
 from seatrial_load.metrics.level import with_queue_share
-from seatrial_load.model.result import SCHEMA_VERSION, TrialResult
-from seatrial_load.model.stop import StopReason
-from seatrial_load.quality.answers import MOST_AT_ONCE, QualityTools
-from seatrial_load.quality.floor import not_asked, with_quality
-from seatrial_load.quality.measure import measure_quality
-from seatrial_load.slo.baseline import compare, with_regression
+from seatrial_load.quality.answers import MOST_AT_ONCE, QualityTools, measure_quality
+from seatrial_load.quality.scores import unmeasured_quality, with_quality
+from seatrial_load.slo.baseline import compare_with_baseline, with_regression
 from seatrial_load.slo.verdict import inconclusive, no_success_at, verdict_at, with_error_rate
-from seatrial_load.trial.budget import left_s
+from seatrial_load.trial.budget import beside_plan, left_s, live_request
 from seatrial_load.trial.dependencies import Tools
-from seatrial_load.trial.live_count import beside_plan, live_request
-from seatrial_load.trial.manner import adds_load
-from seatrial_load.trial.sparing_verdict import sparing_verdict
+from seatrial_load.trial.manner import VERIFICATION_REQUESTS, adds_load, beside_users, verification_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from seatrial_load.documents.progress import TrialProgress
+    from seatrial_load.documents.request import TrialRequest
+    from seatrial_load.documents.result import (
+        Knee,
+        LevelResult,
+        LiveProof,
+        QualityResult,
+        ServiceOverhead,
+        Unmeasured,
+        UsersLoad,
+    )
+    from seatrial_load.documents.stop import Stop
     from seatrial_load.knee.scaling_target import ScalingTarget
-    from seatrial_load.model.progress import TrialProgress
-    from seatrial_load.model.request import TrialRequest
-    from seatrial_load.model.result import Knee, LevelResult, LiveProof, ServiceOverhead, UsersLoad, Verdict
-    from seatrial_load.model.stop import Stop
-    from seatrial_load.quality.floor import QualityResult
 
 
 EVERYDAY = Tools()
@@ -45,7 +49,7 @@ UNASKED = ("SEA503", "SEA504", "SEA511", "SEA512")
 """The rules of a control plane that can't be asked: no credentials, connection or permission."""
 
 
-def conclude(
+def conclude_trial(
     request: TrialRequest,
     progress: TrialProgress,
     tools: Tools = EVERYDAY,
@@ -82,7 +86,7 @@ def conclude(
     )
     if baseline is None:
         return result
-    comparison = compare(result, baseline, baseline_uri=baseline_uri)
+    comparison = compare_with_baseline(result, baseline, baseline_uri=baseline_uri)
     if doubt is not None and doubt.kind == _DoubtKind.CHANGED:
         comparison = replace(comparison, status="incomparable", because=doubt.because, changes=())
         return replace(result, comparison=comparison)
@@ -100,9 +104,9 @@ def _quality(
     if floor is None:
         return None
     if doubt is not None:
-        return not_asked(floor, doubt.because)
+        return unmeasured_quality(floor, doubt.because)
     if stopped is not None and stopped.reason.is_guarded:
-        return not_asked(floor, stopped.because)
+        return unmeasured_quality(floor, stopped.because)
     return measure_quality(
         floor,
         request.target,
@@ -123,7 +127,7 @@ def _with_quality(result: TrialResult, quality: QualityResult | None) -> TrialRe
     return replace(result, quality=quality, verdict=verdict, duration_s=result.duration_s + quality.duration_s)
 
 
-def settled(levels: Sequence[LevelResult]) -> tuple[LevelResult, ...]:
+def distinct_levels(levels: Sequence[LevelResult]) -> tuple[LevelResult, ...]:
     """Return the levels ascending, each load once: of those measured again, the last valid one, else the last."""
     kept: dict[float, LevelResult] = {}
     for level in levels:
@@ -149,10 +153,10 @@ class _Doubt:
 
 
 def _judged(request: TrialRequest, progress: TrialProgress, stop: Stop, doubt: _Doubt | None) -> TrialResult:
-    levels = with_queue_share(settled(progress.levels))
+    levels = with_queue_share(distinct_levels(progress.levels))
     knees = knees_of(levels, request.prior, request.objectives) if request.manner == "load" else ()
     target = _target(request, levels, knees, doubt)
-    priced = unpriced(request) if progress.engine_note else request
+    priced = without_price(request) if progress.engine_note else request
     return TrialResult(
         schema_version=SCHEMA_VERSION,
         request=request,
@@ -278,3 +282,63 @@ def _overhead(
         request.target, measured, patience_s=patience_s, cloudwatch=tools.cloudwatch, now=tools.wall_clock,
         sleep=tools.sleep,
     )  # fmt: skip
+
+
+def sparing_verdict(request: TrialRequest, progress: TrialProgress, levels: Sequence[LevelResult]) -> Verdict:
+    """Judge a trial whose manner isn't `load`.
+
+    Harm to users fails it; what could not be watched proves nothing. Without load, every single request must have
+    succeeded, or as many as the gate's error rate lets. With load, the highest level that was measured decides.
+
+    Args:
+        request: What was asked.
+        progress: What was seen, and why no more.
+        levels: What was measured, ascending.
+    """
+    judged = _beside_users(request, progress, levels) if adds_load(request, progress.users) else _verified(
+        request, progress
+    )  # fmt: skip
+    stop = progress.stopped
+    if stop is None or not stop.reason.is_guarded:
+        return judged
+    told = f"the trial stopped: {stop.because}"
+    if stop.reason.is_harm:
+        return replace(judged, status="fail", because=f"{told}; {judged.because}")
+    return judged if judged.status == "fail" else inconclusive(judged, told)
+
+
+def _beside_users(request: TrialRequest, progress: TrialProgress, levels: Sequence[LevelResult]) -> Verdict:
+    highest = max((level.concurrency for level in levels), default=request.gate_concurrency)
+    verdict = verdict_at(
+        highest,
+        levels,
+        request.objectives,
+        confidence=request.gate.confidence,
+        unmeasured=[seen for seen in progress.unmeasured if seen.occasion != "level"],
+    )
+    verdict = with_error_rate(verdict, levels, request.gate)
+    if not levels:
+        return verdict
+    return replace(verdict, because=f"{beside_users(levels, progress.users)}; no knee was sought; {verdict.because}")
+
+
+def _verified(request: TrialRequest, progress: TrialProgress) -> Verdict:
+    seen, stop = verification_of(progress.unmeasured), progress.stopped
+    if seen is None:
+        return Verdict(status="inconclusive", because=f"no request was sent: {_because(stop)}", checks=())
+    if _fails(request, seen):
+        return Verdict(status="fail", because=f"{outcome_sentence(seen)}; no load", checks=())
+    if seen.sent < VERIFICATION_REQUESTS:
+        because = f"{seen.sent} of {VERIFICATION_REQUESTS} requests were sent: {_because(stop)}"
+        return Verdict(status="inconclusive", because=because, checks=())
+    told = f"verified: {outcome_sentence(seen)}, no load"
+    return Verdict(status="pass", because=told, checks=())
+
+
+def _fails(request: TrialRequest, seen: Unmeasured) -> bool:
+    """Tell whether more requests failed than the gate's error rate lets; without one, any."""
+    return (seen.sent - seen.succeeded) / seen.sent > (request.gate.max_error_rate or 0.0)
+
+
+def _because(stop: Stop | None) -> str:
+    return "the trial is not over" if stop is None else stop.because

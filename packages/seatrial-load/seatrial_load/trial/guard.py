@@ -18,18 +18,18 @@ from seatrial_load.aws.cloudwatch import (
     alarms_client,
     cloudwatch_client,
     cloudwatch_errors,
-    dimensions_of,
+    component_dimensions,
     metric_query,
 )
 from seatrial_load.aws.deployment_check import asking
-from seatrial_load.model.stop import Stop, StopReason
+from seatrial_load.documents.stop import Stop, StopReason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from seatrial_load.aws.cloudwatch import AlarmState, CloudWatch, CloudWatchAlarms, MetricQuery
-    from seatrial_load.model.request import Metric, Objective, TrialRequest
+    from seatrial_load.documents.request import Metric, Objective, TrialRequest
     from seatrial_load.trial.dependencies import ShouldStop, Tools
 
 
@@ -171,7 +171,7 @@ class Guard:
         return None
 
     def _queries(self) -> dict[str, tuple[Objective, MetricQuery]]:
-        dimensions = dimensions_of(self._request.target)
+        dimensions = component_dimensions(self._request.target)
         watched = [one for one in self._request.objectives if one.metric in METRICS and one.sense == "at_most"]
         if dimensions is None:
             return {}

@@ -6,16 +6,15 @@ import math
 from typing import TYPE_CHECKING
 
 from seatrial_base.units import whole_or_tenths
-from seatrial_load.model.stop import Stop, StopReason
-from seatrial_load.search.step import NextLevel, Step
+from seatrial_load.documents.progress import NextLevel, Step
+from seatrial_load.documents.stop import Stop, StopReason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial_load.metrics.counts import Unmeasured
-    from seatrial_load.model.progress import TrialProgress
-    from seatrial_load.model.request import TrialRequest
-    from seatrial_load.model.result import LevelResult, UsersLoad
+    from seatrial_load.documents.progress import TrialProgress
+    from seatrial_load.documents.request import TrialRequest
+    from seatrial_load.documents.result import LevelResult, Unmeasured, UsersLoad
 
 
 VERIFICATION_REQUESTS = 5

@@ -7,21 +7,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial_base.errors import BenchError
-from seatrial_load.aws.clock_skew import probe
+from seatrial_load.aws.clock_skew import probe_clock
+from seatrial_load.aws.cloudwatch import unknown_overhead, users_load
 from seatrial_load.aws.deployment_check import DENIED_PATIENCE_S, asking, not_proven, prove_live
-from seatrial_load.aws.users_load import not_asked, users_load
 from seatrial_load.aws.wake import wake
 from seatrial_load.client.event_loop import Exchange, Inbox, Wave, limits_of, run_wave
 from seatrial_load.decode.failure import Failure
 from seatrial_load.decode.response import NO_MODEL_HEADER, record_of
+from seatrial_load.documents.progress import TrialProgress
+from seatrial_load.documents.request_checks import check_trial_request
 from seatrial_load.health.self_calibration import calibrate_client
-from seatrial_load.metrics.counts import Unmeasured, unmeasured_of
-from seatrial_load.model.progress import TrialProgress
+from seatrial_load.metrics.counts import unmeasured_of
 from seatrial_load.prompts.synthetic import BELOW_THE_LIMIT, FIRST_WORDS_PER_TOKEN, calibrated, is_too_long
-from seatrial_load.trial.budget import budget_over, budget_s
+from seatrial_load.trial.budget import beside_plan, budget_over, budget_s
 from seatrial_load.trial.dependencies import go_on
 from seatrial_load.trial.events import Told
-from seatrial_load.trial.live_count import beside_plan
 from seatrial_load.trial.manner import VERIFICATION_REQUESTS, adds_load, levels_beside, room_per_copy
 
 if TYPE_CHECKING:
@@ -31,10 +31,9 @@ if TYPE_CHECKING:
     from seatrial_load.client.connection import Dial
     from seatrial_load.client.request_writer import RequestWriter
     from seatrial_load.decode.response import RequestRecord
-    from seatrial_load.metrics.counts import Occasion
-    from seatrial_load.model.request import TrialRequest
-    from seatrial_load.model.result import ClientCalibration, LiveProof, UsersLoad
-    from seatrial_load.model.stop import Stop
+    from seatrial_load.documents.request import TrialRequest
+    from seatrial_load.documents.result import ClientCalibration, LiveProof, Occasion, Unmeasured, UsersLoad
+    from seatrial_load.documents.stop import Stop
     from seatrial_load.trial.dependencies import ShouldStop, Tools
 
 
@@ -63,7 +62,7 @@ def open_trial(
             SEA504 the endpoint's URL can't be used, SEA616 the embedded AWS is asked for a model, SEA509 or SEA510 a
             bad line of the prompts' file.
     """
-    request.check()
+    check_trial_request(request)
     return _Opening.of(request, tools, should_stop, waited_s).progress()
 
 
@@ -111,7 +110,7 @@ class _Opening:
         if self.request.manner != "in_place":
             return None
         if not self.tools.asks_cloudwatch:
-            return not_asked()
+            return unknown_overhead()
         users = users_load(self.request.target, until=self.tools.wall_clock(), cloudwatch=self.tools.cloudwatch)
         self._say(users.because)
         return users
@@ -138,7 +137,7 @@ class _Opening:
         )
 
     def _probe(self) -> Exchange:
-        probed = probe(self._send, self.tools.wall_clock)
+        probed = probe_clock(self._send, self.tools.wall_clock)
         self.clock_offset_s = probed.offset_s
         _refuse_no_model(probed.exchange)
         record = self._record(probed.exchange)

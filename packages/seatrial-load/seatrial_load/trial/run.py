@@ -6,25 +6,24 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seatrial_load.aws.service_overhead import LATE_S
+from seatrial_load.aws.cloudwatch import LATE_S
 from seatrial_load.client.arrivals import schedule
+from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.metrics.level import level_size
-from seatrial_load.model.stop import Stop, StopReason
 from seatrial_load.search.forecast import forecast
-from seatrial_load.trial.budget import budget_over, left_s
+from seatrial_load.trial.budget import budget_over, left_s, live_request
 from seatrial_load.trial.dependencies import go_on
 from seatrial_load.trial.events import LevelEnded, LevelStarted
-from seatrial_load.trial.finalize import conclude
+from seatrial_load.trial.finalize import conclude_trial
 from seatrial_load.trial.guard import guard_of
-from seatrial_load.trial.live_count import live_request
-from seatrial_load.trial.steps import EVERYDAY, absorb, begin, cut_level, load_level, next_step, tallied
+from seatrial_load.trial.steps import EVERYDAY, add_level, begin_trial, load_level, next_step, tallied, unmeasured_level
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial_load.model.progress import TrialProgress
-    from seatrial_load.model.request import TrialRequest
-    from seatrial_load.model.result import TrialResult
+    from seatrial_load.documents.progress import TrialProgress
+    from seatrial_load.documents.request import TrialRequest
+    from seatrial_load.documents.result import TrialResult
     from seatrial_load.search import NextLevel
     from seatrial_load.trial.dependencies import ShouldStop, Tools
     from seatrial_load.trial.steps import LoadedLevel
@@ -73,7 +72,7 @@ def run_trial(
         return progress
     patience_s = LATE_S if run.time_left_s is None else max(0.0, min(LATE_S, run.time_left_s))
     patience_s = 0.0 if should_stop() is not None else patience_s
-    return conclude(request, progress, tools, baseline=baseline, baseline_uri=baseline_uri, patience_s=patience_s)
+    return conclude_trial(request, progress, tools, baseline=baseline, baseline_uri=baseline_uri, patience_s=patience_s)
 
 
 DECODE_S_PER_TOKEN = 1e-4
@@ -108,7 +107,7 @@ class _Run:
     def measured(self, resume: TrialProgress | None) -> TrialProgress:
         """Measure until the trial is over, which `stopped` tells, or until this run is."""
         if resume is None:
-            progress = begin(self._request, self._tools, should_stop=self._should_stop)
+            progress = begin_trial(self._request, self._tools, should_stop=self._should_stop)
             self._has_worked = True
         else:
             progress = replace(resume, runs=resume.runs + 1)
@@ -140,7 +139,7 @@ class _Run:
         if loaded.cut is not None:
             return self._unmeasured(progress, step, loaded)
         absorbed = replace(
-            absorb(request, progress, step, tallied(request, step, loaded)),
+            add_level(request, progress, step, tallied(request, step, loaded)),
             measured_from_s=from_s if progress.measured_from_s is None else progress.measured_from_s,
             measured_to_s=self._epoch_s(progress),
         )
@@ -154,7 +153,7 @@ class _Run:
         """
         gone, crew = replace(progress, sent=progress.sent + loaded.sent), loaded.crew
         if crew.stopped is None:
-            seen = cut_level(self._request, progress, step, loaded, self._cut_because(progress, loaded))
+            seen = unmeasured_level(self._request, progress, step, loaded, self._cut_because(progress, loaded))
             gone = replace(gone, unmeasured=(*gone.unmeasured, seen))
         failed = crew.lost_because is not None or crew.stopped is not None
         if failed or not self._only_run_is_over(progress):

@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING
 
 from seatrial_load.client.arrivals import offered_per_s, ordered_per_s, schedule
 from seatrial_load.client.event_loop import Wave, limits_of
-from seatrial_load.client.worker_pool import CrewOrder, load
+from seatrial_load.client.worker_pool import CrewOrder, load_with_workers
+from seatrial_load.documents.request import JUMPSTART_LEVELS
+from seatrial_load.documents.result import LevelResult, SearchStep
+from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.health.client_health import void_of
 from seatrial_load.measure.interval import precision_of
 from seatrial_load.metrics.aggregate import tally_of
 from seatrial_load.metrics.counts import unmeasured_of
 from seatrial_load.metrics.level import level_of, level_size
-from seatrial_load.model.result import LevelResult, SearchStep
-from seatrial_load.model.stop import Stop, StopReason
 from seatrial_load.search import ALL_MEASURED, NextLevel, Step, next_level
-from seatrial_load.trial.budget import budget_over, left_s
+from seatrial_load.trial.budget import budget_over, left_s, live_request
 from seatrial_load.trial.dependencies import ShouldStop, Tools, go_on
 from seatrial_load.trial.events import LevelAdvanced
-from seatrial_load.trial.finalize import conclude
-from seatrial_load.trial.live_count import live_request
+from seatrial_load.trial.finalize import conclude_trial
 from seatrial_load.trial.manner import adds_load, next_sparing
 from seatrial_load.trial.preflight import open_trial
 
@@ -33,15 +33,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from seatrial_load.client.worker_pool import CrewResult
+    from seatrial_load.documents.progress import TrialProgress
+    from seatrial_load.documents.request import TrialRequest
+    from seatrial_load.documents.result import Unmeasured
+    from seatrial_load.documents.stop import Void
     from seatrial_load.metrics.aggregate import LevelTally
-    from seatrial_load.metrics.counts import Unmeasured
     from seatrial_load.metrics.level import LevelSize
-    from seatrial_load.model.progress import TrialProgress
-    from seatrial_load.model.request import TrialRequest
-    from seatrial_load.model.stop import Void
 
 
-JUMPSTART_LEVELS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 JUMPSTART_REQUESTS_PER_CONCURRENCY = 3
 JUMPSTART_TIMEOUT_S = 60.0
 
@@ -82,9 +81,9 @@ def jumpstart_stop(level: LevelResult) -> Stop | None:
 __all__ = [
     "NextLevel",
     "Step",
-    "absorb",
-    "begin",
-    "conclude",
+    "add_level",
+    "begin_trial",
+    "conclude_trial",
     "left_s",
     "live_request",
     "load_level",
@@ -96,7 +95,7 @@ EVERYDAY = Tools()
 ALL_SENT = "every request of the level was sent"
 
 
-def begin(
+def begin_trial(
     request: TrialRequest, tools: Tools = EVERYDAY, *, should_stop: ShouldStop = go_on, waited_s: float = 0.0
 ) -> TrialProgress:
     """Do everything that comes before the first level.
@@ -147,10 +146,10 @@ def _next_rate(request: TrialRequest, measured: Sequence[LevelResult]) -> Step:
     if len(measured) >= len(rates):
         return ALL_MEASURED
     connections = max(1, request.load.max_connections // request.copy_count)
-    return NextLevel(concurrency=connections, because=schedule_name(request, len(measured)))
+    return NextLevel(concurrency=connections, because=offered_load(request, len(measured)))
 
 
-def schedule_name(request: TrialRequest, number: int) -> str:
+def offered_load(request: TrialRequest, number: int) -> str:
     """Say what an open loop offers in its level of this number."""
     load = request.load
     match load.arrival:
@@ -231,7 +230,7 @@ def load_level(
     dial = tools.dial_to(writer)
     workers = 1 if tools.dial is not None else request.load.workers
     order = CrewOrder(wave=wave, stream=request.workload.stream, secret=writer.secret)
-    crew = load(order, writer, lambda: dial, workers=workers, clock=tools.clock)
+    crew = load_with_workers(order, writer, lambda: dial, workers=workers, clock=tools.clock)
     tools.keep(crew.over, concurrency=step.concurrency, ramp=size.ramp if plan is None else 0)
     return LoadedLevel(
         crew=crew,
@@ -263,7 +262,7 @@ def tallied(request: TrialRequest, step: NextLevel, loaded: LoadedLevel) -> Leve
     )
 
 
-def cut_level(
+def unmeasured_level(
     request: TrialRequest, progress: TrialProgress, step: NextLevel, loaded: LoadedLevel, because: str
 ) -> Unmeasured:
     """Sum up what was seen of a level that was cut, for a reason."""
@@ -277,7 +276,7 @@ def cut_level(
     )
 
 
-def absorb(request: TrialRequest, progress: TrialProgress, step: NextLevel, tally: LevelTally) -> TrialProgress:
+def add_level(request: TrialRequest, progress: TrialProgress, step: NextLevel, tally: LevelTally) -> TrialProgress:
     """Take a measured level into the trial; one that the client limited is kept, and void."""
     ordered = ordered_per_s(request.load, len(progress.levels))
     tally = tally if ordered is None else replace(tally, offered_requests_per_s=ordered)

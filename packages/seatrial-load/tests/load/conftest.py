@@ -16,10 +16,9 @@ import pytest
 
 from seatrial_load.decode.event_stream import encode_frame
 from seatrial_load.decode.response import RequestRecord
-from seatrial_load.measure.distribution import Distribution
-from seatrial_load.model.request import Expected, Load, Objective, TrialRequest, TrialTarget, Workload
-from seatrial_load.model.result import LevelResult
-from seatrial_load.model.stop import Void, VoidReason
+from seatrial_load.documents.request import Expected, Load, Objective, TrialRequest, TrialTarget, Workload
+from seatrial_load.documents.result import Distribution, LevelResult
+from seatrial_load.documents.stop import Void, VoidReason
 
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter

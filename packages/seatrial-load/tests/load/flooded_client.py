@@ -10,7 +10,7 @@ from pathlib import Path
 
 from seatrial_load.client.connection import Address, dialer, socket_addresses
 from seatrial_load.client.event_loop import Limits, Wave
-from seatrial_load.client.worker_pool import CrewOrder, load
+from seatrial_load.client.worker_pool import CrewOrder, load_with_workers
 
 REQUEST = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n"
 
@@ -43,7 +43,9 @@ def main(port: int, streams: int, requests: int, limits: Limits | None) -> None:
     if limits is not None:
         wave = Wave(**{name: getattr(wave, name) for name in Wave.__slots__} | {"limits": limits})
     order = CrewOrder(wave=wave, stream=True)
-    result = load(order, lambda _index: REQUEST, lambda: dialer(address, socket_addresses(address)), workers=1)
+    result = load_with_workers(
+        order, lambda _index: REQUEST, lambda: dialer(address, socket_addresses(address)), workers=1
+    )
     seen = Flooded(
         failures=[(record.error, record.detail) for record in result.records],
         tokens=[len(record.token_times_s) for record in result.records],

@@ -13,8 +13,8 @@ import pytest
 
 from seatrial_base.errors import BenchError
 from seatrial_load.decode.response import NO_MODEL_HEADER
-from seatrial_load.model.request import Load, Objective, TrialTarget, Workload
-from seatrial_load.model.result import TrialResult
+from seatrial_load.documents.request import Load, Objective, TrialTarget, Workload
+from seatrial_load.documents.result import TrialResult
 from seatrial_load.trial.dependencies import Tools
 from seatrial_load.trial.run import run_trial
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from seatrial_load.model.request import Arrival, TrialRequest
+    from seatrial_load.documents.request import Arrival, TrialRequest
 
     MakeRequest = Callable[..., TrialRequest]
 

@@ -21,8 +21,8 @@ from seatrial_load.client.event_loop import FOLD_BYTES, Holding, Inbox, Limits, 
 from seatrial_load.decode.event_stream import encode_frame
 from seatrial_load.decode.http1 import TooLargeError
 from seatrial_load.decode.tokens import TimedAnswerReader
-from seatrial_load.model.request import Workload
-from seatrial_load.payload.lines import LineReader
+from seatrial_load.documents.request import Workload
+from seatrial_load.payload.reader import LineReader
 from tests.load.flooded_client import Flooded
 
 if TYPE_CHECKING:

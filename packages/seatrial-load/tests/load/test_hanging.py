@@ -13,15 +13,15 @@ import pytest
 from seatrial.report.document.markdown import render_markdown
 from seatrial.report.document.page import render_html
 from seatrial_cdk.trials.runtime.report import evidence, short_report
-from seatrial_load.model.request import Gate, Load, TrialTarget, Workload
-from seatrial_load.model.result import TrialResult
+from seatrial_load.documents.request import Gate, Load, TrialTarget, Workload
+from seatrial_load.documents.result import TrialResult
 from seatrial_load.trial.dependencies import Tools
 from seatrial_load.trial.run import run_trial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seatrial_load.model.request import TrialRequest
+    from seatrial_load.documents.request import TrialRequest
 
     MakeRequest = Callable[..., TrialRequest]
     Manner = Callable[[socket.socket, threading.Event], None]

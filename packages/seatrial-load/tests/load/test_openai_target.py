@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import dataclass, field
@@ -12,18 +15,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial_base.errors import SpecError
+from seatrial_load.cli.load_command import run_load_command
 from seatrial_load.client.connection import dialer, socket_addresses
 from seatrial_load.client.event_loop import Wave, run_wave
 from seatrial_load.client.request_writer import request_writer
 from seatrial_load.decode.response import record_of
-from seatrial_load.model.request import TrialTarget, Workload
+from seatrial_load.documents.request import TrialTarget, Workload
+from seatrial_load.documents.result import TrialResult
 from seatrial_load.prompts.synthetic import SyntheticPrompts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from seatrial_load.decode.response import RequestRecord
-    from seatrial_load.model.request import PayloadSchema
+    from seatrial_load.documents.request import PayloadSchema
 
 KEY = "sk-right"
 PROMPTS = SyntheticPrompts(seed="seed", tokens_in=8, tokens_out=3)
@@ -126,3 +133,50 @@ def test_answers_are_read_with_the_servers_own_counts(server: Server, schema: Pa
 def test_a_wrong_key_is_data_in_the_servers_words(server: Server) -> None:
     (record, *_) = ask(server, "openai_chat", stream=True, key="sk-wrong")
     assert (record.error, record.detail) == ("auth", "HTTP 401 invalid_request_error: Incorrect API key provided")
+
+
+STANDARD_LIBRARY_ALONE = """
+import sys
+
+class Refused:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.partition(".")[0] in {"pydantic", "yaml", "jinja2", "rich", "typer", "boto3", "botocore", "seatrial"}:
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Refused)
+from seatrial_load.cli import main
+main()
+"""
+
+
+def test_the_command_needs_the_standard_library_alone(server: Server, tmp_path: Path) -> None:
+    output, records = tmp_path / "result.json", tmp_path / "records.jsonl"
+    files = ["--output", str(output), "--records", str(records)]
+    options = "--model tiny --api-key-variable MY_KEY --levels 1,2 --requests 3 --workers 1 --slo error_rate=0.5"
+    finished = subprocess.run(
+        [sys.executable, "-c", STANDARD_LIBRARY_ALONE, "--url", server.url, *options.split(), *files],
+        env={**os.environ, "MY_KEY": KEY},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (finished.returncode, finished.stderr) == (0, "")
+    result = TrialResult.from_json(output.read_text(encoding="utf-8"))
+    assert [(level.concurrency, level.succeeded) for level in result.levels] == [(1, 3), (2, 3)]
+    assert result.verdict.status == "pass"
+    assert "verdict: pass" in finished.stdout
+    assert len(records.read_text(encoding="utf-8").splitlines()) >= 6
+
+
+def test_mistakes_of_the_command_line_exit_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SpecError) as refused:
+        run_load_command(["--url", "nothing", "--levels", "x", "--rate", "1"])
+    assert {(problem.rule, problem.field) for problem in refused.value.problems} >= {
+        ("SEA501", "--levels"),
+        ("SEA501", "--rate"),
+        ("SEA504", "--url"),
+    }
+    assert refused.value.exit_code == 2
+    assert capsys.readouterr().out == ""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from seatrial_load.aws.credentials import Credentials
-from seatrial_load.model.request import TrialTarget
+from seatrial_load.documents.request import EvaluationPrompt, TrialTarget
 from seatrial_load.quality.answers import QualityTools, collect_answers
-from seatrial_load.quality.evaluation_set import EvaluationPrompt
 
 PROMPTS = tuple(EvaluationPrompt(id=f"{n}", prompt=f"prompt {n}") for n in range(7))
 

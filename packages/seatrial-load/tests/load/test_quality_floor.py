@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial_load.aws.credentials import Credentials
-from seatrial_load.model.request import TrialRequest, TrialTarget, Workload
-from seatrial_load.model.result import TrialResult, Verdict
-from seatrial_load.quality.answers import EvaluationAnswer
-from seatrial_load.quality.evaluation_set import EvaluationPrompt
-from seatrial_load.quality.floor import QualityFloor, QualityObjective, judged_quality, with_quality
+from seatrial_load.documents.request import (
+    EvaluationPrompt,
+    QualityFloor,
+    QualityObjective,
+    TrialRequest,
+    TrialTarget,
+    Workload,
+)
+from seatrial_load.documents.request_checks import read_trial_request
+from seatrial_load.documents.result import EvaluationAnswer, TrialResult, Verdict
+from seatrial_load.quality.scores import judged_quality, with_quality
 from seatrial_load.trial.dependencies import Tools
 from seatrial_load.trial.run import run_trial
 
@@ -78,7 +84,7 @@ def asked(url: str, trial_request: Callable[..., TrialRequest], quality: Quality
     workload = Workload(input_tokens=16, output_tokens=4, schema="lmi", stream=False)
     request = trial_request(target=target, expected=None, workload=workload, objectives=(), quality=quality)
     tools = Tools(credentials=Credentials("AKIDEXAMPLE", "secret"), calibrates=False, asks_cloudwatch=False)
-    result = run_trial(TrialRequest.from_json(request.to_json()), tools=tools)
+    result = run_trial(read_trial_request(request.to_json()), tools=tools)
     assert isinstance(result, TrialResult)
     return result
 

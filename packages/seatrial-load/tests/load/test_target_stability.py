@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial_load.documents.request import Objective, Prior
 from seatrial_load.knee.detectors import knees_of
 from seatrial_load.knee.scaling_target import scaling_target
-from seatrial_load.model.request import Objective, Prior
 from tests.load.conftest import make_level
 from tests.load.search.conftest import Line, adaptive, searched
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial_load.model.request import TrialRequest
+    from seatrial_load.documents.request import TrialRequest
 
 __all__ = ["adaptive"]
 

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial_load.measure.crossing import Reading, crossing
-from seatrial_load.measure.saturation import saturation
+from seatrial_load.measure.crossing import Reading, crossing, saturation
 
 
 def readings(*pairs: tuple[float, float]) -> list[Reading]:

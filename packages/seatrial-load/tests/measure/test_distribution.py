@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial_load.measure.distribution import percentile
+from seatrial_load.measure.interval import percentile
 
 
 def test_linear_interpolation_between_ranks() -> None:

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial_load.payload.answer import Completion, FinishReason, Token, Usage
-from seatrial_load.payload.cut import was_cut
+from seatrial_load.payload.answer import Completion, FinishReason, Token, Usage, was_cut
 
 TWO = (Token("a", None, None, None), Token("b", None, None, None))
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial_load.payload.lines import LineReader
+from seatrial_load.payload.reader import LineReader
 
 BODY = ': ping\r\n\r\nevent: message\r\ndata:{"a":"ü"}\r\n\r\n{"b":2}\n\n data: {"c":3} \ndata: [DONE]'.encode()
 LINES = ['{"a":"ü"}'.encode(), b'{"b":2}', b'{"c":3}', b"[DONE]"]

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from seatrial_laptop.aws.json_document import children, number, text, whole
+from seatrial_laptop.aws.json_document import children, number, text_member, whole
 from seatrial_laptop.aws.runtime.metric_history import (
     SAMPLE_S,
     Dimensions,
     MetricHistory,
-    dimensions_of,
     is_statistic,
+    metric_dimensions,
     statistic,
 )
 
@@ -117,17 +117,20 @@ def alarm_rule(alarm: Document) -> AlarmRule | None:
     None for a comparison or a statistic that is not evaluated here: the alarm stays in INSUFFICIENT_DATA.
     """
     periods = whole(alarm, "EvaluationPeriods", 1)
-    comparison, computed = text(alarm, "ComparisonOperator"), str(alarm.get("ExtendedStatistic") or alarm["Statistic"])
+    comparison, computed = (
+        text_member(alarm, "ComparisonOperator"),
+        str(alarm.get("ExtendedStatistic") or alarm["Statistic"]),
+    )
     if comparison not in COMPARISONS or not is_statistic(computed):
         return None
     return AlarmRule(
-        metric=text(alarm, "MetricName"),
-        dimensions=dimensions_of(children(alarm, "Dimensions")),
+        metric=text_member(alarm, "MetricName"),
+        dimensions=metric_dimensions(children(alarm, "Dimensions")),
         statistic=computed,
         period_s=max(float(whole(alarm, "Period", 60)), SAMPLE_S),
         periods=periods,
         datapoints=whole(alarm, "DatapointsToAlarm", periods),
         threshold=number(alarm, "Threshold"),
         comparison=comparison,
-        missing=text(alarm, "TreatMissingData", "missing"),
+        missing=text_member(alarm, "TreatMissingData", "missing"),
     )

@@ -11,14 +11,13 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from seatrial_laptop.aws.api import ApiError, absent, check_request, invalid, service_model
+from seatrial_laptop.aws.api import ApiError, absent, check_api_request, invalid, service_model
 from seatrial_laptop.aws.autoscaling.scheduled_actions import kept_action, view_of
 from seatrial_laptop.aws.autoscaling.step_scaling import check_steps
 from seatrial_laptop.aws.autoscaling.target_tracking import COPIES, INSTANCES, delete_alarms, put_alarms
-from seatrial_laptop.aws.control_plane.endpoint_settings import is_asynchronous
-from seatrial_laptop.aws.control_plane.live_variants import live_variants
+from seatrial_laptop.aws.control_plane.live_variants import is_asynchronous, live_variants
 from seatrial_laptop.aws.control_plane.records import Kind, Store
-from seatrial_laptop.aws.json_document import Document, child, text, text_map, texts, whole
+from seatrial_laptop.aws.json_document import Document, child, text_map, text_member, text_members, whole
 from seatrial_laptop.environment import REGION, own_account
 
 if TYPE_CHECKING:
@@ -133,7 +132,7 @@ def call_autoscaling(scaling: Scaling, operation: str, request: Document) -> Doc
     """
     if operation not in service_model(SERVICE).operation_names or operation not in OPERATIONS:
         raise absent(operation)
-    check_request(SERVICE, operation, request)
+    check_api_request(SERVICE, operation, request)
     with scaling.lock:
         return OPERATIONS[operation](scaling, request)
 
@@ -172,17 +171,17 @@ def _deregister_target(scaling: Scaling, request: Document) -> Document:
 
 
 def _describe_targets(scaling: Scaling, request: Document) -> Document:
-    wanted = texts(request, "ResourceIds")
+    wanted = text_members(request, "ResourceIds")
     found = [target for target in scaling.targets.values() if not wanted or target["ResourceId"] in wanted]
     return {"ScalableTargets": [target for target in found if _has(target, request)]}
 
 
 def _put_policy(scaling: Scaling, request: Document) -> Document:
-    key, name = _key(request), text(request, "PolicyName")
+    key, name = _key(request), text_member(request, "PolicyName")
     if key not in scaling.targets:
         raise _not_found(f"No scalable target registered for {' '.join(key)}.")
     old = scaling.policies.get((key, name), {})
-    kind = text(request, "PolicyType", text(old, "PolicyType", "StepScaling"))
+    kind = text_member(request, "PolicyType", text_member(old, "PolicyType", "StepScaling"))
     if kind not in ("TargetTrackingScaling", "StepScaling"):
         raise absent(f"{kind} policies: they would never act")
     place = f"resource/{key[0]}/{key[1]}:policyName/{name}"
@@ -208,21 +207,21 @@ def _put_policy(scaling: Scaling, request: Document) -> Document:
 
 
 def _describe_policies(scaling: Scaling, request: Document) -> Document:
-    names = texts(request, "PolicyNames")
+    names = text_members(request, "PolicyNames")
     found = [policy for policy in scaling.policies.values() if not names or policy["PolicyName"] in names]
     return {"ScalingPolicies": [policy for policy in found if _has(policy, request)]}
 
 
 def _delete_policy(scaling: Scaling, request: Document) -> Document:
-    policy = scaling.policies.pop((_key(request), text(request, "PolicyName")), None)
+    policy = scaling.policies.pop((_key(request), text_member(request, "PolicyName")), None)
     if policy is None:
-        raise _not_found(f"No scaling policy found for {' '.join(_key(request))} {text(request, 'PolicyName')}.")
+        raise _not_found(f"No scaling policy found for {' '.join(_key(request))} {text_member(request, 'PolicyName')}.")
     delete_alarms(policy)
     return {}
 
 
 def _put_scheduled(scaling: Scaling, request: Document) -> Document:
-    key, name = _key(request), text(request, "ScheduledActionName")
+    key, name = _key(request), text_member(request, "ScheduledActionName")
     if key not in scaling.targets:
         raise _not_found(f"No scalable target registered for {' '.join(key)}.")
     scaling.scheduled[key, name] = kept_action(scaling.scheduled.get((key, name), {}), request, scaling.date_s())
@@ -230,16 +229,16 @@ def _put_scheduled(scaling: Scaling, request: Document) -> Document:
 
 
 def _describe_scheduled(scaling: Scaling, request: Document) -> Document:
-    names = texts(request, "ScheduledActionNames")
+    names = text_members(request, "ScheduledActionNames")
     views = [view_of(action) for action in scaling.scheduled.values() if _has(action, request)]
     found = [view for view in views if not names or view["ScheduledActionName"] in names]
-    first, most = int(text(request, "NextToken", "0")), whole(request, "MaxResults", MOST_ACTIVITIES)
+    first, most = int(text_member(request, "NextToken", "0")), whole(request, "MaxResults", MOST_ACTIVITIES)
     more = {"NextToken": str(first + most)} if first + most < len(found) else {}
     return {"ScheduledActions": found[first : first + most], **more}
 
 
 def _delete_scheduled(scaling: Scaling, request: Document) -> Document:
-    name = text(request, "ScheduledActionName")
+    name = text_member(request, "ScheduledActionName")
     if scaling.scheduled.pop((_key(request), name), None) is None:
         raise _not_found(f"No scheduled action found for {' '.join(_key(request))} {name}.")
     return {}
@@ -249,24 +248,24 @@ def _describe_activities(scaling: Scaling, request: Document) -> Document:
     """Return the activities, newest first; what was not scaled is not told here."""
     views = [activity.view() for activity in reversed(scaling.activities)]
     found = [view for view in views if _has(view, request)]
-    first, most = int(text(request, "NextToken", "0")), whole(request, "MaxResults", MOST_ACTIVITIES)
+    first, most = int(text_member(request, "NextToken", "0")), whole(request, "MaxResults", MOST_ACTIVITIES)
     more = {"NextToken": str(first + most)} if first + most < len(found) else {}
     return {"ScalingActivities": found[first : first + most], **more}
 
 
 def _tag(scaling: Scaling, request: Document) -> Document:
-    scaling.tags.setdefault(text(request, "ResourceARN"), {}).update(text_map(request, "Tags"))
+    scaling.tags.setdefault(text_member(request, "ResourceARN"), {}).update(text_map(request, "Tags"))
     return {}
 
 
 def _untag(scaling: Scaling, request: Document) -> Document:
-    for name in texts(request, "TagKeys"):
-        scaling.tags.get(text(request, "ResourceARN"), {}).pop(name, None)
+    for name in text_members(request, "TagKeys"):
+        scaling.tags.get(text_member(request, "ResourceARN"), {}).pop(name, None)
     return {}
 
 
 def _list_tags(scaling: Scaling, request: Document) -> Document:
-    return {"Tags": scaling.tags.get(text(request, "ResourceARN"), {})}
+    return {"Tags": scaling.tags.get(text_member(request, "ResourceARN"), {})}
 
 
 OPERATIONS: Final[dict[str, Callable[[Scaling, Document], Document]]] = {
@@ -287,7 +286,11 @@ OPERATIONS: Final[dict[str, Callable[[Scaling, Document], Document]]] = {
 
 
 def _key(request: Document) -> Key:
-    return text(request, "ServiceNamespace"), text(request, "ResourceId"), text(request, "ScalableDimension")
+    return (
+        text_member(request, "ServiceNamespace"),
+        text_member(request, "ResourceId"),
+        text_member(request, "ScalableDimension"),
+    )
 
 
 def _has(entry: Document, request: Document) -> bool:
@@ -296,7 +299,7 @@ def _has(entry: Document, request: Document) -> bool:
 
 
 def _check_resource(store: Store, request: Document) -> None:
-    kind, _, rest = text(request, "ResourceId").partition("/")
+    kind, _, rest = text_member(request, "ResourceId").partition("/")
     if kind == "inference-component":
         component = store.need(Kind.INFERENCE_COMPONENT, rest)
         if "BaseInferenceComponentName" in child(component.request, "Specification"):
@@ -304,7 +307,7 @@ def _check_resource(store: Store, request: Document) -> None:
     elif kind == "endpoint" and len(rest.split("/")) == len(("endpoint", "variant", "name")):
         _check_variant(store, rest, request)
     else:
-        raise invalid(f"Unsupported resource ID: {text(request, 'ResourceId')}.")
+        raise invalid(f"Unsupported resource ID: {text_member(request, 'ResourceId')}.")
 
 
 def _check_variant(store: Store, rest: str, request: Document) -> None:
@@ -315,7 +318,7 @@ def _check_variant(store: Store, rest: str, request: Document) -> None:
         raise invalid(f'Could not find variant "{variant}" of endpoint "{endpoint.arn}".')
     if not found.has_model:
         raise invalid(f"Variant {variant} hosts inference components: register their copies as scalable targets.")
-    zero = request.get("MinCapacity") == 0 and text(request, "ScalableDimension") == INSTANCES
+    zero = request.get("MinCapacity") == 0 and text_member(request, "ScalableDimension") == INSTANCES
     if zero and not is_asynchronous(store, endpoint):
         raise invalid(f"MinCapacity of variant {variant} must be at least 1: the endpoint is not asynchronous.")
 

@@ -10,14 +10,14 @@ from seatrial_laptop.aws.alarms.alarm_rule import StateValue, alarm_rule
 from seatrial_laptop.aws.api import ApiError
 from seatrial_laptop.aws.autoscaling.capacity import Bounds, LastActions, PolicyReading, WantedStep, wanted_change
 from seatrial_laptop.aws.autoscaling.scalable_targets import ScalingActivity
-from seatrial_laptop.aws.autoscaling.scaled_resources import scaled_resource
 from seatrial_laptop.aws.autoscaling.scheduled_actions import LOOKED, capacities_of, is_due, is_over
 from seatrial_laptop.aws.autoscaling.step_scaling import COOLDOWN_S, Breach, stepped_capacity
 from seatrial_laptop.aws.autoscaling.target_tracking import COPIES, HIGH, HIGH_PERIODS, INSTANCES, LOW
 from seatrial_laptop.aws.control_plane.endpoints import update_weights_and_capacities
-from seatrial_laptop.aws.control_plane.inference_components import scale_component
-from seatrial_laptop.aws.control_plane.records import Status
-from seatrial_laptop.aws.json_document import child, children, number, text, whole
+from seatrial_laptop.aws.control_plane.inference_components import copy_count, scale_component
+from seatrial_laptop.aws.control_plane.live_variants import live_variants
+from seatrial_laptop.aws.control_plane.records import Kind, Status
+from seatrial_laptop.aws.json_document import child, children, number, text_member, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from seatrial_laptop.aws.alarms.alarm_book import AlarmBook
     from seatrial_laptop.aws.autoscaling.capacity import CapacityChange
     from seatrial_laptop.aws.autoscaling.scalable_targets import Key, Scaling
-    from seatrial_laptop.aws.autoscaling.scaled_resources import ScaledResource
     from seatrial_laptop.aws.control_plane.cloud import Cloud
+    from seatrial_laptop.aws.control_plane.records import Record
     from seatrial_laptop.aws.json_document import Document
 
 
@@ -94,7 +94,7 @@ class ScalingActions:
             key=key,
             desired=least,
             scales_out=False,
-            cause=f"scheduled action name {text(action, 'ScheduledActionName')} was triggered",
+            cause=f"scheduled action name {text_member(action, 'ScheduledActionName')} was triggered",
             message=f"Successfully set min capacity to {least} and max capacity to {most}",
             description=f"Setting min capacity to {least} and max capacity to {most}",
         )
@@ -157,11 +157,11 @@ class ScalingActions:
         configuration = child(policy, "StepScalingPolicyConfiguration")
         cooldown_s = whole(configuration, "Cooldown", COOLDOWN_S)
         steps = []
-        for alarm in self.book.raised(text(policy, "PolicyARN")):
+        for alarm in self.book.raised(text_member(policy, "PolicyARN")):
             breach = self._breach(alarm, last, now_s)
             if breach is None:
                 continue
-            cause = f"monitor alarm {breach.alarm} in state ALARM triggered policy {text(policy, 'PolicyName')}"
+            cause = f"monitor alarm {breach.alarm} in state ALARM triggered policy {text_member(policy, 'PolicyName')}"
             steps.append(WantedStep(stepped_capacity(configuration, current, breach), cause, cooldown_s))
         return steps
 
@@ -170,24 +170,24 @@ class ScalingActions:
 
         The metric of another namespace isn't known here: it counts as being at the threshold.
         """
-        is_above = text(alarm, "ComparisonOperator").startswith("Greater")
+        is_above = text_member(alarm, "ComparisonOperator").startswith("Greater")
         rule = alarm_rule(alarm) if is_ours(alarm) else None
         if rule is None:
-            return Breach(text(alarm, "AlarmName"), 0.0, is_above)
+            return Breach(text_member(alarm, "AlarmName"), 0.0, is_above)
         end_s, seen = rule.end_s(now_s), rule.look(self.cloud.history, now_s)
         fresh = [
             value
             for back, value in enumerate(reversed(seen))
             if value is not None and end_s - (back + 1) * rule.period_s >= last.any_s
         ]
-        return Breach(text(alarm, "AlarmName"), fresh[0] - rule.threshold, is_above) if fresh else None
+        return Breach(text_member(alarm, "AlarmName"), fresh[0] - rule.threshold, is_above) if fresh else None
 
     def _reading(self, policy: Document, last: LastActions, now_s: float) -> PolicyReading:
         configuration = child(policy, "TargetTrackingScalingPolicyConfiguration")
-        default_s = TRACKING_COOLDOWN_S.get(text(policy, "ScalableDimension"), 0)
+        default_s = TRACKING_COOLDOWN_S.get(text_member(policy, "ScalableDimension"), 0)
         high, low = self._datapoints(policy, HIGH, last, now_s), self._datapoints(policy, LOW, last, now_s)
         return PolicyReading(
-            policy=text(policy, "PolicyName"),
+            policy=text_member(policy, "PolicyName"),
             target=number(configuration, "TargetValue"),
             high=high[-1] if len(high) == HIGH_PERIODS else None,
             low=max(low) if low else None,
@@ -198,7 +198,7 @@ class ScalingActions:
 
     def _datapoints(self, policy: Document, side: str, last: LastActions, now_s: float) -> list[float]:
         """Return what the alarm of a side saw since the last action, when it is in ALARM."""
-        names = [text(alarm, "AlarmName") for alarm in children(policy, "Alarms")]
+        names = [text_member(alarm, "AlarmName") for alarm in children(policy, "Alarms")]
         found = [
             alarm for alarm in self.book.alarms() if alarm["AlarmName"] in names and side in str(alarm["AlarmName"])
         ]
@@ -225,4 +225,46 @@ def _bounds(target: Document) -> Bounds:
 
 
 def _is_step(policy: Document) -> bool:
-    return text(policy, "PolicyType") == "StepScaling"
+    return text_member(policy, "PolicyType") == "StepScaling"
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledResource:
+    """The resource of a scalable target, as it is now.
+
+    Attributes:
+        record: The component, or the endpoint.
+        variant: The variant; empty for a component.
+        current: Its desired copies or instances.
+    """
+
+    record: Record
+    variant: str
+    current: int
+
+    def request(self, desired: int) -> Document:
+        """Return the request that sets another number of copies or instances."""
+        if not self.variant:
+            return {"InferenceComponentName": self.record.name, "DesiredRuntimeConfig": {"CopyCount": desired}}
+        wanted = {"VariantName": self.variant, "DesiredInstanceCount": desired}
+        return {"EndpointName": self.record.name, "DesiredWeightsAndCapacities": [wanted]}
+
+    def failure(self, desired: int) -> str | None:
+        """Return why it has not the number that was asked for, or None when it has."""
+        if self.record.failure_reason:
+            return self.record.failure_reason
+        if self.current == desired:
+            return None
+        return f"The {self.record.kind.in_words} has {self.current} {'instances' if self.variant else 'copies'}."
+
+
+def scaled_resource(cloud: Cloud, key: Key) -> ScaledResource | None:
+    """Return the resource of a scalable target, or None when it is gone."""
+    _, resource_id, dimension = key
+    parts = resource_id.split("/")
+    if dimension == COPIES:
+        record = cloud.store.find(Kind.INFERENCE_COMPONENT, parts[1])
+        return ScaledResource(record, "", copy_count(record.request)) if record else None
+    endpoint = cloud.store.find(Kind.ENDPOINT, parts[1])
+    found = [each for each in live_variants(cloud.store, endpoint) if each.name == parts[3]] if endpoint else []
+    return ScaledResource(endpoint, parts[3], found[0].instances) if endpoint and found else None

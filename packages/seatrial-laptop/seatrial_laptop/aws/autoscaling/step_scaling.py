@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from seatrial_laptop.aws.api import invalid
-from seatrial_laptop.aws.json_document import Document, children, number, text, whole
+from seatrial_laptop.aws.json_document import Document, children, number, text_member, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +62,7 @@ def stepped_capacity(configuration: Document, current: int, breach: Breach) -> i
     if step is None:
         return current
     adjustment = whole(step, "ScalingAdjustment")
-    if text(configuration, "AdjustmentType") == "ExactCapacity":
+    if text_member(configuration, "AdjustmentType") == "ExactCapacity":
         return adjustment
     if _is_percent(configuration):
         return current + _percent(current, adjustment, whole(configuration, "MinAdjustmentMagnitude"))
@@ -86,7 +86,7 @@ def _percent(current: int, percent: int, least: int) -> int:
 
 
 def _is_percent(configuration: Document) -> bool:
-    return text(configuration, "AdjustmentType") == "PercentChangeInCapacity"
+    return text_member(configuration, "AdjustmentType") == "PercentChangeInCapacity"
 
 
 def _bound(step: Document, key: str, default: float) -> float:

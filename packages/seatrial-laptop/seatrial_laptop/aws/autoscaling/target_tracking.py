@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol
 import boto3
 
 from seatrial_laptop.aws.api import invalid
-from seatrial_laptop.aws.json_document import Document, child, children, number, text
+from seatrial_laptop.aws.json_document import Document, child, children, number, text_member
 from seatrial_laptop.environment import REGION, own_account
 
 if TYPE_CHECKING:
@@ -106,17 +106,17 @@ def put_alarms(policy: Document, configuration: Document) -> list[Document]:
 
 def delete_alarms(policy: Document) -> None:
     """Delete the alarms of a policy."""
-    names = [text(alarm, "AlarmName") for alarm in children(policy, "Alarms")]
+    names = [text_member(alarm, "AlarmName") for alarm in children(policy, "Alarms")]
     if names:
         _own_cloudwatch().delete_alarms(AlarmNames=names)
 
 
 def _put_alarm(policy: Document, metric: Metric, side: Side) -> Document:
-    name = f"TargetTracking-{text(policy, 'ResourceId')}-{side.name}-{uuid.uuid4()}"
+    name = f"TargetTracking-{text_member(policy, 'ResourceId')}-{side.name}-{uuid.uuid4()}"
     _own_cloudwatch().put_metric_alarm(
         AlarmName=name,
-        AlarmDescription=f"DO NOT EDIT OR DELETE. For TargetTrackingScaling policy {text(policy, 'PolicyARN')}.",
-        AlarmActions=[text(policy, "PolicyARN")],
+        AlarmDescription=f"DO NOT EDIT OR DELETE. For TargetTrackingScaling policy {text_member(policy, 'PolicyARN')}.",
+        AlarmActions=[text_member(policy, "PolicyARN")],
         Namespace=metric.namespace,
         MetricName=metric.name,
         Statistic=metric.statistic,
@@ -130,18 +130,24 @@ def _put_alarm(policy: Document, metric: Metric, side: Side) -> Document:
 
 
 def _metric(policy: Document, configuration: Document) -> Metric:
-    predefined = text(child(configuration, "PredefinedMetricSpecification"), "PredefinedMetricType")
-    dimension = text(policy, "ScalableDimension")
+    predefined = text_member(child(configuration, "PredefinedMetricSpecification"), "PredefinedMetricType")
+    dimension = text_member(policy, "ScalableDimension")
     if predefined:
         fits, name, statistic, period_s = PREDEFINED.get(predefined, ("", "", "", 0))
         if fits != dimension:
             raise invalid(f"Predefined metric {predefined} does not fit scalable dimension {dimension}.")
-        return Metric("AWS/SageMaker", name, statistic, period_s, _dimensions(text(policy, "ResourceId")))
+        return Metric("AWS/SageMaker", name, statistic, period_s, _dimensions(text_member(policy, "ResourceId")))
     custom = child(configuration, "CustomizedMetricSpecification")
     if "MetricName" not in custom:
         raise invalid("The embedded AWS tracks a predefined metric, or a customized one with a MetricName.")
-    statistic = text(custom, "Statistic")
-    return Metric(text(custom, "Namespace"), text(custom, "MetricName"), statistic, 60, children(custom, "Dimensions"))
+    statistic = text_member(custom, "Statistic")
+    return Metric(
+        text_member(custom, "Namespace"),
+        text_member(custom, "MetricName"),
+        statistic,
+        60,
+        children(custom, "Dimensions"),
+    )
 
 
 def _dimensions(resource_id: str) -> list[Document]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from seatrial_laptop.aws.api import ApiError, coerced, input_shape
 from seatrial_laptop.aws.autoscaling.scalable_targets import SERVICE, call_autoscaling
-from seatrial_laptop.aws.json_document import Document, children, text
+from seatrial_laptop.aws.json_document import Document, children, text_member
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +52,7 @@ class ScalableTargetType:
         return self._schedule(properties, children(properties, "ScheduledActions"))
 
     def _put(self, properties: Document) -> None:
-        tags = {text(tag, "Key"): text(tag, "Value") for tag in children(properties, "Tags")}
+        tags = {text_member(tag, "Key"): text_member(tag, "Value") for tag in children(properties, "Tags")}
         plain = {name: value for name, value in properties.items() if name not in ("ScheduledActions", "Tags")}
         _call(self.scaling, "RegisterScalableTarget", {**plain, **({"Tags": tags} if tags else {})})
 
@@ -65,9 +65,9 @@ class ScalableTargetType:
     def update(self, physical_id: str, old: Document, new: Document, stack: str) -> Created:  # noqa: ARG002 (MiniStack's signature)
         """Register the target again; another place makes another physical ID, and the engine removes this one."""
         before, after = children(old, "ScheduledActions"), children(new, "ScheduledActions")
-        kept = {text(action, "ScheduledActionName") for action in after}
+        kept = {text_member(action, "ScheduledActionName") for action in after}
         for action in before:
-            if (name := text(action, "ScheduledActionName")) not in kept:
+            if (name := text_member(action, "ScheduledActionName")) not in kept:
                 request = {**_place(old), "ScheduledActionName": name}
                 _call_unless_gone(self.scaling, "DeleteScheduledAction", request)
         self._put(new)
@@ -89,7 +89,7 @@ class ScalingPolicyType:
         """Put the policy, with the alarms that target tracking needs."""
         plain = {name: value for name, value in properties.items() if name != "ScalingTargetId"}
         answer = _call(self.scaling, "PutScalingPolicy", {**plain, **_place_of_policy(properties)})
-        arn = text(answer, "PolicyARN")
+        arn = text_member(answer, "PolicyARN")
         return arn, {"Arn": arn}
 
     def update(self, physical_id: str, old: Document, new: Document, stack: str) -> Created:  # noqa: ARG002 (MiniStack's signature)
@@ -98,12 +98,12 @@ class ScalingPolicyType:
 
     def delete(self, physical_id: str, properties: Document) -> None:  # noqa: ARG002 (MiniStack's signature)
         """Delete the policy and its alarms; one that is gone already is fine."""
-        request = {**_place_of_policy(properties), "PolicyName": text(properties, "PolicyName")}
+        request = {**_place_of_policy(properties), "PolicyName": text_member(properties, "PolicyName")}
         _call_unless_gone(self.scaling, "DeleteScalingPolicy", request)
 
 
 def _place(properties: Document) -> dict[str, str]:
-    return {name: text(properties, name) for name in ("ResourceId", "ScalableDimension", "ServiceNamespace")}
+    return {name: text_member(properties, name) for name in ("ResourceId", "ScalableDimension", "ServiceNamespace")}
 
 
 def _place_of_target(physical_id: str) -> dict[str, str]:
@@ -112,7 +112,7 @@ def _place_of_target(physical_id: str) -> dict[str, str]:
 
 
 def _place_of_policy(properties: Document) -> dict[str, str]:
-    target = text(properties, "ScalingTargetId")
+    target = text_member(properties, "ScalingTargetId")
     return _place_of_target(target) if target else _place(properties)
 
 

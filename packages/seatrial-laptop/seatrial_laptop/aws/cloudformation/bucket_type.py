@@ -8,10 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
+import boto3
 from botocore.exceptions import ClientError
 
-from seatrial_laptop.aws.json_document import Document, children, text
+from seatrial_laptop.aws.api import coerced, input_shape
+from seatrial_laptop.aws.json_document import Document, child, children, text_member
 from seatrial_laptop.aws.runtime.artifacts import own_s3
+from seatrial_laptop.environment import REGION, own_account
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,9 +24,12 @@ if TYPE_CHECKING:
     from seatrial_laptop.aws.json_document import Handlers
 
 
-BUCKET: Final = "AWS::S3::Bucket"
+BUDGET: Final = "AWS::Budgets::Budget"
+BUDGETS: Final = "budgets"
 Created = tuple[str, Document]
 """A physical ID and the attributes for Fn::GetAtt."""
+
+BUCKET: Final = "AWS::S3::Bucket"
 
 
 def bucket_type(theirs: Handlers) -> Handlers:
@@ -65,10 +71,50 @@ class BucketType:
 
 def _tagged(created: Created, properties: Document) -> Created:
     tags: list[TagTypeDef] = [
-        {"Key": text(tag, "Key"), "Value": text(tag, "Value")} for tag in children(properties, "Tags")
+        {"Key": text_member(tag, "Key"), "Value": text_member(tag, "Value")} for tag in children(properties, "Tags")
     ]
     if tags:
         own_s3().put_bucket_tagging(Bucket=created[0], Tagging={"TagSet": tags})
     else:
         own_s3().delete_bucket_tagging(Bucket=created[0])
     return created
+
+
+def budget_type() -> Handlers:
+    """Return MiniStack's table of the type."""
+    return {"create": _create, "update": _update, "delete": _delete}
+
+
+def _create(logical_id: str, properties: Document, stack: str) -> Created:
+    """Create the budget with its notifications; one without a name is called by stack and logical ID."""
+    budget = {"BudgetName": f"{stack}-{logical_id}", **child(properties, "Budget")}
+    notifications = children(properties, "NotificationsWithSubscribers")
+    _call("CreateBudget", {"Budget": budget, "NotificationsWithSubscribers": notifications})
+    return text_member(budget, "BudgetName"), {}
+
+
+def _update(physical_id: str, old: Document, new: Document, stack: str) -> Created:
+    """Make the budget anew: its notifications can't be changed as a whole."""
+    name = text_member(child(new, "Budget"), "BudgetName", physical_id)
+    if name == physical_id:
+        _delete(physical_id, old)
+    return _create("", {**new, "Budget": {**child(new, "Budget"), "BudgetName": name}}, stack)
+
+
+def _delete(physical_id: str, _properties: Document) -> None:
+    """Delete the budget; one that is gone already is fine."""
+    try:
+        _call("DeleteBudget", {"BudgetName": physical_id})
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "NotFoundException":
+            raise
+
+
+def _call(operation: str, request: Document) -> None:
+    """Call AWS Budgets of this same process; use it off the event loop only."""
+    written = coerced(input_shape(BUDGETS, operation), {"AccountId": own_account(), **request})
+    if not isinstance(written, dict):
+        raise TypeError(f"not a request: {written!r}")
+    client = cast("Callable[..., object]", boto3.session.Session().client)(BUDGETS, region_name=REGION)
+    method = "create_budget" if operation == "CreateBudget" else "delete_budget"
+    cast("Callable[..., object]", getattr(client, method))(**written)

@@ -11,10 +11,8 @@ from ministack.services import tagging
 from ministack.services.cloudformation import provisioners, stacks
 
 from seatrial_laptop.aws.cloudformation.autoscaling_types import autoscaling_types
-from seatrial_laptop.aws.cloudformation.bucket_type import BUCKET, bucket_type
-from seatrial_laptop.aws.cloudformation.budget_type import BUDGET, budget_type
-from seatrial_laptop.aws.cloudformation.cancelled_wait import end_waits_on_cancel
-from seatrial_laptop.aws.cloudformation.deleted_creation import delete_what_is_still_created
+from seatrial_laptop.aws.cloudformation.bucket_type import BUCKET, BUDGET, bucket_type, budget_type
+from seatrial_laptop.aws.cloudformation.cancelled_stacks import delete_what_is_still_created, end_waits_on_cancel
 from seatrial_laptop.aws.cloudformation.sagemaker_types import sagemaker_types
 from seatrial_laptop.aws.cloudformation.service_catalog_types import service_catalog_types
 from seatrial_laptop.aws.service_catalog.launch_rights import RIGHTS, LaunchRights

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from seatrial_laptop.aws.api import ApiError, coerced, input_shape, invalid
 from seatrial_laptop.aws.control_plane.records import Kind, Record, Status
 from seatrial_laptop.aws.control_plane.sagemaker import SERVICE, call_sagemaker
-from seatrial_laptop.aws.json_document import Document, children, text
+from seatrial_laptop.aws.json_document import Document, children, text_member
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,7 +74,7 @@ class SageMakerType:
             ApiError: The request isn't valid.
             ResourceFailed: The resource's status is Failed.
         """
-        name = text(properties, f"{self.kind}Name") or self._free_name(stack, logical_id)
+        name = text_member(properties, f"{self.kind}Name") or self._free_name(stack, logical_id)
         self._call("Create", {**self._request(properties), f"{self.kind}Name": name})
         record = self._settle(name)
         if record is not None and record.failure_reason:
@@ -95,7 +95,7 @@ class SageMakerType:
         if self._needs_replacement(old, new):
             return self._replace(record, old, new, stack, logical_id)
         _check_identity(self.kind, old, new)
-        self.cloud.store.untag(record.arn, [text(tag, "Key") for tag in children(old, "Tags")])
+        self.cloud.store.untag(record.arn, [text_member(tag, "Key") for tag in children(old, "Tags")])
         self.cloud.store.tag(record.arn, children(new, "Tags"))
         if self.kind in UPDATE_ONLY:
             self._update_in_place(record, new)

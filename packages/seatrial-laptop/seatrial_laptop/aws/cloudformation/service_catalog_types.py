@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from seatrial_laptop.aws.api import ApiError
-from seatrial_laptop.aws.json_document import Document, child, children, text
-from seatrial_laptop.aws.service_catalog.catalog import Artifact, Constraint, Product, new_id, refused
-from seatrial_laptop.aws.service_catalog.stacks import read_template
+from seatrial_laptop.aws.json_document import Document, child, children, text_member
+from seatrial_laptop.aws.service_catalog.catalog import Artifact, Constraint, Product, invalid_parameters, new_id
+from seatrial_laptop.aws.service_catalog.stacks import read_product_template
 
 if TYPE_CHECKING:
     from seatrial_laptop.aws.json_document import Handlers
@@ -72,7 +72,7 @@ class PortfolioType:
     def _keep(self, portfolio_id: str, properties: Document) -> Created:
         with self.catalog.lock:
             self.catalog.portfolios[portfolio_id] = properties
-        return portfolio_id, {"PortfolioName": text(properties, "DisplayName")}
+        return portfolio_id, {"PortfolioName": text_member(properties, "DisplayName")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +112,10 @@ class ProductType:
         known = {(each.name, each.url): each for each in product.artifacts}
         artifacts = []
         for each in children(properties, "ProvisioningArtifactParameters"):
-            name, url = text(each, "Name"), text(child(each, "Info"), "LoadTemplateFromURL")
+            name, url = text_member(each, "Name"), text_member(child(each, "Info"), "LoadTemplateFromURL")
             artifacts.append(known.get((name, url)) or _artifact(name, url, each))
         if not artifacts:
-            raise refused("A product needs a provisioning artifact.")
+            raise invalid_parameters("A product needs a provisioning artifact.")
         with self.catalog.lock:
             product.properties, product.artifacts = properties, artifacts
             self.catalog.products[product.product_id] = product
@@ -127,7 +127,9 @@ class ProductType:
 
 
 def _artifact(name: str, url: str, properties: Document) -> Artifact:
-    return Artifact(name=name, description=text(properties, "Description"), url=url, template=read_template(url))
+    return Artifact(
+        name=name, description=text_member(properties, "Description"), url=url, template=read_product_template(url)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,7 @@ class AssociationType:
 
     def create(self, logical_id: str, properties: Document, stack: str) -> Created:  # noqa: ARG002 (MiniStack's signature)
         """Associate."""
-        pair = text(properties, "PortfolioId"), text(properties, self.member)
+        pair = text_member(properties, "PortfolioId"), text_member(properties, self.member)
         with self.catalog.lock:
             self._pairs().add(pair)
         return "|".join(pair), {}
@@ -183,7 +185,7 @@ class ConstraintType:
             self.catalog.constraints.pop(physical_id, None)
 
     def _keep(self, constraint_id: str, properties: Document) -> Created:
-        portfolio, product = text(properties, "PortfolioId"), text(properties, "ProductId")
+        portfolio, product = text_member(properties, "PortfolioId"), text_member(properties, "ProductId")
         with self.catalog.lock:
             if (portfolio, product) not in self.catalog.offered:
                 raise ApiError("ResourceNotFoundException", f"Portfolio {portfolio} does not offer {product}.")

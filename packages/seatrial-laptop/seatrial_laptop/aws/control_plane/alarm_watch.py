@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial_laptop.aws.alarms.alarm_rule import StateValue
 from seatrial_laptop.aws.api import invalid
-from seatrial_laptop.aws.json_document import child, children, text
+from seatrial_laptop.aws.json_document import child, children, text_member
 from seatrial_laptop.aws.runtime.copy_process import CopyFailed
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class AlarmWatch:
 
     def __init__(self, cloud: Cloud, deployment: Document, limit_s: int) -> None:
         self._cloud = cloud
-        self._alarms = rollback_alarms(deployment)
+        self._alarms = watched_alarms(deployment)
         self._limit_s = limit_s
         self._deadline_s = cloud.clock.now_s() + limit_s if limit_s else None
 
@@ -55,9 +55,11 @@ class AlarmWatch:
             raise CopyFailed(f"Alarms in state ALARM: {', '.join(raised)}.")
 
 
-def rollback_alarms(deployment: Document) -> list[str]:
+def watched_alarms(deployment: Document) -> list[str]:
     """Return the names of the alarms that roll an update back."""
-    return [text(alarm, "AlarmName") for alarm in children(child(deployment, "AutoRollbackConfiguration"), "Alarms")]
+    return [
+        text_member(alarm, "AlarmName") for alarm in children(child(deployment, "AutoRollbackConfiguration"), "Alarms")
+    ]
 
 
 def check_alarms_exist(cloud: Cloud, deployment: Document) -> None:
@@ -66,6 +68,6 @@ def check_alarms_exist(cloud: Cloud, deployment: Document) -> None:
     Raises:
         ApiError: ValidationException.
     """
-    for name in rollback_alarms(deployment):
+    for name in watched_alarms(deployment):
         if cloud.alarm_state(name) is None:
             raise invalid(f'Could not find alarm "{name}".')

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial_laptop.aws.control_plane.alarm_watch import AlarmWatch
-from seatrial_laptop.aws.control_plane.variant_copies import launch_variant
-from seatrial_laptop.aws.json_document import child, text, whole
+from seatrial_laptop.aws.control_plane.containers import model_container
+from seatrial_laptop.aws.control_plane.fleets import pool_with_capacity, pools_of
+from seatrial_laptop.aws.json_document import child, text_member, whole
 from seatrial_laptop.aws.runtime.copy_process import CopyFailed
 from seatrial_laptop.aws.runtime.running_copies import stop_copies
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from seatrial_laptop.aws.control_plane.cloud import Cloud
-    from seatrial_laptop.aws.control_plane.variant_copies import WantedVariant
+    from seatrial_laptop.aws.control_plane.containers import ContainerSpec
+    from seatrial_laptop.aws.control_plane.fleets import InstancePool
     from seatrial_laptop.aws.json_document import Document
     from seatrial_laptop.aws.runtime.copy_process import CopyProcess
     from seatrial_laptop.aws.runtime.running_copies import CopyPlace
@@ -82,7 +84,7 @@ class FleetShift:
         watch = AlarmWatch(self.cloud, self.deployment, whole(policy, "MaximumExecutionTimeoutInSeconds"))
         while any(len(fresh[place]) < wanted.copies for place, wanted in self.wanted.items()):
             for place, wanted in self.wanted.items():
-                batch = count_of(child(policy, "MaximumBatchSize"), wanted.copies)
+                batch = capacity_count(child(policy, "MaximumBatchSize"), wanted.copies)
                 missing = min(batch, wanted.copies - len(fresh[place]))
                 fresh[place] += launch_variant(self.cloud, place, wanted, missing)
             self._serve(fresh, len)
@@ -109,24 +111,71 @@ class FleetShift:
 
 def traffic_shifts(routing: Document, most: int) -> list[Callable[[tuple[CopyProcess, ...]], int]]:
     """Return, for each shift of traffic, how many of the new copies serve after it; `most` is the largest variant."""
-    kind = text(routing, "Type", "ALL_AT_ONCE")
+    kind = text_member(routing, "Type", "ALL_AT_ONCE")
     if kind == "CANARY":
         size = child(routing, "CanarySize")
-        return [lambda copies: count_of(size, len(copies)), len]
+        return [lambda copies: capacity_count(size, len(copies)), len]
     if kind == "LINEAR":
         size = child(routing, "LinearStepSize")
-        steps = math.ceil(max(most, 1) / max(count_of(size, most), 1))
+        steps = math.ceil(max(most, 1) / max(capacity_count(size, most), 1))
         return [*(_linear(size, step) for step in range(1, steps)), len]
     return [len]
 
 
 def _linear(size: Document, step: int) -> Callable[[tuple[CopyProcess, ...]], int]:
-    return lambda copies: count_of(size, len(copies), step)
+    return lambda copies: capacity_count(size, len(copies), step)
 
 
-def count_of(size: Document, copies: int, times: int = 1) -> int:
+def capacity_count(size: Document, copies: int, times: int = 1) -> int:
     """Return how many of so many copies a capacity size is, at least one; `times` for several steps of it."""
     value = whole(size, "Value", 1) * times
-    if text(size, "Type") == "INSTANCE_COUNT":
+    if text_member(size, "Type") == "INSTANCE_COUNT":
         return min(value, copies)
     return min(copies, max(1, math.ceil(copies * value / 100)))
+
+
+@dataclass(frozen=True, slots=True)
+class WantedVariant:
+    """What a variant runs: a container for each of its instance pools, and how many copies."""
+
+    containers: Mapping[InstancePool, ContainerSpec]
+    copies: int
+    document: Document
+
+
+def wanted_variant(cloud: Cloud, variant: Document, copies: int) -> WantedVariant:
+    """Return what a variant with a model runs.
+
+    Raises:
+        ApiError: ValidationException, there is no such model.
+    """
+    containers = {pool: model_container(cloud.store, pool.model_name, variant) for pool in pools_of(variant)}
+    return WantedVariant(containers, copies, variant)
+
+
+def launch_variant(cloud: Cloud, place: CopyPlace, wanted: WantedVariant, count: int) -> tuple[CopyProcess, ...]:
+    """Start so many instances of a variant with their copies; they don't serve yet.
+
+    Raises:
+        CopyFailed: There is no capacity, or a copy didn't come into service; none is left.
+    """
+    if count <= 0:
+        return ()
+    pool = pool_with_capacity(tuple(wanted.containers), cloud.faults.settings)
+    if start_s := cloud.faults.settings().instance_start_s:
+        cloud.clock.wait(start_s)
+    copies = cloud.running.launch(place, wanted.containers[pool], count)
+    for copy in copies:
+        copy.instance_type = pool.instance_type
+    return copies
+
+
+def check_capacity(cloud: Cloud, count: int) -> None:
+    """Refuse more instances than the `capacity_limit` of the control interface allows.
+
+    Raises:
+        CopyFailed: InsufficientInstanceCapacity.
+    """
+    limit = cloud.faults.settings().capacity_limit
+    if limit is not None and count > limit:
+        raise CopyFailed(f"InsufficientInstanceCapacity: {count} instances were asked for, and {limit} can be had.")

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial_laptop.aws.clock import VirtualClock
 from seatrial_laptop.aws.control_plane.fleets import Fleets
-from seatrial_laptop.aws.control_plane.optimization_jobs import OptimizationJobs
-from seatrial_laptop.aws.control_plane.records import Kind, Status, Store
+from seatrial_laptop.aws.control_plane.records import Kind, OptimizationJobs, Status, Store
 from seatrial_laptop.aws.faults import Faults
 from seatrial_laptop.aws.runtime.async_queue import AsyncQueues
 from seatrial_laptop.aws.runtime.data_capture import CaptureFiles
 from seatrial_laptop.aws.runtime.metric_history import MetricHistory
-from seatrial_laptop.aws.runtime.running_copies import CopyPlace, RunningCopies
+from seatrial_laptop.aws.runtime.running_copies import CopyPlace, RunningCopies, TrafficSplit
 from seatrial_laptop.aws.runtime.telemetry import Telemetry
-from seatrial_laptop.aws.runtime.traffic_split import TrafficSplit
 from seatrial_laptop.state import LOG_FOLDER
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from seatrial_base.catalog import images
 from seatrial_laptop.aws.api import invalid
 from seatrial_laptop.aws.control_plane.records import Kind, Record, Store
-from seatrial_laptop.aws.json_document import Document, child, children, text, text_map, whole
+from seatrial_laptop.aws.json_document import Document, child, children, text_map, text_member, whole
 from seatrial_laptop.aws.runtime.artifacts import ArtifactError, copy_prefix, unpack_artifact
 from seatrial_laptop.aws.runtime.download_rights import refused_download
 from seatrial_laptop.environment import REGION
@@ -70,16 +70,16 @@ def model_container(store: Store, model_name: str, startup: Document) -> Contain
     model = store.need(Kind.MODEL, model_name)
     container = primary_container(model)
     source = child(child(container, "ModelDataSource"), "S3DataSource")
-    uri = text(source, "S3Uri")
-    is_archive = text(source, "CompressionType") == "Gzip"
-    package = text(container, "ModelPackageName")
+    uri = text_member(source, "S3Uri")
+    is_archive = text_member(source, "CompressionType") == "Gzip"
+    package = text_member(container, "ModelPackageName")
     return ContainerSpec(
-        image=_stand_in() if package else text(container, "Image"),
+        image=_stand_in() if package else text_member(container, "Image"),
         environment={**({"HF_MODEL_ID": package} if package else {}), **text_map(container, "Environment")},
-        artifact_url=text(container, "ModelDataUrl") or (uri if is_archive else ""),
+        artifact_url=text_member(container, "ModelDataUrl") or (uri if is_archive else ""),
         properties_prefix="" if is_archive else uri,
         health_timeout_s=_health_timeout_s(startup),
-        checked_role=text(model.request, "ExecutionRoleArn") if model.role_is_known else "",
+        checked_role=text_member(model.request, "ExecutionRoleArn") if model.role_is_known else "",
     )
 
 
@@ -95,13 +95,13 @@ def component_container(store: Store, specification: Document) -> ContainerSpec:
         ApiError: ValidationException, the model that it names isn't there.
     """
     startup = child(specification, "StartupParameters")
-    if model_name := text(specification, "ModelName"):
+    if model_name := text_member(specification, "ModelName"):
         return model_container(store, model_name, startup)
     container = child(specification, "Container")
     return ContainerSpec(
-        image=text(container, "Image"),
+        image=text_member(container, "Image"),
         environment=text_map(container, "Environment"),
-        artifact_url=text(container, "ArtifactUrl"),
+        artifact_url=text_member(container, "ArtifactUrl"),
         health_timeout_s=_health_timeout_s(startup),
     )
 

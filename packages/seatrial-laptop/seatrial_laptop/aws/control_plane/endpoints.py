@@ -9,30 +9,30 @@ from typing import TYPE_CHECKING
 
 from seatrial_laptop.aws.api import invalid
 from seatrial_laptop.aws.control_plane.alarm_watch import check_alarms_exist
-from seatrial_laptop.aws.control_plane.blue_green import FleetShift
+from seatrial_laptop.aws.control_plane.blue_green import (
+    FleetShift,
+    WantedVariant,
+    check_capacity,
+    launch_variant,
+    wanted_variant,
+)
 from seatrial_laptop.aws.control_plane.cloud import Cloud, clipped, in_background
-from seatrial_laptop.aws.control_plane.endpoint_settings import is_asynchronous
 from seatrial_laptop.aws.control_plane.live_variants import (
     COUNT,
     DESIRED,
     WEIGHT,
     LiveVariant,
     configured_variants,
+    is_asynchronous,
     live_variants,
     merged_changes,
 )
 from seatrial_laptop.aws.control_plane.records import Kind, Record, Status
-from seatrial_laptop.aws.control_plane.variant_copies import (
-    WantedVariant,
-    check_capacity,
-    launch_variant,
-    wanted_variant,
-)
-from seatrial_laptop.aws.json_document import Document, child, children, text
+from seatrial_laptop.aws.json_document import Document, child, children, text_member
 from seatrial_laptop.aws.runtime.copy_process import CopyFailed
-from seatrial_laptop.aws.runtime.metric_history import dimensions_of
+from seatrial_laptop.aws.runtime.metric_history import metric_dimensions
 from seatrial_laptop.aws.runtime.running_copies import CopyPlace, stop_copies
-from seatrial_laptop.aws.runtime.telemetry import dimensions, endpoint_dimensions
+from seatrial_laptop.aws.runtime.telemetry import copy_dimensions, endpoint_dimensions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +49,7 @@ def create_endpoint(cloud: Cloud, request: Document) -> Document:
     Raises:
         ApiError: ValidationException, the configuration isn't there or the name is taken.
     """
-    name, config_name = text(request, "EndpointName"), text(request, "EndpointConfigName")
+    name, config_name = text_member(request, "EndpointName"), text_member(request, "EndpointConfigName")
     variants = configured_variants(cloud.store.need(Kind.ENDPOINT_CONFIG, config_name))
     wanted_copies = _wanted_copies(cloud, name, variants)
     check_alarms_exist(cloud, child(request, "DeploymentConfig"))
@@ -69,8 +69,8 @@ def update_endpoint(cloud: Cloud, request: Document) -> Document:
         ApiError: ValidationException, the endpoint or the configuration isn't there, or the endpoint is changing.
     """
     with cloud.store.lock:
-        record = settled(cloud, Kind.ENDPOINT, text(request, "EndpointName"))
-        config = cloud.store.need(Kind.ENDPOINT_CONFIG, text(request, "EndpointConfigName"))
+        record = settled_record(cloud, Kind.ENDPOINT, text_member(request, "EndpointName"))
+        config = cloud.store.need(Kind.ENDPOINT_CONFIG, text_member(request, "EndpointConfigName"))
         deployment = _deployment_config(record, request)
         check_alarms_exist(cloud, deployment)
         desired = _retained(cloud, record, config, request)
@@ -95,7 +95,7 @@ def update_weights_and_capacities(cloud: Cloud, request: Document) -> Document:
     """
     changes = children(request, "DesiredWeightsAndCapacities")
     with cloud.store.lock:
-        record = settled(cloud, Kind.ENDPOINT, text(request, "EndpointName"))
+        record = settled_record(cloud, Kind.ENDPOINT, text_member(request, "EndpointName"))
         _check_changes(cloud, record, changes)
         desired = merged_changes(children(record.request, DESIRED), changes)
         wanted = {**record.request, DESIRED: desired}
@@ -114,7 +114,7 @@ def delete_endpoint(cloud: Cloud, request: Document) -> Document:
         ApiError: ValidationException, the endpoint isn't there, is changing, or still has inference components.
     """
     with cloud.store.lock:
-        record = settled(cloud, Kind.ENDPOINT, text(request, "EndpointName"))
+        record = settled_record(cloud, Kind.ENDPOINT, text_member(request, "EndpointName"))
         placed = [component.name for component in components_of(cloud, record.name)]
         if placed:
             raise invalid(
@@ -128,7 +128,7 @@ def delete_endpoint(cloud: Cloud, request: Document) -> Document:
 
 def endpoint_view(cloud: Cloud, record: Record) -> Document:
     """Return what DescribeEndpoint says."""
-    config = cloud.store.find(Kind.ENDPOINT_CONFIG, text(record.request, "EndpointConfigName"))
+    config = cloud.store.find(Kind.ENDPOINT_CONFIG, text_member(record.request, "EndpointConfigName"))
     reason = {"FailureReason": record.failure_reason} if record.failure_reason else {}
     live = live_variants(cloud.store, record)
     views = [(each.is_shadow, _variant_view(cloud, record.name, each)) for each in live]
@@ -146,15 +146,15 @@ def endpoint_view(cloud: Cloud, record: Record) -> Document:
 def components_of(cloud: Cloud, endpoint_name: str) -> list[Record]:
     """Return the inference components of an endpoint."""
     every = cloud.store.all(Kind.INFERENCE_COMPONENT)
-    return [record for record in every if text(record.request, "EndpointName") == endpoint_name]
+    return [record for record in every if text_member(record.request, "EndpointName") == endpoint_name]
 
 
 def serving_component(component: Record) -> str:
     """Return the component whose copies serve: an adapter's base, or the component itself."""
-    return text(child(component.request, "Specification"), "BaseInferenceComponentName") or component.name
+    return text_member(child(component.request, "Specification"), "BaseInferenceComponentName") or component.name
 
 
-def settled(cloud: Cloud, kind: Kind, name: str) -> Record:
+def settled_record(cloud: Cloud, kind: Kind, name: str) -> Record:
     """Return a record that isn't changing.
 
     Raises:
@@ -190,7 +190,9 @@ def _deployment_config(record: Record, request: Document) -> Document:
 
 
 def _retains(request: Document, what: str) -> bool:
-    excluded = [text(each, "VariantPropertyType") for each in children(request, "ExcludeRetainedVariantProperties")]
+    excluded = [
+        text_member(each, "VariantPropertyType") for each in children(request, "ExcludeRetainedVariantProperties")
+    ]
     return request.get("RetainAllVariantProperties") is True and what not in excluded
 
 
@@ -209,11 +211,13 @@ def _retained(cloud: Cloud, record: Record, config: Record, request: Document) -
 
 def _check_changes(cloud: Cloud, record: Record, changes: Sequence[Document]) -> None:
     variants = {variant.name: variant for variant in live_variants(cloud.store, record)}
-    repeated = [name for name, count in Counter(text(each, "VariantName") for each in changes).items() if count > 1]
+    repeated = [
+        name for name, count in Counter(text_member(each, "VariantName") for each in changes).items() if count > 1
+    ]
     if repeated:
         raise invalid(f"Variants are named more than once: {', '.join(repeated)}.")
     for change in changes:
-        name = text(change, "VariantName")
+        name = text_member(change, "VariantName")
         if name not in variants:
             raise invalid(f'Could not find variant "{name}" of endpoint "{record.arn}".')
         if COUNT in change and not variants[name].has_model:
@@ -248,7 +252,7 @@ class _Deployment:
             status = Status.IN_SERVICE if record.status is Status.IN_SERVICE else Status.FAILED
             cloud.store.change(record, status=status, failure_reason=clipped(str(failure)))
             return
-        cloud.fleets.close(record.name, keep=[text(variant, "VariantName") for variant in self.hosts])
+        cloud.fleets.close(record.name, keep=[text_member(variant, "VariantName") for variant in self.hosts])
         cloud.traffic.forget(record.name)
         cloud.store.change(record, status=Status.IN_SERVICE, request=self.wanted)
 
@@ -288,7 +292,7 @@ def _remove(cloud: Cloud, record: Record) -> None:
     cloud.queues.close(record.name)
     for place in _places(cloud, record):
         cloud.running.put(place, ())
-        cloud.history.forget(dimensions_of(dimensions(place)))
+        cloud.history.forget(metric_dimensions(copy_dimensions(place)))
     cloud.history.forget(endpoint_dimensions(record.name))
     cloud.fleets.close(record.name)
     cloud.traffic.forget(record.name)
@@ -325,7 +329,10 @@ def _variant_view(cloud: Cloud, endpoint_name: str, variant: LiveVariant) -> Doc
     repeated = ("ManagedInstanceScaling", "RoutingConfig", "CapacityReservationConfig")
     kept = {key: variant.document[key] for key in repeated if key in variant.document}
     pools = [
-        {"InstanceType": text(pool, "InstanceType"), "CurrentInstanceCount": types.count(text(pool, "InstanceType"))}
+        {
+            "InstanceType": text_member(pool, "InstanceType"),
+            "CurrentInstanceCount": types.count(text_member(pool, "InstanceType")),
+        }
         for pool in children(variant.document, "InstancePools")
     ]
     return {"VariantName": variant.name, **counts, **weights, **kept, **({"InstancePools": pools} if pools else {})}

@@ -11,8 +11,8 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from seatrial_laptop.aws.control_plane.instance_pools import InstancePool, pool_with_capacity, pools_of
-from seatrial_laptop.aws.json_document import child, number, text, whole
+from seatrial_base.catalog.instances import find_instance
+from seatrial_laptop.aws.json_document import child, children, number, text_member, whole
 from seatrial_laptop.aws.runtime.copy_process import CopyFailed
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def instance_rules(variant: Document) -> InstanceRules:
     """Return what a variant says about its instances; without managed scaling their number doesn't change."""
     scaling, count = child(variant, "ManagedInstanceScaling"), whole(variant, "InitialInstanceCount", 1)
     pools = pools_of(variant)
-    managed = text(scaling, "Status") == "ENABLED"
+    managed = text_member(scaling, "Status") == "ENABLED"
     policy = child(scaling, "ScaleInPolicy")
     return InstanceRules(
         instance_type=pools[0].instance_type,
@@ -77,16 +77,16 @@ def instance_rules(variant: Document) -> InstanceRules:
         idle_s=whole(policy, "CooldownInMinutes", IDLE_MINUTES) * 60.0,
         released_at_once=whole(policy, "MaximumStepSize") or None,
         pools=pools,
-        consolidates=text(policy, "Strategy") == "CONSOLIDATION",
+        consolidates=text_member(policy, "Strategy") == "CONSOLIDATION",
     )
 
 
 def placement(request: Document) -> str:
     """Return the PlacementStrategy of a component: SPREAD, BINPACK, or nothing for the first instance with room."""
-    return text(child(child(request, "Specification"), "SchedulingConfig"), "PlacementStrategy")
+    return text_member(child(child(request, "Specification"), "SchedulingConfig"), "PlacementStrategy")
 
 
-def devices(request: Document) -> int:
+def needed_accelerators(request: Document) -> int:
     """Return the accelerators that one copy of a component needs."""
     needs = child(child(request, "Specification"), "ComputeResourceRequirements")
     return math.ceil(number(needs, NEEDED)) if NEEDED in needs else 0
@@ -351,7 +351,7 @@ class Fleets:
         Raises:
             CopyFailed: InsufficientInstanceCapacity.
         """
-        key, rules = (endpoint, text(variant, "VariantName")), instance_rules(variant)
+        key, rules = (endpoint, text_member(variant, "VariantName")), instance_rules(variant)
         fleet = self.find(*key)
         if fleet is not None:
             fleet.change(rules, retained=retained)
@@ -374,3 +374,55 @@ class Fleets:
             fleets = list(self._fleets.values())
         for fleet in fleets:
             fleet.release_idle(now_s)
+
+
+@dataclass(frozen=True, slots=True)
+class InstancePool:
+    """One instance type of a variant.
+
+    Attributes:
+        instance_type: SageMaker's name.
+        accelerators: Of one instance; None for a type that is not in the catalog.
+        model_name: The model on instances of this pool; empty for a variant that hosts inference components.
+    """
+
+    instance_type: str
+    accelerators: int | None = None
+    model_name: str = ""
+
+    def takes(self, devices: int) -> bool:
+        """Return whether a copy with so many accelerators fits on an empty instance."""
+        return self.accelerators is None or devices <= self.accelerators
+
+
+def pools_of(variant: Document) -> tuple[InstancePool, ...]:
+    """Return the pools of a variant, the most wanted first; its InstanceType is a pool of its own."""
+    model = text_member(variant, "ModelName")
+    listed = sorted(children(variant, "InstancePools"), key=lambda pool: whole(pool, "Priority", 1))
+    if not listed:
+        return (_pool(text_member(variant, "InstanceType"), model),)
+    return tuple(
+        _pool(text_member(pool, "InstanceType"), text_member(pool, "ModelNameOverride", model)) for pool in listed
+    )
+
+
+def pool_with_capacity(
+    pools: Sequence[InstancePool], settings: Callable[[], ControlSettings], devices: int = 0
+) -> InstancePool:
+    """Return the first pool that has capacity for a copy with so many accelerators.
+
+    Raises:
+        CopyFailed: InsufficientInstanceCapacity, none has.
+    """
+    lacking = settings().no_capacity
+    fitting = [pool for pool in pools if pool.takes(devices)]
+    found = next((pool for pool in fitting if pool.instance_type not in lacking), None)
+    if found is None:
+        types = ", ".join(pool.instance_type for pool in fitting or pools)
+        raise CopyFailed(f"InsufficientInstanceCapacity: no instance of {types} can be had.")
+    return found
+
+
+def _pool(instance_type: str, model_name: str) -> InstancePool:
+    known = find_instance(instance_type)
+    return InstancePool(instance_type, known.accelerator_count if known else None, model_name)

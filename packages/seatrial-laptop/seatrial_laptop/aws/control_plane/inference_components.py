@@ -7,36 +7,40 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from seatrial_laptop.aws.api import ApiError, invalid
 from seatrial_laptop.aws.control_plane.alarm_watch import check_alarms_exist
-from seatrial_laptop.aws.control_plane.batch_size import batch_size
 from seatrial_laptop.aws.control_plane.cloud import Cloud, clipped, in_background
-from seatrial_laptop.aws.control_plane.component_specification import (
-    adapters_of,
-    base_name,
-    check_adapter,
-    specified_container,
-    with_one_specification,
-)
 from seatrial_laptop.aws.control_plane.containers import component_container
-from seatrial_laptop.aws.control_plane.endpoints import settled
-from seatrial_laptop.aws.control_plane.live_variants import has_model
-from seatrial_laptop.aws.control_plane.records import Kind, Record, Status, arn_of, variants
+from seatrial_laptop.aws.control_plane.endpoints import components_of, settled_record
+from seatrial_laptop.aws.control_plane.fleets import pool_with_capacity, pools_of
+from seatrial_laptop.aws.control_plane.live_variants import has_model, live_variants
+from seatrial_laptop.aws.control_plane.records import Kind, Record, Status, arn_of, production_variants
 from seatrial_laptop.aws.control_plane.rollout import (
     Configured,
     RollbackFailed,
     RolledBack,
     Rollout,
     launch_copies,
+    update_batch_size,
 )
-from seatrial_laptop.aws.json_document import Document, child, children, text, whole
+from seatrial_laptop.aws.json_document import Document, child, children, text_member, whole
 from seatrial_laptop.aws.runtime.artifacts import ArtifactError
 from seatrial_laptop.aws.runtime.copy_process import CopyFailed
-from seatrial_laptop.aws.runtime.metric_history import dimensions_of
+from seatrial_laptop.aws.runtime.metric_history import metric_dimensions
 from seatrial_laptop.aws.runtime.running_copies import CopyPlace
-from seatrial_laptop.aws.runtime.telemetry import dimensions
+from seatrial_laptop.aws.runtime.telemetry import copy_dimensions
+
+if TYPE_CHECKING:
+    from seatrial_laptop.aws.control_plane.cloud import Cloud
+    from seatrial_laptop.aws.control_plane.containers import ContainerSpec
+    from seatrial_laptop.aws.control_plane.fleets import InstancePool
+
+
+FEWEST: Final = 2
+"""Specifications at least, when there are several."""
+BASE: Final = "BaseInferenceComponentName"
 
 STUCK_POLL_S: Final = 0.05
 """Real seconds between two looks whether an update is still held by a fault."""
@@ -56,7 +60,9 @@ def create_component(cloud: Cloud, request: Document) -> Document:
     if copy_count(kept) == 0:
         raise invalid("RuntimeConfig.CopyCount must be at least 1 to create an inference component.")
     wanted = Configured(kept, specified_container(cloud, kept), copy_count(kept))
-    record = Record(Kind.INFERENCE_COMPONENT, text(request, "InferenceComponentName"), kept, status=Status.CREATING)
+    record = Record(
+        Kind.INFERENCE_COMPONENT, text_member(request, "InferenceComponentName"), kept, status=Status.CREATING
+    )
     record = cloud.store.add(record, children(request, "Tags"))
     in_background(cloud, record, lambda: _create(cloud, record, wanted), name=f"create-{record.name}")
     return {"InferenceComponentArn": record.arn}
@@ -66,7 +72,9 @@ def _create_adapter(cloud: Cloud, request: Document, kept: Document) -> Document
     with cloud.store.lock:
         base = check_adapter(cloud, kept)
         kept = {**kept, "VariantName": base.request["VariantName"]}
-        record = Record(Kind.INFERENCE_COMPONENT, text(request, "InferenceComponentName"), kept, status=Status.CREATING)
+        record = Record(
+            Kind.INFERENCE_COMPONENT, text_member(request, "InferenceComponentName"), kept, status=Status.CREATING
+        )
         record = cloud.store.add(record, children(request, "Tags"))
     in_background(cloud, record, lambda: _load_adapter(cloud, record, kept), name=f"create-{record.name}")
     return {"InferenceComponentArn": record.arn}
@@ -97,7 +105,7 @@ def update_component(cloud: Cloud, request: Document) -> Document:
     """
     deployment = child(request, "DeploymentConfig")
     with cloud.store.lock:
-        record = settled(cloud, Kind.INFERENCE_COMPONENT, text(request, "InferenceComponentName"))
+        record = settled_record(cloud, Kind.INFERENCE_COMPONENT, text_member(request, "InferenceComponentName"))
         changes = {key: request[key] for key in ("Specification", "Specifications", "RuntimeConfig") if key in request}
         last = {"LastDeploymentConfig": deployment} if deployment else {}
         if "Specification" in changes and "Specifications" in changes:
@@ -138,7 +146,7 @@ def scale_component(cloud: Cloud, request: Document) -> Document:
     Raises:
         ApiError: ValidationException, the component isn't there or is changing.
     """
-    name = text(request, "InferenceComponentName")
+    name = text_member(request, "InferenceComponentName")
     runtime = {"RuntimeConfig": child(request, "DesiredRuntimeConfig")}
     return update_component(cloud, {"InferenceComponentName": name, **runtime})
 
@@ -150,7 +158,7 @@ def delete_component(cloud: Cloud, request: Document) -> Document:
         ApiError: ValidationException, the component isn't there or is changing.
     """
     with cloud.store.lock:
-        record = settled(cloud, Kind.INFERENCE_COMPONENT, text(request, "InferenceComponentName"))
+        record = settled_record(cloud, Kind.INFERENCE_COMPONENT, text_member(request, "InferenceComponentName"))
         if adapters := adapters_of(cloud, record):
             raise invalid(
                 f"Cannot delete inference component {record.name} while it is the base of: {', '.join(adapters)}. "
@@ -171,7 +179,7 @@ def component_view(cloud: Cloud, record: Record) -> Document:
         **plain,
         **reason,
         **({"Specifications": [_deployed(each) for each in several]} if several else told),
-        "EndpointArn": arn_of(Kind.ENDPOINT, text(record.request, "EndpointName")),
+        "EndpointArn": arn_of(Kind.ENDPOINT, text_member(record.request, "EndpointName")),
         "InferenceComponentStatus": record.status,
         "RuntimeConfig": _runtime_view(cloud, record),
     }
@@ -192,7 +200,7 @@ def _deployed(specification: Document) -> Document:
     container = child(specification, "Container")
     if not container:
         return specification
-    image = {"DeployedImage": {"SpecifiedImage": text(container, "Image")}} if "Image" in container else {}
+    image = {"DeployedImage": {"SpecifiedImage": text_member(container, "Image")}} if "Image" in container else {}
     return {**specification, "Container": {**{key: container[key] for key in container if key != "Image"}, **image}}
 
 
@@ -263,25 +271,115 @@ def _batch(cloud: Cloud, deployment: Document, copies: int) -> int:
     """Return how many copies are replaced at a time; all of them without a policy."""
     check_alarms_exist(cloud, deployment)
     policy = child(deployment, "RollingUpdatePolicy")
-    return batch_size(child(policy, "MaximumBatchSize"), copies) if policy else max(copies, 1)
+    return update_batch_size(child(policy, "MaximumBatchSize"), copies) if policy else max(copies, 1)
 
 
 def _check_endpoint(cloud: Cloud, request: Document) -> str:
     """Return the name of the variant that takes the component."""
-    endpoint = cloud.store.need(Kind.ENDPOINT, text(request, "EndpointName"))
+    endpoint = cloud.store.need(Kind.ENDPOINT, text_member(request, "EndpointName"))
     if endpoint.status is not Status.IN_SERVICE:
         raise invalid(f'Endpoint "{endpoint.arn}" must be InService to take inference components: {endpoint.status}.')
-    placed = variants(cloud.store.need(Kind.ENDPOINT_CONFIG, text(endpoint.request, "EndpointConfigName")))
+    placed = production_variants(
+        cloud.store.need(Kind.ENDPOINT_CONFIG, text_member(endpoint.request, "EndpointConfigName"))
+    )
     if any(has_model(variant) for variant in placed):
         raise invalid(f'Endpoint "{endpoint.arn}" hosts models, it can not take inference components.')
-    name = text(request, "VariantName")
-    if name and name not in [text(variant, "VariantName") for variant in placed]:
+    name = text_member(request, "VariantName")
+    if name and name not in [text_member(variant, "VariantName") for variant in placed]:
         raise invalid(f'Could not find variant "{name}" of endpoint "{endpoint.arn}".')
-    return name or text(placed[0], "VariantName")
+    return name or text_member(placed[0], "VariantName")
 
 
 def _remove(cloud: Cloud, record: Record) -> None:
     place = CopyPlace(record.name)
     cloud.running.put(place, ())
-    cloud.history.forget(dimensions_of(dimensions(place)))
+    cloud.history.forget(metric_dimensions(copy_dimensions(place)))
     cloud.store.remove(record)
+
+
+def base_name(request: Document) -> str:
+    """Return the component whose copies load this adapter; empty for a component with copies of its own."""
+    return text_member(child(request, "Specification"), BASE)
+
+
+def with_one_specification(cloud: Cloud, request: Document) -> Document:
+    """Return a request whose Specification is the one that runs: of several, that of the first pool with capacity.
+
+    Raises:
+        ApiError: ValidationException, there is none, or the several ones don't fit the variant.
+    """
+    several = children(request, "Specifications")
+    if not several:
+        if not child(request, "Specification"):
+            raise invalid("Either Specification or Specifications must be given.")
+        return request
+    _check_several(several)
+    by_type = {text_member(each, "InstanceType"): each for each in several}
+    pools = _pools(cloud, request)
+    missing = [pool.instance_type for pool in pools if pool.instance_type not in by_type]
+    if missing:
+        raise invalid(f"Specifications lack the instance types of the variant: {', '.join(missing)}.")
+    try:
+        found = pool_with_capacity(pools, cloud.faults.settings).instance_type
+    except CopyFailed:
+        found = pools[0].instance_type
+    return {**request, "Specification": by_type[found]}
+
+
+def specified_container(cloud: Cloud, request: Document) -> ContainerSpec:
+    """Return the container of a component.
+
+    Raises:
+        ApiError: ValidationException, the specification isn't whole.
+    """
+    specification = child(request, "Specification")
+    if ("ModelName" in specification) == ("Container" in specification):
+        raise invalid("Specification must have either ModelName or Container.")
+    if "ComputeResourceRequirements" not in specification:
+        raise invalid("Specification must have ComputeResourceRequirements.")
+    spec = component_container(cloud.store, specification)
+    if not spec.image:
+        raise invalid("The container must name an Image.")
+    return spec
+
+
+def check_adapter(cloud: Cloud, request: Document) -> Record:
+    """Return the base of an adapter.
+
+    Raises:
+        ApiError: ValidationException, the base isn't there or doesn't fit, or the adapter asks for more than its files.
+    """
+    specification, endpoint = child(request, "Specification"), text_member(request, "EndpointName")
+    base = cloud.store.need(Kind.INFERENCE_COMPONENT, base_name(request))
+    if text_member(base.request, "EndpointName") != endpoint:
+        raise invalid(f"Base inference component {base.name} is not on endpoint {endpoint}.")
+    if base_name(base.request):
+        raise invalid(f"Base inference component {base.name} is an adapter itself.")
+    if base.status is not Status.IN_SERVICE:
+        raise invalid(f"Base inference component {base.name} must be InService: {base.status}.")
+    if "ComputeResourceRequirements" in specification:
+        raise invalid("An adapter has no ComputeResourceRequirements: it uses those of its base.")
+    if not text_member(child(specification, "Container"), "ArtifactUrl"):
+        raise invalid("An adapter needs Container.ArtifactUrl.")
+    return base
+
+
+def adapters_of(cloud: Cloud, component: Record) -> list[str]:
+    """Return the names of a component's adapters."""
+    placed = components_of(cloud, text_member(component.request, "EndpointName"))
+    return [each.name for each in placed if base_name(each.request) == component.name]
+
+
+def _check_several(several: list[Document]) -> None:
+    types = Counter(text_member(each, "InstanceType") for each in several)
+    if len(several) < FEWEST or "" in types or max(types.values()) > 1:
+        raise invalid("Specifications must be two or more, each with an InstanceType of its own.")
+    if any(BASE in each for each in several):
+        raise invalid("An adapter takes one Specification.")
+
+
+def _pools(cloud: Cloud, request: Document) -> tuple[InstancePool, ...]:
+    endpoint = cloud.store.need(Kind.ENDPOINT, text_member(request, "EndpointName"))
+    live = live_variants(cloud.store, endpoint)
+    found = next((each for each in live if each.name == text_member(request, "VariantName", live[0].name)), live[0])
+    return pools_of(found.document)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from seatrial_laptop.aws.control_plane.records import Kind, variants
-from seatrial_laptop.aws.json_document import Document, children, number, text, whole
+from seatrial_laptop.aws.control_plane.records import Kind, production_variants
+from seatrial_laptop.aws.json_document import Document, child, children, number, text_member, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,15 +53,15 @@ def has_model(variant: Document) -> bool:
 
 def live_variants(store: Store, endpoint: Record) -> list[LiveVariant]:
     """Return the variants of an endpoint, its shadow variants last; none when its configuration was deleted."""
-    config = store.find(Kind.ENDPOINT_CONFIG, text(endpoint.request, "EndpointConfigName"))
+    config = store.find(Kind.ENDPOINT_CONFIG, text_member(endpoint.request, "EndpointConfigName"))
     return configured_variants(config, children(endpoint.request, DESIRED)) if config else []
 
 
 def configured_variants(config: Record, desired: Sequence[Document] = ()) -> list[LiveVariant]:
     """Return the variants of an endpoint configuration, with weights and counts that were changed since."""
-    changes = {text(each, "VariantName"): each for each in desired}
+    changes = {text_member(each, "VariantName"): each for each in desired}
     shadows = children(config.request, SHADOWS)
-    both = [(variant, False) for variant in variants(config)] + [(variant, True) for variant in shadows]
+    both = [(variant, False) for variant in production_variants(config)] + [(variant, True) for variant in shadows]
     return [_live(variant, changes, is_shadow=is_shadow) for variant, is_shadow in both]
 
 
@@ -69,13 +69,13 @@ def merged_changes(old: Sequence[Document], new: Sequence[Document]) -> list[Doc
     """Return what is desired after one more request; a later value replaces an earlier one."""
     merged: dict[str, Document] = {}
     for change in (*old, *new):
-        name = text(change, "VariantName")
+        name = text_member(change, "VariantName")
         merged[name] = {**merged.get(name, {}), **change}
     return list(merged.values())
 
 
 def _live(variant: Document, changes: dict[str, Document], *, is_shadow: bool) -> LiveVariant:
-    name = text(variant, "VariantName")
+    name = text_member(variant, "VariantName")
     change = changes.get(name, {})
     initial = number(variant, "InitialVariantWeight") if "InitialVariantWeight" in variant else 1.0
     return LiveVariant(
@@ -85,3 +85,23 @@ def _live(variant: Document, changes: dict[str, Document], *, is_shadow: bool) -
         instances=whole(change, COUNT, whole(variant, "InitialInstanceCount", 1)),
         is_shadow=is_shadow,
     )
+
+
+def async_config(store: Store, endpoint: Record) -> Document:
+    """Return the AsyncInferenceConfig of an endpoint; empty for a real-time one."""
+    return _member(store, endpoint, "AsyncInferenceConfig")
+
+
+def is_asynchronous(store: Store, endpoint: Record) -> bool:
+    """Return whether an endpoint takes asynchronous requests only."""
+    return bool(async_config(store, endpoint))
+
+
+def data_capture_config(store: Store, endpoint: Record) -> Document:
+    """Return the DataCaptureConfig of an endpoint; empty for none."""
+    return _member(store, endpoint, "DataCaptureConfig")
+
+
+def _member(store: Store, endpoint: Record, key: str) -> Document:
+    config = store.find(Kind.ENDPOINT_CONFIG, text_member(endpoint.request, "EndpointConfigName"))
+    return child(config.request, key) if config else {}

@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
+import json
+import tempfile
 import threading
 import time
 import traceback
-from dataclasses import dataclass, replace
-from enum import StrEnum
-from http import HTTPStatus
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from seatrial_laptop.aws.api import ApiError, invalid, output_members, summary_members
-from seatrial_laptop.aws.control_plane.optimization_run import CONFIGS, RunFailed, run_optimization
-from seatrial_laptop.aws.json_document import Document, child, children, text, whole
-from seatrial_laptop.environment import REGION, own_account
+from seatrial_base.catalog import images
+from seatrial_base.units import MIB
+from seatrial_laptop.aws.api import invalid, output_members, summary_members
+from seatrial_laptop.aws.control_plane.containers import model_container
+from seatrial_laptop.aws.control_plane.records import JobStatus, OptimizationJobRecord
+from seatrial_laptop.aws.json_document import Document, child, children, text_map, text_member, whole
+from seatrial_laptop.aws.runtime.artifacts import ArtifactError, object_urls, own_s3, read_s3_object
+from seatrial_laptop.aws.runtime.download_rights import refused_download, role_exists
+from seatrial_laptop.engine.gguf_types import GgufType, quantize_file, stands_for
+from seatrial_laptop.environment import REGION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Sequence
 
     from seatrial_laptop.aws.control_plane.cloud import Cloud
+    from seatrial_laptop.aws.control_plane.records import Store
+
+
+CONFIGS: Final = {
+    "ModelQuantizationConfig": "Quantization",
+    "ModelCompilationConfig": "Compilation",
+    "ModelShardingConfig": "Sharding",
+    "ModelSpeculativeDecodingConfig": "SpeculativeDecoding",
+}
+"""Kinds of configurations, and how ListOptimizationJobs calls them."""
+QUANTIZE: Final = ("OPTION_QUANTIZE", "HF_MODEL_QUANTIZE")
+NOTE_FILE: Final = "optimization-job.json"
+RECORDED: Final = "recorded, not executed (simulated)"
+EXECUTED: Final = "executed on this machine"
 
 SERVICE: Final = "sagemaker"
 MOST_CONFIGS: Final = 10
@@ -29,129 +48,6 @@ STARTING_S: Final = 5.0
 """Virtual seconds in `STARTING`."""
 POLL_S: Final = 1.0
 """Virtual seconds between two looks whether a job was stopped."""
-
-
-class JobStatus(StrEnum):
-    """Where an optimization job stands."""
-
-    STARTING = "STARTING"
-    INPROGRESS = "INPROGRESS"
-    COMPLETED = "COMPLETED"
-    FAILED = "FAILED"
-    STOPPING = "STOPPING"
-    STOPPED = "STOPPED"
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether it changes no more."""
-        return self in (JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.STOPPED)
-
-
-@dataclass(frozen=True, slots=True)
-class OptimizationJobRecord:
-    """One optimization job.
-
-    Attributes:
-        request: The request that made it, without tags.
-        status: Where it stands.
-        created_s: Seconds since the epoch.
-        modified_s: Seconds since the epoch.
-        started_s: Seconds since the epoch; `None` before.
-        ended_s: Seconds since the epoch; `None` before.
-        failure_reason: Why it failed or was stopped; empty otherwise.
-        image: The recommended image; empty before it is completed.
-    """
-
-    request: Document
-    status: JobStatus
-    created_s: float
-    modified_s: float
-    started_s: float | None = None
-    ended_s: float | None = None
-    failure_reason: str = ""
-    image: str = ""
-
-    @property
-    def name(self) -> str:
-        """The job's name."""
-        return text(self.request, "OptimizationJobName")
-
-    @property
-    def arn(self) -> str:
-        """The job's ARN."""
-        return job_arn(self.name)
-
-
-def job_arn(name: str) -> str:
-    """Return the ARN of a job."""
-    return f"arn:aws:sagemaker:{REGION}:{own_account()}:optimization-job/{name.lower()}"
-
-
-class OptimizationJobs:
-    """Every optimization job, by name; threads may share it.
-
-    Args:
-        folder: Where each job has its log.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.lock = threading.RLock()
-        self._records: dict[str, OptimizationJobRecord] = {}
-
-    def all(self) -> list[OptimizationJobRecord]:
-        """Return every job, oldest first."""
-        with self.lock:
-            return list(self._records.values())
-
-    def need(self, name: str) -> OptimizationJobRecord:
-        """Return a job.
-
-        Raises:
-            ApiError: ResourceNotFound, there is none.
-        """
-        with self.lock:
-            found = self._records.get(name)
-        if found is None:
-            message = f'Could not find optimization job "{job_arn(name)}".'
-            raise ApiError("ResourceNotFound", message, HTTPStatus.BAD_REQUEST)
-        return found
-
-    def add(self, record: OptimizationJobRecord) -> None:
-        """Keep a new job.
-
-        Raises:
-            ApiError: ResourceInUse, the name is taken.
-        """
-        with self.lock:
-            if record.name in self._records:
-                message = f'Optimization job "{record.arn}" already exists.'
-                raise ApiError("ResourceInUse", message, HTTPStatus.BAD_REQUEST)
-            self._records[record.name] = record
-
-    def move(
-        self, name: str, status: JobStatus, *, failure_reason: str = "", image: str = ""
-    ) -> OptimizationJobRecord | None:
-        """Note where a job stands; `None` for one that was deleted or has ended, which stays as it is."""
-        now_s = time.time()
-        with self.lock:
-            known = self._records.get(name)
-            if known is None or known.status.has_ended:
-                return None
-            moved = replace(
-                known, status=status, modified_s=now_s, failure_reason=failure_reason, image=image or known.image
-            )
-            if status is JobStatus.INPROGRESS:
-                moved = replace(moved, started_s=now_s)
-            if status.has_ended:
-                moved = replace(moved, ended_s=now_s)
-            self._records[name] = moved
-        return moved
-
-    def remove(self, name: str) -> None:
-        """Forget a job."""
-        with self.lock:
-            self._records.pop(name, None)
 
 
 def create_optimization_job(cloud: Cloud, request: Document) -> Document:
@@ -176,7 +72,7 @@ def describe_optimization_job(cloud: Cloud, request: Document) -> Document:
     Raises:
         ApiError: ResourceNotFound.
     """
-    view = _view(cloud.jobs.need(text(request, "OptimizationJobName")))
+    view = _view(cloud.jobs.need(text_member(request, "OptimizationJobName")))
     members = output_members(SERVICE, "DescribeOptimizationJob")
     return {key: value for key, value in view.items() if key in members}
 
@@ -185,9 +81,9 @@ def list_optimization_jobs(cloud: Cloud, request: Document) -> Document:
     """Tell the jobs that a request asks for, the newest first by default."""
     found = [_view(record) for record in cloud.jobs.all() if _is_asked(record, request)]
     keys = {"Name": "OptimizationJobName", "Status": "OptimizationJobStatus"}
-    key = keys.get(text(request, "SortBy"), "CreationTime")
-    found.sort(key=lambda view: str(view[key]), reverse=text(request, "SortOrder", "Descending") == "Descending")
-    first, most = int(text(request, "NextToken", "0")), whole(request, "MaxResults", 100)
+    key = keys.get(text_member(request, "SortBy"), "CreationTime")
+    found.sort(key=lambda view: str(view[key]), reverse=text_member(request, "SortOrder", "Descending") == "Descending")
+    first, most = int(text_member(request, "NextToken", "0")), whole(request, "MaxResults", 100)
     members = summary_members(SERVICE, "ListOptimizationJobs", "OptimizationJobSummaries")
     page = [{name: value for name, value in view.items() if name in members} for view in found[first : first + most]]
     more = {"NextToken": str(first + most)} if first + most < len(found) else {}
@@ -200,7 +96,7 @@ def stop_optimization_job(cloud: Cloud, request: Document) -> Document:
     Raises:
         ApiError: ResourceNotFound, or ValidationException for one that has ended.
     """
-    record = cloud.jobs.need(text(request, "OptimizationJobName"))
+    record = cloud.jobs.need(text_member(request, "OptimizationJobName"))
     if cloud.jobs.move(record.name, JobStatus.STOPPING) is None:
         raise invalid(f"The optimization job is {record.status} and can not be stopped.")
     return {}
@@ -212,11 +108,11 @@ def delete_optimization_job(cloud: Cloud, request: Document) -> Document:
     Raises:
         ApiError: ResourceNotFound, or ValidationException for one that runs.
     """
-    record = cloud.jobs.need(text(request, "OptimizationJobName"))
+    record = cloud.jobs.need(text_member(request, "OptimizationJobName"))
     if not record.status.has_ended:
         raise invalid(f"The optimization job is {record.status}: stop it first.")
     cloud.jobs.remove(record.name)
-    cloud.store.untag(record.arn, [text(tag, "Key") for tag in cloud.store.tags(record.arn)])
+    cloud.store.untag(record.arn, [text_member(tag, "Key") for tag in cloud.store.tags(record.arn)])
     return {}
 
 
@@ -233,19 +129,22 @@ def _check(request: Document) -> None:
     configs = children(request, "OptimizationConfigs")
     if not 0 < len(configs) <= MOST_CONFIGS:
         raise invalid(f"OptimizationConfigs must have 1 to {MOST_CONFIGS} entries; it has {len(configs)}.")
-    kinds = [kind for config in configs for kind in config]
-    if twice := sorted({kind for kind in kinds if kinds.count(kind) > 1}):
-        raise invalid(f"Several configurations of one kind: {', '.join(twice)}.")
-    if {"ModelCompilationConfig", "ModelSpeculativeDecodingConfig"} <= {*kinds}:
-        raise invalid("Compilation and speculative decoding can not be combined.")
-    on_neuron = text(request, "DeploymentInstanceType").startswith(("ml.inf", "ml.trn"))
-    if on_neuron and (others := sorted({*kinds} - {"ModelCompilationConfig"})):
-        raise invalid(f"AWS Neuron instances take compilation only, not {', '.join(others)}.")
+    _check_combination([kind for config in configs for kind in config], text_member(request, "DeploymentInstanceType"))
     _check_variables("OptimizationEnvironment", child(request, "OptimizationEnvironment"))
     for config in configs:
         for kind, settings in config.items():
             if kind in CONFIGS and isinstance(settings, dict):
                 _check_variables(f"{kind}.OverrideEnvironment", child(settings, "OverrideEnvironment"))
+
+
+def _check_combination(kinds: Sequence[str], instance_type: str) -> None:
+    if twice := sorted({kind for kind in kinds if kinds.count(kind) > 1}):
+        raise invalid(f"Several configurations of one kind: {', '.join(twice)}.")
+    if {"ModelCompilationConfig", "ModelSpeculativeDecodingConfig"} <= {*kinds}:
+        raise invalid("Compilation and speculative decoding can not be combined.")
+    on_neuron = instance_type.startswith(("ml.inf", "ml.trn"))
+    if on_neuron and (others := sorted({*kinds} - {"ModelCompilationConfig"})):
+        raise invalid(f"AWS Neuron instances take compilation only, not {', '.join(others)}.")
 
 
 def _check_variables(name: str, variables: Document) -> None:
@@ -279,7 +178,7 @@ def _run_to_the_end(cloud: Cloud, record: OptimizationJobRecord) -> None:
         return
     if (failure := cloud.faults.settings().optimization_job_failure) is not None:
         raise RunFailed(failure)
-    image, note = run_optimization(cloud, record.request, cloud.jobs.folder)
+    image, note = run_optimization(cloud.store, record.request, cloud.jobs.folder)
     cloud.store.tag(record.arn, [{"Key": "seatrial:embedded-aws", "Value": note}])
     cloud.jobs.move(record.name, JobStatus.COMPLETED, image=image)
 
@@ -299,10 +198,10 @@ def _passes(cloud: Cloud, name: str, seconds: float) -> bool:
 
 def _is_asked(record: OptimizationJobRecord, request: Document) -> bool:
     kinds = ",".join(kind for config in children(record.request, "OptimizationConfigs") for kind in config)
-    wanted = text(request, "StatusEquals")
+    wanted = text_member(request, "StatusEquals")
     return (
-        text(request, "NameContains") in record.name
-        and text(request, "OptimizationContains").lower() in kinds.lower()
+        text_member(request, "NameContains") in record.name
+        and text_member(request, "OptimizationContains").lower() in kinds.lower()
         and wanted in ("", record.status)
     )
 
@@ -321,3 +220,107 @@ def _view(record: OptimizationJobRecord) -> Document:
         **{name: value for name, value in times.items() if value is not None},
         **({"FailureReason": record.failure_reason} if record.failure_reason else {}),
     }
+
+
+class RunFailed(Exception):  # noqa: N818 (named after the status)
+    """The job failed; the message is its FailureReason."""
+
+
+def run_optimization(store: Store, request: Document, logs: Path) -> tuple[str, str]:
+    """Do or record a job, write its output to S3 and its log; return the recommended image and what was done.
+
+    Raises:
+        RunFailed: The source or the output can't be had.
+    """
+    try:
+        source, files = _source(store, request)
+        work = _executable(request, files)
+        lines = _record(request, source) if work is None else _quantize(request, *work)
+    except (ArtifactError, ValueError) as error:
+        raise RunFailed(f"ClientError: {error}") from error
+    name = text_member(request, "OptimizationJobName")
+    (logs / f"optimization-job-{name}.log").write_text("".join(f"{line}\n" for line in lines))
+    return _image(request), RECORDED if work is None else EXECUTED
+
+
+def _source(store: Store, request: Document) -> tuple[str, list[str]]:
+    """Return where the model is, and the files there."""
+    source = child(request, "ModelSource")
+    uri = text_member(child(source, "S3"), "S3Uri")
+    if model := text_member(child(source, "SageMakerModel"), "ModelName"):
+        container = model_container(store, model, {})
+        uri = container.artifact_url or container.properties_prefix
+    files = object_urls(uri)
+    if not files:
+        raise RunFailed(f"ClientError: there is no object under {uri or 'the model'}.")
+    role = text_member(request, "RoleArn")
+    if role_exists(role) and (reason := refused_download(role, files[0])):
+        raise RunFailed(reason)
+    return uri, files
+
+
+def _executable(request: Document, files: list[str]) -> tuple[str, GgufType] | None:
+    """Return the GGUF file that a job quantizes and the type that it makes; `None` for a job that is recorded."""
+    configs = children(request, "OptimizationConfigs")
+    weights = [url for url in files if url.endswith((".gguf", ".safetensors", ".bin", ".pt"))]
+    if len(configs) != 1 or len(weights) != 1 or not weights[0].endswith(".gguf"):
+        return None
+    quantization = _quantization(request)
+    kind = stands_for(quantization) if quantization else None
+    return None if kind is None else (weights[0], kind)
+
+
+def _quantization(request: Document) -> str:
+    for config in children(request, "OptimizationConfigs"):
+        variables = text_map(child(config, "ModelQuantizationConfig"), "OverrideEnvironment")
+        for name in QUANTIZE:
+            if name in variables:
+                return variables[name]
+    return ""
+
+
+def _quantize(request: Document, source: str, kind: GgufType) -> list[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        given, made = Path(folder) / "source.gguf", Path(folder) / "made.gguf"
+        given.write_bytes(read_s3_object(source) or b"")
+        quantize_file(given, made, kind)
+        sizes = given.stat().st_size, made.stat().st_size
+        stem = source.rpartition("/")[2].removesuffix(".gguf")
+        _put(request, f"{stem}-{kind.lower()}.gguf", made.read_bytes())
+    told = f"GGUF {kind} of {source}, in place of {_quantization(request)}"
+    _put_note(request, {"executed": True, "note": f"{EXECUTED}: {told}", "bytes": sizes[1], "source_bytes": sizes[0]})
+    return [f"{EXECUTED}: {told}", f"{sizes[0] / MIB:.1f} MiB became {sizes[1] / MIB:.1f} MiB"]
+
+
+def _record(request: Document, source: str) -> list[str]:
+    configs = [CONFIGS[kind] for config in children(request, "OptimizationConfigs") for kind in config]
+    note = {"executed": False, "note": RECORDED, "source": source, "configurations": configs}
+    _put_note(request, note)
+    if quantization := _quantization(request):
+        config = {"quantization_config": {"quant_method": quantization}, "note": RECORDED}
+        _put(request, "config.json", json.dumps(config).encode())
+    return [f"{RECORDED}: {', '.join(configs)} of {source}"]
+
+
+def _put_note(request: Document, note: dict[str, object]) -> None:
+    _put(request, NOTE_FILE, json.dumps(note, indent=2).encode())
+
+
+def _put(request: Document, name: str, body: bytes) -> None:
+    uri = text_member(child(request, "OutputConfig"), "S3OutputLocation").rstrip("/")
+    bucket, _, prefix = uri.removeprefix("s3://").partition("/")
+    client = own_s3()
+    try:
+        client.put_object(Bucket=bucket, Key=f"{prefix}/{name}".lstrip("/"), Body=body)
+    except (client.exceptions.ClientError, client.exceptions.NoSuchBucket) as error:
+        raise RunFailed(f"ClientError: could not write to {uri}: {error}.") from error
+
+
+def _image(request: Document) -> str:
+    """Return the image that is recommended: that of the last configuration which names one, else the newest LMI."""
+    named = [
+        text_member(child(config, kind), "Image")
+        for config in children(request, "OptimizationConfigs")
+        for kind in config
+    ]
+    return next((image for image in reversed(named) if image), images.uri(images.builds_of("lmi")[-1], REGION))

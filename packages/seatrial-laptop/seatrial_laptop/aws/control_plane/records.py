@@ -6,14 +6,16 @@ import threading
 import time
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from seatrial_laptop.aws.api import invalid
-from seatrial_laptop.aws.json_document import children, text
+from seatrial_laptop.aws.api import ApiError, invalid
+from seatrial_laptop.aws.json_document import Document, children, text_member
 from seatrial_laptop.environment import REGION, own_account
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from pathlib import Path
 
     from seatrial_laptop.aws.json_document import Document
 
@@ -159,7 +161,7 @@ class Store:
     def tag(self, arn: str, tags: Iterable[Document]) -> None:
         """Add tags, or change the values of those that are there."""
         with self.lock:
-            self._tags.setdefault(arn, {}).update({text(tag, "Key"): text(tag, "Value") for tag in tags})
+            self._tags.setdefault(arn, {}).update({text_member(tag, "Key"): text_member(tag, "Value") for tag in tags})
 
     def untag(self, arn: str, keys: Iterable[str]) -> None:
         """Remove tags."""
@@ -182,6 +184,129 @@ class Store:
         return any(record.arn == arn for kind in Kind for record in self.all(kind))
 
 
-def variants(endpoint_config: Record) -> list[Document]:
+def production_variants(endpoint_config: Record) -> list[Document]:
     """Return the production variants of an endpoint configuration."""
     return children(endpoint_config.request, "ProductionVariants")
+
+
+class JobStatus(StrEnum):
+    """Where an optimization job stands."""
+
+    STARTING = "STARTING"
+    INPROGRESS = "INPROGRESS"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    STOPPING = "STOPPING"
+    STOPPED = "STOPPED"
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it changes no more."""
+        return self in (JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.STOPPED)
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizationJobRecord:
+    """One optimization job.
+
+    Attributes:
+        request: The request that made it, without tags.
+        status: Where it stands.
+        created_s: Seconds since the epoch.
+        modified_s: Seconds since the epoch.
+        started_s: Seconds since the epoch; `None` before.
+        ended_s: Seconds since the epoch; `None` before.
+        failure_reason: Why it failed or was stopped; empty otherwise.
+        image: The recommended image; empty before it is completed.
+    """
+
+    request: Document
+    status: JobStatus
+    created_s: float
+    modified_s: float
+    started_s: float | None = None
+    ended_s: float | None = None
+    failure_reason: str = ""
+    image: str = ""
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return text_member(self.request, "OptimizationJobName")
+
+    @property
+    def arn(self) -> str:
+        """The job's ARN."""
+        return job_arn(self.name)
+
+
+def job_arn(name: str) -> str:
+    """Return the ARN of a job."""
+    return f"arn:aws:sagemaker:{REGION}:{own_account()}:optimization-job/{name.lower()}"
+
+
+class OptimizationJobs:
+    """Every optimization job, by name; threads may share it.
+
+    Args:
+        folder: Where each job has its log.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.lock = threading.RLock()
+        self._records: dict[str, OptimizationJobRecord] = {}
+
+    def all(self) -> list[OptimizationJobRecord]:
+        """Return every job, oldest first."""
+        with self.lock:
+            return list(self._records.values())
+
+    def need(self, name: str) -> OptimizationJobRecord:
+        """Return a job.
+
+        Raises:
+            ApiError: ResourceNotFound, there is none.
+        """
+        with self.lock:
+            found = self._records.get(name)
+        if found is None:
+            message = f'Could not find optimization job "{job_arn(name)}".'
+            raise ApiError("ResourceNotFound", message, HTTPStatus.BAD_REQUEST)
+        return found
+
+    def add(self, record: OptimizationJobRecord) -> None:
+        """Keep a new job.
+
+        Raises:
+            ApiError: ResourceInUse, the name is taken.
+        """
+        with self.lock:
+            if record.name in self._records:
+                message = f'Optimization job "{record.arn}" already exists.'
+                raise ApiError("ResourceInUse", message, HTTPStatus.BAD_REQUEST)
+            self._records[record.name] = record
+
+    def move(
+        self, name: str, status: JobStatus, *, failure_reason: str = "", image: str = ""
+    ) -> OptimizationJobRecord | None:
+        """Note where a job stands; `None` for one that was deleted or has ended, which stays as it is."""
+        now_s = time.time()
+        with self.lock:
+            known = self._records.get(name)
+            if known is None or known.status.has_ended:
+                return None
+            moved = replace(
+                known, status=status, modified_s=now_s, failure_reason=failure_reason, image=image or known.image
+            )
+            if status is JobStatus.INPROGRESS:
+                moved = replace(moved, started_s=now_s)
+            if status.has_ended:
+                moved = replace(moved, ended_s=now_s)
+            self._records[name] = moved
+        return moved
+
+    def remove(self, name: str) -> None:
+        """Forget a job."""
+        with self.lock:
+            self._records.pop(name, None)

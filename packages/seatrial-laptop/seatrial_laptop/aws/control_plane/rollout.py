@@ -6,13 +6,14 @@ fails is rolled back the same way; the component is InService again on its old s
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from seatrial_laptop.aws.api import invalid
 from seatrial_laptop.aws.control_plane.alarm_watch import AlarmWatch
-from seatrial_laptop.aws.control_plane.batch_size import rollback_batch_size
-from seatrial_laptop.aws.control_plane.fleets import devices, placement
-from seatrial_laptop.aws.json_document import child, text, whole
+from seatrial_laptop.aws.control_plane.fleets import needed_accelerators, placement
+from seatrial_laptop.aws.json_document import child, text_member, whole
 from seatrial_laptop.aws.runtime.copy_process import CopyFailed
 from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from seatrial_laptop.aws.control_plane.containers import ContainerSpec
     from seatrial_laptop.aws.json_document import Document
     from seatrial_laptop.aws.runtime.copy_process import CopyProcess
+
+
+LEAST_PERCENT: Final = 5
+MOST_PERCENT: Final = 50
 
 
 class RolledBack(Exception):  # noqa: N818 (named after what happened)
@@ -134,8 +139,10 @@ def launch_copies(cloud: Cloud, name: str, side: Configured, count: int) -> tupl
     """
     if side.spec is None:
         raise CopyFailed(f"The model of the former specification of {name} was deleted.")
-    fleet = cloud.fleets.find(text(side.request, "EndpointName"), text(side.request, "VariantName"))
-    seats = fleet.reserve(name, devices(side.request), count, strategy=placement(side.request)) if fleet else ()
+    fleet = cloud.fleets.find(text_member(side.request, "EndpointName"), text_member(side.request, "VariantName"))
+    seats = (
+        fleet.reserve(name, needed_accelerators(side.request), count, strategy=placement(side.request)) if fleet else ()
+    )
     try:
         copies = cloud.running.launch(CopyPlace(name), side.spec, count)
     except BaseException:
@@ -145,3 +152,32 @@ def launch_copies(cloud: Cloud, name: str, side: Configured, count: int) -> tupl
     for copy, seat in zip(copies, seats, strict=False):
         copy.ended, copy.instance_type = seat.release, seat.instance_type
     return copies
+
+
+def update_batch_size(capacity: Document, copies: int) -> int:
+    """Return the copies of one batch; a single copy is a batch of its own, and without copies any batch will do.
+
+    Raises:
+        ApiError: ValidationException, the batch is less than 5 % or more than 50 % of the copies.
+    """
+    value = whole(capacity, "Value")
+    in_copies = text_member(capacity, "Type") == "COPY_COUNT"
+    percent = 100 * value / max(copies, 1) if in_copies else float(value)
+    lone = copies == 0 or (copies == 1 and (value == 1 or not in_copies))
+    if not lone and not LEAST_PERCENT <= percent <= MOST_PERCENT:
+        raise invalid(
+            f"MaximumBatchSize must be from {LEAST_PERCENT} % to {MOST_PERCENT} % of the copies of the inference "
+            f"component: {value}{'' if in_copies else ' %'} of {copies}."
+        )
+    return value if in_copies else max(1, math.floor(copies * value / 100))
+
+
+def rollback_batch_size(policy: Document, copies: int) -> int:
+    """Return the copies of one batch of the rollback; all of them when the policy doesn't say."""
+    capacity = policy.get("RollbackMaximumBatchSize")
+    if not isinstance(capacity, dict):
+        return max(copies, 1)
+    value = whole(capacity, "Value")
+    if text_member(capacity, "Type") == "COPY_COUNT":
+        return value
+    return max(1, math.floor(copies * value / 100))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from seatrial_laptop.aws.api import absent, check_request, invalid, output_members, service_model, summary_members
+from seatrial_laptop.aws.api import absent, check_api_request, invalid, output_members, service_model, summary_members
 from seatrial_laptop.aws.control_plane.containers import primary_container
-from seatrial_laptop.aws.control_plane.endpoint_configs import create_endpoint_config
 from seatrial_laptop.aws.control_plane.endpoints import (
     create_endpoint,
     delete_endpoint,
@@ -14,6 +14,7 @@ from seatrial_laptop.aws.control_plane.endpoints import (
     update_endpoint,
     update_weights_and_capacities,
 )
+from seatrial_laptop.aws.control_plane.fleets import pools_of
 from seatrial_laptop.aws.control_plane.inference_components import (
     component_view,
     create_component,
@@ -21,9 +22,10 @@ from seatrial_laptop.aws.control_plane.inference_components import (
     scale_component,
     update_component,
 )
+from seatrial_laptop.aws.control_plane.live_variants import SHADOWS, has_model
 from seatrial_laptop.aws.control_plane.optimization_jobs import OPERATIONS as OF_OPTIMIZATION_JOBS
-from seatrial_laptop.aws.control_plane.records import Kind, Record
-from seatrial_laptop.aws.json_document import Document, children, text, texts, whole
+from seatrial_laptop.aws.control_plane.records import Kind, Record, production_variants
+from seatrial_laptop.aws.json_document import Document, child, children, text_member, text_members, whole
 from seatrial_laptop.aws.runtime.download_rights import role_exists
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ def call_sagemaker(cloud: Cloud, operation: str, request: Document) -> Document:
     """
     if operation not in service_model(SERVICE).operation_names:
         raise absent(operation)
-    check_request(SERVICE, operation, request)
+    check_api_request(SERVICE, operation, request)
     if named := OPERATIONS.get(operation):
         return named(cloud, request)
     for kind in Kind:
@@ -55,9 +57,9 @@ def call_sagemaker(cloud: Cloud, operation: str, request: Document) -> Document:
 
 
 def _create_model(cloud: Cloud, request: Document) -> Document:
-    role = text(request, "ExecutionRoleArn")
+    role = text_member(request, "ExecutionRoleArn")
     known = bool(role) and role_exists(role)
-    record = Record(Kind.MODEL, text(request, "ModelName"), _without_tags(request), role_is_known=known)
+    record = Record(Kind.MODEL, text_member(request, "ModelName"), _without_tags(request), role_is_known=known)
     if ("PrimaryContainer" in request) == ("Containers" in request):
         raise invalid("A model must have either PrimaryContainer or Containers.")
     container = primary_container(record)
@@ -70,7 +72,7 @@ def _create_model(cloud: Cloud, request: Document) -> Document:
 
 def _delete_record(kind: Kind) -> Callable[[Cloud, Document], Document]:
     def delete(cloud: Cloud, request: Document) -> Document:
-        cloud.store.remove(cloud.store.need(kind, text(request, f"{kind}Name")))
+        cloud.store.remove(cloud.store.need(kind, text_member(request, f"{kind}Name")))
         return {}
 
     return delete
@@ -87,15 +89,132 @@ def _list_tags(cloud: Cloud, request: Document) -> Document:
 
 
 def _delete_tags(cloud: Cloud, request: Document) -> Document:
-    cloud.store.untag(_tagged_arn(cloud, request), texts(request, "TagKeys"))
+    cloud.store.untag(_tagged_arn(cloud, request), text_members(request, "TagKeys"))
     return {}
 
 
 def _tagged_arn(cloud: Cloud, request: Document) -> str:
-    arn = text(request, "ResourceArn")
+    arn = text_member(request, "ResourceArn")
     if not (cloud.store.has_arn(arn) or any(job.arn == arn for job in cloud.jobs.all())):
         raise invalid(f'Could not find "{arn}".')
     return arn
+
+
+def _describe(cloud: Cloud, kind: Kind, request: Document) -> Document:
+    record = cloud.store.need(kind, text_member(request, f"{kind}Name"))
+    members = output_members(SERVICE, f"Describe{kind}")
+    return {key: value for key, value in _view(cloud, record).items() if key in members}
+
+
+def _list(cloud: Cloud, kind: Kind, request: Document) -> Document:
+    views = [_view(cloud, record) for record in cloud.store.all(kind)]
+    found = [view for view in views if _matches(kind, view, request)]
+    key = "CreationTime" if text_member(request, "SortBy", "CreationTime") == "CreationTime" else f"{kind}Name"
+    descending = text_member(request, "SortOrder", "Descending").startswith("Desc")
+    found.sort(key=lambda view: str(view[key]), reverse=descending)
+    first, most = int(text_member(request, "NextToken", "0")), whole(request, "MaxResults", 100)
+    members = summary_members(SERVICE, f"List{kind}s", f"{kind}s")
+    page = [{name: value for name, value in view.items() if name in members} for view in found[first : first + most]]
+    more = {"NextToken": str(first + most)} if first + most < len(found) else {}
+    return {f"{kind}s": page, **more}
+
+
+def _matches(kind: Kind, view: Document, request: Document) -> bool:
+    equal = {"StatusEquals": f"{kind}Status", "EndpointNameEquals": "EndpointName", "VariantNameEquals": "VariantName"}
+    wanted = {member: text_member(request, name) for name, member in equal.items() if name in request}
+    part = text_member(request, "NameContains")
+    return part in text_member(view, f"{kind}Name") and all(
+        view.get(member) == value for member, value in wanted.items()
+    )
+
+
+def _view(cloud: Cloud, record: Record) -> Document:
+    views = {Kind.ENDPOINT: endpoint_view, Kind.INFERENCE_COMPONENT: component_view}
+    own = views[record.kind](cloud, record) if record.kind in views else record.request
+    times = {"CreationTime": record.created_s, "LastModifiedTime": record.modified_s}
+    return {**own, f"{record.kind}Arn": record.arn, **times}
+
+
+def _without_tags(request: Document) -> Document:
+    return {key: value for key, value in request.items() if key != "Tags"}
+
+
+def create_endpoint_config(cloud: Cloud, request: Document) -> Document:
+    """Keep an endpoint configuration.
+
+    Raises:
+        ApiError: ValidationException, its members don't fit together, a model isn't there, or the name is taken.
+    """
+    plain = {key: value for key, value in request.items() if key != "Tags"}
+    record = Record(Kind.ENDPOINT_CONFIG, text_member(request, "EndpointConfigName"), plain)
+    shadows = children(request, SHADOWS)
+    for variant in (*production_variants(record), *shadows):
+        _check_variant(cloud, request, variant)
+    _check_names([*production_variants(record), *shadows])
+    _check_kinds(request, production_variants(record), shadows)
+    return {"EndpointConfigArn": cloud.store.add(record, children(request, "Tags")).arn}
+
+
+def _check_variant(cloud: Cloud, request: Document, variant: Document) -> None:
+    name = text_member(variant, "VariantName")
+    _check_instances(name, variant)
+    _check_routing(name, variant)
+    if has_model(variant):
+        for pool in pools_of(variant):
+            cloud.store.need(Kind.MODEL, pool.model_name)
+    elif "ExecutionRoleArn" not in request:
+        raise invalid(
+            f"ExecutionRoleArn is required when variant {name} has no ModelName (it is to host inference components)."
+        )
+
+
+def _check_instances(name: str, variant: Document) -> None:
+    pools, scaling = children(variant, "InstancePools"), child(variant, "ManagedInstanceScaling")
+    if pools and "InstanceType" in variant:
+        raise invalid(f"InstanceType and InstancePools of variant {name} exclude each other.")
+    for key in ("InstanceType", "Priority"):
+        repeated = _repeated([pool.get(key) for pool in pools if key in pool])
+        if repeated:
+            raise invalid(f"InstancePools of variant {name} have the same {key} more than once: {', '.join(repeated)}.")
+    least, most = whole(scaling, "MinInstanceCount", 0), whole(scaling, "MaxInstanceCount", 1)
+    if "MaxInstanceCount" in scaling and least > most:
+        raise invalid(f"MinInstanceCount of variant {name} is greater than its MaxInstanceCount.")
+
+
+def _check_routing(name: str, variant: Document) -> None:
+    routing = child(variant, "RoutingConfig")
+    if "PrefixAwareRoutingConfig" in routing and text_member(routing, "RoutingStrategy") != "PREFIX_AWARE":
+        raise invalid(f"PrefixAwareRoutingConfig of variant {name} needs RoutingStrategy PREFIX_AWARE.")
+
+
+def _check_names(every: list[Document]) -> None:
+    repeated = _repeated([text_member(variant, "VariantName") for variant in every])
+    if repeated:
+        raise invalid(f"Variant names must be unique: {', '.join(repeated)}.")
+
+
+def _check_kinds(request: Document, production: list[Document], shadows: list[Document]) -> None:
+    with_models = [has_model(variant) for variant in (*production, *shadows)]
+    if any(with_models) and not all(with_models):
+        raise invalid("Either every variant has a model, or none: an endpoint hosts models or inference components.")
+    if shadows and (len(production), len(shadows)) != (1, 1):
+        raise invalid("ShadowProductionVariants need exactly one production variant and one shadow variant.")
+    if shadows and not all(with_models):
+        raise invalid("Shadow variants need a ModelName: inference components have none.")
+    if "AsyncInferenceConfig" not in request:
+        return
+    if not text_member(child(child(request, "AsyncInferenceConfig"), "OutputConfig"), "S3OutputPath"):
+        raise invalid("The embedded AWS has no default bucket: AsyncInferenceConfig.OutputConfig needs S3OutputPath.")
+    if shadows:
+        raise invalid("AsyncInferenceConfig and ShadowProductionVariants exclude each other.")
+    if not all(with_models):
+        raise invalid(
+            "AsyncInferenceConfig needs variants with a ModelName: inference components take no async requests."
+        )
+
+
+def _repeated(values: list[object]) -> list[str]:
+    return [str(value) for value, count in Counter(values).items() if count > 1]
 
 
 OPERATIONS: Final[dict[str, Callable[[Cloud, Document], Document]]] = {
@@ -117,40 +236,3 @@ OPERATIONS: Final[dict[str, Callable[[Cloud, Document], Document]]] = {
     **OF_OPTIMIZATION_JOBS,
 }
 """The operations that differ by kind; Describe and List are the same for all four."""
-
-
-def _describe(cloud: Cloud, kind: Kind, request: Document) -> Document:
-    record = cloud.store.need(kind, text(request, f"{kind}Name"))
-    members = output_members(SERVICE, f"Describe{kind}")
-    return {key: value for key, value in _view(cloud, record).items() if key in members}
-
-
-def _list(cloud: Cloud, kind: Kind, request: Document) -> Document:
-    views = [_view(cloud, record) for record in cloud.store.all(kind)]
-    found = [view for view in views if _matches(kind, view, request)]
-    key = "CreationTime" if text(request, "SortBy", "CreationTime") == "CreationTime" else f"{kind}Name"
-    descending = text(request, "SortOrder", "Descending").startswith("Desc")
-    found.sort(key=lambda view: str(view[key]), reverse=descending)
-    first, most = int(text(request, "NextToken", "0")), whole(request, "MaxResults", 100)
-    members = summary_members(SERVICE, f"List{kind}s", f"{kind}s")
-    page = [{name: value for name, value in view.items() if name in members} for view in found[first : first + most]]
-    more = {"NextToken": str(first + most)} if first + most < len(found) else {}
-    return {f"{kind}s": page, **more}
-
-
-def _matches(kind: Kind, view: Document, request: Document) -> bool:
-    equal = {"StatusEquals": f"{kind}Status", "EndpointNameEquals": "EndpointName", "VariantNameEquals": "VariantName"}
-    wanted = {member: text(request, name) for name, member in equal.items() if name in request}
-    part = text(request, "NameContains")
-    return part in text(view, f"{kind}Name") and all(view.get(member) == value for member, value in wanted.items())
-
-
-def _view(cloud: Cloud, record: Record) -> Document:
-    views = {Kind.ENDPOINT: endpoint_view, Kind.INFERENCE_COMPONENT: component_view}
-    own = views[record.kind](cloud, record) if record.kind in views else record.request
-    times = {"CreationTime": record.created_s, "LastModifiedTime": record.modified_s}
-    return {**own, f"{record.kind}Arn": record.arn, **times}
-
-
-def _without_tags(request: Document) -> Document:
-    return {key: value for key, value in request.items() if key != "Tags"}

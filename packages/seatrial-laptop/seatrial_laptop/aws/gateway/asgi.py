@@ -44,7 +44,7 @@ async def disconnected(receive: Receive) -> None:
         pass
 
 
-async def begin(send: Send, status: int, headers: Mapping[str, str]) -> None:
+async def begin_response(send: Send, status: int, headers: Mapping[str, str]) -> None:
     """Send the head of a response, with an ID of the request as every service of AWS tells one."""
     named = {REQUEST_ID: str(uuid.uuid4()), **headers}
     pairs = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in named.items()]
@@ -58,7 +58,7 @@ async def chunk(send: Send, data: bytes, *, more: bool = True) -> None:
 
 async def reply(send: Send, status: int, document: object, headers: Mapping[str, str] | None = None) -> None:
     """Send a whole JSON response."""
-    await begin(send, status, {"content-type": "application/x-amz-json-1.1", **(headers or {})})
+    await begin_response(send, status, {"content-type": "application/x-amz-json-1.1", **(headers or {})})
     await chunk(send, json.dumps(document).encode(), more=False)
 
 

@@ -24,10 +24,10 @@ from xml.sax.saxutils import escape
 from ministack.core.router import detect_service
 from ministack.services.cloudformation import custom_resource
 
-from seatrial_laptop.aws.gateway.asgi import begin, body_of, chunk
+from seatrial_laptop.aws.gateway.asgi import begin_response, body_of, chunk
 from seatrial_laptop.aws.gateway.authorization import refusal_of_user
 from seatrial_laptop.aws.gateway.signature import Received, Refusal, access_denied, read_claim
-from seatrial_laptop.loopback import refusal
+from seatrial_laptop.loopback import foreign_request_reason
 from seatrial_load.decode.response import NO_MODEL_HEADER
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class AccessControl:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         received = received_of(scope)
-        if why := refusal(received.headers, self.process.port):
+        if why := foreign_request_reason(received.headers, self.process.port):
             await _refuse(received, access_denied(why), send)
             return
         if OPENAI_PATH.fullmatch(received.raw_path):
@@ -140,8 +140,8 @@ def without_cors(send: Send) -> Send:
 
 
 async def _refuse(received: Received, refused: Refusal, send: Send) -> None:
-    kind, body = error_document(received, refused)
-    await begin(
+    kind, body = aws_error_document(received, refused)
+    await begin_response(
         send,
         HTTPStatus.FORBIDDEN,
         {
@@ -158,11 +158,11 @@ async def _refuse_model(send: Send) -> None:
     document = {"error": {"message": NO_MODEL, "type": "not_implemented", "code": HTTPStatus.NOT_IMPLEMENTED.value}}
     body = json.dumps(document).encode()
     head = {"content-type": "application/json", "content-length": str(len(body)), NO_MODEL_HEADER: "openai"}
-    await begin(send, HTTPStatus.NOT_IMPLEMENTED, {**head, "connection": "close"})
+    await begin_response(send, HTTPStatus.NOT_IMPLEMENTED, {**head, "connection": "close"})
     await chunk(send, body, more=False)
 
 
-def error_document(received: Received, refused: Refusal) -> tuple[str, bytes]:
+def aws_error_document(received: Received, refused: Refusal) -> tuple[str, bytes]:
     """Return the content type and the body of a refusal, in the form of the service that was asked."""
     query = {name: list(values) for name, values in received.query.items()}
     service = detect_service(received.method, received.raw_path, dict(received.headers), query)

@@ -12,7 +12,7 @@ from ministack.core import iam_actions, iam_evaluator
 from ministack.core.router import detect_service
 
 from seatrial_laptop.aws.gateway.signature import Refusal, access_denied
-from seatrial_laptop.aws.service_catalog.catalog import root
+from seatrial_laptop.aws.service_catalog.catalog import root_arn
 from seatrial_laptop.environment import REGION, own_account
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def principal_of(access_key_id: str) -> str:
     """Return the ARN of the user or role behind an access key, or the root's."""
     principal = _principal(access_key_id)
     if principal is None:
-        return root()
+        return root_arn()
     arn = str(principal.arn)
     if ":assumed-role/" not in arn:
         return arn

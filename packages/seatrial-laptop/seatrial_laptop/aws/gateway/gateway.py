@@ -20,9 +20,9 @@ from seatrial_laptop.aws.control_plane.records import Kind
 from seatrial_laptop.aws.control_plane.sagemaker import call_sagemaker
 from seatrial_laptop.aws.gateway.asgi import body_of, headers_of, reply, reply_error
 from seatrial_laptop.aws.gateway.authorization import principal_of
-from seatrial_laptop.aws.json_document import Document, text
+from seatrial_laptop.aws.json_document import Document, text_member
 from seatrial_laptop.aws.runtime.async_invocation import invoke_async
-from seatrial_laptop.aws.runtime.invocation import invoke
+from seatrial_laptop.aws.runtime.invocation import answer_invocation
 from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 from seatrial_laptop.aws.service_catalog.operations import call_service_catalog
 from seatrial_laptop.running import CONTROL_PATH, STATUS_PATH
@@ -59,7 +59,7 @@ class Gateway:
         found = SERVICE_IN_SCOPE.search(headers.get("authorization", ""))
         key_id, service = (found[1], found[2]) if found else ("", "")
         if path == STATUS_PATH:
-            await reply(send, HTTPStatus.OK, status_document(self.cloud), {"content-type": "application/json"})
+            await reply(send, HTTPStatus.OK, running_document(self.cloud), {"content-type": "application/json"})
         elif path == CONTROL_PATH:
             await _set_control(self.cloud, str(scope["method"]), receive, send)
         elif runtime := RUNTIME_PATH.fullmatch(path):
@@ -67,7 +67,7 @@ class Gateway:
             if denied := denial(self.cloud, operation, {"EndpointName": runtime[1]}):
                 await reply_error(send, denied)
                 return
-            await invoke(self.cloud, runtime[1], scope, receive, send, streamed=runtime[2] is not None)
+            await answer_invocation(self.cloud, runtime[1], scope, receive, send, streamed=runtime[2] is not None)
         elif asynchronous := ASYNC_PATH.fullmatch(path):
             if denied := denial(self.cloud, "InvokeEndpointAsync", {"EndpointName": asynchronous[1]}):
                 await reply_error(send, denied)
@@ -92,7 +92,7 @@ class Gateway:
         return None
 
 
-def status_document(cloud: Cloud) -> Document:
+def running_document(cloud: Cloud) -> Document:
     """Return what the embedded AWS runs: its endpoints and components, with their copies' ports."""
     return {
         "pid": os.getpid(),
@@ -103,7 +103,7 @@ def status_document(cloud: Cloud) -> Document:
         "inference_components": [
             {
                 "name": record.name,
-                "endpoint": text(record.request, "EndpointName"),
+                "endpoint": text_member(record.request, "EndpointName"),
                 "status": record.status,
                 "ports": [copy.port for copy in cloud.running.copies(CopyPlace(record.name))],
             }

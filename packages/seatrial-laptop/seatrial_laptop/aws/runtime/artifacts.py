@@ -5,14 +5,15 @@ from __future__ import annotations
 import functools
 import io
 import tarfile
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import boto3
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from seatrial_laptop.environment import REGION
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from mypy_boto3_s3 import S3Client
@@ -37,7 +38,7 @@ def unpack_artifact(url: str, folder: Path) -> None:
     Raises:
         ArtifactError: The object isn't there, isn't a tar.gz file, or a member would leave the folder.
     """
-    body = read_object(url)
+    body = read_s3_object(url)
     if body is None:
         raise ArtifactError(f"Could not find model data at {url}.")
     try:
@@ -58,7 +59,7 @@ def copy_prefix(prefix: str, folder: Path) -> None:
     for url in object_urls(f"{prefix.rstrip('/')}/"):
         name = url.removeprefix(f"{prefix.rstrip('/')}/")
         if name in READ_BY_ENGINE or ("/" not in name and name.endswith(".gguf")):
-            (folder / name).write_bytes(read_object(url) or b"")
+            (folder / name).write_bytes(read_s3_object(url) or b"")
 
 
 def object_urls(prefix: str) -> list[str]:
@@ -77,7 +78,7 @@ def object_urls(prefix: str) -> list[str]:
         raise ArtifactError(f"Could not list {prefix}: {error}.") from error
 
 
-def read_object(url: str) -> bytes | None:
+def read_s3_object(url: str) -> bytes | None:
     """Return the content of an `s3://bucket/key`, or None when there is no such object.
 
     Raises:
@@ -91,3 +92,90 @@ def read_object(url: str) -> bytes | None:
             return None
         raise ArtifactError(f"Could not read {url}: {error}.") from error
     return answer["Body"].read()
+
+
+class ServiceFailed(Exception):  # noqa: N818 (named after what happened)
+    """An object could not be read or written, or a message not published; the message says why."""
+
+
+class Services(Protocol):
+    """Where inputs are read, results written and notifications sent."""
+
+    def read(self, url: str) -> bytes:
+        """Return the content of an `s3://bucket/key`.
+
+        Raises:
+            ServiceFailed: There is no such object, or it can't be read.
+        """
+
+    def write(self, url: str, body: bytes, content_type: str) -> None:
+        """Write an `s3://bucket/key`.
+
+        Raises:
+            ServiceFailed: The bucket isn't there, or refuses it.
+        """
+
+    def publish(self, topic_arn: str, message: str) -> None:
+        """Publish a message to a topic.
+
+        Raises:
+            ServiceFailed: The topic isn't there, or refuses it.
+        """
+
+
+class TopicsClient(Protocol):
+    """The call of SNS that is made here."""
+
+    def publish(self, **request: object) -> Mapping[str, object]:
+        """Publish a message."""
+
+
+@functools.cache
+def _own_sns() -> TopicsClient:
+    client: TopicsClient = boto3.client("sns", region_name=REGION)
+    return client
+
+
+class OwnServices:
+    """The S3 and the SNS of this process."""
+
+    def read(self, url: str) -> bytes:
+        """Return the content of an `s3://bucket/key`.
+
+        Raises:
+            ServiceFailed: There is no such object, or it can't be read.
+        """
+        try:
+            found = read_s3_object(url)
+        except (ArtifactError, BotoCoreError) as error:
+            raise ServiceFailed(str(error)) from error
+        if found is None:
+            raise ServiceFailed(f"Could not find {url}.")
+        return found
+
+    def write(self, url: str, body: bytes, content_type: str) -> None:
+        """Write an `s3://bucket/key`.
+
+        Raises:
+            ServiceFailed: The bucket isn't there, or refuses it.
+        """
+        bucket, _, key = url.removeprefix("s3://").partition("/")
+        try:
+            own_s3().put_object(Bucket=bucket, Key=key, Body=body, ContentType=content_type)
+        except (ClientError, BotoCoreError) as error:
+            raise ServiceFailed(f"Could not write {url}: {error}") from error
+
+    def publish(self, topic_arn: str, message: str) -> None:
+        """Publish a message to a topic.
+
+        Raises:
+            ServiceFailed: The topic isn't there, or refuses it.
+        """
+        try:
+            _own_sns().publish(TopicArn=topic_arn, Message=message)
+        except (ClientError, BotoCoreError) as error:
+            raise ServiceFailed(f"Could not publish to {topic_arn}: {error}") from error
+
+
+OWN: Final = OwnServices()
+"""What an embedded AWS uses; tests give others."""

@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from seatrial_laptop.aws.api import ApiError, check_request
-from seatrial_laptop.aws.control_plane.endpoint_settings import async_config
-from seatrial_laptop.aws.control_plane.live_variants import live_variants
+from seatrial_laptop.aws.api import ApiError, check_api_request
+from seatrial_laptop.aws.control_plane.live_variants import async_config, live_variants
 from seatrial_laptop.aws.control_plane.records import Kind
 from seatrial_laptop.aws.gateway.asgi import body_of, headers_of, reply, reply_error
-from seatrial_laptop.aws.json_document import child, text, whole
+from seatrial_laptop.aws.json_document import child, text_member, whole
+from seatrial_laptop.aws.runtime.artifacts import OWN, ServiceFailed
 from seatrial_laptop.aws.runtime.async_queue import AsyncJob
 from seatrial_laptop.aws.runtime.container_call import ContainerAnswer, measured_call
-from seatrial_laptop.aws.runtime.own_services import OWN, ServiceFailed
 from seatrial_laptop.aws.runtime.routing import serving_endpoint
 from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 from seatrial_laptop.environment import REGION
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
     from seatrial_laptop.aws.control_plane.records import Record
     from seatrial_laptop.aws.gateway.asgi import Receive, Scope, Send
     from seatrial_laptop.aws.json_document import Document
+    from seatrial_laptop.aws.runtime.artifacts import Services
     from seatrial_laptop.aws.runtime.copy_process import CopyProcess
-    from seatrial_laptop.aws.runtime.own_services import Services
 
 
 TTL_S: Final = 21_600
@@ -96,16 +95,16 @@ def accepted(cloud: Cloud, endpoint_name: str, headers: Mapping[str, str], body:
         raise ApiError("ValidationError", f"Endpoint {endpoint_name} is not asynchronous: use InvokeEndpoint.")
     request = _request(endpoint_name, headers, body)
     output = child(config, "OutputConfig")
-    name, extension = str(uuid.uuid4()), text(request, "S3OutputPathExtension").strip("/")
-    prefix = "/".join(part for part in (text(output, "S3OutputPath").rstrip("/"), extension) if part)
-    failures = text(output, "S3FailurePath").rstrip("/")
+    name, extension = str(uuid.uuid4()), text_member(request, "S3OutputPathExtension").strip("/")
+    prefix = "/".join(part for part in (text_member(output, "S3OutputPath").rstrip("/"), extension) if part)
+    failures = text_member(output, "S3FailurePath").rstrip("/")
     return AsyncJob(
         endpoint=endpoint_name,
-        inference_id=text(request, "InferenceId") or str(uuid.uuid4()),
-        input_location=text(request, "InputLocation"),
+        inference_id=text_member(request, "InferenceId") or str(uuid.uuid4()),
+        input_location=text_member(request, "InputLocation"),
         body=body or None,
         headers=_for_container(request),
-        output_location=f"{prefix}/{text(request, 'Filename') or f'{name}.out'}",
+        output_location=f"{prefix}/{text_member(request, 'Filename') or f'{name}.out'}",
         failure_location=f"{failures}/{name}-error.out" if failures else "",
         received_s=time.time(),
         queued_s=cloud.clock.now_s(),
@@ -123,7 +122,7 @@ def _request(endpoint_name: str, headers: Mapping[str, str], body: bytes) -> Doc
     if body:
         request["Body"] = body
     try:
-        check_request("sagemaker-runtime", "InvokeEndpointAsync", request)
+        check_api_request("sagemaker-runtime", "InvokeEndpointAsync", request)
     except ApiError as error:
         raise ApiError("ValidationError", error.message) from error
     if ("InputLocation" in request) == bool(body):
@@ -133,9 +132,9 @@ def _request(endpoint_name: str, headers: Mapping[str, str], body: bytes) -> Doc
 
 def _for_container(request: Document) -> dict[str, str]:
     given = {
-        "content-type": text(request, "ContentType"),
-        "accept": text(request, "Accept"),
-        "x-amzn-sagemaker-custom-attributes": text(request, "CustomAttributes"),
+        "content-type": text_member(request, "ContentType"),
+        "accept": text_member(request, "Accept"),
+        "x-amzn-sagemaker-custom-attributes": text_member(request, "CustomAttributes"),
     }
     return {name: value for name, value in given.items() if value}
 
@@ -242,7 +241,7 @@ class _Done:
 
     async def _notify(self, topic: str, outcome: Document) -> None:
         output = child(async_config(self.cloud.store, self.record), "OutputConfig")
-        arn = text(child(output, "NotificationConfig"), topic)
+        arn = text_member(child(output, "NotificationConfig"), topic)
         if not arn:
             return
         try:

@@ -150,7 +150,7 @@ def stop_copy(copy: CopyProcess) -> None:
     copy.ended()
 
 
-def watch(copy: CopyProcess, died: Callable[[CopyProcess], None]) -> None:
+def watch_copy(copy: CopyProcess, died: Callable[[CopyProcess], None]) -> None:
     """Call `died` once when the process of a copy ends without having been told to."""
 
     def wait() -> None:

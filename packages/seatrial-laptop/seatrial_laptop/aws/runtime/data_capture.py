@@ -11,13 +11,13 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from seatrial_laptop.aws.json_document import child, children, text, texts, whole
+from seatrial_laptop.aws.json_document import child, children, text_member, text_members, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from seatrial_laptop.aws.json_document import Document
-    from seatrial_laptop.aws.runtime.own_services import Services
+    from seatrial_laptop.aws.runtime.artifacts import Services
     from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 
 
@@ -47,7 +47,7 @@ class CaptureFiles:
         """Keep a sampled exchange until it is written."""
         line = json.dumps(captured(config, exchange, time.time()), separators=(",", ":"))
         with self._lock:
-            lines = self._lines[text(config, "DestinationS3Uri").rstrip("/"), place]
+            lines = self._lines[text_member(config, "DestinationS3Uri").rstrip("/"), place]
             if len(lines) < LARGEST_LINES:
                 lines.append(line)
 
@@ -80,7 +80,7 @@ def capture_key(place: CopyPlace, at_s: float) -> str:
 
 def captured(config: Document, exchange: CapturedExchange, at_s: float) -> Document:
     """Return one line of captured data, as SageMaker writes it."""
-    modes = {text(option, "CaptureMode") for option in children(config, "CaptureOptions")}
+    modes = {text_member(option, "CaptureMode") for option in children(config, "CaptureOptions")}
     both = "InputAndOutput" in modes
     data: dict[str, object] = {}
     if both or "Input" in modes:
@@ -98,7 +98,7 @@ def _side(config: Document, content_type: str, body: bytes, mode: str) -> Mappin
     plain = content_type.partition(";")[0].strip()
     encoding = "BASE64"
     for name, kind in (("JsonContentTypes", "JSON"), ("CsvContentTypes", "CSV")):
-        if plain in texts(headers, name):
+        if plain in text_members(headers, name):
             encoding = kind
     data = base64.b64encode(body).decode() if encoding == "BASE64" else body.decode(errors="replace")
     return {"observedContentType": content_type, "mode": mode, "data": data, "encoding": encoding}

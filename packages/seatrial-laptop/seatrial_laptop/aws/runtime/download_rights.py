@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import boto3
 from botocore.exceptions import ClientError
 
-from seatrial_laptop.aws.json_document import Document, child, children, text, texts
+from seatrial_laptop.aws.json_document import Document, child, children, text_member, text_members
 from seatrial_laptop.environment import REGION
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _own_iam() -> RolesClient:
 def role_exists(arn: str) -> bool:
     """Return whether a role is in the embedded IAM."""
     try:
-        return text(child(_own_iam().get_role(RoleName=_name(arn)), "Role"), "Arn") == arn
+        return text_member(child(_own_iam().get_role(RoleName=_name(arn)), "Role"), "Arn") == arn
     except ClientError:
         return False
 
@@ -67,32 +67,32 @@ def refused_download(role_arn: str, url: str) -> str | None:
     if not role_exists(role_arn):
         return f"AccessDenied: {role_arn} does not exist, so {url} can not be downloaded."
     resource = f"arn:aws:s3:::{url.removeprefix('s3://')}"
-    if is_allowed(_policies(_name(role_arn)), GET_OBJECT, resource):
+    if is_download_allowed(_policies(_name(role_arn)), GET_OBJECT, resource):
         return None
     return f"AccessDenied: {role_arn} is not authorized to perform {GET_OBJECT} on {resource}."
 
 
-def is_allowed(policies: Iterable[Document], action: str, resource: str) -> bool:
+def is_download_allowed(policies: Iterable[Document], action: str, resource: str) -> bool:
     """Return whether policy documents allow an action on a resource: one statement allows it and none denies it."""
     statements = [each for policy in policies for each in _statements(policy)]
     applied = [each for each in statements if _applies(each, action, resource)]
-    denied = any(text(each, "Effect") == "Deny" and "Condition" not in each for each in applied)
-    return not denied and any(text(each, "Effect") == "Allow" for each in applied)
+    denied = any(text_member(each, "Effect") == "Deny" and "Condition" not in each for each in applied)
+    return not denied and any(text_member(each, "Effect") == "Allow" for each in applied)
 
 
 def _policies(role: str) -> Iterator[Document]:
     iam = _own_iam()
-    for name in texts(iam.list_role_policies(RoleName=role), "PolicyNames"):
+    for name in text_members(iam.list_role_policies(RoleName=role), "PolicyNames"):
         yield _document(iam.get_role_policy(RoleName=role, PolicyName=name).get("PolicyDocument"))
     for each in children(iam.list_attached_role_policies(RoleName=role), "AttachedPolicies"):
-        yield _attached(text(each, "PolicyArn"))
+        yield _attached(text_member(each, "PolicyArn"))
 
 
 def _attached(arn: str) -> Document:
     """Return a managed policy; one that the embedded IAM doesn't have allows nothing."""
     iam = _own_iam()
     try:
-        version = text(child(iam.get_policy(PolicyArn=arn), "Policy"), "DefaultVersionId")
+        version = text_member(child(iam.get_policy(PolicyArn=arn), "Policy"), "DefaultVersionId")
         found = iam.get_policy_version(PolicyArn=arn, VersionId=version)
     except ClientError:
         return {}

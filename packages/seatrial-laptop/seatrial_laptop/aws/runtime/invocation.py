@@ -11,12 +11,20 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial_base.units import MIB
 from seatrial_laptop.aws.api import ApiError
-from seatrial_laptop.aws.control_plane.endpoint_settings import data_capture_config
+from seatrial_laptop.aws.control_plane.live_variants import data_capture_config
 from seatrial_laptop.aws.control_plane.records import Kind
-from seatrial_laptop.aws.gateway.asgi import begin, body_of, chunk, disconnected, headers_of, reply, reply_error
+from seatrial_laptop.aws.gateway.asgi import (
+    begin_response,
+    body_of,
+    chunk,
+    disconnected,
+    headers_of,
+    reply,
+    reply_error,
+)
 from seatrial_laptop.aws.runtime.container_call import ContainerAnswer, forwarded_headers, measured_call
 from seatrial_laptop.aws.runtime.data_capture import CapturedExchange, sampling_share
-from seatrial_laptop.aws.runtime.routing import Route, route, shadow_route
+from seatrial_laptop.aws.runtime.routing import Route, route_request, shadow_route
 from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 from seatrial_laptop.aws.runtime.telemetry import Invocation, log_group, log_group_arn
 from seatrial_laptop.environment import REGION, own_account
@@ -55,7 +63,7 @@ MODEL_ERROR: Final = HTTPStatus.FAILED_DEPENDENCY
 LARGEST_BODY_BYTES: Final = 25 * MIB
 
 
-async def invoke(
+async def answer_invocation(
     cloud: Cloud, endpoint_name: str, scope: Scope, receive: Receive, send: Send, *, streamed: bool
 ) -> None:
     """Answer one invocation; when the client goes away, the copy's slot is freed."""
@@ -76,7 +84,7 @@ async def _answer(
 ) -> None:
     arrived_s = time.monotonic()
     try:
-        found = route(cloud, endpoint_name, headers, body)
+        found = route_request(cloud, endpoint_name, headers, body)
     except ApiError as error:
         await reply_error(send, error)
         return
@@ -99,7 +107,7 @@ async def _answer_whole(
     capture(cloud, found, headers, body, answer)
     if answer.is_good:
         head = {**_common(found.variant, answer.engine), "content-type": answer.content_type}
-        await begin(send, HTTPStatus.OK, head)
+        await begin_response(send, HTTPStatus.OK, head)
         await chunk(send, answer.body, more=False)
     else:
         await _model_error(send, found, answer.status, answer.body.decode(errors="replace"))
@@ -157,7 +165,7 @@ def capture(cloud: Cloud, found: Route, headers: Mapping[str, str], body: bytes,
 async def _too_large(send: Send) -> None:
     """Refuse a body as the service does, before any container sees it."""
     message = f"HTTP content length exceeded {LARGEST_BODY_BYTES} bytes."
-    await begin(send, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {"content-type": "text/plain"})
+    await begin_response(send, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {"content-type": "text/plain"})
     await chunk(send, message.encode(), more=False)
 
 
@@ -180,7 +188,7 @@ async def _stream(found: Route, headers: Mapping[str, str], body: bytes, send: S
                     message = (await response.read()).decode(errors="replace")
                     return await _model_error(send, found, response.status, message)
                 begun = True
-                await begin(send, HTTPStatus.OK, _stream_head(found.variant, response))
+                await begin_response(send, HTTPStatus.OK, _stream_head(found.variant, response))
                 async for data in response.chunks():
                     first_s = time.monotonic() if first_s is None else first_s
                     await chunk(send, payload_part(data))

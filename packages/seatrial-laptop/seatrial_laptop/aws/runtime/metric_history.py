@@ -56,7 +56,7 @@ class MetricHistory:
         return [value for each in samples for value in each.values.get(metric, ())]
 
 
-def dimensions_of(pairs: Sequence[Mapping[str, object]]) -> Dimensions:
+def metric_dimensions(pairs: Sequence[Mapping[str, object]]) -> Dimensions:
     """Return the dimensions of a list of `Name` and `Value`, as the API writes them."""
     return frozenset((str(pair["Name"]), str(pair["Value"])) for pair in pairs)
 

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from seatrial_laptop.aws.api import ApiError
-from seatrial_laptop.aws.control_plane.endpoint_settings import is_asynchronous
 from seatrial_laptop.aws.control_plane.endpoints import components_of, serving_component
-from seatrial_laptop.aws.control_plane.live_variants import live_variants
+from seatrial_laptop.aws.control_plane.live_variants import is_asynchronous, live_variants
 from seatrial_laptop.aws.control_plane.records import Kind, Status
-from seatrial_laptop.aws.json_document import child, text, whole
+from seatrial_laptop.aws.json_document import child, text_member, whole
 from seatrial_laptop.aws.runtime.running_copies import CopyPlace, Preference
 from seatrial_laptop.aws.runtime.telemetry import Invocation
 from seatrial_laptop.environment import own_account
@@ -64,7 +63,7 @@ def serving_endpoint(cloud: Cloud, endpoint_name: str) -> Record:
     return endpoint
 
 
-def route(cloud: Cloud, endpoint_name: str, headers: Mapping[str, str], body: bytes = b"") -> Route:
+def route_request(cloud: Cloud, endpoint_name: str, headers: Mapping[str, str], body: bytes = b"") -> Route:
     """Return the copy that answers, with one more outstanding request; give it back when the request has ended.
 
     Variants with models get their shares by weight. Within a variant or a component it is the copy with the least
@@ -115,7 +114,7 @@ class Prefix:
     def preference(self, variant: Document) -> Preference | None:
         """Return which copy a variant's requests with this prefix prefer; None without PREFIX_AWARE."""
         routing = child(variant, "RoutingConfig")
-        if text(routing, "RoutingStrategy") != "PREFIX_AWARE":
+        if text_member(routing, "RoutingStrategy") != "PREFIX_AWARE":
             return None
         config = child(routing, "PrefixAwareRoutingConfig")
         told = self.headers.get(PREFIX_HEADER, "").encode()
@@ -143,7 +142,7 @@ def _route_to_component(
     component = next((each for each in components_of(cloud, endpoint_name) if each.name == name), None)
     if component is None:
         raise _invalid(f"Inference Component {name} of endpoint {endpoint_name} not found.")
-    host = next((each for each in variants if each.name == text(component.request, "VariantName")), variants[0])
+    host = next((each for each in variants if each.name == text_member(component.request, "VariantName")), variants[0])
     copy = cloud.running.reserve(CopyPlace(serving_component(component)), prefix.preference(host.document))
     if copy is None:
         refused = Invocation(status=0, model_s=0.0, overhead_s=0.0, in_flight=0, no_capacity=True)

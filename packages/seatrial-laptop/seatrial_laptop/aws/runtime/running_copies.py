@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from seatrial_laptop.aws.runtime.copy_process import CopyFailed, CopyProcess, await_ready, start_copy, stop_copy, watch
+from seatrial_laptop.aws.runtime.copy_process import (
+    CopyFailed,
+    CopyProcess,
+    await_ready,
+    start_copy,
+    stop_copy,
+    watch_copy,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -139,7 +147,7 @@ class RunningCopies:
                 self._standby[place] = standby
         kept = {*copies, *standby}
         for copy in kept - before:
-            watch(copy, lambda dead: self._lose(place, dead))
+            watch_copy(copy, lambda dead: self._lose(place, dead))
         self._drain(kept | before if closed else before - kept)
 
     def close(self) -> None:
@@ -180,3 +188,35 @@ def stop_copies(copies: Iterable[CopyProcess]) -> None:
     if every:
         with ThreadPoolExecutor(max_workers=len(every)) as pool:
             list(pool.map(stop_copy, every))
+
+
+@dataclass(slots=True)
+class TrafficSplit:
+    """What was given to whom so far; the event loop gives, other threads only forget."""
+
+    _credit: defaultdict[tuple[str, str], float] = field(default_factory=lambda: defaultdict(float))
+    _sampled: defaultdict[tuple[str, str], float] = field(default_factory=lambda: defaultdict(float))
+
+    def pick(self, endpoint: str, weights: Mapping[str, float]) -> str:
+        """Return the variant whose turn it is; without any weight all have the same."""
+        shares = weights if any(weights.values()) else dict.fromkeys(weights, 1.0)
+        for name, weight in shares.items():
+            self._credit[endpoint, name] += weight
+        chosen = max(shares, key=lambda name: self._credit[endpoint, name] if shares[name] else float("-inf"))
+        self._credit[endpoint, chosen] -= sum(shares.values())
+        return chosen
+
+    def samples(self, endpoint: str, purpose: str, share: float) -> bool:
+        """Return whether this request is one of the share (0 to 1) that is sampled for a purpose."""
+        key = (endpoint, purpose)
+        self._sampled[key] += min(max(share, 0.0), 1.0)
+        if self._sampled[key] < 1.0 - 1e-9:
+            return False
+        self._sampled[key] -= 1.0
+        return True
+
+    def forget(self, endpoint: str) -> None:
+        """Start anew: the endpoint was deleted, or its weights were changed."""
+        for counts in (self._credit, self._sampled):
+            for key in [key for key in list(counts) if key[0] == endpoint]:
+                counts.pop(key, None)

@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
 
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
+from seatrial_laptop.aws.control_plane.live_variants import is_asynchronous
 from seatrial_laptop.aws.control_plane.records import Kind
-from seatrial_laptop.aws.json_document import text
-from seatrial_laptop.aws.runtime.metric_history import KEPT_S, SAMPLE_S, Dimensions, dimensions_of
+from seatrial_laptop.aws.json_document import text_member
+from seatrial_laptop.aws.runtime.artifacts import OWN, ServiceFailed
+from seatrial_laptop.aws.runtime.metric_history import KEPT_S, SAMPLE_S, Dimensions, metric_dimensions
 from seatrial_laptop.aws.runtime.telemetry import (
+    MOST_LINES,
+    NAMESPACE,
+    PUBLISH_S,
     concurrency_metric,
-    dimensions,
+    copy_dimensions,
     endpoint_dimensions,
+    log_group,
+    metric_data,
     metric_values,
-    queue_metrics,
 )
+from seatrial_laptop.environment import REGION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from seatrial_laptop.aws.control_plane.cloud import Cloud
+    from seatrial_laptop.aws.runtime.artifacts import Services
     from seatrial_laptop.aws.runtime.metric_history import Values
     from seatrial_laptop.aws.runtime.running_copies import CopyPlace
     from seatrial_laptop.aws.runtime.telemetry import Invocation
@@ -47,7 +63,7 @@ def _sample(cloud: Cloud, place: CopyPlace, seen: list[Invocation]) -> Iterator[
     copies = cloud.running.copies(place)
     in_flight = max((copy.take_peak() for copy in copies), default=0)
     values = metric_values(place, seen, copies=len(copies), in_flight=in_flight)
-    yield dimensions_of(dimensions(place)), values
+    yield metric_dimensions(copy_dimensions(place)), values
     if not place.variant and (variant := _variant_of(cloud, place)):
         yield variant, {name: each for name, each in values.items() if name not in _of_copies(place)}
 
@@ -63,9 +79,130 @@ def _variant_of(cloud: Cloud, place: CopyPlace) -> Dimensions | None:
     record = cloud.store.find(Kind.INFERENCE_COMPONENT, place.owner)
     if record is None:
         return None
-    names = {"EndpointName": text(record.request, "EndpointName"), "VariantName": text(record.request, "VariantName")}
+    names = {
+        "EndpointName": text_member(record.request, "EndpointName"),
+        "VariantName": text_member(record.request, "VariantName"),
+    }
     return frozenset(names.items())
 
 
 def _of_copies(place: CopyPlace) -> tuple[str, ...]:
     return (concurrency_metric(place), "InvocationsPerCopy")
+
+
+def queue_metrics(cloud: Cloud) -> dict[str, dict[str, Sequence[float]]]:
+    """Return the metrics of the queue of every asynchronous endpoint, by its name."""
+    endpoints = [each for each in cloud.store.all(Kind.ENDPOINT) if is_asynchronous(cloud.store, each)]
+    return {each.name: _queue(cloud, each.name) for each in endpoints}
+
+
+def _queue(cloud: Cloud, endpoint: str) -> dict[str, Sequence[float]]:
+    backlog = cloud.queues.backlog(endpoint)
+    instances = sum(
+        len(cloud.running.copies(place))
+        for place in cloud.running.places()
+        if place.variant and place.owner == endpoint
+    )
+    values = {
+        "ApproximateBacklogSize": float(backlog.size),
+        "ApproximateBacklogSizePerInstance": backlog.size / max(instances, 1),
+        "HasBacklogWithoutCapacity": float(bool(backlog.waiting) and not instances),
+        "ApproximateAgeOfOldestRequest": cloud.clock.now_s() - backlog.oldest_s
+        if backlog.oldest_s is not None
+        else 0.0,
+    }
+    return {name: [value] for name, value in values.items()}
+
+
+def _queue_data(endpoint: str, measured: dict[str, Sequence[float]]) -> list[dict[str, object]]:
+    whose = [{"Name": "EndpointName", "Value": endpoint}]
+    return [
+        {"MetricName": name, "Dimensions": whose, "Values": list(values), "Counts": [1.0] * len(values)}
+        for name, values in measured.items()
+    ]
+
+
+class MetricsClient(Protocol):
+    """The call of CloudWatch that is made here."""
+
+    def put_metric_data(self, **request: object) -> object:
+        """Publish metrics."""
+
+
+class LogsClient(Protocol):
+    """The calls of CloudWatch Logs that are made here."""
+
+    def create_log_group(self, **request: object) -> object:
+        """Make a group."""
+
+    def create_log_stream(self, **request: object) -> object:
+        """Make a stream."""
+
+    def put_log_events(self, **request: object) -> object:
+        """Write lines to a stream."""
+
+
+@dataclass(slots=True)
+class Publisher:
+    """Publishes metrics, logs and captured data to the services of this same process, from a thread of its own."""
+
+    cloud: Cloud
+    metrics: MetricsClient
+    logs: LogsClient
+    services: Services = OWN
+    _read: dict[Path, int] = field(default_factory=dict)
+
+    def publish(self) -> None:
+        """Publish what came since the last time."""
+        seen = self.cloud.telemetry.take()
+        for place in {*self.cloud.running.places(), *seen}:
+            copies = len(self.cloud.running.copies(place))
+            self.metrics.put_metric_data(
+                Namespace=NAMESPACE, MetricData=metric_data(place, seen.get(place, ()), copies=copies)
+            )
+        for endpoint, measured in queue_metrics(self.cloud).items():
+            self.metrics.put_metric_data(Namespace=NAMESPACE, MetricData=_queue_data(endpoint, measured))
+        for place, log in self.cloud.running.logs():
+            self._publish_log(place, log)
+        self.cloud.capture.write(self.services)
+
+    def _publish_log(self, place: CopyPlace, log: Path) -> None:
+        where = {"logGroupName": log_group(place), "logStreamName": f"{place.variant or 'AllTraffic'}/{log.stem}"}
+        if log not in self._read:
+            self._make(where)
+        with log.open("rb") as lines:
+            lines.seek(self._read.get(log, 0))
+            whole = lines.read().rpartition(b"\n")[0]
+        self._read[log] = self._read.get(log, 0) + len(whole) + bool(whole)
+        told = [line for line in whole.decode(errors="replace").splitlines() if line.strip()][-MOST_LINES:]
+        if told:
+            now_ms = int(time.time() * 1000)
+            self.logs.put_log_events(**where, logEvents=[{"timestamp": now_ms, "message": line} for line in told])
+
+    def _make(self, where: dict[str, str]) -> None:
+        for make, names in (
+            (self.logs.create_log_group, ("logGroupName",)),
+            (self.logs.create_log_stream, ("logGroupName", "logStreamName")),
+        ):
+            try:
+                make(**{name: where[name] for name in names})
+            except ClientError as error:
+                if error.response["Error"]["Code"] != "ResourceAlreadyExistsException":
+                    raise
+
+
+def start_publishing(cloud: Cloud) -> None:
+    """Publish every ten seconds, until the process ends."""
+    metrics: MetricsClient = boto3.client("cloudwatch", region_name=REGION)
+    logs: LogsClient = boto3.client("logs", region_name=REGION)
+    publisher = Publisher(cloud, metrics, logs)
+
+    def work() -> None:
+        while True:
+            time.sleep(PUBLISH_S)
+            try:
+                publisher.publish()
+            except (BotoCoreError, ClientError, OSError, ServiceFailed) as error:
+                sys.stderr.write(f"metrics and logs were not published: {error}\n")
+
+    threading.Thread(target=work, name="telemetry", daemon=True).start()

@@ -6,28 +6,17 @@ microseconds, as on AWS.
 
 from __future__ import annotations
 
-import sys
 import threading
-import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
-import boto3
-from botocore.exceptions import BotoCoreError, ClientError
-
-from seatrial_laptop.aws.control_plane.endpoint_settings import is_asynchronous
-from seatrial_laptop.aws.control_plane.records import Kind
-from seatrial_laptop.aws.runtime.own_services import OWN, ServiceFailed
 from seatrial_laptop.environment import REGION, own_account
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
-    from seatrial_laptop.aws.control_plane.cloud import Cloud
-    from seatrial_laptop.aws.runtime.own_services import Services
     from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 
 
@@ -152,10 +141,10 @@ def _datum(name: str, values: Sequence[float], place: CopyPlace) -> dict[str, ob
     counted = Counter(values)
     told = {"Values": list(counted), "Counts": [float(count) for count in counted.values()]}
     resolution = {"StorageResolution": 1} if name.startswith("Concurrent") else {}
-    return {"MetricName": name, "Unit": unit, "Dimensions": dimensions(place), **told, **resolution}
+    return {"MetricName": name, "Unit": unit, "Dimensions": copy_dimensions(place), **told, **resolution}
 
 
-def dimensions(place: CopyPlace) -> list[dict[str, str]]:
+def copy_dimensions(place: CopyPlace) -> list[dict[str, str]]:
     """Return the dimensions of a place's metrics, those that target tracking asks for."""
     if not place.variant:
         return [{"Name": "InferenceComponentName", "Value": place.owner}]
@@ -165,121 +154,3 @@ def dimensions(place: CopyPlace) -> list[dict[str, str]]:
 def endpoint_dimensions(endpoint: str) -> frozenset[tuple[str, str]]:
     """Return the dimensions of an endpoint's own metrics, those of its queue."""
     return frozenset({("EndpointName", endpoint)})
-
-
-def queue_metrics(cloud: Cloud) -> dict[str, dict[str, Sequence[float]]]:
-    """Return the metrics of the queue of every asynchronous endpoint, by its name."""
-    endpoints = [each for each in cloud.store.all(Kind.ENDPOINT) if is_asynchronous(cloud.store, each)]
-    return {each.name: _queue(cloud, each.name) for each in endpoints}
-
-
-def _queue(cloud: Cloud, endpoint: str) -> dict[str, Sequence[float]]:
-    backlog = cloud.queues.backlog(endpoint)
-    instances = sum(
-        len(cloud.running.copies(place))
-        for place in cloud.running.places()
-        if place.variant and place.owner == endpoint
-    )
-    values = {
-        "ApproximateBacklogSize": float(backlog.size),
-        "ApproximateBacklogSizePerInstance": backlog.size / max(instances, 1),
-        "HasBacklogWithoutCapacity": float(bool(backlog.waiting) and not instances),
-        "ApproximateAgeOfOldestRequest": cloud.clock.now_s() - backlog.oldest_s
-        if backlog.oldest_s is not None
-        else 0.0,
-    }
-    return {name: [value] for name, value in values.items()}
-
-
-def _queue_data(endpoint: str, measured: dict[str, Sequence[float]]) -> list[dict[str, object]]:
-    whose = [{"Name": "EndpointName", "Value": endpoint}]
-    return [
-        {"MetricName": name, "Dimensions": whose, "Values": list(values), "Counts": [1.0] * len(values)}
-        for name, values in measured.items()
-    ]
-
-
-class MetricsClient(Protocol):
-    """The call of CloudWatch that is made here."""
-
-    def put_metric_data(self, **request: object) -> object:
-        """Publish metrics."""
-
-
-class LogsClient(Protocol):
-    """The calls of CloudWatch Logs that are made here."""
-
-    def create_log_group(self, **request: object) -> object:
-        """Make a group."""
-
-    def create_log_stream(self, **request: object) -> object:
-        """Make a stream."""
-
-    def put_log_events(self, **request: object) -> object:
-        """Write lines to a stream."""
-
-
-@dataclass(slots=True)
-class Publisher:
-    """Publishes metrics, logs and captured data to the services of this same process, from a thread of its own."""
-
-    cloud: Cloud
-    metrics: MetricsClient
-    logs: LogsClient
-    services: Services = OWN
-    _read: dict[Path, int] = field(default_factory=dict)
-
-    def publish(self) -> None:
-        """Publish what came since the last time."""
-        seen = self.cloud.telemetry.take()
-        for place in {*self.cloud.running.places(), *seen}:
-            copies = len(self.cloud.running.copies(place))
-            self.metrics.put_metric_data(
-                Namespace=NAMESPACE, MetricData=metric_data(place, seen.get(place, ()), copies=copies)
-            )
-        for endpoint, measured in queue_metrics(self.cloud).items():
-            self.metrics.put_metric_data(Namespace=NAMESPACE, MetricData=_queue_data(endpoint, measured))
-        for place, log in self.cloud.running.logs():
-            self._publish_log(place, log)
-        self.cloud.capture.write(self.services)
-
-    def _publish_log(self, place: CopyPlace, log: Path) -> None:
-        where = {"logGroupName": log_group(place), "logStreamName": f"{place.variant or 'AllTraffic'}/{log.stem}"}
-        if log not in self._read:
-            self._make(where)
-        with log.open("rb") as lines:
-            lines.seek(self._read.get(log, 0))
-            whole = lines.read().rpartition(b"\n")[0]
-        self._read[log] = self._read.get(log, 0) + len(whole) + bool(whole)
-        told = [line for line in whole.decode(errors="replace").splitlines() if line.strip()][-MOST_LINES:]
-        if told:
-            now_ms = int(time.time() * 1000)
-            self.logs.put_log_events(**where, logEvents=[{"timestamp": now_ms, "message": line} for line in told])
-
-    def _make(self, where: dict[str, str]) -> None:
-        for make, names in (
-            (self.logs.create_log_group, ("logGroupName",)),
-            (self.logs.create_log_stream, ("logGroupName", "logStreamName")),
-        ):
-            try:
-                make(**{name: where[name] for name in names})
-            except ClientError as error:
-                if error.response["Error"]["Code"] != "ResourceAlreadyExistsException":
-                    raise
-
-
-def start_publishing(cloud: Cloud) -> None:
-    """Publish every ten seconds, until the process ends."""
-    metrics: MetricsClient = boto3.client("cloudwatch", region_name=REGION)
-    logs: LogsClient = boto3.client("logs", region_name=REGION)
-    publisher = Publisher(cloud, metrics, logs)
-
-    def work() -> None:
-        while True:
-            time.sleep(PUBLISH_S)
-            try:
-                publisher.publish()
-            except (BotoCoreError, ClientError, OSError, ServiceFailed) as error:
-                sys.stderr.write(f"metrics and logs were not published: {error}\n")
-
-    threading.Thread(target=work, name="telemetry", daemon=True).start()

@@ -22,7 +22,7 @@ ID_DIGITS: Final = 13
 Kept = TypeVar("Kept")
 
 
-def root() -> str:
+def root_arn() -> str:
     """Return the ARN of who calls with the key of this start: everything is allowed."""
     return f"arn:aws:iam::{own_account()}:root"
 
@@ -37,7 +37,7 @@ def not_found(what: str) -> ApiError:
     return ApiError("ResourceNotFoundException", f"{what} not found.")
 
 
-def refused(message: str) -> ApiError:
+def invalid_parameters(message: str) -> ApiError:
     """Return the error for parameters that the service does not take."""
     return ApiError("InvalidParametersException", message)
 
@@ -202,7 +202,9 @@ class Catalog:
             portfolio
             for portfolio, offered in sorted(self.offered)
             if offered == product_id
-            and (principal == root() or any(_names(arn, principal) for of, arn in self.principals if of == portfolio))
+            and (
+                principal == root_arn() or any(_names(arn, principal) for of, arn in self.principals if of == portfolio)
+            )
         ]
 
     def product_for(self, principal: str, product_id: str) -> Product:
@@ -236,7 +238,7 @@ class Catalog:
             if key in request
         }
         for each in self.provisioned.values():
-            if wanted & {each.provisioned_id, each.name} and principal in (root(), each.principal):
+            if wanted & {each.provisioned_id, each.name} and principal in (root_arn(), each.principal):
                 return each
         raise not_found(f"Provisioned product {', '.join(sorted(wanted))}")
 

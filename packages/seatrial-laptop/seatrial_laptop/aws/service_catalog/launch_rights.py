@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, cast
 from ministack.core import iam_evaluator
 
 from seatrial_laptop.aws.api import ApiError
-from seatrial_laptop.aws.json_document import Document, children, text
+from seatrial_laptop.aws.json_document import Document, children, text_member
 from seatrial_laptop.environment import REGION, own_account
 
 if TYPE_CHECKING:
@@ -42,7 +42,10 @@ def _arn(service: str, resource: str) -> str:
 
 
 def _tags(properties: Document) -> dict[str, str]:
-    return {f"aws:requesttag/{text(tag, 'Key')}".lower(): text(tag, "Value") for tag in children(properties, "Tags")}
+    return {
+        f"aws:requesttag/{text_member(tag, 'Key')}".lower(): text_member(tag, "Value")
+        for tag in children(properties, "Tags")
+    }
 
 
 def _unnamed(action: str, kind: str) -> Callable[[Document, str], Iterator[Right]]:
@@ -51,40 +54,40 @@ def _unnamed(action: str, kind: str) -> Callable[[Document, str], Iterator[Right
     def rights(properties: Document, verb: str) -> Iterator[Right]:  # noqa: ARG001 (the table's signature)
         for each in (action, "sagemaker:AddTags"):
             yield Right(each, _arn("sagemaker", f"{kind}/new"), _tags(properties))
-        role = text(properties, "ExecutionRoleArn")
+        role = text_member(properties, "ExecutionRoleArn")
         yield Right("iam:PassRole", role, {"iam:passedtoservice": "sagemaker.amazonaws.com"})
 
     return rights
 
 
 def _endpoint(properties: Document, verb: str) -> Iterator[Right]:
-    name = text(properties, "EndpointName").lower()
+    name = text_member(properties, "EndpointName").lower()
     yield Right(f"sagemaker:{verb}Endpoint", _arn("sagemaker", f"endpoint/{name}"), _tags(properties))
 
 
 def _component(properties: Document, verb: str) -> Iterator[Right]:
-    name = text(properties, "InferenceComponentName").lower()
+    name = text_member(properties, "InferenceComponentName").lower()
     resource = _arn("sagemaker", f"inference-component/{name}")
     yield Right(f"sagemaker:{verb}InferenceComponent", resource, _tags(properties))
 
 
 def _role(properties: Document, verb: str) -> Iterator[Right]:
-    resource = f"arn:aws:iam::{own_account()}:role{text(properties, 'Path', '/')}new"
-    context = {"iam:permissionsboundary": text(properties, "PermissionsBoundary")}
+    resource = f"arn:aws:iam::{own_account()}:role{text_member(properties, 'Path', '/')}new"
+    context = {"iam:permissionsboundary": text_member(properties, "PermissionsBoundary")}
     yield Right("iam:CreateRole" if verb == "Create" else "iam:PutRolePolicy", resource, context)
 
 
 def _alarm(properties: Document, verb: str) -> Iterator[Right]:  # noqa: ARG001 (the table's signature)
-    yield Right("cloudwatch:PutMetricAlarm", _arn("cloudwatch", f"alarm:{text(properties, 'AlarmName')}"))
+    yield Right("cloudwatch:PutMetricAlarm", _arn("cloudwatch", f"alarm:{text_member(properties, 'AlarmName')}"))
 
 
 def _topic(properties: Document, verb: str) -> Iterator[Right]:
     action = "sns:CreateTopic" if verb == "Create" else "sns:SetTopicAttributes"
-    yield Right(action, _arn("sns", text(properties, "TopicName")))
+    yield Right(action, _arn("sns", text_member(properties, "TopicName")))
 
 
 def _parameter(properties: Document, verb: str) -> Iterator[Right]:  # noqa: ARG001 (the table's signature)
-    yield Right("ssm:PutParameter", _arn("ssm", f"parameter{text(properties, 'Name')}"))
+    yield Right("ssm:PutParameter", _arn("ssm", f"parameter{text_member(properties, 'Name')}"))
 
 
 def _scaling(action: str) -> Callable[[Document, str], Iterator[Right]]:
@@ -148,13 +151,13 @@ class LaunchRights:
         if role is None:
             return
         for right in RIGHTS[resource_type](properties, verb):
-            if not is_allowed(role, right):
+            if not is_launch_allowed(role, right):
                 raise ApiError(
                     "AccessDenied", f"{role} is not authorized to perform: {right.action} on resource: {right.resource}"
                 )
 
 
-def is_allowed(role_arn: str, right: Right) -> bool:
+def is_launch_allowed(role_arn: str, right: Right) -> bool:
     """Tell whether the policies of a role, conditions included, allow what a resource needs."""
     name = role_arn.rpartition("/")[2]
     policies = iam_evaluator._gather_role_policies(name, own_account())  # noqa: SLF001 (the contract)

@@ -5,10 +5,17 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from seatrial_laptop.aws.api import ApiError, absent, check_request, service_model
-from seatrial_laptop.aws.json_document import Document, children, text, texts
-from seatrial_laptop.aws.service_catalog.catalog import SERVICE, CatalogRecord, Provisioned, not_found, refused, root
-from seatrial_laptop.aws.service_catalog.stacks import delete, deploy, settle
+from seatrial_laptop.aws.api import ApiError, absent, check_api_request, service_model
+from seatrial_laptop.aws.json_document import Document, children, text_member, text_members
+from seatrial_laptop.aws.service_catalog.catalog import (
+    SERVICE,
+    CatalogRecord,
+    Provisioned,
+    invalid_parameters,
+    not_found,
+    root_arn,
+)
+from seatrial_laptop.aws.service_catalog.stacks import delete, deploy, settle_record
 from seatrial_laptop.environment import REGION, own_account
 
 if TYPE_CHECKING:
@@ -31,13 +38,13 @@ def call_service_catalog(catalog: Catalog, operation: str, request: Document, pr
     """
     if operation not in service_model(SERVICE).operation_names or operation not in OPERATIONS:
         raise absent(operation)
-    check_request(SERVICE, operation, request)
+    check_api_request(SERVICE, operation, request)
     with catalog.lock:
         return OPERATIONS[operation](catalog, principal, request)
 
 
 def _search_products(catalog: Catalog, principal: str, request: Document) -> Document:
-    wanted = [word.lower() for word in texts(_filters(request), "FullTextSearch")]
+    wanted = [word.lower() for word in text_members(_filters(request), "FullTextSearch")]
     found = [
         each
         for each in catalog.products.values()
@@ -53,7 +60,7 @@ def _filters(request: Document) -> Document:
 
 def _search_as_admin(catalog: Catalog, principal: str, request: Document) -> Document:
     _admin(principal)
-    portfolio = text(request, "PortfolioId")
+    portfolio = text_member(request, "PortfolioId")
     found = [
         each for each in catalog.products.values() if not portfolio or (portfolio, each.product_id) in catalog.offered
     ]
@@ -92,13 +99,13 @@ def _update_artifact(catalog: Catalog, principal: str, request: Document) -> Doc
     _admin(principal)
     product = _asked_product(catalog, principal, request, ("ProductId",))
     artifact = _artifact(product, request, ("ProvisioningArtifactId",))
-    artifact.guidance = text(request, "Guidance", artifact.guidance)
+    artifact.guidance = text_member(request, "Guidance", artifact.guidance)
     detail = {**artifact.view(), "Type": "CLOUD_FORMATION_TEMPLATE", "Active": True}
     return {"ProvisioningArtifactDetail": detail, "Info": {}, "Status": "AVAILABLE"}
 
 
 def _launch_paths(catalog: Catalog, principal: str, request: Document) -> Document:
-    product = catalog.product_for(principal, text(request, "ProductId"))
+    product = catalog.product_for(principal, text_member(request, "ProductId"))
     return {
         "LaunchPathSummaries": [
             {
@@ -156,20 +163,22 @@ def _all_written(values: object) -> list[str] | None:
 
 
 def _provision(catalog: Catalog, principal: str, request: Document) -> Document:
-    token = text(request, "ProvisionToken")
+    token = text_member(request, "ProvisionToken")
     if repeated := _repeated(catalog, token):
         return _record_document(catalog, repeated)
     product = _asked_product(catalog, principal, request, ("ProductId", "ProductName"))
     artifact = _artifact(product, request, ("ProvisioningArtifactId", "ProvisioningArtifactName"))
     if artifact.guidance == "DEPRECATED":
-        raise refused(f"Provisioning artifact {artifact.artifact_id} is deprecated and can't be provisioned.")
+        raise invalid_parameters(
+            f"Provisioning artifact {artifact.artifact_id} is deprecated and can't be provisioned."
+        )
     paths = catalog.portfolios_of(principal, product.product_id)
-    path = text(request, "PathId") or next(iter(paths))
+    path = text_member(request, "PathId") or next(iter(paths))
     if path not in paths:
         raise not_found(f"Launch path {path}")
-    name = text(request, "ProvisionedProductName")
+    name = text_member(request, "ProvisionedProductName")
     if any(each.name == name for each in catalog.provisioned.values()):
-        raise refused(f"A stack named {name} already exists.")
+        raise invalid_parameters(f"A stack named {name} already exists.")
     new = Provisioned(
         name=name,
         product_id=product.product_id,
@@ -178,14 +187,16 @@ def _provision(catalog: Catalog, principal: str, request: Document) -> Document:
         principal=principal,
         tags=[*children(request, "Tags")],
     )
-    parameters = {text(each, "Key"): text(each, "Value") for each in children(request, "ProvisioningParameters")}
+    parameters = {
+        text_member(each, "Key"): text_member(each, "Value") for each in children(request, "ProvisioningParameters")
+    }
     new.stack_id = deploy(catalog, new, artifact, parameters)
     catalog.provisioned[new.provisioned_id] = new
     return _started(catalog, new, "PROVISION_PRODUCT", artifact.artifact_id, token=token, parameters=parameters)
 
 
 def _update(catalog: Catalog, principal: str, request: Document) -> Document:
-    token = text(request, "UpdateToken")
+    token = text_member(request, "UpdateToken")
     if repeated := _repeated(catalog, token):
         return _record_document(catalog, repeated)
     given = catalog.provisioned_for(principal, request)
@@ -196,11 +207,11 @@ def _update(catalog: Catalog, principal: str, request: Document) -> Document:
     artifact = _artifact(product, wanted, ("ProvisioningArtifactId", "ProvisioningArtifactName"))
     tags = catalog.constraint("RESOURCE_UPDATE", given.portfolio_id, given.product_id)
     if "Tags" in request and tags and tags.properties.get("TagUpdateOnProvisionedProduct") == "NOT_ALLOWED":
-        raise refused("Updating the tags of the provisioned product is not allowed.")
+        raise invalid_parameters("Updating the tags of the provisioned product is not allowed.")
     parameters = dict(given.parameters)
     for each in children(request, "ProvisioningParameters"):
         if not each.get("UsePreviousValue"):
-            parameters[text(each, "Key")] = text(each, "Value")
+            parameters[text_member(each, "Key")] = text_member(each, "Value")
     stack_id = deploy(catalog, given, artifact, parameters)
     document = _started(
         catalog, given, "UPDATE_PROVISIONED_PRODUCT", artifact.artifact_id, token=token, parameters=parameters
@@ -215,7 +226,7 @@ def _update(catalog: Catalog, principal: str, request: Document) -> Document:
 def _terminate(catalog: Catalog, principal: str, request: Document) -> Document:
     if request.get("RetainPhysicalResources"):
         raise absent("RetainPhysicalResources")
-    token = text(request, "TerminateToken")
+    token = text_member(request, "TerminateToken")
     if repeated := _repeated(catalog, token):
         return _record_document(catalog, repeated)
     given = catalog.provisioned_for(principal, request)
@@ -251,10 +262,10 @@ def _describe_provisioned(catalog: Catalog, principal: str, request: Document) -
 
 
 def _describe_record(catalog: Catalog, principal: str, request: Document) -> Document:
-    record = catalog.records.get(text(request, "Id"))
+    record = catalog.records.get(text_member(request, "Id"))
     given = None if record is None else catalog.provisioned.get(record.provisioned_id)
-    if record is None or (given is not None and principal not in (root(), given.principal)):
-        raise not_found(f"Record {text(request, 'Id')}")
+    if record is None or (given is not None and principal not in (root_arn(), given.principal)):
+        raise not_found(f"Record {text_member(request, 'Id')}")
     _settle(catalog, record)
     return {**_record_document(catalog, record), "RecordOutputs": record.outputs}
 
@@ -285,13 +296,13 @@ OPERATIONS: Final[dict[str, Callable[[Catalog, str, Document], Document]]] = {
 
 
 def _admin(principal: str) -> None:
-    if principal != root():
+    if principal != root_arn():
         message = f"{principal} is not the root of the embedded AWS, which alone offers products by calls"
         raise ApiError("AccessDeniedException", message)
 
 
 def _asked_product(catalog: Catalog, principal: str, request: Document, keys: tuple[str, ...]) -> Product:
-    wanted = {text(request, key) for key in keys if key in request}
+    wanted = {text_member(request, key) for key in keys if key in request}
     for each in catalog.products.values():
         if wanted & {each.product_id, each.name}:
             return catalog.product_for(principal, each.product_id)
@@ -299,7 +310,7 @@ def _asked_product(catalog: Catalog, principal: str, request: Document, keys: tu
 
 
 def _artifact(product: Product, request: Document, keys: tuple[str, ...]) -> Artifact:
-    wanted = {text(request, key) for key in keys if key in request}
+    wanted = {text_member(request, key) for key in keys if key in request}
     for each in product.artifacts:
         if wanted & {each.artifact_id, each.name}:
             return each
@@ -312,9 +323,9 @@ def _repeated(catalog: Catalog, token: str) -> CatalogRecord | None:
 
 def _check_idle(provisioned: Provisioned) -> None:
     if provisioned.last is not None:
-        settle(provisioned, provisioned.last)
+        settle_record(provisioned, provisioned.last)
     if provisioned.status == "UNDER_CHANGE":
-        raise refused(f"Provisioned product {provisioned.provisioned_id} is under change.")
+        raise invalid_parameters(f"Provisioned product {provisioned.provisioned_id} is under change.")
 
 
 def _started(
@@ -338,7 +349,7 @@ def _settle(catalog: Catalog, record: CatalogRecord) -> None:
     given = catalog.provisioned.get(record.provisioned_id)
     if given is None:
         return
-    settle(given, record)
+    settle_record(given, record)
     if record.kind == "TERMINATE_PROVISIONED_PRODUCT" and record.status == "SUCCEEDED":
         del catalog.provisioned[record.provisioned_id]
         catalog.launch_roles.pop(given.stack_name, None)

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import boto3
 from botocore.exceptions import ClientError
 
-from seatrial_laptop.aws.runtime.artifacts import own_s3, read_object
-from seatrial_laptop.aws.service_catalog.catalog import refused
+from seatrial_laptop.aws.runtime.artifacts import own_s3, read_s3_object
+from seatrial_laptop.aws.service_catalog.catalog import invalid_parameters
 from seatrial_laptop.environment import REGION, own_account
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def own_stacks() -> CloudFormationClient:
     return boto3.client("cloudformation", region_name=REGION)
 
 
-def read_template(url: str) -> str:
+def read_product_template(url: str) -> str:
     """Return the template at an S3 URL, with the bucket in its path or in its host.
 
     Raises:
@@ -53,9 +53,9 @@ def read_template(url: str) -> str:
     parts = urlsplit(url)
     host, path = parts.netloc, parts.path.lstrip("/")
     place = path if host.startswith(("s3.", "s3-")) or ".s3" not in host else f"{host.partition('.s3')[0]}/{path}"
-    body = read_object(f"s3://{place}")
+    body = read_s3_object(f"s3://{place}")
     if body is None:
-        raise refused(f"Invalid templateURL. Template file isn't accessible: {url}")
+        raise invalid_parameters(f"Invalid templateURL. Template file isn't accessible: {url}")
     return body.decode()
 
 
@@ -87,7 +87,7 @@ def deploy(catalog: Catalog, provisioned: Provisioned, artifact: Artifact, param
         message = error.response["Error"]["Message"]
         if NOTHING in message:
             return ""
-        raise refused(message) from error
+        raise invalid_parameters(message) from error
     return answer["StackId"]
 
 
@@ -96,7 +96,7 @@ def delete(provisioned: Provisioned) -> None:
     own_stacks().delete_stack(StackName=provisioned.stack_id)
 
 
-def settle(provisioned: Provisioned, record: CatalogRecord) -> None:
+def settle_record(provisioned: Provisioned, record: CatalogRecord) -> None:
     """Bring a record to what its stack is at."""
     if record.status != "IN_PROGRESS":
         return

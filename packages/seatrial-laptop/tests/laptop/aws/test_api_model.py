@@ -5,7 +5,7 @@ import re
 import pytest
 from botocore.model import ListShape, MapShape, Shape, StructureShape
 
-from seatrial_laptop.aws.api import ApiError, check_request, coerced, input_shape, python_pattern
+from seatrial_laptop.aws.api import ApiError, check_api_request, coerced, input_shape, python_pattern
 from seatrial_laptop.aws.autoscaling.scalable_targets import OPERATIONS as AUTOSCALING
 from seatrial_laptop.aws.control_plane.sagemaker import OPERATIONS as SAGEMAKER
 
@@ -51,7 +51,7 @@ def test_every_pattern_of_every_request_compiles_in_python(service: str, operati
 )
 def test_a_request_is_held_against_the_services_model(request_: dict[str, object], message: str) -> None:
     with pytest.raises(ApiError) as refused:
-        check_request("sagemaker", "CreateEndpoint", request_)
+        check_api_request("sagemaker", "CreateEndpoint", request_)
     assert (refused.value.code, refused.value.message) == ("ValidationException", message)
 
 

@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from seatrial_laptop import lifecycle
-from seatrial_laptop.aws.service_catalog.catalog import Provisioned, root
+from seatrial_laptop.aws.service_catalog.catalog import Provisioned, root_arn
 from seatrial_laptop.environment import ACCOUNT_VARIABLE
 from tests.environment import environment
 
@@ -257,8 +257,8 @@ def test_a_failed_update_keeps_the_parameters_of_the_stack(shop: Shop) -> None:
 
 def test_users_and_products_belong_to_the_account_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ACCOUNT_VARIABLE, "111111111111")
-    given = Provisioned(name="n", product_id="p", artifact_id="a", portfolio_id="o", principal=root())
-    assert root() == "arn:aws:iam::111111111111:root"
+    given = Provisioned(name="n", product_id="p", artifact_id="a", portfolio_id="o", principal=root_arn())
+    assert root_arn() == "arn:aws:iam::111111111111:root"
     assert given.stack_name.startswith("SC-111111111111-pp-")
 
 

@@ -64,7 +64,7 @@ async def answers_to_one_invocation(
             CopyPlace("e", "main"), (CopyProcess(port, process, state_dir / "folder", state_dir / "log"),)
         )
         try:
-            await invocation.invoke(cloud, "e", {"headers": []}, receive, send, streamed=streamed)
+            await invocation.answer_invocation(cloud, "e", {"headers": []}, receive, send, streamed=streamed)
         finally:
             cloud.running.close()
     return sent

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial_base.errors import LocalError
-from seatrial_laptop.engine import served
+from seatrial_laptop.engine import weights
 from seatrial_laptop.engine.family import read_settings
-from seatrial_laptop.engine.served import MODEL_VARIABLE, served_weights
-from seatrial_laptop.engine.weights import Shape
+from seatrial_laptop.engine.weights import MODEL_VARIABLE, Shape, served_weights
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +20,7 @@ TINY = Shape(hidden=32, layers=1, heads=2, kv_heads=1, intermediate=32, vocabula
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(served.SHAPES, "small", TINY)
+    monkeypatch.setitem(weights.SHAPES, "small", TINY)
 
 
 @pytest.mark.parametrize(

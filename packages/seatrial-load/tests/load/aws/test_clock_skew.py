@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from seatrial_load.aws.clock_skew import is_skewed, offset_of, probe, shifted
+from seatrial_load.aws.clock_skew import is_skewed, offset_of, probe_clock, shifted
 from seatrial_load.client.event_loop import Exchange, Inbox
 from seatrial_load.decode.failure import ErrorClass, Failure
 
@@ -69,7 +69,7 @@ def test_a_right_clock_sends_one_request() -> None:
         sent.append(offset_s)
         return answered
 
-    assert probe(send, lambda: NOW).offset_s is None
+    assert probe_clock(send, lambda: NOW).offset_s is None
     assert sent == [0.0]
 
 
@@ -80,7 +80,7 @@ def test_a_wrong_clock_is_learned_and_the_request_sent_again() -> None:
         sent.append(offset_s)
         return exchange(200) if offset_s else exchange(403, "InvalidSignatureException", TOO_LATE)
 
-    probed = probe(send, lambda: NOW)
+    probed = probe_clock(send, lambda: NOW)
     assert (probed.offset_s, sent) == (600.0, [0.0, 600.0])
     assert probed.exchange.inbox.head is not None
     assert probed.exchange.inbox.head.status == 200
@@ -96,13 +96,13 @@ def test_a_wrong_clock_is_learned_and_the_request_sent_again() -> None:
     ],
 )
 def test_other_refusals_are_left_as_they_are(refused: Exchange) -> None:
-    probed = probe(lambda _offset_s: refused, lambda: NOW)
+    probed = probe_clock(lambda _offset_s: refused, lambda: NOW)
     assert (probed.exchange, probed.offset_s) == (refused, None)
 
 
 def test_nothing_that_arrived_is_no_refusal() -> None:
     silent = Exchange(sent_s=0.0, ended_s=0.1, inbox=Inbox(), failure=Failure("connection", "Connection refused"))
-    assert probe(lambda _offset_s: silent, lambda: NOW).offset_s is None
+    assert probe_clock(lambda _offset_s: silent, lambda: NOW).offset_s is None
 
 
 def test_a_shifted_clock() -> None:

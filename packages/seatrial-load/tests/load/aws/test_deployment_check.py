@@ -12,14 +12,14 @@ from botocore.stub import Stubber
 
 from seatrial_base.errors import BenchError
 from seatrial_load.aws.deployment_check import prove_live, prove_still_live
-from seatrial_load.model.request import Expected, TrialTarget
+from seatrial_load.documents.request import Expected, TrialTarget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from mypy_boto3_sagemaker import SageMakerClient
 
-    from seatrial_load.model.result import LiveProof
+    from seatrial_load.documents.result import LiveProof
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 TARGET = TrialTarget(endpoint_name="chat", inference_component="chat-copy", region="eu-west-1")

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from botocore import exceptions
 
-from seatrial_load.aws.service_overhead import Measured, overhead_of, service_overhead
-from seatrial_load.model.request import TrialTarget
-from seatrial_load.model.result import ServiceOverhead
+from seatrial_load.aws.cloudwatch import Measured, overhead_of, service_overhead
+from seatrial_load.documents.request import TrialTarget
+from seatrial_load.documents.result import ServiceOverhead
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

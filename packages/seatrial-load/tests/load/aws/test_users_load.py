@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import EndpointConnectionError
 
-from seatrial_load.aws.users_load import users_load
-from seatrial_load.model.request import TrialTarget
+from seatrial_load.aws.cloudwatch import users_load
+from seatrial_load.documents.request import TrialTarget
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

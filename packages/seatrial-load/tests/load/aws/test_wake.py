@@ -8,7 +8,7 @@ from botocore import exceptions
 
 from seatrial_load.aws.wake import Woken, wake
 from seatrial_load.decode.failure import Failure
-from seatrial_load.model.stop import Stop, StopReason
+from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.trial.dependencies import ShouldStop, go_on
 
 if TYPE_CHECKING:

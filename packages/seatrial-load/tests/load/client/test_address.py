@@ -7,12 +7,12 @@ import pytest
 
 from seatrial_base.errors import BenchError
 from seatrial_load.client.connection import Address, address_of, dialer, socket_addresses
-from seatrial_load.model.request import TrialTarget
+from seatrial_load.documents.request import TrialTarget
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seatrial_load.model.request import PayloadSchema
+    from seatrial_load.documents.request import PayloadSchema
 
 
 def target(url: str | None = None, region: str = "eu-west-1") -> TrialTarget:

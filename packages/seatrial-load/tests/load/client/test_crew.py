@@ -14,7 +14,7 @@ import pytest
 from seatrial_base.errors import BenchError
 from seatrial_load.client.connection import Address, dialer, socket_addresses
 from seatrial_load.client.event_loop import Wave
-from seatrial_load.client.worker_pool import CrewOrder, load
+from seatrial_load.client.worker_pool import CrewOrder, load_with_workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,7 +50,9 @@ def crew(runtime_url: str) -> Callable[..., CrewResult]:
             "streams": 4, "requests": 12, "timeout_s": 5.0, "deadline_s": deadline_s, **changes
         }  # fmt: skip
         wave = Wave(**fields)  # type: ignore[arg-type]  # keywords of any type
-        return load(CrewOrder(wave=wave, stream=True), write_request, dial_factory, workers=workers, clock=clock)
+        return load_with_workers(
+            CrewOrder(wave=wave, stream=True), write_request, dial_factory, workers=workers, clock=clock
+        )
 
     return run
 

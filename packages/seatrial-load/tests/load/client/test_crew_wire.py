@@ -17,7 +17,7 @@ from seatrial_load.client.worker_pool import (
     write_report,
     write_seconds,
 )
-from seatrial_load.model.result import ClientEvidence
+from seatrial_load.documents.result import ClientEvidence
 
 if TYPE_CHECKING:
     from collections.abc import Callable

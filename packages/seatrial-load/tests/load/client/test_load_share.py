@@ -12,20 +12,20 @@ from seatrial_base.errors import BenchError
 from seatrial_load.aws.credentials import Credentials
 from seatrial_load.aws.deployment_check import not_proven
 from seatrial_load.client.connection import Address, Connection, SocketConnection, socket_addresses
-from seatrial_load.client.load_share import LateStartError, ShareOrder, load_share, plan_shares
+from seatrial_load.client.load_share import LateStartError, ShareOrder, plan_shares, send_worker_share
+from seatrial_load.documents.progress import TrialProgress
+from seatrial_load.documents.request import Load, TrialTarget
+from seatrial_load.documents.stop import Stop, StopReason
+from seatrial_load.documents.strict_json import read_document, write_document
 from seatrial_load.metrics.aggregate import merge
-from seatrial_load.model.progress import TrialProgress
-from seatrial_load.model.request import Load, TrialTarget
-from seatrial_load.model.stop import Stop, StopReason
-from seatrial_load.model.strict_json import read_document, write_document
 from seatrial_load.search import NextLevel
 from seatrial_load.trial.dependencies import Tools, go_on
-from seatrial_load.trial.steps import absorb
+from seatrial_load.trial.steps import add_level
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial_load.model.request import TrialRequest
+    from seatrial_load.documents.request import TrialRequest
 
     MakeRequest = Callable[..., TrialRequest]
 
@@ -74,11 +74,11 @@ def test_shares_loaded_side_by_side_are_one_level(request_of_six: TrialRequest) 
     with ThreadPoolExecutor(3) as workers:
         tallies = list(
             workers.map(
-                lambda share: load_share(request_of_six, PROGRESS, share, should_stop=go_on, tools=TOOLS), shares
+                lambda share: send_worker_share(request_of_six, PROGRESS, share, should_stop=go_on, tools=TOOLS), shares
             )
         )
     step = NextLevel(concurrency=6, because="next listed level")
-    (level,) = absorb(request_of_six, PROGRESS, step, merge(tallies)).levels
+    (level,) = add_level(request_of_six, PROGRESS, step, merge(tallies)).levels
     assert (level.concurrency, level.requests, level.succeeded, level.ramp_requests) == (6, 18, 18, 6)
     assert level.client is not None
     assert (level.client.workers, level.client.streams) == (3, 6)
@@ -89,14 +89,14 @@ def test_shares_loaded_side_by_side_are_one_level(request_of_six: TrialRequest) 
 def test_a_worker_that_comes_too_late_loads_nothing(request_of_six: TrialRequest) -> None:
     (share, *_) = plan_shares(request_of_six, PROGRESS, 6, 2, time.time() - 60.0, barrier_s=1.0)
     with pytest.raises(BenchError, match=r"SEA507: worker 0 of 2 started \d+\.\d s late"):
-        load_share(request_of_six, PROGRESS, share, should_stop=go_on, tools=TOOLS)
+        send_worker_share(request_of_six, PROGRESS, share, should_stop=go_on, tools=TOOLS)
 
 
 def test_a_share_that_is_stopped_has_no_tally(request_of_six: TrialRequest) -> None:
     (share, *_) = plan_shares(request_of_six, PROGRESS, 6, 2, time.time(), barrier_s=0.2)
     longer = replace(share, requests=5_000)
     with pytest.raises(BenchError, match="SEA507: the stack is deleted"):
-        load_share(
+        send_worker_share(
             request_of_six,
             PROGRESS,
             longer,
@@ -124,7 +124,7 @@ def test_connections_that_open_after_the_common_start_spoil_the_share(
         return Late(where, address.host, None)
 
     with pytest.raises(LateStartError, match=r"SEA507: worker 0 of 2 started \d+\.\d s late"):
-        load_share(request_of_six, PROGRESS, share, should_stop=go_on, tools=replace(TOOLS, dial=late))
+        send_worker_share(request_of_six, PROGRESS, share, should_stop=go_on, tools=replace(TOOLS, dial=late))
 
 
 def test_shares_end_with_the_budget_that_ends_first(request_of_six: TrialRequest) -> None:

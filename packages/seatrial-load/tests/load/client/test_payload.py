@@ -9,7 +9,7 @@ from seatrial_load.client.request_writer import payload
 from seatrial_load.prompts.synthetic import WORDS, RawBody
 
 if TYPE_CHECKING:
-    from seatrial_load.model.request import PayloadSchema
+    from seatrial_load.documents.request import PayloadSchema
 
 SCHEMAS: tuple[PayloadSchema, ...] = ("lmi", "tgi", "openai_chat", "openai_completions")
 

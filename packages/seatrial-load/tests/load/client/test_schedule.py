@@ -7,14 +7,14 @@ import pytest
 
 from seatrial_load.aws.deployment_check import not_proven
 from seatrial_load.client.arrivals import offered_per_s, ordered_per_s, schedule
-from seatrial_load.model.progress import TrialProgress
-from seatrial_load.model.request import Load
+from seatrial_load.documents.progress import TrialProgress
+from seatrial_load.documents.request import Load
 from seatrial_load.trial.dependencies import Tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial_load.model.request import Arrival, TrialRequest
+    from seatrial_load.documents.request import Arrival, TrialRequest
 
     MakeRequest = Callable[..., TrialRequest]
 

@@ -12,7 +12,7 @@ from seatrial_base.errors import BenchError
 from seatrial_load.aws.clock_skew import shifted
 from seatrial_load.aws.credentials import Credentials
 from seatrial_load.client.request_writer import RequestWriter, request_writer
-from seatrial_load.model.request import TrialTarget, Workload
+from seatrial_load.documents.request import TrialTarget, Workload
 from seatrial_load.prompts.synthetic import SyntheticPrompts
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from seatrial_load.client.event_loop import Exchange, Inbox
 from seatrial_load.decode.event_stream import encode_frame
 from seatrial_load.decode.failure import Failure
 from seatrial_load.decode.http1 import ProtocolError
-from seatrial_load.decode.response import MAX_EARLY_BYTES, failure_of, output_tokens, record_of
+from seatrial_load.decode.response import MAX_EARLY_BYTES, exchange_failure, generated_tokens, record_of
 from seatrial_load.decode.tokens import TimedAnswer, TokenEvent
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/vnd.amazon.eventstream\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -97,7 +97,7 @@ def test_which_count_is_used(events: int, reported: int | None, chosen: tuple[in
         finish_reason=None,
         failure=None,
     )
-    assert output_tokens(said) == chosen
+    assert generated_tokens(said) == chosen
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_number_dueness_and_retries_go_from_the_exchange_into_the_record() -> No
 def test_while_the_clock_runs_only_refusals_and_short_answers_are_read(
     arrivals: list[bytes], error: str | None
 ) -> None:
-    failure = failure_of(exchange(arrivals))
+    failure = exchange_failure(exchange(arrivals))
     assert (failure and failure.error) == error
 
 

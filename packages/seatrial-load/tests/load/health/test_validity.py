@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from seatrial_load.documents.result import ClientCalibration, ClientEvidence
+from seatrial_load.documents.stop import VoidReason
 from seatrial_load.health.client_health import void_of
-from seatrial_load.model.result import ClientCalibration, ClientEvidence
-from seatrial_load.model.stop import VoidReason
 
 HEALTHY = ClientEvidence(
     workers=1,

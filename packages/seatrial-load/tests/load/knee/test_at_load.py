@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial_load.documents.result import Interval
 from seatrial_load.knee.scaling_target import at_load
-from seatrial_load.measure.distribution import Interval
 from tests.load.conftest import lagging
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial_load.model.result import LevelResult
+    from seatrial_load.documents.result import LevelResult
 
     MakeLevel = Callable[..., LevelResult]
 

@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial_base.units import exported
+from seatrial_load.documents.request import Prior
+from seatrial_load.documents.result import Interval, Knee
 from seatrial_load.knee.detectors import knees_of
 from seatrial_load.knee.scaling_target import blended_cost_at, cost_at, scaling_target
-from seatrial_load.measure.distribution import Interval
-from seatrial_load.model.request import Prior
-from seatrial_load.model.result import Knee
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial_load.model.request import TrialRequest
-    from seatrial_load.model.result import LevelResult
+    from seatrial_load.documents.request import TrialRequest
+    from seatrial_load.documents.result import LevelResult
 
     MakeLevel = Callable[..., LevelResult]
     MakeRequest = Callable[..., TrialRequest]

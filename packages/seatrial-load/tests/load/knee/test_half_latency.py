@@ -2,14 +2,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seatrial_load.documents.result import Distribution
 from seatrial_load.knee.detectors import half_latency_knee
-from seatrial_load.measure.distribution import Distribution
 from tests.load.conftest import lagging
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial_load.model.result import LevelResult
+    from seatrial_load.documents.result import LevelResult
 
     MakeLevel = Callable[..., LevelResult]
 

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seatrial_load.documents.request import Prior
 from seatrial_load.knee.detectors import knees_of
-from seatrial_load.model.request import Prior
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial_load.model.result import LevelResult
+    from seatrial_load.documents.result import LevelResult
 
     MakeLevel = Callable[..., LevelResult]
 

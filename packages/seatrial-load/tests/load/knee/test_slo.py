@@ -5,16 +5,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial_load.documents.request import Objective
+from seatrial_load.documents.result import Interval
 from seatrial_load.knee.detectors import slo_knee
-from seatrial_load.measure.distribution import Interval
-from seatrial_load.model.request import Objective
 from tests.load.conftest import flat, lagging
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial_load.measure.distribution import Distribution
-    from seatrial_load.model.result import LevelResult
+    from seatrial_load.documents.result import Distribution, LevelResult
 
     MakeLevel = Callable[..., LevelResult]
 

@@ -13,7 +13,7 @@ from seatrial_load.measure.crossing import Reading
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial_load.model.result import LevelResult
+    from seatrial_load.documents.result import LevelResult
 
     MakeLevel = Callable[..., LevelResult]
 

@@ -4,15 +4,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_load.metrics.level import measure_level, with_queue_share
-from seatrial_load.model.request import Objective
+from seatrial_load.documents.request import Objective
+from seatrial_load.metrics.level import level_of_records, with_queue_share
 from tests.load.conftest import lagging
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seatrial_load.decode.response import RequestRecord
-    from seatrial_load.model.result import LevelResult
+    from seatrial_load.documents.result import LevelResult
 
     MakeLevel = Callable[..., LevelResult]
     MakeRecord = Callable[..., RequestRecord]
@@ -23,7 +23,7 @@ FAILED: dict[str, object] = {"last_token_s": None, "output_tokens": None, "outpu
 
 def test_a_level_sums_up_its_records(record: MakeRecord) -> None:
     records = [record(), record(first_token_s=10.4), record(error="timeout", detail="no answer", **FAILED)]
-    level = measure_level(3, records, [TTFT])
+    level = level_of_records(3, records, [TTFT])
     assert (level.concurrency, level.requests, level.succeeded) == (3, 3, 2)
     assert (level.errors, level.first_errors) == ({"timeout": 1}, ("timeout: no answer",))
     assert level.ttft_ms is not None
@@ -36,7 +36,7 @@ def test_a_level_sums_up_its_records(record: MakeRecord) -> None:
 
 
 def test_a_level_of_failures_has_no_numbers(record: MakeRecord) -> None:
-    level = measure_level(1, [record(error="throttled", detail="slow down", **FAILED)] * 2, [TTFT])
+    level = level_of_records(1, [record(error="throttled", detail="slow down", **FAILED)] * 2, [TTFT])
     assert (level.ttft_ms, level.tpot_ms, level.itl_ms, level.e2e_latency_ms, level.ms_per_token) == (None,) * 5
     assert (level.output_tok_s, level.output_tokens_mean) == (None, None)
     assert level.requests_per_s == 0.0  # nothing succeeded in a window that was measured: this zero is one
@@ -46,14 +46,14 @@ def test_a_level_of_failures_has_no_numbers(record: MakeRecord) -> None:
 def test_one_sample_of_each_error_class_most_frequent_class_first(record: MakeRecord) -> None:
     errors = ["timeout", "throttled", "throttled"]
     records = [record(error=error, detail=f"{index}", **FAILED) for index, error in enumerate(errors)]
-    level = measure_level(1, records, [])
+    level = level_of_records(1, records, [])
     assert list(level.errors.items()) == [("throttled", 2), ("timeout", 1)]
     assert level.first_errors == ("timeout: 0", "throttled: 1")
 
 
 def test_what_is_sure_of_a_level(record: MakeRecord) -> None:
     records = [record(index=index, parts=2, retried=("throttled",)) for index in range(9)]
-    level = measure_level(3, [*records, record(index=9, error="timeout", detail="no answer", **FAILED)], [])
+    level = level_of_records(3, [*records, record(index=9, error="timeout", detail="no answer", **FAILED)], [])
     assert level.retried == {"throttled": 9}
     assert level.parts_per_token == pytest.approx(0.5)  # 2 pieces for 4 tokens
     assert level.total_tok_s == pytest.approx(180.0)  # 9 x (16 + 4) tokens in 1 s
@@ -73,14 +73,14 @@ def test_what_is_sure_of_a_level(record: MakeRecord) -> None:
 
 def test_a_ramp_and_what_is_known_of_the_client_stand_in_the_level(record: MakeRecord) -> None:
     records = [record(index=0), record(index=1, sent_s=10.1)]
-    level = measure_level(2, records, [], ramp=1, void=lagging("slow"), enough_because="sure")
+    level = level_of_records(2, records, [], ramp=1, void=lagging("slow"), enough_because="sure")
     assert (level.requests, level.ramp_requests, level.window, level.duration_s) == (1, 1, "whole", 1.0)
     assert (level.valid, level.void_because, level.enough_because) == (False, "slow", "sure")
 
 
 def test_the_concurrency_of_an_open_loop_is_what_was_in_flight_per_copy(record: MakeRecord) -> None:
     records = [record(), record(), record(sent_s=10.1, ended_s=11.1)]  # (1 + 1 + 1) s over 1.1 s: 2.7 in flight
-    open_loop = measure_level(0, records, [], arrival="poisson", offered_requests_per_s=2.0, copy_count=3)
+    open_loop = level_of_records(0, records, [], arrival="poisson", offered_requests_per_s=2.0, copy_count=3)
     assert (open_loop.concurrency, open_loop.arrival, open_loop.offered_requests_per_s) == (1, "poisson", 2.0)
     assert open_loop.window == "whole"
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial_load.measure.distribution import Interval
-from seatrial_load.metrics.aggregate import distribution_of, merged, percentile_bounds, sample_of
-from seatrial_load.metrics.histogram import Histogram
+from seatrial_load.documents.result import Interval
+from seatrial_load.metrics.aggregate import distribution_of, merged, sample_of
+from seatrial_load.metrics.histogram import Histogram, percentile_bounds
 
 LATENCIES_MS = st.lists(st.floats(min_value=0.05, max_value=60_000.0), min_size=1, max_size=60)
 

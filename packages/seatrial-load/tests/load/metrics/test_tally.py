@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from seatrial_base.errors import BenchError
 from seatrial_load.decode.response import RequestRecord
+from seatrial_load.documents.request import Objective
+from seatrial_load.documents.result import ClientEvidence
 from seatrial_load.metrics.aggregate import LevelTally, merge, tally_of
-from seatrial_load.metrics.level import level_of, measure_level
-from seatrial_load.model.request import Objective
-from seatrial_load.model.result import ClientEvidence
+from seatrial_load.metrics.level import level_of, level_of_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from seatrial_load.measure.distribution import Distribution
+    from seatrial_load.documents.result import Distribution
 
     MakeRecord = Callable[..., RequestRecord]
 
@@ -135,7 +135,7 @@ def test_one_share_is_the_whole(record: MakeRecord) -> None:
 @given(st.lists(st.tuples(requests(), st.integers(0, 3)), min_size=1, max_size=24))
 def test_merging_any_split_gives_what_the_whole_gives(dealt: list[tuple[RequestRecord, int]]) -> None:
     hands = [[record for record, hand in dealt if hand == number] for number in range(4)]
-    whole = measure_level(4, [record for hand in hands for record in hand], [TTFT])
+    whole = level_of_records(4, [record for hand in hands for record in hand], [TTFT])
     shares = [tally(hand) for hand in hands if hand]
     merged = level_of(merge(shares), [TTFT])
     assert (merged.requests, merged.succeeded, merged.error_rate) == (whole.requests, whole.succeeded, whole.error_rate)

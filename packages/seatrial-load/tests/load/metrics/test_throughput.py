@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial_load.decode.response import RequestRecord
-from seatrial_load.measure.window import MeasuredTime
+from seatrial_load.measure.interval import MeasuredTime
 from seatrial_load.metrics.aggregate import added, output_tok_s_interval, throughput_of
-from seatrial_load.metrics.level import measure_level
+from seatrial_load.metrics.level import level_of_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,8 +47,8 @@ def closed_loop(streams: int, rounds: int, *, seed: int, spread: float) -> list[
 
 @pytest.mark.parametrize("spread", [0.02, 0.3])
 def test_the_steady_window_is_unbiased_and_its_interval_holds(spread: float) -> None:
-    truth = measure_level(16, closed_loop(16, 1_000, seed=0, spread=spread), [], ramp=16).output_tok_s or 0.0
-    levels = [measure_level(16, closed_loop(16, 4, seed=seed, spread=spread), [], ramp=16) for seed in range(1, 201)]
+    truth = level_of_records(16, closed_loop(16, 1_000, seed=0, spread=spread), [], ramp=16).output_tok_s or 0.0
+    levels = [level_of_records(16, closed_loop(16, 4, seed=seed, spread=spread), [], ramp=16) for seed in range(1, 201)]
     assert {level.window for level in levels} == {"steady"}
     mean = sum(level.output_tok_s or 0.0 for level in levels) / len(levels)
     assert mean == pytest.approx(truth, rel=0.01)
@@ -59,8 +59,8 @@ def test_the_steady_window_is_unbiased_and_its_interval_holds(spread: float) -> 
 
 def test_the_whole_level_understates_a_steady_one() -> None:
     records = closed_loop(16, 4, seed=1, spread=0.3)
-    steady = measure_level(16, records, [], ramp=16)
-    whole = measure_level(16, records, [], ramp=16, protocol="jumpstart-2024")
+    steady = level_of_records(16, records, [], ramp=16)
+    whole = level_of_records(16, records, [], ramp=16, protocol="jumpstart-2024")
     assert (steady.window, whole.window) == ("steady", "whole")
     assert (whole.output_tok_s or 0.0) < 0.9 * (steady.output_tok_s or 0.0)
 

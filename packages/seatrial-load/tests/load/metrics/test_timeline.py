@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial_load.decode.response import RequestRecord
+from seatrial_load.documents.result import LevelResult, Timeline
 from seatrial_load.metrics.aggregate import LevelTally, merge, tally_of
 from seatrial_load.metrics.timeline import MOST_BINS, added_timelines, timeline_of
-from seatrial_load.model.result import LevelResult, Timeline
 
 
 def request(

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from seatrial_load.decode.response import RequestRecord
 from seatrial_load.metrics import request_metrics as metrics
-from seatrial_load.metrics.window import has_steady_window, measured_time, share_by, split
+from seatrial_load.metrics.request_metrics import has_steady_window, measured_time, record_share_by, split
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial_load.model.request import Arrival, PreparedBy
+    from seatrial_load.documents.request import Arrival, PreparedBy
 
     MakeRecord = Callable[..., RequestRecord]
 
@@ -145,6 +145,6 @@ def test_only_our_closed_loop_has_a_steady_window(arrival: Arrival, protocol: Pr
 @given(st.floats(0.0, 5.0), st.floats(0.001, 5.0), st.lists(st.floats(-1.0, 11.0), max_size=6).map(sorted))
 def test_shares_add_up_to_the_whole_request(sent_s: float, lasts_s: float, edges_s: list[float]) -> None:
     record = request(0, sent_s, sent_s + lasts_s)
-    shares = [share_by(record, edge_s) for edge_s in (-1.0, *edges_s, 11.0)]
+    shares = [record_share_by(record, edge_s) for edge_s in (-1.0, *edges_s, 11.0)]
     assert (shares[0], shares[-1]) == (0.0, 1.0)
     assert all(after >= before for before, after in pairwise(shares))

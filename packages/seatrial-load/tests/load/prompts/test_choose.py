@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial_base.errors import BenchError
-from seatrial_load.model.request import Workload
+from seatrial_load.documents.request import Workload
+from seatrial_load.documents.request_checks import check_trial_request
 from seatrial_load.prompts.choose import digest_of, prompts_of
 from seatrial_load.prompts.jsonl import JsonlPrompts
 from seatrial_load.prompts.synthetic import SyntheticPrompts
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from seatrial_load.model.request import TrialRequest
+    from seatrial_load.documents.request import TrialRequest
 
 WORKLOAD = Workload(input_tokens=100, output_tokens=64, schema="openai_chat")
 
@@ -104,7 +105,7 @@ def test_request_and_prompts_agree_on_which_prefixes_are_possible(
 ) -> None:
     """For 100 of 100 tokens one refused and the other accepted."""
     workload = replace(WORKLOAD, input_tokens=100, shared_prefix_tokens=shared)
-    assert is_accepted(trial_request(workload=workload).check) is is_possible
+    assert is_accepted(lambda: check_trial_request(trial_request(workload=workload))) is is_possible
     assert is_accepted(lambda: prompts_of(workload, seed="seed", words_per_token=0.8)) is is_possible
 
 

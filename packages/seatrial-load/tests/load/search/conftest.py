@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
-from seatrial_load.measure.distribution import Distribution
-from seatrial_load.model.request import Load, Objective, PredictedLevel, Prior
+from seatrial_load.documents.request import Load, Objective, PredictedLevel, Prior
+from seatrial_load.documents.result import Distribution
 from seatrial_load.search import NextLevel, Stop, next_level
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial_load.model.request import TrialRequest
-    from seatrial_load.model.result import LevelResult
+    from seatrial_load.documents.request import TrialRequest
+    from seatrial_load.documents.result import LevelResult
 
 MOST_LEVELS = 30
 TOKENS = 100

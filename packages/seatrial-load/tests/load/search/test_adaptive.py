@@ -8,20 +8,19 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from seatrial_load.documents.request import Objective, Prior
+from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.knee.detectors import slo_knee, two_segment_knee
-from seatrial_load.model.request import Objective, Prior
-from seatrial_load.model.stop import Stop, StopReason
 from seatrial_load.search import NextLevel, next_level
-from seatrial_load.search.bend import doublings
-from seatrial_load.search.boundary import TRUSTED
+from seatrial_load.search.adaptive import TRUSTED, doublings
 from tests.load.conftest import lagging, make_level
 from tests.load.search.conftest import Line, searched
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial_load.model.request import Goal, TrialRequest
-    from seatrial_load.model.result import LevelResult
+    from seatrial_load.documents.request import Goal, TrialRequest
+    from seatrial_load.documents.result import LevelResult
     from tests.load.search.conftest import MakeLevel, MakeRequest
 
 LINE = Line()  # 1,000 ms + 10 ms for each request in flight: 2,000 ms are reached at 100

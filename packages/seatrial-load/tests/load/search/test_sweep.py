@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_load.model.stop import Stop, StopReason
+from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.search import NextLevel, next_level, why_stop
 from tests.load.conftest import lagging
 from tests.load.search.conftest import Line, searched

@@ -5,17 +5,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_load.measure.distribution import Distribution, Interval
-from seatrial_load.model.request import Gate
-from seatrial_load.model.result import Comparison, LevelResult, LiveProof, TrialResult, Verdict
-from seatrial_load.model.stop import Stop, StopReason
-from seatrial_load.slo.baseline import compare, with_regression
+from seatrial_load.documents.request import Gate
+from seatrial_load.documents.result import (
+    Comparison,
+    Distribution,
+    Interval,
+    LevelResult,
+    LiveProof,
+    TrialResult,
+    Verdict,
+)
+from seatrial_load.documents.stop import Stop, StopReason
+from seatrial_load.slo.baseline import compare_with_baseline, with_regression
 from tests.load.conftest import lagging
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial_load.model.request import TrialRequest
+    from seatrial_load.documents.request import TrialRequest
 
     MakeLevel = Callable[..., LevelResult]
     MakeTrial = Callable[..., TrialResult]
@@ -66,7 +73,9 @@ def trial(trial_request: Callable[..., TrialRequest]) -> MakeTrial:
 
 
 def test_nothing_changed(level: MakeLevel, trial: MakeTrial) -> None:
-    found = compare(trial(at(level)), trial(at(level), plan_digest="before"), baseline_uri="s3://bucket/released")
+    found = compare_with_baseline(
+        trial(at(level)), trial(at(level), plan_digest="before"), baseline_uri="s3://bucket/released"
+    )
     assert (found.status, found.because) == ("same", "6 numbers unchanged, within tolerance or noise")
     assert (found.baseline_uri, found.baseline_plan_digest) == ("s3://bucket/released", "before")
     assert found.baseline_started_at == "2026-11-21T01:02:03+00:00"
@@ -92,7 +101,7 @@ def test_no_cost_is_compared_where_a_local_engine_was_measured(
         replace(trial(at(level)), engine_note="local-cpu-random-llama (not the model named)" if cpu else "")
         for cpu in local
     )
-    assert [change.metric for change in compare(now, before).changes] == [
+    assert [change.metric for change in compare_with_baseline(now, before).changes] == [
         "output_tok_s",
         "ttft_ms p95",
         "tpot_ms p95",
@@ -172,14 +181,14 @@ def test_no_cost_is_compared_where_a_local_engine_was_measured(
 def test_changes_in_words(
     level: MakeLevel, trial: MakeTrial, changes: dict[str, object], metric: str, sentence: str, worse: object
 ) -> None:
-    found = compare(trial(at(level, **changes)), trial(at(level)))  # type: ignore[arg-type]  # columns of any type
+    found = compare_with_baseline(trial(at(level, **changes)), trial(at(level)))  # type: ignore[arg-type]  # columns of any type
     (change,) = (change for change in found.changes if change.metric == metric)
     assert change.sentence == sentence
     assert (change.worse, found.status == "worse") == (worse, worse)
 
 
 def test_worse_goes_before_better(level: MakeLevel, trial: MakeTrial) -> None:
-    found = compare(trial(at(level, tok_s=100.0, e2e_latency_ms=around(900.0))), trial(at(level)))
+    found = compare_with_baseline(trial(at(level, tok_s=100.0, e2e_latency_ms=around(900.0))), trial(at(level)))
     assert found.status == "worse"
     assert found.because == (
         "e2e_latency_ms p95 at concurrency 4 per copy rose from 500.0 ms to 900.0 ms (+80.0 %): "
@@ -188,7 +197,7 @@ def test_worse_goes_before_better(level: MakeLevel, trial: MakeTrial) -> None:
 
 
 def test_better(level: MakeLevel, trial: MakeTrial) -> None:
-    found = compare(trial(at(level, e2e_latency_ms=around(300.0))), trial(at(level)))
+    found = compare_with_baseline(trial(at(level, e2e_latency_ms=around(300.0))), trial(at(level)))
     assert found.status == "better"
     assert found.changes[3].share == pytest.approx(-0.4)  # (300 - 500) / 500
 
@@ -202,16 +211,16 @@ def test_the_gate_first_then_what_the_last_release_could_carry(level: MakeLevel,
         at(level, 16),
         at(level, 64),
     )
-    found = compare(now, before, baseline_uri="")
+    found = compare_with_baseline(now, before, baseline_uri="")
     assert [change.concurrency for change in found.changes if change.metric == "output_tok_s"] == [1, 8]
-    found = compare(trial(at(level, 1), at(level, 4)), before)
+    found = compare_with_baseline(trial(at(level, 1), at(level, 4)), before)
     assert [change.concurrency for change in found.changes if change.metric == "output_tok_s"] == [4, 1]
 
 
 def test_open_loops_are_compared_at_the_same_rate(level: MakeLevel, trial: MakeTrial) -> None:
     before = at(level, 3, arrival="poisson", offered_requests_per_s=2.0)
     now = at(level, 5, arrival="poisson", offered_requests_per_s=2.0)
-    assert [change.concurrency for change in compare(trial(now), trial(before)).changes] == [5] * 5
+    assert [change.concurrency for change in compare_with_baseline(trial(now), trial(before)).changes] == [5] * 5
 
 
 @pytest.mark.parametrize(
@@ -222,7 +231,7 @@ def test_open_loops_are_compared_at_the_same_rate(level: MakeLevel, trial: MakeT
     ],
 )
 def test_what_is_not_comparable(level: MakeLevel, trial: MakeTrial, changes: dict[str, object], because: str) -> None:
-    found = compare(trial(at(level)), trial(at(level), **changes))
+    found = compare_with_baseline(trial(at(level)), trial(at(level), **changes))
     assert (found.status, found.because, found.changes) == (
         "incomparable", f"the last release was measured with a different {because}", ()
     )  # fmt: skip
@@ -231,13 +240,13 @@ def test_what_is_not_comparable(level: MakeLevel, trial: MakeTrial, changes: dic
 def test_another_workload_is_not_comparable(level: MakeLevel, trial: MakeTrial) -> None:
     before = trial(at(level))
     longer = replace(before.request, workload=replace(before.request.workload, output_tokens=9))
-    found = compare(before, replace(before, request=longer))
+    found = compare_with_baseline(before, replace(before, request=longer))
     assert found.because == "the last release was measured with a different workload"
 
 
 def test_nothing_to_compare_with(level: MakeLevel, trial: MakeTrial) -> None:
-    assert compare(trial(at(level)), None).because == "no result of an earlier release"
-    found = compare(trial(at(level, 1)), trial(at(level, 2)))
+    assert compare_with_baseline(trial(at(level)), None).because == "no result of an earlier release"
+    found = compare_with_baseline(trial(at(level, 1)), trial(at(level, 2)))
     assert found.because == "no level is valid in both results"
 
 

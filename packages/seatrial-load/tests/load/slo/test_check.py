@@ -7,16 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial_load.measure.distribution import Interval
+from seatrial_load.documents.request import Objective
+from seatrial_load.documents.result import Interval
 from seatrial_load.metrics.aggregate import distribution_of, sample_of
-from seatrial_load.model.request import Objective
 from seatrial_load.slo.evaluate import checks_of, requests_needed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial_load.measure.distribution import Distribution
-    from seatrial_load.model.result import LevelResult
+    from seatrial_load.documents.result import Distribution, LevelResult
 
     MakeLevel = Callable[..., LevelResult]
 

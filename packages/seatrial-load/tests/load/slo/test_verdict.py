@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial_load.documents.request import Gate, Objective
+from seatrial_load.documents.result import Unmeasured, Verdict
 from seatrial_load.metrics.aggregate import distribution_of, sample_of
-from seatrial_load.metrics.counts import Unmeasured
-from seatrial_load.model.request import Gate, Objective
-from seatrial_load.model.result import Verdict
 from seatrial_load.slo.evaluate import checks_of
 from seatrial_load.slo.verdict import judged, verdict_at, with_error_rate
 from tests.load.conftest import lagging
@@ -16,7 +15,7 @@ from tests.load.conftest import lagging
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial_load.model.result import LevelResult
+    from seatrial_load.documents.result import LevelResult
 
     MakeLevel = Callable[..., LevelResult]
 

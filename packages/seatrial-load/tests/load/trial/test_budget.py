@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial_load.aws.deployment_check import not_proven
-from seatrial_load.model.progress import TrialProgress
-from seatrial_load.model.stop import Stop, StopReason
+from seatrial_load.documents.progress import TrialProgress
+from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.trial.budget import budget_over, budget_s, left_s
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial_load.model.request import TrialRequest
+    from seatrial_load.documents.request import TrialRequest
 
     MakeRequest = Callable[..., TrialRequest]
 

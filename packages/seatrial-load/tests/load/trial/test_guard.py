@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from botocore.exceptions import ClientError
 
-from seatrial_load.model.request import Objective, TrialTarget
-from seatrial_load.model.stop import Stop, StopReason
+from seatrial_load.documents.request import Objective, TrialTarget
+from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.trial.dependencies import Tools, go_on
 from seatrial_load.trial.guard import Guard, guard_of
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from seatrial_load.aws.cloudwatch import AlarmState, AlarmStates, MetricData
-    from seatrial_load.model.request import TrialRequest
+    from seatrial_load.documents.request import TrialRequest
 
     MakeRequest = Callable[..., TrialRequest]
     MakeGuard = Callable[..., tuple["Guard", "Watched", "Time"]]

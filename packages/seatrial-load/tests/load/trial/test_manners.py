@@ -11,14 +11,15 @@ import pytest
 from seatrial_base.errors import BenchError
 from seatrial_load.aws.credentials import Credentials
 from seatrial_load.aws.deployment_check import not_proven
-from seatrial_load.model.progress import TrialProgress
-from seatrial_load.model.request import Load, TrialRequest, TrialTarget
-from seatrial_load.model.result import LevelResult, TrialResult, UsersLoad
-from seatrial_load.model.stop import Stop, StopReason
+from seatrial_load.documents.progress import TrialProgress
+from seatrial_load.documents.request import Load, TrialRequest, TrialTarget
+from seatrial_load.documents.request_checks import read_trial_request
+from seatrial_load.documents.result import LevelResult, TrialResult, UsersLoad
+from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.search import NextLevel
 from seatrial_load.trial.dependencies import Tools, go_on
 from seatrial_load.trial.run import run_trial
-from seatrial_load.trial.steps import begin, conclude, next_step
+from seatrial_load.trial.steps import begin_trial, conclude_trial, next_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -201,11 +202,11 @@ def test_a_verification_that_is_cancelled_proves_nothing(world: World) -> None:
 def test_a_verification_compares_nothing_with_the_last_release(world: World) -> None:
     request = world.request("verify")
     tools = world.tools(Aws([1]))
-    progress = begin(request, tools)
+    progress = begin_trial(request, tools)
     step = next_step(request, progress)
     assert isinstance(step, Stop)
     before = world.result(replace(request, manner="load", load=replace(LOAD, concurrency_levels=(1,))), Aws([1]))
-    result = conclude(request, replace(progress, stopped=step), tools, baseline=before, baseline_uri="s3://b/r")
+    result = conclude_trial(request, replace(progress, stopped=step), tools, baseline=before, baseline_uri="s3://b/r")
     assert result.comparison is not None
     assert (result.comparison.status, result.comparison.because, result.comparison.changes) == (
         "incomparable", "the trial added no load", ()
@@ -330,7 +331,7 @@ def test_copies_that_go_while_load_is_beside_users_prove_nothing(world: World) -
 
 
 def test_a_paused_trial_keeps_what_users_sent(world: World) -> None:
-    progress = begin(world.request("in_place"), world.tools(Aws([1], users=8.0)))
+    progress = begin_trial(world.request("in_place"), world.tools(Aws([1], users=8.0)))
     assert progress.users is not None
     assert TrialProgress.from_json(progress.to_json()) == progress
 
@@ -339,6 +340,6 @@ def test_a_request_of_an_earlier_release_loads_as_before(world: World) -> None:
     request = world.request("load")
     old = request.to_json().replace(',"manner":"load","alarms":[]', "")
     assert "manner" not in old
-    assert TrialRequest.from_json(old) == request
+    assert read_trial_request(old) == request
     with pytest.raises(BenchError, match="SEA501: expected one of load, in_place, verify"):
-        TrialRequest.from_json(request.to_json().replace('"manner":"load"', '"manner":"hard"'))
+        read_trial_request(request.to_json().replace('"manner":"load"', '"manner":"hard"'))

@@ -14,13 +14,12 @@ from botocore.stub import Stubber
 from seatrial_base.errors import BenchError
 from seatrial_load.aws.credentials import Credentials
 from seatrial_load.aws.deployment_check import not_proven
-from seatrial_load.model.progress import TrialProgress
-from seatrial_load.model.request import Load, TrialTarget
-from seatrial_load.model.result import TrialResult
-from seatrial_load.trial.budget import budget_s
+from seatrial_load.documents.progress import TrialProgress
+from seatrial_load.documents.request import Load, TrialTarget
+from seatrial_load.documents.result import TrialResult
+from seatrial_load.trial.budget import budget_s, live_request
 from seatrial_load.trial.dependencies import Tools
 from seatrial_load.trial.events import LevelEnded, unwatched
-from seatrial_load.trial.live_count import live_request
 from seatrial_load.trial.run import run_trial
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_sagemaker import SageMakerClient
 
-    from seatrial_load.model.request import TrialRequest
+    from seatrial_load.documents.request import TrialRequest
     from seatrial_load.trial.events import TrialEvent, Watch
 
     MakeRequest = Callable[..., TrialRequest]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from seatrial_laptop.aws.alarms.alarm_rule import AlarmRule, StateValue, alarm_rule
-from seatrial_laptop.aws.runtime.metric_history import KEPT_S, MetricHistory, dimensions_of, statistic
+from seatrial_laptop.aws.runtime.metric_history import KEPT_S, MetricHistory, metric_dimensions, statistic
 
 CHAT = frozenset({("InferenceComponentName", "chat")})
 OTHER = frozenset({("InferenceComponentName", "other")})
@@ -111,4 +111,4 @@ def test_an_alarm_is_read_as_cloudwatch_keeps_it() -> None:
     assert (found.period_s, found.statistic) == (10.0, "Average")
     assert alarm_rule({**alarm, "ComparisonOperator": "GreaterThanUpperThreshold"}) is None
     assert alarm_rule({**alarm, "ExtendedStatistic": "tm90"}) is None
-    assert dimensions_of([]) == frozenset()
+    assert metric_dimensions([]) == frozenset()

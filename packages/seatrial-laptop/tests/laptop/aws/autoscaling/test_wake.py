@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from seatrial_laptop.aws.alarms.alarm_book import acts
-from seatrial_laptop.aws.alarms.evaluation import Evaluation
+from seatrial_laptop.aws.alarms.alarm_book import Evaluation, acts
 from seatrial_laptop.aws.api import ApiError
 from seatrial_laptop.aws.autoscaling import target_tracking
 from seatrial_laptop.aws.autoscaling.scalable_targets import Scaling, call_autoscaling
@@ -17,7 +16,7 @@ from seatrial_laptop.aws.clock import VirtualClock
 from seatrial_laptop.aws.control_plane.records import Kind, Status
 from seatrial_laptop.aws.life import Life
 from seatrial_laptop.aws.runtime.async_queue import AsyncJob
-from seatrial_laptop.aws.runtime.routing import route
+from seatrial_laptop.aws.runtime.routing import route_request
 from tests.stub_cloud import StubSageMaker, stub_sagemaker, variant
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ class World:
 
     def ask(self, endpoint: str = "host") -> str:
         try:
-            found = route(self.stub.cloud, endpoint, {COMPONENT: "chat"})
+            found = route_request(self.stub.cloud, endpoint, {COMPONENT: "chat"})
         except ApiError as error:
             return error.message
         found.copy.outstanding -= 1

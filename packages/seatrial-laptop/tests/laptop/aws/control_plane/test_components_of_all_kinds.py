@@ -9,7 +9,7 @@ import pytest
 from seatrial_laptop.aws.api import ApiError
 from seatrial_laptop.aws.control_plane.records import Kind, Status
 from seatrial_laptop.aws.runtime import artifacts
-from seatrial_laptop.aws.runtime.routing import route
+from seatrial_laptop.aws.runtime.routing import route_request
 from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 from tests.stub_cloud import IMAGE, StubSageMaker, variant
 
@@ -72,7 +72,7 @@ def test_requests_of_an_adapter_reach_the_copies_of_its_base(stub: StubSageMaker
     host(stub)
     component(stub, "base", copies=2)
     assert component(stub, "sql", Specification=adapter()) == (Status.IN_SERVICE, "")
-    found = route(stub.cloud, "host", {COMPONENT: "sql"})
+    found = route_request(stub.cloud, "host", {COMPONENT: "sql"})
     found.copy.outstanding -= 1
     assert found.copy in stub.running.copies(CopyPlace("base"))
     assert found.place == CopyPlace("sql")

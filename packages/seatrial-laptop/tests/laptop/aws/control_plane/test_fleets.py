@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from seatrial_laptop.aws.control_plane.fleets import Fleet, Fleets, InstanceRules, devices, instance_rules
+from seatrial_laptop.aws.control_plane.fleets import Fleet, Fleets, InstanceRules, instance_rules, needed_accelerators
 from seatrial_laptop.aws.faults import ControlSettings
 from seatrial_laptop.aws.runtime.copy_process import CopyFailed
 
@@ -184,7 +184,7 @@ def test_a_variant_says_how_many_instances_it_has() -> None:
     assert (managed.accelerators, managed.least, managed.most) == (None, 0, 5)
     assert (managed.idle_s, managed.released_at_once) == (300.0, 2)
     needs = {"ComputeResourceRequirements": {"NumberOfAcceleratorDevicesRequired": 1.5}}
-    assert (devices({"Specification": needs}), devices({"Specification": {}})) == (2, 0)
+    assert (needed_accelerators({"Specification": needs}), needed_accelerators({"Specification": {}})) == (2, 0)
 
 
 def test_consolidation_moves_the_copies_of_the_emptiest_instance() -> None:

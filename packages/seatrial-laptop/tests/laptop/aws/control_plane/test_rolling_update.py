@@ -11,7 +11,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from seatrial_laptop.aws.api import ApiError
-from seatrial_laptop.aws.control_plane.batch_size import batch_size, rollback_batch_size
+from seatrial_laptop.aws.control_plane.rollout import rollback_batch_size, update_batch_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +37,7 @@ def size(kind: str, value: int) -> dict[str, object]:
     ],
 )
 def test_a_batch_is_from_5_to_50_percent_of_the_copies(kind: str, value: int, copies: int, batch: int) -> None:
-    assert batch_size(size(kind, value), copies) == batch
+    assert update_batch_size(size(kind, value), copies) == batch
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_batch_is_from_5_to_50_percent_of_the_copies(kind: str, value: int, co
 )
 def test_another_batch_is_refused(kind: str, value: int, copies: int) -> None:
     with pytest.raises(ApiError, match="must be from 5 % to 50 % of the copies"):
-        batch_size(size(kind, value), copies)
+        update_batch_size(size(kind, value), copies)
 
 
 def test_a_rollback_without_a_batch_size_is_done_at_once() -> None:

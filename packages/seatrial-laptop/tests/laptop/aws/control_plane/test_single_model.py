@@ -12,7 +12,7 @@ from seatrial_laptop.aws.alarms.alarm_rule import StateValue
 from seatrial_laptop.aws.api import ApiError
 from seatrial_laptop.aws.control_plane.blue_green import traffic_shifts
 from seatrial_laptop.aws.control_plane.records import Kind, Status
-from seatrial_laptop.aws.runtime.routing import Route, route, shadow_route
+from seatrial_laptop.aws.runtime.routing import Route, route_request, shadow_route
 from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 from tests.stub_cloud import StubSageMaker, variant
 
@@ -27,7 +27,7 @@ TARGET = "x-amzn-sagemaker-target-variant"
 def asked(stub: StubSageMaker, count: int, **headers: str) -> Counter[str]:
     seen: Counter[str] = Counter()
     for _ in range(count):
-        found = route(stub.cloud, "chat", headers)
+        found = route_request(stub.cloud, "chat", headers)
         found.copy.outstanding -= 1
         seen[found.variant] += 1
     return seen
@@ -292,7 +292,7 @@ def test_the_same_prefix_reaches_the_same_copy_while_it_has_few_requests(stub: S
     stub.endpoint("chat", "prefix")
 
     def ask(body: bytes, **headers: str) -> CopyProcess:
-        return route(stub.cloud, "chat", headers, body).copy
+        return route_request(stub.cloud, "chat", headers, body).copy
 
     start = b"x" * 1024
     first = ask(start + b"one")

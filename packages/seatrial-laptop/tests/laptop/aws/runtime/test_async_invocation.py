@@ -12,9 +12,9 @@ import pytest
 from seatrial_laptop.aws.control_plane.records import Kind, Status
 from seatrial_laptop.aws.gateway.asgi import headers_of
 from seatrial_laptop.aws.runtime import async_invocation
+from seatrial_laptop.aws.runtime.artifacts import ServiceFailed
 from seatrial_laptop.aws.runtime.async_invocation import invoke_async
-from seatrial_laptop.aws.runtime.invocation import invoke
-from seatrial_laptop.aws.runtime.own_services import ServiceFailed
+from seatrial_laptop.aws.runtime.invocation import answer_invocation
 from seatrial_laptop.aws.runtime.sampling import take_samples
 from seatrial_laptop.aws.runtime.telemetry import endpoint_dimensions
 from seatrial_laptop.loopback import Reply, read_request
@@ -290,7 +290,7 @@ def test_an_asynchronous_endpoint_takes_no_other_requests_and_another_takes_no_a
     stub: StubSageMaker,
 ) -> None:
     async def test(world: World) -> None:
-        status, _, told = await world.ask(b"hi", call=invoke)
+        status, _, told = await world.ask(b"hi", call=answer_invocation)
         assert (status, told["message"]) == (400, "Endpoint queue is asynchronous: use InvokeEndpointAsync.")
         await asyncio.to_thread(world.stub.config, "plain", variant("a", "one"))
         await asyncio.to_thread(world.stub.call, "UpdateEndpoint", EndpointName="queue", EndpointConfigName="plain")

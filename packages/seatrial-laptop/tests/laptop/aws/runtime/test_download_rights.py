@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial_laptop.aws.runtime.download_rights import is_allowed
+from seatrial_laptop.aws.runtime.download_rights import is_download_allowed
 
 OBJECT = "arn:aws:s3:::bucket/models/chat/model.tar.gz"
 
@@ -12,7 +12,7 @@ def statement(**elements: object) -> dict[str, object]:
 
 
 def allows(*statements: dict[str, object]) -> bool:
-    return is_allowed([{"Statement": list(statements)}], "s3:GetObject", OBJECT)
+    return is_download_allowed([{"Statement": list(statements)}], "s3:GetObject", OBJECT)
 
 
 @pytest.mark.parametrize(
@@ -48,5 +48,5 @@ def test_a_denial_wins_unless_it_has_a_condition() -> None:
 
 
 def test_one_statement_needs_no_list_and_no_statement_allows_nothing() -> None:
-    assert is_allowed([{"Statement": statement()}], "s3:GetObject", OBJECT)
-    assert not is_allowed([{}, {"Statement": []}], "s3:GetObject", OBJECT)
+    assert is_download_allowed([{"Statement": statement()}], "s3:GetObject", OBJECT)
+    assert not is_download_allowed([{}, {"Statement": []}], "s3:GetObject", OBJECT)

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from seatrial_laptop.aws.runtime.data_capture import CapturedExchange, CaptureFiles, capture_key, captured
-from seatrial_laptop.aws.runtime.invocation import invoke
-from seatrial_laptop.aws.runtime.running_copies import CopyPlace
-from seatrial_laptop.aws.runtime.traffic_split import TrafficSplit
+from seatrial_laptop.aws.runtime.invocation import answer_invocation
+from seatrial_laptop.aws.runtime.running_copies import CopyPlace, TrafficSplit
 from seatrial_laptop.loopback import Reply, read_request
 from tests.stub_cloud import StubSageMaker, variant
 
@@ -125,7 +124,7 @@ async def ask(stub: StubSageMaker, times: int) -> list[object]:
         async def send(message: Message, sent: list[Message] = sent) -> None:
             sent.append(message)
 
-        await invoke(
+        await answer_invocation(
             stub.cloud, "chat", {"headers": [(b"content-type", b"application/json")]}, receive, send, streamed=False
         )
         told.append(sent[0]["status"])

@@ -1,4 +1,4 @@
-"""The files that the command line's trial reads and writes: prompts, traces, tokenizers, records."""
+"""The files that the command line's trial reads and writes: prompts, traces, records, the result."""
 
 from __future__ import annotations
 
@@ -6,24 +6,21 @@ import os
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
-
-import typer
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from seatrial_base.errors import BenchError
 from seatrial_base.files import check_regular, whole_file
 from seatrial_base.findings import Finding, Place
-from seatrial_base.terminal import scratch_folder
+from seatrial_base.terminal import show_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from seatrial_load.decode.response import RequestRecord
-    from seatrial_load.model.request import TrialRequest
+    from seatrial_load.documents.request import TrialRequest
+    from seatrial_load.documents.result import TrialResult
     from seatrial_load.trial.dependencies import Keep
-
-
-MOST_EXACT_PROMPTS = 5_000  # past them the first comes again: a tokenizer counts each several times
+    from seatrial_load.trial.events import Watch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,13 +31,11 @@ class PromptFiles:
         prompts: JSONL file of prompts.
         trace: Recorded trace.
         speed: How much faster than recorded the trace is replayed.
-        tokenizer: `tokenizer.json` by which made-up prompts have exactly the workload's length.
     """
 
     prompts: Path | None = None
     trace: Path | None = None
     speed: float = 1.0
-    tokenizer: Path | None = None
 
 
 @contextmanager
@@ -50,17 +45,12 @@ def prompted(request: TrialRequest, files: PromptFiles) -> Iterator[tuple[TrialR
     The file is None for made-up prompts.
 
     Raises:
-        BenchError: SEA509 or SEA510, with every bad line; SEA603 when the tokenizers package is missing.
+        BenchError: SEA509 or SEA510, with every bad line.
     """
     if files.prompts is not None:
         yield _named(request, "jsonl", files.prompts), files.prompts
     elif files.trace is not None:
         yield _replayed(_named(request, "trace", files.trace), files.trace), files.trace
-    elif files.tokenizer is not None:
-        with scratch_folder("seatrial-prompts-") as folder:
-            path = folder / "prompts.jsonl"
-            _write_exact(request, files.tokenizer, path)
-            yield _named(request, "jsonl", path), path
     else:
         yield request, None
 
@@ -82,24 +72,11 @@ def _replayed(request: TrialRequest, path: Path) -> TrialRequest:
 
     trace = read_trace(path)
     if trace.skipped:
-        typer.echo(f"{path.as_posix()}: skipped {trace.skipped} requests without prompt or answer")
+        show_text(f"{path.as_posix()}: skipped {trace.skipped} requests without prompt or answer\n")
     workload = replace(
         request.workload, input_tokens=round(trace.tokens_in_mean), output_tokens=round(trace.tokens_out_mean)
     )
     return replace(request, workload=workload, load=replace(request.load, arrival="replay", rates_per_s=()))
-
-
-def _write_exact(request: TrialRequest, tokenizer: Path, path: Path) -> None:
-    from seatrial.workload.tokenizer import token_count
-    from seatrial.workload.write import write_prompts
-    from seatrial_load.metrics.level import level_size
-
-    load = request.load
-    sizes = (level_size(request, concurrency).requests for concurrency in load.concurrency_levels)
-    requests = sum(sizes) if load.arrival == "closed" else round(sum(load.rates_per_s) * load.level_s)
-    prompts = min(MOST_EXACT_PROMPTS, requests + load.warmup_requests + 1)
-    length = (request.workload.input_tokens, request.workload.output_tokens)
-    write_prompts(path, token_count(tokenizer), [length] * prompts, seed=f"{request.plan_digest}:exact")
 
 
 def check_folder(path: Path | None) -> None:
@@ -205,3 +182,51 @@ class _Records:
             gone = OSError("the records are incomplete")
             with suppress(OSError):
                 self._held.__exit__(OSError, gone, None)
+
+
+Show: TypeAlias = "Callable[[TrialRequest, Callable[[Watch], TrialResult]], TrialResult]"
+"""Runs a trial with a watch of its own and shows it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineResult:
+    """An earlier result, and where it lies."""
+
+    result: TrialResult
+    uri: str
+
+
+def measured_trial(
+    request: TrialRequest,
+    keep: Keep | None,
+    file: Path | None,
+    *,
+    speed: float,
+    baseline: BaselineResult | None,
+    show: Show,
+) -> TrialResult:
+    """Run a trial to its end.
+
+    Args:
+        request: What to measure.
+        keep: Takes the records of each level; None lets them go.
+        file: The file of prompts or the trace; None for made-up prompts.
+        speed: How much faster than recorded a trace is replayed.
+        baseline: The result to compare with.
+        show: Runs the trial and shows it.
+    """
+    from seatrial_load.documents.result import TrialResult
+    from seatrial_load.trial.dependencies import Tools
+    from seatrial_load.trial.run import run_trial
+
+    tools = Tools(prompts_file=file, replay_speed=speed)
+    tools = tools if keep is None else replace(tools, keep=keep)
+    earlier, uri = (None, "") if baseline is None else (baseline.result, baseline.uri)
+
+    def run(watch: Watch) -> TrialResult:
+        result = run_trial(request, tools=replace(tools, watch=watch), baseline=earlier, baseline_uri=uri)
+        if not isinstance(result, TrialResult):
+            raise TypeError("a trial that never pauses has paused")
+        return result
+
+    return show(request, run)

@@ -6,17 +6,89 @@ from collections.abc import Mapping  # noqa: TC003 (the strict reader resolves t
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from seatrial_load.measure.distribution import Distribution, Interval  # noqa: TC001 (likewise)
-from seatrial_load.measure.window import Window  # noqa: TC001 (likewise)
-from seatrial_load.metrics.counts import Unmeasured  # noqa: TC001 (likewise)
-from seatrial_load.model.request import (
+from seatrial_load.documents.request import (
     Arrival,  # noqa: TC001 (likewise)
-    Objective,  # noqa: TC001 (the strict reader resolves the fields' types)
+    Objective,  # noqa: TC001 (likewise)
+    QualityMetric,  # noqa: TC001 (likewise)
+    QualityObjective,  # noqa: TC001 (likewise)
     TrialRequest,  # noqa: TC001 (likewise)
 )
-from seatrial_load.model.stop import Stop, Void  # noqa: TC001 (likewise)
-from seatrial_load.model.strict_json import read_document, write_document
-from seatrial_load.quality.floor import QualityResult  # noqa: TC001 (likewise)
+from seatrial_load.documents.stop import Stop, Void  # noqa: TC001 (likewise)
+from seatrial_load.documents.strict_json import read_document, write_document
+
+Window: TypeAlias = Literal["steady", "whole"]
+Occasion: TypeAlias = Literal["first_request", "warm_up", "level", "verification"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """Where the true value lies with 95 % confidence; None is a bound that so few measurements can't give."""
+
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distribution:
+    """Count, mean, percentiles and maximum, in the unit of the metric.
+
+    Attributes:
+        intervals: The two-sided 95 % interval of `mean`, `p50`, `p90`, `p95` and `p99`, by name; none of gaps between
+            tokens, since those of one answer hang together.
+        histogram: All measurements as an HDR histogram of microseconds, three significant digits, in its compressed
+            standard encoding (V2, base64); empty when none was kept.
+    """
+
+    count: int
+    mean: float
+    p50: float
+    p90: float
+    p95: float
+    p99: float
+    max: float
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
+    histogram: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unmeasured:
+    """Requests of which no latency and no throughput is reported, and how they ended.
+
+    Attributes:
+        occasion: `first_request`, `warm_up`, `level` (a level that was cut before it was over), or `verification`: the
+            single requests of a trial that adds no load.
+        concurrency: Requests in flight per copy of the level; None of the others.
+        offered_requests_per_s: What an open loop offered at the level; None of the others.
+        sent: Requests that left.
+        succeeded: Those answered in full.
+        errors: How many failed, by error class; `unanswered` are those in flight when the level was cut.
+        first_errors: The first failure of each class in the service's own words.
+        longest_wait_s: How long it took until the last of the failures that took longest; None without a failure.
+        because: Why the level was cut; empty where every request came to its end.
+    """
+
+    occasion: Occasion
+    concurrency: int | None = None
+    offered_requests_per_s: float | None = None
+    sent: int
+    succeeded: int
+    errors: Mapping[str, int]
+    first_errors: tuple[str, ...]
+    longest_wait_s: float | None
+    because: str = ""
+
+    @property
+    def place(self) -> str:
+        """What it was, in words."""
+        if self.occasion == "first_request":
+            return "the first request"
+        if self.occasion == "warm_up":
+            return "the warm-up"
+        if self.occasion == "verification":
+            return "the verification"
+        if self.offered_requests_per_s is not None:
+            return f"{self.offered_requests_per_s:g} requests/s"
+        return f"concurrency {self.concurrency} per copy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,6 +419,64 @@ class SearchStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QualityScore:
+    """One metric over an evaluation set.
+
+    Attributes:
+        metric: `exact_match`: share of the answers that equal their reference; `mean_logprob`: mean log-probability
+            of the generated tokens, natural logarithm; `perplexity`: exp(-mean_logprob), from 1.
+        value: The value; None where no answer tells it.
+        interval: With 95 % confidence, or at another one where it was asked for; None bounds where it can't be told.
+        count: Answers that it comes from.
+    """
+
+    metric: QualityMetric
+    value: float | None
+    interval: Interval
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QualityCheck:
+    """One objective held against the answers.
+
+    Attributes:
+        objective: The objective.
+        measured: The value; None when no answer tells it.
+        met: Whether it is proven met or missed; None when nothing tells it, or the interval reaches over the bound.
+        sentence: The same in words.
+    """
+
+    objective: QualityObjective
+    measured: float | None
+    met: bool | None
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QualityResult:
+    """The quality that a trial found.
+
+    Attributes:
+        evaluation_set: Digest of the evaluation set.
+        prompts: Prompts of the set.
+        answered: Those that were answered in full.
+        scores: What the answers are worth, with intervals of 95 % confidence; empty where nothing was asked.
+        checks: The objectives; empty where nothing was asked.
+        because: Why nothing was asked, or how it was, in a sentence.
+        duration_s: How long it took.
+    """
+
+    evaluation_set: str
+    prompts: int
+    answered: int
+    scores: tuple[QualityScore, ...]
+    checks: tuple[QualityCheck, ...]
+    because: str
+    duration_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrialResult:
     """One trial, whole.
 
@@ -423,3 +553,31 @@ class TrialResult:
             BenchError: SEA501, with every unknown key and wrong type.
         """
         return read_document(cls, text, where="trial result")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationAnswer:
+    """What became of one prompt.
+
+    Attributes:
+        id: The prompt's.
+        text: The generated text; empty of a failed request.
+        tokens: The texts of the generated tokens; None where the engine doesn't tell them.
+        log_probabilities: Natural logarithm of each token's probability; None where it is not told for every token.
+        failure: Why there is no answer; empty when there is one.
+        retried: How often the request was repeated.
+        engine: The header by which a local engine announces itself; empty on AWS.
+    """
+
+    id: str
+    text: str
+    tokens: tuple[str, ...] | None = None
+    log_probabilities: tuple[float, ...] | None = None
+    failure: str = ""
+    retried: int = 0
+    engine: str = ""
+
+    @property
+    def answered(self) -> bool:
+        """Whether the request was answered in full."""
+        return not self.failure

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from seatrial_load.model.request import Load, wrong_load
+from seatrial_load.documents.request import Load
+from seatrial_load.documents.request_checks import wrong_load
 
 LOAD = Load(
     concurrency_levels=(1, 2), requests_per_concurrency=3, warmup_requests=0, budget_s=60.0, request_timeout_s=60.0

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
-from seatrial_load.metrics.counts import Unmeasured  # noqa: TC001 (likewise)
-from seatrial_load.model.result import (  # noqa: TC001 (likewise)
+from seatrial_load.documents.result import (  # noqa: TC001 (likewise)
     ClientCalibration,
     LevelResult,
     LiveProof,
     SearchStep,
+    Unmeasured,
     UsersLoad,
 )
-from seatrial_load.model.stop import Stop  # noqa: TC001 (likewise)
-from seatrial_load.model.strict_json import read_document, write_document
+from seatrial_load.documents.stop import Stop
+from seatrial_load.documents.strict_json import read_document, write_document
 
 PROGRESS_VERSION: Literal["1"] = "1"
 
@@ -73,3 +73,14 @@ class TrialProgress:
             BenchError: SEA501, with every unknown key and wrong type.
         """
         return read_document(cls, text, where="trial progress")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextLevel:
+    """Measure this concurrency per copy next."""
+
+    concurrency: int
+    because: str
+
+
+Step: TypeAlias = NextLevel | Stop

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial_base.errors import BenchError
-from seatrial_load.model.request import Load, Objective, TrialRequest
+from seatrial_load.documents.request import Load, Objective, TrialRequest
+from seatrial_load.documents.request_checks import check_trial_request, read_trial_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,13 +25,13 @@ def document(trial_request: MakeRequest, **changes: object) -> str:
 
 def problems(text: str) -> list[str]:
     with pytest.raises(BenchError) as caught:
-        TrialRequest.from_json(text)
+        read_trial_request(text)
     return [str(problem) for problem in caught.value.problems]
 
 
 def test_round_trip(trial_request: MakeRequest) -> None:
     request = trial_request()
-    assert TrialRequest.from_json(request.to_json()) == request
+    assert read_trial_request(request.to_json()) == request
 
 
 def test_equal_requests_give_equal_bytes_on_one_line(trial_request: MakeRequest) -> None:
@@ -41,17 +42,17 @@ def test_equal_requests_give_equal_bytes_on_one_line(trial_request: MakeRequest)
 
 def test_what_may_be_missing_may_be_null(trial_request: MakeRequest) -> None:
     request = trial_request(expected=None, usd_per_hour_per_copy=None, objectives=())
-    assert TrialRequest.from_json(request.to_json()) == request
+    assert read_trial_request(request.to_json()) == request
 
 
 def test_a_whole_number_stands_for_a_number(trial_request: MakeRequest) -> None:
-    read = TrialRequest.from_json(document(trial_request, fallback_target_concurrency=2))
+    read = read_trial_request(document(trial_request, fallback_target_concurrency=2))
     assert repr(read.fallback_target_concurrency) == "2.0"
 
 
 def test_defaults_may_be_left_out(trial_request: MakeRequest) -> None:
     workload = {"input_tokens": 16, "output_tokens": 4, "schema": "tgi"}
-    assert TrialRequest.from_json(document(trial_request, workload=workload)).workload.stream
+    assert read_trial_request(document(trial_request, workload=workload)).workload.stream
 
 
 def test_every_problem_at_once_each_with_its_path(trial_request: MakeRequest) -> None:
@@ -145,7 +146,7 @@ def test_any_value_in_any_place_is_read_or_refused_with_a_problem(
     raw[key] = data.draw(anything)
     found = []
     try:
-        TrialRequest.from_json(json.dumps(raw))
+        read_trial_request(json.dumps(raw))
     except BenchError as refused:
         found = list(refused.problems)
     assert all(problem.rule == "SEA501" and problem.field.startswith(key) for problem in found)
@@ -157,7 +158,7 @@ def test_numbers_that_no_document_can_hold(trial_request: MakeRequest) -> None:
     load = replace(made.load, budget_s=math.inf, rates_per_s=(1.0, math.nan), arrival="poisson")
     request = replace(made, load=load, objectives=(replace(made.objectives[0], bound=math.nan),))
     with pytest.raises(BenchError) as caught:
-        request.check()
+        check_trial_request(request)
     assert [f"{problem.field}: {problem.message}" for problem in caught.value.problems] == [
         "load.budget_s: inf is not a finite number",
         "load.rates_per_s[1]: nan is not a finite number",

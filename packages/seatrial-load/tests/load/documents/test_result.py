@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial_base.errors import BenchError
-from seatrial_load.model.request import Objective
-from seatrial_load.model.result import Check, Knee, LiveProof, TrialResult, Verdict
-from seatrial_load.model.stop import Stop, StopReason
+from seatrial_load.documents.request import Objective
+from seatrial_load.documents.result import Check, Knee, LiveProof, TrialResult, Verdict
+from seatrial_load.documents.stop import Stop, StopReason
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial_load.model.request import TrialRequest
-    from seatrial_load.model.result import LevelResult
+    from seatrial_load.documents.request import TrialRequest
+    from seatrial_load.documents.result import LevelResult
 
 TTFT = Objective(metric="ttft_ms", statistic="p95", bound=500.0, sense="at_most")
 

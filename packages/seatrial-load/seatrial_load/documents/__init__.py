@@ -1,0 +1,1 @@
+"""The documents of a trial: request, progress, result; no behaviour, importing nothing above."""
