@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
     from constructs import Construct
 
-    from seatrial_cdk.endpoint.llm_endpoint import LlmEndpoint
+    from seatrial_cdk.endpoint.component_endpoint import ComponentEndpoint
 
 
 class AddedComponent(ILlmEndpoint):
@@ -55,7 +55,7 @@ class AddedComponent(ILlmEndpoint):
         scope: Construct,
         construct_id: str,
         *,
-        endpoint: LlmEndpoint,
+        endpoint: ComponentEndpoint,
         name: str,
         container: ServingContainer,
         copies: ComponentCopies,
@@ -154,7 +154,7 @@ class AdapterComponent(ILlmEndpoint):
         scope: Construct,
         construct_id: str,
         *,
-        base: LlmEndpoint | AddedComponent,
+        base: ComponentEndpoint | AddedComponent,
         name: str,
         artifact_s3_uri: str,
     ) -> None:

@@ -19,13 +19,19 @@ from seatrial_cdk.endpoint.execution_role import NO_OPTIONS, RoleOptions
 from seatrial_cdk.endpoint.guest_models import define_adapters, define_guests, traffic_shares
 from seatrial_cdk.endpoint.llm_endpoint import LlmEndpoint
 from seatrial_cdk.endpoint.planned_endpoint import (
-    define_single_model,
     optimized_container,
     optimized_weights,
+    own_variant,
+    planned_asynchronous,
+    planned_capture,
     planned_copies,
     planned_instances,
+    planned_shadow,
+    planned_variant,
 )
+from seatrial_cdk.endpoint.single_model_endpoint import SingleModelEndpoint
 from seatrial_cdk.endpoint.traffic_router import TrafficRouter
+from seatrial_cdk.endpoint.variant_instances import VARIANT_NAME
 from seatrial_cdk.jobs.optimizations_stack import add_jobs
 from seatrial_cdk.observability.endpoint_alarms import EndpointAlarms, topic_arn
 from seatrial_cdk.observability.planned import define_endpoint_dashboard
@@ -43,9 +49,9 @@ if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment
     from seatrial.specs.environment import EnvironmentSpec
     from seatrial_cdk.endpoint.added_component import AdapterComponent, AddedComponent
+    from seatrial_cdk.endpoint.component_endpoint import ComponentEndpoint
     from seatrial_cdk.endpoint.endpoint_interface import ILlmEndpoint
     from seatrial_cdk.endpoint.guest_models import GuestParts
-    from seatrial_cdk.endpoint.single_model_endpoint import SingleModelEndpoint
     from seatrial_cdk.scaling.planned_scaling import EndpointScaling
 
 
@@ -99,7 +105,7 @@ def define_endpoint(
         key = kms.Key.from_key_arn(scope, f"{construct_id}Key", key_arn)
     if spec.hosting.kind == "single_model":
         options = _role_options(scope, construct_id, environment.security)
-        return define_single_model(scope, construct_id, deployment, network=network, key=key, role_options=options)
+        return _define_single_model(scope, construct_id, deployment, network=network, key=key, role_options=options)
     endpoint = LlmEndpoint(
         scope,
         construct_id,
@@ -123,6 +129,45 @@ def define_endpoint(
     if (weights := optimized_weights(scope, deployment)) is not None:
         endpoint.endpoint.node.add_dependency(weights)  # no instance starts before the artifacts are known to be there
     return endpoint
+
+
+def _define_single_model(
+    scope: Construct,
+    construct_id: str,
+    deployment: Deployment,
+    *,
+    network: ContainerNetwork | None,
+    key: kms.IKey | None,
+    role_options: RoleOptions,
+) -> SingleModelEndpoint:
+    """Define the endpoint of a deployment whose model is in a production variant.
+
+    Args:
+        scope: What it belongs to.
+        construct_id: Its construct ID.
+        deployment: What to deploy.
+        network: The VPC of the containers; default: that of the environment.
+        key: Key of weights, volumes, answers and captures; default: none.
+        role_options: Path and permissions boundary of the new roles.
+    """
+    environment, hosting = deployment.environment, deployment.endpoint.hosting
+    variants = [planned_variant(scope, deployment, each, key) for each in hosting.variants or ()]
+    requests = hosting.asynchronous
+    return SingleModelEndpoint(
+        scope,
+        construct_id,
+        endpoint_name=deployment.endpoint_name,
+        base_name=deployment.base_name,
+        environment=environment.name,
+        alias_name=alias_name(environment.name, deployment.endpoint.name),
+        variants=variants or [own_variant(scope, deployment, VARIANT_NAME, key)],
+        shadow=planned_shadow(scope, deployment, hosting.shadow, key) if hosting.shadow else None,
+        asynchronous=planned_asynchronous(scope, construct_id, requests, key) if requests else None,
+        data_capture=planned_capture(hosting.data_capture, key) if hosting.data_capture else None,
+        network=network or ContainerNetwork.of(environment.network),
+        weights_key=key,
+        role_options=role_options,
+    )
 
 
 def _role_options(scope: Construct, construct_id: str, security: Security) -> RoleOptions:
@@ -222,15 +267,15 @@ def define_parts(
         trial = SmokeBenchmark(scope, f"Trial{suffix}", endpoint=endpoint, settings=settings)
     scaling = define_scaling(scope, f"Scaling{suffix}", endpoint, deployment, trial)
     awaited = [each for each in (trial, scaling) if each is not None]
-    beside = _Beside()
+    resources = _GuestResources()
     if isinstance(endpoint, LlmEndpoint):
-        beside = _define_beside(scope, endpoint, deployment, suffix, topic, alias_scope or scope)
+        resources = _define_guest_resources(scope, endpoint, deployment, suffix, topic, alias_scope or scope)
     alias = EndpointAlias(
         alias_scope or scope,
         "Alias",
         endpoint=endpoint,
-        after=[*awaited, *(each for each in beside.weights if each is not endpoint)],
-        weights={each.component_name: weight for each, weight in beside.weights.items()},
+        after=[*awaited, *(each for each in resources.weights if each is not endpoint)],
+        weights={each.component_name: weight for each, weight in resources.weights.items()},
     )
     define_endpoint_dashboard(scope, f"Dashboard{suffix}", endpoint, deployment, trial)
     schedule = _schedule(scope, f"Schedule{suffix}", endpoint, deployment) if trial is not None else None
@@ -241,9 +286,9 @@ def define_parts(
         scaling=scaling,
         alias=alias,
         schedule=schedule,
-        guests=beside.guests,
-        adapters=beside.adapters,
-        router=beside.router,
+        guests=resources.guests,
+        adapters=resources.adapters,
+        router=resources.router,
     )
 
 
@@ -265,23 +310,23 @@ def _schedule(
 
 
 @dataclass(frozen=True, slots=True)
-class _Beside:
+class _GuestResources:
     """What stands beside the model of an endpoint: further models, adapters, and how requests are split."""
 
     guests: tuple[GuestParts, ...] = ()
     adapters: tuple[AdapterComponent, ...] = ()
-    weights: Mapping[LlmEndpoint | AddedComponent, float] = field(default_factory=dict)
+    weights: Mapping[ComponentEndpoint | AddedComponent, float] = field(default_factory=dict)
     router: TrafficRouter | None = None
 
 
-def _define_beside(  # noqa: PLR0917 (private)
+def _define_guest_resources(  # noqa: PLR0917 (private)
     scope: Construct,
     endpoint: LlmEndpoint,
     deployment: Deployment,
     suffix: str,
     topic: str | None,
     alias_scope: Construct,
-) -> _Beside:
+) -> _GuestResources:
     guests: tuple[GuestParts, ...] = ()
     if deployment.guests:
         topic_arn = topic or _topic_arn(scope, deployment)
@@ -297,7 +342,7 @@ def _define_beside(  # noqa: PLR0917 (private)
             components=[*weights.items()],
             role_options=endpoint.role_options,
         )
-    return _Beside(guests, define_adapters(endpoint, endpoint, deployment), weights, router)
+    return _GuestResources(guests, define_adapters(endpoint, endpoint, deployment), weights, router)
 
 
 def _alarms_of_variants(

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import CfnResource, Duration
+from aws_cdk import CfnResource, Duration, Names, Tags
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from seatrial_base.tags import ENVIRONMENT_TAG
+from seatrial_cdk.endpoint.container_network import ContainerNetwork, refuse_parts_of_no_vpc
 from seatrial_cdk.endpoint.variant_instances import VARIANT_NAME
 from seatrial_cdk.place import TOKEN_MARKER, StackPlace
+from seatrial_cdk.value_checks import check_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from aws_cdk import aws_ec2 as ec2
 
 INVOKE_ACTIONS = ("sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream")
 
@@ -169,6 +174,64 @@ class ILlmEndpoint(Construct):
         """Allow invoking resources by kind and name."""
         arns = [self._arn(kind, name) for kind, name in names]
         return iam.Grant.add_to_principal(grantee=grantee, actions=[*INVOKE_ACTIONS], resource_arns=arns)
+
+
+class DefinedEndpoint(ILlmEndpoint):
+    """An endpoint that this app defines: its names, its network, its tag.
+
+    Args:
+        endpoint_name: Its name; `None` for one made of the construct's path.
+        longest_name: Characters of such a name.
+        base_name: The name of the first generation, which the later ones begin with; default: `endpoint_name`.
+        environment: The environment of Seatrial, which the resources carry as a tag; default: none.
+        alias_name: Name of the SSM parameter that names the endpoint that serves; default: none.
+        vpc: The VPC of the containers; default: the service's own network.
+        vpc_subnets: Its subnets; default: the private ones.
+        security_groups: Security groups of the containers; default: a new one, in a VPC.
+        network: The VPC by IDs, in place of `vpc`.
+        values: What the endpoint is made of, by the name of its argument: checked here.
+        variant_name: Name of the production variant.
+        is_asynchronous: It takes requests by `InvokeEndpointAsync` alone.
+    """
+
+    model_name: str
+    endpoint_config_name: str
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        endpoint_name: str | None,
+        longest_name: int,
+        base_name: str | None,
+        environment: str | None,
+        alias_name: str | None,
+        vpc: ec2.IVpc | None,
+        vpc_subnets: ec2.SubnetSelection | None,
+        security_groups: Sequence[ec2.ISecurityGroup] | None,
+        network: ContainerNetwork | None,
+        values: Mapping[str, object],
+        variant_name: str = VARIANT_NAME,
+        is_asynchronous: bool = False,
+    ) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            endpoint_name=endpoint_name or "",
+            variant_name=variant_name,
+            is_asynchronous=is_asynchronous,
+        )
+        check_values(self, values)
+        if endpoint_name is None:
+            self.endpoint_name = Names.unique_resource_name(self, max_length=longest_name, separator="-")
+        self.base_name, self.alias_name = base_name or self.endpoint_name, alias_name
+        self.network = network or ContainerNetwork()
+        if vpc is not None:
+            self.network = ContainerNetwork.in_vpc(self, vpc, subnets=vpc_subnets, security_groups=security_groups)
+        if environment is not None:
+            Tags.of(self).add(ENVIRONMENT_TAG, environment)
+        refuse_parts_of_no_vpc(self, vpc, vpc_subnets, security_groups)
 
 
 def generations_of(base_name: str) -> list[str]:

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from constructs import IDependable
 
     from seatrial_cdk.endpoint.added_component import AddedComponent
-    from seatrial_cdk.endpoint.llm_endpoint import LlmEndpoint
-    from seatrial_cdk.endpoint.single_model_endpoint import SingleModelEndpoint
+    from seatrial_cdk.endpoint.endpoint_interface import DefinedEndpoint
     from seatrial_cdk.trials.endpoint_trial import SmokeBenchmark
 
 
@@ -40,7 +39,7 @@ class EndpointAlias(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        endpoint: LlmEndpoint | AddedComponent | SingleModelEndpoint,
+        endpoint: DefinedEndpoint | AddedComponent,
         after: Iterable[IDependable] = (),
         weights: Mapping[str, float] | None = None,
     ) -> None:
@@ -124,7 +123,7 @@ class EndpointOutputs(Construct):
 
 
 def endpoint_values(
-    endpoint: LlmEndpoint | SingleModelEndpoint, *, plan_digest: str, trial: SmokeBenchmark | None = None
+    endpoint: DefinedEndpoint, *, plan_digest: str, trial: SmokeBenchmark | None = None
 ) -> dict[str, str]:
     """Return what a stack tells of an endpoint, by name.
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from constructs import Construct
 
     from seatrial.deployment.document import Deployment
-    from seatrial_cdk.endpoint.llm_endpoint import LlmEndpoint
+    from seatrial_cdk.endpoint.component_endpoint import ComponentEndpoint
     from seatrial_cdk.scaling.planned_scaling import EndpointScaling
 
 
@@ -44,7 +44,7 @@ class GuestParts:
 
 
 def define_guests(
-    scope: Construct, host: LlmEndpoint, deployment: Deployment, *, topic_arn: str | None, alias_scope: Construct
+    scope: Construct, host: ComponentEndpoint, deployment: Deployment, *, topic_arn: str | None, alias_scope: Construct
 ) -> tuple[GuestParts, ...]:
     """Define the further models of an endpoint, each with alarms, scaling, alias and adapters.
 
@@ -59,8 +59,8 @@ def define_guests(
 
 
 def traffic_shares(
-    host: LlmEndpoint, guests: Sequence[GuestParts], deployment: Deployment
-) -> dict[LlmEndpoint | AddedComponent, float]:
+    host: ComponentEndpoint, guests: Sequence[GuestParts], deployment: Deployment
+) -> dict[ComponentEndpoint | AddedComponent, float]:
     """Return the weight of each component of a deployment's traffic; empty where its model takes all requests.
 
     Args:
@@ -68,14 +68,14 @@ def traffic_shares(
         guests: Its further models.
         deployment: The endpoint's deployment.
     """
-    components: list[LlmEndpoint | AddedComponent] = [host, *(guest.component for guest in guests)]
+    components: list[ComponentEndpoint | AddedComponent] = [host, *(guest.component for guest in guests)]
     names = [deployment.endpoint.name, *(guest.endpoint.name for guest in deployment.guests)]
     by_spec = dict(zip(names, components, strict=True))
     return {by_spec[share.spec]: share.weight for share in deployment.endpoint.hosting.traffic or ()}
 
 
 def define_adapters(
-    scope: Construct, base: LlmEndpoint | AddedComponent, deployment: Deployment
+    scope: Construct, base: ComponentEndpoint | AddedComponent, deployment: Deployment
 ) -> tuple[AdapterComponent, ...]:
     """Define the adapters of a deployment.
 
@@ -92,7 +92,7 @@ def define_adapters(
 
 def _define_guest(  # noqa: PLR0917 (private)
     scope: Construct,
-    host: LlmEndpoint,
+    host: ComponentEndpoint,
     deployment: Deployment,
     guest: Deployment,
     topic_arn: str | None,

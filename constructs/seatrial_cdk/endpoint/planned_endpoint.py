@@ -8,17 +8,13 @@ from typing import TYPE_CHECKING
 from aws_cdk import CfnOutput
 from aws_cdk import aws_sns as sns
 
-from seatrial.deployment.alias import alias_name
 from seatrial.specs.hosting import HostingSpec
 from seatrial.specs.scaling import ScalingSpec
 from seatrial_base.catalog.instances import find_instance
-from seatrial_cdk.endpoint.container_network import ContainerNetwork
 from seatrial_cdk.endpoint.inference_component import ComponentCopies, CopyPlacement
 from seatrial_cdk.endpoint.output_location import AsynchronousInference, DataCapture, OutputLocation
 from seatrial_cdk.endpoint.serving_container import ServingContainer
-from seatrial_cdk.endpoint.single_model_endpoint import SingleModelEndpoint
 from seatrial_cdk.endpoint.variant_instances import (
-    VARIANT_NAME,
     ModelVariant,
     RequestRouting,
     ShadowVariant,
@@ -44,7 +40,6 @@ if TYPE_CHECKING:
         ShadowSpec,
         VariantSpec,
     )
-    from seatrial_cdk.endpoint.execution_role import RoleOptions
 
 AS_PLANNED, AS_SCALED = HostingSpec(), ScalingSpec()
 
@@ -168,45 +163,7 @@ def _routing(routing: RoutingSpec) -> RequestRouting:
     )
 
 
-def define_single_model(
-    scope: Construct,
-    construct_id: str,
-    deployment: Deployment,
-    *,
-    network: ContainerNetwork | None,
-    key: kms.IKey | None,
-    role_options: RoleOptions,
-) -> SingleModelEndpoint:
-    """Define the endpoint of a deployment whose model is in a production variant.
-
-    Args:
-        scope: What it belongs to.
-        construct_id: Its construct ID.
-        deployment: What to deploy.
-        network: The VPC of the containers; default: that of the environment.
-        key: Key of weights, volumes, answers and captures; default: none.
-        role_options: Path and permissions boundary of the new roles.
-    """
-    environment, hosting = deployment.environment, deployment.endpoint.hosting
-    variants = [_variant(scope, deployment, each, key) for each in hosting.variants or ()]
-    return SingleModelEndpoint(
-        scope,
-        construct_id,
-        endpoint_name=deployment.endpoint_name,
-        base_name=deployment.base_name,
-        environment=environment.name,
-        alias_name=alias_name(environment.name, deployment.endpoint.name),
-        variants=variants or [_planned(scope, deployment, VARIANT_NAME, key)],
-        shadow=_shadow(scope, deployment, hosting.shadow, key) if hosting.shadow else None,
-        asynchronous=_asynchronous(scope, construct_id, hosting.asynchronous, key) if hosting.asynchronous else None,
-        data_capture=_capture(hosting.data_capture, key) if hosting.data_capture else None,
-        network=network or ContainerNetwork.of(environment.network),
-        weights_key=key,
-        role_options=role_options,
-    )
-
-
-def _planned(scope: Construct, deployment: Deployment, name: str, key: kms.IKey | None) -> ModelVariant:
+def own_variant(scope: Construct, deployment: Deployment, name: str, key: kms.IKey | None) -> ModelVariant:
     """Return a variant that runs what a deployment's plan says."""
     spec, key_arn = deployment.endpoint, key.key_arn if key else None
     instances = planned_instances(
@@ -220,7 +177,7 @@ def _of_spec(
 ) -> ModelVariant:
     """Return a variant of another spec, of another image, or of the endpoint's own plan."""
     source = deployment if asked.spec is None else deployment.variant_of(asked.spec)
-    variant = _planned(scope, source, asked.name, key)
+    variant = own_variant(scope, source, asked.name, key)
     if asked.image is not None:
         variant = replace(variant, container=replace(variant.container, image=asked.image))
     if asked.instance_count is not None:
@@ -230,11 +187,13 @@ def _of_spec(
     return variant
 
 
-def _variant(scope: Construct, deployment: Deployment, asked: VariantSpec, key: kms.IKey | None) -> ModelVariant:
+def planned_variant(scope: Construct, deployment: Deployment, asked: VariantSpec, key: kms.IKey | None) -> ModelVariant:
+    """Return one production variant as the spec names it, with its weight."""
     return replace(_of_spec(scope, deployment, asked, key), weight=asked.weight)
 
 
-def _shadow(scope: Construct, deployment: Deployment, asked: ShadowSpec, key: kms.IKey | None) -> ShadowVariant:
+def planned_shadow(scope: Construct, deployment: Deployment, asked: ShadowSpec, key: kms.IKey | None) -> ShadowVariant:
+    """Return the shadow variant of a spec."""
     variant = _of_spec(scope, deployment, asked, key)
     return ShadowVariant(
         name=asked.name,
@@ -244,7 +203,7 @@ def _shadow(scope: Construct, deployment: Deployment, asked: ShadowSpec, key: km
     )
 
 
-def _asynchronous(
+def planned_asynchronous(
     scope: Construct, construct_id: str, asked: AsynchronousSpec, key: kms.IKey | None
 ) -> AsynchronousInference:
     """Return asynchronous inference: requests are put below the prefix of the answers too."""
@@ -262,7 +221,8 @@ def _topic(scope: Construct, construct_id: str, arn: str | None) -> sns.ITopic |
     return None if arn is None else sns.Topic.from_topic_arn(scope, construct_id, arn)
 
 
-def _capture(asked: DataCaptureSpec, key: kms.IKey | None) -> DataCapture:
+def planned_capture(asked: DataCaptureSpec, key: kms.IKey | None) -> DataCapture:
+    """Return what a spec keeps of requests and answers."""
     return DataCapture(
         destination=OutputLocation.of_uri(asked.s3_uri, key=key),
         sampling_percentage=asked.sampling_percentage,

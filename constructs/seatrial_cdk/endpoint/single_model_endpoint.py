@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aws_cdk import Annotations, CfnResource, IResolvable, Names, Tags, Token
+from aws_cdk import Annotations, CfnResource, IResolvable, Token
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from seatrial_base.errors import SpecError
-from seatrial_base.tags import ENVIRONMENT_TAG
 from seatrial_cdk.acknowledgements import acknowledge, acknowledge_wildcards
-from seatrial_cdk.endpoint.container_network import ContainerNetwork, refuse_parts_of_no_vpc
-from seatrial_cdk.endpoint.endpoint_interface import INVOKE_ACTIONS, ILlmEndpoint, generations_of
+from seatrial_cdk.endpoint.endpoint_interface import INVOKE_ACTIONS, DefinedEndpoint, ILlmEndpoint, generations_of
 from seatrial_cdk.endpoint.endpoint_update import variants_update
 from seatrial_cdk.endpoint.execution_role import NO_OPTIONS, ExecutionRole, ModelSources, RoleOptions, repository_of
 from seatrial_cdk.endpoint.inference_component import define_model
@@ -27,20 +24,18 @@ from seatrial_cdk.endpoint.output_location import (
     locations_of,
 )
 from seatrial_cdk.endpoint.serving_container import ServingArtifact, container_definition
+from seatrial_cdk.endpoint.spec_endpoint import SpecEndpoint
 from seatrial_cdk.endpoint.variant_instances import model_variant
-from seatrial_cdk.observability.endpoint_alarms import allow_alarms
 from seatrial_cdk.place import StackPlace
 from seatrial_cdk.policy import resources_of
-from seatrial_cdk.value_checks import check_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from aws_cdk import aws_ec2 as ec2
     from aws_cdk import aws_kms as kms
-    from aws_cdk import aws_sns as sns
 
-    from seatrial_cdk.endpoint.deployed_endpoint import EndpointParts
+    from seatrial_cdk.endpoint.container_network import ContainerNetwork
     from seatrial_cdk.endpoint.endpoint_update import TrafficShift
     from seatrial_cdk.endpoint.output_location import (
         AsynchronousInference,
@@ -57,7 +52,7 @@ OBJECTS = "The keys of requests, answers and captures are not known beforehand; 
 PUBLISHED = {"IAM5[Action::kms:GenerateDataKey*]": "The CDK grants this on the topic's key alone, to publish to it."}
 
 
-class SingleModelEndpoint(ILlmEndpoint):
+class SingleModelEndpoint(DefinedEndpoint, SpecEndpoint):
     """Models, endpoint configuration and endpoint; each variant has a model, which takes its instances whole.
 
     Only the endpoint has a name of its own: models and configuration can only be replaced. An update keeps the
@@ -110,26 +105,27 @@ class SingleModelEndpoint(ILlmEndpoint):
     ) -> None:
         every = [*variants, *((shadow,) if shadow else ())]
         _refuse_unnamed(every, variants)
+        given = {f"variants[{each.name}]" if each is not shadow else "shadow": each for each in every}
+        more = {"asynchronous": asynchronous, "data_capture": data_capture, "shift": shift}
         super().__init__(
             scope,
             construct_id,
-            endpoint_name=endpoint_name or "",
+            endpoint_name=endpoint_name,
+            longest_name=LONGEST_ENDPOINT_NAME,
+            base_name=base_name,
+            environment=environment,
+            alias_name=alias_name,
+            vpc=vpc,
+            vpc_subnets=vpc_subnets,
+            security_groups=security_groups,
+            network=network,
+            values={**given, **more},
             variant_name=variants[0].name,
             is_asynchronous=asynchronous is not None,
         )
-        given = {f"variants[{each.name}]" if each is not shadow else "shadow": each for each in every}
-        more = {"asynchronous": asynchronous, "data_capture": data_capture, "shift": shift}
-        check_values(self, {**given, **more})
-        if endpoint_name is None:
-            self.endpoint_name = Names.unique_resource_name(self, max_length=LONGEST_ENDPOINT_NAME, separator="-")
-        self.base_name, self.alias_name = base_name or self.endpoint_name, alias_name
-        self.parts: EndpointParts | None = None
         self.variants, self.shadow = tuple(variants), shadow
         self._shift = shift
         self._alarm_names: list[str] = []
-        self.network = network or ContainerNetwork()
-        if vpc is not None:
-            self.network = ContainerNetwork.in_vpc(self, vpc, subnets=vpc_subnets, security_groups=security_groups)
         self._weights_key, self._role_options = weights_key, role_options
         self._locate(asynchronous, data_capture)
         shadows = () if shadow is None else (shadow.beside(self.variants[0]),)
@@ -139,63 +135,8 @@ class SingleModelEndpoint(ILlmEndpoint):
         self.config = self._config(shadows, asynchronous, data_capture)
         self.endpoint_config_name = self.config.attr_endpoint_config_name
         self.endpoint = self._endpoint()
-        if environment is not None:
-            Tags.of(self).add(ENVIRONMENT_TAG, environment)
         for error in _contradictions(self.variants, shadow, asynchronous, data_capture):
             Annotations.of(self).add_error(f"SEA445: {error}")
-        refuse_parts_of_no_vpc(self, vpc, vpc_subnets, security_groups)
-
-    @classmethod
-    def from_spec(
-        cls,
-        scope: Construct,
-        construct_id: str,
-        spec: str | Path,
-        *,
-        environment: str,
-        environments: str | Path | None = None,
-        network: ContainerNetwork | None = None,
-        key: kms.IKey | None = None,
-        alarm_topic: sns.ITopic | None = None,
-        templates: str | Path | None = None,
-    ) -> SingleModelEndpoint:
-        """Define the endpoint of a spec and its lock, with its scaling, alarms and alias in `parts`.
-
-        Args:
-            scope: What it belongs to.
-            construct_id: Its construct ID; a later generation of the plan has its number behind it.
-            spec: The endpoint's YAML file with `hosting.kind: single_model`; its lock lies beside it.
-            environment: Name of the environment.
-            environments: Folder of environments; default: `environments` beside the spec, or beside its folder.
-            network: The VPC of the containers; default: that of the environment's file.
-            key: Key of weights, volumes, answers and captures; default: that of the environment's file.
-            alarm_topic: Is told of alarms; default: that of the environment.
-            templates: Folder of serving templates that override ours file by file; default: none.
-
-        Raises:
-            SpecError: With every problem of spec, environment and lock; SEA125 for a spec of the other kind.
-            RenderError: When the plan can't be rendered.
-        """
-        from seatrial_cdk.endpoint.deployed_endpoint import endpoint_from_spec  # noqa: PLC0415 (it defines this class)
-
-        if alarm_topic is not None:
-            allow_alarms(scope, alarm_topic)
-        endpoint = endpoint_from_spec(
-            scope,
-            construct_id,
-            Path(spec),
-            environment,
-            environments=None if environments is None else Path(environments),
-            network=network,
-            key=key,
-            alarm_topic_arn=None if alarm_topic is None else alarm_topic.topic_arn,
-            adds_trials_stack=False,
-            templates=None if templates is None else Path(templates),
-        )
-        if not isinstance(endpoint, cls):
-            message, hint = "hosting.kind is not single_model", "use LlmEndpoint.from_spec"
-            raise SpecError.of("SEA125", message, hint=hint, where=str(spec), field="hosting.kind")
-        return endpoint
 
     @property
     def serving_resource(self) -> CfnResource:

@@ -23,7 +23,7 @@ from seatrial_cdk.trials.trial_service import function_arn
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial_cdk.endpoint.llm_endpoint import LlmEndpoint
+    from seatrial_cdk.endpoint.component_endpoint import ComponentEndpoint
 
 
 DIGEST_DIGITS = 16
@@ -36,7 +36,7 @@ class _ComponentDigest:
     It is made during synthesis, when alarms and tags are known.
     """
 
-    def __init__(self, endpoint: LlmEndpoint) -> None:
+    def __init__(self, endpoint: ComponentEndpoint) -> None:
         self._endpoint = endpoint
 
     def produce(self) -> str:
@@ -48,10 +48,10 @@ class _ComponentDigest:
         return sha256(json.dumps(resolved, sort_keys=True).encode()).hexdigest()[:DIGEST_DIGITS]
 
 
-_DIGESTS: WeakKeyDictionary[LlmEndpoint, str] = WeakKeyDictionary()
+_DIGESTS: WeakKeyDictionary[ComponentEndpoint, str] = WeakKeyDictionary()
 
 
-def _component_digest(endpoint: LlmEndpoint) -> str:
+def _component_digest(endpoint: ComponentEndpoint) -> str:
     """Return the token of a digest: one for both custom resources of an endpoint."""
     found = _DIGESTS.get(endpoint)
     if found is None:
@@ -114,7 +114,7 @@ class TrialSettings:
     def custom_resource(
         self,
         scope: Construct,
-        endpoint: LlmEndpoint,
+        endpoint: ComponentEndpoint,
         *,
         resource_type: str,
         phase: Literal["candidate", "deployed"],
@@ -141,7 +141,7 @@ class TrialSettings:
             properties={**self._properties(endpoint, phase)},
         )
 
-    def _properties(self, endpoint: LlmEndpoint, phase: Literal["candidate", "deployed"]) -> dict[str, str]:
+    def _properties(self, endpoint: ComponentEndpoint, phase: Literal["candidate", "deployed"]) -> dict[str, str]:
         """Return the properties of a custom resource; both are the same, so that what updates one updates the other."""
         return {
             "Phase": phase,
@@ -189,7 +189,9 @@ class CandidateTrial(Construct):
         SpecError: SEA505 when the budget exceeds 50 minutes.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, endpoint: LlmEndpoint, settings: TrialSettings) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, *, endpoint: ComponentEndpoint, settings: TrialSettings
+    ) -> None:
         super().__init__(scope, construct_id)
         self.resource = settings.custom_resource(
             self, endpoint, resource_type="Custom::CandidateTrial", phase="candidate", longest_s=LONGEST_ANSWER_S
@@ -234,7 +236,9 @@ class SmokeBenchmark(Construct):
         SpecError: SEA505 when the budget exceeds 50 minutes.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, endpoint: LlmEndpoint, settings: TrialSettings) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, *, endpoint: ComponentEndpoint, settings: TrialSettings
+    ) -> None:
         super().__init__(scope, construct_id)
         self.resource = settings.custom_resource(
             self,

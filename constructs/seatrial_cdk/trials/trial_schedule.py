@@ -14,8 +14,8 @@ from seatrial_cdk.endpoint.execution_role import NO_OPTIONS
 from seatrial_cdk.trials.trial_service import function_arn, service_name
 
 if TYPE_CHECKING:
+    from seatrial_cdk.endpoint.component_endpoint import ComponentEndpoint
     from seatrial_cdk.endpoint.execution_role import RoleOptions
-    from seatrial_cdk.endpoint.llm_endpoint import LlmEndpoint
 
 LONGEST_SCHEDULE_NAME: Final = 64  # EventBridge Scheduler API reference, CreateSchedule
 DIGITS: Final = 6
@@ -78,7 +78,7 @@ class TrialSchedule(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        endpoint: LlmEndpoint,
+        endpoint: ComponentEndpoint,
         environment: str,
         expression: str,
         window_minutes: int,
