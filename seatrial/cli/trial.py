@@ -106,7 +106,7 @@ class _Told:
 
     def tell(self, seen: LiveTrial, endpoint_name: str) -> None:
         """Tell what is new."""
-        from seatrial.report.terminal.trial import minutes
+        from seatrial_base.units import minutes
         from seatrial_load.cli.show import level_line
 
         if seen.request_id != self._request_id:

@@ -94,3 +94,11 @@ def hourly_words(usd_per_hour: float | None, discount: float) -> str:
         return "an unknown price"
     off = f" ({discount:.0%} off the list price)" if discount else ""
     return f"{usd(usd_per_hour)} per hour{off}"
+
+
+def minutes(seconds: float) -> str:
+    """Write a time as minutes and seconds, below a minute as seconds: `2 s`, `1:05 min`."""
+    whole = round(seconds)
+    if whole < S_PER_MINUTE:
+        return f"{whole} s"
+    return f"{whole // int(S_PER_MINUTE)}:{whole % int(S_PER_MINUTE):02d} min"

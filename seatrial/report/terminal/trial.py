@@ -13,7 +13,7 @@ from seatrial.report.document.jumpstart import jumpstart_table
 from seatrial.report.terminal.tables import heading, table_view
 from seatrial.report.values import bound_text, measured_text, objective_name
 from seatrial_base.table import number_columns, table_of, text_columns
-from seatrial_base.units import S_PER_HOUR, S_PER_MINUTE, UNKNOWN
+from seatrial_base.units import S_PER_HOUR, UNKNOWN, minutes
 from seatrial_load.cli.show import LEVEL_NUMBERS, fact_lines, level_cells, unmeasured_lines
 from seatrial_load.trial.budget import budget_s
 from seatrial_load.trial.events import LevelAdvanced, LevelEnded, LevelStarted, Told
@@ -142,11 +142,3 @@ class TrialScreen:
             return ""
         usd = price * self.request.copy_count * self.elapsed_s / S_PER_HOUR
         return f", cost so far {usd:.2f} USD"
-
-
-def minutes(seconds: float) -> str:
-    """Write a time as minutes and seconds, below a minute as seconds: `2 s`, `1:05 min`."""
-    whole = round(seconds)
-    if whole < S_PER_MINUTE:
-        return f"{whole} s"
-    return f"{whole // int(S_PER_MINUTE)}:{whole % int(S_PER_MINUTE):02d} min"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.report.terminal.trial import minutes
+from seatrial_base.units import minutes
 
 
 @pytest.mark.parametrize(
