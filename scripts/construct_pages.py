@@ -31,24 +31,72 @@ def group_text(group: Group, table: Callable[[tuple[str, ...], Iterable[tuple[st
     """
     page = _Page(table)
     modules = {CONSTRUCTS / f"{name.replace('.', '/')}.py": names for name, names in _public_names(group)}
-    classes = [page.class_text(node) for path, names in modules.items() for node in _named(path, names, ast.ClassDef)]
+    classes = [
+        page.class_text(_whole(node)) for path, names in modules.items() for node in _named(path, names, ast.ClassDef)
+    ]
     functions = [
         page.function_text(node) for path, names in modules.items() for node in _named(path, names, ast.FunctionDef)
     ]
-    return "\n\n".join([*classes, *functions])
+    return _with_public_names("\n\n".join([*classes, *functions]))
+
+
+@cache
+def _classes() -> dict[str, ast.ClassDef]:
+    """Return every class of the library by name."""
+    trees = (_tree(path) for path in sorted(CONSTRUCTS.rglob("*.py")))
+    return {node.name: node for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+@cache
+def _all_public_names() -> frozenset[str]:
+    return frozenset(name for names in _name_table().values() for name in names.split())
+
+
+def _hidden_bases(node: ast.ClassDef) -> list[ast.ClassDef]:
+    """Return the bases that have no page of their own, the nearest first."""
+    named = (ast.unparse(base) for base in node.bases)
+    bases = [_classes()[name] for name in named if name in _classes() and name not in _all_public_names()]
+    return [each for base in bases for each in (base, *_hidden_bases(base))]
+
+
+def _whole(node: ast.ClassDef) -> ast.ClassDef:
+    """Return a class with what it inherits of bases that have no page of their own."""
+    inherited = [part for base in _hidden_bases(node) for part in base.body if isinstance(part, ast.FunctionDef)]
+    whole = ast.ClassDef(node.name, node.bases, node.keywords, [*node.body, *inherited], node.decorator_list)
+    return ast.copy_location(whole, node)
+
+
+def _with_public_names(text: str) -> str:
+    """Name classes without a page by those that they are the base of."""
+    for name in _classes().keys() - _all_public_names():
+        heirs = [heir for heir in sorted(_all_public_names() & _classes().keys()) if _inherits(heir, name)]
+        if heirs:
+            text = re.sub(rf"\b{name}\b", r" \| ".join(heirs), text)
+    return text
+
+
+def _inherits(heir: str, base: str) -> bool:
+    return any(each.name == base for each in _hidden_bases(_classes()[heir]))
 
 
 def _public_names(group: Group) -> Iterator[tuple[str, frozenset[str]]]:
     """Yield the modules of a group with their public names; what lies in no folder is shown with the checks."""
+    for module, names in _name_table().items():
+        folder = module.partition(".")[0]
+        if (folder if folder in _GROUPS else "delivery") == group:
+            yield module, frozenset(names.split())
+
+
+@cache
+def _name_table() -> dict[str, str]:
+    """Return the public names of the library, by module."""
     table = next(
         node.value
         for node in _tree(CONSTRUCTS / "__init__.py").body
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_NAMES"
     )
-    for module, names in ast.literal_eval(table).items():
-        folder = module.partition(".")[0]
-        if (folder if folder in _GROUPS else "delivery") == group:
-            yield module, frozenset(names.split())
+    named: dict[str, str] = ast.literal_eval(table)
+    return named
 
 
 @cache
@@ -109,7 +157,7 @@ class _Page:
     def _method_text(self, owner: str, node: Function) -> str:
         kinds = {ast.unparse(each) for each in node.decorator_list}
         kind = "property" if "property" in kinds else "class method" if "classmethod" in kinds else "method"
-        return f"#### {owner}.{node.name}\n\n{self._called(node, kind)}"
+        return f"#### {owner}.{node.name}\n\n{self._called(node, kind)}".replace("returns `Self`", f"returns `{owner}`")
 
     def _called(self, node: Function, kind: str = "function") -> str:
         told = _Docstring.of(node)
@@ -128,10 +176,11 @@ class _Page:
 
 def _fields(node: ast.ClassDef, described: dict[str, str]) -> Iterator[tuple[str, str, str, str]]:
     """Yield the arguments of a class: the keyword-only ones of its constructor, else the fields of a dataclass."""
+    constructors = (made for made in node.body if isinstance(made, ast.FunctionDef) and made.name == "__init__")
+    if (constructor := next(constructors, None)) is not None:  # a base's comes behind the class's own
+        yield from _arguments(constructor, described)
     for made in node.body:
-        if isinstance(made, ast.FunctionDef) and made.name == "__init__":
-            yield from _arguments(made, described)
-        elif isinstance(made, ast.AnnAssign) and isinstance(made.target, ast.Name) and _is_dataclass(node):
+        if isinstance(made, ast.AnnAssign) and isinstance(made.target, ast.Name) and _is_dataclass(node):
             name = made.target.id
             default = "**required**" if made.value is None else f"`{ast.unparse(made.value)}`"
             yield f"`{name}`", f"`{ast.unparse(made.annotation)}`", default, described.get(name, "")
