@@ -24,6 +24,7 @@ PATH="$scratch/venv/bin:/usr/bin:/bin"
 export PATH
 python "$root/scripts/installed_operations.py"
 for example in "$root"/examples/*/; do
+    [ -f "$example/cdk.json" ] || continue # a script, no app
     app=$scratch/$(basename "$example")
     cp -R "$example" "$app"
     mkdir "$app/stacks" # a user's own package of this name is not hidden by ours

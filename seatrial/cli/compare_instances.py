@@ -17,8 +17,7 @@ def compare_instances_command(
     output_format: Annotated[Literal["text", "json", "csv"], typer.Option("--format", help="Output format.")] = "text",
 ) -> None:
     """Predict latency, throughput and price of one instance of each type, best price per token first."""
-    from seatrial.planner.compare import compare_instance_types
-    from seatrial.planner.comparison_basis import basis_of
+    from seatrial.planner.compare import basis_of, compare_instance_types
     from seatrial.report.terminal.instances import comparison_csv, comparison_rows, instances_view
     from seatrial.specs.load import load_spec
 

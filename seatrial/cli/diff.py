@@ -188,9 +188,8 @@ def _review_many(
 
 
 def _show_review(review: Review, base: str, output_format: Format) -> None:
-    from seatrial.operations.review.document import review_document
+    from seatrial.operations.review.document import review_document, review_text
     from seatrial.operations.review.markdown import review_markdown
-    from seatrial.operations.review.text import review_text
 
     sizes = [size for product in review.products for size in product.sizes]
     findings = [one for each in (*review.endpoints, *sizes) for one in each.findings]

@@ -10,8 +10,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.documents.comparison import InstanceComparison
+from seatrial.documents.comparison import Basis, InstanceComparison
 from seatrial.planner.cost import blended, usd_per_hour, usd_per_million
+from seatrial.planner.predict.band import band_of
 from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.resolve import resolve
 from seatrial.planner.search.candidate import Candidate, RejectedCandidate
@@ -136,4 +137,34 @@ def _without(demand: Demand, instance: Instance, rejections: list[RejectedCandid
         blended_usd_per_million_tokens=None,
         fits=False,
         because=because,
+    )
+
+
+def basis_of(loaded: LoadedSpec) -> Basis:
+    """Return what a comparison of the allowed instance types rests on.
+
+    Raises:
+        PlanError: When the model, the engine's image or every instance type is unknown.
+    """
+    resolved, endpoint = resolve(loaded), loaded.endpoint
+    choice, demand = resolved.choice, resolved.demand
+    bands = {
+        instance.instance_type: band_of(
+            demand.engine,
+            choice.version.value,
+            demand.architecture,
+            instance,
+            quantization=demand.quantization,
+            speculation=demand.speculation,
+            input_tokens=endpoint.workload.input_tokens,
+        )
+        for instance in resolved.allowed
+    }
+    return Basis(
+        engine=choice.engine.value,
+        engine_version=choice.version.value,
+        constants=choice.facts.performance.id,
+        workload=f"{endpoint.workload.input_tokens:,} + {endpoint.workload.output_tokens:,} tokens",
+        discount=demand.discount,
+        bands=bands,
     )

@@ -5,17 +5,16 @@ LoadedSpec -> Resolved -> SearchResult -> Chosen -> Layout, DerivedLimits, Predi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Literal
 
-from seatrial.documents.plan import Decision, Plan
+from seatrial.documents.plan import Decision, Plan, Probe
 from seatrial.planner.calibration import model_name
-from seatrial.planner.decisions.derived_limits import Chosen, derive_limits, predict_copy
-from seatrial.planner.decisions.hosting_kind import decide_hosting_kind
+from seatrial.planner.decisions.derived_limits import Chosen, band_for, derive_limits, predict_copy
 from seatrial.planner.decisions.placement import lay_out
-from seatrial.planner.decisions.probe import propose_probe
 from seatrial.planner.decisions.proposals import propose_precisions
-from seatrial.planner.decisions.volume import decide_volume
 from seatrial.planner.quantized_weights import stored_bytes
+from seatrial.planner.search.doubt import doubt
 from seatrial.planner.search.no_deployment import no_deployment
 from seatrial.planner.search.pipeline import search_for
 from seatrial.planner.search.pools import pool_problems
@@ -23,11 +22,16 @@ from seatrial.planner.search.ranking import alternative, alternatives, rejection
 from seatrial.planner.search.unpriced import unpriced_candidates
 from seatrial_base.catalog import neuron
 from seatrial_base.errors import PlanError
+from seatrial_base.units import GIB, counted, gib, tenths, usd
 
 if TYPE_CHECKING:
     from seatrial.planner.resolve import Resolved
     from seatrial.planner.search.best_first import SearchResult
+    from seatrial.planner.search.demand import Demand
+    from seatrial.planner.search.doubt import Doubt
+    from seatrial.specs.endpoint import EndpointSpec
     from seatrial.specs.load import LoadedSpec
+    from seatrial_base.catalog.instances import Instance
 
 
 def make_plan(loaded: LoadedSpec, *, accept_slo_miss: bool = False, allow_unknown_price: bool = False) -> Plan:
@@ -120,3 +124,80 @@ def plan_of(loaded: LoadedSpec, resolved: Resolved, found: SearchResult) -> Plan
 def _instance_type(resolved: Resolved, found: SearchResult) -> Decision[str]:
     because = why_best(found.ranked, found.considered, resolved.demand)
     return Decision(value=found.ranked[0].candidate.instance.instance_type, because=because)
+
+
+_IN_VARIANT = "The model is in the production variant: one copy on each instance"
+
+
+def decide_hosting_kind(endpoint: EndpointSpec) -> Decision[Literal["single_model", "asynchronous"]] | None:
+    """Return the kind of an endpoint without inference components; `None` for one with them."""
+    if endpoint.hosting.kind == "inference_component":
+        return None
+    if endpoint.hosting.asynchronous is None:
+        return Decision(value="single_model", because=f"{_IN_VARIANT}.")
+    because = f"{_IN_VARIANT}. Requests wait in a queue, and answers are written to S3."
+    return Decision(value="asynchronous", because=because)
+
+
+SMALLEST_GB, LARGEST_GB = 30, 512  # 30 is the size that the service gives by itself; 512 is the API's bound
+_IMAGE_GB = 30  # an assumption, large on purpose: an image unpacked, and what the compiler caches
+_STEP_GB = 10
+
+
+def decide_volume(instance: Instance, weights_bytes: int, copies_per_instance: int) -> Decision[int] | None:
+    """Return the size of an instance's volume, in GiB (the API's `VolumeSizeInGB`).
+
+    `None` for an instance type with local NVMe, where the service puts everything, and refuses a volume size.
+    """
+    if instance.nvme_gb:
+        return None
+    wanted = 2 * weights_bytes * copies_per_instance / GIB + _IMAGE_GB
+    size = min(max(SMALLEST_GB, math.ceil(wanted / _STEP_GB) * _STEP_GB), LARGEST_GB)
+    copies = counted(copies_per_instance, "copy", "copies")
+    because = (
+        f"{instance.instance_type} has no local disk: twice {gib(weights_bytes)} of weights for {copies}, and "
+        f"{_IMAGE_GB} GiB for the image (assumed); {SMALLEST_GB} to {LARGEST_GB}."
+    )
+    return Decision(value=size, because=because)
+
+
+def propose_probe(demand: Demand, found: SearchResult, engine_version: str) -> Probe | None:
+    """Return the level of the cheaper deployment that is worth measuring; `None` where none is.
+
+    Args:
+        demand: What is asked.
+        found: What was found; the first of it is the plan.
+        engine_version: The engine's version, for the band.
+    """
+    doubtful = doubt(demand, found, lambda candidate: band_for(demand, engine_version, candidate))
+    if doubtful is None:
+        return None
+    saving = found.ranked[0].score.usd_per_hour - doubtful.usd_per_hour
+    return Probe(
+        instance_type=doubtful.candidate.instance.instance_type,
+        tensor_parallel_degree=doubtful.candidate.degree,
+        copy_count=doubtful.load.copy_count,
+        instance_count=doubtful.instance_count,
+        usd_per_hour=round(doubtful.usd_per_hour, 4),
+        saving_usd_per_hour=round(saving, 4),
+        concurrency_per_copy=doubtful.load.concurrency_per_copy,
+        field=doubtful.field,
+        predicted=round(doubtful.predicted, 2),
+        bound=doubtful.bound,
+        chance=round(doubtful.chance, 2),
+        because=_because(doubtful, saving),
+    )
+
+
+def _because(doubtful: Doubt, saving: float) -> str:
+    level = counted(doubtful.load.concurrency_per_copy, "concurrent request")
+    count, candidate = doubtful.instance_count, doubtful.candidate
+    throughput = doubtful.field == "slo.output_tok_s"
+    unit, within = ("tok/s", "at least") if throughput else ("ms", "at most")
+    predicted, bound = f"{tenths(doubtful.predicted, grouped=True)} {unit}", f"{doubtful.bound:,.12g} {unit}"
+    return (
+        f"{count} x {candidate} costs {usd(doubtful.usd_per_hour)} per hour, {usd(saving)} less than the plan. "
+        f"It is predicted to miss {doubtful.field} by {doubtful.ratio - 1:.0%}, which is within the band: {predicted} "
+        f"against {bound}, with {level} per copy. Measure this level: {within} {bound} and this deployment is the "
+        "cheaper plan, else the plan stays."
+    )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from seatrial.workload.exact import exact_text
+from seatrial_base.errors import BenchError
 from seatrial_base.files import whole_file
+from seatrial_load.prompts.synthetic import WORDS, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,3 +37,58 @@ def write_prompts(path: Path, count: TokenCount, lengths: Iterable[tuple[int, in
             file.write(json.dumps({"prompt": text, "output_tokens": tokens_out}) + "\n")
             written += 1
     return written
+
+
+MAX_DRAWS: Final = 8
+MAX_WORDS_PER_TOKEN: Final = 64
+_FILLERS: Final = (" a", "a", ".", ",", "!", "\n", *(f" {word}" for word in WORDS))
+
+
+def exact_text(count: TokenCount, tokens: int, seed: str) -> str:
+    """Write a text of exactly so many tokens; another seed gives one that shares no beginning with it.
+
+    Args:
+        count: Counts a text's tokens.
+        tokens: The length, special tokens included where `count` counts them.
+        seed: Of the words.
+
+    Raises:
+        BenchError: SEA509, no such text was found: the tokenizer adds more special tokens itself, or knows no piece
+            that is one token.
+    """
+    for draw in range(MAX_DRAWS):
+        drawn = f"{seed}/{draw}" if draw else seed
+        filled = _filled(count, " ".join(words(drawn, _most_words(count, tokens, drawn))), tokens)
+        if filled is not None:
+            return filled
+    message = f"no text of exactly {tokens} tokens exists: an empty text has {count('')} with this tokenizer"
+    raise BenchError.of("SEA509", message, where="tokenizer")
+
+
+def _most_words(count: TokenCount, tokens: int, seed: str) -> int:
+    """Find how many words fit, by interpolation between a number that fits and one that doesn't."""
+    empty = count("")
+    fits, exceeds = 0, max(2, tokens * MAX_WORDS_PER_TOKEN)
+    guess = max(1, tokens - empty)
+    while exceeds - fits > 1:
+        guess = guess if fits < guess < exceeds else (fits + exceeds) // 2
+        found = count(" ".join(words(seed, guess)))
+        if found == tokens:
+            return guess
+        if found < tokens:
+            fits = guess
+        else:
+            exceeds = guess
+        guess = round(guess * (tokens - empty) / max(1, found - empty))
+    return fits
+
+
+def _filled(count: TokenCount, text: str, tokens: int) -> str | None:
+    """Add pieces of one token until the length is right; None when there is no such piece, or the text is too long."""
+    found = count(text)
+    while found < tokens:
+        longer = next((text + piece for piece in _FILLERS if count(text + piece) == found + 1), None)
+        if longer is None:
+            return None
+        text, found = longer, found + 1
+    return text if found == tokens else None

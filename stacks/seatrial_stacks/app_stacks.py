@@ -7,25 +7,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aws_cdk import Environment, Stack, Stage
+
 from seatrial.deployment import load
 from seatrial.deployment.product import load_products, product_files
+from seatrial.repository.shipped import cdk_cli_version
 from seatrial.specs.pipeline_file import load_pipeline
 from seatrial_base.errors import SpecError
+from seatrial_cdk.delivery.delivery_pipeline import DeliveryPipeline
 from seatrial_cdk.jobs.optimizations_stack import add_jobs
 from seatrial_cdk.observability.planned import define_environment_view
 from seatrial_cdk.trials.trials_stack import TrialsStack
-from seatrial_stacks.context import context_text
 from seatrial_stacks.endpoint_stack import EndpointStack
-from seatrial_stacks.pipeline_stack import PipelineStack
 from seatrial_stacks.vending_stack import add_vending
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
-    from aws_cdk import App, Stage
+    from aws_cdk import App
+    from constructs import Construct
 
     from seatrial.deployment.document import Deployment
     from seatrial.specs.environment import EnvironmentSpec
+    from seatrial.specs.pipeline import PipelineSpec
 
 
 def define_stacks(app: App) -> None:
@@ -141,3 +145,52 @@ def _locked(
         found = load.find_deployments(folders.endpoints, folders.environments, endpoint, templates=folders.templates)
     sys.stderr.write("".join(f"note: {line}\n" for line in found.left_out))
     return found
+
+
+def context_text(app: App, name: str) -> str | None:
+    """Return a context value; `None` when there is none.
+
+    Raises:
+        SpecError: SEA404 when the value is no text.
+    """
+    value: object = app.node.try_get_context(name)
+    if value is None or isinstance(value, str):
+        return value
+    message = f"the context value `{name}` is {value!r}, not a string"
+    raise SpecError.of("SEA404", message, hint=f"give it as `-c {name}=TEXT`")
+
+
+class PipelineStack(Stack):
+    """The pipeline. The trial of an endpoint is part of its stack, so a failed trial fails the stage.
+
+    Args:
+        spec: The pipeline's spec.
+        environments: The environments that get a stage, each after its source.
+        add_stacks: Adds the stacks of an environment to its stage, as to the app.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        *,
+        spec: PipelineSpec,
+        environments: Sequence[EnvironmentSpec],
+        add_stacks: Callable[[Stage, EnvironmentSpec], None],
+    ) -> None:
+        name = f"{spec.name}-pipeline"
+        super().__init__(
+            scope,
+            name,
+            stack_name=name,
+            description=f"Pipeline of {spec.repository}",
+            env=Environment(account=spec.account, region=spec.region),
+        )
+        cross_account = any(environment.account != spec.account for environment in environments)
+        self.pipeline = DeliveryPipeline(
+            self, "Pipeline", spec=spec, cross_account=cross_account, cdk_cli=cdk_cli_version()
+        )
+        for environment in environments:
+            env = Environment(account=environment.account, region=environment.region)
+            stage = Stage(self, environment.name, env=env)
+            add_stacks(stage, environment)
+            self.pipeline.add_stage(stage, approval=environment.promotion.approval == "manual")

@@ -8,8 +8,7 @@ import pytest
 
 from seatrial.probe.deploy import ProbeRun
 from seatrial.probe.deployments import ProbedHardware
-from seatrial.probe.local_weights import local_weight_bytes
-from seatrial.probe.recipes import asking_limit_s, compare_folder, pin_recipes, recipe_result
+from seatrial.probe.recipes import asking_limit_s, compare_folder, local_weight_bytes, pin_recipes, recipe_result
 from seatrial.quality.recipe_comparison import compare_recipes
 from seatrial.specs.recipe import parse_recipe
 from seatrial_base.errors import BenchError, SpecError

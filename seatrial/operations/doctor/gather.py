@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from seatrial.account.reader import AwsReader, aws_failures
 from seatrial.account.response import count, mapping, rows, text_at
-from seatrial.operations.doctor.account import account_checks
 from seatrial.operations.doctor.facts import (
     CANDIDATE,
     AlarmFacts,
@@ -16,22 +19,26 @@ from seatrial.operations.doctor.facts import (
     Examination,
     LogFacts,
     ModelFacts,
+    ResourceState,
+    StackFacts,
     VariantFacts,
 )
 from seatrial.operations.doctor.gather_scaling import scalable_targets
-from seatrial.operations.doctor.gather_stack import find_stack
-from seatrial.operations.doctor.moments import moment
+from seatrial.operations.preflight.check import ok, problem, unread
+from seatrial.operations.preflight.instances import Need, quota_checks
+from seatrial.operations.preflight.parts import secret_check, weights_check
 from seatrial_base.printable import printable
 from seatrial_base.secrets import redacted
 from seatrial_base.tags import STACK_TAG
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from datetime import datetime
 
     from seatrial.account.clients import AccountClients
     from seatrial.account.reader import AwsCalls
     from seatrial.deployment.document import Deployment
+    from seatrial.operations.preflight.check import AccountCheck
+
 
 LAST_LINES = 40
 LONGEST_LINE = 400
@@ -244,3 +251,160 @@ def _last_lines(group: str, stream: str, reader: AwsReader) -> Iterator[str]:
 def _safe(told: str) -> str:
     """Return a text of AWS or of a container without credentials and control characters."""
     return printable(redacted(told))
+
+
+MOST_EVENTS = 500
+STACK_TYPE = "AWS::CloudFormation::Stack"
+_BEGINNINGS = frozenset({"CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS", "REVIEW_IN_PROGRESS"})
+_CONSEQUENCE = "cancelled"
+
+
+def find_stack(endpoint: str, named: str, resources: Iterable[str], reader: AwsReader) -> StackFacts:
+    """Read the stack of an endpoint: the one that is named, else the one that has one of its resources.
+
+    Args:
+        endpoint: The endpoint's name on SageMaker.
+        named: The stack as an environment or a tag names it; empty for `seatrial-ENDPOINT`.
+        resources: Physical IDs of what is there: a stack of any name may manage it.
+        reader: Asks CloudFormation.
+    """
+    found = read_stack(named or f"seatrial-{endpoint}", reader)
+    if found.existence != "absent":
+        return found
+    for resource in resources:
+        answer = reader.read(
+            f"stack of {resource}", "cloudformation", "describe_stack_resources", PhysicalResourceId=resource
+        )
+        if answer.state == "not asked":
+            return StackFacts(name=found.name, existence="not asked")
+        owner = next((text_at(row, "StackName") for row in rows(answer.document, "StackResources")), "")
+        if owner:
+            return read_stack(owner, reader)
+    return found
+
+
+def read_stack(name: str, reader: AwsReader) -> StackFacts:
+    """Read a stack; its resources and events only where it is there."""
+    answer = reader.read(f"stack {name}", "cloudformation", "describe_stacks", StackName=name)
+    found = next(rows(answer.document, "Stacks"), None)
+    if found is None:
+        return StackFacts(name=name, existence="absent" if answer.state == "found" else answer.state)
+    listed = reader.rows(
+        f"resources of {name}", "cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=name
+    )
+    events = reader.rows(f"events of {name}", "cloudformation", "describe_stack_events", "StackEvents", StackName=name)
+    return StackFacts(
+        name=name,
+        existence="found",
+        status=text_at(found, "StackStatus"),
+        reason=text_at(found, "StackStatusReason"),
+        resources=tuple(_resource(row) for row in listed),
+        failures=tuple(reversed([*_failures(islice(events, MOST_EVENTS))])),
+    )
+
+
+def _failures(events: Iterable[Mapping[str, object]]) -> Iterator[ResourceState]:
+    """Yield the failed events of the last operation, newest first; what was only cancelled is a consequence."""
+    for event in events:
+        if text_at(event, "ResourceType") == STACK_TYPE and text_at(event, "ResourceStatus") in _BEGINNINGS:
+            return
+        failed = _resource(event)
+        if failed.status.endswith("FAILED") and _CONSEQUENCE not in failed.reason.lower():
+            yield failed
+
+
+def _resource(row: Mapping[str, object]) -> ResourceState:
+    return ResourceState(
+        logical_id=text_at(row, "LogicalResourceId"),
+        physical_id=text_at(row, "PhysicalResourceId"),
+        resource_type=text_at(row, "ResourceType"),
+        status=text_at(row, "ResourceStatus"),
+        reason=printable(redacted(text_at(row, "ResourceStatusReason"))),
+        changed=moment(row, "LastUpdatedTimestamp") or moment(row, "Timestamp"),
+    )
+
+
+ASSUMED_BY = "sagemaker.amazonaws.com"
+
+
+def account_checks(
+    asked: AskedEndpoint,
+    endpoint: EndpointFacts,
+    models: Iterable[ModelFacts],
+    components: Iterable[ComponentFacts],
+    reader: AwsReader,
+) -> Iterator[AccountCheck]:
+    """Yield the checks of what a new copy or instance would need, each thing once, in order.
+
+    Args:
+        asked: Which endpoint, and whom to ask.
+        endpoint: What was found of it.
+        models: Its models.
+        components: Its components; adapters have files of their own.
+        reader: Asks IAM.
+    """
+    account, deployment = asked.account, asked.deployment
+    models = tuple(models)
+    for arn in sorted({each.role_arn for each in models} - {""}):
+        yield _role(arn, reader)
+    read = {uri for each in models for uri in each.uris} | {each.artifact for each in components}
+    for uri in sorted(uri for uri in read if uri.startswith("s3://")):
+        yield weights_check(uri, account.objects)
+    for secret in sorted({*deployment.serving.secret_env.values()}) if deployment is not None else ():
+        yield secret_check(secret, account.secrets)
+    yield from _quotas(asked, endpoint)
+
+
+def _quotas(asked: AskedEndpoint, endpoint: EndpointFacts) -> Iterator[AccountCheck]:
+    most: Counter[str] = Counter()
+    for each in endpoint.variants:
+        if each.instance_type:
+            most[each.instance_type] += max(each.most, each.desired, each.current)
+    needs = tuple(Need(asked.name, instance_type, number) for instance_type, number in sorted(most.items()))
+    if asked.deployment is not None and asked.deployment.environment.is_embedded:
+        yield from (unread(f"quota {each.instance_type}", "the embedded AWS has no service quotas") for each in needs)
+    elif needs:
+        yield from quota_checks(needs, asked.region, asked.account)
+
+
+def _role(arn: str, reader: AwsReader) -> AccountCheck:
+    """Check that a role exists and that SageMaker may assume it."""
+    subject, name = f"execution role {arn}", arn.rpartition("/")[2]
+    before = len(reader.not_asked)
+    answer = reader.read(subject, "iam", "get_role", RoleName=name)
+    if answer.state == "not asked":
+        return unread(subject, reader.not_asked.pop() if len(reader.not_asked) > before else "it could not be asked")
+    if answer.state == "absent":
+        hint = "deploy the stack again; a model keeps the ARN of a role that is deleted and recreated, not its rights"
+        return problem(subject, "SEA758", "it does not exist", hint)
+    policy = mapping(answer.document, "Role").get("AssumeRolePolicyDocument")
+    if ASSUMED_BY not in _services(policy):
+        hint = f"let {ASSUMED_BY} assume it in its trust policy"
+        return problem(subject, "SEA758", f"its trust policy does not name {ASSUMED_BY}", hint)
+    return ok(subject, f"it exists, and {ASSUMED_BY} may assume it")
+
+
+def _services(policy: object) -> set[str]:
+    """Return the services that a trust policy allows; boto3 decodes it, other clients leave it as text."""
+    document = json.loads(policy) if isinstance(policy, str) else policy
+    statements = document.get("Statement") if isinstance(document, dict) else None
+    found: set[str] = set()
+    for statement in statements if isinstance(statements, list) else [statements]:
+        if isinstance(statement, dict) and text_at(statement, "Effect") == "Allow":
+            found |= {*_listed(mapping(statement, "Principal"))}
+    return found
+
+
+def _listed(principal: Mapping[str, object]) -> Iterator[str]:
+    services = principal.get("Service")
+    for service in services if isinstance(services, list) else [services]:
+        if isinstance(service, str):
+            yield service
+
+
+def moment(document: Mapping[str, object], name: str) -> datetime | None:
+    """Return a time of an answer, in UTC where it has no zone; None where there is none."""
+    found = document.get(name)
+    if not isinstance(found, datetime):
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from seatrial.account.reader import aws_failures, error_sentence
+from seatrial.account.response import rows, text_at
 from seatrial.account.stacks import describe_stack
 from seatrial.deployment.document import endpoint_name, stack_name
 from seatrial.operations.drift.live import live_findings
 from seatrial.operations.drift.report import DriftReport, EndpointDrift, drift_finding
 from seatrial.operations.drift.trials import LastTrial, deployed_trial, scheduled_trial, trial_findings
-from seatrial.operations.drift.unknown import unknown_endpoints
 from seatrial.operations.preflight.instances import instance_checks, needs_of
 from seatrial_base.catalog.engine_choice import status_of
 from seatrial_base.catalog.images import find_image, update_of
 from seatrial_base.errors import BenchError
+from seatrial_base.tags import ENVIRONMENT_TAG, PRODUCT_TAG
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
     from datetime import datetime
 
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from seatrial.operations.drift.live import LiveEndpoints
     from seatrial.specs.environment import EnvironmentSpec
     from seatrial_base.findings import Finding
+
 
 _IN_ORDER = frozenset({"CREATE_COMPLETE", "UPDATE_COMPLETE", "IMPORT_COMPLETE", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"})
 
@@ -250,3 +253,52 @@ def _unknown(locked: Locked, clients: DriftClients) -> Iterator[Finding]:
     current = {each.endpoint_name for each in locked.deployments}
     current |= {endpoint_name(place, name) for name in locked.unreadable}
     return unknown_endpoints(place, known, current, clients.endpoints)
+
+
+_RULE = "SEA433"
+
+
+def unknown_endpoints(
+    environment: str, known: Collection[str], current: Collection[str], live: LiveEndpoints
+) -> Iterator[Finding]:
+    """Yield each endpoint whose name begins with the environment's, or that has its tag, and that is not expected.
+
+    Args:
+        environment: The environment's name.
+        known: The first generation's names of every spec's endpoint.
+        current: The names of the endpoints that the locks deploy.
+        live: A client of SageMaker in the environment's region.
+
+    Raises:
+        ClientError: SageMaker refuses.
+    """
+    for name, arn in sorted(_listed(live)):
+        if name in current or not name.startswith(f"{environment}-"):
+            continue
+        tags = _tags_of(arn, live)
+        if PRODUCT_TAG in tags:
+            continue  # a product's stack made it, and no spec
+        tagged = tags.get(ENVIRONMENT_TAG) == environment
+        base = re.sub(r"-\d{1,3}$", "", name)
+        if base in known or name in known:
+            hint = "deploy the lock: CloudFormation deletes what it replaces; else delete it"
+            what = "endpoint of another generation than the locked one"
+        else:
+            hint = "add its spec, or delete it (its stack, where it has one)"
+            what = "endpoint without a spec" if tagged else "endpoint with this environment's prefix, without its tag"
+        yield drift_finding(rule=_RULE, severity="warning" if tagged else "note", what=what, live=name, hint=hint)
+
+
+def _listed(live: LiveEndpoints) -> Iterator[tuple[str, str]]:
+    token = ""
+    while True:
+        page = live.list_endpoints(**({"NextToken": token} if token else {}))
+        for row in rows(page, "Endpoints"):
+            yield text_at(row, "EndpointName"), text_at(row, "EndpointArn")
+        token = text_at(page, "NextToken")
+        if not token:
+            return
+
+
+def _tags_of(arn: str, live: LiveEndpoints) -> dict[str, str]:
+    return {text_at(row, "Key"): text_at(row, "Value") for row in rows(live.list_tags(ResourceArn=arn), "Tags")}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.planner.decisions.volume import decide_volume
+from seatrial.planner.planner import decide_volume
 from seatrial_base.catalog.instances import all_instances, find_instance
 from seatrial_base.units import GIB
 

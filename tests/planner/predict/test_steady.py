@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.planner.predict.csv_predictions import predict_csv_row
+from seatrial.planner.predict.csv_predictions import predict_csv_row, steady_fleet, steady_split
 from seatrial.planner.predict.csv_rows import read_engine, read_rows
 from seatrial.planner.predict.simulation import Batches
 from seatrial.planner.predict.steady import SteadyLevel, steady, steady_mean
-from seatrial.planner.predict.steady_fleet import steady_fleet, steady_split
 from seatrial_base.catalog.engines import find_engine
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from seatrial_base.units import counted
 from seatrial_lint.engines.properties import property_lines
-from seatrial_lint.lint.env_text import read_env
 from seatrial_lint.lint.json_text import read_json
 from seatrial_lint.lint.manifest import is_manifest, read_manifest
 from seatrial_lint.lint.python_code import MARKS, CodeCell, notebook_cells, read_python, without_magics, written_file
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
     from seatrial_lint.lint.json_text import Node
     from seatrial_lint.lint.source import Kind
+
 
 HANDLER = "model.py"
 STDIN = "-"
@@ -262,3 +262,26 @@ def _stays(file: Path, home: Path) -> bool:
         return file.resolve(strict=True).is_relative_to(home)
     except (OSError, RuntimeError):
         return False
+
+
+_LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n|$)")
+_EXPORT = "export "
+_SHORTEST_QUOTED = 2
+
+
+def read_env(text: str) -> Iterator[SourceEntry]:
+    """Yield the variables of an environment file in their order; quotes around a value don't belong to it."""
+    for number, line in enumerate(_LINE.finditer(text), 1):
+        name, equals, value = line[1].partition("=")
+        written = name.strip().removeprefix(_EXPORT).strip()
+        if not equals or not written or written[0] == "#":
+            continue
+        key_at = line.start() + name.rindex(written)
+        value_at = line.start() + len(name) + 1 + len(value) - len(value.lstrip())
+        spans = (key_at, key_at + len(written)), (value_at, value_at + len(value.strip()))
+        yield SourceEntry(written, _unquoted(value.strip()), number, "env", *spans, (line.start(), line.end()))
+
+
+def _unquoted(value: str) -> str:
+    quoted = len(value) >= _SHORTEST_QUOTED and value[0] == value[-1] and value[0] in "'\""
+    return value[1:-1] if quoted else value
