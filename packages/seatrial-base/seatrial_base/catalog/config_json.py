@@ -354,9 +354,11 @@ def checked_config_json(document: dict[str, object], where: str) -> ConfigJson:
     layout = find_family(str(fields.get("model_type")))
     if layout is None:
         raise _unknown_family(str(fields.get("model_type")), where)
-    config = ConfigJson({**dict(layout.defaults), **fields}, layout, is_multimodal)
+    written = {name: value for name, value in fields.items() if value is not None}  # null is as good as absent
+    config = ConfigJson({**fields, **dict(layout.defaults), **written}, layout, is_multimodal)
     required = (*_ALWAYS, *layout.required)
-    missing = [name for name in required if config.optional(name) is None and not _said_otherwise(config, name)]
+    numbers = (*required, *dict(layout.defaults))
+    missing = [name for name in numbers if config.optional(name) is None and not _said_otherwise(config, name)]
     if missing:
         raise PlanError.of("SEA201", f"{', '.join(missing)} missing", hint=_HINT, where=where)
     impossible = _impossible(config, required)

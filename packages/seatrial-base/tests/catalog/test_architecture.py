@@ -455,6 +455,8 @@ def test_latent_attention_is_sharded_by_its_heads() -> None:
     st.sampled_from(config_json.family_names()),
 )
 @example({"kv_lora_rank": 0, "num_key_value_heads": None}, "cohere")
+@example({"max_position_embeddings": None}, "falcon")
+@example({"max_position_embeddings": False}, "falcon")
 @example({"kv_lora_rank": 5, "num_key_value_heads": None}, "cohere")
 def test_any_configuration_is_read_or_refused(fields: dict[str, object], family: str) -> None:
     try:
