@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING
 from aws_cdk import Acknowledgment, Stack, Validations
 
 from seatrial_cdk.place import TOKEN_MARKER
+from seatrial_lint.cloudformation.intrinsic import TemplateScope, evaluate, replace_references
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from constructs import IConstruct
+    from pydantic import JsonValue
+
+    from seatrial_lint.cloudformation.intrinsic import Reference
 
 PACK = "AwsSolutions"
 _PSEUDO = re.compile(r"\$\{Token\[AWS\.(\w+)\.\d+\]\}")
@@ -50,18 +54,14 @@ def _flat(construct: IConstruct, texts: list[str]) -> list[str]:
     known = [_PSEUDO.sub(r"<AWS::\1>", text) for text in texts]
     if not any(TOKEN_MARKER in text for text in known):
         return known
-    resolved: list[object] = Stack.of(construct).resolve(texts)
+    resolved: list[JsonValue] = Stack.of(construct).resolve(texts)
     return [_flattened(each) for each in resolved]
 
 
-def _flattened(value: object) -> str:
-    match value:
-        case {"Ref": str(name)}:
-            return f"<{name}>"
-        case {"Fn::GetAtt": [str(name), str(attribute)]}:
-            return f"<{name}.{attribute}>"
-        case {"Fn::Join": [str(between), list(parts)]}:
-            return between.join(map(_flattened, parts))
-        case {"Fn::Sub": str(text)}:
-            return _flattened(text)
-    return f"{value}".replace("${", "<").replace("}", ">")
+def _flattened(value: JsonValue) -> str:
+    text = replace_references(evaluate(value, TemplateScope()), _in_angle_brackets)
+    return f"{value}" if text is None else text.replace("${", "<").replace("}", ">")
+
+
+def _in_angle_brackets(reference: Reference) -> str:
+    return f"<{'.'.join(part for part in (reference.logical_id, reference.attribute) if part)}>"

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from seatrial.operations.deployed import Templates
     from seatrial.operations.review.review import Review
     from seatrial.operations.synthesis import StackSource
-    from seatrial.operations.template import StackTemplate
     from seatrial_base.findings import Finding, Format
     from seatrial_base.printer import Judgement
+    from seatrial_lint.cloudformation.template import Template
 
 CHANGES = 1
 
@@ -110,7 +110,7 @@ def _diff_one(spec: Path, environment: str, environments: Path | None, options: 
         raise typer.Exit(CHANGES)
 
 
-def _old(source: StackSource, against: Path | None, base: str | None, scratch: Path) -> StackTemplate:
+def _old(source: StackSource, against: Path | None, base: str | None, scratch: Path) -> Template:
     from seatrial.operations.synthesis import given_template, synthesize_revision
 
     if against is not None:
@@ -120,7 +120,7 @@ def _old(source: StackSource, against: Path | None, base: str | None, scratch: P
     return _deployed(source)
 
 
-def _deployed(source: StackSource) -> StackTemplate:
+def _deployed(source: StackSource) -> Template:
     import boto3
 
     from seatrial.account.clients import check_account

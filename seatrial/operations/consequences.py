@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from seatrial.operations.effect import EffectKind, PlannedSize
-    from seatrial.operations.template import TemplateResource
     from seatrial.operations.template_diff import ResourceChange, TemplateDiff
+    from seatrial_lint.cloudformation.template import TemplateResource
 
 
 CDK_METADATA = "AWS::CDK::Metadata"

@@ -6,14 +6,14 @@ import json
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from seatrial.account.reader import aws_failures
-from seatrial.operations.template import EMPTY
 from seatrial_base.errors import SeatrialError
+from seatrial_lint.cloudformation.template import EMPTY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from seatrial.operations.synthesis import StackSource
-    from seatrial.operations.template import StackTemplate
+    from seatrial_lint.cloudformation.template import Template
 
 
 class Templates(Protocol):
@@ -23,7 +23,7 @@ class Templates(Protocol):
         """Return the template of a stack."""
 
 
-def deployed_template(source: StackSource, cloudformation: Templates) -> StackTemplate:
+def deployed_template(source: StackSource, cloudformation: Templates) -> Template:
     """Read the template of a deployed stack; that of a stack that is not there is empty.
 
     Raises:

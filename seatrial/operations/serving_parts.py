@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.operations.template import references
+from seatrial_lint.cloudformation.intrinsic import references
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pydantic import JsonValue
 
-    from seatrial.operations.template import StackTemplate, TemplateResource
     from seatrial.operations.template_diff import ResourceChange, TemplateDiff
+    from seatrial_lint.cloudformation.template import Template, TemplateResource
 
 MODEL = "AWS::SageMaker::Model"
 CONFIG = "AWS::SageMaker::EndpointConfig"
@@ -23,12 +23,12 @@ CANDIDATE = "Custom::Candidate"
 SPECIFICATION = ("Specification", "Specifications")
 
 
-def of_type(template: StackTemplate, resource_type: str) -> dict[str, TemplateResource]:
+def of_type(template: Template, resource_type: str) -> dict[str, TemplateResource]:
     """Return the resources of one type by logical ID."""
     return {name: one for name, one in template.resources.items() if one.resource_type == resource_type}
 
 
-def config_of(template: StackTemplate, endpoint: TemplateResource) -> TemplateResource | None:
+def config_of(template: Template, endpoint: TemplateResource) -> TemplateResource | None:
     """Return the configuration of an endpoint; `None` when the template does not hold it."""
     for reference in references(endpoint.properties.get("EndpointConfigName")):
         found = template.resources.get(reference.logical_id)
@@ -51,7 +51,7 @@ def at(value: JsonValue, *names: str) -> JsonValue:
     return value
 
 
-def users_of(template: StackTemplate, logical_id: str, resource_type: str) -> Iterator[str]:
+def users_of(template: Template, logical_id: str, resource_type: str) -> Iterator[str]:
     """Yield the resources of one type that refer to another, sorted."""
     for name, resource in sorted(of_type(template, resource_type).items()):
         if any(reference.logical_id == logical_id for reference in references(dict(resource.properties))):

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from seatrial.operations.effect import PlannedSize
-    from seatrial.operations.template import TemplateResource
     from seatrial.operations.template_diff import PropertyChange, ResourceChange, TemplateDiff
+    from seatrial_lint.cloudformation.template import TemplateResource
 
 
 def model_effects(change: ResourceChange, diff: TemplateDiff) -> Iterator[Effect]:

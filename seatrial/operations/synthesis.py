@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING
 from seatrial.locks.lock_file import locked_environments
 from seatrial.operations.app import app_folder, run_app
 from seatrial.operations.checkout import checkout_of, moved
-from seatrial.operations.template import EMPTY, template_of
-from seatrial_base.errors import SeatrialError, SpecError
-from seatrial_base.files import read_text
+from seatrial_base.errors import SeatrialError
+from seatrial_lint.cloudformation.read import read_template, read_template_file
+from seatrial_lint.cloudformation.template import EMPTY
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seatrial.operations.template import StackTemplate
     from seatrial.specs.environment import EnvironmentSpec
-
-MOST_BYTES = 64 * 2**20
+    from seatrial_lint.cloudformation.template import Template
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +52,16 @@ class StackSource:
             stack_name=stack_name,
         )
 
-    def template(self, text: str, where: str) -> StackTemplate:
+    def template(self, text: str, where: str) -> Template:
         """Read a template of this stack."""
-        return template_of(text, where=where, region=self.environment.region, account=self.environment.account)
+        return read_template(text, name=where, region=self.environment.region, account=self.environment.account)
+
+    def template_file(self, file: Path, where: str) -> Template:
+        """Read a template of this stack from a file."""
+        return read_template_file(file, name=where, region=self.environment.region, account=self.environment.account)
 
 
-def synthesize(source: StackSource, folder: Path) -> StackTemplate:
+def synthesize(source: StackSource, folder: Path) -> Template:
     """Run the app for one endpoint in one environment.
 
     Args:
@@ -80,34 +82,20 @@ def synthesize(source: StackSource, folder: Path) -> StackTemplate:
     if not file.is_file():
         where = (source.root / "cdk.json").as_posix()
         raise SeatrialError.of("SEA450", f"the app has no stack {source.stack_name}", where=where)
-    return source.template(template_text(file), source.stack_name)
+    return source.template_file(file, source.stack_name)
 
 
-def given_template(source: StackSource, path: Path) -> StackTemplate:
+def given_template(source: StackSource, path: Path) -> Template:
     """Read a template from a file, or that of the stack from a folder such as cdk.out.
 
     Raises:
-        SpecError: SEA451 when it can't be read or is no template.
+        SpecError: SEA101 when it can't be read, SEA451 when it is no template.
     """
     file = path / f"{source.stack_name}.template.json" if path.is_dir() else path
-    return source.template(template_text(file), file.as_posix())
+    return source.template_file(file, file.as_posix())
 
 
-def template_text(file: Path) -> str:
-    """Read the text of a template.
-
-    Raises:
-        SpecError: SEA451 when it can't be read.
-    """
-    try:
-        return read_text(file, most_bytes=MOST_BYTES)
-    except OSError as error:
-        raise SpecError.of("SEA451", f"it can't be read: {error.strerror}", where=file.as_posix()) from error
-    except UnicodeDecodeError as error:
-        raise SpecError.of("SEA451", "not UTF-8 text", where=file.as_posix()) from error
-
-
-def synthesize_revision(source: StackSource, revision: str, folder: Path) -> StackTemplate:
+def synthesize_revision(source: StackSource, revision: str, folder: Path) -> Template:
     """Synthesize the stack as it is in another revision; that of a revision without the endpoint's lock is empty.
 
     Args:

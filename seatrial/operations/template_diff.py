@@ -6,16 +6,16 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from seatrial.operations.template import is_intrinsic, references
 from seatrial_base.catalog import resource_types as replacement
 from seatrial_base.catalog.resource_types import find_replacement_rule
+from seatrial_lint.cloudformation.intrinsic import is_function, references
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pydantic import JsonValue
 
-    from seatrial.operations.template import StackTemplate, TemplateResource
+    from seatrial_lint.cloudformation.template import Template, TemplateResource
 
 Action = Literal["created", "replaced", "updated", "deleted", "unchanged"]
 ORDER: tuple[Action, ...] = ("created", "replaced", "updated", "deleted", "unchanged")
@@ -79,8 +79,8 @@ class TemplateDiff:
         outputs: The names of the outputs that change.
     """
 
-    old: StackTemplate
-    new: StackTemplate
+    old: Template
+    new: Template
     changes: tuple[ResourceChange, ...]
     outputs: tuple[str, ...]
 
@@ -94,7 +94,7 @@ class TemplateDiff:
         return next((change for change in self.changes if change.logical_id == logical_id), None)
 
 
-def diff_templates(old: StackTemplate, new: StackTemplate) -> TemplateDiff:
+def diff_templates(old: Template, new: Template) -> TemplateDiff:
     """Compare two templates of one stack.
 
     A value that is taken from a resource that is replaced changes too; so does an attribute of a custom resource that
@@ -171,7 +171,7 @@ def _within(path: str, old: JsonValue, new: JsonValue) -> Iterator[PropertyChang
     if _same(old, new):
         return
     before, after = _document(old), _document(new)
-    if isinstance(before, dict) and isinstance(after, dict) and not (is_intrinsic(before) or is_intrinsic(after)):
+    if isinstance(before, dict) and isinstance(after, dict) and not (is_function(before) or is_function(after)):
         for name in sorted(before.keys() | after.keys()):
             yield from _within(f"{path}.{name}".removeprefix("."), before.get(name), after.get(name))
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
@@ -219,7 +219,7 @@ def _is_another(origin: ResourceChange, attribute: str) -> bool:
 
 
 def _functions(path: str, value: JsonValue) -> Iterator[tuple[str, JsonValue]]:
-    if is_intrinsic(value):
+    if is_function(value):
         yield path, value
     elif isinstance(value, dict):
         for name in sorted(value):

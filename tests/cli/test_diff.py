@@ -188,8 +188,8 @@ def test_an_app_that_fails(seatrial: Seatrial, app: Path, cdk_json: str | None, 
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("none.json", "none.json: SEA451: it can't be read: No such file or directory"),
-        ("endpoints", f"endpoints/{STACK}.template.json: SEA451: it can't be read: No such file or directory"),
+        ("none.json", "none.json: SEA101: it can't be read: No such file or directory"),
+        ("endpoints", f"endpoints/{STACK}.template.json: SEA101: it can't be read: No such file or directory"),
         (SPEC, f"{SPEC}: SEA451: not a CloudFormation template: "),
     ],
 )

@@ -7,10 +7,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from seatrial.operations.effect import PlannedSize
-from seatrial.operations.template import StackTemplate, template_of
+from seatrial_lint.cloudformation.read import read_template
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from seatrial_lint.cloudformation.template import Template
 
 Document = dict[str, Any]
 IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"
@@ -142,18 +144,18 @@ def properties(document: Document, name: str) -> Document:
     return found
 
 
-def read(document: Document) -> StackTemplate:
+def read(document: Document) -> Template:
     """Return a document as a template."""
-    return template_of(json.dumps(document), where="test", region="us-east-1")
+    return read_template(json.dumps(document), name="test", region="us-east-1")
 
 
-def changed(change: Callable[[Document], object]) -> StackTemplate:
+def changed(change: Callable[[Document], object]) -> Template:
     """Return the stack with a change."""
     document = copy.deepcopy(sample_document())
     change(document)
     return read(document)
 
 
-def same() -> StackTemplate:
+def same() -> Template:
     """Return the stack as it is."""
     return read(sample_document())

@@ -14,15 +14,15 @@ from markdown_it import MarkdownIt
 from seatrial.operations.consequences import Consequences, consequences
 from seatrial.operations.effect import TITLES, PlannedSize
 from seatrial.operations.render import consequences_document, consequences_markdown, consequences_text
-from seatrial.operations.template import EMPTY
 from seatrial.operations.template_diff import diff_templates
+from seatrial_lint.cloudformation.template import EMPTY
 from tests.operations.sample_stack import IMAGE, SIZE, Document, changed, properties, same
 from tests.sample_plan import sample_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial.operations.template import StackTemplate
+    from seatrial_lint.cloudformation.template import Template
 
 GOLDEN = Path(__file__).parent / "golden"
 REQUEST = json.dumps({"objectives": [{"metric": "ttft_ms", "bound": 1500.0}]})
@@ -67,7 +67,7 @@ def another_size_beside(one: Document) -> None:
     properties(one, "Alias")["Value"] = {"Fn::GetAtt": ["Endpoint2", "EndpointName"]}
 
 
-FAMILIES: dict[str, tuple[StackTemplate, StackTemplate]] = {
+FAMILIES: dict[str, tuple[Template, Template]] = {
     "model": (same(), changed(another_image)),
     "variable": (same(), changed(another_variable)),
     "slo": (same(), changed(another_slo)),

@@ -13,14 +13,14 @@ from botocore.stub import Stubber
 from seatrial.account.clients import check_account
 from seatrial.operations.deployed import deployed_template
 from seatrial.operations.synthesis import StackSource
-from seatrial.operations.template import EMPTY
 from seatrial.specs.environment import EnvironmentSpec
 from seatrial_base.errors import SeatrialError
+from seatrial_lint.cloudformation.template import EMPTY
 from tests.operations.sample_stack import same, sample_document
 
 if TYPE_CHECKING:
     from seatrial.operations.deployed import Templates
-    from seatrial.operations.template import StackTemplate
+    from seatrial_lint.cloudformation.template import Template
 
 STACK = "seatrial-dev-chat"
 ENVIRONMENT = EnvironmentSpec.model_validate({"name": "dev", "region": "us-east-1", "account": "123456789012"})
@@ -30,7 +30,7 @@ SOURCE = StackSource(
 ASKED = {"StackName": STACK, "TemplateStage": "Original"}
 
 
-def asked(*, body: str = "", code: str = "", message: str = "") -> StackTemplate:
+def asked(*, body: str = "", code: str = "", message: str = "") -> Template:
     client = boto3.client("cloudformation", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b")
     with Stubber(client) as stub:
         if code:
@@ -63,9 +63,14 @@ def test_what_keeps_it_from_being_read(code: str, message: str, rule: str) -> No
     assert [(one.rule, one.where) for one in caught.value.problems] == [(rule, STACK)]
 
 
-def test_a_template_in_yaml_is_told() -> None:
+def test_a_template_in_yaml_is_read() -> None:
+    template = asked(body="Resources: {Model: {Type: AWS::SageMaker::Model, Properties: {ModelName: !Ref Name}}}")
+    assert template.resources["Model"].properties == {"ModelName": {"Fn::Sub": "${Name}"}}
+
+
+def test_a_template_that_is_none_is_told() -> None:
     with pytest.raises(SeatrialError) as caught:
-        asked(body="Resources: {}")
+        asked(body="Resources: []")
     assert caught.value.problems[0].rule == "SEA451"
 
 

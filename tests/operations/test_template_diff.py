@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.operations.template import EMPTY, StackTemplate, TemplateResource, normalised, template_of
 from seatrial.operations.template_diff import TemplateDiff, diff_templates
 from seatrial_base.catalog import resource_types as replacement
 from seatrial_base.catalog.resource_types import all_replacement_rules
 from seatrial_base.errors import SpecError
+from seatrial_lint.cloudformation.intrinsic import TemplateScope, evaluate
+from seatrial_lint.cloudformation.read import read_template
+from seatrial_lint.cloudformation.template import EMPTY, Template, TemplateResource
 from tests.operations.sample_stack import Document, changed, properties, read, same, sample_document
 
 if TYPE_CHECKING:
@@ -101,12 +103,12 @@ def test_the_order_of_tags_and_metadata_mean_nothing() -> None:
     ],
 )
 def test_references_that_resolve_to_the_same_are_the_same(value: JsonValue) -> None:
-    known = {"AWS::Partition": "aws", "AWS::Region": "us-east-1"}
-    assert normalised(value, known) == "arn:aws:s3:::b-us-east-1"
+    scope = TemplateScope({"AWS::Partition": "aws", "AWS::Region": "us-east-1"})
+    assert evaluate(value, scope) == "arn:aws:s3:::b-us-east-1"
 
 
 def test_another_hash_of_the_artifact_is_a_real_change() -> None:
-    def with_artifact(number: int) -> StackTemplate:
+    def with_artifact(number: int) -> Template:
         url = {"Fn::Join": ["", ["s3://", {"Fn::Sub": "assets-${AWS::AccountId}"}, f"/{number}.tar.gz"]]}
         return changed(lambda one: properties(one, "Model")["PrimaryContainer"].update(ModelDataUrl=url))
 
@@ -117,17 +119,17 @@ def test_another_hash_of_the_artifact_is_a_real_change() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("Resources: {}", "Expecting value"),
-        ("[]", "a part of it is no mapping"),
-        ("{}", "'Resources' is missing"),
-        ('{"Resources": {"A": 1}}', "a part of it is no mapping"),
-        ('{"Resources": {"A": {}}}', "'Type' is missing"),
-        ("[" * 100_000, "nested too deeply"),
+        ("{Resources", "Expecting property name"),
+        ("[]", "it is no mapping"),
+        ("{}", "no Resources"),
+        ('{"Resources": {"A": 1}}', "the resource A has no Type"),
+        ('{"Resources": {"A": {}}}', "the resource A has no Type"),
+        ("[" * 100_000, "nested deeper than 64"),
     ],
 )
 def test_what_is_no_template_is_told(text: str, why: str) -> None:
     with pytest.raises(SpecError) as caught:
-        template_of(text, where="old.json")
+        read_template(text, name="old.json")
     (problem,) = caught.value.problems
     assert (problem.rule, problem.where) == ("SEA451", "old.json")
     assert why in problem.message
@@ -161,19 +163,20 @@ TYPES = st.sampled_from(
 )
 RESOURCES = st.builds(
     TemplateResource,
+    st.just("A"),
     TYPES,
     st.dictionaries(st.sampled_from(["EndpointName", "Tags", "PrimaryContainer", "X"]), VALUES, max_size=4),
 )
-TEMPLATES = st.builds(StackTemplate, st.dictionaries(st.sampled_from("ABCD"), RESOURCES, max_size=4))
+TEMPLATES = st.builds(Template, st.dictionaries(st.sampled_from("ABCD"), RESOURCES, max_size=4))
 
 
 @given(TEMPLATES)
-def test_a_template_against_itself_has_no_change(template: StackTemplate) -> None:
+def test_a_template_against_itself_has_no_change(template: Template) -> None:
     assert diff_templates(template, template).is_empty
 
 
 @given(TEMPLATES, TEMPLATES)
-def test_every_resource_is_listed_once(old: StackTemplate, new: StackTemplate) -> None:
+def test_every_resource_is_listed_once(old: Template, new: Template) -> None:
     names = [change.logical_id for change in diff_templates(old, new).changes]
     assert sorted(names) == sorted(old.resources.keys() | new.resources.keys())
     for change in diff_templates(old, new).changes:
@@ -182,7 +185,7 @@ def test_every_resource_is_listed_once(old: StackTemplate, new: StackTemplate) -
 
 
 @given(TEMPLATES)
-def test_what_is_new_is_created_and_what_is_gone_is_deleted(template: StackTemplate) -> None:
+def test_what_is_new_is_created_and_what_is_gone_is_deleted(template: Template) -> None:
     assert {change.action for change in diff_templates(EMPTY, template).changes} <= {"created"}
     assert {change.action for change in diff_templates(template, EMPTY).changes} <= {"deleted"}
 

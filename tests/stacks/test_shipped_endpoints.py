@@ -11,8 +11,8 @@ import pytest
 from aws_cdk import App
 
 from seatrial.deployment.load import load_deployments
+from seatrial_lint.cloudformation.read import read_templates
 from seatrial_lint.template_rules.check import check_templates
-from seatrial_lint.template_rules.read import read_templates
 from seatrial_stacks.app_stacks import add_stacks
 
 ROOT = Path(__file__).parents[2]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,16 +16,17 @@ from aws_cdk import (
 
 from seatrial import __version__
 from seatrial_base.rules import TEMPLATE_RULES
+from seatrial_lint.cloudformation.read import read_template_file
 from seatrial_lint.template_rules.check import check_templates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from aws_cdk import IPolicyValidationContext, PolicyValidationStack
     from constructs import IConstruct
 
     from seatrial_base.findings import Finding
-    from seatrial_lint.template_rules.template_value import Json
+    from seatrial_lint.cloudformation.template import Template
 
 PLUGIN_NAME = "Seatrial"
 """The plugin's name; acknowledgements begin with it: `Seatrial::SEA745`."""
@@ -90,12 +90,12 @@ def _groups(stacks: Iterable[PolicyValidationStack]) -> Iterable[list[PolicyVali
 
 
 def _checked(stacks: list[PolicyValidationStack]) -> tuple[Finding, ...]:
-    return check_templates({each.template_path: _read(each.template_path) for each in stacks}, stacks[0].region)
+    return check_templates({each.template_path: _template(each) for each in stacks}, stacks[0].region)
 
 
-def _read(path: str) -> Mapping[str, Json]:
-    document: Mapping[str, Json] = json.loads(Path(path).read_text(encoding="utf-8"))
-    return document
+def _template(stack: PolicyValidationStack) -> Template:
+    path = stack.template_path
+    return read_template_file(Path(path), name=path, region=stack.region or "", account=stack.account_id)
 
 
 def _violation(finding: Finding) -> PolicyViolation:

@@ -17,8 +17,8 @@ from seatrial.operations.review.products import product_reviews
 from seatrial.operations.review.quota import quota_needs
 from seatrial.operations.review.side import endpoint_state, never_locked, places
 from seatrial.operations.review.templates import SideTemplates, synthesize_both
-from seatrial.operations.template import EMPTY
 from seatrial.operations.template_diff import diff_templates
+from seatrial_lint.cloudformation.template import EMPTY
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 from seatrial.deployment.document import service_stack
 from seatrial.locks.path import lock_path
 from seatrial.operations.app import run_app
-from seatrial.operations.synthesis import template_text
-from seatrial.operations.template import template_of
 from seatrial.specs.load import environment_names, load_environment
 from seatrial_base.errors import SeatrialError
 from seatrial_base.files import read_text
+from seatrial_lint.cloudformation.read import read_template_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     from seatrial.deployment.document import Deployment
     from seatrial.operations.review.side import EndpointPlace, RepositorySide
-    from seatrial.operations.template import StackTemplate
+    from seatrial_lint.cloudformation.template import Template
 
 NO_VALIDATION = {"CDK_VALIDATION": "false"}
 """The CDK's own check of the templates changes none of them and takes half of a synthesis; `cdk synth` makes it."""
@@ -40,8 +39,8 @@ class SideTemplates:
         services: The template of each environment's trial service, by environment.
     """
 
-    endpoints: Mapping[EndpointPlace, StackTemplate] = field(default_factory=dict)
-    services: Mapping[str, StackTemplate] = field(default_factory=dict)
+    endpoints: Mapping[EndpointPlace, Template] = field(default_factory=dict)
+    services: Mapping[str, Template] = field(default_factory=dict)
 
 
 def synthesize_both(
@@ -77,8 +76,8 @@ def _accounts(wanted: Iterable[Mapping[EndpointPlace, Deployment]]) -> Mapping[s
 def _synthesized(
     side: RepositorySide, wanted: Mapping[EndpointPlace, Deployment], folder: Path, accounts: Mapping[str, str]
 ) -> SideTemplates:
-    endpoints: dict[EndpointPlace, StackTemplate] = {}
-    services: dict[str, StackTemplate] = {}
+    endpoints: dict[EndpointPlace, Template] = {}
+    services: dict[str, Template] = {}
     for number, (environment, some) in enumerate(_runs(side, wanted)):
         scratch = folder / f"{number}"
         narrowed = {
@@ -151,7 +150,7 @@ def _lock_of(spec: Path, environments: set[str]) -> str:
     return json.dumps(document | parts)
 
 
-def _template(side: RepositorySide, out: Path, deployment: Deployment, accounts: Mapping[str, str]) -> StackTemplate:
+def _template(side: RepositorySide, out: Path, deployment: Deployment, accounts: Mapping[str, str]) -> Template:
     file = out / f"{deployment.stack_name}.template.json"
     if not file.is_file():
         where = (side.root / "cdk.json").as_posix()
@@ -159,8 +158,8 @@ def _template(side: RepositorySide, out: Path, deployment: Deployment, accounts:
     return _read(file, deployment, accounts)
 
 
-def _services(out: Path, deployments: Iterable[Deployment], accounts: Mapping[str, str]) -> dict[str, StackTemplate]:
-    found: dict[str, StackTemplate] = {}
+def _services(out: Path, deployments: Iterable[Deployment], accounts: Mapping[str, str]) -> dict[str, Template]:
+    found: dict[str, Template] = {}
     for deployment in deployments:
         name = deployment.environment.name
         file = out / f"{service_stack(name)}.template.json"
@@ -169,8 +168,8 @@ def _services(out: Path, deployments: Iterable[Deployment], accounts: Mapping[st
     return found
 
 
-def _read(file: Path, deployment: Deployment, accounts: Mapping[str, str]) -> StackTemplate:
+def _read(file: Path, deployment: Deployment, accounts: Mapping[str, str]) -> Template:
     environment = deployment.environment
     where = file.name.removesuffix(".template.json")
     account = environment.account or accounts.get(environment.name)
-    return template_of(template_text(file), where=where, region=environment.region, account=account)
+    return read_template_file(file, name=where, region=environment.region, account=account)

@@ -30,8 +30,8 @@ def check_command(
     Templates of any tool are checked; what only the deployment knows breaks no rule.
     """
     from seatrial_base.printer import Judgement
+    from seatrial_lint.cloudformation.read import read_templates
     from seatrial_lint.template_rules.check import check_templates
-    from seatrial_lint.template_rules.read import read_templates
 
     groups = read_templates(paths, region)
     findings = [finding for group in groups for finding in check_templates(group.templates, group.region)]

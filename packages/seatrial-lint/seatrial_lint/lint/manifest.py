@@ -11,7 +11,7 @@ from seatrial_lint.lint.source import ConfigSource, SourceEntry
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial_lint.lint.json_text import Node
+    from seatrial_lint.text.json_text import Node
 
 _INTERPOLATED = re.compile(r"(?<!\$)\$(?:\{|\(|[A-Za-z_])")  # `${NAME}` and `$NAME` of compose, `$(NAME)` of Kubernetes
 _ARGUMENTS = ("command", "args", "entrypoint")

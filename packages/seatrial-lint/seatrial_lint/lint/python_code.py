@@ -11,10 +11,10 @@ import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from seatrial_lint.lint.json_text import Member, Node
 from seatrial_lint.lint.literal import HOLE, as_object, scalar_text, unknown_node
 from seatrial_lint.lint.sagemaker_json import components, models, variant_sources
 from seatrial_lint.lint.source import ConfigSource, SourceEntry
+from seatrial_lint.text.json_text import Member, Node
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

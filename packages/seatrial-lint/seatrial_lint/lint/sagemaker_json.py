@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seatrial_lint.lint.literal import HOLE, is_intrinsic, is_known, is_no_value, scalar_text
+from seatrial_lint.cloudformation.intrinsic import is_function, is_no_value
+from seatrial_lint.lint.literal import HOLE, is_known, scalar_text
 from seatrial_lint.lint.source import ConfigSource, SourceEntry
+from seatrial_lint.text.json_text import plain_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial_lint.lint.json_text import Member, Node
+    from seatrial_lint.text.json_text import Member, Node
 
 
 # Facts, by the path below a container definition (CreateModel, CreateInferenceComponent).
@@ -111,7 +113,7 @@ def _container(node: Node, file: str, shared: dict[str, SourceEntry | None]) -> 
 
 def _is_whole(environment: Node) -> bool:
     """Say whether every name is written; a function as a whole, or among the names, may give further ones."""
-    return not is_intrinsic(environment) and not any(
+    return not is_function(plain_value(environment)) and not any(
         member.name.startswith(("Fn::", "**")) for member in environment.members()
     )
 
@@ -133,7 +135,9 @@ def _said(facts: dict[str, SourceEntry | None]) -> dict[str, SourceEntry]:
 
 def read_environment(node: Node) -> tuple[SourceEntry, ...]:
     """Return the variables of a mapping; the values that only the deployment knows have holes."""
-    pairs = [(member, scalar_text(member.node)) for member in node.members() if not is_no_value(member.node)]
+    pairs = [
+        (member, scalar_text(member.node)) for member in node.members() if not is_no_value(plain_value(member.node))
+    ]
     return tuple(
         SourceEntry(member.name, value, member.line, "env", member.span, member.node.span, is_known=is_known(value))
         for member, value in pairs
@@ -145,7 +149,7 @@ def _fact(node: Node, path: tuple[str, ...]) -> SourceEntry | None:
     found: Node | None = node
     for name in path:
         found = found.member(name) if found else None
-    value = scalar_text(found) if found and not is_no_value(found) else None
+    value = scalar_text(found) if found and not is_no_value(plain_value(found)) else None
     return (
         SourceEntry(".".join(path), value, found.line, "env", value_span=found.span)
         if found and value is not None

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seatrial_lint.lint.json_text import Member, Node
+from seatrial_lint.cloudformation.intrinsic import TemplateScope, evaluate, references
 from seatrial_lint.lint.literal import as_object, unknown_node
 from seatrial_lint.lint.sagemaker_json import components, models, variant_sources
 from seatrial_lint.lint.source import ConfigSource, SourceEntry
+from seatrial_lint.text.json_text import Member, Node, plain_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,19 +49,9 @@ def _variants(properties: Node, file: str) -> Iterator[ConfigSource]:
     written = every.items() if every else ()
     for node, source in zip(written, variant_sources(properties, file), strict=False):
         name = node.member("ModelName")
-        logical = _referred(name) if name else None
+        logical = next(references(evaluate(plain_value(name), TemplateScope())), None) if name else None
         own = {fact: value for fact, value in source.facts.items() if fact != "model_name" or not logical}
-        yield _named(replace(source, facts=own), f"{file}#{logical}")
-
-
-def _referred(node: Node) -> str | None:
-    """Return the logical ID that `Ref` or `Fn::GetAtt` names."""
-    reference, attribute = node.member("Ref"), node.member("Fn::GetAtt")
-    if reference is not None:
-        return reference.text()
-    first = next(iter(attribute.items()), None) if attribute else None
-    text = first.text() if first else attribute.text() if attribute else None
-    return text.partition(".")[0] if text else None
+        yield _named(replace(source, facts=own), f"{file}#{logical.logical_id if logical else None}")
 
 
 def is_plan(root: Node) -> bool:

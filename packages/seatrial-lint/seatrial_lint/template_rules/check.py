@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial_lint.template_rules.checks import components, endpoint_configs, endpoints, models, scaling
@@ -10,8 +11,8 @@ from seatrial_lint.template_rules.hosting import Hosting
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from seatrial_base.findings import Finding
-    from seatrial_lint.template_rules.template_value import Json
+    from seatrial_base.findings import Finding, Place
+    from seatrial_lint.cloudformation.template import Template
 
 CHECKS: tuple[Callable[[Hosting], Iterator[Finding]], ...] = (
     models.fixed_names,
@@ -58,16 +59,21 @@ CHECKS: tuple[Callable[[Hosting], Iterator[Finding]], ...] = (
 )
 
 
-def check_templates(templates: Mapping[str, Mapping[str, Json]], region: str | None = None) -> tuple[Finding, ...]:
+def check_templates(templates: Mapping[str, Template], region: str | None = None) -> tuple[Finding, ...]:
     """Return every finding of CloudFormation templates, sorted by template, resource, property and rule.
 
     A value that only the deployment knows breaks no rule. References lead through `Ref`, `Fn::GetAtt`, `Fn::Sub`,
     `Fn::Join` and `Fn::ImportValue` of an output of another of these templates.
 
     Args:
-        templates: The templates by name, as `cdk synth` writes them, of one account and region.
+        templates: The templates by name, of one account and region.
         region: Their region; without one, what depends on it is not checked.
     """
     hosting = Hosting(templates, region)
     findings = {finding for check in CHECKS for finding in check(hosting)}
-    return tuple(sorted(findings, key=lambda one: (one.place, one.rule, one.message)))
+    ordered = sorted(findings, key=lambda one: (one.place, one.rule, one.message))
+    return tuple(replace(finding, place=_with_line(finding.place, templates)) for finding in ordered)
+
+
+def _with_line(place: Place, templates: Mapping[str, Template]) -> Place:
+    return replace(place, line=templates[place.file].line(place.resource, place.field))

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from seatrial_base.findings import Finding, Place
 from seatrial_base.rules import RULES
-from seatrial_lint.template_rules.template_resources import HostedResources, begins_unknown
+from seatrial_lint.cloudformation.template_resources import TemplateResources, begins_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial_lint.template_rules.template_resources import HostedResource
-    from seatrial_lint.template_rules.template_value import Json, TemplateValue
+    from seatrial_lint.cloudformation.template import Template, TemplateResource
+    from seatrial_lint.cloudformation.template_value import TemplateValue
 
 MODEL = "AWS::SageMaker::Model"
 CONFIG = "AWS::SageMaker::EndpointConfig"
@@ -42,7 +42,7 @@ class CopyRequirement:
         copies: Copies at creation; `None` likewise.
     """
 
-    resource: HostedResource
+    resource: TemplateResource
     specification: TemplateValue
     accelerators: float | None
     copies: float | None
@@ -61,11 +61,11 @@ class SageMakerTarget:
         variant: The variant's name.
     """
 
-    resource: HostedResource
+    resource: TemplateResource
     dimension: str | None
     resource_id: str | None
-    component: HostedResource | None
-    endpoint: HostedResource | None
+    component: TemplateResource | None
+    endpoint: TemplateResource | None
     variant: str | None
 
     @property
@@ -92,33 +92,33 @@ class Hosting:
         region: The region; `None` when it is not known.
     """
 
-    def __init__(self, templates: Mapping[str, Mapping[str, Json]], region: str | None) -> None:
-        self.resources = HostedResources(templates)
+    def __init__(self, templates: Mapping[str, Template], region: str | None) -> None:
+        self.resources = TemplateResources(templates)
         self.region = region
 
-    def config_of(self, endpoint: HostedResource | None) -> HostedResource | None:
+    def config_of(self, endpoint: TemplateResource | None) -> TemplateResource | None:
         """Return the configuration of an endpoint."""
         if endpoint is None:
             return None
         return self.resources.named(endpoint.template, endpoint.at("EndpointConfigName"), CONFIG, "EndpointConfigName")
 
-    def endpoint_of(self, component: HostedResource) -> HostedResource | None:
+    def endpoint_of(self, component: TemplateResource) -> TemplateResource | None:
         """Return the endpoint that a component is placed on."""
         return self.resources.named(component.template, component.at("EndpointName"), ENDPOINT, "EndpointName")
 
     @cached_property
-    def _components(self) -> Mapping[tuple[str, str], list[HostedResource]]:
-        placed: dict[tuple[str, str], list[HostedResource]] = {}
+    def _components(self) -> Mapping[tuple[str, str], list[TemplateResource]]:
+        placed: dict[tuple[str, str], list[TemplateResource]] = {}
         for component in self.resources.of(COMPONENT):
             if endpoint := self.endpoint_of(component):
                 placed.setdefault(endpoint.key, []).append(component)
         return placed
 
-    def components_on(self, endpoint: HostedResource) -> list[HostedResource]:
+    def components_on(self, endpoint: TemplateResource) -> list[TemplateResource]:
         """Return the components on an endpoint."""
         return self._components.get(endpoint.key, [])
 
-    def variant_of(self, component: HostedResource) -> TemplateValue | None:
+    def variant_of(self, component: TemplateResource) -> TemplateValue | None:
         """Return the variant whose instances a component uses: the one it names, or the only one."""
         config = self.config_of(self.endpoint_of(component))
         variants = config.at("ProductionVariants").items if config else ()
@@ -135,11 +135,11 @@ class Hosting:
         variants = config.at("ProductionVariants").items if config else ()
         return next((each for each in variants if each.at("VariantName").text == target.variant), None)
 
-    def model_of(self, template: str, value: TemplateValue) -> HostedResource | None:
+    def model_of(self, template: str, value: TemplateValue) -> TemplateResource | None:
         """Return the model that a value names."""
         return self.resources.named(template, value, MODEL, "ModelName")
 
-    def requirements(self, component: HostedResource) -> Iterator[CopyRequirement]:
+    def requirements(self, component: TemplateResource) -> Iterator[CopyRequirement]:
         """Yield what each specification of a component asks for; adapters ask for nothing."""
         copies = component.at("RuntimeConfig", "CopyCount")
         for specification in specifications(component):
@@ -153,7 +153,7 @@ class Hosting:
         """The scalable targets of SageMaker."""
         return tuple(map(self._target, filter(_is_sagemaker, self.resources.of(TARGET))))
 
-    def _target(self, resource: HostedResource) -> SageMakerTarget:
+    def _target(self, resource: TemplateResource) -> SageMakerTarget:
         written = self.resources.written(resource.template, resource.at("ResourceId"))
         component = _COMPONENT_ID.fullmatch(written or "")
         variant = _VARIANT_ID.fullmatch(written or "")
@@ -167,7 +167,7 @@ class Hosting:
             variant=variant[2] if variant else None,
         )
 
-    def target_of(self, policy: HostedResource) -> SageMakerTarget | None:
+    def target_of(self, policy: TemplateResource) -> SageMakerTarget | None:
         """Return the scalable target that a policy belongs to."""
         referred = self.resources.referred(policy.template, policy.at("ScalingTargetId"))
         if referred:
@@ -178,20 +178,20 @@ class Hosting:
         return next(same, None) if written else None
 
     @cached_property
-    def _policies(self) -> Mapping[tuple[str, str], list[HostedResource]]:
-        of_target: dict[tuple[str, str], list[HostedResource]] = {}
+    def _policies(self) -> Mapping[tuple[str, str], list[TemplateResource]]:
+        of_target: dict[tuple[str, str], list[TemplateResource]] = {}
         for policy in self.resources.of(POLICY):
             if target := self.target_of(policy):
                 of_target.setdefault(target.resource.key, []).append(policy)
         return of_target
 
-    def policies_of(self, target: SageMakerTarget) -> list[HostedResource]:
+    def policies_of(self, target: SageMakerTarget) -> list[TemplateResource]:
         """Return the policies of a scalable target."""
         return self._policies.get(target.resource.key, [])
 
     @cached_property
-    def _alarms(self) -> Mapping[tuple[str, str], list[HostedResource]]:
-        of_policy: dict[tuple[str, str], list[HostedResource]] = {}
+    def _alarms(self) -> Mapping[tuple[str, str], list[TemplateResource]]:
+        of_policy: dict[tuple[str, str], list[TemplateResource]] = {}
         for alarm in (each for kind in ALARMS for each in self.resources.of(kind)):
             actions = (action for name in ("AlarmActions", "OKActions") for action in alarm.at(name).items)
             for action in actions:
@@ -199,7 +199,7 @@ class Hosting:
                     of_policy.setdefault(policy.key, []).append(alarm)
         return of_policy
 
-    def alarms_of(self, policy: HostedResource) -> list[HostedResource]:
+    def alarms_of(self, policy: TemplateResource) -> list[TemplateResource]:
         """Return the alarms that start a policy."""
         return self._alarms.get(policy.key, [])
 
@@ -209,14 +209,14 @@ class Hosting:
         alarms = (each for kind in ALARMS for each in self.resources.of(kind))
         return any(self._is_unknown(alarm, alarm.at("AlarmActions")) for alarm in alarms)
 
-    def _is_unknown(self, alarm: HostedResource, actions: TemplateValue) -> bool:
+    def _is_unknown(self, alarm: TemplateResource, actions: TemplateValue) -> bool:
         if not actions.is_known:
             return not actions.is_absent
         referred = self.resources.referred
         return any(not each.is_known and referred(alarm.template, each) is None for each in actions.items)
 
 
-def specifications(component: HostedResource) -> tuple[TemplateValue, ...]:
+def specifications(component: TemplateResource) -> tuple[TemplateValue, ...]:
     """Return the specifications of a component: one, or one for each instance type."""
     several = component.at("Specifications").items
     return several or (component.at("Specification"),)
@@ -247,12 +247,12 @@ def most_instances(variant: TemplateValue) -> float | None:
     return (scaling.at("MaxInstanceCount") if managed else variant.at("InitialInstanceCount")).number
 
 
-def _is_sagemaker(target: HostedResource) -> bool:
+def _is_sagemaker(target: TemplateResource) -> bool:
     namespace, dimension = target.at("ServiceNamespace").text, target.at("ScalableDimension").text
     return namespace == "sagemaker" or (dimension or "").startswith("sagemaker:")
 
 
-def finding_at(resource: HostedResource, value: TemplateValue, rule: str, message: str, hint: str) -> Finding:
+def finding_at(resource: TemplateResource, value: TemplateValue, rule: str, message: str, hint: str) -> Finding:
     """Return a finding at a value of a resource."""
     place = Place(
         resource.template,

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from seatrial_base.printer import text_lines
 from seatrial_base.rules import LINT_RULES, RULES
-from seatrial_lint.lint.json_text import read_json
 from seatrial_lint.lint.lint import CHECKS, MOST_LISTED, Given, lint_sources
 from seatrial_lint.lint.read import MAX_BYTES, MAX_KEYS, read_content, read_file, read_path, read_stdin
 from seatrial_lint.lint.source import ConfigSource, Unreadable
 from seatrial_lint.lint.target import ENGINES
+from seatrial_lint.text.json_text import read_json
 from tests.lint.cases import linted
 
 REGISTRY = "763104351884.dkr.ecr.us-east-1.amazonaws.com"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, cast
 
+from seatrial_lint.cloudformation.template import template_of
 from seatrial_lint.template_rules.check import check_templates
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
     from seatrial_base.findings import Finding
-    from seatrial_lint.template_rules.template_value import Json
 
 IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"
 ROLE = "arn:aws:iam::123456789012:role/hosting"
@@ -17,19 +19,19 @@ WAKE_METRIC = "NoCapacityInvocationFailures"
 DELETE = object()
 
 
-def components() -> dict[str, Json]:
+def components() -> dict[str, JsonValue]:
     """Return a template of one endpoint with one component, in a copy of its own."""
-    document: dict[str, Json] = json.loads(json.dumps(_COMPONENTS))
+    document: dict[str, JsonValue] = json.loads(json.dumps(_COMPONENTS))
     return document
 
 
-def single() -> dict[str, Json]:
+def single() -> dict[str, JsonValue]:
     """Return a template of an asynchronous endpoint of one model, in a copy of its own."""
-    document: dict[str, Json] = json.loads(json.dumps(_SINGLE))
+    document: dict[str, JsonValue] = json.loads(json.dumps(_SINGLE))
     return document
 
 
-def changed(document: dict[str, Json], path: str, value: object) -> dict[str, Json]:
+def changed(document: dict[str, JsonValue], path: str, value: object) -> dict[str, JsonValue]:
     """Return a template with another value at a dotted path below `Resources`; `DELETE` takes it away."""
     *above, last = path.split(".")
     at = cast("dict[str, object]", document["Resources"])
@@ -43,9 +45,13 @@ def changed(document: dict[str, Json], path: str, value: object) -> dict[str, Js
     return document
 
 
-def found(*documents: dict[str, Json], region: str | None = "us-east-1") -> tuple[Finding, ...]:
+def found(*documents: dict[str, JsonValue], region: str | None = "us-east-1") -> tuple[Finding, ...]:
     """Return the findings of templates, called `0`, `1` and so on."""
-    return check_templates({f"{number}": document for number, document in enumerate(documents)}, region)
+    templates = {
+        f"{number}": template_of(document, name=f"{number}", region=region or "")
+        for number, document in enumerate(documents)
+    }
+    return check_templates(templates, region)
 
 
 _COMPONENTS = {

@@ -10,7 +10,7 @@ from tests.template_rules.sample import DELETE, changed, components, found, sing
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial_lint.template_rules.template_value import Json
+    from pydantic import JsonValue
 
 VARIANT = "Config.Properties.ProductionVariants.0"
 SPECIFICATION = "Component.Properties.Specification"
@@ -143,7 +143,7 @@ def test_the_samples_break_no_rule() -> None:
     ids=[f"{rule}-{number}" for number, (rule, *_) in enumerate(ON_COMPONENTS + ON_SINGLE)],
 )
 def test_one_wrong_value_is_found(
-    sample: Callable[[], dict[str, Json]], rule: str, path: str, value: object, message: str
+    sample: Callable[[], dict[str, JsonValue]], rule: str, path: str, value: object, message: str
 ) -> None:
     findings = found(changed(sample(), path, value))
     told = [each for each in findings if each.rule == rule]
@@ -230,15 +230,13 @@ def test_an_import_leads_to_the_other_template() -> None:
 @pytest.mark.parametrize(
     "document",
     [
-        {},
-        {"Resources": []},
-        {"Resources": {"A": None, "B": {"Type": 1}, "C": {"Type": "AWS::SageMaker::EndpointConfig"}}},
+        {"Resources": {"C": {"Type": "AWS::SageMaker::EndpointConfig"}, "Fn::ForEach::Topics": []}},
         {"Resources": {"A": {"Type": "AWS::SageMaker::EndpointConfig", "Properties": {"ProductionVariants": "x"}}}},
         {"Resources": {"A": {"Type": "AWS::SageMaker::InferenceComponent", "Properties": {"Fn::Transform": {}}}}},
         {"Resources": {"A": {"Type": "AWS::SageMaker::Endpoint", "Properties": [], "DependsOn": {"A": 1}}}},
     ],
 )
-def test_what_is_no_template_breaks_nothing(document: dict[str, Json]) -> None:
+def test_properties_of_another_form_break_nothing(document: dict[str, JsonValue]) -> None:
     assert found(document) == ()
 
 

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial_base.findings import Finding
+    from seatrial_lint.cloudformation.template import TemplateResource
+    from seatrial_lint.cloudformation.template_value import TemplateValue
     from seatrial_lint.template_rules.hosting import CopyRequirement, Hosting
-    from seatrial_lint.template_rules.template_resources import HostedResource
-    from seatrial_lint.template_rules.template_value import TemplateValue
 
 LONGEST_NAME = 63
 _NAME = re.compile(r"[a-zA-Z0-9](?:-*[a-zA-Z0-9])*")
@@ -67,7 +67,7 @@ def fits(hosting: Hosting) -> Iterator[Finding]:
                 yield from _too_large(component, specification, name)
 
 
-def _too_large(component: HostedResource, specification: TemplateValue, name: str | None) -> Iterator[Finding]:
+def _too_large(component: TemplateResource, specification: TemplateValue, name: str | None) -> Iterator[Finding]:
     instance = find_instance(name) if name else None
     if instance is None:
         return
@@ -88,7 +88,7 @@ def _too_large(component: HostedResource, specification: TemplateValue, name: st
 def packed(hosting: Hosting) -> Iterator[Finding]:
     """SEA733: copies of all components of a variant that need more accelerators than its instances have."""
     for endpoint in hosting.resources.of(ENDPOINT):
-        placed: dict[str, list[HostedResource]] = {}
+        placed: dict[str, list[TemplateResource]] = {}
         for component in hosting.components_on(endpoint):
             if variant := hosting.variant_of(component):
                 placed.setdefault(variant.path, []).append(component)
@@ -97,7 +97,7 @@ def packed(hosting: Hosting) -> Iterator[Finding]:
                 yield finding
 
 
-def _overfull(hosting: Hosting, together: list[HostedResource]) -> Finding | None:
+def _overfull(hosting: Hosting, together: list[TemplateResource]) -> Finding | None:
     variant = hosting.variant_of(together[0])
     kinds = types_of(variant) if variant else ()
     instance = find_instance(kinds[0].text or "") if len(kinds) == 1 else None
@@ -131,7 +131,7 @@ def _once(needed: Iterator[CopyRequirement]) -> Iterator[CopyRequirement]:
 def same_names(hosting: Hosting) -> Iterator[Finding]:
     """SEA734: two components or two endpoints of one template with the same name."""
     for kind, name in ((COMPONENT, "InferenceComponentName"), (ENDPOINT, "EndpointName")):
-        seen: dict[tuple[str, str], HostedResource] = {}
+        seen: dict[tuple[str, str], TemplateResource] = {}
         for resource in hosting.resources.of(kind):
             written = hosting.resources.written(resource.template, resource.at(name))
             if not written:
@@ -171,9 +171,7 @@ def regions(hosting: Hosting) -> Iterator[Finding]:
         return
     for component in hosting.resources.of(COMPONENT):
         message = f"AWS::SageMaker::InferenceComponent is not listed for {region}"
-        yield finding_at(
-            component, component.properties, "SEA736", message, "check the region, or deploy in another one"
-        )
+        yield finding_at(component, component.at(), "SEA736", message, "check the region, or deploy in another one")
 
 
 def requirements(hosting: Hosting) -> Iterator[Finding]:

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial_base.findings import Finding
+    from seatrial_lint.cloudformation.template import TemplateResource
+    from seatrial_lint.cloudformation.template_value import TemplateValue
     from seatrial_lint.template_rules.hosting import Hosting
-    from seatrial_lint.template_rules.template_resources import HostedResource
-    from seatrial_lint.template_rules.template_value import TemplateValue
 
 MOST_POOLS = 5
 TIMEOUT_S = (60, 3600)
@@ -201,14 +201,14 @@ def mixed(hosting: Hosting) -> Iterator[Finding]:
             yield finding_at(component, component.at("VariantName"), "SEA703", message, hint)
 
 
-def _variants(hosting: Hosting) -> Iterator[tuple[HostedResource, TemplateValue]]:
+def _variants(hosting: Hosting) -> Iterator[tuple[TemplateResource, TemplateValue]]:
     for config in hosting.resources.of(CONFIG):
         for name in ("ProductionVariants", "ShadowProductionVariants"):
             for variant in config.at(name).items:
                 yield config, variant
 
 
-def _images(hosting: Hosting) -> Iterator[tuple[HostedResource, HostedResource, TemplateValue, TemplateValue]]:
+def _images(hosting: Hosting) -> Iterator[tuple[TemplateResource, TemplateResource, TemplateValue, TemplateValue]]:
     """Yield each image with who runs it, and the configuration and variant that it runs on."""
     for config, variant in _variants(hosting):
         if model := hosting.model_of(config.template, variant.at("ModelName")):
@@ -222,7 +222,7 @@ def _images(hosting: Hosting) -> Iterator[tuple[HostedResource, HostedResource, 
                     yield component, config_of, on, image
 
 
-def _component_images(hosting: Hosting, component: HostedResource) -> Iterator[TemplateValue]:
+def _component_images(hosting: Hosting, component: TemplateResource) -> Iterator[TemplateValue]:
     for specification in specifications_of(component):
         model = hosting.model_of(component.template, specification.at("ModelName"))
         yield model.at("PrimaryContainer", "Image") if model else specification.at("Container", "Image")

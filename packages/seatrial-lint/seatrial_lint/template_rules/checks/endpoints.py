@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial_base.findings import Finding
+    from seatrial_lint.cloudformation.template import TemplateResource
+    from seatrial_lint.cloudformation.template_value import TemplateValue
     from seatrial_lint.template_rules.hosting import Hosting
-    from seatrial_lint.template_rules.template_resources import HostedResource
-    from seatrial_lint.template_rules.template_value import TemplateValue
 
 MOST_ALARMS = 10
 BATCH_PERCENT = (5, 50)
@@ -94,13 +94,13 @@ def retained(hosting: Hosting) -> Iterator[Finding]:
             yield finding_at(endpoint, retain, "SEA724", message, "set RetainAllVariantProperties: true")
 
 
-def _updated(hosting: Hosting) -> tuple[HostedResource, ...]:
+def _updated(hosting: Hosting) -> tuple[TemplateResource, ...]:
     return (*hosting.resources.of(ENDPOINT), *hosting.resources.of(COMPONENT))
 
 
-def _size_of(hosting: Hosting, resource: HostedResource) -> float | None:
+def _size_of(hosting: Hosting, resource: TemplateResource) -> float | None:
     """Return the copies of a component or the instances of an endpoint with one variant, where they are fixed."""
-    if resource.kind == COMPONENT:
+    if resource.resource_type == COMPONENT:
         scaled = any(target.component and target.component.key == resource.key for target in hosting.targets)
         return None if scaled else resource.at("RuntimeConfig", "CopyCount").number
     config = hosting.config_of(resource)

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial_base.findings import Finding
+    from seatrial_lint.cloudformation.template import TemplateResource
+    from seatrial_lint.cloudformation.template_value import TemplateValue
     from seatrial_lint.template_rules.hosting import Hosting
-    from seatrial_lint.template_rules.template_resources import HostedResource
-    from seatrial_lint.template_rules.template_value import TemplateValue
 
 MOST_ENTRIES = 100
 MOST_CHARACTERS = 1024
@@ -105,7 +105,7 @@ def environments(hosting: Hosting) -> Iterator[Finding]:
                 yield finding_at(resource, value, "SEA719", message, "put the setting in a file of the model's archive")
 
 
-def _containers(hosting: Hosting) -> Iterator[tuple[HostedResource, TemplateValue]]:
+def _containers(hosting: Hosting) -> Iterator[tuple[TemplateResource, TemplateValue]]:
     """Yield each container of a model or component with its resource."""
     for model in hosting.resources.of(MODEL):
         for container in _of_model(model):
@@ -115,7 +115,7 @@ def _containers(hosting: Hosting) -> Iterator[tuple[HostedResource, TemplateValu
             yield component, specification.at("Container")
 
 
-def _of_model(model: HostedResource) -> tuple[TemplateValue, ...]:
+def _of_model(model: TemplateResource) -> tuple[TemplateValue, ...]:
     primary = model.at("PrimaryContainer")
     return (*(() if primary.is_absent else (primary,)), *model.at("Containers").items)
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial_base.findings import Finding
+    from seatrial_lint.cloudformation.template import TemplateResource
+    from seatrial_lint.cloudformation.template_value import TemplateValue
     from seatrial_lint.template_rules.hosting import Hosting, SageMakerTarget
-    from seatrial_lint.template_rules.template_resources import HostedResource
-    from seatrial_lint.template_rules.template_value import TemplateValue
 
 METRICS = {
     "SageMakerVariantInvocationsPerInstance": INSTANCES,
@@ -138,7 +138,7 @@ def _wakes(hosting: Hosting, target: SageMakerTarget) -> bool:
     return any(_is_wake_alarm(alarm) for policy in steps for alarm in hosting.alarms_of(policy))
 
 
-def _is_wake_alarm(alarm: HostedResource) -> bool:
+def _is_wake_alarm(alarm: TemplateResource) -> bool:
     """Return whether an alarm may be one on requests that found no copy; a composite alarm may."""
     queries = alarm.at("Metrics").items
     named = (alarm.at("MetricName"), *(each.at("MetricStat", "Metric", "MetricName") for each in queries))
@@ -202,7 +202,7 @@ def backlogs(hosting: Hosting) -> Iterator[Finding]:
             yield from _wrong_backlog(policy, policy.at(_TRACKING))
 
 
-def _wrong_backlog(policy: HostedResource, tracking: TemplateValue) -> Iterator[Finding]:
+def _wrong_backlog(policy: TemplateResource, tracking: TemplateValue) -> Iterator[Finding]:
     custom = tracking.at("CustomizedMetricSpecification")
     predefined = tracking.at("PredefinedMetricSpecification", "PredefinedMetricType")
     metric = custom.at("MetricName")

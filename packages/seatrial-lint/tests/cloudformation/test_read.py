@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial_base.errors import SpecError
+from seatrial_lint.cloudformation.read import read_templates
 from seatrial_lint.template_rules.check import check_templates
-from seatrial_lint.template_rules.read import read_templates
 from tests.template_rules.sample import components
 
 if TYPE_CHECKING:
@@ -35,10 +35,14 @@ def test_the_short_forms_of_yaml_are_read_as_their_long_ones(tmp_path: Path) -> 
     (group,) = read_templates([tmp_path / "a.yaml"], "us-east-1")
     ((name, template),) = group.templates.items()
     assert (name, group.region) == ((tmp_path / "a.yaml").as_posix(), "us-east-1")
-    assert template["AWSTemplateFormatVersion"] == "2010-09-09"
-    properties = json.dumps(template["Resources"])
-    assert '"ExecutionRoleArn": {"Fn::GetAtt": ["Role", "Arn"]}' in properties
-    assert '"InstanceType": {"Ref": "Type"}, "InitialInstanceCount": {"Fn::If": ["Large", 2, 1]}' in properties
+    properties = template.resources["Config"].properties
+    assert properties["ExecutionRoleArn"] == {"Fn::Sub": "${Role.Arn}"}
+    (variant,) = template.resources["Config"].at("ProductionVariants").items
+    assert variant.raw == {
+        "VariantName": "A",
+        "InstanceType": {"Fn::Sub": "${Type}"},
+        "InitialInstanceCount": {"Fn::If": ["Large", 2, 1]},
+    }
     assert [each.rule for each in check_templates(group.templates, group.region)] == ["SEA701"]
 
 
@@ -71,9 +75,9 @@ def test_a_folder_without_a_manifest_is_searched(tmp_path: Path) -> None:
         ("{}", "no Resources"),
         ("- a\n", "it is no mapping"),
         ("a: &b 1\nResources: *b\n", "CloudFormation takes no YAML aliases"),
-        ("a: " + "[" * 101, "it is nested too deeply"),
+        ("a: " + "[" * 101, "nested deeper than 64"),
         ('{"Resources":' + "[" * 100_000, "it is nested too deeply"),
-        ("a: [\n", "while parsing a flow node"),
+        ("a: [\n", "did not find expected node content"),
     ],
 )
 def test_what_is_no_template_is_told_with_its_reason(tmp_path: Path, text: str, why: str) -> None:

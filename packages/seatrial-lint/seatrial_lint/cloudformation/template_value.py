@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
+
+from seatrial_lint.cloudformation.intrinsic import is_function, is_no_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
-_NO_VALUE = {"Ref": "AWS::NoValue"}
-
-
-def is_function(value: Json) -> bool:
-    """Return whether a value is an intrinsic function, so that only the deployment knows it."""
-    if not isinstance(value, dict) or len(value) != 1:
-        return False
-    (name,) = value
-    return name == "Ref" or name.startswith("Fn::")
+    from pydantic import JsonValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +23,7 @@ class TemplateValue:
     """
 
     path: str
-    raw: Json
+    raw: JsonValue
 
     def at(self, *names: str) -> TemplateValue:
         """Return the value below; below an intrinsic function everything is that function."""
@@ -44,7 +37,7 @@ class TemplateValue:
         if is_function(self.raw):
             return TemplateValue(path, self.raw)
         below = self.raw.get(name) if isinstance(self.raw, dict) else None
-        return TemplateValue(path, None if below == _NO_VALUE else below)
+        return TemplateValue(path, None if is_no_value(below) else below)
 
     @property
     def is_absent(self) -> bool:
@@ -84,11 +77,11 @@ class TemplateValue:
         if not isinstance(self.raw, list):
             return ()
         given = enumerate(self.raw)
-        return tuple(TemplateValue(f"{self.path}.{index}", item) for index, item in given if item != _NO_VALUE)
+        return tuple(TemplateValue(f"{self.path}.{index}", item) for index, item in given if not is_no_value(item))
 
     @property
     def fields(self) -> Mapping[str, TemplateValue]:
         """The fields of the mapping written here; none of anything else."""
         if not isinstance(self.raw, dict) or is_function(self.raw):
             return {}
-        return {name: self.at(name) for name, value in self.raw.items() if value not in (_NO_VALUE, None)}
+        return {name: self.at(name) for name, value in self.raw.items() if value is not None and not is_no_value(value)}

@@ -6,24 +6,30 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from seatrial_lint.lint.json_text import MAX_DEPTH, MAX_VALUES, Member, Node
+from seatrial_lint.text.json_text import MAX_DEPTH, MAX_VALUES, Member, Node
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NULL = "tag:yaml.org,2002:null"
+_NO_TEXTS = {_NULL, *(f"tag:yaml.org,2002:{name}" for name in ("bool", "int", "float"))}
 _MERGE = "<<"
 
 
-def read_yaml(text: str) -> tuple[Node, ...]:
+def read_yaml(text: str, *, takes_aliases: bool = True) -> tuple[Node, ...]:
     """Read the documents of a YAML text.
 
+    Args:
+        text: The text.
+        takes_aliases: Whether an alias may stand for a value.
+
     Raises:
-        ValueError: When the text is not YAML, nested deeper than `MAX_DEPTH`, or of more than `MAX_VALUES` values.
+        ValueError: When the text is not YAML, nested deeper than `MAX_DEPTH`, of more than `MAX_VALUES` values, or has
+            an alias that is not taken.
     """
     try:
-        _check_depth(text)
+        _check_events(text, takes_aliases=takes_aliases)
         documents = [node for node in yaml.compose_all(text, Loader=_LOADER) if node is not None]
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
@@ -34,12 +40,14 @@ def read_yaml(text: str) -> tuple[Node, ...]:
     return tuple(reader.node(one) for one in documents)
 
 
-def _check_depth(text: str) -> None:
+def _check_events(text: str, *, takes_aliases: bool) -> None:
     depth = 0
     for count, event in enumerate(yaml.parse(text, Loader=_LOADER)):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > MAX_DEPTH:
             raise ValueError(f"nested deeper than {MAX_DEPTH}")
+        if isinstance(event, yaml.AliasEvent) and not takes_aliases:
+            raise ValueError("CloudFormation takes no YAML aliases")
         if count > 2 * MAX_VALUES:
             raise ValueError(f"more than {MAX_VALUES:,} values")
 
@@ -61,8 +69,8 @@ class _YamlReader:
     def _plain(self, node: yaml.Node) -> Node:
         line, span = node.start_mark.line + 1, (node.start_mark.index, node.end_mark.index)
         if isinstance(node, yaml.ScalarNode):
-            quoted = node.style in ("'", '"')
-            return Node(None if node.tag == _NULL and not quoted else node.value, quoted=quoted, line=line, span=span)
+            value = None if node.tag == _NULL else node.value
+            return Node(value, quoted=node.tag not in _NO_TEXTS, line=line, span=span)
         if isinstance(node, yaml.SequenceNode):
             return Node(tuple(self.node(one) for one in node.value), quoted=False, line=line, span=span)
         return Node(tuple(self._members(node)), quoted=False, line=line, span=span, is_object=True)

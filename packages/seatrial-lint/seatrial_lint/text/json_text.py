@@ -8,10 +8,15 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import yaml
+
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
     from seatrial_lint.lint.source import Span
 
 MAX_DEPTH = 64
+"""Deeper texts are refused."""
 MAX_VALUES = 200_000  # a template of 1 MiB has fewer
 _STRINGS = json.JSONDecoder(strict=False)  # control characters pass
 _BLANK = re.compile(r"[ \t\r\n]*")
@@ -24,7 +29,7 @@ class Node:
 
     Attributes:
         value: Members of an object, items of an array, or the scalar as text; `None` for null.
-        quoted: The scalar is a string.
+        quoted: The scalar is a string, with or without quotes.
         line: Line on which it begins.
         span: Its characters.
     """
@@ -61,6 +66,23 @@ class Member:
     line: int
     span: Span
     node: Node
+
+
+def plain_value(node: Node) -> JsonValue:
+    """Return the value of a node as a JSON reader gives it; a number or a flag of YAML 1.1 too."""
+    if isinstance(node.value, tuple):
+        if node.is_object:
+            return {member.name: plain_value(member.node) for member in node.members()}
+        return [plain_value(item) for item in node.items()]
+    return node.value if node.quoted or node.value is None else _scalar(node.value)
+
+
+def _scalar(text: str) -> JsonValue:
+    try:
+        value: JsonValue = json.loads(text)
+    except ValueError:
+        value = yaml.load(text, Loader=yaml.SafeLoader)  # of a scalar's text
+    return value
 
 
 def read_json(text: str) -> Node:

@@ -1,0 +1,203 @@
+"""A CloudFormation template as a document: its resources and outputs, with functions evaluated, and their lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from seatrial_base.errors import SpecError
+from seatrial_lint.cloudformation.intrinsic import TemplateScope, evaluate
+from seatrial_lint.cloudformation.template_value import TemplateValue
+from seatrial_lint.text.json_text import MAX_DEPTH, Node, read_json
+from seatrial_lint.text.yaml_text import read_yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pydantic import JsonValue
+
+_POLICIES = ("DeletionPolicy", "UpdateReplacePolicy")
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateResource:
+    """One resource.
+
+    Attributes:
+        logical_id: Its logical ID.
+        resource_type: CloudFormation's name of its type.
+        properties: Its properties, as `evaluate` writes them; a function when the whole of them is one.
+        policies: What becomes of it when it is deleted or replaced, by the attribute that says so.
+        depends_on: The logical IDs that `DependsOn` names.
+        construct_path: The path of its CDK construct; empty without one.
+        template: The template's name.
+    """
+
+    logical_id: str
+    resource_type: str
+    properties: Mapping[str, JsonValue]
+    policies: Mapping[str, str] = field(default_factory=dict)
+    depends_on: tuple[str, ...] = ()
+    construct_path: str = ""
+    template: str = ""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells it from every other resource: its template and logical ID."""
+        return self.template, self.logical_id
+
+    def at(self, *names: str) -> TemplateValue:
+        """Return a property."""
+        return TemplateValue("Properties", dict(self.properties)).at(*names)
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A template.
+
+    Attributes:
+        resources: Its resources by logical ID.
+        outputs: Its outputs by name, evaluated.
+        text: The text that it was read from; empty without one.
+    """
+
+    resources: Mapping[str, TemplateResource]
+    outputs: Mapping[str, JsonValue] = field(default_factory=dict)
+    text: str = field(default="", compare=False, repr=False)
+
+    def line(self, logical_id: str, path: str) -> int:
+        """Return the line of a value of a resource, or of the innermost part of its path that is written.
+
+        Without a text that is 0.
+
+        Args:
+            logical_id: The resource.
+            path: Names and indices from the resource on, with dots between them.
+        """
+        try:
+            node = _text_node(self.text)
+        except (ValueError, RecursionError):
+            return 0
+        resource = (node.member("Resources") or node).member(logical_id)
+        return _line_of(resource, path) if resource else 0
+
+
+EMPTY = Template({})
+"""The template of a stack that is not there."""
+
+
+def template_of(
+    document: Mapping[str, JsonValue], *, name: str, region: str = "", account: str | None = None, text: str = ""
+) -> Template:
+    """Return a template of its document; what a transform makes of `Fn::…` among the resources is left out.
+
+    Args:
+        document: The document.
+        name: The template's name, as in messages.
+        region: Stands for the pseudo parameter AWS::Region, and tells AWS::Partition; empty leaves both as they are.
+        account: Stands for AWS::AccountId, likewise.
+        text: The text that the document was read from.
+
+    Raises:
+        SpecError: SEA451 when it has no resources, or one of them has no type.
+    """
+    resources = document.get("Resources")
+    if not isinstance(resources, dict):
+        raise not_a_template("no Resources", name)
+    pseudo = {"AWS::Region": region, "AWS::AccountId": account or "", "AWS::Partition": _partition(region)}
+    scope = TemplateScope({key: value for key, value in pseudo.items() if value}, document.get("Mappings"))
+    outputs = document.get("Outputs")
+    return Template(
+        {
+            logical_id: _resource(name, logical_id, resource, scope)
+            for logical_id, resource in resources.items()
+            if not logical_id.startswith("Fn::")
+        },
+        {key: evaluate(value, scope) for key, value in outputs.items()} if isinstance(outputs, dict) else {},
+        text,
+    )
+
+
+def not_a_template(why: str, where: str) -> SpecError:
+    """Return the error of a text that is no template."""
+    hint = "give a CloudFormation template (JSON or YAML), or the folder that `cdk synth` writes"
+    return SpecError.of("SEA451", f"not a CloudFormation template: {why}", where=where, hint=hint)
+
+
+def _partition(region: str) -> str:
+    """Return the partition of a region where its name tells it, else nothing (botocore, endpoints.json, 1.43)."""
+    for beginning, partition in (("cn-", "aws-cn"), ("us-gov-", "aws-us-gov")):
+        if region.startswith(beginning):
+            return partition
+    return "" if not region or region.startswith(("us-iso", "eu-iso", "eusc-")) else "aws"
+
+
+def _resource(template: str, logical_id: str, resource: JsonValue, scope: TemplateScope) -> TemplateResource:
+    if not isinstance(resource, dict) or not isinstance(resource.get("Type"), str):
+        raise not_a_template(f"the resource {logical_id} has no Type", template)
+    metadata, properties = resource.get("Metadata"), evaluate(resource.get("Properties"), scope)
+    path = metadata.get("aws:cdk:path") if isinstance(metadata, dict) else ""
+    return TemplateResource(
+        logical_id=logical_id,
+        resource_type=f"{resource['Type']}",
+        properties=properties if isinstance(properties, dict) else {},
+        policies={name: f"{resource[name]}" for name in _POLICIES if name in resource},
+        depends_on=_names(resource.get("DependsOn")),
+        construct_path=path if isinstance(path, str) else "",
+        template=template,
+    )
+
+
+def _names(value: JsonValue) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return (value,)
+    return tuple(name for name in value if isinstance(name, str)) if isinstance(value, list) else ()
+
+
+@lru_cache(maxsize=1)  # the findings of one template follow each other
+def _text_node(text: str) -> Node:
+    if text.lstrip().startswith("{"):
+        return read_json(text)
+    (node, *_) = read_yaml(text) or (Node(None, quoted=False, line=1, span=(0, 0)),)
+    return node
+
+
+def _line_of(node: Node, path: str) -> int:
+    """Return the line on which the value of a path begins: that of its name in an object."""
+    line, rest = node.line, path
+    while rest:
+        name, _, after = rest.partition(".")
+        items = node.items()
+        if items and name.isdecimal() and int(name) < len(items):
+            node, rest = items[int(name)], after
+            line = node.line
+            continue
+        member = max(
+            (one for one in node.members() if f"{rest}.".startswith(f"{one.name}.")),
+            key=lambda one: len(one.name),
+            default=None,
+        )
+        if member is None:
+            break
+        line, node, rest = member.line, member.node, rest[len(member.name) + 1 :]
+    return line
+
+
+def check_depth(value: JsonValue) -> None:
+    """Refuse what is nested deeper than `MAX_DEPTH`.
+
+    Raises:
+        ValueError: When it is.
+    """
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            below
+            for one in level
+            if isinstance(one, dict | list)
+            for below in (one.values() if isinstance(one, dict) else one)
+        ]
+        if not level:
+            return
+    raise ValueError("it is nested too deeply")

@@ -1,0 +1,1 @@
+"""Texts with the place of each value: JSON and YAML."""
