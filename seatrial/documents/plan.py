@@ -22,15 +22,19 @@ __all__ = [
     "PLAN_SCHEMA",
     "Adopted",
     "Alternative",
+    "CopyPrediction",
     "Cost",
     "CurvePoint",
     "Decision",
     "Image",
+    "Layout",
     "Plan",
+    "PlannedEndpoint",
     "Probe",
     "Promoted",
     "Proposal",
     "Rejected",
+    "ServingLimits",
     "values_digest",
 ]
 
@@ -286,30 +290,105 @@ def _says(name: str, value: object) -> bool:
     return (tuple(value) if isinstance(value, list) else value) != _CAME_LATER[name]
 
 
-class Plan(FrozenModel):
-    """What will be deployed for one endpoint in one environment, and why.
+class PlannedEndpoint(FrozenModel):
+    """Which endpoint is planned, and the engine and instance type that serve it.
 
     Attributes:
         spec_digest: Digest of the spec and environment that it was made from.
         model_name: The model as it is shown and addressed.
         architecture: Catalog id, or the file, that the architecture was read from.
+    """
+
+    schema_version: str = PLAN_SCHEMA
+    endpoint: str
+    environment: str
+    spec_digest: str
+    model_name: str
+    architecture: str
+    engine: Decision[str]
+    engine_version: Decision[str]
+    image: Decision[Image]
+    inference_ami_version: Decision[str | None]
+    instance_type: Decision[str]
+    accelerators_per_instance: int
+
+
+class Layout(FrozenModel):
+    """How many instances and copies there are, how they are placed, and what they cost.
+
+    Attributes:
         copy_count: Copies that run from the start.
+        max_instances: Instances that `max_copies` need.
         copies_replaced_at_once: Copies that an update replaces at a time; `None` when it replaces all of them at once.
         surge_instances: Instances that an update needs for a while, on top of `max_instances`; a candidate copy, which
             is gone before the update's own copies start, needs no more.
+        memory_min_mb: Host memory reserved for one copy, in MiB (the API's `…InMb`).
+    """
+
+    instance_count: Decision[int]
+    tensor_parallel_degree: Decision[int]
+    copies_per_instance: Decision[int]
+    copy_count: Decision[int]
+    max_instances: int
+    copies_replaced_at_once: int | None
+    surge_instances: Decision[int]
+    dtype: Decision[str]
+    cpu_cores_per_copy: float
+    memory_min_mb: Decision[int]
+    cost: Cost
+
+
+class ServingLimits(FrozenModel):
+    """What the engine, the service and the trial are told to keep.
+
+    Attributes:
         trial_update: How an update of the endpoint is tried, and what that needs and costs.
         max_num_seqs: Sequences that one copy batches at once.
         max_num_batched_tokens: Tokens of one engine iteration (prefill limit).
         max_queued_requests: Requests that wait at one copy before one is refused.
-        memory_min_mb: Host memory reserved for one copy, in MiB (the API's `…InMb`).
         knee: The predicted knee of one copy, and its detector.
         target_concurrency_per_copy: Autoscaling target until a trial has measured the knee.
         gate_concurrency_per_copy: Load at which the SLO must hold.
         concurrency_levels: Levels of the trial, per copy.
+        warnings: What the team should know of the plan, full sentences.
+    """
+
+    trial_update: Decision[TrialUpdate]
+    max_model_len: Decision[int]
+    max_num_seqs: Decision[int]
+    max_num_batched_tokens: Decision[int]
+    max_queued_requests: Decision[int]
+    startup_timeout_s: Decision[int]
+    download_timeout_s: Decision[int]
+    knee: PredictedKnee
+    target_concurrency_per_copy: Decision[float]
+    gate_concurrency_per_copy: Decision[int]
+    concurrency_levels: Decision[tuple[int, ...]]
+    warnings: tuple[str, ...] = ()
+
+
+class CopyPrediction(FrozenModel):
+    """What one copy is predicted to do.
+
+    Attributes:
         memory: How the memory of one accelerator is divided.
-        curve: Prediction for one copy at each level of the trial.
+        curve: Prediction at each level of the trial.
         band: How far the predictions may be off.
-        regime: What bounds one copy, and what keeps its throughput from growing with the load.
+        regime: What bounds the copy, and what keeps its throughput from growing with the load.
+    """
+
+    memory: MemoryFit
+    curve: tuple[CurvePoint, ...]
+    band: Band
+    regime: Regime
+
+
+class Plan(CopyPrediction, ServingLimits, Layout, PlannedEndpoint):
+    """What will be deployed for one endpoint in one environment, and why.
+
+    Its parts are written as one flat document: a lock has each decision by its name.
+
+    Attributes:
         pareto: The deployments that no other beats in everything, by price; the chosen one is marked.
         rejected: The nearest losers, each with one sentence why.
         unpriced: The best deployment of each instance type that has no price and is not ranked; written only where
@@ -328,49 +407,10 @@ class Plan(FrozenModel):
             asynchronous inference; written only where the model is no inference component.
     """
 
-    schema_version: str = PLAN_SCHEMA
-    endpoint: str
-    environment: str
-    spec_digest: str
-    model_name: str
-    architecture: str
-    engine: Decision[str]
-    engine_version: Decision[str]
-    image: Decision[Image]
-    inference_ami_version: Decision[str | None]
-    instance_type: Decision[str]
-    accelerators_per_instance: int
-    instance_count: Decision[int]
-    tensor_parallel_degree: Decision[int]
-    copies_per_instance: Decision[int]
-    copy_count: Decision[int]
     max_copies: int
-    max_instances: int
-    copies_replaced_at_once: int | None
-    surge_instances: Decision[int]
-    trial_update: Decision[TrialUpdate]
-    max_model_len: Decision[int]
-    max_num_seqs: Decision[int]
-    max_num_batched_tokens: Decision[int]
-    max_queued_requests: Decision[int]
-    dtype: Decision[str]
     quantization: str | None
-    cpu_cores_per_copy: float
-    memory_min_mb: Decision[int]
-    startup_timeout_s: Decision[int]
-    download_timeout_s: Decision[int]
-    knee: PredictedKnee
-    target_concurrency_per_copy: Decision[float]
-    gate_concurrency_per_copy: Decision[int]
-    concurrency_levels: Decision[tuple[int, ...]]
-    memory: MemoryFit
-    curve: tuple[CurvePoint, ...]
-    band: Band
-    regime: Regime
-    cost: Cost
     pareto: tuple[Alternative, ...]
     rejected: tuple[Rejected, ...]
-    warnings: tuple[str, ...] = ()
     unpriced: tuple[Alternative, ...] = ()
     probe: Probe | None = None
     proposals: tuple[Proposal, ...] = ()

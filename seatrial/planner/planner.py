@@ -1,6 +1,6 @@
 """Makes the plan in typed stages: resolve what is asked, search, lay out the best deployment, derive limits, predict.
 
-LoadedSpec -> Resolved -> SearchResult -> Chosen -> Layout, DerivedLimits, Prediction -> Plan
+LoadedSpec -> Resolved -> SearchResult -> Chosen -> Layout, ServingLimits, CopyPrediction -> Plan
 """
 
 from __future__ import annotations
@@ -59,10 +59,9 @@ def plan_of(loaded: LoadedSpec, resolved: Resolved, found: SearchResult) -> Plan
         PlanError: SEA110, SEA212 for each instance pool that can't hold a copy of it.
     """
     chosen = Chosen(loaded, resolved, found.ranked[0])
-    layout, limits = lay_out(chosen.best, resolved.demand), derive_limits(chosen)
+    layout, derived = lay_out(chosen.best, resolved.demand), derive_limits(chosen)
     if problems := [*pool_problems(loaded, resolved.demand, layout)]:
         raise PlanError(problems)
-    prediction = predict_copy(chosen, limits)
     endpoint, engine = loaded.endpoint, resolved.choice
     volume = decide_volume(
         chosen.best.candidate.instance,
@@ -70,6 +69,9 @@ def plan_of(loaded: LoadedSpec, resolved: Resolved, found: SearchResult) -> Plan
         layout.copies_per_instance.value,
     )
     return Plan(
+        **dict(layout),
+        **dict(derived.limits),
+        **dict(predict_copy(chosen, derived)),
         endpoint=endpoint.name,
         environment=loaded.environment.name,
         spec_digest=loaded.digest,
@@ -81,40 +83,13 @@ def plan_of(loaded: LoadedSpec, resolved: Resolved, found: SearchResult) -> Plan
         inference_ami_version=engine.ami_version,
         instance_type=_instance_type(resolved, found),
         accelerators_per_instance=neuron.device_count(chosen.best.candidate.instance),
-        instance_count=layout.instance_count,
-        tensor_parallel_degree=layout.tensor_parallel_degree,
-        copies_per_instance=layout.copies_per_instance,
-        copy_count=layout.copy_count,
         max_copies=endpoint.scaling.max_copies,
-        max_instances=layout.max_instances,
-        copies_replaced_at_once=layout.copies_replaced_at_once,
-        surge_instances=layout.surge_instances,
-        trial_update=limits.trial_update,
-        max_model_len=limits.max_model_len,
-        max_num_seqs=limits.max_num_seqs,
-        max_num_batched_tokens=limits.max_num_batched_tokens,
-        max_queued_requests=limits.max_queued_requests,
-        dtype=layout.dtype,
         quantization=resolved.demand.quantization,
-        cpu_cores_per_copy=layout.cpu_cores_per_copy,
-        memory_min_mb=layout.memory_min_mb,
-        startup_timeout_s=limits.startup_timeout_s,
-        download_timeout_s=limits.download_timeout_s,
-        knee=limits.knee,
-        target_concurrency_per_copy=limits.target_concurrency_per_copy,
-        gate_concurrency_per_copy=limits.gate_concurrency_per_copy,
-        concurrency_levels=limits.concurrency_levels,
-        memory=chosen.best.candidate.memory,
-        curve=prediction.curve,
-        band=prediction.band,
-        regime=prediction.regime,
-        cost=layout.cost,
         pareto=alternatives(found.ranked),
         unpriced=tuple(alternative(each) for each in unpriced_candidates(resolved.demand, found)),
         probe=propose_probe(resolved.demand, found, engine.version.value),
         proposals=propose_precisions(resolved.demand, resolved.allowed, chosen.best, engine.version.value),
         rejected=rejections(found.ranked, found.rejections, endpoint.objective),
-        warnings=limits.warnings,
         volume_size_gb=volume,
         volume_kms_key_arn=loaded.environment.kms_key_arn if volume is not None else None,
         hosting_kind=decide_hosting_kind(endpoint),

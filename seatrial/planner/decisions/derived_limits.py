@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from seatrial.documents.plan import CurvePoint, Decision
+from seatrial.documents.plan import CopyPrediction, CurvePoint, Decision, ServingLimits
 from seatrial.planner.calibration import calibration_warnings
 from seatrial.planner.cost import usd_per_hour
 from seatrial.planner.decisions.batching import (
@@ -38,7 +38,7 @@ from seatrial_base.bounds import LONGEST_TRIAL_S
 from seatrial_base.units import S_PER_HOUR, S_PER_MINUTE, counted, hourly_words, usd
 
 if TYPE_CHECKING:
-    from seatrial.documents.prediction import Band, PredictedKnee, Regime
+    from seatrial.documents.prediction import Band
     from seatrial.planner.resolve import Resolved
     from seatrial.planner.search.candidate import Candidate, FeasibleCandidate
     from seatrial.planner.search.capacity import Levels
@@ -69,37 +69,17 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class DerivedLimits:
-    """What the engine, the service and the trial are told to keep.
+    """The limits with what they were derived from.
 
     Attributes:
+        limits: The limits.
         levels: One copy with these limits, and what it is simulated to do.
         band: How far the predictions may be off.
-        warnings: Everything that is to be said of the plan.
     """
 
+    limits: ServingLimits
     levels: Levels
     band: Band
-    max_model_len: Decision[int]
-    max_num_seqs: Decision[int]
-    max_num_batched_tokens: Decision[int]
-    max_queued_requests: Decision[int]
-    startup_timeout_s: Decision[int]
-    download_timeout_s: Decision[int]
-    knee: PredictedKnee
-    target_concurrency_per_copy: Decision[float]
-    gate_concurrency_per_copy: Decision[int]
-    concurrency_levels: Decision[tuple[int, ...]]
-    trial_update: Decision[TrialUpdate]
-    warnings: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """What one copy is predicted to do at each level of the trial."""
-
-    curve: tuple[CurvePoint, ...]
-    band: Band
-    regime: Regime
 
 
 def derive_limits(chosen: Chosen) -> DerivedLimits:
@@ -116,9 +96,7 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
     startup = _startup(chosen, size)
     download = download_timeout(endpoint.model, size)
     start_s = download.value + startup.value
-    return DerivedLimits(
-        levels=levels,
-        band=band,
+    limits = ServingLimits(
         max_model_len=_max_model_len(chosen),
         max_num_seqs=batch,
         max_num_batched_tokens=chosen.resolved.batched_tokens,
@@ -142,6 +120,7 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
             *_price_warnings(chosen),
         ),
     )
+    return DerivedLimits(limits, levels, band)
 
 
 def _startup(chosen: Chosen, weights: int) -> Decision[int]:
@@ -203,11 +182,15 @@ def _price_warnings(chosen: Chosen) -> tuple[str, ...]:
     )
 
 
-def predict_copy(chosen: Chosen, limits: DerivedLimits) -> Prediction:
+def predict_copy(chosen: Chosen, derived: DerivedLimits) -> CopyPrediction:
     """Predict one copy with its limits at each level of the trial."""
-    levels, gate = limits.concurrency_levels.value, chosen.best.load.concurrency_per_copy
-    curve = tuple(curve_point(limits.levels, level) for level in levels)
-    return Prediction(curve, limits.band, regime_of(limits.levels.copy, gate, levels))
+    levels, gate = derived.limits.concurrency_levels.value, chosen.best.load.concurrency_per_copy
+    return CopyPrediction(
+        memory=chosen.best.candidate.memory,
+        curve=tuple(curve_point(derived.levels, level) for level in levels),
+        band=derived.band,
+        regime=regime_of(derived.levels.copy, gate, levels),
+    )
 
 
 def band_for(demand: Demand, engine_version: str, candidate: Candidate) -> Band:

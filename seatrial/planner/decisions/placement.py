@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.documents.plan import Cost, Decision
+from seatrial.documents.plan import Decision, Layout
 from seatrial.planner.cost import cost_of, usd_per_hour
 from seatrial.planner.predict.knee import predicted_knee
 from seatrial.planner.search.ranking import known
@@ -24,28 +23,6 @@ if TYPE_CHECKING:
 
 # ml.g5.xlarge accepted 1,024 MiB and refused 4,096: what can be reserved is far below the host's memory.
 _HOST_MEMORY_MB = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """How many instances and copies there are, how they are placed, and what they cost.
-
-    Attributes:
-        max_instances: Instances that `max_copies` need.
-        copies_replaced_at_once: Copies that an update replaces at a time; `None` for all of them.
-    """
-
-    instance_count: Decision[int]
-    tensor_parallel_degree: Decision[int]
-    copies_per_instance: Decision[int]
-    copy_count: Decision[int]
-    max_instances: int
-    copies_replaced_at_once: int | None
-    surge_instances: Decision[int]
-    dtype: Decision[str]
-    cpu_cores_per_copy: float
-    memory_min_mb: Decision[int]
-    cost: Cost
 
 
 def lay_out(best: FeasibleCandidate, demand: Demand) -> Layout:

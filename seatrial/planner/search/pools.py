@@ -13,7 +13,7 @@ from seatrial_base.catalog.instances import find_instance
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial.planner.decisions.placement import Layout
+    from seatrial.documents.plan import Layout
     from seatrial.planner.search.demand import Demand
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.catalog.instances import Instance
