@@ -3,10 +3,10 @@
     python -m benchmarks.synth [COUNT ...]
 
 Each synthesis is a process of its own, timed from its first import to its assembly; medians, taken in turn. Ours reads
-spec and lock, renders the serving configuration and packs it for each endpoint. `bare` writes the same stacks with L1s
-(`bare_l1.py`). `peer` is the CustomSageMakerEndpoint of cdklabs.generative-ai-cdk-constructs (model, endpoint
-configuration, endpoint and role; no scaling, alarms, components or trial), where PEER_PYTHON names an interpreter that
-has it.
+spec and lock, renders the serving configuration, packs it for each endpoint and checks the templates by the rule book.
+`bare` writes the same stacks with L1s (`bare_l1.py`). `peer` is the CustomSageMakerEndpoint of
+cdklabs.generative-ai-cdk-constructs (model, endpoint configuration, endpoint and role; no scaling, alarms, components
+or trial), where PEER_PYTHON names an interpreter that has it.
 """
 
 from __future__ import annotations

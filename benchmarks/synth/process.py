@@ -14,10 +14,11 @@ PEER_TAG = "0.27.0-tensorrtllm0.8.0-cu122"
 
 
 def ours(count: int, folder: str) -> None:
-    """Synthesize so many endpoints of one environment, each in a stack of its own."""
+    """Synthesize endpoints of one environment as `app.py` does, each in a stack of its own, with the rule book."""
     from aws_cdk import App  # noqa: PLC0415 (each process imports what it measures)
 
     from seatrial.deployment.load import load_deployments  # noqa: PLC0415 (as above)
+    from seatrial_cdk import HostingChecks  # noqa: PLC0415 (as above)
     from seatrial_stacks.endpoint_stack import EndpointStack  # noqa: PLC0415 (as above)
 
     app = App(outdir=folder, analytics_reporting=False)
@@ -25,6 +26,7 @@ def ours(count: int, folder: str) -> None:
         (found,) = load_deployments(ROOT / "endpoints", ROOT / "environments", "dev", SPEC).deployments
         named = replace(found, endpoint=found.endpoint.model_copy(update={"name": f"chat-{number}"}))
         EndpointStack(app, named.stack_name, deployment=named)
+    HostingChecks.add_to(app)
     app.synth()
 
 

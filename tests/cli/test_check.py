@@ -17,7 +17,7 @@ def test_findings_are_told_with_resource_property_rule_and_hint(seatrial: Seatri
     done = seatrial("check", "a.json")
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout == (
-        "a.json: Component: Properties.RuntimeConfig.CopyCount: SEA730: error: "
+        "a.json:1: Component: Properties.RuntimeConfig.CopyCount: SEA730: error: "
         "a component can't be created with CopyCount 0\n"
         "  hint: set CopyCount to 1, and let Application Auto Scaling remove the copy: MinCapacity 0\n"
     )
