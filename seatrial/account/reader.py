@@ -75,6 +75,22 @@ class Boto3Calls:
 
 
 @dataclass(frozen=True, slots=True)
+class ClientCalls:
+    """The operations of one client.
+
+    Attributes:
+        client: The client of the only service that is called.
+    """
+
+    client: object
+
+    def __call__(self, service: str, operation: str, /, **asked: object) -> Mapping[str, object]:  # noqa: ARG002
+        """Call an operation and return its answer."""
+        call = cast("Callable[..., Mapping[str, object]]", getattr(self.client, operation))
+        return call(**asked)
+
+
+@dataclass(frozen=True, slots=True)
 class AwsAnswer:
     """What came of a question.
 
@@ -113,10 +129,12 @@ class AwsReader:
 
     Attributes:
         calls: The operations.
+        is_strict: What can't be asked is raised, as `aws_failures` does; what is absent is still an answer.
         not_asked: What could not be asked, each with the reason.
     """
 
     calls: AwsCalls
+    is_strict: bool = False
     not_asked: list[str] = field(default_factory=list)
 
     def read(self, what: str, service: str, operation: str, /, **asked: object) -> AwsAnswer:
@@ -127,9 +145,15 @@ class AwsReader:
             with aws_failures(what):
                 return AwsAnswer("found", self.calls(service, operation, **asked))
         except BenchError as error:
+            if self.is_strict:
+                raise
             return self._unasked(what, error.problems[0].message)
         except ClientError as error:
-            return AwsAnswer("absent") if is_absent(error) else self._unasked(what, error_sentence(error))
+            if is_absent(error):
+                return AwsAnswer("absent")
+            if self.is_strict:
+                raise
+            return self._unasked(what, error_sentence(error))
 
     def rows(
         self, what: str, service: str, operation: str, name: str, /, **asked: object
@@ -146,6 +170,8 @@ class AwsReader:
         self._unasked(what, f"there are more than {MOST_PAGES} pages")
 
     def _unasked(self, what: str, because: str) -> AwsAnswer:
+        if self.is_strict:
+            raise BenchError.of("SEA504", because, where=what)
         line = f"{what}: {because}"
         if line not in self.not_asked:
             self.not_asked.append(line)

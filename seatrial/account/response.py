@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -31,3 +32,17 @@ def mapping(document: Mapping[str, object], name: str) -> Mapping[str, object]:
     """Return a mapping of an answer; an empty one where there is none."""
     found = document.get(name)
     return found if isinstance(found, dict) else {}
+
+
+def number(row: Mapping[str, object], name: str) -> float | None:
+    """Return a number of an answer; `None` where there is none."""
+    found = row.get(name)
+    return found if isinstance(found, int | float) and not isinstance(found, bool) else None
+
+
+def moment(document: Mapping[str, object], name: str) -> datetime | None:
+    """Return a time of an answer, in UTC where it has no zone; `None` where there is none."""
+    found = document.get(name)
+    if not isinstance(found, datetime):
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from seatrial.operations.drift.check import DriftClients, Locked
-    from seatrial.operations.drift.live import LiveEndpoints
     from seatrial.specs.environment import EnvironmentSpec
     from seatrial_base.findings import Format
 
@@ -115,7 +114,7 @@ def drift_clients(environment: EnvironmentSpec) -> DriftClients:
     with aws_failures(environment.name):
         return Clients(
             stacks=boto3.client("cloudformation", region_name=region),
-            endpoints=cast("LiveEndpoints", boto3.client("sagemaker", region_name=region)),
+            endpoints=boto3.client("sagemaker", region_name=region),
             results=boto3.client("s3", region_name=region),
             account=account,
         )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seatrial.account.live_endpoint import component_names, read_component, read_endpoint
+from seatrial.account.reader import AwsReader, ClientCalls
 from seatrial.deployment.trial import trial_request
 from seatrial.probe.deployments import ProbedHardware
 from seatrial_base.errors import BenchError
@@ -22,7 +24,7 @@ _RULE = "SEA502"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LiveEndpoint:
+class ProbedEndpoint:
     """What serves under an endpoint's name.
 
     Attributes:
@@ -40,7 +42,7 @@ class LiveEndpoint:
     hardware: ProbedHardware
 
 
-def read_live(sagemaker: SageMakerClient, endpoint_name: str, component: str | None) -> LiveEndpoint:
+def read_live(sagemaker: SageMakerClient, endpoint_name: str, component: str | None) -> ProbedEndpoint:
     """Ask what serves.
 
     Args:
@@ -54,43 +56,42 @@ def read_live(sagemaker: SageMakerClient, endpoint_name: str, component: str | N
     """
     where = f"endpoint {endpoint_name}"
     with asking(where):
-        config_name = sagemaker.describe_endpoint(EndpointName=endpoint_name)["EndpointConfigName"]
-        variants = sagemaker.describe_endpoint_config(EndpointConfigName=config_name)["ProductionVariants"]
-        name = component or _only_component(sagemaker, endpoint_name, where)
-        found = sagemaker.describe_inference_component(InferenceComponentName=name)
-    if found["EndpointName"] != endpoint_name:
-        raise BenchError.of(_RULE, f"component {name} is on endpoint {found['EndpointName']}", where=where)
-    specification = found.get("Specification", {})
-    devices = specification.get("ComputeResourceRequirements", {}).get("NumberOfAcceleratorDevicesRequired", 0)
-    instance_type = next(
-        (each.get("InstanceType", "") for each in variants if each["VariantName"] == found.get("VariantName")), ""
-    )
-    model = specification.get("ModelName", "")
-    if not (model and instance_type and devices >= 1):
+        reader = AwsReader(ClientCalls(sagemaker), is_strict=True)
+        endpoint = read_endpoint(endpoint_name, reader, with_tags=False)
+        if endpoint.existence == "absent":
+            raise BenchError.of(_RULE, "there is no such endpoint", where=where)
+        name = component or _only_component(endpoint_name, reader, where)
+        found = read_component(name, reader)
+    if found is None:
+        raise BenchError.of(_RULE, f"there is no inference component {name}", where=where)
+    if found.endpoint != endpoint_name:
+        raise BenchError.of(_RULE, f"component {name} is on endpoint {found.endpoint}", where=where)
+    variant, accelerators = endpoint.variant(found.variant), found.accelerators or 0
+    instance_type = variant.instance_type if variant else ""
+    if not (found.model and instance_type and accelerators >= 1):
         message = f"component {name} tells no model, instance type or number of accelerators"
         raise BenchError.of(_RULE, message, where=where, hint="give a component that a Seatrial stack deployed")
-    return LiveEndpoint(
+    return ProbedEndpoint(
         endpoint_name=endpoint_name,
         component=name,
-        config_name=config_name,
-        model_name=model,
-        hardware=ProbedHardware(instance_type, round(devices)),
+        config_name=endpoint.config,
+        model_name=found.model,
+        hardware=ProbedHardware(instance_type, round(accelerators)),
     )
 
 
-def _only_component(sagemaker: SageMakerClient, endpoint_name: str, where: str) -> str:
-    listed = sagemaker.list_inference_components(EndpointNameEquals=endpoint_name)["InferenceComponents"]
-    names = [each["InferenceComponentName"] for each in listed]
+def _only_component(endpoint_name: str, reader: AwsReader, where: str) -> str:
+    names = component_names(endpoint_name, reader)
     if len(names) == 1:
         return names[0]
     if not names:
         hint = "probe an endpoint that a Seatrial stack deployed"
         raise BenchError.of(_RULE, "the endpoint has no inference component", where=where, hint=hint)
-    hint = f"give --component: {', '.join(sorted(names))}"
+    hint = f"give --component: {', '.join(names)}"
     raise BenchError.of(_RULE, f"the endpoint has {len(names)} inference components", where=where, hint=hint)
 
 
-def check_hardware(live: LiveEndpoint, asked: ProbedHardware | None) -> None:
+def check_hardware(live: ProbedEndpoint, asked: ProbedHardware | None) -> None:
     """Refuse an endpoint that runs on other hardware than the candidate that is asked for.
 
     Raises:
@@ -102,7 +103,7 @@ def check_hardware(live: LiveEndpoint, asked: ProbedHardware | None) -> None:
         raise BenchError.of(_RULE, message, where=f"endpoint {live.endpoint_name}", hint=hint)
 
 
-def level_request(pinned: PinnedSpec, live: LiveEndpoint) -> TrialRequest:
+def level_request(pinned: PinnedSpec, live: ProbedEndpoint) -> TrialRequest:
     """Return the trial of one level; before and after it, the model, its image and the configuration are proven.
 
     Raises:

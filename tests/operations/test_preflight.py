@@ -31,8 +31,8 @@ ACCOUNT = "123456789012"
 G5 = "ml.g5.2xlarge for endpoint usage"
 
 
-def refused(code: str, operation: str = "Any") -> ClientError:
-    return ClientError({"Error": {"Code": code, "Message": "no"}}, operation)
+def refused(code: str, operation: str = "Any", message: str = "no") -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": message}}, operation)
 
 
 @dataclass
@@ -78,9 +78,9 @@ class Account:
         ]
         return {"Quotas": page, **({"NextToken": f"{number + 1}"} if number + 1 < len(quotas) else {})}
 
-    def list_endpoints(self, **asked: str) -> Mapping[str, object]:
+    def list_endpoints(self, **asked: object) -> Mapping[str, object]:
         self._ask("endpoints")
-        assert asked == {}
+        assert asked == {"MaxResults": 100}
         return {"Endpoints": [{"EndpointName": name} for name in self.live]}
 
     def describe_endpoint(self, *, EndpointName: str) -> Mapping[str, object]:  # noqa: N803
@@ -267,7 +267,7 @@ def test_a_need_beyond_the_quota_is_a_problem_whatever_others_use() -> None:
 
 def test_an_endpoint_that_goes_while_it_is_counted() -> None:
     live = {"gone": ("ml.g5.2xlarge", 9), "other": ("ml.g5.2xlarge", 1)}
-    account = Account(live=live, errors={"gone": refused("ValidationException")})
+    account = Account(live=live, errors={"gone": refused("ValidationException", message="Could not find endpoint")})
     assert instances_in_use(account).instances == {("other", "ml.g5.2xlarge"): 1}
 
 
@@ -371,7 +371,9 @@ def test_what_sagemaker_answers_is_counted() -> None:
         {"InstanceType": "ml.g6.2xlarge", "CurrentInstanceCount": 1},
     ]
     with Stubber(client) as stub:
-        stub.add_response("list_endpoints", {"Endpoints": [{**listed, "EndpointName": "a"}], "NextToken": "t"}, {})
+        stub.add_response(
+            "list_endpoints", {"Endpoints": [{**listed, "EndpointName": "a"}], "NextToken": "t"}, {"MaxResults": 100}
+        )
         stub.add_response(
             "describe_endpoint",
             {
@@ -392,7 +394,7 @@ def test_what_sagemaker_answers_is_counted() -> None:
             },
             {"EndpointConfigName": "c"},
         )
-        stub.add_response("list_endpoints", {"Endpoints": []}, {"NextToken": "t"})
+        stub.add_response("list_endpoints", {"Endpoints": []}, {"MaxResults": 100, "NextToken": "t"})
         found = instances_in_use(cast("Endpoints", client))
         stub.assert_no_pending_responses()
     assert found.instances == {("a", "ml.g5.2xlarge"): 5, ("a", "ml.g6.2xlarge"): 1}

@@ -9,7 +9,7 @@ import pytest
 from botocore.stub import Stubber
 
 from seatrial.probe.deployments import ProbedHardware
-from seatrial.probe.live import LiveEndpoint, check_hardware, level_request, read_live
+from seatrial.probe.live import ProbedEndpoint, check_hardware, level_request, read_live
 from seatrial_base.errors import BenchError
 from tests.probe.conftest import CHEAP, LEVEL
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ARN = "arn:aws:sagemaker:us-east-1:123456789012:endpoint/dev-chat"
 NOW = "2026-11-22T00:00:00Z"
-LIVE = LiveEndpoint(
+LIVE = ProbedEndpoint(
     endpoint_name="dev-chat",
     component="dev-chat-model",
     config_name="config-2",
@@ -100,7 +100,7 @@ def test_a_component_without_accelerators_is_refused(stub: Stubber) -> None:
 
 def test_an_endpoint_that_is_not_there_is_told(stub: Stubber) -> None:
     stub.add_client_error("describe_endpoint", "ValidationException", "Could not find endpoint")
-    with pytest.raises(BenchError, match=r"SEA502: it can't be described: .*Could not find endpoint"):
+    with pytest.raises(BenchError, match="SEA502: there is no such endpoint"):
         read_live(client_of(stub), "dev-chat", None)
 
 

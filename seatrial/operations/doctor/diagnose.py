@@ -12,7 +12,8 @@ from seatrial_lint.lint.checks.service import driver_gap
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.operations.doctor.facts import ComponentFacts, Examination, ResourceState, StackFacts, VariantFacts
+    from seatrial.documents.live_endpoint import LiveComponent, LiveVariant
+    from seatrial.operations.doctor.facts import Examination, ResourceState, StackFacts
     from seatrial_base.findings import Finding
 
 
@@ -55,7 +56,7 @@ def _existence(found: Examination) -> Iterator[Finding]:
     )
 
 
-def _component(component: ComponentFacts, found: Examination) -> Iterator[Finding]:
+def _component(component: LiveComponent, found: Examination) -> Iterator[Finding]:
     part = f"inference component {component.name}"
     minutes = found.minutes_since(component.changed)
     has_failed = component.status == "Failed" or bool(component.reason)
@@ -73,7 +74,7 @@ def _endpoint(found: Examination) -> Iterator[Finding]:
         return
     minutes = found.minutes_since(endpoint.changed)
     at_work = endpoint.status != _IN_SERVICE and endpoint.status not in {"Failed", "OutOfService"}
-    told = tuple(line for each in endpoint.variants for line in each.told)
+    told = tuple(line for each in endpoint.variants for line in each.statuses)
     if not at_work and (endpoint.status != _IN_SERVICE or endpoint.reason):
         yield from _causes(part, endpoint.status, (*endpoint.reason.splitlines(), *told), _log_of(found, ""), found)
     elif at_work and minutes > SILENT_MINUTES and any(each.model for each in endpoint.variants):
@@ -140,7 +141,7 @@ def _gap(found: Examination) -> tuple[str, str] | None:
     return None
 
 
-def _gap_of(variant: VariantFacts, image: str) -> tuple[str, str] | None:
+def _gap_of(variant: LiveVariant, image: str) -> tuple[str, str] | None:
     return driver_gap(image, variant.ami or None) if image and "neuron" not in image else None
 
 
@@ -170,7 +171,7 @@ def _account(found: Examination) -> Iterator[Finding]:
             yield diagnosis(rule=rule, part=check.subject, cause=f"{check.answer}.", mend=mend)
 
 
-def _candidate(component: ComponentFacts, found: Examination) -> Iterator[Finding]:
+def _candidate(component: LiveComponent, found: Examination) -> Iterator[Finding]:
     if is_left_over(component, found):
         minutes = found.minutes_since(component.created)
         yield diagnosis(
@@ -182,7 +183,7 @@ def _candidate(component: ComponentFacts, found: Examination) -> Iterator[Findin
         )
 
 
-def is_left_over(component: ComponentFacts, found: Examination) -> bool:
+def is_left_over(component: LiveComponent, found: Examination) -> bool:
     """Tell whether a candidate belongs to no trial that could still be at work."""
     return component.is_candidate and found.minutes_since(component.created) > LEFT_OVER_MINUTES
 

@@ -9,7 +9,8 @@ from seatrial.operations.doctor.diagnosis import by_symptom, diagnosis
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.operations.doctor.facts import ComponentFacts, Examination, TargetFacts
+    from seatrial.documents.live_endpoint import LiveComponent
+    from seatrial.operations.doctor.facts import Examination, TargetFacts
     from seatrial_base.findings import Finding
 
 _OUT = "DynamicScalingOutSuspended"
@@ -64,7 +65,7 @@ def _target(target: TargetFacts, found: Examination) -> Iterator[Finding]:
             yield diagnosis(rule="SEA768", part=part, cause="The last activity failed.", mend=mend, seen=target.failure)
 
 
-def _at_zero(component: ComponentFacts, found: Examination) -> Iterator[Finding]:
+def _at_zero(component: LiveComponent, found: Examination) -> Iterator[Finding]:
     """Yield why nothing adds a copy to none: target tracking never does, because there are no requests to count."""
     target = next((each for each in found.targets if each.component == component.name), None)
     if target is not None and (target.least > 0 or target.wakes) and _OUT not in target.suspended:

@@ -2,104 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal
-
-from seatrial_base.tags import ENVIRONMENT_TAG, STACK_TAG
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from seatrial.documents.live_endpoint import Existence, LiveComponent, LiveEndpoint, LiveModel
     from seatrial.operations.preflight.check import AccountCheck
-
-Existence = Literal["found", "absent", "not asked"]
-CANDIDATE: Final = "-candidate-"
-"""In the name of a component that a trial made beside the live one; a test holds it together with the trial service."""
-IN_TRANSIT: Final = ("Creating", "Updating", "SystemUpdating", "RollingBack", "Deleting")
-"""Statuses of endpoints and components that change by themselves."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VariantFacts:
-    """A production variant.
-
-    Attributes:
-        name: Its name.
-        instance_type: Its instance type; empty with instance pools.
-        current: Instances that it has.
-        desired: Instances that it is to have.
-        most: Instances that it may have.
-        ami: Its InferenceAmiVersion; empty where the service chooses.
-        model: The model that it holds; empty with inference components.
-        told: What the service tells of its change.
-    """
-
-    name: str
-    instance_type: str = ""
-    current: int = 0
-    desired: int = 0
-    most: int = 0
-    ami: str = ""
-    model: str = ""
-    told: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndpointFacts:
-    """The endpoint itself; its config's name is empty where it is unknown."""
-
-    existence: Existence
-    arn: str = ""
-    status: str = ""
-    reason: str = ""
-    config: str = ""
-    changed: datetime | None = None
-    variants: tuple[VariantFacts, ...] = ()
-    tags: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def is_ours(self) -> bool:
-        """Whether it carries the tag of an environment, or of a stack."""
-        return ENVIRONMENT_TAG in self.tags or STACK_TAG in self.tags
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComponentFacts:
-    """An inference component; `created` and `changed` are None where the service does not tell.
-
-    `artifact` is the S3 URI of its own files, which an adapter has.
-    """
-
-    name: str
-    status: str
-    arn: str = ""
-    reason: str = ""
-    copies: int = 0
-    desired: int = 0
-    model: str = ""
-    artifact: str = ""
-    created: datetime | None = None
-    changed: datetime | None = None
-
-    @property
-    def is_candidate(self) -> bool:
-        """Whether a trial made it."""
-        return CANDIDATE in self.name
-
-    @property
-    def is_in_transit(self) -> bool:
-        """Whether it changes by itself."""
-        return self.status in IN_TRANSIT
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelFacts:
-    """A model: what its container reads, and by which right; values of variables are not kept."""
-
-    name: str
-    image: str = ""
-    uris: tuple[str, ...] = ()
-    role_arn: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,10 +121,10 @@ class Examination:
 
     name: str
     at: datetime
-    endpoint: EndpointFacts
+    endpoint: LiveEndpoint
     stack: StackFacts
-    components: tuple[ComponentFacts, ...] = ()
-    models: tuple[ModelFacts, ...] = ()
+    components: tuple[LiveComponent, ...] = ()
+    models: tuple[LiveModel, ...] = ()
     targets: tuple[TargetFacts, ...] = ()
     alarms: tuple[AlarmFacts, ...] = ()
     logs: tuple[LogFacts, ...] = ()

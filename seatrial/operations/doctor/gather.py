@@ -5,24 +5,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from seatrial.account.live_endpoint import component_names, read_component, read_endpoint, read_model, safe_text
 from seatrial.account.reader import AwsReader, aws_failures
-from seatrial.account.response import count, mapping, rows, text_at
-from seatrial.operations.doctor.facts import (
-    CANDIDATE,
-    AlarmFacts,
-    ComponentFacts,
-    EndpointFacts,
-    Examination,
-    LogFacts,
-    ModelFacts,
-    ResourceState,
-    StackFacts,
-    VariantFacts,
-)
+from seatrial.account.response import mapping, moment, rows, text_at
+from seatrial.documents.live_endpoint import CANDIDATE, LiveComponent, LiveEndpoint, LiveModel
+from seatrial.operations.doctor.facts import AlarmFacts, Examination, LogFacts, ResourceState, StackFacts
 from seatrial.operations.doctor.gather_scaling import scalable_targets
 from seatrial.operations.preflight.check import ok, problem, unread
 from seatrial.operations.preflight.instances import Need, quota_checks
@@ -33,6 +23,7 @@ from seatrial_base.tags import STACK_TAG
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from datetime import datetime
 
     from seatrial.account.clients import AccountClients
     from seatrial.account.reader import AwsCalls
@@ -80,8 +71,9 @@ def examine(asked: AskedEndpoint, at: datetime) -> Examination:
     name, reader = asked.name, AwsReader(asked.calls)
     with aws_failures(name):
         asked.account.identity.get_caller_identity()
-    endpoint = _endpoint(name, reader)
-    components = tuple(_components(name, reader))
+    endpoint = read_endpoint(name, reader)
+    read = (read_component(each, reader) for each in component_names(name, reader))
+    components = tuple(each for each in read if each)
     models = tuple(_models(endpoint, components, reader))
     there = [each for each in (endpoint.arn, *(each.arn for each in components)) if each]
     stack = find_stack(name, asked.stack or endpoint.tags.get(STACK_TAG, ""), there, reader)
@@ -100,96 +92,14 @@ def examine(asked: AskedEndpoint, at: datetime) -> Examination:
     )
 
 
-def _endpoint(name: str, reader: AwsReader) -> EndpointFacts:
-    answer = reader.read(f"endpoint {name}", "sagemaker", "describe_endpoint", EndpointName=name)
-    live = answer.document
-    if answer.state != "found":
-        return EndpointFacts(existence=answer.state)
-    config = text_at(live, "EndpointConfigName")
-    what = f"endpoint configuration {config}"
-    planned = reader.read(what, "sagemaker", "describe_endpoint_config", EndpointConfigName=config).document
-    tags = reader.rows(f"tags of {name}", "sagemaker", "list_tags", "Tags", ResourceArn=text_at(live, "EndpointArn"))
-    return EndpointFacts(
-        existence="found",
-        arn=text_at(live, "EndpointArn"),
-        status=text_at(live, "EndpointStatus"),
-        reason=_safe(text_at(live, "FailureReason")),
-        config=config,
-        changed=moment(live, "LastModifiedTime"),
-        variants=tuple(_variants(live, planned)),
-        tags={text_at(row, "Key"): text_at(row, "Value") for row in tags},
-    )
-
-
-def _variants(live: Mapping[str, object], config: Mapping[str, object]) -> Iterator[VariantFacts]:
-    """Yield the variants of the configuration, or those that run where it could not be read."""
-    running = {text_at(row, "VariantName"): row for row in rows(live, "ProductionVariants")}
-    planned = {text_at(row, "VariantName"): row for row in rows(config, "ProductionVariants")}
-    for name in sorted(planned.keys() | running.keys()):
-        now, wanted = running.get(name, {}), planned.get(name, {})
-        initial = count(wanted, "InitialInstanceCount")
-        yield VariantFacts(
-            name=name,
-            instance_type=text_at(wanted, "InstanceType"),
-            current=count(now, "CurrentInstanceCount"),
-            desired=count(now, "DesiredInstanceCount"),
-            most=max(count(mapping(wanted, "ManagedInstanceScaling"), "MaxInstanceCount"), initial),
-            ami=text_at(wanted, "InferenceAmiVersion"),
-            model=text_at(wanted, "ModelName"),
-            told=tuple(
-                f"{text_at(row, 'Status')}: {text_at(row, 'StatusMessage')}" for row in rows(now, "VariantStatus")
-            ),
-        )
-
-
-def _components(name: str, reader: AwsReader) -> Iterator[ComponentFacts]:
-    """Yield the endpoint's components; the service lists them also when the endpoint is gone."""
-    listed = reader.rows(
-        "inference components", "sagemaker", "list_inference_components", "InferenceComponents", EndpointNameEquals=name
-    )
-    for component in sorted(text_at(row, "InferenceComponentName") for row in listed):
-        what = f"inference component {component}"
-        answer = reader.read(what, "sagemaker", "describe_inference_component", InferenceComponentName=component)
-        if answer.state == "found":
-            yield _component(component, answer.document)
-
-
-def _component(name: str, live: Mapping[str, object]) -> ComponentFacts:
-    copies = mapping(live, "RuntimeConfig")
-    return ComponentFacts(
-        name=name,
-        arn=text_at(live, "InferenceComponentArn"),
-        status=text_at(live, "InferenceComponentStatus"),
-        reason=_safe(text_at(live, "FailureReason")),
-        copies=count(copies, "CurrentCopyCount"),
-        desired=count(copies, "DesiredCopyCount"),
-        model=text_at(mapping(live, "Specification"), "ModelName"),
-        artifact=text_at(mapping(mapping(live, "Specification"), "Container"), "ArtifactUrl"),
-        created=moment(live, "CreationTime"),
-        changed=moment(live, "LastModifiedTime"),
-    )
-
-
-def _models(endpoint: EndpointFacts, components: Iterable[ComponentFacts], reader: AwsReader) -> Iterator[ModelFacts]:
+def _models(endpoint: LiveEndpoint, components: Iterable[LiveComponent], reader: AwsReader) -> Iterator[LiveModel]:
     names = {each.model for each in endpoint.variants} | {each.model for each in components}
     for name in sorted(names - {""}):
-        found = reader.read(f"model {name}", "sagemaker", "describe_model", ModelName=name)
-        if found.state == "found":
-            yield _model(name, found.document)
+        if model := read_model(name, reader):
+            yield model
 
 
-def _model(name: str, live: Mapping[str, object]) -> ModelFacts:
-    container = mapping(live, "PrimaryContainer") or next(rows(live, "Containers"), {})
-    prefix = text_at(mapping(mapping(container, "ModelDataSource"), "S3DataSource"), "S3Uri")
-    return ModelFacts(
-        name=name,
-        image=text_at(container, "Image"),
-        uris=tuple(sorted({text_at(container, "ModelDataUrl"), prefix} - {""})),
-        role_arn=text_at(live, "ExecutionRoleArn"),
-    )
-
-
-def _alarms(name: str, components: Iterable[ComponentFacts], reader: AwsReader) -> Iterator[AlarmFacts]:
+def _alarms(name: str, components: Iterable[LiveComponent], reader: AwsReader) -> Iterator[AlarmFacts]:
     ours = {("EndpointName", name)} | {("InferenceComponentName", each.name) for each in components}
     found = reader.rows("alarms", "cloudwatch", "describe_alarms", "MetricAlarms", StateValue="ALARM")
     for row in sorted(found, key=lambda each: text_at(each, "AlarmName")):
@@ -211,7 +121,7 @@ def _dimensions(alarm: Mapping[str, object]) -> Iterator[tuple[str, str]]:
 
 
 def _logs(
-    name: str, endpoint: EndpointFacts, components: Iterable[ComponentFacts], reader: AwsReader
+    name: str, endpoint: LiveEndpoint, components: Iterable[LiveComponent], reader: AwsReader
 ) -> Iterator[LogFacts]:
     groups = [f"{_LOGS}/InferenceComponents/{each.name}" for each in components]
     if any(each.model for each in endpoint.variants) or not groups:
@@ -244,13 +154,8 @@ def _last_lines(group: str, stream: str, reader: AwsReader) -> Iterator[str]:
         f"log {group}", "logs", "get_log_events", logGroupName=group, logStreamName=stream, limit=LAST_LINES
     )
     whole = "\n".join(text_at(row, "message").rstrip() for row in rows(answer.document, "events"))
-    for line in _safe(whole).splitlines():
+    for line in safe_text(whole).splitlines():
         yield line[:LONGEST_LINE]
-
-
-def _safe(told: str) -> str:
-    """Return a text of AWS or of a container without credentials and control characters."""
-    return printable(redacted(told))
 
 
 MOST_EVENTS = 500
@@ -329,9 +234,9 @@ ASSUMED_BY = "sagemaker.amazonaws.com"
 
 def account_checks(
     asked: AskedEndpoint,
-    endpoint: EndpointFacts,
-    models: Iterable[ModelFacts],
-    components: Iterable[ComponentFacts],
+    endpoint: LiveEndpoint,
+    models: Iterable[LiveModel],
+    components: Iterable[LiveComponent],
     reader: AwsReader,
 ) -> Iterator[AccountCheck]:
     """Yield the checks of what a new copy or instance would need, each thing once, in order.
@@ -355,7 +260,7 @@ def account_checks(
     yield from _quotas(asked, endpoint)
 
 
-def _quotas(asked: AskedEndpoint, endpoint: EndpointFacts) -> Iterator[AccountCheck]:
+def _quotas(asked: AskedEndpoint, endpoint: LiveEndpoint) -> Iterator[AccountCheck]:
     most: Counter[str] = Counter()
     for each in endpoint.variants:
         if each.instance_type:
@@ -400,11 +305,3 @@ def _listed(principal: Mapping[str, object]) -> Iterator[str]:
     for service in services if isinstance(services, list) else [services]:
         if isinstance(service, str):
             yield service
-
-
-def moment(document: Mapping[str, object], name: str) -> datetime | None:
-    """Return a time of an answer, in UTC where it has no zone; None where there is none."""
-    found = document.get(name)
-    if not isinstance(found, datetime):
-        return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 from seatrial.account.response import count, mapping, rows, text_at
 from seatrial.deployment.document import COMPONENT_SUFFIX
-from seatrial.operations.doctor.facts import CANDIDATE, TargetFacts
+from seatrial.documents.live_endpoint import CANDIDATE
+from seatrial.operations.doctor.facts import TargetFacts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from seatrial.account.reader import AwsReader
-    from seatrial.operations.doctor.facts import ComponentFacts, EndpointFacts, StackFacts
+    from seatrial.documents.live_endpoint import LiveComponent, LiveEndpoint
+    from seatrial.operations.doctor.facts import StackFacts
 
 NAMESPACE = "sagemaker"
 SERVICE = "application-autoscaling"
@@ -20,7 +22,7 @@ _TARGET_TYPE = "AWS::ApplicationAutoScaling::ScalableTarget"
 
 
 def scalable_targets(
-    name: str, endpoint: EndpointFacts, components: Iterable[ComponentFacts], stack: StackFacts, reader: AwsReader
+    name: str, endpoint: LiveEndpoint, components: Iterable[LiveComponent], stack: StackFacts, reader: AwsReader
 ) -> tuple[TargetFacts, ...]:
     """Return the targets of an endpoint's variants and components, by resource.
 

@@ -15,7 +15,8 @@ from seatrial.operations.doctor.gather_scaling import NAMESPACE, SERVICE
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial.operations.doctor.facts import ComponentFacts, Examination, TargetFacts
+    from seatrial.documents.live_endpoint import LiveComponent
+    from seatrial.operations.doctor.facts import Examination, TargetFacts
 
 NOTHING_SUSPENDED = {
     "DynamicScalingInSuspended": False,
@@ -139,7 +140,7 @@ def _is_doomed(component: str, found: Examination) -> bool:
     return any(each.name == component for each in _doomed(found))
 
 
-def _doomed(found: Examination) -> tuple[ComponentFacts, ...]:
+def _doomed(found: Examination) -> tuple[LiveComponent, ...]:
     """Return the components to delete: left-over candidates, and all that no stack in order manages."""
     unmanaged = is_abandoned(found) or (found.stack.status in _BLOCKED and not found.serves)
     return tuple(each for each in found.components if is_left_over(each, found) or unmanaged)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from seatrial.operations.doctor.facts import IN_TRANSIT
+from seatrial.documents.live_endpoint import IN_TRANSIT
 from seatrial_base.printer import Judgement
 from seatrial_base.units import counted
 

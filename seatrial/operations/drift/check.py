@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from seatrial.account.reader import aws_failures, error_sentence
-from seatrial.account.response import rows, text_at
+from seatrial.account.reader import AwsReader, ClientCalls, aws_failures, error_sentence
+from seatrial.account.response import text_at
 from seatrial.account.stacks import describe_stack
 from seatrial.deployment.document import endpoint_name, stack_name
 from seatrial.operations.drift.live import live_findings
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
     from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_s3 import S3Client
+    from mypy_boto3_sagemaker import SageMakerClient
 
     from seatrial.account.clients import AccountClients
     from seatrial.deployment.document import Deployment
     from seatrial.documents.live_stack import LiveStack
-    from seatrial.operations.drift.live import LiveEndpoints
     from seatrial.specs.environment import EnvironmentSpec
     from seatrial_base.findings import Finding
 
@@ -49,7 +49,7 @@ class DriftClients:
     """
 
     stacks: CloudFormationClient
-    endpoints: LiveEndpoints
+    endpoints: SageMakerClient
     results: S3Client
     account: AccountClients
 
@@ -121,7 +121,7 @@ def _endpoint_drift(deployment: Deployment, clients: DriftClients, *, now: datet
     drift = replace(drift, status=stack.status, deployed_digest=deployed)
     drift = _with(drift, tuple(_stack_findings(stack, deployment)))
     if deployed == deployment.plan.digest and not _in_progress(stack):
-        drift = _with_asked(drift, "live endpoint", lambda: live_findings(deployment, stack, clients.endpoints))
+        drift = _with_asked(drift, "live endpoint", lambda: live_findings(deployment, stack, _reader(clients)))
     else:
         why = "the stack is being updated" if _in_progress(stack) else "another plan is deployed"
         drift = replace(drift, not_asked=(*drift.not_asked, f"live endpoint, field by field: {why}"))
@@ -252,14 +252,18 @@ def _unknown(locked: Locked, clients: DriftClients) -> Iterator[Finding]:
     known = {endpoint_name(place, name) for name in locked.names}
     current = {each.endpoint_name for each in locked.deployments}
     current |= {endpoint_name(place, name) for name in locked.unreadable}
-    return unknown_endpoints(place, known, current, clients.endpoints)
+    return unknown_endpoints(place, known, current, _reader(clients))
+
+
+def _reader(clients: DriftClients) -> AwsReader:
+    return AwsReader(ClientCalls(clients.endpoints), is_strict=True)
 
 
 _RULE = "SEA433"
 
 
 def unknown_endpoints(
-    environment: str, known: Collection[str], current: Collection[str], live: LiveEndpoints
+    environment: str, known: Collection[str], current: Collection[str], reader: AwsReader
 ) -> Iterator[Finding]:
     """Yield each endpoint whose name begins with the environment's, or that has its tag, and that is not expected.
 
@@ -267,15 +271,17 @@ def unknown_endpoints(
         environment: The environment's name.
         known: The first generation's names of every spec's endpoint.
         current: The names of the endpoints that the locks deploy.
-        live: A client of SageMaker in the environment's region.
+        reader: A strict reader of the environment's account and region.
 
     Raises:
         ClientError: SageMaker refuses.
     """
-    for name, arn in sorted(_listed(live)):
+    listed = reader.rows("endpoints", "sagemaker", "list_endpoints", "Endpoints", MaxResults=100)
+    for name, arn in sorted((text_at(row, "EndpointName"), text_at(row, "EndpointArn")) for row in listed):
         if name in current or not name.startswith(f"{environment}-"):
             continue
-        tags = _tags_of(arn, live)
+        listed_tags = reader.rows(f"tags of {name}", "sagemaker", "list_tags", "Tags", ResourceArn=arn)
+        tags = {text_at(row, "Key"): text_at(row, "Value") for row in listed_tags}
         if PRODUCT_TAG in tags:
             continue  # a product's stack made it, and no spec
         tagged = tags.get(ENVIRONMENT_TAG) == environment
@@ -287,18 +293,3 @@ def unknown_endpoints(
             hint = "add its spec, or delete it (its stack, where it has one)"
             what = "endpoint without a spec" if tagged else "endpoint with this environment's prefix, without its tag"
         yield drift_finding(rule=_RULE, severity="warning" if tagged else "note", what=what, live=name, hint=hint)
-
-
-def _listed(live: LiveEndpoints) -> Iterator[tuple[str, str]]:
-    token = ""
-    while True:
-        page = live.list_endpoints(**({"NextToken": token} if token else {}))
-        for row in rows(page, "Endpoints"):
-            yield text_at(row, "EndpointName"), text_at(row, "EndpointArn")
-        token = text_at(page, "NextToken")
-        if not token:
-            return
-
-
-def _tags_of(arn: str, live: LiveEndpoints) -> dict[str, str]:
-    return {text_at(row, "Key"): text_at(row, "Value") for row in rows(live.list_tags(ResourceArn=arn), "Tags")}

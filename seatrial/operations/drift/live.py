@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from seatrial.account.response import count, mapping, rows, text_at
+from seatrial.account.live_endpoint import read_component, read_endpoint, read_model
 from seatrial.deployment.document import COMPONENT_SUFFIX
+from seatrial.documents.live_endpoint import LiveVariant
 from seatrial.operations.drift.report import drift_finding
 from seatrial_base.catalog.images import image_digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from seatrial.account.reader import AwsReader
     from seatrial.deployment.document import Deployment
+    from seatrial.documents.live_endpoint import LiveComponent, LiveEndpoint
     from seatrial.documents.live_stack import LiveStack
     from seatrial_base.findings import Finding, Severity
 
@@ -21,85 +24,68 @@ ONLY_VARIANT = "AllTraffic"  # the name of a variant that nobody named, as our c
 SECRET = "(secret)"  # what is shown in place of a value  # noqa: S105 (no password)
 
 
-class LiveEndpoints(Protocol):
-    """The calls of SageMaker that a drift check makes: all of them only read."""
-
-    def describe_endpoint(self, *, EndpointName: str) -> Mapping[str, object]:  # noqa: N803 (the service's words)
-        """Return an endpoint."""
-
-    def describe_endpoint_config(self, *, EndpointConfigName: str) -> Mapping[str, object]:  # noqa: N803
-        """Return an endpoint configuration."""
-
-    def describe_inference_component(self, *, InferenceComponentName: str) -> Mapping[str, object]:  # noqa: N803
-        """Return an inference component."""
-
-    def describe_model(self, *, ModelName: str) -> Mapping[str, object]:  # noqa: N803
-        """Return a model."""
-
-    def list_endpoints(self, **asked: str) -> Mapping[str, object]:
-        """Return a page of the endpoints."""
-
-    def list_tags(self, **asked: str) -> Mapping[str, object]:
-        """Return a page of the tags of a resource."""
-
-
 Compared = dict[str, tuple[str, str]]
 """What the lock says and what is live, by what was compared."""
 
 
-def live_findings(deployment: Deployment, stack: LiveStack, sagemaker: LiveEndpoints) -> Iterator[Finding]:
+def live_findings(deployment: Deployment, stack: LiveStack, reader: AwsReader) -> Iterator[Finding]:
     """Yield each field in which a live endpoint is not what was deployed.
 
     Args:
         deployment: What the lock says; its plan is the deployed one.
         stack: The endpoint's stack.
-        sagemaker: A client of the environment's region.
+        reader: A strict reader of the environment's account and region.
 
     Raises:
-        ClientError: SageMaker knows no such endpoint, component or model, or refuses.
+        BenchError: As `aws_failures`.
+        ClientError: SageMaker refuses.
     """
-    endpoint = sagemaker.describe_endpoint(EndpointName=deployment.endpoint_name)
-    if deployment.endpoint.hosting.kind == "single_model":
-        yield from _single_model(deployment, stack, endpoint, sagemaker)
+    endpoint = read_endpoint(deployment.endpoint_name, reader, with_tags=False)
+    if endpoint.existence == "absent":
+        yield _absent("endpoint", deployment.endpoint_name)
+    elif deployment.endpoint.hosting.kind == "single_model":
+        yield from _single_model(deployment, stack, endpoint, reader)
+    else:
+        yield from _with_component(deployment, stack, endpoint, reader)
+
+
+def _with_component(
+    deployment: Deployment, stack: LiveStack, endpoint: LiveEndpoint, reader: AwsReader
+) -> Iterator[Finding]:
+    """Yield what differs where the model is an inference component."""
+    name = f"{deployment.endpoint_name}{COMPONENT_SUFFIX}"
+    component = read_component(name, reader)
+    if component is None:
+        yield _absent("inference component", name)
         return
-    component = sagemaker.describe_inference_component(
-        InferenceComponentName=f"{deployment.endpoint_name}{COMPONENT_SUFFIX}"
-    )
-    config = sagemaker.describe_endpoint_config(EndpointConfigName=text_at(endpoint, "EndpointConfigName"))
-    model_name = text_at(mapping(component, "Specification"), "ModelName")
-    model = sagemaker.describe_model(ModelName=model_name)
-    compared = _endpoint(stack, endpoint) | _config(deployment, config) | _component(deployment, stack, component)
-    compared |= _container(deployment, mapping(model, "PrimaryContainer"))
+    compared = _endpoint(stack, endpoint) | _config(deployment, endpoint) | _component(deployment, stack, component)
     yield from _differences(compared)
-    yield from _statuses(
-        {
-            "endpoint status": text_at(endpoint, "EndpointStatus"),
-            "component status": text_at(component, "InferenceComponentStatus"),
-        }
-    )
-    yield from _copies(deployment, "copies", count(mapping(component, "RuntimeConfig"), "CurrentCopyCount"))
+    yield from _container(deployment, component.model, reader)
+    yield from _statuses({"endpoint status": endpoint.status, "component status": component.status})
+    yield from _copies(deployment, "copies", component.copies)
 
 
 def _single_model(
-    deployment: Deployment, stack: LiveStack, endpoint: Mapping[str, object], sagemaker: LiveEndpoints
+    deployment: Deployment, stack: LiveStack, endpoint: LiveEndpoint, reader: AwsReader
 ) -> Iterator[Finding]:
     """Yield what differs where the model is in a production variant: that of the endpoint's own plan."""
     name = own_variant(deployment)
-    config = sagemaker.describe_endpoint_config(EndpointConfigName=text_at(endpoint, "EndpointConfigName"))
-    variant = next((each for each in rows(config, "ProductionVariants") if text_at(each, "VariantName") == name), {})
+    variant = endpoint.variant(name) or LiveVariant(name=name)
     compared = _endpoint(stack, endpoint)
     if not deployment.endpoint.hosting.instance_pools:
-        compared["instance type"] = (deployment.plan.instance_type.value, text_at(variant, "InstanceType"))
-    model_name = text_at(variant, "ModelName")
-    if model_name:
-        model = sagemaker.describe_model(ModelName=model_name)
-        compared |= _container(deployment, mapping(model, "PrimaryContainer"))
-    else:
+        compared["instance type"] = (deployment.plan.instance_type.value, variant.instance_type)
+    if not variant.model:
         compared["variant"] = (name, "")
     yield from _differences(compared)
-    yield from _statuses({"endpoint status": text_at(endpoint, "EndpointStatus")})
-    live = next((each for each in rows(endpoint, "ProductionVariants") if text_at(each, "VariantName") == name), {})
-    yield from _copies(deployment, "instances", count(live, "CurrentInstanceCount"))
+    if variant.model:
+        yield from _container(deployment, variant.model, reader)
+    yield from _statuses({"endpoint status": endpoint.status})
+    yield from _copies(deployment, "instances", variant.current)
+
+
+def _absent(what: str, name: str) -> Finding:
+    hint = f"`seatrial doctor {name}` says what becomes of its stack" if what == "endpoint" else HINT
+    return drift_finding(rule="SEA432", severity="error", what=what, expected=name, live="absent", hint=hint)
 
 
 def own_variant(deployment: Deployment) -> str:
@@ -116,74 +102,63 @@ def _differences(compared: Compared) -> Iterator[Finding]:
             )
 
 
-def _endpoint(stack: LiveStack, endpoint: Mapping[str, object]) -> Compared:
-    deployed = stack.outputs.get("EndpointConfigName", "")
-    return {"endpoint configuration": (deployed, text_at(endpoint, "EndpointConfigName"))}
+def _endpoint(stack: LiveStack, endpoint: LiveEndpoint) -> Compared:
+    return {"endpoint configuration": (stack.outputs.get("EndpointConfigName", ""), endpoint.config)}
 
 
-def _config(deployment: Deployment, config: Mapping[str, object]) -> Compared:
-    plan, variant = deployment.plan, next(rows(config, "ProductionVariants"), {})
-    scaling = mapping(variant, "ManagedInstanceScaling")
+def _config(deployment: Deployment, endpoint: LiveEndpoint) -> Compared:
+    plan, variant = deployment.plan, next(iter(endpoint.variants), LiveVariant(name=""))
     pools = deployment.endpoint.hosting.instance_pools
-    live = [text_at(pool, "InstanceType") for pool in rows(variant, "InstancePools")] or [
-        text_at(variant, "InstanceType")
-    ]
+    live = [pool.instance_type for pool in variant.pools] or [variant.instance_type]
     fewest = 0 if deployment.endpoint.scaling.goes_to_zero else deployment.instance_count
+    scaled = variant.least is not None
     compared = {
         "instance type": (", ".join(pools or (plan.instance_type.value,)), ", ".join(live)),
-        "least instances": (f"{fewest}", _number(scaling, "MinInstanceCount")),
-        "most instances": (f"{deployment.most_instances}", _number(scaling, "MaxInstanceCount")),
+        "least instances": (f"{fewest}", f"{variant.least}" if scaled else ""),
+        "most instances": (f"{deployment.most_instances}", f"{variant.most}" if scaled else ""),
     }
     ami = plan.inference_ami_version.value
-    return compared if ami is None else compared | {"inference AMI": (ami, text_at(variant, "InferenceAmiVersion"))}
+    return compared if ami is None else compared | {"inference AMI": (ami, variant.ami)}
 
 
-def _component(deployment: Deployment, stack: LiveStack, component: Mapping[str, object]) -> Compared:
-    plan, specification = deployment.plan, mapping(component, "Specification")
-    needed, startup = mapping(specification, "ComputeResourceRequirements"), mapping(specification, "StartupParameters")
+def _component(deployment: Deployment, stack: LiveStack, component: LiveComponent) -> Compared:
+    plan = deployment.plan
     compared = {
-        "model": (stack.outputs.get("ModelName", ""), text_at(specification, "ModelName")),
-        "accelerators per copy": (
-            f"{plan.accelerators_per_copy}",
-            _number(needed, "NumberOfAcceleratorDevicesRequired"),
-        ),
-        "CPU cores per copy": (f"{plan.cpu_cores_per_copy:g}", _number(needed, "NumberOfCpuCoresRequired")),
-        "memory per copy (MiB)": (f"{plan.memory_min_mb.value}", _number(needed, "MinMemoryRequiredInMb")),
-        "start-up timeout (s)": (
-            f"{plan.startup_timeout_s.value}",
-            _number(startup, "ContainerStartupHealthCheckTimeoutInSeconds"),
-        ),
-        "download timeout (s)": (
-            f"{plan.download_timeout_s.value}",
-            _number(startup, "ModelDataDownloadTimeoutInSeconds"),
-        ),
+        "model": (stack.outputs.get("ModelName", ""), component.model),
+        "accelerators per copy": (f"{plan.accelerators_per_copy}", _number(component.accelerators)),
+        "CPU cores per copy": (f"{plan.cpu_cores_per_copy:g}", _number(component.cpu_cores)),
+        "memory per copy (MiB)": (f"{plan.memory_min_mb.value}", _number(component.memory_mb)),
+        "start-up timeout (s)": (f"{plan.startup_timeout_s.value}", _number(component.startup_timeout_s)),
+        "download timeout (s)": (f"{plan.download_timeout_s.value}", _number(component.download_timeout_s)),
     }
-    resolved = image_digest(text_at(mapping(mapping(specification, "Container"), "DeployedImage"), "ResolvedImage"))
-    pinned = image_digest(plan.image.value.uri)
+    resolved, pinned = image_digest(component.resolved_image), image_digest(plan.image.value.uri)
     if resolved is not None and pinned is not None:
         compared["image digest"] = (pinned, resolved)
     return compared
 
 
-def _number(document: Mapping[str, object], name: str) -> str:
-    """Return a number of an answer as it is written; empty where there is none."""
-    found = document.get(name)
-    return f"{found:g}" if isinstance(found, int | float) else ""
+def _number(value: float | None) -> str:
+    """Return a number as it is written; empty where there is none."""
+    return "" if value is None else f"{value:g}"
 
 
-def _container(deployment: Deployment, container: Mapping[str, object]) -> Compared:
-    """Compare image and variables; of a secret only whether there is one is told, never a value."""
-    serving, live = deployment.serving, mapping(container, "Environment")
-    compared = {"image": (serving.image, text_at(container, "Image"))}
+def _container(deployment: Deployment, model_name: str, reader: AwsReader) -> Iterator[Finding]:
+    """Yield what differs in image and variables; of a secret only whether there is one is said, never a value."""
+    model = read_model(model_name, reader)
+    if model is None:
+        yield _absent("model", model_name)
+        return
+    serving, live = deployment.serving, model.environment
+    compared = {"image": (serving.image, model.image)}
     for name in sorted({*serving.container_env, *serving.secret_env, *live}):
         what = f"environment variable {name}"
         if name in serving.secret_env:
             compared[what] = (SECRET, SECRET if live.get(name) else "")
         elif name in serving.container_env:
-            compared[what] = (serving.container_env[name], text_at(live, name))
+            compared[what] = (serving.container_env[name], live.get(name, ""))
         else:
             compared[what] = ("absent", "present")
-    return compared
+    yield from _differences(compared)
 
 
 def _statuses(found: Mapping[str, str]) -> Iterator[Finding]:

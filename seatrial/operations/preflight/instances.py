@@ -6,8 +6,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.account.reader import aws_failures
-from seatrial.account.response import count, rows, text_at
+from seatrial.account.live_endpoint import read_endpoint
+from seatrial.account.reader import AwsReader, ClientCalls, aws_failures
+from seatrial.account.response import rows, text_at
 from seatrial.operations.preflight.check import ok, problem, unread
 from seatrial_base.errors import BenchError
 from seatrial_base.units import counted
@@ -17,12 +18,11 @@ if TYPE_CHECKING:
 
     from seatrial.account.clients import AccountClients, Endpoints, Quotas
     from seatrial.deployment.document import Deployment
+    from seatrial.documents.live_endpoint import LiveEndpoint
     from seatrial.operations.preflight.check import AccountCheck
     from seatrial.specs.environment import EnvironmentSpec
 
 SERVICE = "sagemaker"
-GONE = "ValidationException"
-"""What SageMaker answers about an endpoint that was deleted since it was listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,39 +171,17 @@ def _pages(ask: Callable[..., Mapping[str, object]], given: Mapping[str, str]) -
 
 def instances_in_use(endpoints: Endpoints) -> InUse:
     """Count the instances of every endpoint of the account in this region, by endpoint and type."""
-    from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only this command needs it here)
-
+    reader = AwsReader(ClientCalls(endpoints))
     found: Counter[tuple[str, str]] = Counter()
-    try:
-        with aws_failures("SageMaker"):
-            for page in _pages(endpoints.list_endpoints, {}):
-                for row in rows(page, "Endpoints"):
-                    name = text_at(row, "EndpointName")
-                    for instance_type, number in _of_endpoint(endpoints, name):
-                        found[name, instance_type] += number
-    except BenchError as error:
-        return InUse({}, error.problems[0].message)
-    except ClientError as error:
-        return InUse({}, f"{error}")
-    return InUse(found)
+    for row in reader.rows("endpoints", "sagemaker", "list_endpoints", "Endpoints", MaxResults=100):
+        name = text_at(row, "EndpointName")
+        for instance_type, number in _instances_of(read_endpoint(name, reader, with_tags=False)):
+            found[name, instance_type] += number
+    return InUse({}, reader.not_asked[0]) if reader.not_asked else InUse(found)
 
 
-def _of_endpoint(endpoints: Endpoints, name: str) -> Iterator[tuple[str, int]]:
-    from botocore.exceptions import ClientError  # noqa: PLC0415 (likewise)
-
-    try:
-        live = endpoints.describe_endpoint(EndpointName=name)
-        config = endpoints.describe_endpoint_config(EndpointConfigName=text_at(live, "EndpointConfigName"))
-    except ClientError as error:
-        if error.response.get("Error", {}).get("Code") == GONE:
-            return
-        raise
-    types = {text_at(row, "VariantName"): text_at(row, "InstanceType") for row in rows(config, "ProductionVariants")}
-    for name_of in ("ProductionVariants", "ShadowProductionVariants"):
-        for variant in rows(live, name_of):
-            pools = [*rows(variant, "InstancePools")]
-            for pool in pools:
-                yield text_at(pool, "InstanceType"), count(pool, "CurrentInstanceCount")
-            if not pools:
-                most = max(count(variant, "CurrentInstanceCount"), count(variant, "DesiredInstanceCount"))
-                yield types.get(text_at(variant, "VariantName"), ""), most
+def _instances_of(endpoint: LiveEndpoint) -> Iterator[tuple[str, int]]:
+    for variant in (*endpoint.variants, *endpoint.shadow_variants):
+        yield from ((pool.instance_type, pool.current) for pool in variant.pools)
+        if not variant.pools:
+            yield variant.instance_type, max(variant.current, variant.desired)

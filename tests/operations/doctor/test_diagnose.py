@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.operations.doctor.facts import CANDIDATE
+from seatrial.documents.live_endpoint import CANDIDATE
 from seatrial.operations.doctor.view import answer_line, doctor_judgement, doctor_lines, is_healthy
 from seatrial_base.catalog.symptoms import all_symptoms, find_symptom
 from seatrial_base.printer import formatted

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.operations.doctor.facts import CANDIDATE
+from seatrial.documents.live_endpoint import CANDIDATE
 from seatrial.operations.doctor.fix import Patience, carry_out
 from seatrial.operations.doctor.steps import fix_steps
 from tests.operations.doctor.sample_account import COMPONENT, TARGET, Aws, absent, component, error, target

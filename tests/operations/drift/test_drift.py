@@ -153,6 +153,13 @@ def told(findings: tuple[Finding, ...]) -> list[tuple[str, str, str, str]]:
     return [(each.rule, each.severity, each.field, each.message) for each in findings]
 
 
+def test_an_endpoint_that_somebody_deleted_is_an_error() -> None:
+    report = checked(Live(error=refused("ValidationException", message="Could not find endpoint dev-chat")))
+    (finding,) = report.endpoints[0].findings
+    assert (finding.rule, finding.severity) == ("SEA432", "error")
+    assert report.endpoints[0].not_asked == ()
+
+
 def test_what_runs_as_it_is_locked_has_no_finding() -> None:
     report = checked(Live())
     assert (len(report.all_findings), report.not_asked, report.endpoints[0].not_asked) == (0, (), ())

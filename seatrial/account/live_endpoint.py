@@ -1,0 +1,134 @@
+"""Reads an endpoint of an account with its components and models; every call only reads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seatrial.account.response import count, mapping, moment, number, rows, text_at
+from seatrial.documents.live_endpoint import LiveComponent, LiveEndpoint, LiveModel, LivePool, LiveVariant
+from seatrial_base.printable import printable
+from seatrial_base.secrets import redacted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from seatrial.account.reader import AwsReader
+
+
+def read_endpoint(name: str, reader: AwsReader, *, with_tags: bool = True) -> LiveEndpoint:
+    """Read an endpoint with its configuration.
+
+    Args:
+        name: Its name.
+        reader: The account.
+        with_tags: Whether its tags are read too.
+    """
+    answer = reader.read(f"endpoint {name}", "sagemaker", "describe_endpoint", EndpointName=name)
+    live = answer.document
+    if answer.state != "found":
+        return LiveEndpoint(existence=answer.state)
+    config_name, arn = text_at(live, "EndpointConfigName"), text_at(live, "EndpointArn")
+    what = f"endpoint configuration {config_name}"
+    config = reader.read(what, "sagemaker", "describe_endpoint_config", EndpointConfigName=config_name).document
+    tags = reader.rows(f"tags of {name}", "sagemaker", "list_tags", "Tags", ResourceArn=arn) if with_tags else ()
+    return LiveEndpoint(
+        existence="found",
+        arn=arn,
+        status=text_at(live, "EndpointStatus"),
+        reason=safe_text(text_at(live, "FailureReason")),
+        config=config_name,
+        changed=moment(live, "LastModifiedTime"),
+        variants=tuple(_variants(live, config, "ProductionVariants")),
+        shadow_variants=tuple(_variants(live, config, "ShadowProductionVariants")),
+        tags={text_at(row, "Key"): text_at(row, "Value") for row in tags},
+    )
+
+
+def _variants(live: Mapping[str, object], config: Mapping[str, object], kind: str) -> Iterator[LiveVariant]:
+    """Yield the variants of the configuration, or those that run where it could not be read."""
+    running = {text_at(row, "VariantName"): row for row in rows(live, kind)}
+    planned = {text_at(row, "VariantName"): row for row in rows(config, kind)}
+    for name in sorted(planned.keys() | running.keys()):
+        now, wanted = running.get(name, {}), planned.get(name, {})
+        scaling = mapping(wanted, "ManagedInstanceScaling")
+        pools = [*rows(now, "InstancePools")] or [*rows(wanted, "InstancePools")]
+        yield LiveVariant(
+            name=name,
+            instance_type=text_at(wanted, "InstanceType"),
+            pools=tuple(LivePool(text_at(pool, "InstanceType"), count(pool, "CurrentInstanceCount")) for pool in pools),
+            current=count(now, "CurrentInstanceCount"),
+            desired=count(now, "DesiredInstanceCount"),
+            least=count(scaling, "MinInstanceCount") if scaling else None,
+            most=max(count(scaling, "MaxInstanceCount"), count(wanted, "InitialInstanceCount")),
+            ami=text_at(wanted, "InferenceAmiVersion"),
+            model=text_at(wanted, "ModelName"),
+            statuses=tuple(
+                f"{text_at(row, 'Status')}: {text_at(row, 'StatusMessage')}" for row in rows(now, "VariantStatus")
+            ),
+        )
+
+
+def component_names(endpoint_name: str, reader: AwsReader) -> list[str]:
+    """Return the names of an endpoint's components, sorted; the service lists them also when the endpoint is gone."""
+    listed = reader.rows(
+        "inference components",
+        "sagemaker",
+        "list_inference_components",
+        "InferenceComponents",
+        EndpointNameEquals=endpoint_name,
+    )
+    return sorted(text_at(row, "InferenceComponentName") for row in listed)
+
+
+def read_component(name: str, reader: AwsReader) -> LiveComponent | None:
+    """Read an inference component; `None` where it is absent or could not be read."""
+    what = f"inference component {name}"
+    answer = reader.read(what, "sagemaker", "describe_inference_component", InferenceComponentName=name)
+    if answer.state != "found":
+        return None
+    live = answer.document
+    copies, specification = mapping(live, "RuntimeConfig"), mapping(live, "Specification")
+    container = mapping(specification, "Container")
+    needs, startup = mapping(specification, "ComputeResourceRequirements"), mapping(specification, "StartupParameters")
+    return LiveComponent(
+        name=name,
+        arn=text_at(live, "InferenceComponentArn"),
+        endpoint=text_at(live, "EndpointName"),
+        variant=text_at(live, "VariantName"),
+        status=text_at(live, "InferenceComponentStatus"),
+        reason=safe_text(text_at(live, "FailureReason")),
+        copies=count(copies, "CurrentCopyCount"),
+        desired=count(copies, "DesiredCopyCount"),
+        model=text_at(specification, "ModelName"),
+        artifact=text_at(container, "ArtifactUrl"),
+        resolved_image=text_at(mapping(container, "DeployedImage"), "ResolvedImage"),
+        accelerators=number(needs, "NumberOfAcceleratorDevicesRequired"),
+        cpu_cores=number(needs, "NumberOfCpuCoresRequired"),
+        memory_mb=number(needs, "MinMemoryRequiredInMb"),
+        startup_timeout_s=number(startup, "ContainerStartupHealthCheckTimeoutInSeconds"),
+        download_timeout_s=number(startup, "ModelDataDownloadTimeoutInSeconds"),
+        created=moment(live, "CreationTime"),
+        changed=moment(live, "LastModifiedTime"),
+    )
+
+
+def read_model(name: str, reader: AwsReader) -> LiveModel | None:
+    """Read a model; `None` where it is absent or could not be read."""
+    answer = reader.read(f"model {name}", "sagemaker", "describe_model", ModelName=name)
+    if answer.state != "found":
+        return None
+    live = answer.document
+    container = mapping(live, "PrimaryContainer") or next(rows(live, "Containers"), {})
+    prefix = text_at(mapping(mapping(container, "ModelDataSource"), "S3DataSource"), "S3Uri")
+    return LiveModel(
+        name=name,
+        image=text_at(container, "Image"),
+        environment={key: f"{value}" for key, value in mapping(container, "Environment").items()},
+        uris=tuple(sorted({text_at(container, "ModelDataUrl"), prefix} - {""})),
+        role_arn=text_at(live, "ExecutionRoleArn"),
+    )
+
+
+def safe_text(text: str) -> str:
+    """Return a text of AWS without credentials and control characters."""
+    return printable(redacted(text))

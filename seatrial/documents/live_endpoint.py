@@ -1,0 +1,153 @@
+"""An endpoint of an account as SageMaker describes it: one class for each kind of part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
+
+from seatrial_base.tags import ENVIRONMENT_TAG, STACK_TAG
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+Existence = Literal["found", "absent", "not asked"]
+CANDIDATE: Final = "-candidate-"
+"""In the name of a component that a trial made beside the live one; a test holds it together with the trial service."""
+IN_TRANSIT: Final = ("Creating", "Updating", "SystemUpdating", "RollingBack", "Deleting")
+"""Statuses of endpoints and components that change by themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class LivePool:
+    """Instances of one type of a variant with several."""
+
+    instance_type: str
+    current: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveVariant:
+    """A production or shadow variant.
+
+    Attributes:
+        name: Its name.
+        instance_type: Its instance type; empty with instance pools.
+        pools: Its instance pools, in their order.
+        current: Instances that it has.
+        desired: Instances that it is to have.
+        least: Instances that managed scaling leaves it; `None` without managed scaling.
+        most: Instances that it may have.
+        ami: Its InferenceAmiVersion; empty where the service chooses.
+        model: The model that it holds; empty with inference components.
+        statuses: What the service says of its change.
+    """
+
+    name: str
+    instance_type: str = ""
+    pools: tuple[LivePool, ...] = ()
+    current: int = 0
+    desired: int = 0
+    least: int | None = None
+    most: int = 0
+    ami: str = ""
+    model: str = ""
+    statuses: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveEndpoint:
+    """The endpoint itself; its config's name is empty where it is unknown."""
+
+    existence: Existence
+    arn: str = ""
+    status: str = ""
+    reason: str = ""
+    config: str = ""
+    changed: datetime | None = None
+    variants: tuple[LiveVariant, ...] = ()
+    shadow_variants: tuple[LiveVariant, ...] = ()
+    tags: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it carries the tag of an environment, or of a stack."""
+        return ENVIRONMENT_TAG in self.tags or STACK_TAG in self.tags
+
+    def variant(self, name: str) -> LiveVariant | None:
+        """Return a production variant; `None` where there is none of this name."""
+        return next((each for each in self.variants if each.name == name), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveComponent:
+    """An inference component.
+
+    Attributes:
+        name: Its name.
+        status: SageMaker's status.
+        arn: Its ARN.
+        endpoint: The endpoint that it is on.
+        variant: The variant whose instances it uses.
+        reason: Why it failed.
+        copies: Copies that it has.
+        desired: Copies that it is to have.
+        model: The model that it holds; empty for an adapter.
+        artifact: The S3 URI of its own files, which an adapter has.
+        resolved_image: The image with its digest, as the service deployed it.
+        accelerators: Accelerators of one copy; `None` where it asks for none.
+        cpu_cores: CPU cores of one copy; likewise.
+        memory_mb: Memory of one copy, in MiB; likewise.
+        startup_timeout_s: Time for the container's start; `None` for the service's own.
+        download_timeout_s: Time for the download; likewise.
+        created: When it was created; `None` where the service does not say.
+        changed: When it was changed; likewise.
+    """
+
+    name: str
+    status: str
+    arn: str = ""
+    endpoint: str = ""
+    variant: str = ""
+    reason: str = ""
+    copies: int = 0
+    desired: int = 0
+    model: str = ""
+    artifact: str = ""
+    resolved_image: str = ""
+    accelerators: float | None = None
+    cpu_cores: float | None = None
+    memory_mb: float | None = None
+    startup_timeout_s: float | None = None
+    download_timeout_s: float | None = None
+    created: datetime | None = None
+    changed: datetime | None = None
+
+    @property
+    def is_candidate(self) -> bool:
+        """Whether a trial made it."""
+        return CANDIDATE in self.name
+
+    @property
+    def is_in_transit(self) -> bool:
+        """Whether it changes by itself."""
+        return self.status in IN_TRANSIT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveModel:
+    """A model: what its container reads, and by which right.
+
+    Attributes:
+        name: Its name.
+        image: The container image.
+        environment: The container's variables, which may hold credentials: they are never shown.
+        uris: Where its files lie.
+        role_arn: Its execution role.
+    """
+
+    name: str
+    image: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    uris: tuple[str, ...] = ()
+    role_arn: str = ""
