@@ -78,10 +78,11 @@ REASONS: Mapping[tuple[str, str], str] = {
     (CONTAINERS, "s3:ListBucket"): "A prefix is listed before it is read; the condition names it.",
     (CONTAINERS, "kms:Decrypt"): "The weights may be encrypted with the key of the environment.",
     (FUNCTION, "logs:CreateLogStream"): "The function writes its log.",
-    (FUNCTION, "sagemaker:DescribeEndpoint"): "A trial sends requests to an endpoint and proves what is live there.",
+    (FUNCTION, "sagemaker:DescribeEndpoint"): "A trial proves what is live; what is absent or new has no tag.",
     (FUNCTION, "sagemaker:DescribeInferenceComponent"): (
-        "A trial sends requests to a component, proves what is live, and wakes a copy."
+        "A trial proves what is live; what is absent or new has no tag."
     ),
+    (FUNCTION, "sagemaker:InvokeEndpoint"): "A trial sends requests, and wakes a copy.",
     (FUNCTION, "sagemaker:CreateInferenceComponent"): "A candidate component is created beside the one that serves.",
     (FUNCTION, "sagemaker:AddTags"): "A candidate is created with the tag of the environment.",
     (FUNCTION, "sagemaker:DeleteInferenceComponent"): "A candidate is deleted after its trial.",

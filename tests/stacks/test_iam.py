@@ -123,18 +123,18 @@ CANDIDATES = f"{SAGEMAKER}:inference-component/prod-*-candidate-*"
 
 def test_trials_load_and_describe_what_has_the_environments_name_and_tag(prod_trials: Template) -> None:
     granted = {
-        (*each.resources, *(("AddTags",) if "sagemaker:AddTags" in each.actions else ())): each
+        (*each.resources, *(name for name in ("AddTags", "Describe") if f"sagemaker:{name}" in f"{each.actions}")): each
         for each in statements(prod_trials)
         if any("sagemaker:" in action for action in each.actions) and each.resources != ("*",)
     }
     assert {resources: each.actions for resources, each in granted.items()} == {
+        (f"{SAGEMAKER}:endpoint/prod-*", "Describe"): ("sagemaker:DescribeEndpoint",),
+        (f"{SAGEMAKER}:inference-component/prod-*", "Describe"): ("sagemaker:DescribeInferenceComponent",),
         (f"{SAGEMAKER}:endpoint/prod-*",): (
-            "sagemaker:DescribeEndpoint",
             "sagemaker:InvokeEndpoint",
             "sagemaker:InvokeEndpointWithResponseStream",
         ),
         (f"{SAGEMAKER}:inference-component/prod-*",): (
-            "sagemaker:DescribeInferenceComponent",
             "sagemaker:InvokeEndpoint",
             "sagemaker:InvokeEndpointWithResponseStream",
             "sagemaker:UpdateInferenceComponentRuntimeConfig",
@@ -144,7 +144,7 @@ def test_trials_load_and_describe_what_has_the_environments_name_and_tag(prod_tr
         (CANDIDATES,): ("sagemaker:DeleteInferenceComponent",),
     }
     asked = {"StringEquals": {"aws:RequestTag/seatrial:environment": "prod"}}
-    assert [json.loads(each.conditions) for each in granted.values()] == [OURS, OURS, asked, asked, OURS]
+    assert [json.loads(each.conditions) for each in granted.values()] == [{}, {}, OURS, OURS, asked, asked, OURS]
 
 
 def test_trials_never_read_a_models_environment_which_may_hold_a_token(prod_trials: Template) -> None:

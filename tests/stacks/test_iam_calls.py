@@ -55,9 +55,12 @@ CALLS: dict[str, tuple[Call, ...]] = {
     "describe_alarms": (
         ("cloudwatch:DescribeAlarms", f"arn:aws:cloudwatch:{ACCOUNT}:alarm:seatrial-prod-chat-errors", {}),
     ),
-    "describe_endpoint": (("sagemaker:DescribeEndpoint", ENDPOINT, OURS),),
+    "describe_endpoint": (("sagemaker:DescribeEndpoint", ENDPOINT, {}),),
     "describe_execution": (("states:DescribeExecution", EXECUTION, {}),),
-    "describe_inference_component": (("sagemaker:DescribeInferenceComponent", COMPONENT, OURS),),
+    "describe_inference_component": (
+        ("sagemaker:DescribeInferenceComponent", COMPONENT, {}),
+        ("sagemaker:DescribeInferenceComponent", CANDIDATE, {}),
+    ),
     "describe_scalable_targets": (("application-autoscaling:DescribeScalableTargets", "*", {}),),
     "describe_stacks": (("cloudformation:DescribeStacks", STACK, {}),),
     "get_metric_data": (("cloudwatch:GetMetricData", "*", {}),),
@@ -78,7 +81,7 @@ CALLS: dict[str, tuple[Call, ...]] = {
     "register_scalable_target": (
         ("application-autoscaling:RegisterScalableTarget", TARGET, COPIES),
         ("sagemaker:UpdateInferenceComponentRuntimeConfig", COMPONENT, OURS),
-        ("sagemaker:DescribeInferenceComponent", COMPONENT, OURS),
+        ("sagemaker:DescribeInferenceComponent", COMPONENT, {}),
     ),
     "start_execution": (("states:StartExecution", WORKFLOW, {}),),
     "stop_execution": (("states:StopExecution", EXECUTION, {}),),
@@ -95,6 +98,7 @@ NEVER: tuple[Call, ...] = (
     ("sagemaker:InvokeEndpoint", ENDPOINT.replace("prod-", "dev-"), {**OURS}),
     ("sagemaker:InvokeEndpoint", ENDPOINT, {"aws:ResourceTag/seatrial:environment": "dev"}),
     ("sagemaker:InvokeEndpoint", ENDPOINT, {}),
+    ("sagemaker:DescribeInferenceComponent", COMPONENT.replace("prod-", "dev-"), {}),
     ("sagemaker:DeleteEndpoint", ENDPOINT, OURS),
     ("sagemaker:UpdateEndpoint", ENDPOINT, OURS),
     ("sagemaker:DeleteInferenceComponent", COMPONENT, OURS),

@@ -106,7 +106,9 @@ def publishing(topic_arn: str | None) -> Iterator[iam.PolicyStatement]:
 def _endpoints(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
     """Allow loading the environment's endpoints, proving what is live there, and setting a component's copies.
 
-    A model's environment may hold the token of a hub, so models are not described: their names prove them.
+    A model's environment may hold the token of a hub, so models are not described: their names prove them. What is
+    described is named, without a condition on its tags: what is absent, or was just created, has none, and AWS would
+    answer AccessDenied in place of what it is (hashicorp/terraform-provider-aws issues 6055 and 32966).
     """
     ours = {"StringEquals": {f"aws:ResourceTag/{ENVIRONMENT_TAG}": environment}}
     endpoints, components = (
@@ -114,9 +116,10 @@ def _endpoints(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
         for kind in ("endpoint", "inference-component")
     )
     loading = ["sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream"]
-    yield _allow([*loading, "sagemaker:DescribeEndpoint"], [endpoints], ours)
-    scaling = ["sagemaker:DescribeInferenceComponent", "sagemaker:UpdateInferenceComponentRuntimeConfig"]
-    yield _allow([*loading, *scaling], [components], ours)
+    yield _allow(["sagemaker:DescribeEndpoint"], [endpoints])
+    yield _allow(["sagemaker:DescribeInferenceComponent"], [components])
+    yield _allow(loading, [endpoints], ours)
+    yield _allow([*loading, "sagemaker:UpdateInferenceComponentRuntimeConfig"], [components], ours)
 
 
 def _candidates(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
