@@ -21,7 +21,7 @@ from seatrial_laptop.aws.control_plane.live_variants import (
     COUNT,
     DESIRED,
     WEIGHT,
-    LiveVariant,
+    EmulatedVariant,
     configured_variants,
     is_asynchronous,
     live_variants,
@@ -171,7 +171,7 @@ def live_copies(cloud: Cloud, endpoint_name: str, variant: str) -> int:
     return len(cloud.running.copies(CopyPlace(endpoint_name, variant)))
 
 
-def _wanted_copies(cloud: Cloud, name: str, variants: Sequence[LiveVariant]) -> WantedCopies:
+def _wanted_copies(cloud: Cloud, name: str, variants: Sequence[EmulatedVariant]) -> WantedCopies:
     return {
         CopyPlace(name, variant.name): wanted_variant(cloud, variant.document, variant.instances)
         for variant in variants
@@ -179,7 +179,7 @@ def _wanted_copies(cloud: Cloud, name: str, variants: Sequence[LiveVariant]) -> 
     }
 
 
-def _hosts(variants: Sequence[LiveVariant]) -> list[Document]:
+def _hosts(variants: Sequence[EmulatedVariant]) -> list[Document]:
     """Return the variants that host inference components."""
     return [variant.document for variant in variants if not variant.has_model]
 
@@ -319,7 +319,7 @@ def _told_by_config(request: Document) -> Document:
     return {**told, "DataCaptureConfig": summary}
 
 
-def _variant_view(cloud: Cloud, endpoint_name: str, variant: LiveVariant) -> Document:
+def _variant_view(cloud: Cloud, endpoint_name: str, variant: EmulatedVariant) -> Document:
     fleet = cloud.fleets.find(endpoint_name, variant.name)
     copies = cloud.running.copies(CopyPlace(endpoint_name, variant.name))
     types = fleet.instance_types() if fleet else [copy.instance_type for copy in copies]

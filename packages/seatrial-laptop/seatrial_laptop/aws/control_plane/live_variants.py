@@ -22,7 +22,7 @@ WEIGHT: Final = "DesiredWeight"
 
 
 @dataclass(frozen=True, slots=True)
-class LiveVariant:
+class EmulatedVariant:
     """One variant of an endpoint.
 
     Attributes:
@@ -51,13 +51,13 @@ def has_model(variant: Document) -> bool:
     return "ModelName" in variant or any("ModelNameOverride" in pool for pool in pools)
 
 
-def live_variants(store: Store, endpoint: Record) -> list[LiveVariant]:
+def live_variants(store: Store, endpoint: Record) -> list[EmulatedVariant]:
     """Return the variants of an endpoint, its shadow variants last; none when its configuration was deleted."""
     config = store.find(Kind.ENDPOINT_CONFIG, text_member(endpoint.request, "EndpointConfigName"))
     return configured_variants(config, children(endpoint.request, DESIRED)) if config else []
 
 
-def configured_variants(config: Record, desired: Sequence[Document] = ()) -> list[LiveVariant]:
+def configured_variants(config: Record, desired: Sequence[Document] = ()) -> list[EmulatedVariant]:
     """Return the variants of an endpoint configuration, with weights and counts that were changed since."""
     changes = {text_member(each, "VariantName"): each for each in desired}
     shadows = children(config.request, SHADOWS)
@@ -74,11 +74,11 @@ def merged_changes(old: Sequence[Document], new: Sequence[Document]) -> list[Doc
     return list(merged.values())
 
 
-def _live(variant: Document, changes: dict[str, Document], *, is_shadow: bool) -> LiveVariant:
+def _live(variant: Document, changes: dict[str, Document], *, is_shadow: bool) -> EmulatedVariant:
     name = text_member(variant, "VariantName")
     change = changes.get(name, {})
     initial = number(variant, "InitialVariantWeight") if "InitialVariantWeight" in variant else 1.0
-    return LiveVariant(
+    return EmulatedVariant(
         name=name,
         document=variant,
         weight=number(change, WEIGHT) if WEIGHT in change else initial,

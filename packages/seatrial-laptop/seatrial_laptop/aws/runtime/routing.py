@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from seatrial_laptop.aws.control_plane.cloud import Cloud
-    from seatrial_laptop.aws.control_plane.live_variants import LiveVariant
+    from seatrial_laptop.aws.control_plane.live_variants import EmulatedVariant
     from seatrial_laptop.aws.control_plane.records import Record
     from seatrial_laptop.aws.json_document import Document
     from seatrial_laptop.aws.runtime.copy_process import CopyProcess
@@ -122,7 +122,7 @@ class Prefix:
         return Preference(zlib.crc32(prefix), whole(config, "ConcurrencyThreshold", PREFIX_CONCURRENCY))
 
 
-def _variant(cloud: Cloud, endpoint_name: str, wanted: str, variants: Sequence[LiveVariant]) -> LiveVariant:
+def _variant(cloud: Cloud, endpoint_name: str, wanted: str, variants: Sequence[EmulatedVariant]) -> EmulatedVariant:
     by_name = {each.name: each for each in variants}
     chosen = wanted or cloud.traffic.pick(endpoint_name, {each.name: each.weight for each in variants})
     if chosen not in by_name:
@@ -131,7 +131,7 @@ def _variant(cloud: Cloud, endpoint_name: str, wanted: str, variants: Sequence[L
 
 
 def _route_to_component(
-    cloud: Cloud, endpoint_name: str, name: str, variants: Sequence[LiveVariant], prefix: Prefix
+    cloud: Cloud, endpoint_name: str, name: str, variants: Sequence[EmulatedVariant], prefix: Prefix
 ) -> Route:
     """Return the copy of a component; an adapter's requests reach the copies of its base."""
     if not name:
