@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 SUB = "Fn::Sub"
 NO_VALUE = "AWS::NoValue"
-_REFERENCE_OR_LITERAL = re.compile(r"\$\{(?:!|([^!}][^}]*)\})")  # `${!` is a literal `${`
+_REFERENCE_OR_LITERAL = re.compile(r"\$\{(?:!|([^!${}][^${}]*)\})")  # `${!` is a literal `${`
+LONGEST_TEXT = 2**20
+"""Characters; what would be longer, as by variables within variables, stays as it is written."""
+_COST_OF_PART = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +77,9 @@ def evaluate(value: JsonValue, scope: TemplateScope) -> JsonValue:
             return {name: evaluate(one, scope) for name, one in value.items() if not is_no_value(one)}
         ((name, argument),) = value.items()
         function = _FUNCTIONS.get(name)
-        known = function(argument, scope) if function else None
-        return {name: evaluate(argument, scope)} if known is None else known
+        below = evaluate(argument, scope)  # once: twice at each depth is exponential
+        known = function(below, scope) if function else None
+        return {name: below} if known is None else known
     return [evaluate(one, scope) for one in value] if isinstance(value, list) else value
 
 
@@ -97,7 +101,7 @@ def _sub(argument: JsonValue, scope: TemplateScope) -> JsonValue:
         case str(text):
             return _text_of(_parts(text), scope)
         case [str(text), dict(variables)]:
-            values = {name: _value_parts(evaluate(value, scope)) for name, value in variables.items()}
+            values = {name: _value_parts(value) for name, value in variables.items()}
             parts = [values.get(part.text, [part]) if part.is_reference else [part] for part in _parts(text)]
             return _joined(parts, scope)
     return None
@@ -105,35 +109,36 @@ def _sub(argument: JsonValue, scope: TemplateScope) -> JsonValue:
 
 def _join(argument: JsonValue, scope: TemplateScope) -> JsonValue:
     match argument:
-        case [str(separator), parts] if isinstance(known := evaluate(parts, scope), list):
-            items = [_value_parts(part) for part in known if not is_no_value(part)]
+        case [str(separator), [*given]]:
+            items = [_value_parts(part) for part in given if not is_no_value(part)]
             between: list[list[_Part] | None] = [[_Part(separator)]] * len(items)
             return _joined([part for pair in zip(between, items, strict=True) for part in pair][1:], scope)
     return None
 
 
 def _joined(items: Iterable[list[_Part] | None], scope: TemplateScope) -> JsonValue:
-    """Return the text of several items; `None` when one of them is no text."""
+    """Return the text of several items; `None` when one of them is no text, or the whole is too long."""
     parts: list[_Part] = []
+    length = 0
     for item in items:
-        if item is None:
+        length += 0 if item is None else sum(len(part.text) + _COST_OF_PART for part in item)
+        if item is None or length > LONGEST_TEXT:
             return None
         parts += item
     return _text_of(parts, scope)
 
 
-def _select(argument: JsonValue, scope: TemplateScope) -> JsonValue:
+def _select(argument: JsonValue, scope: TemplateScope) -> JsonValue:  # noqa: ARG001 (as every function)
     match argument:
-        case [int() | str() as index, items] if isinstance(known := evaluate(items, scope), list):
-            number = int(index) if f"{index}".isdecimal() else len(known)
-            return known[number] if number < len(known) else None
+        case [int() | str() as index, [*items]]:
+            return {f"{number}": item for number, item in enumerate(items)}.get(f"{index}")
     return None
 
 
-def _split(argument: JsonValue, scope: TemplateScope) -> JsonValue:
+def _split(argument: JsonValue, scope: TemplateScope) -> JsonValue:  # noqa: ARG001 (as every function)
     match argument:
-        case [str(separator), text] if separator and isinstance(known := evaluate(text, scope), str):
-            return [*known.split(separator)]
+        case [str(separator), str(text)] if separator:
+            return [*text.split(separator)]
     return None
 
 
@@ -141,8 +146,7 @@ def _find_in_map(argument: JsonValue, scope: TemplateScope) -> JsonValue:
     if not isinstance(argument, list) or len(argument) != 3:  # noqa: PLR2004 (map, key, second key)
         return None
     found = scope.mappings
-    for key in argument:
-        name = evaluate(key, scope)
+    for name in argument:
         found = found.get(name) if isinstance(found, dict) and isinstance(name, str) else None
     return found
 

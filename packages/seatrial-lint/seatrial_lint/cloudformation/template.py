@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
+    from seatrial_base.findings import Finding
+
 _POLICIES = ("DeletionPolicy", "UpdateReplacePolicy")
 
 
@@ -105,14 +107,17 @@ def template_of(
     resources = document.get("Resources")
     if not isinstance(resources, dict):
         raise not_a_template("no Resources", name)
+    written = {key: one for key, one in resources.items() if not key.startswith("Fn::")}
+    if problems := [finding for key, one in written.items() for finding in _without_type(key, one, name)]:
+        raise SpecError(problems)
     pseudo = {"AWS::Region": region, "AWS::AccountId": account or "", "AWS::Partition": _partition(region)}
     scope = TemplateScope({key: value for key, value in pseudo.items() if value}, document.get("Mappings"))
     outputs = document.get("Outputs")
     return Template(
         {
             logical_id: _resource(name, logical_id, resource, scope)
-            for logical_id, resource in resources.items()
-            if not logical_id.startswith("Fn::")
+            for logical_id, resource in written.items()
+            if isinstance(resource, dict)
         },
         {key: evaluate(value, scope) for key, value in outputs.items()} if isinstance(outputs, dict) else {},
         text,
@@ -133,9 +138,15 @@ def _partition(region: str) -> str:
     return "" if not region or region.startswith(("us-iso", "eu-iso", "eusc-")) else "aws"
 
 
-def _resource(template: str, logical_id: str, resource: JsonValue, scope: TemplateScope) -> TemplateResource:
-    if not isinstance(resource, dict) or not isinstance(resource.get("Type"), str):
-        raise not_a_template(f"the resource {logical_id} has no Type", template)
+def _without_type(logical_id: str, resource: JsonValue, template: str) -> tuple[Finding, ...]:
+    if isinstance(resource, dict) and isinstance(resource.get("Type"), str):
+        return ()
+    return not_a_template(f"the resource {logical_id} has no Type", template).problems
+
+
+def _resource(
+    template: str, logical_id: str, resource: Mapping[str, JsonValue], scope: TemplateScope
+) -> TemplateResource:
     metadata, properties = resource.get("Metadata"), evaluate(resource.get("Properties"), scope)
     path = metadata.get("aws:cdk:path") if isinstance(metadata, dict) else ""
     return TemplateResource(

@@ -17,8 +17,10 @@ HOLE = "${…}"
 
 def scalar_text(node: Node) -> str | None:
     """Return a scalar as text, with `HOLE` for each part that only the deployment knows; `None` for anything else."""
+    if not node.is_object:
+        return node.text()
     value = plain_value(node)
-    return _with_holes(evaluate(value, TemplateScope())) if is_function(value) else node.text()
+    return _with_holes(evaluate(value, TemplateScope())) if is_function(value) else None
 
 
 def _with_holes(value: JsonValue) -> str:

@@ -20,6 +20,8 @@ MAX_DEPTH = 64
 MAX_VALUES = 200_000  # a template of 1 MiB has fewer
 _STRINGS = json.JSONDecoder(strict=False)  # control characters pass
 _BLANK = re.compile(r"[ \t\r\n]*")
+_LONGEST_NUMBER = 100
+_YAML_SCALARS = {f"tag:yaml.org,2002:{name}" for name in ("bool", "int", "float")}
 _SCALAR = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
 
 
@@ -78,10 +80,17 @@ def plain_value(node: Node) -> JsonValue:
 
 
 def _scalar(text: str) -> JsonValue:
-    try:
-        value: JsonValue = json.loads(text)
-    except ValueError:
-        value = yaml.load(text, Loader=yaml.SafeLoader)  # of a scalar's text
+    """Return a number or a flag of JSON or YAML 1.1; the text where it is neither, or too long for one."""
+    if len(text) > _LONGEST_NUMBER:
+        return text
+    value: JsonValue = text
+    if _SCALAR.fullmatch(text):
+        value = json.loads(text)
+    else:
+        loader = yaml.SafeLoader("")
+        tag = loader.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]  # of the stubs
+        if tag in _YAML_SCALARS:
+            value = loader.construct_object(yaml.ScalarNode(tag, text))
     return value
 
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial_lint.cloudformation.intrinsic import (
+    LONGEST_TEXT,
     Reference,
     TemplateScope,
     evaluate,
@@ -55,6 +56,21 @@ IF: JsonValue = {"Fn::If": ["Large", 2, 1]}
 )
 def test_a_function_becomes_what_the_template_tells(value: JsonValue, expected: JsonValue) -> None:
     assert evaluate(value, SCOPE) == expected
+
+
+def _nested(function: str, depth: int) -> JsonValue:
+    value: JsonValue = IF if function == "Fn::FindInMap" else "x" * 100
+    for _ in range(depth):
+        value = {function: [value, "a", "b"] if function == "Fn::FindInMap" else ["${V}${V}", {"V": value}]}
+    return value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [_nested("Fn::FindInMap", 30), _nested("Fn::Sub", 21), {"Fn::Sub": "${" * 500_000}, {"Fn::Sub": "${a" * 300_000}],
+)
+def test_no_value_takes_more_than_its_length_in_time_and_memory(value: JsonValue) -> None:
+    assert len(f"{evaluate(value, SCOPE)}") < 3 * LONGEST_TEXT
 
 
 def test_references_come_in_the_order_of_the_text() -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial_base.errors import SpecError
-from seatrial_lint.cloudformation.read import read_templates
+from seatrial_lint.cloudformation.read import read_template, read_templates
 from seatrial_lint.template_rules.check import check_templates
 from tests.template_rules.sample import components
 
@@ -86,6 +86,21 @@ def test_what_is_no_template_is_told_with_its_reason(tmp_path: Path, text: str, 
         read_templates([tmp_path / "a.yaml"])
     (problem,) = caught.value.problems
     assert (problem.rule, why in problem.message) == ("SEA451", True)
+
+
+def test_every_resource_without_a_type_is_told_at_once() -> None:
+    with pytest.raises(SpecError) as caught:
+        read_template('{"Resources": {"A": 1, "B": {}, "C": {"Type": "T"}}}', name="a.json")
+    assert [problem.message.rpartition(": ")[2] for problem in caught.value.problems] == [
+        "the resource A has no Type",
+        "the resource B has no Type",
+    ]
+
+
+@pytest.mark.parametrize("scalar", ["!!int '[1'", "!!int 2020-13-45", "!!float x", f"{'9' * 5000}", f"{'1:' * 5000}0"])
+def test_a_scalar_that_is_no_number_is_a_text(scalar: str) -> None:
+    text = f"Resources: {{A: {{Type: T, Properties: {{X: {scalar}}}}}}}"
+    assert isinstance(read_template(text, name="a.yaml").resources["A"].properties["X"], str)
 
 
 def test_every_path_that_cant_be_read_is_told_at_once(tmp_path: Path) -> None:
