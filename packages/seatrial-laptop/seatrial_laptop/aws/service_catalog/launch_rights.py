@@ -7,34 +7,18 @@ not checked.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
-
-from ministack.core import iam_evaluator
 
 from seatrial_laptop.aws.api import ApiError
 from seatrial_laptop.aws.json_document import Document, children, text_member
+from seatrial_laptop.aws.rights.role_rights import Right, role_allows
 from seatrial_laptop.environment import REGION, own_account
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from seatrial_laptop.aws.json_document import Handlers
-
-
-@dataclass(frozen=True, slots=True)
-class Right:
-    """A right that a resource needs.
-
-    Attributes:
-        action: The action.
-        resource: The ARN.
-        context: Condition keys, in lower case.
-    """
-
-    action: str
-    resource: str
-    context: Mapping[str, str] = field(default_factory=dict)
 
 
 def _arn(service: str, resource: str) -> str:
@@ -151,23 +135,7 @@ class LaunchRights:
         if role is None:
             return
         for right in RIGHTS[resource_type](properties, verb):
-            if not is_launch_allowed(role, right):
+            if not role_allows(role, right):
                 raise ApiError(
                     "AccessDenied", f"{role} is not authorized to perform: {right.action} on resource: {right.resource}"
                 )
-
-
-def is_launch_allowed(role_arn: str, right: Right) -> bool:
-    """Tell whether the policies of a role, conditions included, allow what a resource needs."""
-    name = role_arn.rpartition("/")[2]
-    policies = iam_evaluator._gather_role_policies(name, own_account())  # noqa: SLF001 (the contract)
-    context = iam_evaluator.EvalContext(
-        principal_arn=role_arn,
-        principal_type="AssumedRole",
-        principal_account=own_account(),
-        action=right.action,
-        resource_arn=right.resource,
-        region=REGION,
-        service_context=dict(right.context),
-    )
-    return bool(iam_evaluator.evaluate(context, policies).decision == "Allow")
