@@ -1,0 +1,214 @@
+"""Compare a transcript of an account with what the embedded AWS answers: `python -m seatrial_laptop.compare TRANSCRIPT`.
+
+The other side is the profile of the embedded AWS that ships with this package, or another transcript (`--with`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+from pydantic import JsonValue, ValidationError
+
+from seatrial_base.command import run_command_line
+from seatrial_base.errors import SpecError
+from seatrial_base.findings import Finding, Place
+from seatrial_base.printer import Judgement, tally, text_lines
+from seatrial_base.table import aligned_lines, name_column, number_columns, table_of, text_columns
+from seatrial_laptop.transcript.lines import read_transcript
+from seatrial_laptop.transcript.profile import CallProfile, CaseProfile, Profile, profile_of
+from seatrial_lint.cli.judging import FindingsFormat, exit_judged, lines_text, problems_in, show_judgement
+from seatrial_lint.cli.run import run_typer_app
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from seatrial_base.findings import Severity
+
+EMBEDDED: Final = Path(__file__).parent / "transcript" / "embedded.json"
+"""What the embedded AWS answers to the acceptance suite; the suite itself keeps it current."""
+TIMES_APART: Final = 10.0
+"""An order of magnitude: times that differ by less are equal."""
+NEVER_DIFFERENT_S: Final = 1.0
+"""Below this a time tells of this machine, not of AWS."""
+
+
+def differences(account: Profile, embedded: Profile, file: str = "") -> Iterator[Finding]:
+    """Yield where two profiles differ, in the order of the account's cases; what one side alone ran is a note."""
+    for name, case in account.cases.items():
+        other = embedded.cases.get(name)
+        if other is None:
+            yield _note(
+                file, name, "", "the embedded AWS was not asked", "run make test and compare with its transcript"
+            )
+        else:
+            yield from _of_case(case, other, file, name)
+    for name in embedded.cases.keys() - account.cases.keys():
+        yield _note(file, name, "", "the account was not asked", "")
+
+
+def _of_case(account: CaseProfile, embedded: CaseProfile, file: str, name: str) -> Iterator[Finding]:
+    yield from _answers(account.answers, embedded.answers, file, name)
+    if account.exit_codes != embedded.exit_codes:
+        told = f"commands ended with {_list(account.exit_codes)}, on the embedded AWS with {_list(embedded.exit_codes)}"
+        yield _finding("SEA621", file, name, "exit codes", told)
+    for operation in account.calls:
+        if operation in embedded.calls:
+            yield from _of_call(account.calls[operation], embedded.calls[operation], file, name, operation)
+        else:
+            yield _note(file, name, operation, "the embedded AWS was not asked", "")
+    yield from _sequences(account.events, embedded.events, file, name, "")
+    yield from _reasons(account.reasons, embedded.reasons, file, name)
+    yield from _times(account.seconds, embedded.seconds, file, name)
+
+
+def _answers(
+    account: Mapping[str, JsonValue], embedded: Mapping[str, JsonValue], file: str, name: str
+) -> Iterator[Finding]:
+    for question, answer in account.items():
+        if question not in embedded:
+            yield _note(file, name, question, "the embedded AWS was not asked", "")
+        elif answer != embedded[question]:
+            told = f"the answer is {answer!r}, of the embedded AWS {embedded[question]!r}"
+            yield _finding("SEA626", file, name, question, told)
+
+
+def _of_call(account: CallProfile, embedded: CallProfile, file: str, name: str, operation: str) -> Iterator[Finding]:
+    if set(account.errors) != set(embedded.errors):
+        told = f"{_codes(account.errors)}; the embedded AWS: {_codes(embedded.errors)}"
+        yield _finding("SEA621", file, name, operation, told)
+    for code in account.errors.keys() & embedded.errors.keys():
+        if account.errors[code] != embedded.errors[code]:
+            told = f"{code} says {_list(account.errors[code])}; the embedded AWS: {_list(embedded.errors[code])}"
+            yield _finding("SEA622", file, name, operation, told, severity="warning")
+    yield from _sequences(account.statuses, embedded.statuses, file, name, operation)
+    yield from _fields(account, embedded, file, name, operation)
+
+
+def _fields(account: CallProfile, embedded: CallProfile, file: str, name: str, operation: str) -> Iterator[Finding]:
+    if not (account.fields and embedded.fields):  # one side refused every call: told already
+        return
+    for one, other, whose in ((account, embedded, "the account"), (embedded, account, "the embedded AWS")):
+        if alone := sorted(set(one.fields) - set(other.fields)):
+            told = f"{whose} alone tells {', '.join(alone)}"
+            yield _finding("SEA624", file, name, operation, told, severity="warning")
+
+
+def _sequences(
+    account: Mapping[str, Sequence[str]], embedded: Mapping[str, Sequence[str]], file: str, name: str, operation: str
+) -> Iterator[Finding]:
+    """Yield other sequences of statuses; of a resource or a field that one side alone has, something else tells."""
+    for place in account.keys() & embedded.keys():
+        if tuple(account[place]) != tuple(embedded[place]):
+            told = f"{place} was {_arrows(account[place])}; on the embedded AWS {_arrows(embedded[place])}"
+            yield _finding("SEA623", file, name, operation or place, told, severity="warning")
+    if not operation:
+        for place in sorted(account.keys() ^ embedded.keys()):
+            whose = "the embedded AWS" if place in embedded else "the account"
+            yield _finding("SEA623", file, name, place, f"{whose} alone has events of it", severity="warning")
+
+
+def _reasons(
+    account: Mapping[str, Sequence[str]], embedded: Mapping[str, Sequence[str]], file: str, name: str
+) -> Iterator[Finding]:
+    for place in account.keys() & embedded.keys():
+        if tuple(account[place]) != tuple(embedded[place]):
+            told = f"it failed with {_list(account[place])}; on the embedded AWS with {_list(embedded[place])}"
+            yield _finding("SEA622", file, name, place, told, severity="warning")
+
+
+def _times(account_s: float | None, embedded_s: float | None, file: str, name: str) -> Iterator[Finding]:
+    if account_s is None or embedded_s is None:
+        return
+    slow, fast = max(account_s, embedded_s), max(NEVER_DIFFERENT_S, min(account_s, embedded_s))
+    if slow >= TIMES_APART * fast:
+        told = f"it took {account_s:,.0f} s, on the embedded AWS {embedded_s:,.0f} s"
+        yield _finding("SEA625", file, name, "", told, severity="note")
+
+
+def _finding(
+    rule: str, file: str, case: str, field: str, message: str, hint: str = "", severity: Severity = "error"
+) -> Finding:
+    return Finding(rule, Place(file, resource=case, field=field), message, hint, severity)
+
+
+def _note(file: str, case: str, field: str, message: str, hint: str) -> Finding:
+    return _finding("SEA627", file, case, field, message, hint, "note")
+
+
+def _codes(errors: Mapping[str, Sequence[str]]) -> str:
+    told = (f"{code} ({'; '.join(messages)})" for code, messages in errors.items())
+    return ", ".join(told) or "no error"
+
+
+def _list(values: Iterable[object]) -> str:
+    return "; ".join(f"{value}" for value in values) or "nothing"
+
+
+def _arrows(statuses: Sequence[str]) -> str:
+    return " → ".join(statuses) or "nothing"
+
+
+def read_profile(file: Path) -> Profile:
+    """Read a profile.
+
+    Raises:
+        SpecError: SEA628, it can't be read or is none.
+    """
+    try:
+        return Profile.model_validate_json(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SpecError.of("SEA628", f"{error.strerror}", where=f"{file}") from error
+    except (ValidationError, UnicodeDecodeError) as error:
+        raise SpecError.of("SEA628", "it is no profile of a transcript", where=f"{file}") from error
+
+
+def profile_text(profile: Profile) -> str:
+    """Return a profile as it is kept: what is empty is left out."""
+    return f"{profile.model_dump_json(indent=1, exclude_defaults=True)}\n"
+
+
+def summary_lines(account: Profile, embedded: Profile, findings: Sequence[Finding]) -> list[str]:
+    """Return a table of the cases that both sides ran: differences and times."""
+    rows = []
+    for name in account.cases.keys() & embedded.cases.keys():
+        of = [finding for finding in findings if finding.place.resource == name]
+        times = (
+            f"{case.seconds:,.0f}" if case.seconds is not None else "–"
+            for case in (account.cases[name], embedded.cases[name])
+        )
+        rows.append((name, tally(of) or "none", *times))
+    columns = (name_column("case"), *text_columns("differences"), *number_columns("account (s)", "embedded AWS (s)"))
+    return aligned_lines(table_of(columns, sorted(rows)))
+
+
+def compare(
+    transcript: Annotated[Path, typer.Argument(help="Transcript of make test-aws.", metavar="TRANSCRIPT")],
+    other: Annotated[
+        Path | None, typer.Option("--with", help="Transcript of the embedded AWS; left out, what ships with it.")
+    ] = None,
+    write: Annotated[
+        Path | None, typer.Option("--write", help="Write what the transcript shows here, and compare nothing.")
+    ] = None,
+    output_format: FindingsFormat = "text",
+) -> None:
+    """List where an account answered otherwise than the embedded AWS; exit 1 with an error or a warning."""
+    with problems_in(output_format, "compare"):
+        account = profile_of(read_transcript(transcript))
+        if write:
+            write.write_text(profile_text(account), encoding="utf-8")
+            return
+        embedded = profile_of(read_transcript(other)) if other else read_profile(EMBEDDED)
+        findings = list(differences(account, embedded, transcript.as_posix()))
+        judgement = Judgement(command="compare", findings=findings)
+        table = summary_lines(account, embedded, findings)
+        show_judgement(judgement, output_format, {"text": lambda: lines_text([*text_lines(findings), *table])})
+        exit_judged(findings)
+
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
+app.command()(compare)
+
+if __name__ == "__main__":
+    run_command_line(lambda: run_typer_app(app))
