@@ -1,10 +1,13 @@
-"""Compare a transcript of an account with what the embedded AWS answers: `python -m seatrial_laptop.compare TRANSCRIPT`.
+"""Compare what an account answered with what the embedded AWS answers.
+
+    python -m seatrial_laptop.compare TRANSCRIPT
 
 The other side is the profile of the embedded AWS that ships with this package, or another transcript (`--with`).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -24,7 +27,6 @@ from seatrial_lint.cli.run import run_typer_app
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from seatrial_base.findings import Severity
 
 EMBEDDED: Final = Path(__file__).parent / "transcript" / "embedded.json"
 """What the embedded AWS answers to the acceptance suite; the suite itself keeps it current."""
@@ -37,104 +39,100 @@ NEVER_DIFFERENT_S: Final = 1.0
 def differences(account: Profile, embedded: Profile, file: str = "") -> Iterator[Finding]:
     """Yield where two profiles differ, in the order of the account's cases; what one side alone ran is a note."""
     for name, case in account.cases.items():
-        other = embedded.cases.get(name)
+        at, other = Place(file, resource=name), embedded.cases.get(name)
         if other is None:
-            yield _note(
-                file, name, "", "the embedded AWS was not asked", "run make test and compare with its transcript"
-            )
+            yield _one_sided(at, "the embedded AWS was not asked")
         else:
-            yield from _of_case(case, other, file, name)
-    for name in embedded.cases.keys() - account.cases.keys():
-        yield _note(file, name, "", "the account was not asked", "")
+            yield from _of_case(case, other, at)
+    for name in embedded.cases:
+        if name not in account.cases:
+            yield _one_sided(Place(file, resource=name), "the account was not asked")
 
 
-def _of_case(account: CaseProfile, embedded: CaseProfile, file: str, name: str) -> Iterator[Finding]:
-    yield from _answers(account.answers, embedded.answers, file, name)
+def _of_case(account: CaseProfile, embedded: CaseProfile, at: Place) -> Iterator[Finding]:
+    yield from _answers(account.answers, embedded.answers, at)
     if account.exit_codes != embedded.exit_codes:
         told = f"commands ended with {_list(account.exit_codes)}, on the embedded AWS with {_list(embedded.exit_codes)}"
-        yield _finding("SEA621", file, name, "exit codes", told)
-    for operation in account.calls:
+        yield Finding("SEA621", replace(at, field="exit codes"), told)
+    for operation, call in account.calls.items():
+        there = replace(at, field=operation)
         if operation in embedded.calls:
-            yield from _of_call(account.calls[operation], embedded.calls[operation], file, name, operation)
+            yield from _of_call(call, embedded.calls[operation], there)
         else:
-            yield _note(file, name, operation, "the embedded AWS was not asked", "")
-    yield from _sequences(account.events, embedded.events, file, name, "")
-    yield from _reasons(account.reasons, embedded.reasons, file, name)
-    yield from _times(account.seconds, embedded.seconds, file, name)
+            yield _one_sided(there, "the embedded AWS was not asked")
+    yield from _events(account.events, embedded.events, at)
+    yield from _reasons(account.reasons, embedded.reasons, at)
+    yield from _times(account.seconds, embedded.seconds, at)
 
 
-def _answers(
-    account: Mapping[str, JsonValue], embedded: Mapping[str, JsonValue], file: str, name: str
-) -> Iterator[Finding]:
+def _answers(account: Mapping[str, JsonValue], embedded: Mapping[str, JsonValue], at: Place) -> Iterator[Finding]:
     for question, answer in account.items():
+        there = replace(at, field=question)
         if question not in embedded:
-            yield _note(file, name, question, "the embedded AWS was not asked", "")
+            yield _one_sided(there, "the embedded AWS was not asked")
         elif answer != embedded[question]:
-            told = f"the answer is {answer!r}, of the embedded AWS {embedded[question]!r}"
-            yield _finding("SEA626", file, name, question, told)
+            yield Finding("SEA626", there, f"the answer is {answer!r}, of the embedded AWS {embedded[question]!r}")
 
 
-def _of_call(account: CallProfile, embedded: CallProfile, file: str, name: str, operation: str) -> Iterator[Finding]:
+def _of_call(account: CallProfile, embedded: CallProfile, at: Place) -> Iterator[Finding]:
     if set(account.errors) != set(embedded.errors):
-        told = f"{_codes(account.errors)}; the embedded AWS: {_codes(embedded.errors)}"
-        yield _finding("SEA621", file, name, operation, told)
-    for code in account.errors.keys() & embedded.errors.keys():
+        yield Finding("SEA621", at, f"{_codes(account.errors)}; the embedded AWS: {_codes(embedded.errors)}")
+    for code in sorted(account.errors.keys() & embedded.errors.keys()):
         if account.errors[code] != embedded.errors[code]:
             told = f"{code} says {_list(account.errors[code])}; the embedded AWS: {_list(embedded.errors[code])}"
-            yield _finding("SEA622", file, name, operation, told, severity="warning")
-    yield from _sequences(account.statuses, embedded.statuses, file, name, operation)
-    yield from _fields(account, embedded, file, name, operation)
+            yield Finding("SEA622", at, told, severity="warning")
+    yield from _statuses(account.statuses, embedded.statuses, at)
+    yield from _fields(account, embedded, at)
 
 
-def _fields(account: CallProfile, embedded: CallProfile, file: str, name: str, operation: str) -> Iterator[Finding]:
+def _fields(account: CallProfile, embedded: CallProfile, at: Place) -> Iterator[Finding]:
     if not (account.fields and embedded.fields):  # one side refused every call: told already
         return
     for one, other, whose in ((account, embedded, "the account"), (embedded, account, "the embedded AWS")):
         if alone := sorted(set(one.fields) - set(other.fields)):
-            told = f"{whose} alone tells {', '.join(alone)}"
-            yield _finding("SEA624", file, name, operation, told, severity="warning")
+            yield Finding("SEA624", at, f"{whose} alone tells {', '.join(alone)}", severity="warning")
 
 
-def _sequences(
-    account: Mapping[str, Sequence[str]], embedded: Mapping[str, Sequence[str]], file: str, name: str, operation: str
+def _statuses(
+    account: Mapping[str, Sequence[str]], embedded: Mapping[str, Sequence[str]], at: Place
 ) -> Iterator[Finding]:
-    """Yield other sequences of statuses; of a resource or a field that one side alone has, something else tells."""
-    for place in account.keys() & embedded.keys():
-        if tuple(account[place]) != tuple(embedded[place]):
-            told = f"{place} was {_arrows(account[place])}; on the embedded AWS {_arrows(embedded[place])}"
-            yield _finding("SEA623", file, name, operation or place, told, severity="warning")
-    if not operation:
-        for place in sorted(account.keys() ^ embedded.keys()):
-            whose = "the embedded AWS" if place in embedded else "the account"
-            yield _finding("SEA623", file, name, place, f"{whose} alone has events of it", severity="warning")
+    """Yield other sequences of a status; of a status that one side alone tells, its fields tell."""
+    for path in sorted(account.keys() & embedded.keys()):
+        if account[path] != embedded[path]:
+            told = f"{path} was {_arrows(account[path])}; on the embedded AWS {_arrows(embedded[path])}"
+            yield Finding("SEA623", at, told, severity="warning")
+
+
+def _events(
+    account: Mapping[str, Sequence[str]], embedded: Mapping[str, Sequence[str]], at: Place
+) -> Iterator[Finding]:
+    for place in sorted(account.keys() | embedded.keys()):
+        one, other = account.get(place, ()), embedded.get(place, ())
+        if one != other:
+            told = f"its events were {_arrows(one)}; on the embedded AWS {_arrows(other)}"
+            yield Finding("SEA623", replace(at, field=place), told, severity="warning")
 
 
 def _reasons(
-    account: Mapping[str, Sequence[str]], embedded: Mapping[str, Sequence[str]], file: str, name: str
+    account: Mapping[str, Sequence[str]], embedded: Mapping[str, Sequence[str]], at: Place
 ) -> Iterator[Finding]:
-    for place in account.keys() & embedded.keys():
-        if tuple(account[place]) != tuple(embedded[place]):
+    for place in sorted(account.keys() & embedded.keys()):
+        if account[place] != embedded[place]:
             told = f"it failed with {_list(account[place])}; on the embedded AWS with {_list(embedded[place])}"
-            yield _finding("SEA622", file, name, place, told, severity="warning")
+            yield Finding("SEA622", replace(at, field=place), told, severity="warning")
 
 
-def _times(account_s: float | None, embedded_s: float | None, file: str, name: str) -> Iterator[Finding]:
+def _times(account_s: float | None, embedded_s: float | None, at: Place) -> Iterator[Finding]:
     if account_s is None or embedded_s is None:
         return
     slow, fast = max(account_s, embedded_s), max(NEVER_DIFFERENT_S, min(account_s, embedded_s))
     if slow >= TIMES_APART * fast:
         told = f"it took {account_s:,.0f} s, on the embedded AWS {embedded_s:,.0f} s"
-        yield _finding("SEA625", file, name, "", told, severity="note")
+        yield Finding("SEA625", at, told, severity="note")
 
 
-def _finding(
-    rule: str, file: str, case: str, field: str, message: str, hint: str = "", severity: Severity = "error"
-) -> Finding:
-    return Finding(rule, Place(file, resource=case, field=field), message, hint, severity)
-
-
-def _note(file: str, case: str, field: str, message: str, hint: str) -> Finding:
-    return _finding("SEA627", file, case, field, message, hint, "note")
+def _one_sided(at: Place, message: str) -> Finding:
+    return Finding("SEA627", at, message, severity="note")
 
 
 def _codes(errors: Mapping[str, Sequence[str]]) -> str:

@@ -1,4 +1,4 @@
-"""What a transcript shows, without what differs from run to run: per case its errors, fields, statuses, answers, times."""
+"""What a transcript shows, without what differs from run to run: errors, fields, statuses, answers, times."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def profile_of(lines: Sequence[Line]) -> Profile:
     """Return what a transcript shows; its first line is that of a run."""
     runs = [line for line in lines if isinstance(line, RunLine)]
     words = _Words(runs[0].environment, runs[0].region)
-    by_case: dict[str, list[Line]] = Field(default_factory=dict)
+    by_case: dict[str, list[Line]] = {}
     for line in lines:
         if not isinstance(line, RunLine):
             by_case.setdefault(line.case, []).append(line)
@@ -104,8 +104,8 @@ class _Words:
 
 
 def _case(lines: Sequence[Line], words: Callable[[str], str]) -> CaseProfile:
-    calls: dict[str, list[CallLine]] = Field(default_factory=dict)
-    events: dict[str, list[StackEventLine]] = Field(default_factory=dict)
+    calls: dict[str, list[CallLine]] = {}
+    events: dict[str, list[StackEventLine]] = {}
     for line in lines:
         if isinstance(line, CallLine):
             calls.setdefault(f"{line.service}:{line.operation}", []).append(line)
@@ -128,9 +128,9 @@ def _seconds(lines: Sequence[Line]) -> float | None:
 
 
 def _call(lines: Sequence[CallLine], words: Callable[[str], str]) -> CallProfile:
-    errors: dict[str, set[str]] = Field(default_factory=dict)
+    errors: dict[str, set[str]] = {}
     fields: set[str] = set()
-    statuses: dict[str, list[str]] = Field(default_factory=dict)
+    statuses: dict[str, list[str]] = {}
     for line in lines:
         if line.error:
             errors.setdefault(line.error.code, set()).add(words(line.error.message))

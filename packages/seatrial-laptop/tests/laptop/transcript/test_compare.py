@@ -182,7 +182,7 @@ def compared(
     for name, lines in (("theirs", theirs), ("ours", ours)):
         files.append(tmp_path / f"{name}.jsonl")
         files[-1].write_text("".join(map(written, lines)))
-    command = [sys.executable, "-m", "seatrial_laptop.compare", files[0], "--with", files[1], *options]
+    command = [sys.executable, "-m", "seatrial_laptop.compare", str(files[0]), "--with", str(files[1]), *options]
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
 
 
