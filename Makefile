@@ -14,7 +14,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # With this variable Python compiles aws-cdk-lib anew in every process: 4 s of CPU for each synthesis.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install demo synth diff deploy environment test test-random test-flaky test-updates test-recipes check lint bench bench-load-client check-security lock clean
+.PHONY: help install demo synth diff deploy environment test test-aws clean-aws test-random test-flaky test-updates test-recipes check lint bench bench-load-client check-security lock clean
 
 help: ## Show this text.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -46,6 +46,12 @@ environment:
 
 test: $(DEV_STAMP) ## Run the test suite in four processes: two mostly wait for deployments.
 	@$(BIN)/pytest --numprocesses 4 --dist loadscope --no-loadscope-reorder $(PYTEST_ARGS)
+
+test-aws: environment $(DEV_STAMP) ## Run the acceptance suite in your account, priced and asked first: make test-aws ENV=sandbox (ARGS="--budget-usd 5").
+	@$(BIN)/python -m tests.acceptance.account run "$(ENV)" $(ARGS)
+
+clean-aws: environment $(DEV_STAMP) ## Remove what killed runs of test-aws left: make clean-aws ENV=sandbox (RUN=ID for one run).
+	@$(BIN)/python -m tests.acceptance.account remove "$(ENV)" --run "$(RUN)"
 
 test-random: $(DEV_STAMP) ## Run the property tests with new examples; the others draw the same ones each time.
 	@$(BIN)/pytest --numprocesses 2 --hypothesis-profile random -m hypothesis $(PYTEST_ARGS)

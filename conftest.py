@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent
 TOGETHER = (
+    "acceptance",
     "e2e/test_updates.py",
     "e2e/test_demo.py",
     "e2e/test_probe.py",
@@ -42,7 +43,7 @@ TOGETHER = (
 
 Of `e2e`, the files before the folder have an embedded AWS of their own, or need none.
 """
-LONGEST_FIRST = tuple(dict.fromkeys(("e2e", "e2e/test_gitops.py", "docs/test_tutorial.py", *TOGETHER)))
+LONGEST_FIRST = tuple(dict.fromkeys(("e2e", "acceptance", "e2e/test_gitops.py", "docs/test_tutorial.py", *TOGETHER)))
 
 # How long an example takes is measured in benchmarks/, never judged by a test on a machine that does other things.
 # The gate draws the same examples each time; `--hypothesis-profile random` draws new ones.

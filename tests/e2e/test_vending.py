@@ -1,13 +1,12 @@
-"""A product: deployed from its template alone, then launched, updated and terminated by a user without other rights."""
+"""A product: deployed from its template alone, and published once per version.
+
+How a user without other rights launches it is `tests/acceptance/test_product.py`.
+"""
 
 from __future__ import annotations
 
-import json
-import time
-from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
-import boto3
 import pytest
 import yaml
 from botocore.exceptions import ClientError
@@ -18,10 +17,8 @@ from seatrial.deployment.published import template_path
 from seatrial.locks.generation import count_generation
 from seatrial.locks.lock_file import locked_document, write_lock
 from seatrial.planner.planner import make_plan
-from seatrial_laptop.lifecycle import child_variables
 from seatrial_stacks.publish_products import publish
 from tests.e2e.conftest import ENVIRONMENT, ROOT
-from tests.environment import environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,30 +29,8 @@ if TYPE_CHECKING:
     from seatrial_laptop.demo.embedded_aws import EmbeddedAws
     from tests.e2e.conftest import RunCdk, Workspace
 
-ServiceCatalogClient = Any  # no stubs of the service are installed
 pytestmark = pytest.mark.e2e
 
-LONGEST_S = 240.0
-USER = "team-search"
-OF_SERVICE_CATALOG = {
-    "Version": "2012-10-17",
-    "Statement": [
-        {
-            "Effect": "Allow",
-            "Action": [
-                "servicecatalog:Describe*",
-                "servicecatalog:Get*",
-                "servicecatalog:List*",
-                "servicecatalog:ProvisionProduct",
-                "servicecatalog:SearchProducts",
-                "servicecatalog:TerminateProvisionedProduct",
-                "servicecatalog:UpdateProvisionedProduct",
-            ],
-            "Resource": "*",
-        }
-    ],
-}
-"""What AWSServiceCatalogEndUserFullAccess allows of Service Catalog, and nothing of other services."""
 PRODUCT: dict[str, object] = {
     "name": "chat",
     "description": "A chat endpoint.",
@@ -124,20 +99,6 @@ def offered(
         remove_stacks()
 
 
-@pytest.fixture(scope="module")
-def user(cloud: EmbeddedAws) -> Iterator[boto3.Session]:
-    """Return the session of an IAM user with rights to Service Catalog alone."""
-    with environment(child_variables(cloud.local)):
-        iam = boto3.client("iam")
-        iam.create_user(UserName=USER)
-        iam.put_user_policy(UserName=USER, PolicyName="launch", PolicyDocument=json.dumps(OF_SERVICE_CATALOG))
-        key = iam.create_access_key(UserName=USER)["AccessKey"]
-        yield boto3.Session(key["AccessKeyId"], key["SecretAccessKey"], region_name=cloud.region)
-        iam.delete_access_key(UserName=USER, AccessKeyId=key["AccessKeyId"])
-        iam.delete_user_policy(UserName=USER, PolicyName="launch")
-        iam.delete_user(UserName=USER)
-
-
 def parameters(name: str, **others: str) -> list[ParameterTypeDef]:
     chosen = {"Team": "search", "EndpointName": name, **others}
     return [{"ParameterKey": key, "ParameterValue": value} for key, value in chosen.items()]
@@ -165,66 +126,6 @@ def test_a_template_is_deployed_with_its_trial_and_no_cdk(cloud: EmbeddedAws, of
     client.delete_stack(StackName="by-hand")
     client.get_waiter("stack_delete_complete").wait(StackName="by-hand", WaiterConfig={"Delay": 1, "MaxAttempts": 240})
     assert cloud.leftovers("by-hand-") == []
-
-
-def ended(catalog: ServiceCatalogClient, record_id: str) -> str:
-    """Wait for the end of a record and return how it ended."""
-    deadline = time.monotonic() + LONGEST_S
-    while time.monotonic() < deadline:
-        detail = catalog.describe_record(Id=record_id)["RecordDetail"]
-        if detail["Status"] in ("SUCCEEDED", "FAILED"):
-            return f"{detail['Status']}{''.join(each['Description'] for each in detail['RecordErrors'])}"
-        time.sleep(0.5)
-    return "too slow"
-
-
-def denied(call: Callable[[], object]) -> str:
-    with pytest.raises(ClientError) as refused:
-        call()
-    return refused.value.response["Error"]["Code"]
-
-
-def test_a_user_without_other_rights_launches_updates_and_terminates(
-    cloud: EmbeddedAws, offered: tuple[Workspace, Path], user: boto3.Session
-) -> None:
-    del offered
-    with environment(child_variables(cloud.local)):
-        catalog, stacks = user.client("servicecatalog"), user.client("cloudformation")
-        iam, sagemaker = user.client("iam"), user.client("sagemaker")
-    trust = json.dumps({"Statement": []})
-    assert denied(lambda: stacks.create_stack(StackName="own", TemplateBody="{}")) == "AccessDenied"
-    assert denied(lambda: iam.create_role(RoleName="own", AssumeRolePolicyDocument=trust)) == "AccessDenied"
-    create_endpoint = partial(sagemaker.create_endpoint, EndpointName="own", EndpointConfigName="own")
-    assert denied(create_endpoint) == "AccessDeniedException"
-
-    (product,) = catalog.search_products()["ProductViewSummaries"]
-    versions = catalog.list_provisioning_artifacts(ProductId=product["ProductId"])["ProvisioningArtifactDetails"]
-    assert [each["Name"] for each in versions] == ["1.0.0", "1.1.0"]
-    launched = catalog.provision_product(
-        ProductId=product["ProductId"],
-        ProvisioningArtifactName="1.0.0",
-        ProvisionedProductName="search-chat",
-        ProvisioningParameters=[{"Key": "Team", "Value": "search"}, {"Key": "EndpointName", "Value": "chat"}],
-    )["RecordDetail"]
-    assert ended(catalog, launched["RecordId"]) == "SUCCEEDED"
-    first = outputs(catalog)
-    assert (first["EndpointName"], first["Verdict"]) == ("local-search-chat-small", "pass")
-
-    renewed = catalog.update_provisioned_product(ProvisionedProductName="search-chat", ProvisioningArtifactName="1.1.0")
-    assert ended(catalog, renewed["RecordDetail"]["RecordId"]) == "SUCCEEDED"
-    second = outputs(catalog)
-    assert (second["EndpointName"], second["Verdict"]) == ("local-search-chat-small", "pass")
-    assert second["ModelName"] != first["ModelName"]
-    assert cloud.ask(second["EndpointName"], second["InferenceComponentName"])
-
-    terminated = catalog.terminate_provisioned_product(ProvisionedProductName="search-chat")
-    assert ended(catalog, terminated["RecordDetail"]["RecordId"]) == "SUCCEEDED"
-    assert cloud.leftovers("sc-0-") == []
-
-
-def outputs(catalog: ServiceCatalogClient) -> dict[str, str]:
-    told = catalog.get_provisioned_product_outputs(ProvisionedProductName="search-chat")["Outputs"]
-    return {each["OutputKey"]: each["OutputValue"] for each in told}
 
 
 def test_published_versions_are_committed_beside_the_product(templates: tuple[Workspace, Path]) -> None:

@@ -1,0 +1,153 @@
+"""Removes what a run left in an account, found by the run's tag alone: also after a kill, from another machine."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore.exceptions import ClientError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Client = Any  # boto3's clients have no type of their own
+    Clients = Callable[[str], Client]
+
+RUN_TAG: Final = "seatrial:acceptance"
+PATH: Final = "/seatrial-acceptance/"
+"""IAM path of the roles and users of the suite: the tagging API tells no users."""
+IN_PROGRESS: Final = "_IN_PROGRESS"
+LOOK_S: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A stack of a run.
+
+    Attributes:
+        name: Its name.
+        status: Its status.
+        run: The run's ID.
+    """
+
+    name: str
+    status: str
+    run: str
+
+
+def runs_stacks(clients: Clients, environment: str, run: str | None) -> list[Found]:
+    """Return the stacks of a run, or of all runs in an environment, the one to delete first at the front."""
+    found = []
+    for page in clients("cloudformation").get_paginator("describe_stacks").paginate():
+        for stack in page["Stacks"]:
+            tags = {tag["Key"]: tag["Value"] for tag in stack.get("Tags", ())}
+            ours = tags.get("seatrial:environment", environment) == environment
+            if RUN_TAG in tags and ours and run in (None, tags[RUN_TAG]):
+                found.append(Found(stack["StackName"], stack["StackStatus"], tags[RUN_TAG]))
+    return sorted(found, key=_rank)
+
+
+def _rank(stack: Found) -> tuple[int, str]:
+    """Order stacks: launched products, endpoints, then what they need."""
+    if stack.name.startswith("SC-"):
+        return 0, stack.name
+    last = {"-products": 2, "-trials": 3, "-optimizations": 3}
+    return next((rank for end, rank in last.items() if stack.name.endswith(end)), 1), stack.name
+
+
+def remove(
+    clients: Clients,
+    environment: str,
+    run: str | None,
+    *,
+    longest_s: float,
+    tell: Callable[[str], object] = print,
+    look_s: float = LOOK_S,
+) -> list[str]:
+    """Delete everything of a run, and return what is still there when the time is over.
+
+    An update that is under way is cancelled first. A stack whose deletion failed is deleted again: an endpoint can't be
+    deleted while a component of it is being created.
+    """
+    deadline = time.monotonic() + longest_s
+    told: set[str] = set()
+    while (stacks := runs_stacks(clients, environment, run)) and time.monotonic() < deadline:
+        first = _rank(stacks[0])[0]
+        for stack in (each for each in stacks if _rank(each)[0] == first):
+            if stack.name not in told:
+                told.add(stack.name)
+                tell(f"removing {stack.name} ({stack.status})")
+            _delete(clients, stack)
+        time.sleep(look_s)
+    for name in _people(clients, run, environment):
+        tell(f"removed {name}")
+    _delete_logs(clients, environment)
+    return left(clients, environment, run)
+
+
+def _delete(clients: Clients, stack: Found) -> None:
+    cloudformation = clients("cloudformation")
+    with suppress(ClientError):  # it changes its status meanwhile; the next look tells
+        if stack.status.startswith("UPDATE") and stack.status.endswith(IN_PROGRESS) and "ROLLBACK" not in stack.status:
+            cloudformation.cancel_update_stack(StackName=stack.name)
+        elif not stack.status.endswith(IN_PROGRESS) or stack.status == "CREATE_IN_PROGRESS":
+            cloudformation.delete_stack(StackName=stack.name)
+
+
+def _people(clients: Clients, run: str | None, environment: str) -> Iterator[str]:
+    """Delete roles and users of the suite, and yield their names."""
+    iam = clients("iam")
+    for user in iam.list_users(PathPrefix=PATH)["Users"]:
+        name = user["UserName"]
+        if run in (None, name.rpartition("-")[2]):
+            for key in iam.list_access_keys(UserName=name)["AccessKeyMetadata"]:
+                iam.delete_access_key(UserName=name, AccessKeyId=key["AccessKeyId"])
+            for policy in iam.list_user_policies(UserName=name)["PolicyNames"]:
+                iam.delete_user_policy(UserName=name, PolicyName=policy)
+            iam.delete_user(UserName=name)
+            yield name
+    for role in iam.list_roles(PathPrefix=PATH)["Roles"]:
+        name = role["RoleName"]
+        if name == f"seatrial-acceptance-{environment}":
+            for policy in iam.list_attached_role_policies(RoleName=name)["AttachedPolicies"]:
+                iam.detach_role_policy(RoleName=name, PolicyArn=policy["PolicyArn"])
+            for policy in iam.list_role_policies(RoleName=name)["PolicyNames"]:
+                iam.delete_role_policy(RoleName=name, PolicyName=policy)
+            iam.delete_role(RoleName=name)
+            yield name
+
+
+def _delete_logs(clients: Clients, environment: str) -> None:
+    """Delete the log groups of an environment's containers and functions, which no stack has."""
+    logs = clients("logs")
+    for prefix in (
+        f"/aws/sagemaker/Endpoints/{environment}-",
+        f"/aws/sagemaker/InferenceComponents/{environment}-",
+        f"/aws/lambda/seatrial-{environment}-",
+    ):
+        for page in logs.get_paginator("describe_log_groups").paginate(logGroupNamePrefix=prefix):
+            for group in page["logGroups"]:
+                with suppress(ClientError):
+                    logs.delete_log_group(logGroupName=group["logGroupName"])
+
+
+def left(clients: Clients, environment: str, run: str | None) -> list[str]:
+    """Return what is left of a run: stacks, and resources that the tagging API tells, which may be late by minutes."""
+    stacks = [f"stack {stack.name} ({stack.status})" for stack in runs_stacks(clients, environment, run)]
+    wanted = {"Key": RUN_TAG, **({"Values": [run]} if run else {})}
+    pages = clients("resourcegroupstaggingapi").get_paginator("get_resources").paginate(TagFilters=[wanted])
+    arns = [each["ResourceARN"] for page in pages for each in page["ResourceTagMappingList"]]
+    return [*stacks, *(arn for arn in arns if _is_there(clients, arn))]
+
+
+def _is_there(clients: Clients, arn: str) -> bool:
+    """Tell whether a resource of SageMaker that the tagging API names is still there; others are taken at its word."""
+    if ":sagemaker:" not in arn:
+        return True
+    try:
+        clients("sagemaker").list_tags(ResourceArn=arn)
+    except ClientError:
+        return False
+    return True

@@ -1,0 +1,341 @@
+"""Runs the suite on an account: shows the price, asks, watches the budget, and removes everything however it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import boto3
+import yaml
+from botocore.exceptions import BotoCoreError, ClientError
+
+from seatrial_base.errors import LocalError, SpecError
+from seatrial_base.findings import Finding, Place
+from tests.acceptance.account.price import Spending, expected_usd, list_price, price_lines, running_instances
+from tests.acceptance.account.removal import RUN_TAG, remove, runs_stacks
+from tests.acceptance.endpoint import SPEC, batch_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from tests.acceptance.account.removal import Clients
+
+ROOT: Final = Path(__file__).parents[3]
+BIN: Final = Path(sys.executable).parent
+RULE: Final = "SEA629"
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+LOOK_S: Final = 30.0
+LONGEST_END_S: Final = 60.0
+LONGEST_REMOVAL_S: Final = 5_400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the caller decides.
+
+    Attributes:
+        environment: Name of the environment.
+        environments: Folder of environments.
+        budget_usd: Most that may be spent.
+        yes: Ask nothing.
+        folder: Where a folder of the run is made, with its transcript.
+        pytest: Further words for pytest, as `-k` and a name.
+    """
+
+    environment: str
+    environments: Path = ROOT / "environments"
+    budget_usd: float = 10.0
+    yes: bool = False
+    folder: Path = ROOT / ".seatrial" / "acceptance"
+    pytest: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a run takes from outside; tests give other prices and times.
+
+    Attributes:
+        price_of: Returns the price of an instance type in USD per hour.
+        look_s: Between two looks at what runs.
+        ask: Asks the caller and returns the answer.
+        tell: Shows a line.
+    """
+
+    price_of: Callable[[str], float] = list_price
+    look_s: float = LOOK_S
+    ask: Callable[[str], str] = input
+    tell: Callable[[str], object] = print
+
+
+@dataclass(slots=True)
+class Stop:
+    """Why a run ends before its time; empty while it goes on."""
+
+    because: str = ""
+    exit_code: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """An account's clients in one region, one each."""
+
+    region: str
+    _made: dict[str, Any] = field(default_factory=dict)
+
+    def __call__(self, service: str) -> Any:  # noqa: ANN401 (boto3's clients have no type of their own)
+        """Return the client of a service."""
+        if service not in self._made:
+            make: Callable[..., Any] = boto3.Session(region_name=self.region).client
+            self._made[service] = make(service)
+        return self._made[service]
+
+
+def run(options: Options, around: Surroundings | None = None) -> int:
+    """Run the suite on an account and return the exit code: 0 when all passed and nothing is left.
+
+    Raises:
+        SpecError: SEA629, the environment can't be used; every reason is told.
+        LocalError: SEA629, the account can't be asked.
+    """
+    around = around or Surroundings()
+    place = read_environment(options.environments, options.environment)
+    clients = Account(f"{place['region']}")
+    instance_type = _planned_type(options)
+    usd_per_hour = around.price_of(instance_type)
+    _check(options, place, clients, expected_usd(usd_per_hour))
+    for line in price_lines(instance_type, usd_per_hour):
+        around.tell(line)
+    around.tell(f"budget: {options.budget_usd:.2f} USD; what would exceed it is stopped and removed")
+    if not options.yes and around.ask("Run this in your account? [yes/no] ").strip().lower() != "yes":
+        around.tell("nothing was done")
+        return 1
+    return _run(options, around, place, clients, usd_per_hour)
+
+
+def read_environment(folder: Path, name: str) -> dict[str, object]:
+    """Return the environment's document.
+
+    Raises:
+        SpecError: SEA629, there is none, or it is no mapping with a region.
+    """
+    file = folder / f"{name}.yaml"
+    try:
+        document = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no YAML"
+        hint = f"copy environments/dev.yaml to {file.name}, with name: {name} and removal: destroy"
+        raise SpecError.of(RULE, f"{reason}", where=f"{file}", hint=hint) from error
+    if not isinstance(document, dict) or "region" not in document:
+        raise SpecError.of(RULE, "an environment has a name and a region", where=f"{file}")
+    return document
+
+
+def _planned_type(options: Options) -> str:
+    """Return the instance type that the planner takes for the suite's model."""
+    with tempfile.TemporaryDirectory() as folder:
+        spec = Path(folder) / "endpoints" / "chat.yaml"
+        spec.parent.mkdir()
+        spec.write_text(yaml.safe_dump({"name": "chat", **SPEC, **batch_of(8)}), encoding="utf-8")
+        words = ("plan", spec, "-e", options.environment, "--environments", options.environments, "--write")
+        done = subprocess.run([BIN / "seatrial", *words], capture_output=True, text=True, check=False, cwd=folder)
+        if done.returncode:
+            raise SpecError.of(RULE, f"the suite's endpoint has no plan there: {done.stderr.strip()}")
+        lock = json.loads(spec.with_suffix(".lock.json").read_text(encoding="utf-8"))
+    return str(lock["environments"][options.environment]["instance_type"]["value"])
+
+
+def _check(options: Options, place: Mapping[str, object], clients: Clients, expected: float) -> None:
+    """Refuse what can't end well, and tell every reason.
+
+    Raises:
+        SpecError: SEA629 for each.
+        LocalError: SEA629, the account can't be asked.
+    """
+    try:
+        problems = list(_problems(options, place, clients, expected))
+    except (ClientError, BotoCoreError) as error:
+        raise LocalError.of(
+            RULE, f"the account can't be asked: {error}", hint="give credentials, as for the AWS CLI"
+        ) from error
+    if problems:
+        where = Place(f"{options.environments / options.environment}.yaml")
+        raise SpecError([Finding(RULE, where, message, hint) for message, hint in problems])
+
+
+def _problems(
+    options: Options, place: Mapping[str, object], clients: Clients, expected: float
+) -> Iterator[tuple[str, str]]:
+    if place.get("removal") != "destroy":
+        yield "removal is not destroy: what the suite makes would stay", "use an environment that keeps nothing"
+    account = clients("sts").get_caller_identity()["Account"]
+    if str(place.get("account") or account) != account:
+        yield "the credentials are those of another account", "give those of the environment's account"
+    if expected > options.budget_usd:
+        yield f"{expected:.2f} USD are expected, the budget is {options.budget_usd:.2f}", "raise --budget-usd"
+    stacks = {stack["StackName"] for page in _stack_pages(clients) for stack in page["Stacks"]}
+    if "CDKToolkit" not in stacks:
+        yield "the region is not bootstrapped", f"cdk bootstrap -c environment={options.environment}"
+    theirs = sorted(name for name in stacks if name.startswith(f"seatrial-{options.environment}-"))
+    if theirs:
+        runs = ", ".join(sorted({found.run for found in runs_stacks(clients, options.environment, None)}))
+        hint = (
+            f"make clean-aws ENV={options.environment} removes those of run {runs}"
+            if runs
+            else "use another environment"
+        )
+        yield f"it is in use: {', '.join(theirs)}", hint
+
+
+def _stack_pages(clients: Clients) -> Iterator[Mapping[str, Any]]:
+    yield from clients("cloudformation").get_paginator("describe_stacks").paginate()
+
+
+def _run(
+    options: Options, around: Surroundings, place: Mapping[str, object], clients: Clients, usd_per_hour: float
+) -> int:
+    run_id = secrets.token_hex(4)
+    folder = options.folder / run_id
+    folder.mkdir(parents=True)
+    file = folder / f"{options.environment}.yaml"
+    tags = {**_mapping(place.get("tags")), RUN_TAG: run_id}
+    file.write_text(yaml.safe_dump({**place, "tags": tags}, sort_keys=False), encoding="utf-8")
+    transcript = folder / "transcript.jsonl"
+    around.tell(f"run {run_id} ({datetime.now(UTC).isoformat(timespec='seconds')}); transcript: {transcript}")
+    around.tell(f"if this process is killed: make clean-aws ENV={options.environment} RUN={run_id}")
+    spending = Spending(around.price_of, usd_per_hour)
+    stop, code = Stop(), 1
+    with signals_stop(stop):
+        try:
+            code = _watched(options, around, clients, spending, stop, _environment(file, transcript))
+        finally:
+            left = _removed(options, around, clients, spending, run_id)
+    return _told(around, spending, stop, code, left, transcript)
+
+
+def _mapping(value: object) -> dict[str, object]:
+    return dict(value) if isinstance(value, dict) else {}
+
+
+def _environment(file: Path, transcript: Path) -> dict[str, str]:
+    names = {"SEATRIAL_ACCEPTANCE_ENVIRONMENT": f"{file}", "SEATRIAL_ACCEPTANCE_TRANSCRIPT": f"{transcript}"}
+    return {**os.environ, **names}
+
+
+@contextmanager
+def signals_stop(stop: Stop) -> Iterator[None]:
+    """Let Ctrl-C, a termination and a closed terminal stop the run, and not the removal after it."""
+
+    def ended(number: int, _: object) -> None:
+        stop.because, stop.exit_code = f"ended by {signal.Signals(number).name}", 128 + number
+
+    before = {number: signal.signal(number, ended) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _watched(
+    options: Options,
+    around: Surroundings,
+    clients: Clients,
+    spending: Spending,
+    stop: Stop,
+    variables: Mapping[str, str],
+) -> int:
+    """Run the suite in a process of its own until it ends, is stopped, or would exceed the budget."""
+    words = ("-m", "pytest", "tests/acceptance", "-m", "acceptance", "-q", "-p", "no:cacheprovider", *options.pytest)
+    with subprocess.Popen([sys.executable, *words], cwd=ROOT, env=dict(variables), start_new_session=True) as suite:
+        try:
+            while suite.poll() is None and not stop.because:
+                _look(options, clients, spending)
+                if spending.would_exceed(options.budget_usd, around.look_s):
+                    stop.because = f"the budget of {options.budget_usd:.2f} USD would be exceeded"
+                _pause(around.look_s, suite, stop)
+        finally:
+            _end(suite)
+    return suite.returncode
+
+
+def _pause(seconds: float, suite: subprocess.Popen[bytes], stop: Stop) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and suite.poll() is None and not stop.because:
+        time.sleep(min(0.2, seconds))
+
+
+def _end(suite: subprocess.Popen[bytes]) -> None:
+    """End the suite: interrupted, it ends its tools; what does not end is killed."""
+    if suite.poll() is None:
+        os.killpg(suite.pid, signal.SIGINT)
+        try:
+            suite.wait(LONGEST_END_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(suite.pid, signal.SIGKILL)
+
+
+def _removed(options: Options, around: Surroundings, clients: Clients, spending: Spending, run_id: str) -> list[str]:
+    """Remove everything, and count what it costs meanwhile."""
+    _look(options, clients, spending)
+    look_s = min(around.look_s, 10.0)
+    try:
+        left = remove(
+            clients, options.environment, run_id, longest_s=LONGEST_REMOVAL_S, tell=around.tell, look_s=look_s
+        )
+    except (ClientError, BotoCoreError) as error:
+        left = [f"what could not be removed: {error}"]
+    _look(options, clients, spending)
+    return left
+
+
+def _look(options: Options, clients: Clients, spending: Spending) -> None:
+    """Count what runs; where the account does not answer, what ran before is taken to run on."""
+    try:
+        instances = running_instances(clients("sagemaker"), f"{options.environment}-")
+    except (ClientError, BotoCoreError):
+        instances = None
+    spending.look(instances, time.monotonic())
+
+
+def _told(
+    around: Surroundings, spending: Spending, stop: Stop, code: int, left: Sequence[str], transcript: Path
+) -> int:
+    if stop.because:
+        around.tell(f"stopped: {stop.because}")
+    for each in left:
+        around.tell(f"left: {each}")
+    around.tell(
+        f"spent about {spending.usd:.2f} USD (estimate at list prices); {'something is' if left else 'nothing is'} left"
+    )
+    around.tell(f"compare: python -m seatrial_laptop.compare {transcript}")
+    if stop.because:
+        return stop.exit_code
+    return code or int(bool(left))
+
+
+def clean(environment: str, run_id: str | None, *, environments: Path = ROOT / "environments") -> int:
+    """Remove what runs left, found by their tag; return 1 when something stays.
+
+    Raises:
+        SpecError: SEA629, there is no such environment.
+        LocalError: SEA629, the account can't be asked.
+    """
+    clients = Account(f"{read_environment(environments, environment)['region']}")
+    try:
+        left = remove(clients, environment, run_id, longest_s=LONGEST_REMOVAL_S)
+    except (ClientError, BotoCoreError) as error:
+        raise LocalError.of(RULE, f"the account can't be asked: {error}") from error
+    for each in left:
+        print(f"left: {each}")  # noqa: T201 (a command's output)
+    return int(bool(left))

@@ -1,0 +1,196 @@
+"""A product: a user who may use Service Catalog and nothing else launches, updates and terminates an endpoint."""
+
+from __future__ import annotations
+
+import json
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from botocore.exceptions import ClientError
+
+from tests.acceptance.endpoint import INSTANCE_TYPES, SPEC, awake
+from tests.acceptance.questions import record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.acceptance.target import Client, Target
+
+pytestmark = pytest.mark.acceptance
+
+USER = "team-search"
+NAME = "acceptance"
+VERSIONS = {"1.0.0": 8, "1.1.0": 4}
+"""Each version with its batch limit: the second is another configuration."""
+OF_SERVICE_CATALOG = {
+    "Version": "2012-10-17",
+    "Statement": [
+        {
+            "Effect": "Allow",
+            "Action": [
+                "servicecatalog:Describe*",
+                "servicecatalog:Get*",
+                "servicecatalog:List*",
+                "servicecatalog:ProvisionProduct",
+                "servicecatalog:SearchProducts",
+                "servicecatalog:TerminateProvisionedProduct",
+                "servicecatalog:UpdateProvisionedProduct",
+            ],
+            "Resource": "*",
+        }
+    ],
+}
+"""What AWSServiceCatalogEndUserFullAccess allows of Service Catalog, and nothing of other services."""
+
+
+def publish(target: Target, version: str, sequences: int) -> Path:
+    """Write a version of the product, plan its sizes and publish its template, with the commands of a platform team."""
+    overrides = {"max_model_len": 512, "max_num_seqs": sequences}
+    product = {
+        "name": NAME,
+        "description": "A chat endpoint.",
+        "owner": "platform-team",
+        "version": version,
+        "environments": [target.environment],
+        "principals": ["arn:aws:iam:::user/*"],
+        "parameters": {"teams": ["search", "support"]},
+        "endpoint": {
+            "model": SPEC["model"],
+            "workload": SPEC["workload"],
+            "slo": SPEC["slo"],
+            "serving": {"instance_types": list(INSTANCE_TYPES), "overrides": overrides},
+            "trial": {"concurrency_levels": [1, 2], "requests_per_concurrency": 1, "budget_minutes": 2},
+        },
+        "sizes": {"small": {"scaling": {"min_copies": 1, "max_copies": 2}}},
+    }
+    file = target.folder / "products" / f"{NAME}.yaml"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(yaml.safe_dump(product, sort_keys=False), encoding="utf-8")
+    for words in (
+        ("plan", f"products/{NAME}.yaml", "--write", "--accept-slo-miss"),
+        ("publish", f"products/{NAME}.yaml"),
+    ):
+        ended = target.seatrial("products", *words)
+        assert ended.exit_code == 0, ended.output
+    return file
+
+
+@pytest.fixture(scope="module")
+def offered(target: Target) -> Target:
+    """Publish two versions and offer the product in an environment that vends."""
+    place = target.folder / "environments" / f"{target.environment}.yaml"
+    written = yaml.safe_load(place.read_text(encoding="utf-8"))
+    place.write_text(yaml.safe_dump({**written, "vending": True}, sort_keys=False), encoding="utf-8")
+    for version, sequences in VERSIONS.items():
+        publish(target, version, sequences)
+    assembly = target.synth("cdk.out.products", products=target.folder / "products", endpoints=target.folder / "none")
+    ended = target.deploy(assembly)
+    assert ended.exit_code == 0, ended.last_lines
+    return target
+
+
+@pytest.fixture(scope="module")
+def user(target: Target) -> Iterator[Callable[[str], Client]]:
+    """Return the maker of clients of an IAM user with rights to Service Catalog alone."""
+    iam, name = target.client("iam"), f"{USER}-{target.run_id}".strip("-")
+    iam.create_user(UserName=name, Path="/seatrial-acceptance/")
+    try:
+        iam.put_user_policy(UserName=name, PolicyName="launch", PolicyDocument=json.dumps(OF_SERVICE_CATALOG))
+        key = iam.create_access_key(UserName=name)["AccessKey"]
+        clients = target.session_of(key)
+        catalog = clients("servicecatalog")
+        # A new user's key works after some seconds (IAM user guide, changes are not always visible at once).
+        assert awake(catalog.search_products, target.look_s, target.patience_s), "the user's key"
+        yield clients
+    finally:
+        for each in iam.list_access_keys(UserName=name)["AccessKeyMetadata"]:
+            iam.delete_access_key(UserName=name, AccessKeyId=each["AccessKeyId"])
+        iam.delete_user_policy(UserName=name, PolicyName="launch")
+        iam.delete_user(UserName=name)
+
+
+def denied(call: Callable[[], object]) -> str:
+    with pytest.raises(ClientError) as refused:
+        call()
+    return refused.value.response["Error"]["Code"]
+
+
+def test_the_user_may_do_nothing_else(offered: Target, user: Callable[[str], Client]) -> None:
+    trust = json.dumps({"Version": "2012-10-17", "Statement": []})
+    create_stack = partial(user("cloudformation").create_stack, StackName="own", TemplateBody="{}")
+    create_role = partial(user("iam").create_role, RoleName="own", AssumeRolePolicyDocument=trust)
+    create_endpoint = partial(user("sagemaker").create_endpoint, EndpointName="own", EndpointConfigName="own")
+    assert denied(create_stack) == "AccessDenied"
+    assert denied(create_role) == "AccessDenied"
+    assert denied(create_endpoint) == "AccessDeniedException"
+
+
+def test_the_user_launches_updates_and_terminates(offered: Target, user: Callable[[str], Client]) -> None:
+    catalog, target = user("servicecatalog"), offered
+    product = product_of(catalog)
+    versions = catalog.list_provisioning_artifacts(ProductId=product)["ProvisioningArtifactDetails"]
+    assert [each["Name"] for each in versions] == list(VERSIONS)
+    launched = catalog.provision_product(
+        ProductId=product,
+        ProvisioningArtifactName="1.0.0",
+        ProvisionedProductName="search-chat",
+        ProvisioningParameters=[{"Key": "Team", "Value": "search"}, {"Key": "EndpointName", "Value": "chat"}],
+    )["RecordDetail"]
+    try:
+        end = ended(target, catalog, launched)
+        record(target, "source-account", {"launched": end})
+        assert end == "SUCCEEDED"
+        first = outputs(catalog)
+        assert (first["EndpointName"], first["Verdict"]) == (f"{target.environment}-search-chat-small", "pass")
+        renewed = catalog.update_provisioned_product(
+            ProvisionedProductName="search-chat", ProvisioningArtifactName="1.1.0"
+        )["RecordDetail"]
+        assert ended(target, catalog, renewed) == "SUCCEEDED"
+        second = outputs(catalog)
+        assert (second["EndpointName"], second["Verdict"]) == (first["EndpointName"], "pass")
+        assert second["ModelName"] != first["ModelName"]
+        assert answer(target, second)
+    finally:
+        terminated = catalog.terminate_provisioned_product(ProvisionedProductName="search-chat")["RecordDetail"]
+        end = ended(target, catalog, terminated)
+    assert end == "SUCCEEDED"
+    endpoints = target.client("sagemaker").list_endpoints(NameContains=first["EndpointName"])["Endpoints"]
+    assert endpoints == []
+
+
+def product_of(catalog: Client) -> str:
+    found = catalog.search_products()["ProductViewSummaries"]
+    (product,) = (each["ProductId"] for each in found if NAME in each["Name"])
+    return str(product)
+
+
+def ended(target: Target, catalog: Client, record: dict[str, Any]) -> str:
+    """Wait for the end of a record and return how it ended, with its errors."""
+    detail: dict[str, Any] = {}
+    deadline = time.monotonic() + 2 * target.patience_s
+    while time.monotonic() < deadline:
+        detail = catalog.describe_record(Id=record["RecordId"])["RecordDetail"]
+        if detail["Status"] not in ("CREATED", "IN_PROGRESS", "IN_PROGRESS_IN_ERROR"):
+            break
+        time.sleep(target.look_s)
+    return f"{detail['Status']}{''.join(each['Description'] for each in detail.get('RecordErrors', ()))}"
+
+
+def outputs(catalog: Client) -> dict[str, str]:
+    told = catalog.get_provisioned_product_outputs(ProvisionedProductName="search-chat")["Outputs"]
+    return {each["OutputKey"]: each["OutputValue"] for each in told}
+
+
+def answer(target: Target, of: dict[str, str]) -> str:
+    """Send one request to a launched endpoint and return the answered text."""
+    told = target.client("sagemaker-runtime").invoke_endpoint(
+        EndpointName=of["EndpointName"],
+        InferenceComponentName=of["InferenceComponentName"],
+        ContentType="application/json",
+        Body=json.dumps({"inputs": "Where does the boat go?", "parameters": {"max_new_tokens": 8}}),
+    )
+    return str(json.loads(told["Body"].read())["generated_text"])
