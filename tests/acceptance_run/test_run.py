@@ -13,7 +13,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import boto3
 import pytest
 
 from seatrial_base.errors import SpecError
