@@ -89,6 +89,21 @@ def test_a_change_is_told_and_fails_only_a_check(
     assert "No copy that serves is started, stopped or moved." in done.stdout
 
 
+def test_a_repair_is_compared_as_it_is_deployed(seatrial: Seatrial, app: Path) -> None:
+    text = (app / "app.py").read_text()
+    switch = 'document["Resources"]["Errors"]["Properties"]["AlarmDescription"] = f"rollback_alarms={context[\'rollback_alarms\']}"'
+    (app / "app.py").write_text(
+        text.replace('.write_text(pathlib.Path("stack.json").read_text())', ".write_text(json.dumps(document))").replace(
+            "name = f", f'document = json.loads(pathlib.Path("stack.json").read_text())\n{switch}\nname = f'
+        )
+    )
+    done = seatrial("diff", SPEC, "-e", "dev", "--against", "old.json", "--fix-forward")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "SEA770: rollback by alarms is off for this deployment" in done.stdout
+    many = seatrial("diff", "--base", "HEAD", "--fix-forward")
+    assert (many.returncode, "needs one SPEC and one -e ENV" in " ".join(many.stderr.split())) == (2, True)
+
+
 def test_a_folder_of_templates_is_searched_for_the_stack(seatrial: Seatrial, app: Path) -> None:
     (app / "cdk.out").mkdir()
     shutil.copy(app / "old.json", app / "cdk.out" / f"{STACK}.template.json")
