@@ -175,7 +175,7 @@ def test_the_boundary_allows_reading_the_alarms_of_a_rollback(offered: tuple[Tem
         for each in boundary["Properties"]["PolicyDocument"]["Statement"]
         if each["Action"] == "cloudwatch:DescribeAlarms"
     )
-    assert "".join(map(str, statement["Resource"]["Fn::Join"][1])).endswith(":alarm:seatrial-lab-*")
+    assert ":alarm:seatrial-lab-*" in json.dumps(statement["Resource"])
 
 
 def test_the_boundary_keeps_the_weights_of_what_teams_may_still_run(folder: Path, tmp_path: Path) -> None:

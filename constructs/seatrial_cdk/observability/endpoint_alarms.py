@@ -172,9 +172,11 @@ class EndpointAlarms(Construct):
             allow_alarms(self, topic)
             topic_arn = topic.topic_arn
         conditions = [*_conditions(endpoint, slo, output_tokens, start_minutes)]
-        self._on_call = Construct(self, ON_CALL)
+        self._on_call, name = (
+            (Construct(self, ON_CALL), f"{construct_id}{ON_CALL}") if endpoint.rolls_back else (self, construct_id)
+        )
         self.alarms = tuple(
-            _alarm(self._on_call, each, endpoint, f"{construct_id}{ON_CALL}", topic_arn)
+            _alarm(self._on_call, each, endpoint, name, topic_arn)
             for each in conditions
             if each.threshold < NEVER
         )
