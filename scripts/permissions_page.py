@@ -156,7 +156,10 @@ REASONS: Mapping[tuple[str, str], str] = {
     (BOUNDARY, "ecr:BatchCheckLayerAvailability"): "SageMaker pulls images; each role names its repository.",
     (BOUNDARY, "logs:CreateLogGroup"): "Containers write their logs; in groups of this environment only.",
     (BOUNDARY, "cloudwatch:PutMetricData"): WRITES_METRICS,
-    (BOUNDARY, "cloudwatch:DescribeAlarms"): "SageMaker reads the alarms that roll an update back; of this environment only.",
+    (
+        BOUNDARY,
+        "cloudwatch:DescribeAlarms",
+    ): "SageMaker reads the alarms that roll an update back; of this environment only.",
     (BOUNDARY, "s3:GetObject"): "The weights of published versions are read.",
     (BOUNDARY, "s3:ListBucket"): "A prefix is listed before it is read; each role names it.",
     (BOUNDARY, "kms:Decrypt"): "The weights may be encrypted with the key of the environment.",

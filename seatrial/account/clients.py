@@ -82,7 +82,7 @@ class Parameters(Protocol):
         """Return a parameter."""
 
 
-class AlarmStates(Protocol):
+class RaisedAlarms(Protocol):
     """The alarms that are raised."""
 
     def describe_alarms(self, **asked: str) -> Mapping[str, object]:
@@ -101,7 +101,7 @@ class AccountClients:
     keys: Keys
     networks: Networks
     parameters: Parameters
-    alarms: AlarmStates
+    alarms: RaisedAlarms
 
 
 def account_clients(environment: EnvironmentSpec) -> AccountClients:
@@ -123,7 +123,7 @@ def clients_of_region(region: str, *, where: str) -> AccountClients:
             keys=cast("Keys", boto3.client("kms", region_name=region)),
             networks=cast("Networks", boto3.client("ec2", region_name=region)),
             parameters=cast("Parameters", boto3.client("ssm", region_name=region)),
-            alarms=cast("AlarmStates", boto3.client("cloudwatch", region_name=region)),
+            alarms=cast("RaisedAlarms", boto3.client("cloudwatch", region_name=region)),
         )
 
 

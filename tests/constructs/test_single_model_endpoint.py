@@ -344,7 +344,10 @@ def test_several_variants_move_by_a_canary_and_never_in_batches(counts: tuple[in
     (endpoint,) = Template.from_stack(stack).find_resources("AWS::SageMaker::Endpoint").values()
     config = endpoint["Properties"]["DeploymentConfig"]
     assert config["AutoRollbackConfiguration"] == {"Alarms": [{"AlarmName": "chat-slow"}]}
-    assert ("RollingUpdatePolicy" in config, "BlueGreenUpdatePolicy" in config) == (kind == "rolling", kind != "rolling")
+    assert ("RollingUpdatePolicy" in config, "BlueGreenUpdatePolicy" in config) == (
+        kind == "rolling",
+        kind != "rolling",
+    )
     if kind != "rolling":
         routing = config["BlueGreenUpdatePolicy"]["TrafficRoutingConfiguration"]
         assert routing["Type"] == kind

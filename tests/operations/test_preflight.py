@@ -214,11 +214,15 @@ def test_an_account_that_has_everything() -> None:
 
 def test_a_raised_alarm_that_would_roll_an_update_back_is_a_problem() -> None:
     dimensions = [{"Name": "InferenceComponentName", "Value": f"{deployment().endpoint_name}-model"}]
-    alarm = {"AlarmName": "errors", "AlarmDescription": "Rolls updates back: it fails", "Dimensions": dimensions}
+    alarm: dict[str, object] = {
+        "AlarmName": "errors",
+        "AlarmDescription": "Rolls updates back: it fails",
+        "Dimensions": dimensions,
+    }
     check = checked(Account(alarms=[alarm]))["alarms"]
     assert (status_of(check), check.finding.rule if check.finding else "") == ("problem", "SEA771")
     assert status_of(checked(Account(alarms=[{**alarm, "AlarmDescription": "tells people"}]))["alarms"]) == "ok"
-    denied = {"alarms": refused("AccessDenied", "DescribeAlarms")}
+    denied: dict[str, Exception] = {"alarms": refused("AccessDenied", "DescribeAlarms")}
     assert status_of(checked(Account(alarms=[alarm], errors=denied))["alarms"]) == "unknown"
 
 

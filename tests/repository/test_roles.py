@@ -62,7 +62,9 @@ def test_no_role_reads_the_environment_of_a_container(repositories: dict[Ci, Pat
     ]
     of_models = [each["Action"] for each in statements if "model/*" in str(each["Resource"])]
     assert of_models == ["sagemaker:ListTags"]
-    actions = {one for each in statements for one in ([each["Action"]] if isinstance(each["Action"], str) else each["Action"])}
+    actions = {
+        one for each in statements for one in ([each["Action"]] if isinstance(each["Action"], str) else each["Action"])
+    }
     assert actions & {"sagemaker:DescribeModel", "cloudformation:GetTemplate", "secretsmanager:GetSecretValue"} == set()
     assert not {each for each in actions if each.startswith("logs:")}
 

@@ -6,7 +6,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from aws_cdk import App
@@ -21,6 +21,8 @@ from tests.sample_plan import decided
 from tests.stacks.conftest import ROOT, alarms_that_roles_may_describe, dev
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from seatrial.deployment.document import Deployment
 
 ALARM = "AWS::CloudWatch::Alarm"
@@ -37,12 +39,12 @@ def with_instances(*, planned: int, most: int, surge: int = 0) -> Deployment:
     return replace(deployment, plan=deployment.plan.model_copy(update=changed))
 
 
-def on_call(template: Template) -> dict[str, dict[str, object]]:
+def on_call(template: Template) -> dict[str, Mapping[str, Any]]:
     """Return the alarms that tell people, by logical ID."""
     return {name: each for name, each in template.find_resources(ALARM).items() if "OnCall" in name}
 
 
-def rolling_back(template: Template) -> dict[str, dict[str, object]]:
+def rolling_back(template: Template) -> dict[str, Mapping[str, Any]]:
     """Return the alarms that roll an update back, by logical ID."""
     return {name: each for name, each in template.find_resources(ALARM).items() if "OnCall" not in name}
 

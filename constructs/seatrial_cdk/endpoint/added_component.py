@@ -100,7 +100,12 @@ class AddedComponent(ILlmEndpoint):
         )
         definition = container_definition(container, artifact)
         self.model = define_model(
-            self, self.role, definition, endpoint.network, network_isolation=container.network_isolation, digest=container.digest
+            self,
+            self.role,
+            definition,
+            endpoint.network,
+            network_isolation=container.network_isolation,
+            digest=container.digest,
         )
         self.component = define_component(
             self, endpoint.endpoint.attr_endpoint_name, self.model, self.component_name, copies

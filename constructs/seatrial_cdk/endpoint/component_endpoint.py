@@ -101,9 +101,10 @@ class ComponentEndpoint(DefinedEndpoint):
             self.model_role,
             container_definition(container, artifact),
             self.network,
-            network_isolation=container.network_isolation, digest=container.digest,
+            network_isolation=container.network_isolation,
+            digest=container.digest,
         )
-        self.config = _config(self, network_isolation=container.network_isolation, digest=container.digest)
+        self.config = _config(self, network_isolation=container.network_isolation)
         self.endpoint_config_name = self.config.attr_endpoint_config_name
         self.endpoint = _endpoint(self)
         self.component = define_component(

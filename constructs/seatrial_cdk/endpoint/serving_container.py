@@ -72,7 +72,7 @@ class ServingContainer:
         model_package_arn: A model package that has image and weights, in this account or shared with it; then `image`
             only names the repository that the package's image is pulled from, and `readable_s3_uri` its weights.
         hub_content_arn: Content of a JumpStart private hub through which `weights_s3_uri` is read.
-        digest: A digest of what the container reads, which the model carries as a tag (`seatrial drift`); default: none.
+        digest: A digest of what the container reads: a tag of the model, which drift compares; default: none.
     """
 
     image: str

@@ -253,7 +253,9 @@ class SingleModelEndpoint(DefinedEndpoint, SpecEndpoint):
         self._model_roles.append(role)
         self._allow_output(role, asynchronous)
         definition = container_definition(container, artifact)
-        return define_model(home, role, definition, self.network, network_isolation=container.network_isolation, digest=container.digest)
+        return define_model(
+            home, role, definition, self.network, network_isolation=container.network_isolation, digest=container.digest
+        )
 
     def _role(self, home: Construct, sources: ModelSources) -> iam.IRole:
         return ExecutionRole(

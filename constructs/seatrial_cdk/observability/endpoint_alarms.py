@@ -176,9 +176,7 @@ class EndpointAlarms(Construct):
             (Construct(self, ON_CALL), f"{construct_id}{ON_CALL}") if endpoint.rolls_back else (self, construct_id)
         )
         self.alarms = tuple(
-            _alarm(self._on_call, each, endpoint, name, topic_arn)
-            for each in conditions
-            if each.threshold < NEVER
+            _alarm(self._on_call, each, endpoint, name, topic_arn) for each in conditions if each.threshold < NEVER
         )
         self.names = tuple(alarm.ref for alarm in self.alarms)
         self.rollback = _rollback_alarms(self, conditions, endpoint) if endpoint.rolls_back else ()

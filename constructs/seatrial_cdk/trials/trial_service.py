@@ -36,6 +36,7 @@ from seatrial_cdk.trials.trial_results import TrialResults, log_group_of
 from seatrial_cdk.trials.trial_workflow import definition
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Literal
 
     from aws_cdk import aws_kms as kms

@@ -195,7 +195,9 @@ def _alarms(found: Examination) -> Iterator[Finding]:
         yield diagnosis(
             rule="SEA767",
             part=f"alarm {alarm.name}",
-            cause="It is raised, and SageMaker rolls an update back meanwhile." if alarm.rolls_back else "It is raised.",
+            cause="It is raised, and SageMaker rolls an update back meanwhile."
+            if alarm.rolls_back
+            else "It is raised.",
             mend=f"Wait for its end, or deploy the repair with `-c {ROLLBACK_ALARMS_OFF}`: {RUNBOOK}#deploy-a-repair."
             if alarm.rolls_back
             else f"Act as {RUNBOOK} says.",

@@ -176,14 +176,18 @@ def test_only_alarms_of_the_endpoint_are_told() -> None:
 
 def test_an_alarm_that_rolls_updates_back_is_told_with_how_to_deploy_a_repair() -> None:
     dimensions = [{"Name": "InferenceComponentName", "Value": COMPONENT}]
-    alarm = {"AlarmName": "a", "Dimensions": dimensions, "AlarmDescription": "Rolls updates back: dev-chat returns 5XX"}
+    alarm: dict[str, object] = {
+        "AlarmName": "a",
+        "Dimensions": dimensions,
+        "AlarmDescription": "Rolls updates back: dev-chat returns 5XX",
+    }
     (told,) = Aws(alarms=[alarm]).diagnosed()
     assert (told.rule, "SageMaker rolls an update back meanwhile" in told.message) == ("SEA767", True)
     assert "-c rollback_alarms=off" in told.hint
 
 
 def test_a_rollback_that_failed_names_the_command_and_what_it_skips() -> None:
-    rows = [
+    rows: list[Mapping[str, object]] = [
         {"LogicalResourceId": name, "ResourceType": f"AWS::SageMaker::{name}", "ResourceStatus": status}
         for name, status in (("Component", "UPDATE_FAILED"), ("Endpoint", "UPDATE_COMPLETE"))
     ]

@@ -93,7 +93,11 @@ class Live:
         if self.error is not None:
             raise self.error
         assert EndpointName == "dev-chat"
-        return {"EndpointConfigName": "config-2", "EndpointStatus": self.endpoint_status, "EndpointArn": f"{AT}endpoint/dev-chat"}
+        return {
+            "EndpointConfigName": "config-2",
+            "EndpointStatus": self.endpoint_status,
+            "EndpointArn": f"{AT}endpoint/dev-chat",
+        }
 
     def describe_endpoint_config(self, *, EndpointConfigName: str) -> Mapping[str, object]:  # noqa: N803
         assert EndpointConfigName == "config-2"
@@ -167,12 +171,13 @@ def test_what_runs_as_it_is_locked_has_no_finding() -> None:
 
 def test_a_container_is_told_apart_without_a_look_at_its_variables() -> None:
     serving = DEPLOYMENT.serving
-    for changed in (
+    changes: tuple[dict[str, object], ...] = (
         {"image": "other"},
         {"container_env": {"OPTION_DTYPE": "bf16"}},
         {"secret_env": {}},
         {"files": {"serving.properties": "a=b"}},
-    ):
+    )
+    for changed in changes:
         assert serving.model_copy(update=changed).container_digest != DIGEST
     assert not hasattr(Live(), "describe_model")
 
