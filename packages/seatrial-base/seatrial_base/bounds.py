@@ -23,6 +23,8 @@ DEFAULT_DRAFT_COST = 0.05
 
 LONGEST_ANSWER_S = 3_600
 """How long CloudFormation waits for a custom resource, at most."""
+LONGEST_ORDER_S = LONGEST_ANSWER_S + 300
+"""Five minutes after that, nothing of what a request ordered is in use."""
 LONGEST_TRIAL_S = 3_300
 """Of that for the start of a candidate and its trial: five minutes are for the end of the trial and the answer."""
 TRIAL_MARGIN_S = 600

@@ -463,8 +463,7 @@ class TestAnExecutionThatDied:
     def test_after_its_answer_gets_no_other_one(self, ordered: World, dead: ExecutionEvent) -> None:
         ordered.machine().execute()
         dispatch(dead, ordered.context)
-        first, second = ordered.responses
-        assert first == second
+        assert len(ordered.responses) == 1
 
     def test_whose_documents_were_removed_is_left_alone(self, ordered: World, dead: ExecutionEvent) -> None:
         ordered.store.clear("dev-chat")
