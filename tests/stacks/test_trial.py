@@ -11,6 +11,7 @@ from aws_cdk.assertions import Match, Template
 
 from seatrial.specs.endpoint import Percentiles
 from seatrial.specs.environment import EnvironmentSpec
+from seatrial_base.bounds import LONGEST_FUNCTION_S
 from seatrial_base.errors import RenderError, SpecError
 from seatrial_cdk.trials.runtime import store
 from seatrial_cdk.trials.trials_stack import TrialsStack
@@ -230,8 +231,17 @@ def test_a_candidate_may_start_as_long_as_cloudformations_hour_leaves(
 
 
 def test_a_budget_is_rounded_up_to_whole_seconds(dev_deployment: Deployment) -> None:
-    template = Template.from_stack(EndpointStack(App(), "odd", deployment=with_budget(dev_deployment, 1.001)))
-    template.has_resource_properties("Custom::SmokeBenchmark", {"BudgetSeconds": "61", "ServiceTimeout": "661"})
+    template = Template.from_stack(EndpointStack(App(), "odd", deployment=with_budget(dev_deployment, 6.001)))
+    template.has_resource_properties("Custom::SmokeBenchmark", {"BudgetSeconds": "361", "ServiceTimeout": "961"})
+
+
+@pytest.mark.parametrize("budget", [1.0, 6.0])
+def test_a_deletion_has_time_for_a_whole_function_however_short_the_budget(
+    dev_deployment: Deployment, budget: float
+) -> None:
+    template = Template.from_stack(EndpointStack(App(), "short", deployment=with_budget(dev_deployment, budget)))
+    template.has_resource_properties("Custom::SmokeBenchmark", {"ServiceTimeout": "960"})
+    assert LONGEST_FUNCTION_S < 960
 
 
 def test_the_log_of_trials_ends_after_a_month_and_is_kept_with_the_results(
