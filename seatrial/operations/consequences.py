@@ -19,6 +19,7 @@ from seatrial.operations.side_effects import (
     scaling_effects,
 )
 from seatrial_base.catalog import resource_types as replacement
+from seatrial_base.catalog.handler_conditions import values_at
 from seatrial_base.catalog.resource_types import find_replacement_rule
 from seatrial_base.findings import Finding, Place
 from seatrial_base.units import counted
@@ -197,7 +198,7 @@ def _collisions(change: ResourceChange, diff: TemplateDiff) -> Iterator[Finding]
     if change.action != "replaced" or change.replaced_by == ("Type",) or rule is None or not rule.named_by:
         return
     properties = diff.new.resources[change.logical_id].properties
-    name = properties.get(rule.named_by[0])
+    name = next(iter(values_at(properties, rule.named_by[0])), None)
     if name is None or change.changes(*rule.named_by):
         return
     message = f"{', '.join(change.replaced_by)} can only be replaced, and the name {_text(name)} is taken"
