@@ -189,7 +189,8 @@ class LivingEndpoint:
     def raise_alarm(self) -> None:
         """Raise the alarm of the live component that has no data, and let the rolling update's wait pass quickly."""
         alarms = self.cloudwatch.describe_alarms(AlarmNamePrefix=STACK)["MetricAlarms"]
-        name = next(each["AlarmName"] for each in alarms if each["MetricName"] == "NoCapacityInvocationFailures")
+        capacity = [each for each in alarms if each["MetricName"] == "NoCapacityInvocationFailures"]
+        name = next(each["AlarmName"] for each in capacity if each["AlarmDescription"].startswith(ROLLBACK_ALARM))
         self.cloudwatch.set_alarm_state(AlarmName=name, StateValue="ALARM", StateReason="raised by hand")
         change_control(self.folder / "aws", {"clock_speed": 60})
 
