@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -64,8 +65,8 @@ class ResourceChange:
     is_retained: bool = False
 
     def changes(self, *names: str) -> bool:
-        """Tell whether one of these properties changes."""
-        return any(change.name in names for change in self.properties)
+        """Tell whether one of these properties changes; a path is names joined by dots."""
+        return any(_touches(change.path, name) for change in self.properties for name in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +136,18 @@ def _change(
 ) -> ResourceChange:
     rule = find_replacement_rule(new.resource_type)
     replacing = () if rule is None else rule.replaced_by
-    by = tuple(sorted({change.name for change in properties} & set(replacing)))
+    by = tuple(path for path in replacing if any(_touches(change.path, path) for change in properties))
     if new.resource_type != old.resource_type:
         by = ("Type",)
     action: Action = "replaced" if by else "updated" if properties else "unchanged"
     kept = bool(by) and new.policies.get("UpdateReplacePolicy", "") == "Retain"
     return ResourceChange(name, new.resource_type, action, properties, by, kept)
+
+
+def _touches(changed: str, path: str) -> bool:
+    """Tell whether a change is of a path, of something within it, or of what it is within."""
+    at = re.sub(r"\[\d+\]", "", changed)
+    return f"{at}.".startswith(f"{path}.") or f"{path}.".startswith(f"{at}.")
 
 
 def _direct(old: TemplateResource, new: TemplateResource) -> Iterator[PropertyChange]:

@@ -142,11 +142,30 @@ SCHEMAS = Path(__import__("cfnlint").__file__ or "").parent / "data" / "schemas"
 def test_the_rules_are_those_of_the_registry(rule: replacement.ReplacementRule) -> None:
     digests = json.loads((SCHEMAS / "providers" / "us-east-1.json").read_text())
     schema = json.loads((SCHEMAS / "resources" / f"{digests[rule.resource_type]}.json").read_text())
-    create_only = {path.split("/")[2] for path in schema.get("createOnlyProperties") or ()}
+    listed = (schema.get(key) or () for key in ("createOnlyProperties", "conditionalCreateOnlyProperties"))
+    create_only = {pointer.removeprefix("/properties/").replace("/", ".") for each in listed for pointer in each}
     assert create_only <= {*rule.replaced_by, *rule.unchangeable}
     assert set(rule.replaced_by) <= create_only
     if rule.resource_type != replacement.CUSTOM:
-        assert {*rule.replaced_by, *rule.named_by, *rule.unchangeable} <= set(schema["properties"])
+        names = {path.partition(".")[0] for path in (*rule.replaced_by, *rule.named_by, *rule.unchangeable)}
+        assert names <= set(schema["properties"])
+
+
+def test_another_subscriber_of_a_budget_needs_another_name() -> None:
+    """AWS Budgets changes notifications by replacement alone, and CloudFormation creates before it deletes."""
+
+    def budget(address: str) -> Template:
+        notification: JsonValue = {"Notification": {}, "Subscribers": [{"Address": address}]}
+        properties: dict[str, JsonValue] = {
+            "Budget": {"BudgetName": "seatrial-dev"},
+            "NotificationsWithSubscribers": [notification],
+        }
+        return Template({"Budget": TemplateResource("Budget", "AWS::Budgets::Budget", properties)})
+
+    change = diff_templates(budget("a@b.c"), budget("d@b.c")).of("Budget")
+    assert change is not None
+    assert (change.action, change.replaced_by) == ("replaced", ("NotificationsWithSubscribers",))
+    assert not change.changes("Budget.BudgetName")
 
 
 VALUES = st.recursive(

@@ -16,6 +16,7 @@ from seatrial.deployment.optimization_job import jobs_name
 from seatrial_cdk.jobs.optimization_service import definition, jobs_archive
 from seatrial_cdk.policy import UNNAMED_RESOURCE_ACTIONS
 from seatrial_stacks.app_stacks import add_stacks
+from tests.resource_types import unknown_types
 from tests.stacks.conftest import ROOT, optimization_request, prod, weights
 
 if TYPE_CHECKING:
@@ -46,6 +47,10 @@ def jobs(folder: Path) -> Template:
 @pytest.fixture(scope="module")
 def jobs_of_prod(folder: Path) -> Template:
     return Template.from_string((folder / "seatrial-prod-optimizations.template.json").read_text())
+
+
+def test_the_catalog_has_every_resource_type(jobs: Template) -> None:
+    assert unknown_types(jobs.to_json()["Resources"].values()) == []
 
 
 def test_two_endpoints_with_the_same_artifacts_share_one_job_and_depend_on_its_stack(

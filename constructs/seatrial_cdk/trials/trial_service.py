@@ -18,6 +18,7 @@ import seatrial_cdk
 import seatrial_load
 from seatrial.packaging import zip_bytes
 from seatrial.specs.environment import Retention
+from seatrial_base.bounds import LONGEST_FUNCTION_S
 from seatrial_cdk.acknowledgements import acknowledge, acknowledge_wildcards
 from seatrial_cdk.endpoint.container_network import ContainerNetwork
 from seatrial_cdk.endpoint.endpoint_interface import INVOKE_ACTIONS, arn_name
@@ -36,6 +37,7 @@ from seatrial_cdk.trials.trial_results import TrialResults, log_group_of
 from seatrial_cdk.trials.trial_workflow import definition
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Literal
 
     from aws_cdk import aws_kms as kms
@@ -77,7 +79,6 @@ def runtime_archive() -> bytes:
 DESCRIBE = "sagemaker:DescribeEndpoint"
 HANDLER = "seatrial_cdk.trial_service.runtime.handler.handler"
 ONE_VCPU_MEMORY_MB = 1769  # Lambda gives one full vCPU at this size (Lambda developer guide, memory)
-LONGEST_FUNCTION_MINUTES = 15
 SWEEP = "rate(5 minutes)"
 ACKNOWLEDGED = {
     "L1": "The function runs on the Python version that its code is tested with.",
@@ -168,11 +169,12 @@ class TrialService(Construct):
         _call_on_schedule(self)
         acknowledge(self, ACKNOWLEDGED)
 
-    def grant_trial(self, endpoint: ILlmEndpoint) -> None:
+    def grant_trial(self, endpoint: ILlmEndpoint, alarms: Sequence[str] = ()) -> None:
         """Allow trials of an endpoint that something else made: invoking, describing it, and setting its copies.
 
         Args:
             endpoint: Whose name and component's name are no tokens of another stack.
+            alarms: Names of the alarms that stop a load beside its users.
         """
         place, component = StackPlace.of(self), endpoint.inference_component_name
         arn = place.arn("sagemaker", f"endpoint/{arn_name(endpoint.endpoint_name)}")
@@ -181,6 +183,11 @@ class TrialService(Construct):
             copies = ["sagemaker:DescribeInferenceComponent", "sagemaker:UpdateInferenceComponentRuntimeConfig"]
             arn = place.arn("sagemaker", f"inference-component/{arn_name(component)}")
             self.role.add_to_principal_policy(iam.PolicyStatement(actions=[*INVOKE_ACTIONS, *copies], resources=[arn]))
+        if alarms:
+            arns = [place.arn("cloudwatch", f"alarm:{name}") for name in alarms]
+            self.role.add_to_principal_policy(
+                iam.PolicyStatement(actions=["cloudwatch:DescribeAlarms"], resources=arns)
+            )
 
 
 def _role(
@@ -220,7 +227,7 @@ def _function(
         handler=HANDLER,
         archive=("runtime.zip", runtime_archive()),
         role=scope.role,
-        timeout_s=LONGEST_FUNCTION_MINUTES * 60,
+        timeout_s=LONGEST_FUNCTION_S,
         memory_mb=ONE_VCPU_MEMORY_MB,
         variables=_variables(scope, environment, sockets_per_function, log_days),
         logs=logs,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
+from seatrial_base.catalog.resource_schemas import ResourceSchema, all_resource_schemas
 from seatrial_base.catalog.rows import catalog_rows
 
 CUSTOM = "AWS::CloudFormation::CustomResource"
@@ -16,8 +17,8 @@ class ReplacementRule:
 
     Attributes:
         resource_type: CloudFormation's name of the type.
-        replaced_by: Properties of which any change replaces the resource.
-        named_by: Properties that give it a name of its own: two resources can't have the same values of them at once.
+        replaced_by: Paths of which any change replaces the resource, with those of which only some changes do.
+        named_by: Paths that give it a name of its own: two resources can't have the same values of them at once.
         unchangeable: Properties of which a change can't be carried out: it neither replaces nor updates.
         source: Where the facts were read.
         date: When they were valid.
@@ -38,8 +39,33 @@ def find_replacement_rule(resource_type: str) -> ReplacementRule | None:
 
 @cache
 def all_replacement_rules() -> tuple[ReplacementRule, ...]:
-    """Return the rule of every type that is known, sorted by name."""
-    return catalog_rows("replacement.json", ReplacementRule)
+    """Return the rule of every type whose schema is known, sorted by name."""
+    names = {row.resource_type: row for row in catalog_rows("replacement.json", _Naming)}
+    return tuple(_rule(schema, names.get(schema.resource_type)) for schema in all_resource_schemas())
+
+
+@dataclass(frozen=True, slots=True)
+class _Naming:
+    """What a schema does not tell of a type: its names, and which of its create-only properties are refused."""
+
+    resource_type: str
+    named_by: tuple[str, ...]
+    unchangeable: tuple[str, ...]
+    source: str
+    date: str
+
+
+def _rule(schema: ResourceSchema, naming: _Naming | None) -> ReplacementRule:
+    unchangeable = naming.unchangeable if naming else ()
+    fixed = {*schema.create_only, *schema.conditional_create_only} - {*unchangeable}
+    return ReplacementRule(
+        resource_type=schema.resource_type,
+        replaced_by=tuple(sorted(fixed)),
+        named_by=naming.named_by if naming else (),
+        unchangeable=unchangeable,
+        source=schema.source,
+        date=schema.date,
+    )
 
 
 @cache
