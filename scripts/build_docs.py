@@ -27,11 +27,13 @@ from seatrial.specs.endpoint import EndpointSpec
 from seatrial.specs.environment import EnvironmentSpec
 from seatrial.specs.product import ProductSpec
 from seatrial_base.rules import LINT_RULES, RULES, TEMPLATE_RULES
+from seatrial_laptop.behaviours import api_names, behaviours
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from seatrial_base.frozen_model import FrozenModel
+    from seatrial_laptop.behaviours import Behaviour
 
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 Row: TypeAlias = dict[str, Json]
@@ -62,6 +64,8 @@ PAGES: Mapping[str, tuple[str, ...]] = {
         "given up",
     ),
     "reference/constants.md": ("constants", "engines"),
+    "reference/embedded-aws.md": ("behaviours",),
+    "explanation/simulated.md": ("assumptions",),
 }
 WORDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "`true` or `false`"}
 ESCAPED_BAR = r"\|"  # a bar within a cell
@@ -401,6 +405,47 @@ def _given_up() -> str:
     return _table(("optimization", "quality", "start of a container", "gives up", "source"), rows)
 
 
+def _behaviours() -> str:
+    rows = ((row.subject, row.behaviour, _origin(row), _switches(row)) for row in behaviours())
+    return _table(("of", "behaviour", "origin", "switch"), rows)
+
+
+def _assumptions() -> str:
+    """Return what nobody knows and holds without a switch."""
+    rows = ((row.subject, row.behaviour) for row in behaviours() if row.kind == "assumed" and not _switches(row))
+    return _table(("of", "assumed"), rows)
+
+
+def _origin(row: Behaviour) -> str:
+    """Say where a behaviour is from: it runs, a document tells it, or nobody knows."""
+    if not row.source:
+        return row.kind
+    named = api_names(row)
+    links = [f"[{name}]({_REFERENCES.get(service, _REFERENCE)}/API_{name}.html)" for service, name in named]
+    return f"{row.kind}: {', '.join(links) if links else f'[{_host(row.source)}]({row.source})'}"
+
+
+_REFERENCE = "https://docs.aws.amazon.com/sagemaker/latest/APIReference"
+_REFERENCES = {
+    "sagemaker-runtime": f"{_REFERENCE}",
+    "application-autoscaling": "https://docs.aws.amazon.com/autoscaling/application/APIReference",
+    "cloudformation": "https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference",
+    "cloudwatch": "https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference",
+    "s3": "https://docs.aws.amazon.com/AmazonS3/latest/API",
+    "servicecatalog": "https://docs.aws.amazon.com/servicecatalog/latest/dg",
+    "sts": "https://docs.aws.amazon.com/STS/latest/APIReference",
+}
+
+
+def _host(address: str) -> str:
+    """Return the last part of an address, without its ending."""
+    return address.rpartition("/")[2].removesuffix(".html") if "docs.aws" in address else address.split("/")[2]
+
+
+def _switches(row: Behaviour) -> str:
+    return ", ".join(f"`{name}`" for name in row.covers if name.isidentifier() and name.islower())
+
+
 def _joined(values: Json) -> str:
     return ", ".join(map(str, _list(values)))
 
@@ -481,6 +526,8 @@ def _list(value: Json) -> list[Json]:
 
 
 PARTS: Mapping[str, Callable[[], str]] = {
+    "behaviours": _behaviours,
+    "assumptions": _assumptions,
     "endpoint fields": lambda: _fields_of(EndpointSpec),
     "environment fields": lambda: _fields_of(EnvironmentSpec),
     "product fields": lambda: _fields_of(ProductSpec),

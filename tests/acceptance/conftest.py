@@ -36,8 +36,15 @@ CASE: Final = pytest.StashKey[str]()
 RECORDER: Final = pytest.StashKey[Recorder]()
 
 
-FIRST_TO_LAST: Final = ("test_questions", "test_endpoint", "test_doze", "test_product", "test_removal")
-"""What an hour in an account is to answer comes first; the removal is of everything before it."""
+FIRST_TO_LAST: Final = (
+    "test_questions",
+    "test_endpoint",
+    "test_removal",
+    "test_product",
+    "test_doze",
+    "test_transcript",
+)
+"""What an hour in an account is to answer comes first; the endpoint of three copies is gone before the others run."""
 
 
 @pytest.hookimpl(trylast=True)

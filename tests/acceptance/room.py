@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
+
+from botocore.exceptions import ClientError
 
 if TYPE_CHECKING:
     from tests.acceptance.endpoint import Endpoint
@@ -44,3 +47,6 @@ def emptied(endpoint: Endpoint, name: str, *, delete: bool = True) -> None:
         return not listed
 
     endpoint.target.until(gone, f"{name} is gone")
+    with suppress(ClientError):  # SageMaker makes the group of its logs, and leaves it behind
+        logs = endpoint.target.client("logs")
+        logs.delete_log_group(logGroupName=f"/aws/sagemaker/InferenceComponents/{name}")

@@ -145,6 +145,11 @@ class Target:
             self.record_events(stack)
         return ended
 
+    def destroy(self, assembly: Path) -> None:
+        """Destroy every stack of an assembly, with the CDK."""
+        ended = self.cdk("destroy", "--all", "--force", "--app", assembly)
+        assert ended.exit_code == 0, ended.last_lines
+
     def stacks(self) -> list[str]:
         """Return the names of the environment's stacks."""
         pages = self.client("cloudformation").get_paginator("describe_stacks").paginate()

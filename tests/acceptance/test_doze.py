@@ -36,12 +36,13 @@ CLOCK_SPEED = 240
 
 
 @pytest.fixture(scope="module")
-def doze(target: Target) -> Endpoint:
+def doze(target: Target) -> Iterator[Endpoint]:
     """Deploy an endpoint that nobody asks; a trial of it would say nothing of scaling."""
     endpoint = Endpoint(target, "doze")
     ended = endpoint.deploy(**CHANGES)
     assert ended.exit_code == 0, ended.last_lines
-    return endpoint
+    yield endpoint
+    target.destroy(target.folder / f"cdk.out.{endpoint.name}")
 
 
 def instances(endpoint: Endpoint) -> int:

@@ -80,7 +80,7 @@ def publish(target: Target, version: str, sequences: int) -> Path:
 
 
 @pytest.fixture(scope="module")
-def offered(target: Target) -> Target:
+def offered(target: Target) -> Iterator[Target]:
     """Publish two versions and offer the product in an environment that vends."""
     place = target.folder / "environments" / f"{target.environment}.yaml"
     written = yaml.safe_load(place.read_text(encoding="utf-8"))
@@ -90,7 +90,9 @@ def offered(target: Target) -> Target:
     assembly = target.synth("cdk.out.products", products=target.folder / "products", endpoints=target.folder / "none")
     ended = target.deploy(assembly)
     assert ended.exit_code == 0, ended.last_lines
-    return target
+    yield target
+    place.write_text(yaml.safe_dump(written, sort_keys=False), encoding="utf-8")
+    target.destroy(assembly)
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.acceptance
 
-LONGEST_WITHOUT_ROOM_S = 1_200.0
+LONGEST_WITHOUT_ROOM_S = 600.0
 """How long a component that has no room is watched on an account: reports tell of days."""
 
 
@@ -207,7 +207,7 @@ def room_for_one(chat: Endpoint, name: str) -> dict[str, Any]:
 
 
 def fate(target: Target, name: str) -> tuple[str, str]:
-    """Return status and words of a component that is no longer being created, or as it is after twenty minutes."""
+    """Return status and words of a component that is no longer being created, or as it is after ten minutes."""
     deadline = time.monotonic() + min(LONGEST_WITHOUT_ROOM_S, target.patience_s)
     while True:
         told = target.client("sagemaker").describe_inference_component(InferenceComponentName=name)

@@ -6,7 +6,6 @@ import pytest
 
 from tests.acceptance.account.price import (
     OTHER_USD,
-    STANDING,
     STEPS,
     Spending,
     expected_usd,
@@ -36,7 +35,7 @@ def test_the_cheapest_type_fits_the_default_budget() -> None:
 def test_the_expected_price_is_the_sum_of_its_lines() -> None:
     head, _, *rows, total = price_lines(TYPE, 0.72)
     assert head.startswith("ml.g4dn.xlarge at 0.7200 USD per hour")
-    assert len(rows) == len(STEPS) + len([STANDING]) + len(["functions"])
+    assert len(rows) == len(STEPS) + len(["functions"])
     shown = sum(float(row.split()[-1]) for row in rows)
     assert float(total.split()[-1]) == pytest.approx(shown, abs=0.01 * len(rows))
     assert total.split()[-1] == f"{expected_usd(0.72):.2f}"

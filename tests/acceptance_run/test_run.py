@@ -18,7 +18,7 @@ import pytest
 from seatrial_base.errors import SpecError
 from seatrial_laptop import lifecycle
 from tests.acceptance.account.removal import left, remove, runs_stacks
-from tests.acceptance.account.run import Account, Options, Surroundings, clean, run
+from tests.acceptance.account.run import Account, Options, Stop, Surroundings, clean, run, signals_stop
 from tests.environment import environment
 
 if TYPE_CHECKING:
@@ -49,9 +49,10 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clients]:
 
 
 @pytest.fixture(scope="module")
-def bootstrapped(account: Clients) -> Clients:
-    """Make the stack of the CDK's bootstrap; nothing of it is used here."""
-    make(account, "CDKToolkit", None)
+def bootstrapped(account: Clients, tmp_path_factory: pytest.TempPathFactory) -> Clients:
+    """Bootstrap it with the CDK, as a user does before."""
+    command = [str(Path(sys.executable).with_name("cdk")), "bootstrap", "aws://123456789012/us-east-1", "--no-notices"]
+    subprocess.run(command, cwd=tmp_path_factory.mktemp("bootstrap"), check=True, capture_output=True)
     return account
 
 
@@ -158,8 +159,8 @@ def started(options: Options, usd_per_hour: float) -> subprocess.Popen[str]:
 
 
 def test_what_would_exceed_the_budget_is_stopped_and_removed(bootstrapped: Clients, options: Options) -> None:
-    with real_bootstrap(bootstrapped):
-        output, _ = (process := started(options, 50_000.0)).communicate(timeout=LONGEST_S)
+    process = started(options, 50_000.0)
+    output, _ = process.communicate(timeout=LONGEST_S)
     assert process.returncode == 1, output
     assert "stopped: the budget of 10.00 USD would be exceeded" in output
     assert "nothing is left" in output
@@ -167,19 +168,31 @@ def test_what_would_exceed_the_budget_is_stopped_and_removed(bootstrapped: Clien
     assert bootstrapped("sagemaker").list_endpoints()["Endpoints"] == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_removes_everything(bootstrapped: Clients, options: Options, number: int) -> None:
-    with real_bootstrap(bootstrapped):
-        process = started(options, 0.1)
-        deadline = time.monotonic() + LONGEST_S
-        while not runs_stacks(bootstrapped, "sandbox", None):
-            assert process.poll() is None, process.communicate()[0]
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
-        process.send_signal(number)
-        output, _ = process.communicate(timeout=LONGEST_S)
-    assert process.returncode == 128 + number, output
-    assert f"stopped: ended by {signal.Signals(number).name}" in output
+def test_an_interrupted_run_removes_everything_and_its_transcript_has_no_account(
+    bootstrapped: Clients, options: Options
+) -> None:
+    process = started(options, 0.1)
+    deadline = time.monotonic() + LONGEST_S
+    while not runs_stacks(bootstrapped, "sandbox", None):
+        assert process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=LONGEST_S)
+    assert process.returncode == 128 + signal.SIGINT, output
+    assert "stopped: ended by SIGINT" in output
+    assert "nothing is left" in output
     assert runs_stacks(bootstrapped, "sandbox", None) == []
     (transcript,) = options.folder.glob("*/transcript.jsonl")
-    assert "123456789012" not in transcript.read_text()
+    text = transcript.read_text(encoding="utf-8")
+    assert '"target":"account"' in text
+    assert "123456789012" not in text
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_stops_the_run_and_not_the_removal(number: signal.Signals) -> None:
+    stop = Stop()
+    with signals_stop(stop):
+        os.kill(os.getpid(), number)
+        os.kill(os.getpid(), number)
+    assert (stop.because, stop.exit_code) == (f"ended by {number.name}", 128 + number)

@@ -66,6 +66,19 @@ def test_those_of_a_candidate_go_with_it_unless_they_tell_why_it_failed(
     assert (world.logs.deleted, world.logs.limited) == ((group, set()) if verdict == "pass" else (set(), group))
 
 
+def test_those_of_a_candidate_end_after_a_month_when_its_update_is_cancelled(
+    world: World, update: CustomResourceEvent
+) -> None:
+    """The candidate is removed by the request of the rollback: no step of the trial comes to its end."""
+    candidate = candidate_name("dev-chat", "request-0")
+    world.components.found |= {COMPONENT: component(), candidate: component(candidate)}
+    world.status = "UPDATE_ROLLBACK_IN_PROGRESS"
+    update["ResourceProperties"] = {**update["ResourceProperties"], "Phase": "candidate"}
+    world.ask(update)
+    assert world.components.found.keys() == {COMPONENT}
+    assert world.logs.limited == {log_group_name(candidate)}
+
+
 @pytest.mark.parametrize(
     ("phase", "removal", "status", "deleted"),
     [

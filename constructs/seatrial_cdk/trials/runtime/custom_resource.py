@@ -20,7 +20,7 @@ from seatrial_cdk.trials.runtime.attributes import (
 )
 from seatrial_cdk.trials.runtime.components import candidates_of, remove_component
 from seatrial_cdk.trials.runtime.log import log
-from seatrial_cdk.trials.runtime.log_groups import log_groups_of
+from seatrial_cdk.trials.runtime.log_groups import log_group_name, log_groups_of
 from seatrial_cdk.trials.runtime.order import (
     Answer,
     Attributes,
@@ -312,16 +312,23 @@ def remove_candidates(context: TrialContext, endpoint_name: str) -> None:
     """Remove every candidate of an endpoint, and wait until they are gone: with one of them no endpoint can go.
 
     SageMaker refuses to delete a component that is being created: it is waited for as long as this function may run.
+    Their logs end after a month.
 
     Raises:
         UnavailableError: It can't be told whether one is left.
     """
+    removed: dict[str, None] = {}
     while left := candidates_of(context.components, endpoint_name):
         for name in left:
             remove_component(context.components, name)
+        removed.update(dict.fromkeys(left))
         if context.now_s() > context.ends_s - ANSWER_S:
             raise UnavailableError(f"{', '.join(left)}: in transit, so not deleted")
         context.sleep(STOP_LOOK_S)
+    try:
+        context.logs.limit(map(log_group_name, removed))
+    except UnavailableError as unavailable:
+        log(f"logs of candidates stay as they are: {unavailable}")
 
 
 QUIET_S: Final = 60.0

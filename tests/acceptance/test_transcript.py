@@ -1,0 +1,44 @@
+"""The transcript of this run: it names no account, differs in nothing from itself, and its answers are those that ship.
+
+`UPDATE_GOLDEN=1 make test PYTEST_ARGS=tests/acceptance` writes what ships.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from seatrial_laptop.compare import EMBEDDED, differences, profile_text, read_profile
+from seatrial_laptop.transcript.lines import read_transcript
+from seatrial_laptop.transcript.profile import profile_of
+
+if TYPE_CHECKING:
+    from seatrial_laptop.transcript.profile import Profile
+    from tests.acceptance.target import Target
+
+pytestmark = pytest.mark.acceptance
+
+
+@pytest.fixture(scope="module")
+def recorded(target: Target) -> Profile:
+    return profile_of(read_transcript(target.recorder.file))
+
+
+def test_it_names_no_account(target: Target) -> None:
+    account = target.client("sts").get_caller_identity()["Account"]
+    assert account not in target.recorder.file.read_text(encoding="utf-8")
+
+
+def test_it_differs_in_nothing_from_itself(recorded: Profile) -> None:
+    assert list(differences(recorded, recorded)) == []
+
+
+def test_what_ships_has_the_answers_of_this_embedded_aws(target: Target, recorded: Profile) -> None:
+    if not target.is_embedded:
+        pytest.skip("an account is compared by python -m seatrial_laptop.compare")
+    if "UPDATE_GOLDEN" in os.environ:
+        EMBEDDED.write_text(profile_text(recorded), encoding="utf-8")
+    told = differences(recorded, read_profile(EMBEDDED))
+    assert [f"{each}" for each in told if each.rule == "SEA626"] == []
