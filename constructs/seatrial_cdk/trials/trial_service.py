@@ -50,6 +50,10 @@ if TYPE_CHECKING:
 _SHARED_MODULES = (
     "__init__.py",
     "bounds.py",
+    "catalog/__init__.py",
+    "catalog/data/symptoms.json",
+    "catalog/rows.py",
+    "catalog/symptoms.py",
     "errors.py",
     "findings.py",
     "markdown.py",
