@@ -197,6 +197,7 @@ class DictComponents:
     born: dict[str, object] = field(default_factory=lambda: {"status": "InService"})
     created: list[tuple[str, dict[str, object], dict[str, str]]] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
+    unknown: tuple[str, ...] = ()
     instances: VariantCapacity = field(default_factory=lambda: VariantCapacity(1, 8))
 
     def describe(self, name: str) -> ComponentState | None:
@@ -208,6 +209,9 @@ class DictComponents:
     def capacity(self, endpoint_name: str, variant_name: str) -> VariantCapacity:
         assert (endpoint_name, variant_name) == ("dev-chat", "AllTraffic")
         return self.instances
+
+    def unknown_members(self, specification: Mapping[str, object]) -> list[str]:
+        return [f"Specification.{name}" for name in specification if name in self.unknown]
 
     def on_endpoint(self, endpoint_name: str) -> list[str]:
         return sorted(name for name, each in self.found.items() if each.endpoint_name == endpoint_name)

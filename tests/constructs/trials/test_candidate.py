@@ -311,6 +311,45 @@ class TestAnUpdate:
         assert "state/dev-chat/copies.json" in scaled.store.texts
 
 
+class TestAnOldSdk:
+    @pytest.mark.parametrize("mode", ["rollback", "report"])
+    def test_that_cannot_send_the_specification_fails_the_update_at_once_with_its_remedy(
+        self, scaled: World, before: CustomResourceEvent, mode: str
+    ) -> None:
+        before["ResourceProperties"] |= {"Mode": mode, "Specification": json.dumps({**SPECIFICATION, "NewMember": {}})}
+        scaled.components.unknown = ("NewMember",)
+        answer = scaled.ask(before)
+        assert answer is not None
+        assert answer["Status"] == "FAILED"
+        assert "boto3 of the trial function does not know Specification.NewMember" in str(answer["Reason"])
+        assert "deploy the trial service of this release (seatrial-dev-trials)" in str(answer["Reason"])
+        assert scaled.workflow.started == []
+
+    def test_does_not_matter_where_no_candidate_is_made(self, scaled: World, before: CustomResourceEvent) -> None:
+        before["ResourceProperties"]["Update"] = "in_place"
+        scaled.components.unknown = ("ModelName",)
+        assert data(run(scaled, before))["CopyCount"] == "3"
+
+    def test_does_not_hold_a_rollback(self, scaled: World, before: CustomResourceEvent) -> None:
+        scaled.components.unknown = ("ModelName",)
+        scaled.status = "UPDATE_ROLLBACK_IN_PROGRESS"
+        data(scaled.ask(before))
+
+
+class TestAWorkflowThatCannotBeStarted:
+    def test_takes_no_copies_away_where_the_trial_only_reports(
+        self, scaled: World, before: CustomResourceEvent, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refused(*_: object) -> None:
+            raise UnavailableError("starting the trial's workflow: throttled")
+
+        monkeypatch.setattr(scaled.workflow, "start", refused)
+        before["ResourceProperties"]["Mode"] = "report"
+        answer = scaled.ask(before)
+        assert answer is not None
+        assert answer["Status"] == "FAILED"
+
+
 class TestWithoutRoom:
     @pytest.mark.parametrize(
         "reason",

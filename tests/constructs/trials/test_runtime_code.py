@@ -35,8 +35,12 @@ def test_only_the_bench_the_payloads_and_the_handlers_are_in_the_archive() -> No
         "seatrial_cdk/trial_service/runtime",
         "seatrial_cdk/trials",
         "seatrial_cdk/trials/runtime",
+        "seatrial_cdk/trials/runtime/models/sagemaker/2017-07-24",
     }
-    assert [name for name in names if not name.endswith(".py")] == ["seatrial_base/catalog/data/symptoms.json"]
+    assert [name for name in names if not name.endswith(".py")] == [
+        "seatrial_base/catalog/data/symptoms.json",
+        "seatrial_cdk/trials/runtime/models/sagemaker/2017-07-24/service-2.json",
+    ]
 
 
 def test_a_lack_of_capacity_is_told_from_the_archives_own_list(tmp_path: Path) -> None:

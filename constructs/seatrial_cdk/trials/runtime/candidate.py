@@ -48,6 +48,10 @@ REFUSED_S: Final = 300.0
 """How long a refused creation is asked for again: while the endpoint's instances change, SageMaker takes none."""
 
 
+class OldSdkError(Exception):
+    """The function's SDK can't send what a candidate needs; the message says what, and how to mend it."""
+
+
 class CandidateFailedError(Exception):
     """The candidate did not come into service; the message says why."""
 
@@ -69,6 +73,7 @@ def candidate_answer(event: CustomResourceEvent, properties: TrialProperties, co
     Raises:
         UnavailableError: AWS did not answer, or the owner can't be written.
         DirectionUnknownError: The stack's status can't be read, and the update would move the component.
+        OldSdkError: The function can't send the specification of a candidate.
     """
     try:
         live = context.components.describe(properties.inference_component_name)
@@ -109,9 +114,26 @@ def _started(
 ) -> Answer | None:
     """Start the workflow, of a trial or to carry the copies alone; where nothing is to be done, answer."""
     manner = "carry" if is_unchanged(event) else _manner(properties, context)
+    if manner == "candidate":
+        _check_sdk(properties, context)
     if manner == "candidate" or _moves(event, live) or not _is_known(properties, context):
         return start(event, properties, context, manner=manner)
     return _told(event, context, live)
+
+
+def _check_sdk(properties: TrialProperties, context: TrialContext) -> None:
+    """Find whether the function can send the specification of a candidate.
+
+    Raises:
+        OldSdkError: It can't.
+    """
+    unknown = context.components.unknown_members(read_specification(properties.specification))
+    if unknown:
+        raise OldSdkError(
+            f"the boto3 of the trial function does not know {', '.join(unknown)}: deploy the trial service of this "
+            f"release (seatrial-{properties.environment}-trials), which brings the model of the API, or set "
+            "trial.update to in_place"
+        )
 
 
 def _is_known(properties: TrialProperties, context: TrialContext) -> bool:

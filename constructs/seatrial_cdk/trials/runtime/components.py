@@ -13,6 +13,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast
 
 from seatrial_base.catalog.symptoms import is_lack_of_capacity
+from seatrial_cdk.trials.runtime.service_model import unknown_members
 from seatrial_cdk.trials.runtime.store import UnavailableError, calling
 from seatrial_load.aws.deployment_check import DENIED_PATIENCE_S, DENIED_POLL_S
 from seatrial_load.aws.errors import is_denied
@@ -127,6 +128,9 @@ class Components(Protocol):
     def on_endpoint(self, endpoint_name: str) -> list[str]:
         """Return the names of every component of an endpoint."""
 
+    def unknown_members(self, specification: Document) -> list[str]:
+        """Return what of a specification this SDK can't send, by its places."""
+
     def create(self, name: str, live: ComponentState, specification: Document, tags: Mapping[str, str]) -> None:
         """Create a component of one copy on the endpoint and variant of another; one that is there is the one."""
 
@@ -170,11 +174,8 @@ class AwsComponents:
             told = self._patiently(ask)
         return None if told is None else _state(name, told)
 
-    def _names(self, contained: str = "", endpoint_name: str = "") -> list[str]:
-        asked = {"NameContains": contained, "EndpointNameEquals": endpoint_name}
-        pages = self.client.get_paginator("list_inference_components").paginate(
-            **{key: value for key, value in asked.items() if value}
-        )
+    def _names(self, contained: str) -> list[str]:
+        pages = self.client.get_paginator("list_inference_components").paginate(NameContains=contained)
         return [each["InferenceComponentName"] for page in pages for each in page["InferenceComponents"]]
 
     def _patiently(self, ask: Callable[[], Told]) -> Told:
@@ -227,7 +228,16 @@ class AwsComponents:
             UnavailableError: They can't be told.
         """
         with calling(f"listing the components of {endpoint_name}"):
-            return self._patiently(lambda: self._names(endpoint_name=endpoint_name))
+            return self._patiently(lambda: self._names_on(endpoint_name))
+
+    def _names_on(self, endpoint_name: str) -> list[str]:
+        pages = self.client.get_paginator("list_inference_components").paginate(EndpointNameEquals=endpoint_name)
+        return [each["InferenceComponentName"] for page in pages for each in page["InferenceComponents"]]
+
+    def unknown_members(self, specification: Document) -> list[str]:
+        """Return what of a specification this SDK can't send, by its places."""
+        operation = self.client.meta.service_model.operation_model("CreateInferenceComponent")
+        return [*unknown_members(operation.input_shape, {"Specification": specification}, "CreateInferenceComponent")]
 
     def create(self, name: str, live: ComponentState, specification: Document, tags: Mapping[str, str]) -> None:
         """Create a component of one copy on the endpoint and variant of another; one that is there is the one.

@@ -150,13 +150,17 @@ def restarted(event: CustomResourceEvent, properties: TrialProperties, context: 
 
 
 def not_made(properties: TrialProperties, message: str, *, uri: str = "unknown", copies: int | None = None) -> Answer:
-    """Return the answer where there is no result: in mode `rollback` the deployment fails, else it stays unverified."""
-    if properties.mode == "rollback":
+    """Return the answer where there is no result: in mode `rollback` the deployment fails, else it stays unverified.
+
+    Before the component is updated it fails in any mode where no copies are known that it could carry.
+    """
+    is_candidate = properties.phase == "candidate"
+    if properties.mode == "rollback" or (is_candidate and copies is None):
         return Answer(
             failed_because=f"The sea trial of {properties.endpoint_name} failed to run: {message} (result: {uri})"
         )
-    if properties.phase == "candidate":
-        return Answer(data=copies_attributes(properties.copy_count if copies is None else copies, "error", uri))
+    if is_candidate and copies is not None:
+        return Answer(data=copies_attributes(copies, "error", uri))
     return Answer(data=unmeasured_attributes(properties.fallback_target, verdict="error", uri=uri))
 
 
