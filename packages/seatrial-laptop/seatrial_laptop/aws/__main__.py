@@ -109,6 +109,7 @@ async def _serve(
     from seatrial_laptop.aws.gateway.authentication import AccessControl  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.gateway.gateway import Gateway  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.life import start_life  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial_laptop.aws.rights.sessions import evaluate_sessions  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.runtime.sampling import start_publishing  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.service_catalog.catalog import Catalog  # noqa: PLC0415 (after the lock is held: heavy)
 
@@ -121,12 +122,13 @@ async def _serve(
     scaling = Scaling(cloud.store, date_s=cloud.clock.date_s)
     catalog = Catalog()
     register_types(cloud, scaling, catalog)
+    evaluate_sessions()
     lock.write_state(process)
     start_publishing(cloud)
     start_life(cloud, scaling)
     watch = asyncio.create_task(_watch(lock, stop))
     try:
-        app = cast("ASGIFramework", AccessControl(process, Gateway(cloud, scaling, catalog, ministack)))
+        app = cast("ASGIFramework", AccessControl(process, cloud.store, Gateway(cloud, scaling, catalog, ministack)))
         await _until_stopped(
             asyncio.create_task(serve(app, _server_config(arguments), shutdown_trigger=stop.wait)), stop
         )
