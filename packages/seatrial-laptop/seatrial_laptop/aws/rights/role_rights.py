@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from ministack.core import iam_evaluator
 from ministack.services import iam
 
+from seatrial_base.catalog.service_authorization import action_facts
 from seatrial_laptop.environment import REGION, own_account
 
 if TYPE_CHECKING:
@@ -83,7 +84,8 @@ def denial(principal: PrincipalInfo, right: Right) -> str | None:
         return None
     context = _context(principal, right)
     result = iam_evaluator.evaluate(context, principal.policies, *principal.limits)
-    if found := iam_evaluator._resource_policy(service := right.action.partition(":")[0], right.resource):  # noqa: SLF001 (the contract)
+    service = right.action.partition(":")[0]
+    if found := iam_evaluator._resource_policy(service, right.resource):  # noqa: SLF001 (the contract)
         key = service == "kms"  # a key's own policy must allow it too
         result = iam_evaluator.combine_resource_policy(
             result, context, *found, required=key, limits=tuple(principal.limits)
@@ -107,9 +109,17 @@ def _context(principal: PrincipalInfo, right: Right) -> EvalContext:
         resource_arn=right.resource,
         region=REGION,
         secure_transport=True,
-        service_context={"aws:tagkeys": None, **right.context},
+        service_context={"aws:tagkeys": None, **_carried(right)},
         principal_keys=principal.keys,
     )
+
+
+def _carried(right: Right) -> Mapping[str, str | list[str]]:
+    """Return the condition keys that the action carries on this resource: a policy sees no others, as on AWS."""
+    facts = action_facts(right.action)
+    if facts is None:
+        return right.context
+    return {key: value for key, value in right.context.items() if facts.carries(key, right.resource)}
 
 
 def _denying_policy(context: EvalContext, principal: PrincipalInfo) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 
 Laptop = Any  # the fixtures' classes live in conftest.py, which nobody can import
 Roles = Any
@@ -17,14 +18,15 @@ SAGEMAKER = ("sagemaker.amazonaws.com",)
 PULL = ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
 TOKEN = {"Effect": "Allow", "Action": "ecr:GetAuthorizationToken", "Resource": "*"}
 LONGEST_WAIT_S = 40.0
+GROUPS = "/aws/sagemaker/InferenceComponents"
 
 
 def pull(*actions: str, resource: str = REPOSITORY) -> dict[str, object]:
     return {"Effect": "Allow", "Action": [*actions], "Resource": resource}
 
 
-def outcome(laptop: Laptop, host: str, role: str, **container: object) -> tuple[str, str]:
-    """Create a model with a role and a component of it, and return the component's status and failure reason."""
+def component(laptop: Laptop, host: str, role: str, **container: object) -> str:
+    """Create a component whose model has a role, and wait until it doesn't change any more."""
     model, name = laptop.name("model"), laptop.name("component")
     laptop.sagemaker.create_model(
         ModelName=model,
@@ -39,8 +41,22 @@ def outcome(laptop: Laptop, host: str, role: str, **container: object) -> tuple[
         Specification={"ModelName": model, "ComputeResourceRequirements": resources},
         RuntimeConfig={"CopyCount": 1},
     )
-    found: tuple[str, str] = laptop.component_settled(name)
-    return found
+    laptop.component_settled(name)
+    return f"{name}"
+
+
+def removed(laptop: Laptop, name: str) -> tuple[str, str]:
+    """Delete a component, and return the status and the failure reason that it had."""
+    settled: tuple[str, str] = laptop.component_settled(name)
+    laptop.sagemaker.delete_inference_component(InferenceComponentName=name)
+    with pytest.raises(ClientError, match="Could not find"):
+        laptop.component_settled(name)
+    return settled
+
+
+def outcome(laptop: Laptop, host: str, role: str, **container: object) -> tuple[str, str]:
+    """Return the status and the failure reason of a component whose model has a role."""
+    return removed(laptop, component(laptop, host, role, **container))
 
 
 @pytest.mark.parametrize(
@@ -89,13 +105,14 @@ def test_a_role_of_another_account_is_not_judged(laptop: Laptop, host: str) -> N
 
 def test_containers_of_a_role_without_the_right_have_no_logs(laptop: Laptop, host: str, roles: Roles) -> None:
     logs = {"Effect": "Allow", "Action": "logs:*", "Resource": "*"}
-    for statements, written in (([], False), ([logs], True)):
-        assert outcome(laptop, host, roles.role(TOKEN, pull(*PULL), *statements, services=SAGEMAKER))[0] == "InService"
-        group = f"/aws/sagemaker/InferenceComponents/component-{laptop.serial}"
-        deadline = time.monotonic() + LONGEST_WAIT_S
-        client = boto3.client("logs")
-        while not (found := client.describe_log_groups(logGroupNamePrefix=group)["logGroups"]) and (
-            written and time.monotonic() < deadline
-        ):
-            time.sleep(0.2)
-        assert bool(found) is written
+    silent = component(laptop, host, roles.role(TOKEN, pull(*PULL), services=SAGEMAKER))
+    speaking = component(laptop, host, roles.role(TOKEN, pull(*PULL), logs, services=SAGEMAKER))
+    deadline = time.monotonic() + LONGEST_WAIT_S
+    groups: list[str] = []
+    while f"{GROUPS}/{speaking}" not in groups and time.monotonic() < deadline:
+        time.sleep(0.2)
+        found = boto3.client("logs").describe_log_groups(logGroupNamePrefix=GROUPS)["logGroups"]
+        groups = [each["logGroupName"] for each in found]
+    for name in (silent, speaking):
+        removed(laptop, name)
+    assert (f"{GROUPS}/{speaking}" in groups, f"{GROUPS}/{silent}" in groups) == (True, False)

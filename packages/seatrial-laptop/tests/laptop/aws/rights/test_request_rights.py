@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial_base.catalog.service_authorization import action_facts
+from seatrial_laptop.aws.api import input_shape, service_model
 from seatrial_laptop.aws.control_plane.records import Kind, Record, Store, arn_of
 from seatrial_laptop.aws.rights.request_rights import (
     CONTROL_PLANES,
@@ -183,3 +185,26 @@ def test_parameters_are_read_of_json_and_of_forms() -> None:
         "RoleName": "r",
     }
     assert request_parameters({}, b"{" * 100_000, "application/json") == {}
+
+
+OPERATIONS = [
+    f"{verb}{kind}"
+    for kind in ("Model", "EndpointConfig", "Endpoint", "InferenceComponent", "OptimizationJob")
+    for verb in ("Create", "Describe", "Update", "Delete")
+    if f"{verb}{kind}" in service_model("sagemaker").operation_names
+]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_the_resources_of_a_request_are_those_of_the_service_authorization_reference(
+    operation: str, store: Store
+) -> None:
+    """Each ARN is of a type that the action is on, and each type that it requires has one."""
+    facts = action_facts(f"sagemaker:{operation}")
+    assert facts is not None
+    members = input_shape("sagemaker", operation).members
+    request = {name: "a" for name in members if name.endswith("Name") and members[name].type_name == "string"}
+    arns = [resource for action, resource in rights(operation, request, store) if action == facts.name]
+    assert [arn for arn in arns if not facts.applies_to(arn)] == []
+    required = [each.resource_type for each in facts.targets if each.is_required]
+    assert [each.name for each in required if not any(each.has(arn) for arn in arns)] == []
