@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_iam import IAMClient
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_sagemaker import SageMakerClient
     from mypy_boto3_sagemaker_runtime import SageMakerRuntimeClient
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 LMI = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"
 TGI = "763104351884.dkr.ecr.us-east-1.amazonaws.com/huggingface-pytorch-tgi-inference:2.7.0-tgi3.3.6-gpu-py311"
 ROLE = "arn:aws:iam::000000000000:role/an-execution-role"
+FUNCTION_ROLE = "a-function"
 LONGEST_WAIT_S = 30.0
 
 
@@ -190,6 +192,13 @@ def cache(cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return cache_folder
 
 
+def make_function_role(iam: IAMClient) -> None:
+    """Make the role of functions that may do everything."""
+    iam.create_role(RoleName=FUNCTION_ROLE, AssumeRolePolicyDocument=trust("lambda.amazonaws.com"))
+    everything = {"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": "*", "Resource": "*"}}
+    iam.put_role_policy(RoleName=FUNCTION_ROLE, PolicyName="everything", PolicyDocument=json.dumps(everything))
+
+
 @pytest.fixture(scope="session")
 def shared_laptop(tmp_path_factory: pytest.TempPathFactory, cache_folder: Path) -> Iterator[Laptop]:
     state_dir = tmp_path_factory.mktemp("aws")
@@ -199,6 +208,7 @@ def shared_laptop(tmp_path_factory: pytest.TempPathFactory, cache_folder: Path) 
         once = Config(retries={"total_max_attempts": 1})
         with environment(lifecycle.environment(local)):
             session = boto3.Session()
+            make_function_role(session.client("iam", config=once))
             shared = Laptop(
                 local=local,
                 state_dir=state_dir,

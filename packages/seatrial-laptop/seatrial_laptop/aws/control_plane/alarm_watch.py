@@ -42,14 +42,19 @@ class AlarmWatch:
         clock = self._cloud.clock
         end_s = clock.now_s() + seconds
         while True:
-            self._check_alarms()
-            if self._deadline_s is not None and clock.now_s() > self._deadline_s:
-                raise CopyFailed(f"It took more than MaximumExecutionTimeoutInSeconds ({self._limit_s} s).")
+            self.check()
             if clock.now_s() >= end_s:
                 return
             clock.wait(min(WATCH_S, end_s - clock.now_s()))
 
-    def _check_alarms(self) -> None:
+    def check(self) -> None:
+        """Look once.
+
+        Raises:
+            CopyFailed: An alarm went off, or the update takes too long.
+        """
+        if self._deadline_s is not None and self._cloud.clock.now_s() > self._deadline_s:
+            raise CopyFailed(f"It took more than MaximumExecutionTimeoutInSeconds ({self._limit_s} s).")
         raised = [name for name in self._alarms if self._cloud.alarm_state(name) is StateValue.ALARM]
         if raised:
             raise CopyFailed(f"Alarms in state ALARM: {', '.join(raised)}.")

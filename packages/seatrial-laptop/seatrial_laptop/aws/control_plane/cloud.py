@@ -68,7 +68,7 @@ def open_cloud(
         clock: What it waits by; one at the speed of real time by default.
     """
     clock = clock or VirtualClock()
-    store = Store(clock.now_s)
+    store = Store(clock.now_s, clock.aws_date_s)
 
     def died(place: CopyPlace, reason: str) -> None:
         kind = Kind.ENDPOINT if place.variant else Kind.INFERENCE_COMPONENT

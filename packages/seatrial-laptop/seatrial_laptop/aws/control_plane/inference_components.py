@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seatrial_laptop.aws.api import ApiError, invalid
-from seatrial_laptop.aws.control_plane.alarm_watch import check_alarms_exist
+from seatrial_laptop.aws.control_plane.alarm_watch import AlarmWatch, check_alarms_exist
 from seatrial_laptop.aws.control_plane.cloud import Cloud, clipped, in_background
 from seatrial_laptop.aws.control_plane.containers import component_container, known_instance_role
 from seatrial_laptop.aws.control_plane.endpoints import components_of, settled_record
@@ -228,6 +228,8 @@ class _Update:
             self._end(record.request)
             return
         try:
+            if same and faults.settings().raised_alarms_end_updates:
+                AlarmWatch(self.cloud, self.deployment, 0).check()
             self._scale() if same else self._roll()
         except (CopyFailed, RolledBack) as failure:
             status = Status.IN_SERVICE if record.status is Status.IN_SERVICE else Status.FAILED

@@ -85,7 +85,18 @@ def _add_tags(cloud: Cloud, request: Document) -> Document:
 
 
 def _list_tags(cloud: Cloud, request: Document) -> Document:
-    return {"Tags": cloud.store.tags(_tagged_arn(cloud, request))}
+    return {"Tags": visible_tags_of(cloud, _tagged_arn(cloud, request))}
+
+
+def visible_tags(cloud: Cloud, record: Record) -> list[Document]:
+    """Return the tags that others see of a resource: none while it is as young as `tags_late_s`."""
+    return [] if cloud.faults.hides_tags(record.born_s) else cloud.store.tags(record.arn)
+
+
+def visible_tags_of(cloud: Cloud, arn: str) -> list[Document]:
+    """Return the tags that others see of a resource by its ARN; none where it is absent."""
+    record = cloud.store.of_arn(arn)
+    return visible_tags(cloud, record) if record else cloud.store.tags(arn)
 
 
 def _delete_tags(cloud: Cloud, request: Document) -> Document:

@@ -33,9 +33,9 @@ from seatrial_load.decode.response import NO_MODEL_HEADER
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from seatrial_laptop.aws.control_plane.records import Store
     from seatrial_laptop.aws.gateway.asgi import App, Message, Receive, Scope, Send
     from seatrial_laptop.aws.gateway.signature import Claim
+    from seatrial_laptop.aws.rights.request_rights import TagsOf
     from seatrial_laptop.state import RunningProcess
 
 
@@ -59,7 +59,7 @@ class AccessControl:
     """The ASGI app in front of the embedded AWS."""
 
     process: RunningProcess
-    store: Store
+    tags_of: TagsOf
     behind: App
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -94,7 +94,7 @@ class AccessControl:
     def _denial(self, received: Received, claim: Claim, body: bytes) -> Refusal | None:
         """Return why whoever signed may not do this."""
         signature = claim.signature
-        return refusal_of_caller(received, signature.access_key_id, signature.service, body, self.store)
+        return refusal_of_caller(received, signature.access_key_id, signature.service, body, self.tags_of)
 
 
 def received_of(scope: Scope) -> Received:
@@ -177,7 +177,7 @@ def aws_error_document(received: Received, refused: Refusal) -> tuple[str, bytes
     query = {name: list(values) for name, values in received.query.items()}
     service = detect_service(received.method, received.raw_path, dict(received.headers), query)
     message = escape(refused.message)
-    if service in QUERY_SERVICES:
+    if service in QUERY_SERVICES and "x-amz-target" not in received.headers:
         error = f"<Error><Type>Sender</Type><Code>{refused.query}</Code><Message>{message}</Message></Error>"
         return "text/xml", f"<ErrorResponse>{error}</ErrorResponse>".encode()
     if service == "s3" and not received.raw_path.startswith(("/endpoints/", "/_")):

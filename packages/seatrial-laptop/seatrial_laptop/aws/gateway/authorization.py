@@ -24,8 +24,8 @@ from seatrial_laptop.environment import own_account
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial_laptop.aws.control_plane.records import Store
     from seatrial_laptop.aws.gateway.signature import Received
+    from seatrial_laptop.aws.rights.request_rights import TagsOf
 
 RUNTIME_PATH: Final = re.compile(r"/endpoints/([^/]+)/(invocations|invocations-response-stream|async-invocations)")
 RUNTIME_OPERATIONS: Final = {
@@ -48,7 +48,7 @@ def principal_of(access_key_id: str) -> str:
 
 
 def refusal_of_caller(
-    received: Received, access_key_id: str, service: str, body: bytes, store: Store
+    received: Received, access_key_id: str, service: str, body: bytes, tags_of: TagsOf
 ) -> Refusal | None:
     """Return why a caller may not do what a request asks; `None` when it may, or when the root asks.
 
@@ -57,13 +57,13 @@ def refusal_of_caller(
         access_key_id: The key that it is signed with.
         service: The service in the scope of the signature.
         body: The body.
-        store: What exists, with its tags.
+        tags_of: Returns the tags of an ARN.
     """
     if (principal := _principal(access_key_id)) is None:
         return None
     asked = sessions.request_parameters(received.query, body, received.headers.get("content-type", ""))
     sessions.pin_parameters(asked)
-    refused = (why for each in _rights(received, service, body, store) if (why := denial(principal, each)))
+    refused = (why for each in _rights(received, service, body, tags_of) if (why := denial(principal, each)))
     message = next(refused, None)
     return access_denied(message) if message else None
 
@@ -74,17 +74,17 @@ def _principal(access_key_id: str) -> iam_evaluator.PrincipalInfo | None:
     return found if isinstance(found, iam_evaluator.PrincipalInfo) and found.policies is not None else None
 
 
-def _rights(received: Received, service: str, body: bytes, store: Store) -> Iterator[Right]:
+def _rights(received: Received, service: str, body: bytes, tags_of: TagsOf) -> Iterator[Right]:
     """Return what a request to our services needs, and the role that a request to any service passes."""
     operation = received.headers.get("x-amz-target", "").rpartition(".")[2]
     if runtime := RUNTIME_PATH.fullmatch(received.raw_path):
-        yield from invocation_rights(RUNTIME_OPERATIONS[runtime[2]], runtime[1], received.headers, store)
+        yield from invocation_rights(RUNTIME_OPERATIONS[runtime[2]], runtime[1], received.headers, tags_of)
         return
     document = sessions.request_parameters(received.query, body, received.headers.get("content-type", ""))
     action = f"{service}:{operation}" if service in CONTROL_PLANES else _action(received, body)
     try:
         if service in CONTROL_PLANES:
-            yield from CONTROL_PLANES[service](operation, json_object(body), store)
+            yield from CONTROL_PLANES[service](operation, json_object(body), tags_of)
         if passed := passed_role(action, document):
             yield passed
     except TypeError:  # a parameter of a wrong type: the service refuses it to those who may call it at all

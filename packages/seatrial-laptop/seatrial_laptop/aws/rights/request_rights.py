@@ -7,6 +7,7 @@ resource that does not exist has no tags, so a condition on `aws:ResourceTag` ne
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
@@ -18,11 +19,11 @@ from seatrial_laptop.aws.rights.role_rights import Right
 from seatrial_laptop.environment import REGION, own_account
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from seatrial_laptop.aws.control_plane.records import Store
+    from collections.abc import Iterator, Mapping
 
 
+TagsOf = Callable[[str], "list[Document]"]
+"""Returns the tags of a resource of SageMaker by its ARN, as far as others see them; none where it is absent."""
 COMPONENT_HEADER: Final = "x-amzn-sagemaker-inference-component"
 """The header of an invocation that names the component; it is authorized too (developer guide, InvokeEndpoint)."""
 PASSED_ROLES: Final[Mapping[str, tuple[str, str]]] = {
@@ -44,19 +45,19 @@ PASSED_ROLES: Final[Mapping[str, tuple[str, str]]] = {
 """Where a request names a role that a service will assume, and the service: the caller must be allowed to pass it."""
 
 
-def sagemaker_rights(operation: str, request: Document, store: Store) -> Iterator[Right]:
+def sagemaker_rights(operation: str, request: Document, tags_of: TagsOf) -> Iterator[Right]:
     """Return what a request to SageMaker's control plane needs.
 
     Args:
         operation: As `CreateEndpoint`.
         request: Its body.
-        store: What exists, with its tags.
+        tags_of: Returns the tags of an ARN.
     """
     action = f"sagemaker:{operation}"
     given = request_tags(request)
     arns = [*_sagemaker_arns(request)] or ["*"]
     for arn in arns:
-        yield Right(action, arn, {**given, **resource_tags(store, arn)})
+        yield Right(action, arn, {**given, **resource_tags(tags_of, arn)})
     if operation.startswith("Create") and given:
         for arn in arns[:1] if operation != "CreateInferenceComponent" else arns[-1:]:
             yield Right("sagemaker:AddTags", arn, given)
@@ -73,23 +74,23 @@ def _sagemaker_arns(request: Document) -> Iterator[str]:
         yield arn
 
 
-def invocation_rights(operation: str, endpoint: str, headers: Mapping[str, str], store: Store) -> Iterator[Right]:
+def invocation_rights(operation: str, endpoint: str, headers: Mapping[str, str], tags_of: TagsOf) -> Iterator[Right]:
     """Return what an invocation of an endpoint needs: the right to it, and to the component that it names.
 
     Args:
         operation: As `InvokeEndpoint`.
         endpoint: The endpoint's name.
         headers: Of the request, in lower case.
-        store: What exists, with its tags.
+        tags_of: Returns the tags of an ARN.
     """
     component = headers.get(COMPONENT_HEADER)
     named = [(Kind.ENDPOINT, unquote(endpoint)), *([(Kind.INFERENCE_COMPONENT, component)] if component else [])]
     for kind, name in named:
         arn = arn_of(kind, name)
-        yield Right(f"sagemaker:{operation}", arn, resource_tags(store, arn))
+        yield Right(f"sagemaker:{operation}", arn, resource_tags(tags_of, arn))
 
 
-def autoscaling_rights(operation: str, request: Document, store: Store) -> Iterator[Right]:
+def autoscaling_rights(operation: str, request: Document, tags_of: TagsOf) -> Iterator[Right]:
     """Return what a request to Application Auto Scaling needs.
 
     Registering a target of SageMaker asks for the right to scale by hand too (Application Auto Scaling user guide,
@@ -110,10 +111,10 @@ def autoscaling_rights(operation: str, request: Document, store: Store) -> Itera
     kind, _, name = text_member(request, "ResourceId").partition("/")
     if operation == "RegisterScalableTarget" and kind == "inference-component":
         arn = arn_of(Kind.INFERENCE_COMPONENT, name)
-        yield Right("sagemaker:UpdateInferenceComponentRuntimeConfig", arn, resource_tags(store, arn))
+        yield Right("sagemaker:UpdateInferenceComponentRuntimeConfig", arn, resource_tags(tags_of, arn))
 
 
-def service_catalog_rights(operation: str, request: Document, _store: Store) -> Iterator[Right]:
+def service_catalog_rights(operation: str, request: Document, _tags_of: TagsOf) -> Iterator[Right]:
     """Return what a request to Service Catalog needs: the right to the product or portfolio that it names."""
     account = own_account()
     ids = (("ProductId", "product"), ("PortfolioId", "portfolio"))
@@ -126,7 +127,7 @@ def service_catalog_rights(operation: str, request: Document, _store: Store) -> 
         yield Right(f"servicecatalog:{operation}", arn, request_tags(request))
 
 
-CONTROL_PLANES: Final[Mapping[str, Callable[[str, Document, Store], Iterator[Right]]]] = {
+CONTROL_PLANES: Final[Mapping[str, Callable[[str, Document, TagsOf], Iterator[Right]]]] = {
     "sagemaker": sagemaker_rights,
     "application-autoscaling": autoscaling_rights,
     "servicecatalog": service_catalog_rights,
@@ -162,9 +163,9 @@ def request_tags(request: Document) -> dict[str, str | list[str]]:
     return {**named, "aws:tagkeys": keys} if keys else named
 
 
-def resource_tags(store: Store, arn: str) -> dict[str, str]:
+def resource_tags(tags_of: TagsOf, arn: str) -> dict[str, str]:
     """Return the condition keys of the tags that a resource of SageMaker has."""
-    return {f"aws:resourcetag/{text_member(tag, 'Key')}".lower(): text_member(tag, "Value") for tag in store.tags(arn)}
+    return {f"aws:resourcetag/{text_member(tag, 'Key')}".lower(): text_member(tag, "Value") for tag in tags_of(arn)}
 
 
 def role_arn_with_path(arn: str) -> str:

@@ -241,10 +241,12 @@ def test_an_update_needs_no_model_of_the_former_specification_unless_it_is_rolle
     watched = {"Namespace": "AWS/SageMaker", "MetricName": "Invocations", "Statistic": "Sum", "Period": 3600}
     compared = {"EvaluationPeriods": 1, "Threshold": 1, "ComparisonOperator": "GreaterThanThreshold"}
     cloudwatch.put_metric_alarm(AlarmName=alarm, **watched, **compared)
-    cloudwatch.set_alarm_state(AlarmName=alarm, StateValue="ALARM", StateReason="a test")
+    before = laptop.ports(component)
     laptop.sagemaker.update_inference_component(
-        **ask, Specification=specification(slow), DeploymentConfig=rolling(alarm)
+        **ask, Specification=specification(slow), DeploymentConfig=rolling(alarm, wait_s=3600)
     )
+    until(lambda: laptop.ports(component) != before, "the first batch")
+    cloudwatch.set_alarm_state(AlarmName=alarm, StateValue="ALARM", StateReason="a test")
     assert laptop.component_settled(component) == (
         "Failed",
         f"Alarms in state ALARM: {alarm}. The rollback failed: The model of the former specification "

@@ -19,7 +19,6 @@ from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 from ministack.services.cloudformation import custom_resource
 
-from seatrial_laptop.aws.control_plane.records import Store
 from seatrial_laptop.aws.gateway.authentication import AccessControl, is_awaited_response, received_of
 from seatrial_laptop.aws.gateway.signature import Claim, Received, Refusal, read_claim
 from seatrial_laptop.state import RunningProcess
@@ -217,9 +216,7 @@ def test_a_websocket_is_refused() -> None:
         raise AssertionError("it was let in")
 
     asyncio.run(
-        AccessControl(PROCESS, Store(lambda: 0.0), behind)(
-            {"type": "websocket", "path": "/", "headers": []}, receive, send
-        )
+        AccessControl(PROCESS, lambda _: [], behind)({"type": "websocket", "path": "/", "headers": []}, receive, send)
     )
     assert sent == [{"type": "websocket.close", "code": 1008}]
 

@@ -8,7 +8,7 @@ import pytest
 
 from seatrial_base.catalog.service_authorization import action_facts
 from seatrial_laptop.aws.api import input_shape, service_model
-from seatrial_laptop.aws.control_plane.records import Kind, Record, Store, arn_of
+from seatrial_laptop.aws.control_plane.records import Kind, arn_of
 from seatrial_laptop.aws.rights.request_rights import (
     CONTROL_PLANES,
     invocation_rights,
@@ -26,33 +26,30 @@ PREFIX = "arn:aws:sagemaker:us-east-1:000000000000:"
 ROLE = "arn:aws:iam::000000000000:role/serving"
 
 
-@pytest.fixture
-def store() -> Store:
-    """Return a store with one endpoint and its tags."""
-    store = Store(lambda: 0.0)
-    store.add(Record(Kind.ENDPOINT, "dev-Chat", {}), DEV)
-    return store
+def tags_of(arn: str) -> list[Document]:
+    """Return the tags of the one endpoint that is there."""
+    return [*DEV] if arn == f"{PREFIX}endpoint/dev-chat" else []
 
 
-def rights(operation: str, request: Document, store: Store) -> list[tuple[str, str]]:
-    return [(each.action, each.resource) for each in sagemaker_rights(operation, request, store)]
+def rights(operation: str, request: Document) -> list[tuple[str, str]]:
+    return [(each.action, each.resource) for each in sagemaker_rights(operation, request, tags_of)]
 
 
-def test_a_description_needs_the_right_to_what_it_names(store: Store) -> None:
-    assert rights("DescribeEndpoint", {"EndpointName": "dev-Chat"}, store) == [
+def test_a_description_needs_the_right_to_what_it_names() -> None:
+    assert rights("DescribeEndpoint", {"EndpointName": "dev-Chat"}) == [
         ("sagemaker:DescribeEndpoint", f"{PREFIX}endpoint/dev-chat")
     ]
 
 
-def test_what_exists_has_its_tags_and_what_is_absent_has_none(store: Store) -> None:
-    (live,) = sagemaker_rights("DescribeEndpoint", {"EndpointName": "dev-Chat"}, store)
-    (absent,) = sagemaker_rights("DescribeEndpoint", {"EndpointName": "dev-other"}, store)
+def test_what_exists_has_its_tags_and_what_is_absent_has_none() -> None:
+    (live,) = sagemaker_rights("DescribeEndpoint", {"EndpointName": "dev-Chat"}, tags_of)
+    (absent,) = sagemaker_rights("DescribeEndpoint", {"EndpointName": "dev-other"}, tags_of)
     assert (live.context, absent.context) == ({"aws:resourcetag/seatrial:environment": "dev"}, {})
 
 
-def test_a_component_is_created_on_an_endpoint_with_tags_of_its_own(store: Store) -> None:
+def test_a_component_is_created_on_an_endpoint_with_tags_of_its_own() -> None:
     request = {"InferenceComponentName": "dev-chat-model", "EndpointName": "dev-Chat", "Tags": DEV}
-    needed = [*sagemaker_rights("CreateInferenceComponent", request, store)]
+    needed = [*sagemaker_rights("CreateInferenceComponent", request, tags_of)]
     assert [(each.action, each.resource) for each in needed] == [
         ("sagemaker:CreateInferenceComponent", f"{PREFIX}endpoint/dev-chat"),
         ("sagemaker:CreateInferenceComponent", f"{PREFIX}inference-component/dev-chat-model"),
@@ -70,39 +67,37 @@ def test_a_component_is_created_on_an_endpoint_with_tags_of_its_own(store: Store
         ("DescribeOptimizationJob", {"OptimizationJobName": "j"}, ["optimization-job/j"]),
     ],
 )
-def test_a_request_needs_the_right_to_each_resource(
-    operation: str, request_: Document, resources: list[str], store: Store
-) -> None:
-    assert rights(operation, request_, store) == [(f"sagemaker:{operation}", PREFIX + each) for each in resources]
+def test_a_request_needs_the_right_to_each_resource(operation: str, request_: Document, resources: list[str]) -> None:
+    assert rights(operation, request_) == [(f"sagemaker:{operation}", PREFIX + each) for each in resources]
 
 
-def test_a_list_names_no_resource(store: Store) -> None:
-    assert rights("ListInferenceComponents", {"EndpointNameEquals": "a"}, store) == [
+def test_a_list_names_no_resource() -> None:
+    assert rights("ListInferenceComponents", {"EndpointNameEquals": "a"}) == [
         ("sagemaker:ListInferenceComponents", "*")
     ]
 
 
-def test_tags_are_added_and_listed_by_arn(store: Store) -> None:
+def test_tags_are_added_and_listed_by_arn() -> None:
     arn = arn_of(Kind.ENDPOINT, "dev-Chat")
-    (added,) = sagemaker_rights("AddTags", {"ResourceArn": arn, "Tags": [{"Key": "Team", "Value": "a"}]}, store)
+    (added,) = sagemaker_rights("AddTags", {"ResourceArn": arn, "Tags": [{"Key": "Team", "Value": "a"}]}, tags_of)
     assert (added.resource, added.context["aws:tagkeys"]) == (arn, ["Team"])
     assert request_tags({"TagKeys": ["Team"]}) == {"aws:tagkeys": ["Team"]}
     assert request_tags({"Tags": {"Team": "a"}}) == {"aws:requesttag/team": "a", "aws:tagkeys": ["Team"]}
 
 
-def test_an_invocation_needs_the_right_to_the_component_that_it_names(store: Store) -> None:
+def test_an_invocation_needs_the_right_to_the_component_that_it_names() -> None:
     header = {"x-amzn-sagemaker-inference-component": "dev-chat-model"}
-    found = [(each.action, each.resource) for each in invocation_rights("InvokeEndpoint", "dev-Chat", header, store)]
+    found = [(each.action, each.resource) for each in invocation_rights("InvokeEndpoint", "dev-Chat", header, tags_of)]
     assert found == [
         ("sagemaker:InvokeEndpoint", f"{PREFIX}endpoint/dev-chat"),
         ("sagemaker:InvokeEndpoint", f"{PREFIX}inference-component/dev-chat-model"),
     ]
 
 
-def test_to_register_a_target_asks_for_the_right_to_scale_it(store: Store) -> None:
+def test_to_register_a_target_asks_for_the_right_to_scale_it() -> None:
     named = {"ServiceNamespace": "sagemaker", "ScalableDimension": "sagemaker:inference-component:DesiredCopyCount"}
     request = {**named, "ResourceId": "inference-component/dev-chat-model"}
-    found = [*CONTROL_PLANES["application-autoscaling"]("RegisterScalableTarget", request, store)]
+    found = [*CONTROL_PLANES["application-autoscaling"]("RegisterScalableTarget", request, tags_of)]
     assert [each.action for each in found] == [
         "application-autoscaling:RegisterScalableTarget",
         "sagemaker:UpdateInferenceComponentRuntimeConfig",
@@ -113,8 +108,8 @@ def test_to_register_a_target_asks_for_the_right_to_scale_it(store: Store) -> No
     }
 
 
-def test_a_product_is_authorized_by_its_arn(store: Store) -> None:
-    (found,) = CONTROL_PLANES["servicecatalog"]("ProvisionProduct", {"ProductId": "prod-a"}, store)
+def test_a_product_is_authorized_by_its_arn() -> None:
+    (found,) = CONTROL_PLANES["servicecatalog"]("ProvisionProduct", {"ProductId": "prod-a"}, tags_of)
     assert found.resource == "arn:aws:catalog:us-east-1:000000000000:product/prod-a"
 
 
@@ -196,15 +191,13 @@ OPERATIONS = [
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_the_resources_of_a_request_are_those_of_the_service_authorization_reference(
-    operation: str, store: Store
-) -> None:
+def test_the_resources_of_a_request_are_those_of_the_service_authorization_reference(operation: str) -> None:
     """Each ARN is of a type that the action is on, and each type that it requires has one."""
     facts = action_facts(f"sagemaker:{operation}")
     assert facts is not None
     members = input_shape("sagemaker", operation).members
     request = {name: "a" for name in members if name.endswith("Name") and members[name].type_name == "string"}
-    arns = [resource for action, resource in rights(operation, request, store) if action == facts.name]
+    arns = [resource for action, resource in rights(operation, request) if action == facts.name]
     assert [arn for arn in arns if not facts.applies_to(arn)] == []
     required = [each.resource_type for each in facts.targets if each.is_required]
     assert [each.name for each in required if not any(each.has(arn) for arn in arns)] == []
