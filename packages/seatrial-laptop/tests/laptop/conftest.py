@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mypy_boto3_cloudformation import CloudFormationClient
-    from mypy_boto3_iam import IAMClient
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_sagemaker import SageMakerClient
     from mypy_boto3_sagemaker_runtime import SageMakerRuntimeClient
@@ -60,7 +59,7 @@ class Laptop:
         self.sagemaker.create_model(ModelName=name, ExecutionRoleArn=ROLE, PrimaryContainer=container)  # type: ignore[arg-type]  # a container of the two shapes
         return name
 
-    def endpoint(self, *, model: str | None = None, most_instances: int = 64) -> str:
+    def endpoint(self, *, model: str | None = None, most_instances: int = 64, role: str = ROLE) -> str:
         """Create an endpoint and wait; without a model it takes inference components, one on each of its instances."""
         config, name = self.name("config"), self.name("endpoint")
         variant: dict[str, object] = {"VariantName": "main", "InstanceType": "ml.g5.2xlarge", "InitialInstanceCount": 1}
@@ -68,7 +67,7 @@ class Laptop:
         variant |= {"ModelName": model} if model else {"ManagedInstanceScaling": scaling}
         self.sagemaker.create_endpoint_config(
             EndpointConfigName=config,
-            ExecutionRoleArn=ROLE,
+            ExecutionRoleArn=role,
             ProductionVariants=[variant],  # type: ignore[list-item]  # a variant of the two shapes
         )
         self.sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=config)
@@ -192,7 +191,7 @@ def cache(cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return cache_folder
 
 
-def make_function_role(iam: IAMClient) -> None:
+def make_function_role(iam: Any) -> None:  # noqa: ANN401 (its stub is not installed)
     """Make the role of functions that may do everything."""
     iam.create_role(RoleName=FUNCTION_ROLE, AssumeRolePolicyDocument=trust("lambda.amazonaws.com"))
     everything = {"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": "*", "Resource": "*"}}

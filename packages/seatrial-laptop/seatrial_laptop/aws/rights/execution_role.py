@@ -12,7 +12,7 @@ from ministack.core import iam_evaluator
 from ministack.services import iam
 
 from seatrial_laptop.aws.rights.request_rights import json_object
-from seatrial_laptop.aws.rights.role_rights import ALLOW, Right, role_denial
+from seatrial_laptop.aws.rights.role_rights import ALLOW, Right, role_allows, role_denial
 from seatrial_laptop.environment import REGION, own_account
 
 SAGEMAKER: Final = "sagemaker.amazonaws.com"
@@ -112,3 +112,14 @@ def may_log(role_arn: str, group: str, stream: str) -> bool:
 def _denial(role_arn: str, action: str, url: str) -> str | None:
     refused = role_denial(role_arn, Right(action, f"arn:aws:s3:::{url.removeprefix('s3://')}"))
     return f"AccessDenied: {refused}" if refused else None
+
+
+def may_describe_alarm(role_arn: str, alarm: str) -> bool:
+    """Return whether a role may describe an alarm of an automatic rollback; one that is not known may.
+
+    Args:
+        role_arn: The execution role of the endpoint or of the component's model.
+        alarm: Name of the alarm.
+    """
+    resource = f"arn:aws:cloudwatch:{REGION}:{own_account()}:alarm:{alarm}"
+    return not role_exists(role_arn) or role_allows(role_arn, Right("cloudwatch:DescribeAlarms", resource))
