@@ -84,6 +84,7 @@ class Target:
     look_s: float
     run_id: str
     _clients: dict[str, Client] = field(default_factory=dict)
+    _settings: dict[str, object] = field(default_factory=dict)
 
     @property
     def is_embedded(self) -> bool:
@@ -192,14 +193,25 @@ class Target:
     @contextmanager
     def hurry(self, clock_speed: float) -> Iterator[None]:
         """Let the embedded AWS's clock run fast while the block runs; the time of an account is its own."""
+        with self.faults(clock_speed=clock_speed):
+            yield
+
+    @contextmanager
+    def faults(self, **settings: object) -> Iterator[None]:
+        """Let the embedded AWS have settings of its control interface while the block runs; an account has its own."""
         if self.state is None:
             yield
             return
-        change_control(self.state, {"clock_speed": clock_speed})
+        before = dict(self._settings)
+        self._settings.update(settings)
+        change_control(self.state, settings)
         try:
             yield
         finally:
+            self._settings.clear()
+            self._settings.update(before)
             reset_control(self.state)
+            change_control(self.state, before)
 
 
 def run_to_end(command: tuple[str | Path, ...], folder: Path, variables: Mapping[str, str], longest_s: float) -> Ended:

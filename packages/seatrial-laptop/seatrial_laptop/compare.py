@@ -7,6 +7,7 @@ The other side is the profile of the embedded AWS that ships with this package, 
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -163,8 +164,12 @@ def read_profile(file: Path) -> Profile:
 
 
 def profile_text(profile: Profile) -> str:
-    """Return a profile as it is kept: what is empty is left out."""
-    return f"{profile.model_dump_json(indent=1, exclude_defaults=True)}\n"
+    """Return a profile as it is kept: a line for each case, and nothing of what is empty."""
+    each = (
+        f"{json.dumps(name)}: {case.model_dump_json(exclude_defaults=True)}" for name, case in profile.cases.items()
+    )
+    cases = ",\n".join(each)
+    return f'{{"target": "{profile.target}", "cases": {{\n{cases}\n}}}}\n'
 
 
 def summary_lines(account: Profile, embedded: Profile, findings: Sequence[Finding]) -> list[str]:

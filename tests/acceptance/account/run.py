@@ -111,10 +111,10 @@ def run(options: Options, around: Surroundings | None = None) -> int:
     around = around or Surroundings()
     place = read_environment(options.environments, options.environment)
     clients = Account(f"{place['region']}")
-    instance_type = _planned_type(options)
-    usd_per_hour = around.price_of(instance_type)
-    _check(options, place, clients, expected_usd(usd_per_hour))
-    for line in price_lines(instance_type, usd_per_hour):
+    planned = _planned(options)
+    usd_per_hour = around.price_of(planned.instance_type)
+    _check(options, place, clients, expected_usd(usd_per_hour), planned.lacking)
+    for line in price_lines(planned.instance_type, usd_per_hour):
         around.tell(line)
     around.tell(f"budget: {options.budget_usd:.2f} USD; what would exceed it is stopped and removed")
     if not options.yes and around.ask("Run this in your account? [yes/no] ").strip().lower() != "yes":
@@ -141,21 +141,56 @@ def read_environment(folder: Path, name: str) -> dict[str, object]:
     return document
 
 
-def _planned_type(options: Options) -> str:
-    """Return the instance type that the planner takes for the suite's model."""
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What the planner takes for the suite's endpoint, and what the account lacks for it.
+
+    Attributes:
+        instance_type: The instance type.
+        lacking: What `seatrial preflight` finds missing, each with what to do.
+    """
+
+    instance_type: str
+    lacking: tuple[tuple[str, str], ...]
+
+
+def _planned(options: Options) -> Planned:
+    """Plan the suite's endpoint and ask the account for what its deployment needs: quota among it.
+
+    Raises:
+        SpecError: SEA629, there is no plan, or the account can't be asked.
+    """
     with tempfile.TemporaryDirectory() as folder:
         spec = Path(folder) / "endpoints" / "chat.yaml"
         spec.parent.mkdir()
         spec.write_text(yaml.safe_dump({"name": "chat", **SPEC, **batch_of(8)}), encoding="utf-8")
-        words = ("plan", spec, "-e", options.environment, "--environments", options.environments, "--write")
-        done = subprocess.run([BIN / "seatrial", *words], capture_output=True, text=True, check=False, cwd=folder)
-        if done.returncode:
-            raise SpecError.of(RULE, f"the suite's endpoint has no plan there: {done.stderr.strip()}")
+        _seatrial(options, "plan", f"{spec}", "--write")
         lock = json.loads(spec.with_suffix(".lock.json").read_text(encoding="utf-8"))
-    return str(lock["environments"][options.environment]["instance_type"]["value"])
+        told = json.loads(_seatrial(options, "preflight", f"{spec}", "--format", "json", exit_codes=(0, 1)))
+    lacking = ((f"{each['message']}", f"{each['hint']}") for each in told["findings"] if each["severity"] == "error")
+    return Planned(str(lock["environments"][options.environment]["instance_type"]["value"]), tuple(lacking))
 
 
-def _check(options: Options, place: Mapping[str, object], clients: Clients, expected: float) -> None:
+def _seatrial(options: Options, command: str, *words: str, exit_codes: Sequence[int] = (0,)) -> str:
+    """Run a command of `seatrial` for the environment and return what it wrote.
+
+    Raises:
+        SpecError: SEA629, it failed.
+    """
+    where = ("-e", options.environment, "--environments", f"{options.environments.absolute()}")
+    done = subprocess.run([f"{BIN / 'seatrial'}", command, *words, *where], capture_output=True, text=True, check=False)
+    if done.returncode not in exit_codes:
+        raise SpecError.of(RULE, f"seatrial {command} ended with {done.returncode}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def _check(
+    options: Options,
+    place: Mapping[str, object],
+    clients: Clients,
+    expected: float,
+    lacking: Sequence[tuple[str, str]],
+) -> None:
     """Refuse what can't end well, and tell every reason.
 
     Raises:
@@ -163,7 +198,7 @@ def _check(options: Options, place: Mapping[str, object], clients: Clients, expe
         LocalError: SEA629, the account can't be asked.
     """
     try:
-        problems = list(_problems(options, place, clients, expected))
+        problems = [*_problems(options, place, clients, expected), *lacking]
     except (ClientError, BotoCoreError) as error:
         raise LocalError.of(
             RULE, f"the account can't be asked: {error}", hint="give credentials, as for the AWS CLI"
@@ -184,8 +219,6 @@ def _problems(
     if expected > options.budget_usd:
         yield f"{expected:.2f} USD are expected, the budget is {options.budget_usd:.2f}", "raise --budget-usd"
     stacks = {stack["StackName"] for page in _stack_pages(clients) for stack in page["Stacks"]}
-    if "CDKToolkit" not in stacks:
-        yield "the region is not bootstrapped", f"cdk bootstrap -c environment={options.environment}"
     theirs = sorted(name for name in stacks if name.startswith(f"seatrial-{options.environment}-"))
     if theirs:
         runs = ", ".join(sorted({found.run for found in runs_stacks(clients, options.environment, None)}))

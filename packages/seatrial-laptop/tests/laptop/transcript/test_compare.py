@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_laptop.compare import differences
+from seatrial_base.errors import SpecError
+from seatrial_laptop.compare import differences, profile_text, read_profile
 from seatrial_laptop.transcript.lines import (
     AnswerLine,
     CallLine,
@@ -94,6 +95,15 @@ def test_equal_transcripts_have_no_difference() -> None:
         answer({"code": "ValidationException"}),
     ]
     assert rules(embedded(*lines), embedded(*lines)) == []
+
+
+def test_a_profile_is_read_as_it_was_written(tmp_path: Path) -> None:
+    profile = profile_of(embedded(*STATES, call(error=MISSING), event("UPDATE_FAILED", "no room"), answer(["a", 1])))
+    file = tmp_path / "profile.json"
+    file.write_text(profile_text(profile), encoding="utf-8")
+    assert read_profile(file) == profile
+    with pytest.raises(SpecError, match="SEA628: No such file"):
+        read_profile(tmp_path / "absent.json")
 
 
 def test_names_of_runs_environments_and_times_are_none() -> None:
