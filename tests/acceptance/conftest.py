@@ -15,6 +15,7 @@ import yaml
 
 from seatrial_laptop import lifecycle
 from seatrial_laptop.transcript.lines import RunLine
+from seatrial_laptop.transcript.masks import ACCOUNT
 from seatrial_laptop.transcript.recorder import Recorder
 from tests.acceptance.endpoint import Endpoint
 from tests.acceptance.target import BIN, ROOT, RUN_TAG, Ended, Target
@@ -145,6 +146,7 @@ def target(
     )
     recorder.begin(run_line(made))
     recorder.watch(session.events)
+    recorder.hidden = {made.client("sts").get_caller_identity()["Account"]: ACCOUNT}
     if embedded:
         ended = made.cdk("bootstrap", f"aws://{embedded[0].account}/{made.region}")
         assert ended.exit_code == 0, ended.last_lines

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
 
 from seatrial_base.secrets import redacted
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 ACCOUNT: Final = "ACCOUNT"
 LONGEST_TEXT: Final = 4_000
 """Characters of one text that are kept: an error's words are shorter, a template's body is longer."""
+_QUOTED: Final = re.compile(r"%(?:22|2F|3A)")
+"""A text of a URL, as IAM writes its policies: what stands in it is masked as if it stood there plainly."""
 _ACCOUNT_ID: Final = re.compile(r"(?<![0-9A-Za-z])[0-9]{12}(?![0-9A-Za-z])")
 _PRINCIPAL_ID: Final = re.compile(r"\b(?:AIDA|AROA|AGPA|ANPA|ANVA|AIPA|APKA)[A-Z0-9]{8,}")
 """IAM user guide, IAM identifiers: understanding unique ID prefixes."""
@@ -34,7 +37,7 @@ def masked_text(text: str, hidden: Mapping[str, str], *, name: str = "") -> str:
         hidden: Further texts that are hidden wherever they stand, by what stands there instead.
         name: The name of the field whose whole value the text is.
     """
-    shown = redacted(text, name=name)
+    shown = redacted(unquote(text) if _QUOTED.search(text) else text, name=name)
     for secret, instead in hidden.items():
         shown = shown.replace(secret, instead)
     shown = _ACCOUNT_ID.sub(ACCOUNT, shown)

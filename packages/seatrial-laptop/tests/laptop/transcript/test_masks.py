@@ -22,6 +22,7 @@ if TYPE_CHECKING:
             "User: arn:aws:sts::123456789012:assumed-role/Admin/jane@example.com is not authorized",
             "User: arn:aws:sts::ACCOUNT:assumed-role/Admin/SESSION is not authorized",
         ),
+        ("%22arn%3Aaws%3Aiam%3A%3A123456789012%3Auser%2Fjane%22", '"arn:aws:iam::ACCOUNT:user/USER"'),
         ("arn:aws:iam::123456789012:user/jane", "arn:aws:iam::ACCOUNT:user/USER"),
         ("AROAJ55FANTEXAMPLE:jane", "PRINCIPAL:jane"),
         ("owner jane.doe@example.com", "owner EMAIL"),
