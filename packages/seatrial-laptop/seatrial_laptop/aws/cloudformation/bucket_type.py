@@ -94,11 +94,9 @@ def _create(logical_id: str, properties: Document, stack: str) -> Created:
 
 
 def _update(physical_id: str, old: Document, new: Document, stack: str) -> Created:
-    """Make the budget anew: its notifications can't be changed as a whole."""
-    name = text_member(child(new, "Budget"), "BudgetName", physical_id)
-    if name == physical_id:
-        _delete(physical_id, old)
-    return _create("", {**new, "Budget": {**child(new, "Budget"), "BudgetName": name}}, stack)
+    """Make the budget anew under its name; another name, or other notifications, replace it."""
+    _delete(physical_id, old)
+    return _create("", {**new, "Budget": {**child(new, "Budget"), "BudgetName": physical_id}}, stack)
 
 
 def _delete(physical_id: str, _properties: Document) -> None:
