@@ -1,0 +1,210 @@
+"""What IAM can allow: actions, the resource types that each is on, and the condition keys that its requests carry.
+
+Facts of AWS's service authorization reference, for the services that templates of LLM endpoints touch; of the others
+their prefixes are known. `scripts/build_service_authorization.py` writes the table.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fnmatch import translate
+from functools import cache, cached_property, lru_cache
+from typing import TYPE_CHECKING
+
+from seatrial_base.catalog.arn_patterns import patterns_overlap, type_pattern
+from seatrial_base.catalog.rows import catalog_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+FILE = "service_authorization.json"
+_REQUIRED = "*"
+_PLACEHOLDER = re.compile(r"\\\$\\\{[^}]*\\\}")  # `${TagKey}`, escaped
+WEB_IDENTITY = "sts:AssumeRoleWithWebIdentity"
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceType:
+    """A type of resource of one service.
+
+    Attributes:
+        name: Its name, as `inference-component`.
+        arn: Its ARN with placeholders, as `arn:${Partition}:sagemaker:…/${EndpointName}`.
+        condition_keys: Keys that a request on such a resource carries, as `aws:ResourceTag/${TagKey}`.
+    """
+
+    name: str
+    arn: str
+    condition_keys: tuple[str, ...]
+
+    def has(self, arn: str) -> bool:
+        """Return whether an ARN, or a pattern of ARNs with `*` and `?`, may be of this type."""
+        return patterns_overlap(arn, type_pattern(self.arn))
+
+
+@dataclass(frozen=True, slots=True)
+class ActionTarget:
+    """A resource type that an action is on.
+
+    Attributes:
+        resource_type: The type.
+        is_required: A statement that allows the action must name such a resource.
+        condition_keys: Keys that the action carries on this type, beside those of the type.
+    """
+
+    resource_type: ResourceType
+    is_required: bool
+    condition_keys: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ActionFacts:
+    """An action.
+
+    Attributes:
+        name: Its name, as `sagemaker:CreateEndpoint`.
+        targets: The resource types that it is on; without any it has no resource level, and `*` alone matches.
+        condition_keys: Keys that it carries on whatever resource, with placeholders.
+        dependent_actions: Actions that the caller needs too.
+        is_described: The reference describes it; of a younger action only the name is known.
+    """
+
+    name: str
+    targets: tuple[ActionTarget, ...] = ()
+    condition_keys: tuple[str, ...] = ()
+    dependent_actions: tuple[str, ...] = ()
+    is_described: bool = True
+
+    @property
+    def has_resource_level(self) -> bool:
+        """Whether a statement can name its resources."""
+        return bool(self.targets)
+
+    def targets_of(self, arn: str) -> tuple[ActionTarget, ...]:
+        """Return the targets whose type an ARN, or a pattern of ARNs, may be of."""
+        return tuple(target for target in self.targets if target.resource_type.has(arn))
+
+    def applies_to(self, arn: str) -> bool:
+        """Return whether a statement on an ARN, or a pattern of ARNs, can match a request for the action."""
+        return arn == "*" or not self.is_described or bool(self.targets_of(arn))
+
+    def carries(self, key: str, arn: str = "*") -> bool:
+        """Return whether a request for the action can carry a condition key.
+
+        Global keys count as carried, whatever the call; the tag keys `aws:ResourceTag`, `aws:RequestTag` and
+        `aws:TagKeys` are keys of single actions. Of an action that is not described any key counts.
+
+        Args:
+            key: The key, in any case, as `aws:ResourceTag/team`.
+            arn: The resource of the request, or a pattern; a resource that is of no type of the action has no keys.
+        """
+        if not self.is_described or is_global_key(key) or _is_key_of_a_provider(self.name, key):
+            return True
+        return self._keys(arn).fullmatch(key) is not None
+
+    def _keys(self, arn: str) -> re.Pattern[str]:
+        targets = self.targets if arn == "*" else self.targets_of(arn)
+        names = {key for each in targets for key in (*each.condition_keys, *each.resource_type.condition_keys)}
+        return _one_of(frozenset(names.union(self.condition_keys)))
+
+
+@dataclass(frozen=True)
+class Service:
+    """A service whose actions are known, as the table writes it.
+
+    Attributes:
+        prefix: Its prefix, as `sagemaker`.
+        resource_types: Rows of resource types: name, ARN, condition keys.
+        actions: Rows of actions: name, condition keys by resource type (`*` marks a required one, the empty name those
+            of no type), dependent actions.
+    """
+
+    prefix: str
+    resource_types: tuple[tuple[str, str, list[str]], ...]
+    actions: tuple[tuple[str, dict[str, list[str]]] | tuple[str, dict[str, list[str]], list[str]], ...]
+
+    @cached_property
+    def types_by_name(self) -> Mapping[str, ResourceType]:
+        """Its resource types by name."""
+        return {name: ResourceType(name, arn, tuple(keys)) for name, arn, keys in self.resource_types}
+
+    @cached_property
+    def actions_by_name(self) -> Mapping[str, ActionFacts]:
+        """Its actions by their names in lower case."""
+        described = [self._action(*row) for row in self.actions]
+        younger = [ActionFacts(name, is_described=False) for name in _names("younger_actions")]
+        ours = [facts for facts in younger if facts.name.startswith(f"{self.prefix}:")]
+        return {facts.name.lower(): facts for facts in (*described, *ours)}
+
+    def _action(self, name: str, keys: Mapping[str, list[str]], dependent: Iterable[str] = ()) -> ActionFacts:
+        targets = tuple(self._target(target, own) for target, own in keys.items() if target)
+        return ActionFacts(f"{self.prefix}:{name}", targets, tuple(keys.get("", ())), tuple(dependent))
+
+    def _target(self, written: str, keys: Iterable[str]) -> ActionTarget:
+        resource_type = self.types_by_name[written.removesuffix(_REQUIRED)]
+        return ActionTarget(resource_type, written.endswith(_REQUIRED), tuple(keys))
+
+
+@dataclass(frozen=True, slots=True)
+class SourcedNames:
+    """Names of one kind.
+
+    Attributes:
+        source: Where they were read.
+        names: The names.
+    """
+
+    source: str
+    names: tuple[str, ...]
+
+
+def action_facts(name: str) -> ActionFacts | None:
+    """Return an action by its name, in any case; `None` when it is unknown or its service is not described."""
+    service = find_service(name.partition(":")[0])
+    return service.actions_by_name.get(name.lower()) if service else None
+
+
+@lru_cache(maxsize=1024)
+def matching_actions(pattern: str) -> tuple[ActionFacts, ...]:
+    """Return the actions of a described service that a pattern with `*` and `?` names, sorted by name."""
+    service = find_service(pattern.partition(":")[0])
+    matches = re.compile(translate(pattern.lower().replace("[", "[[]"))).match
+    return tuple(facts for name, facts in service.actions_by_name.items() if matches(name)) if service else ()
+
+
+def find_service(prefix: str) -> Service | None:
+    """Return a service by its prefix, in any case; `None` when its actions are not described."""
+    return _services().get(prefix.lower())
+
+
+@cache
+def service_prefixes() -> frozenset[str]:
+    """Return the prefix of every service, described or not."""
+    return frozenset({*_services(), *_names("other_services")})
+
+
+def is_global_key(key: str) -> bool:
+    """Return whether a condition key belongs to every request, as `aws:PrincipalArn`; the tag keys do not."""
+    return _one_of(_names("global_keys")).fullmatch(key) is not None
+
+
+def _is_key_of_a_provider(action: str, key: str) -> bool:
+    """Return whether a key is a claim of an identity provider, as `token.actions.githubusercontent.com:sub`."""
+    return action == WEB_IDENTITY and "." in key.rpartition(":")[0]
+
+
+@lru_cache(maxsize=4096)
+def _one_of(keys: frozenset[str]) -> re.Pattern[str]:
+    """Return the pattern of several condition keys; a placeholder is any text, and case does not matter."""
+    return re.compile("|".join(_PLACEHOLDER.sub(".+", re.escape(key)) for key in sorted(keys)) or "(?!)", re.IGNORECASE)
+
+
+@cache
+def _services() -> Mapping[str, Service]:
+    return {service.prefix: service for service in catalog_rows(FILE, Service, part="services")}
+
+
+@cache
+def _names(part: str) -> frozenset[str]:
+    return frozenset(name for each in catalog_rows(FILE, SourcedNames, part=part) for name in each.names)
