@@ -1,8 +1,9 @@
 """What a resource handler asks of the role that deploys: each action of its schema, on which ARN, in which context.
 
-The actions and when they are needed are facts of the catalog (`handler_conditions`). A handler of an update reads too:
+The actions and when they are needed are facts of the catalog (`handler_conditions`), as are the condition keys that
+each carries and whether it has a resource level (`service_authorization`). A handler of an update reads too:
 CloudFormation invokes the read handler in an update (CloudFormation CLI user guide, resource types). The ARN of what
-CloudFormation names itself has the name that it will get; an ID that a service chooses is `new`. A role calls a custom
+CloudFormation names has the name that it will get; an ID that a service chooses is `new`. A role calls a custom
 resource's function, whatever its type.
 """
 
@@ -10,13 +11,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, cast
 
 from ministack.services.cloudformation import provisioners
 
 from seatrial_base.catalog.handler_conditions import named_keys, needed_actions, passed_roles, values_at
 from seatrial_base.catalog.resource_schemas import find_resource_schema
+from seatrial_base.catalog.service_authorization import action_facts
 from seatrial_laptop.aws.json_document import Document, child, text_member
 from seatrial_laptop.aws.rights.role_rights import Right
 from seatrial_laptop.environment import REGION, own_account
@@ -127,9 +128,12 @@ def _resources(operation: ResourceOperation, action: str) -> list[str]:
         return special(operation)
     if action.startswith("kms:") and (keys := named_keys(operation.resource_type)):
         return [_key_arn(key) for row in keys for key in _texts(operation, row.path)]
-    if (action, operation.resource_type) in WITH_ANOTHER:
-        return [_own_arn(operation), WITH_ANOTHER[action, operation.resource_type](operation)]
-    return [_own_arn(operation)] if _is_own(operation, action) and not _is_unnamed(action) else ["*"]
+    own = _own_arn(operation)
+    facts = action_facts(action)
+    if not _is_own(operation, action) or (facts and facts.is_described and not facts.targets_of(own)):
+        return ["*"]
+    another = WITH_ANOTHER.get((action, operation.resource_type))
+    return [own, another(operation)] if another else [own]
 
 
 def _is_own(operation: ResourceOperation, action: str) -> bool:
@@ -137,22 +141,6 @@ def _is_own(operation: ResourceOperation, action: str) -> bool:
     template, _ = ARNS.get(operation.resource_type, ("", ""))
     prefix = template.partition(":")[0]
     return action.partition(":")[0] == PREFIXES.get(prefix, prefix) and action != "iam:PassRole"
-
-
-def _is_unnamed(action: str) -> bool:
-    return any(fnmatchcase(action, pattern) for pattern in UNNAMED)
-
-
-UNNAMED: Final = (
-    "application-autoscaling:Describe*",
-    "cloudwatch:GetMetricData",
-    "kms:CreateKey",
-    "kms:ListAliases",
-    "logs:CreateLogDelivery",
-    "logs:*ResourcePolic*",
-    "servicecatalog:*Constraint*",
-)
-"""Actions without a resource level."""
 
 
 def _own_arn(operation: ResourceOperation) -> str:
@@ -276,10 +264,15 @@ WITH_ANOTHER: Final[Mapping[tuple[str, str], Callable[[ResourceOperation], str]]
 
 
 def _context(operation: ResourceOperation, action: str, resource: str) -> dict[str, str | list[str]]:
-    """Return the condition keys of a call; a tag that is not asked for, or not there, is absent."""
-    context = _service_context(operation, action, resource)
-    if not _is_own(operation, action):
-        return context
+    """Return the condition keys that a call carries; a tag that is not asked for, or not there, is absent."""
+    context = {**_service_context(operation, action, resource), **_tag_context(operation, action)}
+    facts = action_facts(action)
+    return {key: value for key, value in context.items() if facts is None or facts.carries(key, resource)}
+
+
+def _tag_context(operation: ResourceOperation, action: str) -> dict[str, str | list[str]]:
+    """Return the tags that a call writes or removes, and those that its resource has."""
+    context: dict[str, str | list[str]] = {}
     old, new = (_tags(operation.resource_type, each) for each in (operation.old, operation.new))
     is_reading = bool(READING.search(action))
     if UNTAGGING.search(action):
@@ -306,7 +299,7 @@ def _service_context(operation: ResourceOperation, action: str, resource: str) -
     if action == "kms:CreateGrant":
         service = operation.resource_type.split("::")[1].lower()
         return {"kms:grantisforawsresource": "true", "kms:viaservice": f"{service}.{REGION}.amazonaws.com"}
-    if action.startswith("application-autoscaling:") and not _is_unnamed(action):
+    if action.startswith("application-autoscaling:"):
         _, dimension, namespace = [*text_member(properties, "ScalingTargetId").split("|"), "", ""][:3]
         return {
             "application-autoscaling:service-namespace": namespace or text_member(properties, "ServiceNamespace"),
