@@ -46,6 +46,14 @@ PARAMETERS = {
 }
 
 
+CHANGED: dict[str, tuple[dict[str, object], dict[str, object]]] = {
+    "plain": ({}, {}),
+    "gated": ({"model": GATED}, {}),
+    "encrypted": ({"serving": {"instance_types": ["ml.inf2.8xlarge"]}}, {"kms_key_arn": KEY}),
+}
+"""What differs of the product and its environment; only instances without a disk of their own have one with a key."""
+
+
 class Attributes(dict[str, str]):
     """The attributes of a resource that is not there yet."""
 
@@ -62,12 +70,12 @@ class Attributes(dict[str, str]):
         return f"{self.logical_id}-{key}".lower()
 
 
-@pytest.fixture(scope="module", params=["plain", "gated", "encrypted"])
+@pytest.fixture(scope="module", params=CHANGED)
 def published(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Template, Template]:
     """Publish a product; return its template, and that of the vending stack."""
     folder = tmp_path_factory.mktemp(request.param)
-    kept = {"endpoint": {**ENDPOINT, "model": GATED}} if request.param == "gated" else {}
-    product = write_product(folder, lab={"kms_key_arn": KEY} if request.param == "encrypted" else None, **kept)
+    changed, lab = CHANGED[request.param]
+    product = write_product(folder, lab=lab, endpoint={**ENDPOINT, **changed})
     lock_sizes(product, folder / "environments")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(ROOT)
@@ -187,7 +195,9 @@ def test_every_right_that_a_handler_lists_is_granted_or_left_out_with_a_reason(
         for each in statements
         for action in ([each["Action"]] if isinstance(each["Action"], str) else each["Action"])
     }
-    without_key = set() if KEY in json.dumps(statements) else {"kms:CreateGrant", "kms:DescribeKey"}
+    has_key = any("KmsKeyId" in each["Properties"] for each in template["Resources"].values())
+    assert has_key is (KEY in json.dumps(statements))
+    without_key = set[str]() if has_key else {"kms:CreateGrant", "kms:DescribeKey"}
     listed = {action for each in types for handler in HANDLERS for action in handler_actions(each, handler)}
     assert sorted(action for action in listed - granted - without_key if not is_left_out(action)) == []
     assert all(NOT_ALLOWED.values())
