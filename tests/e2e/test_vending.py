@@ -98,8 +98,9 @@ def lock_and_publish(workspace: Workspace, product: dict[str, object]) -> Path:
 @pytest.fixture(scope="module")
 def key_arn(cloud: EmbeddedAws) -> Iterator[str]:
     """Return a key of the account, and a token of the hub that it encrypts."""
-    key = str(cloud.client("kms").create_key()["KeyMetadata"]["Arn"])
-    secrets = cloud.client("secretsmanager")
+    with environment(child_variables(cloud.local)):
+        kms, secrets = boto3.client("kms"), boto3.client("secretsmanager")
+    key = str(kms.create_key()["KeyMetadata"]["Arn"])
     secrets.create_secret(Name=SECRET, SecretString="hf_token", KmsKeyId=key)
     yield key
     secrets.delete_secret(SecretId=SECRET, ForceDeleteWithoutRecovery=True)

@@ -83,7 +83,8 @@ def published(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     context = {name: folder / name for name in ("endpoints", "environments", "products")}
     assembly = synthesize(folder / "out", {**context, "environment": "lab"})
     template = folder / "products" / "chat" / "versions" / "1.0.0" / "lab.template.json"
-    return tuple(json.loads(file.read_text()) for file in (template, assembly / "seatrial-lab-products.template.json"))  # type: ignore[return-value]  # two of them
+    vending = assembly / "seatrial-lab-products.template.json"
+    return json.loads(template.read_text()), json.loads(vending.read_text())
 
 
 @pytest.fixture(autouse=True)
