@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 import botocore.session
 
 from seatrial_laptop.aws.api import ApiError, service_model
-from seatrial_laptop.aws.rights.role_rights import role_allows
-from seatrial_laptop.environment import own_account
+from seatrial_laptop.aws.rights.role_rights import role_denial
 
 if TYPE_CHECKING:
     from seatrial_laptop.aws.cloudformation.deploying_role import DeployingRole
@@ -26,18 +25,15 @@ def check_right(role: DeployingRole, right: Right) -> None:
     Raises:
         ApiError: AccessDenied, in CloudFormation's words.
     """
-    if not role_allows(role.arn, right):
-        raise ApiError("AccessDenied", _refusal(role, right))
+    if denied := role_denial(role.arn, right, role.session_name):
+        raise ApiError("AccessDenied", _of_handler(right, denied))
 
 
-def _refusal(role: DeployingRole, right: Right) -> str:
-    name, service = role.arn.rpartition("/")[2], right.action.partition(":")[0]
-    user = f"arn:aws:sts::{own_account()}:assumed-role/{name}/{role.session_name}"
-    resource = f"role {right.resource.rpartition('/')[2]}" if ":role/" in right.resource else right.resource
-    denied = (
-        f"User: {user} is not authorized to perform: {right.action} on resource: {resource} "
-        f"because no identity-based policy allows the {right.action} action"
-    )
+def _of_handler(right: Right, denied: str) -> str:
+    """Return IAM's refusal as a handler passes it on; IAM's own service calls a role by its name."""
+    service = right.action.partition(":")[0]
+    if service == "iam" and right.action != "iam:PassRole" and ":role/" in right.resource:
+        denied = denied.replace(right.resource, f"role {right.resource.rpartition('/')[2]}")
     called, status = _client(CLIENTS.get(service, service))
     answered = f"(Service: {called}, Status Code: {status}, Request ID: {uuid.uuid4()}) (SDK Attempt Count: 1)"
     handled = f"(RequestToken: {uuid.uuid4()}, HandlerErrorCode: AccessDenied)"
