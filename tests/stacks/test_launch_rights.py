@@ -5,7 +5,6 @@ The rights are those that the embedded AWS asks; MiniStack's evaluator of IAM po
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 from dataclasses import replace
@@ -23,6 +22,7 @@ from seatrial_laptop.aws.cloudformation.dynamic_references import reference_righ
 from seatrial_laptop.aws.cloudformation.handler_rights import ResourceOperation, needed_rights
 from seatrial_laptop.environment import ACCOUNT_VARIABLE
 from seatrial_stacks.publish_products import publish
+from tests.resource_types import resolved_resources
 from tests.sample_product import ENDPOINT, lock_sizes, write_product
 from tests.stacks.conftest import ROOT
 
@@ -36,7 +36,6 @@ Template = Any  # a document of CloudFormation
 ACCOUNT = "123456789012"
 KEY = f"arn:aws:kms:us-east-1:{ACCOUNT}:key/11111111-2222-3333-4444-555555555555"
 GATED = {"hub_id": "meta-llama/Llama-2-7b-chat-hf", "accept_eula": True, "hub_token_secret": "seatrial/hub-token"}
-TARGET = "inference-component/lab-search-a-small|sagemaker:inference-component:DesiredCopyCount|sagemaker"
 PARAMETERS = {
     "Team": "search",
     "EndpointName": "a",
@@ -52,22 +51,6 @@ CHANGED: dict[str, tuple[dict[str, object], dict[str, object]]] = {
     "encrypted": ({"serving": {"instance_types": ["ml.inf2.8xlarge"]}}, {"kms_key_arn": KEY}),
 }
 """What differs of the product and its environment; only instances without a disk of their own have one with a key."""
-
-
-class Attributes(dict[str, str]):
-    """The attributes of a resource that is not there yet."""
-
-    def __init__(self, logical_id: str) -> None:
-        super().__init__(
-            Arn=f"arn:aws:iam::{ACCOUNT}:role/seatrial/lab/{logical_id}", EndpointName="lab-search-a-small"
-        )
-        self.logical_id = logical_id
-
-    def __contains__(self, key: object) -> bool:
-        return True
-
-    def __missing__(self, key: str) -> str:
-        return f"{self.logical_id}-{key}".lower()
 
 
 @pytest.fixture(scope="module", params=CHANGED)
@@ -103,23 +86,6 @@ def launch_policy(vending: Template) -> Any:  # noqa: ANN401 (a document of Clou
     return json.loads(
         named.replace('{"Ref": "AWS::Partition"}', '"aws"').replace('{"Ref": "AWS::URLSuffix"}', '"amazonaws.com"')
     )
-
-
-def resources(template: Template) -> Iterator[tuple[str, str, dict[str, object]]]:
-    """Yield the resources that a team's choice makes: logical ID, type, properties; references are names."""
-    given = [{"Key": key, "Value": value} for key, value in PARAMETERS.items()]
-    parameters = engine._resolve_parameters(template, given)  # noqa: SLF001 (the contract)
-    conditions = engine._evaluate_conditions(template, parameters)  # noqa: SLF001 (the contract)
-    made = {
-        name: {"PhysicalResourceId": TARGET if "Scalable" in each["Type"] else name, "Attributes": Attributes(name)}
-        for name, each in template["Resources"].items()
-    }
-    for name, each in template["Resources"].items():
-        if conditions.get(each.get("Condition"), True):
-            written = copy.deepcopy(each["Properties"])
-            found = engine._resolve_refs(written, made, parameters, conditions, {}, "SC-1", "id")  # noqa: SLF001 (the contract)
-            kept = {key: value for key, value in found.items() if value is not engine._NO_VALUE}  # noqa: SLF001 (the contract)
-            yield name, each["Type"], kept
 
 
 def allows(policy: Template, right: Right) -> bool:
@@ -173,7 +139,7 @@ def test_every_right_that_a_launch_an_update_and_a_termination_need_is_allowed(
     policy = launch_policy(vending)
     asked = [
         (resource_type, operation.handler, right)
-        for name, resource_type, properties in resources(template)
+        for name, resource_type, properties in resolved_resources(template, PARAMETERS)
         for operation in operations(name, resource_type, properties)
         for right in needed_rights(operation)
     ]
