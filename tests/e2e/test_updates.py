@@ -14,6 +14,7 @@ import pytest
 
 from benchmarks.living_endpoint.cases import MISSED, Case, batch_of, cancel, run_case, scale_out
 from benchmarks.living_endpoint.endpoint import STACK, LivingEndpoint, living_endpoint
+from benchmarks.living_endpoint.faults import FAULTS
 from seatrial_load.documents.stop import StopReason
 
 if TYPE_CHECKING:
@@ -30,8 +31,9 @@ opt_in = pytest.mark.skipif("SEATRIAL_ALL_UPDATES" not in os.environ, reason="op
 
 @pytest.fixture(scope="module")
 def living(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LivingEndpoint]:
-    """Deploy an endpoint of one planned copy."""
-    with living_endpoint(tmp_path_factory.mktemp("living")) as endpoint:
+    """Deploy an endpoint of one planned copy, on an AWS with the failure that SEATRIAL_FAULT names."""
+    faults = FAULTS[os.environ["SEATRIAL_FAULT"]] if "SEATRIAL_FAULT" in os.environ else {}
+    with living_endpoint(tmp_path_factory.mktemp("living"), faults) as endpoint:
         endpoint.write()
         first = endpoint.deploy(endpoint.synth("first"))
         assert first.exit_code == 0, first.last_lines()

@@ -1,0 +1,46 @@
+"""What the embedded AWS does wrong while an endpoint is updated: settings of its control interface, by name."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+HURRY: Final = {"wait_speed": 300}
+"""Minutes of waiting pass in seconds; while a function runs they don't."""
+THROTTLED: Final = (
+    "DescribeInferenceComponent",
+    "DescribeEndpoint",
+    "ListInferenceComponents",
+    "DescribeScalableTargets",
+    "RegisterScalableTarget",
+    "DescribeStacks",
+    "DescribeAlarms",
+    "PutMetricData",
+    "StartExecution",
+    "GetParameter",
+)
+
+FAULTS: Final[Mapping[str, Mapping[str, object]]] = MappingProxyType(
+    {
+        "absent_is_denied": {"absent_is_denied": True},
+        "tags_late": {"tags_late_s": 30},
+        "slow_starts": {
+            **HURRY,
+            "instance_start_s": 600,
+            "image_pull_gb": 10,
+            "pull_gb_per_s": 0.1,
+            "download_s": 120,
+            "startup_s": 120,
+        },
+        "slowest_instances": {**HURRY, "instance_start_s": 900},
+        "same_config_replaced": {"same_config": "replaced"},
+        "same_config_refused": {"same_config": "refused"},
+        "throttled": {"throttled": [{"operation": name, "count": 3} for name in THROTTLED]},
+        "old_objects": {"object_age_days": 3650},
+        "raised_alarms_end_updates": {"raised_alarms_end_updates": True},
+    }
+)
+"""Each leaves an endpoint that can be deployed and updated."""
