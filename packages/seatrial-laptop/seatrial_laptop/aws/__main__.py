@@ -112,6 +112,7 @@ async def _serve(
     from seatrial_laptop.aws.gateway.throttling import Throttling  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.life import start_life  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.object_expiry import start_expiry  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial_laptop.aws.rights.alarm_rights import may_describe_alarm  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.runtime.sampling import start_publishing  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.service_catalog.catalog import Catalog  # noqa: PLC0415 (after the lock is held: heavy)
 
@@ -120,7 +121,9 @@ async def _serve(
     stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
-    cloud = open_cloud(arguments.state_dir, engines, alarm_state=MiniStackAlarms().state)
+    cloud = open_cloud(
+        arguments.state_dir, engines, alarm_state=MiniStackAlarms().state, reads_alarm=may_describe_alarm
+    )
     scaling = Scaling(cloud.store, date_s=cloud.clock.date_s)
     catalog = Catalog()
     register_types(cloud, scaling, catalog)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial_laptop.aws.api import invalid
-from seatrial_laptop.aws.control_plane.alarm_watch import AlarmWatch, check_alarms_exist
+from seatrial_laptop.aws.control_plane.alarm_watch import AlarmWatch, check_alarms
 from seatrial_laptop.aws.control_plane.blue_green import (
     FleetShift,
     WantedVariant,
@@ -51,9 +51,10 @@ def create_endpoint(cloud: Cloud, request: Document) -> Document:
         ApiError: ValidationException, the configuration isn't there or the name is taken.
     """
     name, config_name = text_member(request, "EndpointName"), text_member(request, "EndpointConfigName")
-    variants = configured_variants(cloud.store.need(Kind.ENDPOINT_CONFIG, config_name))
+    config = cloud.store.need(Kind.ENDPOINT_CONFIG, config_name)
+    variants = configured_variants(config)
     wanted_copies = _wanted_copies(cloud, name, variants)
-    check_alarms_exist(cloud, child(request, "DeploymentConfig"))
+    check_alarms(cloud, child(request, "DeploymentConfig"), config)
     kept = {key: value for key, value in request.items() if key != "Tags"}
     record = cloud.store.add(Record(Kind.ENDPOINT, name, kept, status=Status.CREATING), children(request, "Tags"))
     change = _Deployment(cloud, record, kept, wanted_copies, _hosts(variants), {})
@@ -74,7 +75,7 @@ def update_endpoint(cloud: Cloud, request: Document) -> Document:
         config = cloud.store.need(Kind.ENDPOINT_CONFIG, text_member(request, "EndpointConfigName"))
         _check_same_config(cloud, record, config)
         deployment = _deployment_config(record, request)
-        check_alarms_exist(cloud, deployment)
+        check_alarms(cloud, deployment, config)
         desired = _retained(cloud, record, config, request)
         variants = configured_variants(config, desired)
         wanted_copies = _wanted_copies(cloud, record.name, variants)
