@@ -26,14 +26,14 @@ def main() -> int:
     """Run the cases, print the table, and return 1 when users were hurt or something was left."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.living_endpoint", description=__doc__.split(":")[0])
     parser.add_argument("--case", action="append", default=[], help="only cases with this letter; may be repeated")
-    parser.add_argument("--fault", choices=FAULTS, help="what the embedded AWS does wrong meanwhile")
+    parser.add_argument("--fault", default="none", choices=FAULTS, help="what the embedded AWS does wrong meanwhile")
     parser.add_argument("--json", type=Path, help="write the outcomes here too")
     arguments = parser.parse_args()
     chosen = [case for case in cases() if not arguments.case or case.name[1] in arguments.case]
     outcomes: list[Outcome] = []
     with (
         tempfile.TemporaryDirectory(prefix="living-") as folder,
-        living_endpoint(Path(folder), FAULTS.get(arguments.fault, {})) as living,
+        living_endpoint(Path(folder), FAULTS[arguments.fault]) as living,
     ):
         living.write()
         first = living.deploy(living.synth("first"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -23,8 +24,13 @@ THROTTLED: Final = (
     "GetParameter",
 )
 
+OLD_BOTO3: Final = "SEATRIAL_OLD_BOTO3"
+"""The variable that names the folder of an older boto3."""
+
 FAULTS: Final[Mapping[str, Mapping[str, object]]] = MappingProxyType(
     {
+        "none": {},
+        "usual": {"absent_is_denied": True, "tags_late_s": 10},
         "absent_is_denied": {"absent_is_denied": True},
         "tags_late": {"tags_late_s": 30},
         "slow_starts": {
@@ -44,3 +50,17 @@ FAULTS: Final[Mapping[str, Mapping[str, object]]] = MappingProxyType(
     }
 )
 """Each leaves an endpoint that can be deployed and updated."""
+
+
+def chosen_faults(names: str) -> list[str]:
+    """Return the names in a list with commas; `all` stands for every one."""
+    return [name for name in FAULTS if name != "none"] if names == "all" else names.split(",")
+
+
+def faults_of(name: str) -> Mapping[str, object]:
+    """Return the settings of a name; `old_boto3` is that of the folder which a variable names.
+
+    Raises:
+        KeyError: There is no such name, or no such variable.
+    """
+    return {"function_python_path": os.environ[OLD_BOTO3]} if name == "old_boto3" else FAULTS[name]
