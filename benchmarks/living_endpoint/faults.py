@@ -57,10 +57,15 @@ def chosen_faults(names: str) -> list[str]:
     return [name for name in FAULTS if name != "none"] if names == "all" else names.split(",")
 
 
-def faults_of(name: str) -> Mapping[str, object]:
-    """Return the settings of a name; `old_boto3` is that of the folder which a variable names.
+def faults_of(names: str) -> Mapping[str, object]:
+    """Return the settings of a name, or of several with `+` between them.
+
+    `old_boto3` is that of the folder which a variable names.
 
     Raises:
         KeyError: There is no such name, or no such variable.
     """
-    return {"function_python_path": os.environ[OLD_BOTO3]} if name == "old_boto3" else FAULTS[name]
+    found: dict[str, object] = {}
+    for name in names.split("+"):
+        found |= {"function_python_path": os.environ[OLD_BOTO3]} if name == "old_boto3" else FAULTS[name]
+    return found
