@@ -25,7 +25,7 @@ from ministack.core.router import detect_service
 from ministack.services.cloudformation import custom_resource
 
 from seatrial_laptop.aws.gateway.asgi import begin_response, body_of, chunk
-from seatrial_laptop.aws.gateway.authorization import refusal_of_user
+from seatrial_laptop.aws.gateway.authorization import refusal_of_caller
 from seatrial_laptop.aws.gateway.signature import Received, Refusal, access_denied, read_claim
 from seatrial_laptop.loopback import foreign_request_reason
 from seatrial_load.decode.response import NO_MODEL_HEADER
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from seatrial_laptop.aws.gateway.asgi import App, Message, Receive, Scope, Send
     from seatrial_laptop.aws.gateway.signature import Claim
+    from seatrial_laptop.aws.rights.request_rights import TagsOf
     from seatrial_laptop.state import RunningProcess
 
 
@@ -58,6 +59,7 @@ class AccessControl:
     """The ASGI app in front of the embedded AWS."""
 
     process: RunningProcess
+    tags_of: TagsOf
     behind: App
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -87,12 +89,12 @@ class AccessControl:
         if refused:
             await _refuse(received, refused, send)
         else:
-            await self.behind(scope, replayed(body, receive), without_cors(send))
+            await self.behind(over_tls(scope), replayed(body, receive), without_cors(send))
 
     def _denial(self, received: Received, claim: Claim, body: bytes) -> Refusal | None:
-        """Return why the user who signed may not do this."""
-        key_id, own = claim.signature.access_key_id, self.process.access_key_id
-        return refusal_of_user(received, key_id, own, claim.signature.service, body)
+        """Return why whoever signed may not do this."""
+        signature = claim.signature
+        return refusal_of_caller(received, signature.access_key_id, signature.service, body, self.tags_of)
 
 
 def received_of(scope: Scope) -> Received:
@@ -110,6 +112,14 @@ def is_awaited_response(received: Received) -> bool:
     """Return whether a function answers the custom resource that waits for it."""
     token = received.raw_path.removeprefix(RESPONSE_PATH)
     return received.method == "PUT" and token != received.raw_path and token in custom_resource._pending  # noqa: SLF001 (the contract)
+
+
+def over_tls(scope: Scope) -> Scope:
+    """Return a request as one that came by TLS, which AWS's endpoints speak: a policy may refuse others."""
+    headers = scope["headers"]
+    if not isinstance(headers, list | tuple):
+        raise TypeError(f"not headers: {headers!r}")
+    return {**scope, "headers": [*headers, (b"x-forwarded-proto", b"https")]}
 
 
 def replayed(body: bytes, receive: Receive) -> Receive:

@@ -1,7 +1,8 @@
 """Who sent a request: AWS Signature Version 4, in headers or in a presigned URL, checked as AWS checks it.
 
-Accepted are the access key of this start and what MiniStack issued under it: the temporary credentials of STS roles and
-the access keys of IAM users. The canonical request and the signature are computed by MiniStack's own primitives.
+Accepted are the access key of this start and what MiniStack issued under it: the temporary credentials of STS roles, of
+functions too, and the access keys of IAM users. The canonical request and the signature are computed by MiniStack's own
+primitives.
 
 Facts: AWS documentation, "Create a signed AWS API request" and "Authenticating Requests (AWS Signature Version 4)".
 """
@@ -156,10 +157,7 @@ def _expired(expires: str, amz_date: str, now: datetime) -> Refusal | None:
 
 
 def _secret_of(access_key_id: str, token: str, process: RunningProcess) -> str | Refusal:
-    if access_key_id in (
-        process.access_key_id,
-        process.account,
-    ):  # MiniStack gives functions the account as their key's ID
+    if access_key_id == process.access_key_id:
         return _unknown() if token else process.secret_access_key
     if is_root_access_key(access_key_id):  # MiniStack's well-known ones
         return _unknown()

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from seatrial_laptop.aws.gateway.asgi import Message
 
 Laptop = Any  # the fixture's class lives in conftest.py, which nobody can import
+Roles = Any
 PROCESS = RunningProcess(pid=2, port=4566, access_key_id="AKIAOFTHISSTART", secret_access_key="the-secret")
 LIST = json.dumps({}).encode()
 
@@ -115,8 +116,8 @@ def test_a_head_that_was_not_signed_so_is_refused(change: dict[str, str | None],
         (("test", "test"), "UnrecognizedClientException"),
         (("test", "the-secret"), "UnrecognizedClientException"),
         (("123456789012", "the-secret"), "UnrecognizedClientException"),
-        (("000000000000", "test"), "InvalidSignatureException"),
-        (("000000000000", "the-secret"), "signed"),
+        (("000000000000", "test"), "UnrecognizedClientException"),
+        (("000000000000", "the-secret"), "UnrecognizedClientException"),
     ],
 )
 def test_a_key_is_the_one_of_this_start_or_of_its_functions(key: tuple[str, str], code: str) -> None:
@@ -214,7 +215,9 @@ def test_a_websocket_is_refused() -> None:
     async def behind(*_: object) -> None:
         raise AssertionError("it was let in")
 
-    asyncio.run(AccessControl(PROCESS, behind)({"type": "websocket", "path": "/", "headers": []}, receive, send))
+    asyncio.run(
+        AccessControl(PROCESS, lambda _: [], behind)({"type": "websocket", "path": "/", "headers": []}, receive, send)
+    )
     assert sent == [{"type": "websocket.close", "code": 1008}]
 
 
@@ -334,9 +337,8 @@ class TestOnTheWire:
             "sts": "SignatureDoesNotMatch",
         }
 
-    @pytest.mark.usefixtures("laptop")
-    def test_the_temporary_credentials_of_a_role_are_accepted_and_no_others(self) -> None:
-        role = "arn:aws:iam::000000000000:role/deploy"
+    def test_the_temporary_credentials_of_a_role_are_accepted_and_no_others(self, roles: Roles) -> None:
+        role = roles.role({"Effect": "Allow", "Action": "s3:ListAllMyBuckets", "Resource": "*"})
         made = boto3.client("sts").assume_role(RoleArn=role, RoleSessionName="test")["Credentials"]
         once = Config(retries={"total_max_attempts": 1})
         key = {"aws_access_key_id": made["AccessKeyId"], "aws_secret_access_key": made["SecretAccessKey"]}
