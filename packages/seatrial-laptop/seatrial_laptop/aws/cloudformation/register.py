@@ -15,6 +15,7 @@ from seatrial_laptop.aws.cloudformation.bucket_type import BUCKET, BUDGET, bucke
 from seatrial_laptop.aws.cloudformation.cancelled_stacks import delete_what_is_still_created, end_waits_on_cancel
 from seatrial_laptop.aws.cloudformation.deploying_role import remember_deploying_roles
 from seatrial_laptop.aws.cloudformation.dynamic_references import resolve_with_rights
+from seatrial_laptop.aws.cloudformation.failed_updates import send_back_failed_updates
 from seatrial_laptop.aws.cloudformation.guarded_resources import guard_resources
 from seatrial_laptop.aws.cloudformation.joined_conditions import join_in_conditions
 from seatrial_laptop.aws.cloudformation.sagemaker_types import sagemaker_types
@@ -47,6 +48,7 @@ def register_types(cloud: Cloud, scaling: Scaling, catalog: Catalog) -> None:
     remember_deploying_roles()
     end_waits_on_cancel()
     delete_what_is_still_created()
+    send_back_failed_updates(cloud.faults)
     tagging._COLLECTORS["sagemaker"] = cloud.store.tagged  # noqa: SLF001 (the contract)
     theirs = stacks._runs_on_worker_thread  # noqa: SLF001 (the contract)
 
