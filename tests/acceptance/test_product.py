@@ -47,9 +47,29 @@ OF_SERVICE_CATALOG = {
 """What AWSServiceCatalogEndUserFullAccess allows of Service Catalog, and nothing of other services."""
 
 
-def publish(target: Target, version: str, sequences: int) -> Path:
+SECRET = "seatrial/hub-token"
+
+
+@pytest.fixture(scope="module")
+def secured(target: Target) -> Iterator[dict[str, str]]:
+    """Return what an environment with a key says of it; a token of the hub is there that the key encrypts.
+
+    An account has neither: a key costs a dollar and stays for a week, and the hub refuses a token that is none.
+    """
+    if not target.is_embedded:
+        yield {}
+        return
+    kms, secrets = target.client("kms"), target.client("secretsmanager")
+    key = str(kms.create_key()["KeyMetadata"]["Arn"])
+    secrets.create_secret(Name=SECRET, SecretString="hf_token", KmsKeyId=key)
+    yield {"kms_key_arn": key}
+    secrets.delete_secret(SecretId=SECRET, ForceDeleteWithoutRecovery=True)
+
+
+def publish(target: Target, version: str, sequences: int, *, is_gated: bool) -> Path:
     """Write a version of the product, plan its sizes and publish its template, with the commands of a platform team."""
     overrides = {"max_model_len": 512, "max_num_seqs": sequences}
+    model = {"hub_id": "Qwen/Qwen2.5-0.5B-Instruct", **({"hub_token_secret": SECRET} if is_gated else {})}
     product = {
         "name": NAME,
         "description": "A chat endpoint.",
@@ -59,7 +79,7 @@ def publish(target: Target, version: str, sequences: int) -> Path:
         "principals": ["arn:aws:iam:::user/*"],
         "parameters": {"teams": ["search", "support"]},
         "endpoint": {
-            "model": SPEC["model"],
+            "model": model,
             "workload": SPEC["workload"],
             "slo": SPEC["slo"],
             "serving": {"instance_types": list(INSTANCE_TYPES), "overrides": overrides},
@@ -80,13 +100,13 @@ def publish(target: Target, version: str, sequences: int) -> Path:
 
 
 @pytest.fixture(scope="module")
-def offered(target: Target) -> Iterator[Target]:
+def offered(target: Target, secured: dict[str, str]) -> Iterator[Target]:
     """Publish two versions and offer the product in an environment that vends."""
     place = target.folder / "environments" / f"{target.environment}.yaml"
     written = yaml.safe_load(place.read_text(encoding="utf-8"))
-    place.write_text(yaml.safe_dump({**written, "vending": True}, sort_keys=False), encoding="utf-8")
+    place.write_text(yaml.safe_dump({**written, "vending": True, **secured}, sort_keys=False), encoding="utf-8")
     for version, sequences in VERSIONS.items():
-        publish(target, version, sequences)
+        publish(target, version, sequences, is_gated=bool(secured))
     assembly = target.synth("cdk.out.products", products=target.folder / "products", endpoints=target.folder / "none")
     ended = target.deploy(assembly)
     assert ended.exit_code == 0, ended.last_lines
