@@ -38,6 +38,8 @@ SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LOOK_S: Final = 30.0
 LONGEST_END_S: Final = 60.0
 LONGEST_REMOVAL_S: Final = 5_400.0
+JUDGED: Final = (0, 1)
+"""Exit codes of a command that has judged: what else there is can't be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,30 +160,28 @@ def _planned(options: Options) -> Planned:
     """Plan the suite's endpoint and ask the account for what its deployment needs: quota among it.
 
     Raises:
-        SpecError: SEA629, there is no plan, or the account can't be asked.
+        SpecError: SEA629, there is no plan.
     """
     with tempfile.TemporaryDirectory() as folder:
         spec = Path(folder) / "endpoints" / "chat.yaml"
         spec.parent.mkdir()
         spec.write_text(yaml.safe_dump({"name": "chat", **SPEC, **batch_of(8)}), encoding="utf-8")
-        _seatrial(options, "plan", f"{spec}", "--write")
+        planned = _seatrial(options, "plan", f"{spec}", "--write")
+        if planned.returncode:
+            raise SpecError.of(RULE, f"the suite's endpoint has no plan there: {planned.stderr.strip()}")
         lock = json.loads(spec.with_suffix(".lock.json").read_text(encoding="utf-8"))
-        told = json.loads(_seatrial(options, "preflight", f"{spec}", "--format", "json", exit_codes=(0, 1)))
-    lacking = ((f"{each['message']}", f"{each['hint']}") for each in told["findings"] if each["severity"] == "error")
-    return Planned(str(lock["environments"][options.environment]["instance_type"]["value"]), tuple(lacking))
+        asked = _seatrial(options, "preflight", f"{spec}", "--format", "json")
+    instance_type = str(lock["environments"][options.environment]["instance_type"]["value"])
+    if asked.returncode not in JUDGED:
+        return Planned(instance_type, ((f"seatrial preflight: {asked.stderr.strip()}", ""),))
+    errors = (each for each in json.loads(asked.stdout)["findings"] if each["severity"] == "error")
+    return Planned(instance_type, tuple((f"{each['message']}", f"{each['hint']}") for each in errors))
 
 
-def _seatrial(options: Options, command: str, *words: str, exit_codes: Sequence[int] = (0,)) -> str:
-    """Run a command of `seatrial` for the environment and return what it wrote.
-
-    Raises:
-        SpecError: SEA629, it failed.
-    """
+def _seatrial(options: Options, command: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of `seatrial` for the environment."""
     where = ("-e", options.environment, "--environments", f"{options.environments.absolute()}")
-    done = subprocess.run([f"{BIN / 'seatrial'}", command, *words, *where], capture_output=True, text=True, check=False)
-    if done.returncode not in exit_codes:
-        raise SpecError.of(RULE, f"seatrial {command} ended with {done.returncode}: {done.stderr.strip()}")
-    return done.stdout
+    return subprocess.run([f"{BIN / 'seatrial'}", command, *words, *where], capture_output=True, text=True, check=False)
 
 
 def _check(
