@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from seatrial.account.reader import aws_failures
 from seatrial.deployment.document import COMPONENT_SUFFIX, endpoint_name, service_stack, stack_name
+from seatrial_base.bounds import LONGEST_ORDER_S
 from seatrial_base.errors import BenchError
 from seatrial_load.documents.progress import TrialProgress
 from seatrial_load.documents.result import TrialResult
@@ -96,14 +97,16 @@ def look(documents: Documents, endpoint_name: str, *, now_s: float) -> LiveTrial
     Raises:
         BenchError: A document can't be read, or is of another version.
     """
-    owner = _read(documents, f"runs/{endpoint_name}/owner.json")
+    folders = ("state", "runs")  # what an older release kept is below `runs/`
+    owner = next(filter(None, (_read(documents, f"{folder}/{endpoint_name}/owner.json") for folder in folders)), {})
     if not owner:
         return LiveTrial()
     request_id = f"{owner['request_id']}"
     key = f"{owner['document']}"
-    if not key:
+    document = documents.read(key) if key else None
+    has_expired = document is None and now_s - float(f"{owner['seen_at_s']}") >= LONGEST_ORDER_S
+    if not key or has_expired:
         return LiveTrial(request_id=request_id)
-    document = documents.read(key)
     if document is not None and json.loads(document).get("untried"):
         return LiveTrial(request_id=request_id)
     folder = f"runs/{endpoint_name}/{request_id}"

@@ -9,6 +9,7 @@ import pytest
 
 from seatrial.account.trials import LiveTrial, follow, look
 from seatrial.deployment.document import service_stack
+from seatrial_base.bounds import LONGEST_ORDER_S
 from seatrial_cdk.trials.runtime.outcome import UNTRIED
 from seatrial_cdk.trials.runtime.ownership import take_ownership
 from seatrial_cdk.trials.trial_service import service_name
@@ -68,6 +69,18 @@ def test_a_deployment_that_needs_no_trial_is_told_as_such(world: World) -> None:
     take_ownership(world.store, ENDPOINT, "request-1", document="", now_s=0.0)
     seen = look(world.store, ENDPOINT, now_s=0.0)
     assert (seen.request_id, seen.is_due, seen.has_ended) == ("request-1", False, False)
+
+
+def test_a_trial_whose_document_has_expired_is_not_waited_for(world: World) -> None:
+    take_ownership(world.store, ENDPOINT, "request-1", document="trials/x.json", now_s=0.0)
+    assert look(world.store, ENDPOINT, now_s=LONGEST_ORDER_S - 1).is_due
+    assert not look(world.store, ENDPOINT, now_s=LONGEST_ORDER_S).is_due
+
+
+def test_a_trial_that_an_older_release_began_is_seen(world: World) -> None:
+    take_ownership(world.store, ENDPOINT, "request-1", document="trials/x.json", now_s=0.0)
+    world.store.texts["runs/dev-chat/owner.json"] = world.store.texts.pop("state/dev-chat/owner.json")
+    assert look(world.store, ENDPOINT, now_s=0.0).request_id == "request-1"
 
 
 def test_an_update_that_carries_its_copies_alone_is_no_trial(world: World) -> None:

@@ -178,9 +178,9 @@ def test_scaling_is_suspended_and_resumed_on_targets_of_copies_only(prod_trials:
 @pytest.mark.parametrize(
     ("action", "folders"),
     [
-        ("s3:GetObject", {"trials", "runs", "latest", "passed", "released", "held"}),
-        ("s3:PutObject", {"trials", "runs", "latest", "passed", "released", "held"}),
-        ("s3:DeleteObject", {"runs", "latest", "passed", "released", "held"}),
+        ("s3:GetObject", {"state", "trials", "runs", "latest", "passed", "released", "held"}),
+        ("s3:PutObject", {"state", "trials", "runs", "latest", "passed", "released", "held"}),
+        ("s3:DeleteObject", {"state", "runs", "latest", "passed", "released", "held"}),
     ],
 )
 def test_trials_keep_to_their_folders_and_never_remove_evidence(

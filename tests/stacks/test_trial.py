@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,9 @@ from aws_cdk.assertions import Match, Template
 
 from seatrial.specs.endpoint import Percentiles
 from seatrial.specs.environment import EnvironmentSpec
+from seatrial_base.bounds import LONGEST_FUNCTION_S
 from seatrial_base.errors import RenderError, SpecError
+from seatrial_cdk.trials.runtime import store
 from seatrial_cdk.trials.trials_stack import TrialsStack
 from seatrial_stacks.app_stacks import add_stacks
 from seatrial_stacks.endpoint_stack import EndpointStack
@@ -228,8 +231,17 @@ def test_a_candidate_may_start_as_long_as_cloudformations_hour_leaves(
 
 
 def test_a_budget_is_rounded_up_to_whole_seconds(dev_deployment: Deployment) -> None:
-    template = Template.from_stack(EndpointStack(App(), "odd", deployment=with_budget(dev_deployment, 1.001)))
-    template.has_resource_properties("Custom::SmokeBenchmark", {"BudgetSeconds": "61", "ServiceTimeout": "661"})
+    template = Template.from_stack(EndpointStack(App(), "odd", deployment=with_budget(dev_deployment, 6.001)))
+    template.has_resource_properties("Custom::SmokeBenchmark", {"BudgetSeconds": "361", "ServiceTimeout": "961"})
+
+
+@pytest.mark.parametrize("budget", [1.0, 6.0])
+def test_a_deletion_has_time_for_a_whole_function_however_short_the_budget(
+    dev_deployment: Deployment, budget: float
+) -> None:
+    template = Template.from_stack(EndpointStack(App(), "short", deployment=with_budget(dev_deployment, budget)))
+    template.has_resource_properties("Custom::SmokeBenchmark", {"ServiceTimeout": "960"})
+    assert LONGEST_FUNCTION_S < 960
 
 
 def test_the_log_of_trials_ends_after_a_month_and_is_kept_with_the_results(
@@ -269,6 +281,30 @@ def test_results_are_private_encrypted_and_go_over_tls_only(dev_trials: Template
 def test_only_the_history_of_trials_expires(dev_trials: Template) -> None:
     rules = [{"Prefix": f"{name}/", "ExpirationInDays": 365, "Status": "Enabled"} for name in ("trials", "runs")]
     dev_trials.has_resource_properties("AWS::S3::Bucket", {"LifecycleConfiguration": {"Rules": rules}})
+
+
+def test_nothing_that_a_later_request_reads_expires(dev_trials: Template) -> None:
+    read_later = [
+        store.owner_key("dev-chat"),
+        store.copies_key("dev-chat"),
+        store.no_room_key("dev-chat"),
+        store.held_key("dev-chat"),
+        store.released_key("dev-chat"),
+        store.scheduled_passed_key("dev-chat"),
+        store.configuration_key("dev-chat", "plan", "config", "model"),
+        f"{store.LATEST}/dev-chat/plan/config/model.json",
+    ]
+    (bucket,) = dev_trials.find_resources("AWS::S3::Bucket").values()
+    rules = bucket["Properties"]["LifecycleConfiguration"]["Rules"]
+    assert [(rule["Prefix"], key) for rule in rules for key in read_later if key.startswith(rule["Prefix"])] == []
+    may = bucket_folders(dev_trials)
+    assert {key.partition("/")[0] for key in read_later} <= may
+
+
+def bucket_folders(template: Template) -> set[str]:
+    """Return the folders that the function may read."""
+    text = json.dumps(template.find_resources("AWS::IAM::Role"))
+    return set(re.findall(r'"/(\w+)/\*"', text))
 
 
 def test_removal_destroy_empties_and_deletes_the_bucket(dev_trials: Template) -> None:

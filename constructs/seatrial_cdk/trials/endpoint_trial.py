@@ -15,7 +15,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from seatrial.specs.endpoint import LONGEST_BUDGET_MINUTES
-from seatrial_base.bounds import LONGEST_ANSWER_S, LONGEST_TRIAL_S, TRIAL_MARGIN_S
+from seatrial_base.bounds import LONGEST_ANSWER_S, LONGEST_TRIAL_S, trial_timeout_s
 from seatrial_base.errors import SpecError
 from seatrial_base.units import S_PER_MINUTE, exported
 from seatrial_cdk.trials.trial_service import function_arn
@@ -245,7 +245,7 @@ class SmokeBenchmark(Construct):
             endpoint,
             resource_type="Custom::SmokeBenchmark",
             phase="deployed",
-            longest_s=settings.budget_s + TRIAL_MARGIN_S,
+            longest_s=trial_timeout_s(settings.budget_s),
         )
         self.resource.node.add_dependency(endpoint.component)
 

@@ -10,7 +10,7 @@ from constructs import Construct
 
 from seatrial.deployment.trial import ONLY_THE_STACK_KNOWS, slo_objectives
 from seatrial.specs.endpoint import LONGEST_BUDGET_MINUTES
-from seatrial_base.bounds import TRIAL_MARGIN_S
+from seatrial_base.bounds import trial_timeout_s
 from seatrial_base.errors import BenchError, SpecError
 from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import digest
@@ -114,7 +114,7 @@ class ExistingEndpointTrial(Construct):
             "Resource",
             resource_type="Custom::SmokeBenchmark",
             service_token=function_arn(Stack.of(self), trials.environment),
-            service_timeout=Duration.seconds(int(budget_minutes * S_PER_MINUTE) + TRIAL_MARGIN_S),
+            service_timeout=Duration.seconds(trial_timeout_s(int(budget_minutes * S_PER_MINUTE))),
             properties={**_properties(endpoint, request, manner, alarms, revision)},
         )
         self.resource.node.add_dependency(trials)

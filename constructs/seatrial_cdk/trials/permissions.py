@@ -16,7 +16,7 @@ from seatrial_base.tags import ENVIRONMENT_TAG
 from seatrial_cdk.policy import allow_unnamed
 from seatrial_cdk.trials.runtime.announcements import DETAIL_TYPE, SOURCE
 from seatrial_cdk.trials.runtime.components import CANDIDATE
-from seatrial_cdk.trials.runtime.store import HELD, LATEST, PASSED, RELEASED, RUNS, TRIALS
+from seatrial_cdk.trials.runtime.store import STATE_FOLDERS, TRIALS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from seatrial_cdk.endpoint.container_network import ContainerNetwork
     from seatrial_cdk.trials.trial_results import TrialResults
 
-CLEARED = (LATEST, PASSED, RELEASED, RUNS, HELD)
-FOLDERS = (TRIALS, *CLEARED)
+FOLDERS = (TRIALS, *STATE_FOLDERS)
 
 
 def statements(
@@ -158,7 +157,7 @@ def _results(results: TrialResults) -> Iterator[iam.PolicyStatement]:
     """Allow reading and writing results; listing too, without which a missing one would read as a forbidden one."""
     bucket = results.bucket
     yield _allow(["s3:GetObject", "s3:PutObject"], [bucket.arn_for_objects(f"{folder}/*") for folder in FOLDERS])
-    yield _allow(["s3:DeleteObject"], [bucket.arn_for_objects(f"{folder}/*") for folder in CLEARED])
+    yield _allow(["s3:DeleteObject"], [bucket.arn_for_objects(f"{folder}/*") for folder in STATE_FOLDERS])
     yield _allow(["s3:ListBucket"], [bucket.bucket_arn])
     yield _allow(["kms:Decrypt", "kms:GenerateDataKey"], [results.key.key_arn])
 

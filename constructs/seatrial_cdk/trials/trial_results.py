@@ -12,16 +12,16 @@ from constructs import Construct
 
 from seatrial_cdk.acknowledgements import acknowledge
 from seatrial_cdk.private_bucket import private_bucket, removal_policy
-from seatrial_cdk.trials.runtime.store import RUNS, TRIALS
+from seatrial_cdk.trials.runtime.store import EXPIRING
 
 ACKNOWLEDGED = {"S1": "The trial service alone reads and writes the bucket; CloudTrail data events log who reads it."}
 
 
 class TrialResults(Construct):
-    """An encrypted, private bucket of trial results; its layout is in `runtime.trial_store`.
+    """An encrypted, private bucket of trial results; its layout is in `runtime.store`.
 
     Only the history of trials and of their runs expires. What later deployments are answered from (the latest and the
-    passing result of each plan) or compared with (what is released) stays.
+    passing result of each plan, the copies that CloudFormation was told) or compared with (what is released) stays.
 
     Args:
         removal: `destroy` empties and deletes the bucket with the stack; `retain` keeps it and its key, unless it is
@@ -47,9 +47,7 @@ class TrialResults(Construct):
             if key is not None
             else kms.Key(self, "Key", description="Results of trials", enable_key_rotation=True, removal_policy=policy)
         )
-        rules = [
-            s3.LifecycleRule(prefix=f"{folder}/", expiration=expiry or Duration.days(365)) for folder in (TRIALS, RUNS)
-        ]
+        rules = [s3.LifecycleRule(prefix=f"{folder}/", expiration=expiry or Duration.days(365)) for folder in EXPIRING]
         self.bucket = private_bucket(self, key=self.key, removal=removal, lifecycle_rules=rules)
         acknowledge(self.bucket, ACKNOWLEDGED)
 

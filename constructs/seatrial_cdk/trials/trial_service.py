@@ -18,6 +18,7 @@ import seatrial_cdk
 import seatrial_load
 from seatrial.packaging import zip_bytes
 from seatrial.specs.environment import Retention
+from seatrial_base.bounds import LONGEST_FUNCTION_S
 from seatrial_cdk.acknowledgements import acknowledge, acknowledge_wildcards
 from seatrial_cdk.endpoint.container_network import ContainerNetwork
 from seatrial_cdk.endpoint.endpoint_interface import INVOKE_ACTIONS, arn_name
@@ -77,7 +78,6 @@ def runtime_archive() -> bytes:
 DESCRIBE = "sagemaker:DescribeEndpoint"
 HANDLER = "seatrial_cdk.trial_service.runtime.handler.handler"
 ONE_VCPU_MEMORY_MB = 1769  # Lambda gives one full vCPU at this size (Lambda developer guide, memory)
-LONGEST_FUNCTION_MINUTES = 15
 SWEEP = "rate(5 minutes)"
 ACKNOWLEDGED = {
     "L1": "The function runs on the Python version that its code is tested with.",
@@ -220,7 +220,7 @@ def _function(
         handler=HANDLER,
         archive=("runtime.zip", runtime_archive()),
         role=scope.role,
-        timeout_s=LONGEST_FUNCTION_MINUTES * 60,
+        timeout_s=LONGEST_FUNCTION_S,
         memory_mb=ONE_VCPU_MEMORY_MB,
         variables=_variables(scope, environment, sockets_per_function, log_days),
         logs=logs,

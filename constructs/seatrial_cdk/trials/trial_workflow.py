@@ -13,10 +13,12 @@ from typing import Final
 STEPS: Final = ("Begin", "Choose", "Absorb", "Conclude", "Abandon", "Settle", "Answer")
 
 NOT_STARTED: Final = ("Lambda.TooManyRequestsException",)
-"""Refusals after which nothing has run: the only ones after which a share of the load is asked for again."""
+"""Refusals after which nothing has run: the only ones after which a share of the load is asked for again.
+
+The account runs as many functions as it may at a time, other endpoints' trials among them.
+"""
 
 DEAD: Final = (
-    *NOT_STARTED,
     "Lambda.ServiceException",
     "Lambda.AWSLambdaException",
     "Lambda.SdkClientException",
@@ -31,6 +33,17 @@ DEAD: Final = (
 
 The embedded AWS calls a function that died `Runtime.HandlerError`.
 """
+
+RETRIES: Final[dict[str, object]] = {
+    "IntervalSeconds": 5,
+    "MaxAttempts": 10,
+    "BackoffRate": 1.5,
+    "MaxDelaySeconds": 30,
+    "JitterStrategy": "FULL",
+}
+"""Of a step that found no free function: up to 3.5 minutes, as other trials' levels take."""
+SHARE_RETRIES: Final[dict[str, object]] = {**RETRIES, "IntervalSeconds": 2, "MaxAttempts": 8, "MaxDelaySeconds": 10}
+"""Of a share, up to a minute: `steps.LONGEST_BARRIER_S`, after which it is late anyway."""
 
 MOST_SHARES: Final = 40
 """Iterations of an inline map at a time (AWS Step Functions developer guide, inline mode)."""
@@ -87,7 +100,10 @@ def _step(name: str, function_arn: str, following: str | None) -> dict[str, obje
         "Type": "Task",
         "Resource": function_arn,
         "Parameters": {"Step": name.lower(), "Order.$": "$$.Execution.Input", "Position.$": "$"},
-        "Retry": [{"ErrorEquals": list(DEAD), "IntervalSeconds": 2, "MaxAttempts": 3, "BackoffRate": 2}],
+        "Retry": [
+            {"ErrorEquals": list(NOT_STARTED), **RETRIES},
+            {"ErrorEquals": list(DEAD), "IntervalSeconds": 2, "MaxAttempts": 3, "BackoffRate": 2},
+        ],
     }
     if name not in {"Abandon", "Settle", "Answer"}:
         step["Catch"] = [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.Failure", "Next": "Abandon"}]
@@ -99,7 +115,7 @@ def _load(function_arn: str) -> dict[str, object]:
     share = {
         "Type": "Task",
         "Resource": function_arn,
-        "Retry": [{"ErrorEquals": list(NOT_STARTED), "IntervalSeconds": 1, "MaxAttempts": 2, "BackoffRate": 1}],
+        "Retry": [{"ErrorEquals": list(NOT_STARTED), **SHARE_RETRIES}],
         "Catch": [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.Failure", "Next": "Died"}],
         "End": True,
     }

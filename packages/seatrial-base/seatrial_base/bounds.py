@@ -23,10 +23,19 @@ DEFAULT_DRAFT_COST = 0.05
 
 LONGEST_ANSWER_S = 3_600
 """How long CloudFormation waits for a custom resource, at most."""
+LONGEST_ORDER_S = LONGEST_ANSWER_S + 300
+"""Five minutes after that, nothing of what a request ordered is in use."""
 LONGEST_TRIAL_S = 3_300
 """Of that for the start of a candidate and its trial: five minutes are for the end of the trial and the answer."""
 TRIAL_MARGIN_S = 600
 """How long CloudFormation waits after a trial's budget: proof, what passes between steps, functions that died."""
+LONGEST_FUNCTION_S = 900
+"""How long a function runs at most (AWS Lambda). A deletion waits in one, for a candidate to go or users to leave."""
+
+
+def trial_timeout_s(budget_s: int) -> int:
+    """Return how long CloudFormation waits for a trial of what is deployed, and for its deletion: a minute longer."""
+    return max(budget_s + TRIAL_MARGIN_S, LONGEST_FUNCTION_S + 60)
 
 
 def wrong_objective(metric: str, bound: float) -> str:

@@ -37,7 +37,7 @@ TRIAL, LATEST, PASSED, RELEASED = (
     "released/dev-chat/result.json",
 )
 RUN = "runs/dev-chat/request-1"
-PROGRESS, OWNER, HELD = f"{RUN}/progress.json", "runs/dev-chat/owner.json", "held/dev-chat/scaling.json"
+PROGRESS, OWNER, HELD = f"{RUN}/progress.json", "state/dev-chat/owner.json", "held/dev-chat/scaling.json"
 URI = f"s3://results/{TRIAL}"
 COMPONENT = "dev-chat-model"
 BEFORE: SuspendedStateTypeDef = {

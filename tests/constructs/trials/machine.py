@@ -83,18 +83,18 @@ class Machine:
         return answer
 
     def _task(self, state: State, name: str, call: State, told: Any) -> tuple[str | None, Any]:  # noqa: ANN401 (JSON)
-        tries = 0
+        tries: dict[int, int] = {}  # each retrier counts its own
         while True:
             try:
                 self.before(name)
                 answer = dispatch(cast("Event", json.loads(json.dumps(call))), self.context)
             except Exception as error:
                 failure = _failure(error)
-                if any(
-                    failure["Error"] in retry["ErrorEquals"] and tries < retry["MaxAttempts"]
-                    for retry in state["Retry"]
-                ):
-                    tries += 1
+                retry = next(
+                    (n for n, one in enumerate(state["Retry"]) if failure["Error"] in one["ErrorEquals"]), None
+                )
+                if retry is not None and tries.get(retry, 0) < state["Retry"][retry]["MaxAttempts"]:
+                    tries[retry] = tries.get(retry, 0) + 1
                     continue
                 if "Catch" not in state:
                     raise FailedError(failure["Cause"]) from error

@@ -148,7 +148,7 @@ class TestAnUpdate:
         assert 3300.0 < scaled.clock.now_s - began_s < 3330.0
         told = read_copies(scaled.store, "dev-chat")
         assert told is not None
-        assert (told.copies, told.previous, told.request_id) == (5, 1, "request-1")
+        assert (told.copies, told.previous_is_certain, told.request_id) == (5, False, "request-1")
 
     def test_whose_candidate_is_never_gone_is_answered_with_the_live_copies(
         self, scaled: World, before: CustomResourceEvent, monkeypatch: pytest.MonkeyPatch
@@ -288,9 +288,27 @@ class TestAnUpdate:
         assert scaled.scaling.states == {COMPONENT: {}}
 
     def test_that_deploys_nothing_else_is_answered_at_once(self, scaled: World, before: CustomResourceEvent) -> None:
+        write_copies(scaled.store, "dev-chat", ToldCopies(copies=2, is_new=False, previous=2))
         before["OldResourceProperties"] = before["ResourceProperties"]
-        assert data(scaled.ask(before))["CopyCount"] == "1"
+        assert data(scaled.ask(before))["CopyCount"] == "2"
         assert scaled.workflow.started == []
+
+    def test_of_which_nothing_is_known_carries_the_live_copies(
+        self, scaled: World, before: CustomResourceEvent
+    ) -> None:
+        """CloudFormation has a number in mind that nobody knows: whatever it is, no copy is taken away."""
+        scaled.components.found[COMPONENT] = component(specification=SPECIFICATION, current_copies=6, desired_copies=6)
+        before["OldResourceProperties"] = {**before["ResourceProperties"], "Mode": "report"}
+        told = data(run(scaled, before))
+        assert (told["CopyCount"], told["Verdict"], scaled.components.created) == ("6", "not tried", [])
+        assert scaled.scaling.states == {COMPONENT: SUSPENDED}, "until the update is over"
+
+    def test_is_told_what_an_older_release_kept(self, scaled: World, before: CustomResourceEvent) -> None:
+        write_copies(scaled.store, "dev-chat", ToldCopies(copies=6, is_new=False, previous=6))
+        scaled.store.texts["runs/dev-chat/copies.json"] = scaled.store.texts.pop("state/dev-chat/copies.json")
+        before["OldResourceProperties"] = {**before["ResourceProperties"], "Mode": "report"}
+        assert data(scaled.ask(before))["CopyCount"] == "6"
+        assert "state/dev-chat/copies.json" in scaled.store.texts
 
 
 class TestWithoutRoom:
@@ -338,7 +356,7 @@ class TestWithoutRoom:
         monkeypatch.setattr(scaled.components, "create", refused)
         answer = run(scaled, before)
         assert (answer["Status"], reason in str(answer.get("Reason", ""))) == (status, True)
-        assert (scaled.store.read("runs/dev-chat/no-room.json") is not None) is refusal.startswith("Resource")
+        assert (scaled.store.read("state/dev-chat/no-room.json") is not None) is refusal.startswith("Resource")
 
     def test_a_candidate_that_fails_to_start_fails_the_update(self, scaled: World, before: CustomResourceEvent) -> None:
         scaled.components.born = {"status": "Failed", "failure_reason": "The container ended with status 1"}

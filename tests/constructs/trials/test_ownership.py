@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial_base.bounds import LONGEST_ORDER_S
 from seatrial_cdk.trials.runtime.ownership import (
     CANCELLED,
     MOST_WRITES,
@@ -97,8 +98,26 @@ def test_endpoints_have_owners_of_their_own(store: DictStore) -> None:
 
 @pytest.mark.parametrize("text", ["{", '{"request": "of another release"}', "[]"])
 def test_what_another_release_wrote_is_nobodys(store: DictStore, text: str) -> None:
-    store.write("runs/dev-chat/owner.json", text)
+    store.write("state/dev-chat/owner.json", text)
     assert read_owner(store, ENDPOINT) is None
+
+
+def test_the_owner_that_an_older_release_wrote_stays_until_a_later_request(store: DictStore) -> None:
+    take(store, "update", 100.0)
+    store.texts["runs/dev-chat/owner.json"] = store.texts.pop("state/dev-chat/owner.json")
+    found = read_owner(store, ENDPOINT)
+    assert found is not None
+    assert found.request_id == "update"
+    assert take(store, "create", 90.0).request_id == "update", "it came before"
+    later = take(store, "delete", 101.0)
+    assert (later.request_id, later.former_request) == ("delete", "update")
+    assert read_owner(store, ENDPOINT) == later
+
+
+def test_a_former_trial_whose_document_has_expired_by_now_is_not_waited_for(store: DictStore) -> None:
+    take(store, "update", 100.0)
+    later = take(store, "delete", 100.0 + LONGEST_ORDER_S)
+    assert (later.former, later.former_request) == ("", "")
 
 
 def test_the_owner_is_looked_at_every_10_s(store: DictStore) -> None:

@@ -29,6 +29,7 @@ CALL: ScheduledCall = {
 REQUEST = "scheduled-7"
 CANDIDATE = candidate_name("dev-chat", REQUEST)
 FOLDER = "trials/dev-chat/scheduled"
+PASSED_ON_SCHEDULE = "state/dev-chat/scheduled-passed.json"
 PASSED_HERE = "passed/dev-chat/b/config-of-dev-chat/model-2.json"
 
 
@@ -71,9 +72,9 @@ def test_one_more_copy_of_what_is_live_is_loaded_and_deleted(live: World) -> Non
 
 def test_its_result_lies_beside_and_is_announced_as_scheduled(live: World) -> None:
     run(live)
-    for name in (REQUEST, "latest", "passed"):
-        assert live.document(f"{FOLDER}/{name}.json")["verdict"]["status"] == "pass"  # type: ignore[index]
-        assert f"{FOLDER}/{name}.md" in live.store.texts
+    for key in (f"{FOLDER}/{REQUEST}.json", f"{FOLDER}/latest.json", PASSED_ON_SCHEDULE):
+        assert live.document(key)["verdict"]["status"] == "pass"  # type: ignore[index]
+        assert key.replace(".json", ".md") in live.store.texts
     (detail,) = live.events.details
     assert (detail["trigger"], detail["verdict"]) == ("schedule", "pass")
     assert detail["resultUri"] == f"s3://results/{FOLDER}/{REQUEST}.json"
@@ -87,7 +88,7 @@ def test_a_failed_one_is_told_and_is_no_baseline(live: World) -> None:
     (found,) = live.told.findings
     assert found[0] == "Seatrial: the scheduled trial of dev-chat failed"
     assert "verdict: fail: too slow" in found[1]
-    assert f"{FOLDER}/passed.json" not in live.store.texts
+    assert PASSED_ON_SCHEDULE not in live.store.texts
     assert f"{FOLDER}/latest.json" in live.store.texts
     assert CANDIDATE not in live.components.found
 
@@ -96,14 +97,15 @@ def test_a_regression_is_told_though_the_slo_holds(live: World) -> None:
     live.course.result = replace(passing_result(), comparison=Comparison(status="worse", because="ttft_ms rose"))
     run(live)
     assert [subject for subject, _ in live.told.findings] == ["Seatrial: the scheduled trial of dev-chat got worse"]
-    assert f"{FOLDER}/passed.json" not in live.store.texts
+    assert PASSED_ON_SCHEDULE not in live.store.texts
 
 
-def test_it_is_compared_with_the_last_scheduled_one(live: World) -> None:
+@pytest.mark.parametrize("key", [PASSED_ON_SCHEDULE, f"{FOLDER}/passed.json"], ids=["", "of an older release"])
+def test_it_is_compared_with_the_last_scheduled_one(live: World, key: str) -> None:
     before = replace(passing_result(), started_at="2026-11-14T06:00:00+00:00")
-    live.store.write(f"{FOLDER}/passed.json", before.to_json())
+    live.store.write(key, before.to_json())
     run(live)
-    assert live.course.baselines == [(before, f"s3://results/{FOLDER}/passed.json")]
+    assert live.course.baselines == [(before, f"s3://results/{key}")]
 
 
 @pytest.mark.parametrize(
@@ -178,7 +180,7 @@ def test_no_room_is_told_as_a_trial_that_could_not_be_made(live: World) -> None:
     assert found[0] == "Seatrial: the scheduled trial of dev-chat could not be made"
     assert "no room for a candidate" in found[1]
     assert "no room" in f"{live.document(f'{FOLDER}/latest.json')['error']}"
-    assert "runs/dev-chat/no-room.json" not in live.store.texts, "that is for deployments"
+    assert "state/dev-chat/no-room.json" not in live.store.texts, "that is for deployments"
     assert CANDIDATE not in live.components.found
 
 

@@ -17,6 +17,7 @@ CONTENTS: dict[str, list[str]] = {
     "released": [],
     "runs": ["4"],
     "held": ["5"],
+    "state": ["6"],
 }
 
 

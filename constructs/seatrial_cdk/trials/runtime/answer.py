@@ -1,6 +1,7 @@
 """The answer to CloudFormation: what a trial's document says of the deployment, and how it gets there.
 
-An answer is written down before it is given, so that the same request never gets two different ones.
+An answer is written down before it is given, so that the same request never gets two different ones: Lambda calls the
+function again for a request that failed, and may deliver any request more than once.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from seatrial_base.errors import BenchError
 from seatrial_cdk.trials.runtime.attributes import NOT_TRIED, UNKNOWN, copies_attributes, measured_attributes
@@ -16,12 +17,15 @@ from seatrial_cdk.trials.runtime.cloudformation import Respond, send_answer
 from seatrial_cdk.trials.runtime.custom_resource import not_made
 from seatrial_cdk.trials.runtime.order import Answer, latest_key, passed_key, read_copies, trial_key
 from seatrial_cdk.trials.runtime.outcome import UNTRIED
-from seatrial_cdk.trials.runtime.store import run_key
+from seatrial_cdk.trials.runtime.store import UnavailableError, run_key
 from seatrial_load.documents.result import TrialResult
 
 if TYPE_CHECKING:
-    from seatrial_cdk.trials.runtime.order import Attributes, Order, TrialProperties
+    from seatrial_cdk.trials.runtime.order import Attributes, CustomResourceEvent, Order, TrialProperties
     from seatrial_cdk.trials.runtime.store import TrialStore
+
+ANSWERED: Final = "answered"
+SENT: Final = "sent"
 
 
 def answer_of(order: Order, store: TrialStore) -> Answer:
@@ -103,14 +107,53 @@ def may_stay(result: TrialResult) -> bool:
     return status == "pass" or (status == "inconclusive" and result.request.gate.on_inconclusive == "pass")
 
 
-def respond_once(order: Order, answer: Answer, store: TrialStore, respond: Respond, *, bucket: str) -> None:
-    """Give a trial's answer, or the one that was written down already.
+def respond_once(
+    event: CustomResourceEvent, endpoint_name: str, answer: Answer, store: TrialStore, respond: Respond, *, bucket: str
+) -> None:
+    """Give the answer to a request, or the one that was written down already; one that was taken is not given again.
 
     Raises:
         UnavailableError: It can't be told whether one was given, or CloudFormation did not take it.
     """
-    key = run_key(order.properties.endpoint_name, order.request_id, "answered")
-    text = json.dumps(asdict(answer))
-    if not store.create(key, text):
-        text = store.read(key) or text
-    send_answer(order.event, Answer(**json.loads(text)), respond, bucket=bucket)
+    given = unsent_answer(store, endpoint_name, event["RequestId"], answer)
+    if given is not None:
+        send_answer(event, given, respond, bucket=bucket)
+        note_sent(store, endpoint_name, event["RequestId"])
+
+
+def unsent_answer(store: TrialStore, endpoint_name: str, request_id: str, answer: Answer) -> Answer | None:
+    """Write an answer down and return it, or the one that was before; `None` when one was taken.
+
+    Raises:
+        UnavailableError: It can't be told.
+    """
+    if is_sent(store, endpoint_name, request_id):
+        return None
+    if store.create(run_key(endpoint_name, request_id, ANSWERED), json.dumps(asdict(answer))):
+        return answer
+    return given_before(store, endpoint_name, request_id) or answer
+
+
+def given_before(store: TrialStore, endpoint_name: str, request_id: str) -> Answer | None:
+    """Return the answer to a request that was written down; `None` when there is none.
+
+    Raises:
+        UnavailableError: It can't be told.
+    """
+    text = store.read(run_key(endpoint_name, request_id, ANSWERED))
+    return None if text is None else Answer(**json.loads(text))
+
+
+def note_sent(store: TrialStore, endpoint_name: str, request_id: str) -> None:
+    """Note that nobody waits for the answer to a request any more; without the note it is given again."""
+    with suppress(UnavailableError):
+        store.create(run_key(endpoint_name, request_id, SENT), "{}")
+
+
+def is_sent(store: TrialStore, endpoint_name: str, request_id: str) -> bool:
+    """Tell whether a request was answered.
+
+    Raises:
+        UnavailableError: It can't be told.
+    """
+    return store.read(run_key(endpoint_name, request_id, SENT)) is not None

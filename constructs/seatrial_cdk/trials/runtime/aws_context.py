@@ -178,7 +178,7 @@ class ConcurrentRequests:
             told = self.client.get_metric_data(
                 MetricDataQueries=[_most_requests(component)],
                 StartTime=datetime.fromtimestamp(since_s, UTC),
-                EndTime=datetime.now(UTC),
+                EndTime=datetime.fromtimestamp(time.time(), UTC),
             )
         return max((value for result in told["MetricDataResults"] for value in result["Values"]), default=0.0)
 

@@ -32,6 +32,7 @@ from seatrial_cdk.trials.runtime.order import (
     read_copies,
     write_copies,
 )
+from seatrial_cdk.trials.runtime.scaling import read_held
 from seatrial_cdk.trials.runtime.store import UnavailableError, no_room_key, run_key
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def candidate_answer(event: CustomResourceEvent, properties: TrialProperties, co
     if event["RequestType"] == "Update":
         if _goes_back(event, context, live):
             return _gone_back(event, properties, context, live)
-        if is_unchanged(event) and not touches_component(event):
+        if is_unchanged(event) and not touches_component(event) and _is_known(properties, context):
             return _told(event, context, None)
     return _started(properties, event, context, live)
 
@@ -104,9 +105,15 @@ def _started(
 ) -> Answer | None:
     """Start the workflow, of a trial or to carry the copies alone; where nothing is to be done, answer."""
     manner = "carry" if is_unchanged(event) else _manner(properties, context)
-    if manner == "candidate" or _moves(event, live):
+    if manner == "candidate" or _moves(event, live) or not _is_known(properties, context):
         return start(event, properties, context, manner=manner)
     return _told(event, context, live)
+
+
+def _is_known(properties: TrialProperties, context: TrialContext) -> bool:
+    """Tell whether it is known which copies CloudFormation was told last."""
+    told = read_copies(context.store, properties.endpoint_name)
+    return told is not None and told.is_certain
 
 
 def _moves(event: CustomResourceEvent, live: ComponentState) -> bool:
@@ -155,14 +162,16 @@ def keep_copies(
 ) -> int:
     """Return the copies to tell, and keep them: those of the last time, unless CloudFormation updates the component.
 
-    A component that is updated keeps the copies that it has at this moment. After a rollback it is not known which of
-    two numbers CloudFormation has in mind; the next update then carries the live ones. Called again for the same
-    request, it replaces what it kept, and not what was told before.
+    A component that is updated keeps the copies that it has at this moment. Which number CloudFormation has in mind is
+    not known after a rollback, and where no document tells it: the next update then carries the live ones. Called again
+    for the same request, it replaces what it kept, and not what was told before.
     """
     properties = TrialProperties.of(event["ResourceProperties"])
     told = read_copies(context.store, properties.endpoint_name)
     if told is None:
-        told = ToldCopies(copies=properties.copy_count, is_new=False, previous=properties.copy_count)
+        held = read_held(context.store, properties.endpoint_name)
+        copies = max(properties.copy_count, 0 if held is None else held.copies)
+        told = ToldCopies(copies=copies, is_new=False, previous=copies, is_certain=False)
     if told.request_id == event["RequestId"] and not going_back:
         usual, is_certain = told.previous, told.previous_is_certain
     else:
@@ -174,7 +183,7 @@ def keep_copies(
         copies=copies,
         is_new=False,
         previous=previous,
-        is_certain=not going_back or previous == copies,
+        is_certain=not going_back or (previous == copies and told.previous_is_certain),
         request_id=event["RequestId"],
         previous_is_certain=is_certain,
     )

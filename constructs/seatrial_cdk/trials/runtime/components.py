@@ -7,26 +7,35 @@ they are for, so no user reaches a candidate.
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast
 
 from seatrial_cdk.trials.runtime.store import calling
+from seatrial_load.aws.deployment_check import DENIED_PATIENCE_S, DENIED_POLL_S
+from seatrial_load.aws.errors import is_denied
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from mypy_boto3_sagemaker import SageMakerClient
-    from mypy_boto3_sagemaker.type_defs import InferenceComponentSpecificationTypeDef
+    from mypy_boto3_sagemaker.type_defs import (
+        DescribeInferenceComponentOutputTypeDef,
+        InferenceComponentSpecificationTypeDef,
+    )
 
 CANDIDATE: Final = "-candidate-"
 LONGEST_NAME: Final = 63
 DIGITS: Final = 8
+EXISTS: Final = "already existing"
+"""Of SageMaker's refusal to create what is there: "Cannot create already existing …" (as it words it of endpoints)."""
 IN_TRANSIT: Final = ("Creating", "Updating", "Deleting")
 NO_CAPACITY: Final = ("InsufficientInstanceCapacity", "insufficient capacity", "not have sufficient", "ResourceLimit")
 """Words of a failure reason by which SageMaker says that no instance has room for a copy."""
 
 Document = dict[str, object]
+Told = TypeVar("Told")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,33 +120,48 @@ class AwsComponents:
     """The inference components of SageMaker."""
 
     client: SageMakerClient
+    sleep: Callable[[float], None] = time.sleep
 
     def describe(self, name: str) -> ComponentState | None:
         """Return a component; `None` when there is none of this name.
 
+        Whether an absent component is answered with AccessDenied is not documented; what is denied is absent where the
+        list, which needs no right on the component, does not name it.
+
         Raises:
-            UnavailableError: It can't be told.
+            UnavailableError: It can't be told, or may not be told for a minute.
         """
         from botocore.exceptions import ClientError  # noqa: PLC0415 (synth and most tests need no botocore)
 
-        with calling(f"describing component {name}"):
+        def ask() -> DescribeInferenceComponentOutputTypeDef | None:
             try:
-                told = self.client.describe_inference_component(InferenceComponentName=name)
+                return self.client.describe_inference_component(InferenceComponentName=name)
             except ClientError as refused:
-                if _is_missing(refused):
+                if _is_missing(refused) or (is_denied(refused) and name not in self._names(name)):
                     return None
                 raise
-        copies = told.get("RuntimeConfig", {})
-        return ComponentState(
-            name=name,
-            endpoint_name=told["EndpointName"],
-            variant_name=told.get("VariantName", ""),
-            status=told.get("InferenceComponentStatus", "Failed"),
-            current_copies=copies.get("CurrentCopyCount", 0),
-            desired_copies=copies.get("DesiredCopyCount", 0),
-            specification=cast("Document", told.get("Specification", {})),
-            failure_reason=told.get("FailureReason", ""),
-        )
+
+        with calling(f"describing component {name}"):
+            told = self._patiently(ask)
+        return None if told is None else _state(name, told)
+
+    def _names(self, contained: str) -> list[str]:
+        pages = self.client.get_paginator("list_inference_components").paginate(NameContains=contained)
+        return [each["InferenceComponentName"] for page in pages for each in page["InferenceComponents"]]
+
+    def _patiently(self, ask: Callable[[], Told]) -> Told:
+        """Ask, and again for a minute where it is denied: a right that was just given isn't known everywhere."""
+        from botocore.exceptions import ClientError  # noqa: PLC0415 (synth and most tests need no botocore)
+
+        left_s = DENIED_PATIENCE_S
+        while True:
+            try:
+                return ask()
+            except ClientError as refused:
+                if not is_denied(refused) or left_s < DENIED_POLL_S:
+                    raise
+            left_s -= DENIED_POLL_S
+            self.sleep(DENIED_POLL_S)
 
     def live_config(self, endpoint_name: str) -> str:
         """Return the name of an endpoint's live configuration.
@@ -146,7 +170,8 @@ class AwsComponents:
             UnavailableError: It can't be told.
         """
         with calling(f"describing endpoint {endpoint_name}"):
-            return self.client.describe_endpoint(EndpointName=endpoint_name).get("EndpointConfigName", "")
+            told = self._patiently(lambda: self.client.describe_endpoint(EndpointName=endpoint_name))
+        return told.get("EndpointConfigName", "")
 
     def create(self, name: str, live: ComponentState, specification: Document, tags: Mapping[str, str]) -> None:
         """Create a component of one copy on the endpoint and variant of another; one that is there is the one.
@@ -154,17 +179,23 @@ class AwsComponents:
         Raises:
             UnavailableError: It may not have been created.
         """
+        from botocore.exceptions import ClientError  # noqa: PLC0415 (synth and most tests need no botocore)
+
         if self.describe(name) is not None:
             return
         with calling(f"creating component {name}"):
-            self.client.create_inference_component(
-                InferenceComponentName=name,
-                EndpointName=live.endpoint_name,
-                VariantName=live.variant_name,
-                Specification=cast("InferenceComponentSpecificationTypeDef", specification),
-                RuntimeConfig={"CopyCount": 1},
-                Tags=[{"Key": key, "Value": value} for key, value in tags.items()],
-            )
+            try:
+                self.client.create_inference_component(
+                    InferenceComponentName=name,
+                    EndpointName=live.endpoint_name,
+                    VariantName=live.variant_name,
+                    Specification=cast("InferenceComponentSpecificationTypeDef", specification),
+                    RuntimeConfig={"CopyCount": 1},
+                    Tags=[{"Key": key, "Value": value} for key, value in tags.items()],
+                )
+            except ClientError as refused:
+                if EXISTS not in f"{refused}":
+                    raise
 
     def delete(self, name: str) -> None:
         """Delete a component; SageMaker refuses it while the component is in transit.
@@ -182,8 +213,7 @@ class AwsComponents:
             UnavailableError: They can't be told.
         """
         with calling("listing candidate components"):
-            pages = self.client.get_paginator("list_inference_components").paginate(NameContains=CANDIDATE)
-            return [each["InferenceComponentName"] for page in pages for each in page["InferenceComponents"]]
+            return self._patiently(lambda: self._names(CANDIDATE))
 
     def set_copies(self, name: str, count: int) -> None:
         """Set the number of copies; SageMaker refuses it while the component is in transit.
@@ -195,6 +225,20 @@ class AwsComponents:
             self.client.update_inference_component_runtime_config(
                 InferenceComponentName=name, DesiredRuntimeConfig={"CopyCount": count}
             )
+
+
+def _state(name: str, told: DescribeInferenceComponentOutputTypeDef) -> ComponentState:
+    copies = told.get("RuntimeConfig", {})
+    return ComponentState(
+        name=name,
+        endpoint_name=told["EndpointName"],
+        variant_name=told.get("VariantName", ""),
+        status=told.get("InferenceComponentStatus", "Failed"),
+        current_copies=copies.get("CurrentCopyCount", 0),
+        desired_copies=copies.get("DesiredCopyCount", 0),
+        specification=cast("Document", told.get("Specification", {})),
+        failure_reason=told.get("FailureReason", ""),
+    )
 
 
 def candidate_name(endpoint_name: str, request_id: str) -> str:

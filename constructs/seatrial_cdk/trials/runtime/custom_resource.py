@@ -113,8 +113,8 @@ def start(
 ) -> Answer | None:
     """Start the workflow of a request.
 
-    A repeated delivery of the request starts nothing new: an execution is named after its request. One that comes
-    after a later request is not carried out.
+    A repeated delivery of the request starts nothing new and orders nothing else: an execution is named after its
+    request. One that comes after a later request is not carried out.
     """
     store, request_id = context.store, event["RequestId"]
     document, now_s = trial_key(properties, request_id), context.now_s()
@@ -125,12 +125,28 @@ def start(
         return not_made(properties, STOPPED)
     live_config = context.components.live_config(properties.endpoint_name) if manner == "candidate" else ""
     order = Order(event, owner.seen_at_s, manner, live_config)
-    store.write(run_key(properties.endpoint_name, request_id, "request"), json.dumps(asdict(order)))
+    store.create(run_key(properties.endpoint_name, request_id, "request"), json.dumps(asdict(order)))
     try:
         context.workflow.start(properties.endpoint_name, request_id)
     except UnavailableError as unavailable:
         return not_made(properties, f"{unavailable}")
     return None
+
+
+def restarted(event: CustomResourceEvent, properties: TrialProperties, context: TrialContext) -> bool:
+    """Start the workflow of a request that an earlier delivery ordered; tell whether one did, as far as is known.
+
+    Raises:
+        UnavailableError: It may not have been started.
+    """
+    request_id, ordered = event["RequestId"], None
+    with suppress(UnavailableError):
+        owner = read_owner(context.store, properties.endpoint_name)
+        if owner is not None and owner.request_id == request_id:
+            ordered = context.store.read(run_key(properties.endpoint_name, request_id, "request"))
+    if ordered is not None:
+        context.workflow.start(properties.endpoint_name, request_id)
+    return ordered is not None
 
 
 def not_made(properties: TrialProperties, message: str, *, uri: str = "unknown", copies: int | None = None) -> Answer:
@@ -284,7 +300,7 @@ def end_trials(event: CustomResourceEvent, endpoint_name: str, context: TrialCon
     owner = take_ownership(store, endpoint_name, event["RequestId"], document="", now_s=began_s)
     if owner.request_id != event["RequestId"]:
         return False
-    if before is not None and before.document:
+    if before is not None and before.document and not before.is_over(began_s):
         while store.read(before.document) is None and context.now_s() - began_s < STOP_WAIT_S:
             context.sleep(STOP_LOOK_S)
         if store.read(before.document) is None:

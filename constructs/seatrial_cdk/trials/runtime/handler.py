@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
 
+from seatrial_cdk.trials.runtime.answer import given_before, note_sent, unsent_answer
 from seatrial_cdk.trials.runtime.aws_context import aws_trial_context
 from seatrial_cdk.trials.runtime.candidate import candidate_answer
 from seatrial_cdk.trials.runtime.cloudformation import send_answer
-from seatrial_cdk.trials.runtime.custom_resource import deleted, deployed_answer
+from seatrial_cdk.trials.runtime.custom_resource import deleted, deployed_answer, restarted
 from seatrial_cdk.trials.runtime.log import log
 from seatrial_cdk.trials.runtime.order import Answer, TrialProperties
+from seatrial_cdk.trials.runtime.ownership import first_seen_s
 from seatrial_cdk.trials.runtime.scheduled import ScheduledCall, start_scheduled
 from seatrial_cdk.trials.runtime.steps import StepCall, take_step
+from seatrial_cdk.trials.runtime.store import UnavailableError
 from seatrial_cdk.trials.runtime.sweep import end_dead_execution, sweep
 from seatrial_cdk.trials.runtime.worker import ShareCall, load_worker_share
 
@@ -69,18 +72,45 @@ def dispatch(event: Event, context: TrialContext) -> Position | WorkerShare | Sc
 def receive(event: CustomResourceEvent, context: TrialContext) -> None:
     """Answer a request of CloudFormation, or start the workflow that does.
 
+    Lambda may deliver a request more than once: it is noted first, and each delivery gets the answer of the first.
+
     Raises:
         UnavailableError: CloudFormation did not take the answer; Lambda then calls again.
     """
-    log(f"{event['RequestType']} of {event['ResourceProperties'].get('EndpointName', 'unknown')}")
+    endpoint_name = event["ResourceProperties"].get("EndpointName", "")
+    log(f"{event['RequestType']} of {endpoint_name or 'unknown'}")
     try:
-        given = answered_at_once(event, context)
+        given = _given_before(event, endpoint_name, context) or answered_at_once(event, context)
     except Exception as error:  # noqa: BLE001 (the Lambda's boundary: CloudFormation must learn of any failure)
         log(f"{error!r}")
         words = f"{error}" if f"{error}" and not isinstance(error, KeyError) else repr(error)
         given = Answer(failed_because=f"The sea trial's request failed: {words}")
     if given is not None:
-        send_answer(event, given, context.respond, bucket=context.bucket)
+        _respond(event, endpoint_name, given, context)
+
+
+def _given_before(event: CustomResourceEvent, endpoint_name: str, context: TrialContext) -> Answer | None:
+    """Note a request, and return what an earlier delivery of it was answered; `None` when there was none."""
+    store, request_id = context.store, event["RequestId"]
+    try:
+        first_seen_s(store, endpoint_name, request_id, context.now_s())
+        return given_before(store, endpoint_name, request_id)
+    except UnavailableError as unavailable:
+        log(f"whether {request_id} came before is unknown: {unavailable}")
+        return None
+
+
+def _respond(event: CustomResourceEvent, endpoint_name: str, given: Answer, context: TrialContext) -> None:
+    """Answer a request once; where this can't be noted, CloudFormation gets its answer all the same."""
+    store, request_id = context.store, event["RequestId"]
+    try:
+        unsent = unsent_answer(store, endpoint_name, request_id, given)
+    except UnavailableError as unavailable:
+        log(f"the answer to {request_id} is not noted: {unavailable}")
+        unsent = given
+    if unsent is not None:
+        send_answer(event, unsent, context.respond, bucket=context.bucket)
+        note_sent(store, endpoint_name, request_id)
 
 
 def answered_at_once(event: CustomResourceEvent, context: TrialContext) -> Answer | None:
@@ -94,5 +124,7 @@ def answered_at_once(event: CustomResourceEvent, context: TrialContext) -> Answe
     if event["RequestType"] == "Delete":
         return deleted(event, context)
     properties = TrialProperties.of(event["ResourceProperties"])
+    if restarted(event, properties, context):
+        return None
     answer = candidate_answer if properties.phase == "candidate" else deployed_answer
     return answer(event, properties, context)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Final, Literal, NotRequired, Self, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Literal, NotRequired, Self, TypeAlias, TypedDict
 
-from seatrial_base.bounds import LONGEST_ANSWER_S
 from seatrial_cdk.trials.runtime.components import candidate_name
 from seatrial_cdk.trials.runtime.store import (
     LATEST,
@@ -16,6 +15,7 @@ from seatrial_cdk.trials.runtime.store import (
     copies_key,
     is_scheduled,
     no_room_key,
+    read_state,
     run_key,
 )
 from seatrial_load.documents.request_checks import read_trial_request
@@ -93,7 +93,7 @@ class ToldCopies:
 
 def read_copies(store: TrialStore, endpoint_name: str) -> ToldCopies | None:
     """Return the copies that CloudFormation was told last; `None` when it was told none."""
-    text = store.read(copies_key(endpoint_name))
+    text = read_state(store, copies_key(endpoint_name))
     return None if text is None else ToldCopies(**json.loads(text))
 
 
@@ -104,7 +104,7 @@ def write_copies(store: TrialStore, endpoint_name: str, told: ToldCopies) -> Non
 
 def has_no_room(store: TrialStore, properties: TrialProperties) -> bool:
     """Tell whether there was no room for a candidate of this configuration."""
-    text = store.read(no_room_key(properties.endpoint_name))
+    text = read_state(store, no_room_key(properties.endpoint_name))
     return text is not None and json.loads(text) == configuration_of(properties)
 
 
@@ -304,10 +304,6 @@ class Execution(TypedDict):
     status: str
     input: str
     cause: str | None
-
-
-LONGEST_ORDER_S: Final = LONGEST_ANSWER_S + 300.0
-"""CloudFormation waits an hour for an answer; five minutes later nothing of an order is in use."""
 
 
 class OrderRef(TypedDict):

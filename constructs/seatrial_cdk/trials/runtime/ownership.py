@@ -15,7 +15,15 @@ from dataclasses import asdict, dataclass
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
-from seatrial_cdk.trials.runtime.store import UnavailableError, is_scheduled, owner_key, run_key
+from seatrial_base.bounds import LONGEST_ORDER_S
+from seatrial_cdk.trials.runtime.store import (
+    UnavailableError,
+    former_key,
+    is_scheduled,
+    owner_key,
+    read_state,
+    run_key,
+)
 from seatrial_load.documents.stop import Stop, StopReason
 
 if TYPE_CHECKING:
@@ -38,7 +46,8 @@ class Owner:
         seen_at_s: When it was seen first, in seconds since the epoch.
         document: The key that its trial's document will have; empty when it needs no trial.
         budget_s: The trial measures no longer than this.
-        former: The key of the document of the trial that it stopped, empty when there was none.
+        former: The key of the document of the trial that it stopped; empty when there was none, or when its time was
+            over: the document may have expired since.
         former_request: The request of that trial.
     """
 
@@ -49,10 +58,14 @@ class Owner:
     former: str = ""
     former_request: str = ""
 
+    def is_over(self, now_s: float) -> bool:
+        """Tell whether nothing of its request can be at work any more."""
+        return now_s - self.seen_at_s >= LONGEST_ORDER_S
+
 
 def read_owner(store: TrialStore, endpoint_name: str) -> Owner | None:
     """Return who owns an endpoint; `None` when nobody does, or when another release wrote it otherwise."""
-    return _owner(store.read(owner_key(endpoint_name)))
+    return _owner(read_state(store, owner_key(endpoint_name)))
 
 
 def _owner(text: str | None) -> Owner | None:
@@ -72,25 +85,33 @@ def take_ownership(
     Raises:
         UnavailableError: It can't be told who is.
     """
-    seen_at_s, key = _first_seen(store, endpoint_name, request_id, now_s), owner_key(endpoint_name)
+    seen_at_s, key = first_seen_s(store, endpoint_name, request_id, now_s), owner_key(endpoint_name)
     for _ in range(MOST_WRITES):
         found = store.read_versioned(key)
-        before = None if found is None else _owner(found.text)
+        before = _owner(store.read(former_key(key)) if found is None else found.text)
         later = before is not None and before.seen_at_s > seen_at_s and not is_scheduled(before.request_id)
         if before is not None and (before.request_id == request_id or later):
             return before
+        former, former_request = ("", "") if before is None else _at_work(before, now_s)
         owner = Owner(
             request_id=request_id,
             seen_at_s=seen_at_s,
             document=document,
             budget_s=budget_s,
-            former="" if before is None else before.document or before.former,
-            former_request="" if before is None else before.request_id if before.document else before.former_request,
+            former=former,
+            former_request=former_request,
         )
         text = json.dumps(asdict(owner))
         if store.create(key, text) if found is None else store.replace(key, text, found.version):
             return owner
     raise UnavailableError(f"writing {store.uri(key)}: {MOST_WRITES} concurrent writes")
+
+
+def _at_work(before: Owner, now_s: float) -> tuple[str, str]:
+    """Return document and request of the trial that a request stops; empty when there is none any more."""
+    if before.is_over(now_s):
+        return "", ""
+    return (before.document, before.request_id) if before.document else (before.former, before.former_request)
 
 
 def take_if_idle(
@@ -113,7 +134,7 @@ def take_if_idle(
     key, text = owner_key(endpoint_name), json.dumps(asdict(wanted))
     for _ in range(MOST_WRITES):
         found = store.read_versioned(key)
-        before = None if found is None else _owner(found.text)
+        before = _owner(store.read(former_key(key)) if found is None else found.text)
         if before is not None and (before.request_id == wanted.request_id or is_busy(before)):
             return before
         if store.create(key, text) if found is None else store.replace(key, text, found.version):
@@ -121,7 +142,12 @@ def take_if_idle(
     raise UnavailableError(f"writing {store.uri(key)}: {MOST_WRITES} concurrent writes")
 
 
-def _first_seen(store: TrialStore, endpoint_name: str, request_id: str, now_s: float) -> float:
+def first_seen_s(store: TrialStore, endpoint_name: str, request_id: str, now_s: float) -> float:
+    """Return when a request was seen first, in seconds since the epoch; this is noted, unless it was.
+
+    Raises:
+        UnavailableError: It can't be told.
+    """
     key = run_key(endpoint_name, request_id, "seen")
     if store.create(key, json.dumps({"at_s": now_s})):
         return now_s

@@ -16,7 +16,7 @@ from seatrial_base.printable import printable
 from seatrial_base.secrets import redacted
 from seatrial_cdk.trials.runtime.announcements import announce, result_detail, scheduled_detail
 from seatrial_cdk.trials.runtime.log import log
-from seatrial_cdk.trials.runtime.order import LONGEST_ORDER_S, Order, trial_key
+from seatrial_cdk.trials.runtime.order import Order, trial_key
 from seatrial_cdk.trials.runtime.outcome import Baseline, baseline_of, readable_result
 from seatrial_cdk.trials.runtime.ownership import Owner, take_if_idle
 from seatrial_cdk.trials.runtime.report import evidence, metrics_line, short_report
@@ -25,6 +25,7 @@ from seatrial_cdk.trials.runtime.store import (
     PASSED,
     SCHEDULED,
     UnavailableError,
+    former_key,
     report_key,
     run_key,
     scheduled_latest_key,
@@ -180,7 +181,7 @@ def _begin(order: Order, context: TrialContext) -> None:
 
     def is_busy(owner: Owner) -> bool:
         is_over = not owner.document or store.read(owner.document) is not None
-        return not is_over and context.now_s() - owner.seen_at_s < LONGEST_ORDER_S
+        return not is_over and not owner.is_over(context.now_s())
 
     wanted = Owner(
         request_id=order.request_id,
@@ -203,8 +204,10 @@ def _begin(order: Order, context: TrialContext) -> None:
 def scheduled_baseline(store: TrialStore, endpoint_name: str) -> Baseline:
     """Return the last scheduled trial that passed, of one copy like the next; before the first, what is released."""
     key = scheduled_passed_key(endpoint_name)
-    result = readable_result(store, key)
-    return baseline_of(store, endpoint_name) if result is None else Baseline(result, store.uri(key))
+    for each in (key, former_key(key)):
+        if (result := readable_result(store, each)) is not None:
+            return Baseline(result, store.uri(each))
+    return baseline_of(store, endpoint_name)
 
 
 def keep_scheduled(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, NotRequired, TypeAlias, TypedD
 
 from seatrial_base.bounds import LONGEST_TRIAL_S, TRIAL_MARGIN_S
 from seatrial_base.errors import BenchError
-from seatrial_cdk.trials.runtime.answer import allows_deployment, final_answer, respond_once
+from seatrial_cdk.trials.runtime.answer import allows_deployment, final_answer, note_sent, respond_once
 from seatrial_cdk.trials.runtime.candidate import (
     REFUSED_S,
     CandidateStartingError,
@@ -552,7 +552,14 @@ def answer(trial: Trial) -> Position:
     if trial.ownership.check() is not None and trial.ownership.forgotten:
         return position("answer", 0, "the endpoint's documents were removed")
     try:
-        respond_once(trial.order, given, context.store, context.respond, bucket=context.bucket)
+        respond_once(
+            trial.order.event,
+            trial.properties.endpoint_name,
+            given,
+            context.store,
+            context.respond,
+            bucket=context.bucket,
+        )
     except UnavailableError as unavailable:
         if trial.ownership.stopped is None:
             raise
@@ -565,8 +572,7 @@ def answer(trial: Trial) -> Position:
 def _ended(trial: Trial) -> Position:
     """Write down that a scheduled trial is over: nobody waits for an answer."""
     if not trial.ownership.forgotten:
-        key = run_key(trial.properties.endpoint_name, trial.order.request_id, "answered")
-        trial.context.store.create(key, json.dumps({"scheduled": True}))
+        note_sent(trial.context.store, trial.properties.endpoint_name, trial.order.request_id)
     return position("answer", 0, "the scheduled trial has ended")
 
 

@@ -2,22 +2,27 @@
 
 trials/{endpoint}/{plan digest}/{request id}.json            each trial: its result, or `{"error": "…"}`
 trials/{endpoint}/scheduled/{request id}.json                each trial that no deployment asked for, likewise
-trials/{endpoint}/scheduled/latest.json                      the last of these, and passed.json the last that passed
+trials/{endpoint}/scheduled/latest.json                      the last of these
 latest/{endpoint}/{plan digest}/{config}/{model}.json        the last result of a deployed configuration
 passed/{endpoint}/{plan digest}/{config}/{model}.json        the last result of it that was a pass
 released/{endpoint}/result.json                              what is deployed: the last pass, of whatever plan
 {beside each of these}.md                                    the short report of the same result
-runs/{endpoint}/owner.json                                   the request that trials may serve (`ownership`)
+state/{endpoint}/owner.json                                  the request that trials may serve (`ownership`)
+state/{endpoint}/copies.json                                 the copies that CloudFormation was told last
+state/{endpoint}/no-room.json                                the configuration for whose candidate there was no room
+state/{endpoint}/scheduled-passed.json                       the last trial that no deployment asked for and that passed
 held/{endpoint}/scaling.json                                 what scaling was before scale-in was suspended
-runs/{endpoint}/copies.json                                  the copies that CloudFormation was told last
-runs/{endpoint}/no-room.json                                 the configuration for whose candidate there was no room
 runs/{endpoint}/{request id}/seen.json                       when the request was seen first
 runs/{endpoint}/{request id}/request.json                    the request as CloudFormation sent it
 runs/{endpoint}/{request id}/started.json                    when the candidate began to serve
 runs/{endpoint}/{request id}/progress.json                   where its trial stands (`seatrial trial watch` reads it)
 runs/{endpoint}/{request id}/level.json                      the level that is loaded at the moment
 runs/{endpoint}/{request id}/{round}/                        what the steps of one level tell each other (`rounds`)
-runs/{endpoint}/{request id}/answered.json                   what CloudFormation was answered
+runs/{endpoint}/{request id}/answered.json                   what CloudFormation is answered
+runs/{endpoint}/{request id}/sent.json                       it was answered
+
+What lies below trials/ and runs/ expires (`trials.trial_results`); what later requests read lies below the others.
+Older releases kept what is below state/ now where it expired: it is still read there (`read_state`).
 
 One plan may be rendered anew by another release; so a configuration is told by its endpoint config and model too. The
 key of what is released depends on no plan, so that the next plan's trial finds it as its baseline.
@@ -39,10 +44,15 @@ if TYPE_CHECKING:
 
 
 TRIALS, LATEST, PASSED, RELEASED, RUNS, HELD = "trials", "latest", "passed", "released", "runs", "held"
+STATE = "state"
+"""What later requests read, however late they come: nothing below it expires."""
+EXPIRING = (TRIALS, RUNS)
 SCHEDULED = "scheduled"
 """Below an endpoint's trials, those that no deployment asked for."""
-STATE_FOLDERS = (LATEST, PASSED, RELEASED, RUNS, HELD)
+STATE_FOLDERS = (LATEST, PASSED, RELEASED, RUNS, HELD, STATE)
 """What later deployments are answered from; the history of trials is evidence, and stays."""
+
+PASSED_ON_SCHEDULE = "scheduled-passed.json"
 
 MOST_REMOVED = 1000
 """Objects that one call of S3 removes at most."""
@@ -237,7 +247,7 @@ def is_scheduled(request_id: str) -> bool:
 
 def owner_key(endpoint_name: str) -> str:
     """Return the key of the request that an endpoint's trials may serve."""
-    return f"{RUNS}/{endpoint_name}/owner.json"
+    return f"{STATE}/{endpoint_name}/owner.json"
 
 
 def held_key(endpoint_name: str) -> str:
@@ -247,12 +257,12 @@ def held_key(endpoint_name: str) -> str:
 
 def copies_key(endpoint_name: str) -> str:
     """Return the key of the copies that CloudFormation was told last."""
-    return f"{RUNS}/{endpoint_name}/copies.json"
+    return f"{STATE}/{endpoint_name}/copies.json"
 
 
 def no_room_key(endpoint_name: str) -> str:
     """Return the key of the configuration for whose candidate there was no room."""
-    return f"{RUNS}/{endpoint_name}/no-room.json"
+    return f"{STATE}/{endpoint_name}/no-room.json"
 
 
 def run_key(endpoint_name: str, request_id: str, name: str) -> str:
@@ -286,4 +296,18 @@ def scheduled_latest_key(endpoint_name: str) -> str:
 
 def scheduled_passed_key(endpoint_name: str) -> str:
     """Return the key of the last scheduled trial that passed."""
-    return f"{TRIALS}/{endpoint_name}/{SCHEDULED}/passed.json"
+    return f"{STATE}/{endpoint_name}/{PASSED_ON_SCHEDULE}"
+
+
+def former_key(key: str) -> str:
+    """Return where an older release kept what is below `state/` now."""
+    _, endpoint_name, name = key.split("/")
+    if name == PASSED_ON_SCHEDULE:
+        return f"{TRIALS}/{endpoint_name}/{SCHEDULED}/passed.json"
+    return f"{RUNS}/{endpoint_name}/{name}"
+
+
+def read_state(store: TrialStore, key: str) -> str | None:
+    """Return a text below `state/`, or what an older release kept in its stead; `None` when there is neither."""
+    text = store.read(key)
+    return store.read(former_key(key)) if text is None else text

@@ -8,13 +8,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
+from seatrial_base.bounds import LONGEST_ORDER_S
+from seatrial_cdk.trials.runtime.answer import is_sent
 from seatrial_cdk.trials.runtime.components import candidate_name, remove_component
 from seatrial_cdk.trials.runtime.log import log
-from seatrial_cdk.trials.runtime.order import LONGEST_ORDER_S, Execution, read_order
+from seatrial_cdk.trials.runtime.order import Execution, read_order
 from seatrial_cdk.trials.runtime.ownership import read_owner
 from seatrial_cdk.trials.runtime.scaling import held_scalings, restore_scaling
 from seatrial_cdk.trials.runtime.steps import SOONEST_LOOK_S, Trial, abandon, answer, ownership_of, settle
-from seatrial_cdk.trials.runtime.store import UnavailableError, run_key
+from seatrial_cdk.trials.runtime.store import UnavailableError
 
 if TYPE_CHECKING:
     from seatrial_cdk.trials.runtime.context import TrialContext
@@ -51,7 +53,7 @@ def is_answered(execution: Execution, context: TrialContext) -> bool:
     endpoint_name, request_id = ref["EndpointName"], ref["RequestId"]
     if read_order(context.store, endpoint_name, request_id) is None:
         return True
-    return context.store.read(run_key(endpoint_name, request_id, "answered")) is not None
+    return is_sent(context.store, endpoint_name, request_id)
 
 
 def sweep(context: TrialContext) -> None:
@@ -94,7 +96,7 @@ def _is_used(name: str, context: TrialContext) -> bool:
     if found is None or owner is None or candidate_name(found.endpoint_name, owner.request_id) != name:
         return False
     is_over = bool(owner.document) and context.store.read(owner.document) is not None
-    return not is_over and context.now_s() - owner.seen_at_s < LONGEST_ORDER_S
+    return not is_over and not owner.is_over(context.now_s())
 
 
 def _sweep_held(held: HeldScaling, context: TrialContext) -> None:

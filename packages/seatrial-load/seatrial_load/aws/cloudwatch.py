@@ -204,7 +204,7 @@ def service_overhead(
     variant_name: str | None = None,
     patience_s: float = LATE_S,
     cloudwatch: CloudWatch | None = None,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    now: Callable[[], datetime] = lambda: datetime.fromtimestamp(time.time(), UTC),
     sleep: Callable[[float], None] = time.sleep,
 ) -> ServiceOverhead:
     """Ask CloudWatch once, as late as `patience_s` allows; what is missing is missing, with the reason.

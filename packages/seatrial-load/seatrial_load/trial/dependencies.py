@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 def utc_now() -> datetime:
     """Return the time of day in UTC."""
-    return datetime.now(UTC)
+    return datetime.fromtimestamp(time.time(), UTC)
 
 
 ShouldStop: TypeAlias = "Callable[[], Stop | None]"

@@ -1,0 +1,126 @@
+"""Lambda calls the function again for a request that failed, twice, and may deliver any request more than once."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from seatrial_cdk.trials.runtime.order import ToldCopies, write_copies
+from seatrial_cdk.trials.runtime.store import UnavailableError
+from tests.constructs.conftest import SPECIFICATION, component
+from tests.constructs.trials.conftest import COMPONENT, RUN, refuse
+
+if TYPE_CHECKING:
+    from seatrial_cdk.trials.runtime.order import CustomResourceEvent
+    from tests.constructs.trials.conftest import World
+
+
+@pytest.fixture
+def carried(update: CustomResourceEvent) -> CustomResourceEvent:
+    """Return a request that is answered with the live copies at once."""
+    update["ResourceProperties"] = {**update["ResourceProperties"], "Phase": "candidate"}
+    return update
+
+
+@pytest.fixture
+def going_back(world: World) -> World:
+    world.components.found[COMPONENT] = component(current_copies=3, desired_copies=3)
+    write_copies(world.store, "dev-chat", ToldCopies(copies=2, is_new=False, previous=2))
+    world.status = "UPDATE_ROLLBACK_IN_PROGRESS"
+    return world
+
+
+def test_a_request_is_noted_before_anything_is_asked_of_aws(
+    world: World, carried: CustomResourceEvent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted: list[bool] = []
+
+    def describe(_: str) -> None:
+        noted.append(f"{RUN}/seen.json" in world.store.texts)
+
+    monkeypatch.setattr(world.components, "describe", describe)
+    world.ask(carried)
+    assert noted
+    assert all(noted)
+
+
+@pytest.mark.parametrize("deliveries", [2, 3])
+def test_a_trial_is_started_once(world: World, create: CustomResourceEvent, deliveries: int) -> None:
+    for _ in range(deliveries):
+        assert world.ask(create) is None
+        world.clock.wait(60.0)
+    assert world.workflow.started == [("dev-chat", "request-1")]
+    world.machine().execute()
+    assert world.ask(create) is None
+    assert (len(world.workflow.started), len(world.responses)) == (1, 1)
+
+
+def test_a_trial_that_was_noted_and_not_started_is_started_by_the_next_delivery(
+    world: World, create: CustomResourceEvent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = world.workflow.start
+
+    def die(*_: object) -> None:
+        raise SystemExit
+
+    monkeypatch.setattr(world.workflow, "start", die)
+    with pytest.raises(SystemExit):
+        world.ask(create)
+    monkeypatch.setattr(world.workflow, "start", start)
+    assert world.ask(create) is None
+    assert world.workflow.started == [("dev-chat", "request-1")]
+
+
+def test_what_a_trial_is_ordered_to_do_stays(world: World, carried: CustomResourceEvent) -> None:
+    """A delivery while the trial runs finds another world, as the pass of its own candidate."""
+    assert world.ask(carried) is None
+    ordered = world.store.texts[f"{RUN}/request.json"]
+    world.store.write("passed/dev-chat/b/config-2/model-2.json", "{}")
+    world.components.found[COMPONENT] = component(specification=SPECIFICATION, current_copies=3, desired_copies=3)
+    assert world.ask(carried) is None
+    assert world.store.texts[f"{RUN}/request.json"] == ordered
+
+
+def test_an_answer_is_given_once(going_back: World, carried: CustomResourceEvent) -> None:
+    first = going_back.ask(carried)
+    assert first is not None
+    going_back.components.found[COMPONENT] = component(current_copies=5, desired_copies=5)
+    assert going_back.ask(carried) is None
+    assert going_back.responses == [first]
+
+
+def test_an_answer_that_was_not_taken_is_given_again_as_it_was(
+    going_back: World, carried: CustomResourceEvent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[dict[str, object]] = []
+
+    def refused(_: str, body: bytes) -> None:
+        sent.append(json.loads(body))
+        raise UnavailableError("answering CloudFormation: HTTP 503")
+
+    monkeypatch.setattr(going_back, "respond", refused)
+    with pytest.raises(UnavailableError):
+        going_back.ask(carried)
+    monkeypatch.undo()
+    going_back.components.found[COMPONENT] = component(current_copies=5, desired_copies=5)
+    assert going_back.ask(carried) == sent[0]
+
+
+def test_a_deletion_that_comes_again_touches_nothing_of_what_was_made_since(
+    world: World, create: CustomResourceEvent
+) -> None:
+    deletion: CustomResourceEvent = {**create, "RequestType": "Delete", "RequestId": "delete"}
+    assert world.ask(deletion) is not None
+    world.store.write("passed/dev-chat/b/config-2/model-2.json", "{}")
+    world.status = "ROLLBACK_IN_PROGRESS"
+    assert world.ask(deletion) is None
+    assert "passed/dev-chat/b/config-2/model-2.json" in world.store.texts
+
+
+def test_an_answer_that_cannot_be_noted_is_given_all_the_same(
+    going_back: World, carried: CustomResourceEvent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(going_back.store, "create", refuse)
+    assert going_back.ask(carried) is not None
