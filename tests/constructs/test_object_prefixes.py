@@ -25,4 +25,7 @@ def test_a_bucket_is_the_shortest_whatever_fits() -> None:
 def test_only_what_is_deeper_than_the_rest_is_shortened_and_what_a_prefix_covers_is_left_out() -> None:
     deep = [f"{S3}weights/llama/{number}/merged/*" for number in range(10)]
     assert fitting_prefixes([f"{S3}weights/llama/*", *deep], 1_000) == (f"{S3}weights/llama/*",)
-    assert fitting_prefixes([f"{S3}weights/qwen.tar.gz", *deep], 100) == (f"{S3}weights/llama/*", f"{S3}weights/qwen.tar.gz")
+    assert fitting_prefixes([f"{S3}weights/qwen.tar.gz", *deep], 100) == (
+        f"{S3}weights/llama/*",
+        f"{S3}weights/qwen.tar.gz",
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import ArnFormat, Stack
+from aws_cdk import Annotations, ArnFormat, Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
@@ -20,6 +20,7 @@ from seatrial_cdk.endpoint.execution_role import METRIC_NAMESPACES, join_network
 from seatrial_cdk.place import StackPlace
 from seatrial_cdk.policy import allow_unnamed
 from seatrial_cdk.trials.trial_service import function_arn
+from seatrial_cdk.vending.object_prefixes import fitting_prefixes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,6 +34,8 @@ WILDCARDS = (
     "Actions on * have no resource level (seatrial_cdk.policy); the other wildcards end names that teams or "
     "AWS choose after the environment's, and the permissions boundary bounds every role that is made."
 )
+WEIGHTS_CHARACTERS = 3_400
+"""Of 6,144 characters of the boundary; a role of a model names its own weights whatever the boundary says."""
 _SCALING = "sagemaker.application-autoscaling.amazonaws.com"
 
 
@@ -77,6 +80,7 @@ class LaunchRole(Construct):
         super().__init__(scope, construct_id)
         stack = Stack.of(self)
         same_account = {"StringEquals": {"aws:SourceAccount": stack.account}}
+        _warn_of_prefixes(self, weights)
         serving = [*_serving(stack, environment, network, weights, kms_key_arns)]
         self.boundary = iam.CfnManagedPolicy(
             self,
@@ -100,6 +104,16 @@ class LaunchRole(Construct):
         acknowledge_wildcards(self, [one for each in (*serving, *launching) for one in each.resources], WILDCARDS)
 
 
+def _warn_of_prefixes(scope: Construct, weights: tuple[str, ...]) -> None:
+    prefixes = fitting_prefixes(weights, WEIGHTS_CHARACTERS)
+    if not set(prefixes) <= set(weights):
+        message = (
+            f"SEA784: the boundary of product roles can't name {len(weights)} prefixes of weights in "
+            f"{WEIGHTS_CHARACTERS:,} characters; it names {', '.join(prefixes)}"
+        )
+        Annotations.of(scope).add_warning_v2("seatrial:SEA784", message)
+
+
 def _serving(
     stack: Stack, environment: str, network: Network, weights: tuple[str, ...], kms_key_arns: tuple[str, ...]
 ) -> Iterator[iam.PolicyStatement]:
@@ -119,7 +133,7 @@ def _serving(
         conditions={"StringEquals": {"cloudwatch:namespace": list(METRIC_NAMESPACES)}},
     )
     if weights:
-        yield _allow(["s3:GetObject"], list(weights))
+        yield _allow(["s3:GetObject"], list(fitting_prefixes(weights, WEIGHTS_CHARACTERS)))
         buckets = sorted({arn.partition("/")[0] for arn in weights})
         yield _allow(["s3:ListBucket"], buckets)
     if kms_key_arns:
