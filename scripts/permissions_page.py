@@ -49,6 +49,7 @@ BY_TYPE: Mapping[str, str] = {
 }
 """What a policy of a resource is called, by the resource's type."""
 WRITES_LOGS = "Containers write their logs; the groups of this endpoint only."
+READS_ALARMS = "SageMaker reads the alarms that roll an update back; those of this endpoint only."
 WRITES_METRICS = "The service writes metrics of copies and accelerators; into its own namespaces only."
 DESCRIBES_NETWORK = "These actions have no resource level; joining a network and pulling an image ask for them."
 REASONS: Mapping[tuple[str, str], str] = {
@@ -58,6 +59,7 @@ REASONS: Mapping[tuple[str, str], str] = {
     (READ, "sagemaker:DescribeEndpoint"): (
         "Drift compares what is live with the lock; CloudFormation names configurations and models."
     ),
+    (READ, "sagemaker:ListTags"): "A tag has the digest of what a model's container reads; no model is described.",
     (READ, "s3:GetObject"): "Promotion and drift read results of trials.",
     (READ, "s3:ListBucket"): "Without it, a missing result reads as a forbidden one.",
     (READ, "kms:Decrypt"): "The results are encrypted with a key that the trial service makes; only S3 may use it.",
@@ -66,6 +68,8 @@ REASONS: Mapping[tuple[str, str], str] = {
     (CONTAINERS, "logs:CreateLogGroup"): WRITES_LOGS,
     (INSTANCES, "cloudwatch:PutMetricData"): WRITES_METRICS,
     (CONTAINERS, "cloudwatch:PutMetricData"): WRITES_METRICS,
+    (INSTANCES, "cloudwatch:DescribeAlarms"): READS_ALARMS,
+    (CONTAINERS, "cloudwatch:DescribeAlarms"): READS_ALARMS,
     (INSTANCES, "ec2:CreateNetworkInterface"): "Instances join the subnets and security groups of the environment.",
     (CONTAINERS, "ec2:CreateNetworkInterface"): "Containers join the subnets and security groups of the environment.",
     (INSTANCES, "ec2:CreateNetworkInterfacePermission"): "SageMaker attaches the interfaces and removes them.",
@@ -152,6 +156,10 @@ REASONS: Mapping[tuple[str, str], str] = {
     (BOUNDARY, "ecr:BatchCheckLayerAvailability"): "SageMaker pulls images; each role names its repository.",
     (BOUNDARY, "logs:CreateLogGroup"): "Containers write their logs; in groups of this environment only.",
     (BOUNDARY, "cloudwatch:PutMetricData"): WRITES_METRICS,
+    (
+        BOUNDARY,
+        "cloudwatch:DescribeAlarms",
+    ): "SageMaker reads the alarms that roll an update back; of this environment only.",
     (BOUNDARY, "s3:GetObject"): "The weights of published versions are read.",
     (BOUNDARY, "s3:ListBucket"): "A prefix is listed before it is read; each role names it.",
     (BOUNDARY, "kms:Decrypt"): "The weights may be encrypted with the key of the environment.",

@@ -20,6 +20,7 @@ from botocore.config import Config
 from benchmarks.living_endpoint.synthesis import synthesize
 from seatrial.client import Alias, Schema
 from seatrial.deployment.load import load_deployments
+from seatrial.documents.live_endpoint import ROLLBACK_ALARM
 from seatrial.locks.lock_file import write_lock
 from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_spec
@@ -189,7 +190,8 @@ class LivingEndpoint:
     def raise_alarm(self) -> None:
         """Raise the alarm of the live component that has no data, and let the rolling update's wait pass quickly."""
         alarms = self.cloudwatch.describe_alarms(AlarmNamePrefix=STACK)["MetricAlarms"]
-        name = next(each["AlarmName"] for each in alarms if each["MetricName"] == "NoCapacityInvocationFailures")
+        capacity = [each for each in alarms if each["MetricName"] == "NoCapacityInvocationFailures"]
+        name = next(each["AlarmName"] for each in capacity if each["AlarmDescription"].startswith(ROLLBACK_ALARM))
         self.cloudwatch.set_alarm_state(AlarmName=name, StateValue="ALARM", StateReason="raised by hand")
         change_control(self.folder / "aws", {"clock_speed": 60})
 

@@ -82,6 +82,13 @@ class Parameters(Protocol):
         """Return a parameter."""
 
 
+class RaisedAlarms(Protocol):
+    """The alarms that are raised."""
+
+    def describe_alarms(self, **asked: str) -> Mapping[str, object]:
+        """Return alarms."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountClients:
     """Clients of one account in one region."""
@@ -94,6 +101,7 @@ class AccountClients:
     keys: Keys
     networks: Networks
     parameters: Parameters
+    alarms: RaisedAlarms
 
 
 def account_clients(environment: EnvironmentSpec) -> AccountClients:
@@ -115,6 +123,7 @@ def clients_of_region(region: str, *, where: str) -> AccountClients:
             keys=cast("Keys", boto3.client("kms", region_name=region)),
             networks=cast("Networks", boto3.client("ec2", region_name=region)),
             parameters=cast("Parameters", boto3.client("ssm", region_name=region)),
+            alarms=cast("RaisedAlarms", boto3.client("cloudwatch", region_name=region)),
         )
 
 

@@ -30,7 +30,6 @@ def read_endpoint(name: str, reader: AwsReader, *, with_tags: bool = True) -> Li
     config_name, arn = text_at(live, "EndpointConfigName"), text_at(live, "EndpointArn")
     what = f"endpoint configuration {config_name}"
     config = reader.read(what, "sagemaker", "describe_endpoint_config", EndpointConfigName=config_name).document
-    tags = reader.rows(f"tags of {name}", "sagemaker", "list_tags", "Tags", ResourceArn=arn) if with_tags else ()
     return LiveEndpoint(
         existence="found",
         arn=arn,
@@ -40,7 +39,7 @@ def read_endpoint(name: str, reader: AwsReader, *, with_tags: bool = True) -> Li
         changed=moment(live, "LastModifiedTime"),
         variants=tuple(_variants(live, config, "ProductionVariants")),
         shadow_variants=tuple(_variants(live, config, "ShadowProductionVariants")),
-        tags={text_at(row, "Key"): text_at(row, "Value") for row in tags},
+        tags=read_tags(name, arn, reader) if with_tags else {},
     )
 
 
@@ -110,6 +109,18 @@ def read_component(name: str, reader: AwsReader) -> LiveComponent | None:
         created=moment(live, "CreationTime"),
         changed=moment(live, "LastModifiedTime"),
     )
+
+
+def read_tags(what: str, arn: str, reader: AwsReader) -> dict[str, str]:
+    """Read the tags of a resource of SageMaker; none where it is absent or could not be read.
+
+    Args:
+        what: Names it where it could not be asked.
+        arn: Its ARN.
+        reader: The account.
+    """
+    found = reader.rows(f"tags of {what}", "sagemaker", "list_tags", "Tags", ResourceArn=arn)
+    return {text_at(row, "Key"): text_at(row, "Value") for row in found}
 
 
 def read_model(name: str, reader: AwsReader) -> LiveModel | None:

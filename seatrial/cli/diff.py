@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from seatrial.account.clients import Identity
+    from seatrial.deployment.document import Deployment
+    from seatrial.documents.live_endpoint import RaisedAlarm
     from seatrial.operations.consequences import Consequences
     from seatrial.operations.deployed import Templates
     from seatrial.operations.review.review import Review
@@ -53,6 +55,10 @@ def diff_command(
         ),
     ] = None,
     *,
+    fix_forward: Annotated[
+        bool,
+        typer.Option("--fix-forward", help="As `cdk deploy -c rollback_alarms=off`: no alarm rolls the update back."),
+    ] = False,
     output_format: FindingsFormat = "text",
     check: Annotated[bool, typer.Option("--check", help="Exit 1 when anything changes.")] = False,
 ) -> None:
@@ -71,12 +77,14 @@ def diff_command(
     one_spec = given[0] if len(given) == 1 and folder_of(given[0]) != given[0] else None
     end_when_interrupted()
     if one_spec is not None and len(names) == 1:
-        _diff_one(one_spec, names[0], environments, _Options(against, base, output_format, check=check))
+        _diff_one(one_spec, names[0], environments, _Options(against, base, output_format, check, fix_forward))
+    elif fix_forward:
+        raise typer.BadParameter("needs one SPEC and one -e ENV", param_hint="'--fix-forward'")
     elif base is None:
         hint = "give one SPEC and one -e ENV, or --base REF to compare many"
         raise typer.BadParameter(hint, param_hint="'SPEC'")
     else:
-        _review_many(given, names, environments, base, _Options(None, base, output_format, check=check))
+        _review_many(given, names, environments, base, _Options(None, base, output_format, check))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +95,7 @@ class _Options:
     base: str | None
     output_format: Format
     check: bool
+    fix_forward: bool = False
 
 
 def _diff_one(spec: Path, environment: str, environments: Path | None, options: _Options) -> None:
@@ -102,12 +111,31 @@ def _diff_one(spec: Path, environment: str, environments: Path | None, options: 
     source = StackSource.of(spec, folder, deployment.environment, deployment.stack_name)
     with scratch_folder("seatrial-diff-") as scratch:
         old = _old(source, options.against, options.base, scratch)
-        new = synthesize(source, scratch / "new")
-    found = consequences(diff_templates(old, new), PlannedSize.of(deployment.plan))
+        new = synthesize(source, scratch / "new", fix_forward_context() if options.fix_forward else None)
+    raised = _raised(deployment) if options.against is None and options.base is None else ()
+    found = consequences(diff_templates(old, new), PlannedSize.of(deployment.plan), raised)
     _show(found, source.stack_name, _name(options.against, options.base), options.output_format)
     _refuse(found.refused)
     if options.check and not found.diff.is_empty:
         raise typer.Exit(CHANGES)
+
+
+def fix_forward_context() -> dict[str, str]:
+    """Return the context of a deployment that no alarm rolls back."""
+    from seatrial.documents.live_endpoint import ROLLBACK_ALARMS_OFF
+
+    name, _, value = ROLLBACK_ALARMS_OFF.partition("=")
+    return {name: value}
+
+
+def _raised(deployment: Deployment) -> tuple[RaisedAlarm, ...]:
+    """Return the raised alarms of an endpoint; none where nobody may ask."""
+    from seatrial.account.alarms import raised_alarms
+    from seatrial.account.live_endpoint import component_names
+    from seatrial.account.reader import AwsReader, Boto3Calls
+
+    reader, name = AwsReader(Boto3Calls(deployment.environment.region)), deployment.endpoint_name
+    return raised_alarms(name, component_names(name, reader), reader)
 
 
 def _old(source: StackSource, against: Path | None, base: str | None, scratch: Path) -> Template:
@@ -150,7 +178,7 @@ def _show(found: Consequences, stack: str, old: str, output_format: Format) -> N
         "markdown": lambda: consequences_markdown(found, title=title),
         "json": lambda: _json(consequences_document(found, stack=stack, old=old, new="this checkout")),
     }
-    show_judgement(_judgement(found.refused), output_format, writers)
+    show_judgement(_judgement([*found.warned, *found.refused]), output_format, writers)
 
 
 def _judgement(findings: Sequence[Finding]) -> Judgement:

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 Existence = Literal["found", "absent", "not asked"]
+ROLLBACK_ALARM: Final = "Rolls updates back"
+"""Begins the description of an alarm that rolls updates back (`seatrial_cdk.observability.endpoint_alarms`)."""
+ROLLBACK_ALARMS_OFF: Final = "rollback_alarms=off"
+"""In the descriptions of these alarms in a deployment that none of them rolls back; also how the CDK is told."""
 CANDIDATE: Final = "-candidate-"
 """In the name of a component that a trial made beside the live one; a test holds it together with the trial service."""
 IN_TRANSIT: Final = ("Creating", "Updating", "SystemUpdating", "RollingBack", "Deleting")
@@ -151,3 +155,18 @@ class LiveModel:
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     uris: tuple[str, ...] = ()
     role_arn: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RaisedAlarm:
+    """An alarm in state ALARM.
+
+    Attributes:
+        name: Its name.
+        reason: Why.
+        rolls_back: Whether SageMaker rolls an update back while it is raised.
+    """
+
+    name: str
+    reason: str
+    rolls_back: bool = False

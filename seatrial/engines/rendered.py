@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Literal
 
 from seatrial_base.catalog.engine_versions import EngineName
 from seatrial_base.errors import RenderError
 from seatrial_base.files import write_folder
 from seatrial_base.findings import Finding, Place
-from seatrial_base.frozen_model import FrozenModel
+from seatrial_base.frozen_model import FrozenModel, digest
 from seatrial_base.secrets import credentials, redacted
 from seatrial_lint.engines.properties import write_env
 
@@ -43,6 +44,12 @@ class RenderedConfig(FrozenModel):
     weights_s3_uri: str | None
     isolated: bool
     notes: tuple[str, ...] = ()
+
+    @property
+    def container_digest(self) -> str:
+        """A digest of what the container reads: image, files, variables, and the names of its secrets."""
+        read = [self.image, self.files, self.container_env, self.secret_env]
+        return digest(json.dumps(read, sort_keys=True))
 
 
 def refuse_credentials(texts: Mapping[str, str], *, where: str) -> None:

@@ -5,8 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seatrial.documents.live_endpoint import ROLLBACK_ALARMS_OFF
 from seatrial.operations.effect import BY_RISK, MOVES_COPIES, NOTICED, Effect
-from seatrial.operations.serving_parts import COMPONENT, ENDPOINT, at, config_of, moves_component, others, variant_parts
+from seatrial.operations.serving_parts import (
+    ALARM,
+    COMPONENT,
+    ENDPOINT,
+    at,
+    config_of,
+    moves_component,
+    of_type,
+    others,
+    variant_parts,
+)
 from seatrial.operations.side_effects import (
     alias_effects,
     batch_size_effect,
@@ -25,10 +36,11 @@ from seatrial_base.findings import Finding, Place
 from seatrial_base.units import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pydantic import JsonValue
 
+    from seatrial.documents.live_endpoint import RaisedAlarm
     from seatrial.operations.effect import EffectKind, PlannedSize
     from seatrial.operations.template_diff import ResourceChange, TemplateDiff
     from seatrial_lint.cloudformation.template import TemplateResource
@@ -54,6 +66,7 @@ class Consequences:
         diff: What CloudFormation does.
         rows: Every resource with its effects, in the order of `diff`.
         refused: What can't be done this way, and how to mend it.
+        warned: What rolls the update back, or doesn't.
         size: What the endpoint is planned with.
     """
 
@@ -61,6 +74,7 @@ class Consequences:
     rows: tuple[ChangeWithEffects, ...]
     refused: tuple[Finding, ...]
     size: PlannedSize
+    warned: tuple[Finding, ...] = ()
 
     @property
     def touches_copies(self) -> bool:
@@ -93,15 +107,44 @@ class Consequences:
         return tuple(effect for row in self.rows for effect in row.effects)
 
 
-def consequences(diff: TemplateDiff, size: PlannedSize) -> Consequences:
-    """Say what an update means, resource by resource."""
+def consequences(diff: TemplateDiff, size: PlannedSize, raised: Iterable[RaisedAlarm] = ()) -> Consequences:
+    """Say what an update means, resource by resource.
+
+    Args:
+        diff: What CloudFormation does.
+        size: What the endpoint is planned with.
+        raised: The alarms of the endpoint that are raised now.
+    """
     moves = moves_component(diff)
 
     def effects_of(change: ResourceChange) -> tuple[Effect, ...]:
         return () if change.action == "unchanged" else tuple(_effects(change, diff, size, moves=moves))
 
     rows = tuple(ChangeWithEffects(change, effects_of(change)) for change in diff.changes)
-    return Consequences(diff, rows, tuple(consequence_refusals(diff)), size)
+    return Consequences(diff, rows, tuple(consequence_refusals(diff)), size, tuple(_rollback(diff, rows, raised)))
+
+
+def _rollback(
+    diff: TemplateDiff, rows: Iterable[ChangeWithEffects], raised: Iterable[RaisedAlarm]
+) -> Iterator[Finding]:
+    """Yield that no alarm rolls the update back, or which one would do so at once."""
+    off = [
+        name
+        for name, alarm in of_type(diff.new, ALARM).items()
+        if ROLLBACK_ALARMS_OFF in f"{alarm.properties.get('AlarmDescription', '')}"
+    ]
+    if off:
+        message = "rollback by alarms is off for this deployment; a candidate's trial, where there is one, is the gate"
+        hint = f"deploy once more without `-c {ROLLBACK_ALARMS_OFF}` afterwards; that touches no copy"
+        yield Finding("SEA770", Place(resource=off[0]), message, hint)
+        return
+    updated = (row for row in rows if row.change.resource_type in {ENDPOINT, COMPONENT})
+    if any(row.change.action == "updated" and any(one.kind in MOVES_COPIES for one in row.effects) for row in updated):
+        for alarm in raised:
+            message = f"alarm {alarm.name} is raised, and SageMaker rolls this update back meanwhile: {alarm.reason}"
+            hint = f"wait for its end; a repair is deployed with `-c {ROLLBACK_ALARMS_OFF}` (docs/how-to/alarms.md)"
+            if alarm.rolls_back:
+                yield Finding("SEA771", Place(resource=alarm.name), message, hint)
 
 
 def _effects(change: ResourceChange, diff: TemplateDiff, size: PlannedSize, *, moves: bool) -> Iterator[Effect]:
@@ -149,9 +192,18 @@ def endpoint_effects(change: ResourceChange, diff: TemplateDiff, size: PlannedSi
     elif change.action == "deleted":
         yield from _deleted(diff)
     elif change.changes("EndpointConfigName"):
-        yield from _reconfigured(change, diff, size)
+        yield from _reconfigured(change, diff, size, "Its configuration is replaced")
+    elif changed := [name for name in _OF_UPDATE if change.changes(name)]:
+        because = f"{changed[0]} changes alone, which SageMaker refuses or does with new instances"
+        yield from _reconfigured(change, diff, size, because)
     else:
         yield Effect(kind="none", because="The instances stay as they are.")
+
+
+_OF_UPDATE = ("DeploymentConfig", "RetainAllVariantProperties", "ExcludeRetainedVariantProperties")
+"""What CloudFormation hands to UpdateEndpoint beside the configuration: another value alone deploys the same one anew
+(API reference, UpdateEndpoint: it "deploys the EndpointConfig … to a new fleet of instances"; "to update an endpoint,
+you must create a new EndpointConfig")."""
 
 
 def _deleted(diff: TemplateDiff) -> Iterator[Effect]:
@@ -161,16 +213,16 @@ def _deleted(diff: TemplateDiff) -> Iterator[Effect]:
         yield Effect(kind="removed", because="Its instances stop; requests to it fail from then on.")
 
 
-def _reconfigured(change: ResourceChange, diff: TemplateDiff, size: PlannedSize) -> Iterator[Effect]:
+def _reconfigured(change: ResourceChange, diff: TemplateDiff, size: PlannedSize, reason: str) -> Iterator[Effect]:
     deployment = diff.new.resources[change.logical_id].properties.get("DeploymentConfig")
     rolling = at(deployment, "RollingUpdatePolicy", "MaximumBatchSize")
     if rolling is None:
         manner = f"{at(deployment, 'BlueGreenUpdatePolicy', 'TrafficRoutingConfiguration', 'Type') or 'ALL_AT_ONCE'}"
-        because = f"Its configuration is replaced: a second fleet starts beside the first (blue/green, {manner})."
+        because = f"{reason}: a second fleet starts beside the first (blue/green, {manner})."
         yield Effect(kind="doubled", because=because, instances=size.instance_count, most_instances=size.max_instances)
     else:
         planned, most = (batch_size_effect(rolling, whole) for whole in (size.instance_count, size.max_instances))
-        because = f"Its configuration is replaced: {planned} of {counted(size.instance_count, 'instance')} at a time."
+        because = f"{reason}: {planned} of {counted(size.instance_count, 'instance')} at a time."
         yield Effect(kind="rolling_update", because=because, instances=planned, most_instances=most)
     yield download(size)
 

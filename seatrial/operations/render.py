@@ -133,6 +133,7 @@ def consequences_document(found: Consequences, *, stack: str, old: str, new: str
         "outputs": list(found.diff.outputs),
         "needs": needs_document(found.instances, found.most_instances, found.size),
         "refused": finding_rows(found.refused),
+        "warned": finding_rows(found.warned),
     }
 
 
@@ -181,6 +182,8 @@ def _summary(found: Consequences) -> Iterator[str]:
     if found.diff.is_empty:
         yield "Nothing changes."
         return
+    for each in found.warned:
+        yield f"{each.rule}: {each.message}; {each.hint}."
     numbers = Counter(row.change.action for row in found.rows)
     parts = [f"{numbers[action]} {WORDS.get(action, action)}" for action in ORDER if numbers[action]]
     yield f"{counted(len(found.rows), 'resource')}: {', '.join(parts)}."

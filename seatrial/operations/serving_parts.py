@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 MODEL = "AWS::SageMaker::Model"
 CONFIG = "AWS::SageMaker::EndpointConfig"
 ENDPOINT = "AWS::SageMaker::Endpoint"
+ALARM = "AWS::CloudWatch::Alarm"
 COMPONENT = "AWS::SageMaker::InferenceComponent"
 CANDIDATE = "Custom::Candidate"
 """The custom resources of which the names begin so try a candidate component on an update."""

@@ -13,6 +13,7 @@ from seatrial_lint.cloudformation.read import read_template, read_template_file
 from seatrial_lint.cloudformation.template import EMPTY
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from seatrial.specs.environment import EnvironmentSpec
@@ -61,12 +62,13 @@ class StackSource:
         return read_template_file(file, name=where, region=self.environment.region, account=self.environment.account)
 
 
-def synthesize(source: StackSource, folder: Path) -> Template:
+def synthesize(source: StackSource, folder: Path, context: Mapping[str, str] | None = None) -> Template:
     """Run the app for one endpoint in one environment.
 
     Args:
         source: What to synthesize.
         folder: For what the app writes; it is made.
+        context: Further context values of the app, as `cdk deploy -c` gives them; default: none.
 
     Raises:
         SeatrialError: SEA450 with the app's last lines when it fails or writes no such stack; SEA451 when what it
@@ -77,6 +79,7 @@ def synthesize(source: StackSource, folder: Path) -> Template:
         "endpoint": source.spec.stem,
         "endpoints": source.spec.parent.as_posix(),
         "environments": source.environments.as_posix(),
+        **(context or {}),
     }
     file = run_app(source.root, narrowed, folder) / f"{source.stack_name}.template.json"
     if not file.is_file():

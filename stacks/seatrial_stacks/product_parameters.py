@@ -17,7 +17,7 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 Section = dict[str, "Json"]
 TEAM, NAME, SIZE, COST_CENTER = "Team", "EndpointName", "Size", "CostCenter"
 FEWEST, MOST = "MinCopies", "MaxCopies"
-ALARM_TOPIC, ALARM_EMAIL = "AlarmTopicArn", "AlarmEmail"
+ALARM_TOPIC, ALARM_EMAIL, ROLLBACK = "AlarmTopicArn", "AlarmEmail", "RollbackAlarms"
 COUNTED_COPIES = 50  # most copies that teams choose from: each count is a rule
 LONGEST_COMPONENT = 63  # characters (API reference, CreateInferenceComponent)
 LONGEST_GENERATION = 3  # characters behind an endpoint's name: a hyphen and two digits
@@ -26,7 +26,7 @@ _ENDPOINT_PATTERN = "[a-zA-Z0-9](-*[a-zA-Z0-9])*"
 _GROUPS = (
     ("Endpoint", (TEAM, NAME, SIZE, COST_CENTER)),
     ("Scaling", (FEWEST, MOST)),
-    ("Alarms", (ALARM_TOPIC, ALARM_EMAIL)),
+    ("Alarms", (ALARM_TOPIC, ALARM_EMAIL, ROLLBACK)),
 )
 _LABELS = {
     TEAM: "Team",
@@ -37,6 +37,7 @@ _LABELS = {
     MOST: "Most copies",
     ALARM_TOPIC: "SNS topic for alarms",
     ALARM_EMAIL: "E-mail address for alarms",
+    ROLLBACK: "Rollback by alarms",
 }
 
 
@@ -69,6 +70,11 @@ def parameters(loaded: LoadedProduct, environment: str) -> Section:
             pattern=(f"^$|{shapes.EMAIL}", "an e-mail address, or nothing"),
             default="",
         )
+    made[ROLLBACK] = _text(
+        "Whether alarms roll an update back; off for the one update that repairs an endpoint that is broken.",
+        allowed=("on", "off"),
+        default="on",
+    )
     return made
 
 

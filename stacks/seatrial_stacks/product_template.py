@@ -18,6 +18,7 @@ from seatrial.deployment.published import made_from, sealed
 from seatrial.specs.product import PRODUCT_ENDPOINT
 from seatrial_base.errors import SpecError
 from seatrial_base.tags import COST_CENTER_TAG, ENVIRONMENT_TAG, PRODUCT_TAG, PRODUCT_VERSION_TAG, TEAM_TAG
+from seatrial_cdk.observability.endpoint_alarms import NEVER, ON_CALL
 from seatrial_cdk.vending.launch_role import boundary_name, role_path
 from seatrial_stacks.endpoint_stack import EndpointStack
 from seatrial_stacks.product_parameters import (
@@ -27,6 +28,7 @@ from seatrial_stacks.product_parameters import (
     FEWEST,
     MOST,
     NAME,
+    ROLLBACK,
     SIZE,
     TEAM,
     interface,
@@ -46,6 +48,7 @@ _TEAM, _COST_CENTER = "TEAM-TAG", "COST-CENTER-TAG"
 """Stand in tags for what the team chooses."""
 _ALARM = re.compile(r"Alarms(?P<generation>\d*)(?P<kind>[A-Za-z]+?)[0-9A-F]{8}")
 _HAS_TOPIC, _HAS_EMAIL, _TOPIC = "HasAlarmTopic", "HasAlarmEmail", "AlarmTopic"
+_ROLLS_BACK = "HasRollbackAlarms"
 
 
 def product_template(loaded: LoadedProduct, environment: str, context: Mapping[str, object]) -> str:
@@ -148,6 +151,7 @@ class _Writer:
                 for name, parameter, asked in given
                 if asked
             },
+            _ROLLS_BACK: {"Fn::Equals": [{"Ref": ROLLBACK}, "on"]},
         }
 
     def _of_size(self, size: str, section: Json) -> Json:
@@ -183,11 +187,13 @@ class _Writer:
         return {**resource, "Properties": properties}
 
     def _alarm(self, size: str, logical_id: str, properties: Section) -> Section:
-        """Return a name that the trial service may read, and the topics that the team gives."""
+        """Return a name that the trial service may read; the topics, or the threshold, that the team chooses."""
         found = _ALARM.fullmatch(logical_id)
         if found is None:
             raise TypeError(f"not the ID of an alarm: {logical_id}")
         name = f"seatrial-{self.environment}-{PRODUCT_ENDPOINT}-{size}-{found['generation']}{found['kind']}"
+        if not found["kind"].startswith(ON_CALL):
+            return {"AlarmName": name, "Threshold": {"Fn::If": [_ROLLS_BACK, properties["Threshold"], NEVER]}}
         actions = properties.get("AlarmActions")
         default = _items(actions)[0] if actions else None
         told = self._told(default)

@@ -89,6 +89,24 @@ def test_a_change_is_told_and_fails_only_a_check(
     assert "No copy that serves is started, stopped or moved." in done.stdout
 
 
+def test_a_repair_is_compared_as_it_is_deployed(seatrial: Seatrial, app: Path) -> None:
+    """The app writes what its context says into the description of an alarm."""
+    described = APP.replace(
+        '.write_text(pathlib.Path("stack.json").read_text())',
+        '.write_text(pathlib.Path("stack.json").read_text().replace("told", f"rollback_alarms={context.get(switch)}"))',
+    )
+    (app / "app.py").write_text(described.replace("import json", 'switch = "rollback_alarms"\nimport json', 1))
+    document = write_stack(app)
+    properties(document, "Errors")["AlarmDescription"] = "told"
+    (app / "stack.json").write_text(json.dumps(document))
+    done = seatrial("diff", SPEC, "-e", "dev", "--against", "old.json", "--fix-forward")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "SEA770: rollback by alarms is off for this deployment" in done.stdout
+    assert "SEA770" not in seatrial("diff", SPEC, "-e", "dev", "--against", "old.json").stdout
+    many = seatrial("diff", "--base", "HEAD", "--fix-forward")
+    assert (many.returncode, "needs one SPEC and one -e ENV" in " ".join(many.stderr.split())) == (2, True)
+
+
 def test_a_folder_of_templates_is_searched_for_the_stack(seatrial: Seatrial, app: Path) -> None:
     (app / "cdk.out").mkdir()
     shutil.copy(app / "old.json", app / "cdk.out" / f"{STACK}.template.json")

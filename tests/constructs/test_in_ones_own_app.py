@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,6 +72,25 @@ def test_every_role_has_the_boundary_and_ours_the_path(templates: Mapping[str, T
     assert {role["Properties"]["PermissionsBoundary"] for role in roles.values()} == {BOUNDARY}
     paths = {name: role["Properties"].get("Path") for name, role in roles.items() if "CustomS3" not in name}
     assert set(paths.values()) == {"/seatrial/"}
+
+
+def test_every_alarm_is_one_that_the_trial_service_may_describe(templates: Mapping[str, Template]) -> None:
+    names = [
+        each["Properties"]["AlarmName"]
+        for each in templates["own"].find_resources("AWS::CloudWatch::Alarm").values()
+        if each["Properties"]["Namespace"] == "AWS/SageMaker"
+    ]
+    (allowed,) = (
+        "".join(str(part) for part in statement["Resource"]["Fn::Join"][1]).rpartition("alarm:")[2]
+        for role in templates["trials"].find_resources("AWS::IAM::Role").values()
+        for policy in role["Properties"].get("Policies", [])
+        for statement in policy["PolicyDocument"]["Statement"]
+        if statement["Action"] == "cloudwatch:DescribeAlarms"
+    )
+    assert allowed == "seatrial-dev-*"
+    assert len(names) == len(set(names)) > 4
+    assert [name for name in names if not fnmatchcase(name, allowed)] == []
+    assert "seatrial-dev-chat-model-AlarmsErrors" in names
 
 
 def test_a_schedule_names_its_role_with_the_path(templates: Mapping[str, Template]) -> None:

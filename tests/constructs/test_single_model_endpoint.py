@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -333,3 +334,49 @@ def test_variants_that_can_not_be_told_apart(variants: list[ModelVariant], shado
     with pytest.raises(SpecError) as raised:
         SingleModelEndpoint(Stack(), "Endpoint", variants=variants, shadow=shadow)
     assert [problem.rule for problem in raised.value.problems] == ["SEA445"]
+
+
+@pytest.mark.parametrize(("counts", "kind"), [((4,), "rolling"), ((4, 2), "CANARY"), ((4, 1), "ALL_AT_ONCE")])
+def test_several_variants_move_by_a_canary_and_never_in_batches(counts: tuple[int, ...], kind: str) -> None:
+    stack = Stack(App(), "S")
+    variants = [variant(f"v{number}", count=count) for number, count in enumerate(counts)]
+    SingleModelEndpoint(stack, "Endpoint", endpoint_name="chat", variants=variants).roll_back_on(["chat-slow"])
+    (endpoint,) = Template.from_stack(stack).find_resources("AWS::SageMaker::Endpoint").values()
+    config = endpoint["Properties"]["DeploymentConfig"]
+    assert config["AutoRollbackConfiguration"] == {"Alarms": [{"AlarmName": "chat-slow"}]}
+    assert ("RollingUpdatePolicy" in config, "BlueGreenUpdatePolicy" in config) == (
+        kind == "rolling",
+        kind != "rolling",
+    )
+    if kind != "rolling":
+        routing = config["BlueGreenUpdatePolicy"]["TrafficRoutingConfiguration"]
+        assert routing["Type"] == kind
+        canary = {"Type": "CAPACITY_PERCENT", "Value": 10} if kind == "CANARY" else None
+        assert routing.get("CanarySize") == canary
+
+
+def test_rolling_several_variants_is_refused() -> None:
+    stack = Stack(App(), "S")
+    variants = [variant("old", count=2), variant("new", count=2)]
+    shift = TrafficShift(kind="rolling", percent=50)
+    SingleModelEndpoint(stack, "Endpoint", endpoint_name="chat", variants=variants, shift=shift)
+    Annotations.from_stack(stack).has_error("*", Match.string_like_regexp("SEA445: SageMaker rolls no update"))
+
+
+def test_each_model_role_may_describe_the_alarms_of_the_rollback() -> None:
+    stack = Stack(App(), "S")
+    given = iam.Role(stack, "Given", assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com"))
+    variants = [variant("old"), replace(variant("new"), model_role=given)]
+    SingleModelEndpoint(stack, "Endpoint", endpoint_name="chat", variants=variants).roll_back_on(["chat-slow"])
+    template = Template.from_stack(stack)
+    own = [each["Properties"].get("Policies", []) for each in template.find_resources("AWS::IAM::Role").values()]
+    other = [each["Properties"] for each in template.find_resources("AWS::IAM::Policy").values()]
+    documents = [policy["PolicyDocument"] for policies in own for policy in policies]
+    documents += [each["PolicyDocument"] for each in other]
+    alarms = [
+        statement["Resource"]["Fn::Join"][1][-1]
+        for document in documents
+        for statement in document["Statement"]
+        if statement["Action"] == "cloudwatch:DescribeAlarms"
+    ]
+    assert [name.rpartition(":")[2] for name in alarms] == ["chat-slow"] * 2

@@ -108,7 +108,9 @@ def test_endpoints_of_an_example_have_what_its_readme_says(assemblies: dict[str,
     assert one.count("AWS::SageMaker::InferenceComponent") == one.count("Custom::SmokeBenchmark") == 1
     props = types("by_props", "Support")
     assert props.count("AWS::EC2::VPCEndpoint") == 9
-    assert props.count("AWS::CloudWatch::Alarm") == 4 + 3  # an endpoint that is imported has no alarm on capacity
+    assert (
+        props.count("AWS::CloudWatch::Alarm") == 2 * 4 + 3
+    )  # what is imported is not updated, and has no alarm on capacity
     assert props.count("AWS::SSM::Parameter") == 2
     shared = types("shared_endpoint", "Shared")
     assert (shared.count("AWS::SageMaker::Endpoint"), shared.count("AWS::SageMaker::InferenceComponent")) == (1, 2)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from markdown_it import MarkdownIt
 
+from seatrial.documents.live_endpoint import ROLLBACK_ALARM, ROLLBACK_ALARMS_OFF, RaisedAlarm
 from seatrial.operations.consequences import Consequences, consequences
 from seatrial.operations.effect import TITLES, PlannedSize
 from seatrial.operations.render import consequences_document, consequences_markdown, consequences_text
@@ -191,6 +192,48 @@ def test_higher_and_lower_bounds_start_and_stop_copies() -> None:
 def test_a_written_number_of_copies_overrides_autoscaling() -> None:
     told = found(lambda one: properties(one, "Component")["RuntimeConfig"].update(CopyCount=2))
     assert kinds(told)["Component"] == ["copies"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [({}, {"AutoRollbackConfiguration": {"Alarms": [{"AlarmName": {"Ref": "Errors"}}]}}), ({"Retained": 1}, {})],
+)
+def test_another_deployment_config_alone_is_an_update_with_the_same_configuration(
+    before: Document, after: Document
+) -> None:
+    """As an upgrade from a release whose set of alarms followed the SLO; CloudFormation calls UpdateEndpoint."""
+    old, new = (
+        changed(lambda one, config=config: properties(one, "Endpoint").update(DeploymentConfig=config))  # type: ignore[misc] # bound at once
+        for config in (before, after)
+    )
+    told = consequences(diff_templates(old, new), SIZE)
+    assert kinds(told)["Endpoint"] == ["doubled", "download"]
+    assert "DeploymentConfig changes alone" in consequences_text(told, title="t")
+
+
+def off(one: Document) -> None:
+    another_image(one)
+    properties(one, "Errors").update(Threshold=1e15, AlarmDescription=f"{ROLLBACK_ALARM}: {ROLLBACK_ALARMS_OFF}")
+
+
+def test_a_deployment_that_no_alarm_rolls_back_says_so_and_touches_no_endpoint() -> None:
+    told = found(off)
+    assert [each.rule for each in told.warned] == ["SEA770"]
+    assert "Endpoint" not in kinds(told)
+    assert "SEA770: rollback by alarms is off for this deployment" in consequences_text(told, title="t")
+    restored = consequences(diff_templates(changed(off), changed(another_image)), SIZE)
+    assert (kinds(restored), restored.warned) == ({"Errors": ["none"]}, ())
+
+
+@pytest.mark.parametrize(
+    ("change", "rules"), [(another_image, ["SEA771"]), (another_slo, []), (more_scaling, []), (off, ["SEA770"])]
+)
+def test_a_raised_alarm_is_told_where_it_would_roll_the_update_back(
+    change: Callable[[Document], object], rules: list[str]
+) -> None:
+    raised = [RaisedAlarm("errors", "7 errors", rolls_back=True), RaisedAlarm("people", "7 errors")]
+    told = consequences(diff_templates(same(), changed(change)), SIZE, raised)
+    assert [each.rule for each in told.warned] == rules
 
 
 def test_another_configuration_doubles_the_fleet() -> None:

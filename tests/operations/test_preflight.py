@@ -49,6 +49,7 @@ class Account:
     vpcs: tuple[str, str] = ("vpc-1", "vpc-1")
     addresses: int = 50
     bootstrap: str = "21"
+    alarms: list[dict[str, object]] = field(default_factory=list)
     errors: dict[str, Exception] = field(default_factory=dict)
 
     def _ask(self, name: str) -> None:
@@ -123,6 +124,11 @@ class Account:
         assert Name == "/cdk-bootstrap/hnb659fds/version"
         return {"Parameter": {"Name": Name, "Value": self.bootstrap}}
 
+    def describe_alarms(self, **asked: str) -> Mapping[str, object]:
+        self._ask("alarms")
+        assert asked["StateValue"] == "ALARM"
+        return {"MetricAlarms": self.alarms}
+
     def clients(self) -> AccountClients:
         return AccountClients(
             identity=self,
@@ -133,6 +139,7 @@ class Account:
             keys=self,
             networks=self,
             parameters=self,
+            alarms=self,
         )
 
 
@@ -201,7 +208,22 @@ def test_an_account_that_has_everything() -> None:
         f"KMS key {KEY}",
         "network subnet-0a1b2c3d, sg-0a1b2c3d",
         "CDK bootstrap",
+        f"alarms of {deployment().endpoint_name}",
     ]
+
+
+def test_a_raised_alarm_that_would_roll_an_update_back_is_a_problem() -> None:
+    dimensions = [{"Name": "InferenceComponentName", "Value": f"{deployment().endpoint_name}-model"}]
+    alarm: dict[str, object] = {
+        "AlarmName": "errors",
+        "AlarmDescription": "Rolls updates back: it fails",
+        "Dimensions": dimensions,
+    }
+    check = checked(Account(alarms=[alarm]))["alarms"]
+    assert (status_of(check), check.finding.rule if check.finding else "") == ("problem", "SEA771")
+    assert status_of(checked(Account(alarms=[{**alarm, "AlarmDescription": "tells people"}]))["alarms"]) == "ok"
+    denied: dict[str, Exception] = {"alarms": refused("AccessDenied", "DescribeAlarms")}
+    assert status_of(checked(Account(alarms=[alarm], errors=denied))["alarms"]) == "unknown"
 
 
 @pytest.mark.parametrize(("quota", "status"), [(5, "ok"), (4, "problem")])
@@ -335,7 +357,7 @@ def test_how_it_reads() -> None:
         "problem  secret hub-token: SEA462: it does not exist",
         "           hint: create it: aws secretsmanager create-secret --name hub-token --secret-string …",
     ]
-    assert lines[-1] == "5 ok, 2 with a problem, 0 could not be asked"
+    assert lines[-1] == "6 ok, 2 with a problem, 0 could not be asked"
     judgement = preflight_judgement(found, ENVIRONMENT)
     assert [(finding.rule, finding.severity) for finding in judgement.findings] == [
         ("SEA462", "error"),

@@ -50,6 +50,25 @@ def test_the_template_is_valid_and_trusts_one_repository(repositories: dict[Ci, 
     assert template["Parameters"]["Subject"]["Default"] == subject[ci]
 
 
+@pytest.mark.parametrize("ci", ["github", "gitlab"])
+def test_no_role_reads_the_environment_of_a_container(repositories: dict[Ci, Path], ci: Ci) -> None:
+    """A model's environment may hold a token in plain text; a log may too."""
+    template = cfn_yaml.load(str(repositories[ci] / "bootstrap" / "roles.yaml"))
+    statements = [
+        statement
+        for role in ("DeployRole", "ReadRole")
+        for policy in template["Resources"][role]["Properties"]["Policies"]
+        for statement in policy["PolicyDocument"]["Statement"]
+    ]
+    of_models = [each["Action"] for each in statements if "model/*" in str(each["Resource"])]
+    assert of_models == ["sagemaker:ListTags"]
+    actions = {
+        one for each in statements for one in ([each["Action"]] if isinstance(each["Action"], str) else each["Action"])
+    }
+    assert actions & {"sagemaker:DescribeModel", "cloudformation:GetTemplate", "secretsmanager:GetSecretValue"} == set()
+    assert not {each for each in actions if each.startswith("logs:")}
+
+
 def test_only_what_has_no_resource_is_allowed_on_all(repositories: dict[Ci, Path]) -> None:
     template = cfn_yaml.load(str(repositories["github"] / "bootstrap" / "roles.yaml"))
     statements = {

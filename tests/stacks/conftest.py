@@ -199,3 +199,24 @@ def prod_trials(assembly: Path) -> Template:
 @pytest.fixture
 def dev_deployment() -> Deployment:
     return dev()
+
+
+def alarms_that_roles_may_describe(template: Template) -> dict[str, set[str]]:
+    """Return the logical IDs of the alarms that each execution role may describe, and that nothing else is named."""
+    found: dict[str, set[str]] = {}
+    for name, role in template.find_resources("AWS::IAM::Role").items():
+        if role["Properties"]["AssumeRolePolicyDocument"]["Statement"][0]["Principal"] != {
+            "Service": "sagemaker.amazonaws.com"
+        }:
+            continue
+        found[name] = set()
+        for policy in role["Properties"]["Policies"]:
+            for each in policy["PolicyDocument"]["Statement"]:
+                if "cloudwatch:DescribeAlarms" in each["Action"]:
+                    assert each["Action"] == "cloudwatch:DescribeAlarms"
+                    arns = each["Resource"] if isinstance(each["Resource"], list) else [each["Resource"]]
+                    for arn in arns:
+                        *before, alarm = arn["Fn::Join"][1]
+                        assert before[-1].endswith(":alarm:")
+                        found[name].add(alarm["Ref"])
+    return found

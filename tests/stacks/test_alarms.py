@@ -6,19 +6,23 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from aws_cdk import App
 from aws_cdk.assertions import Match, Template
 
 from seatrial.specs.environment import Alarms
+from seatrial_base.errors import SpecError
+from seatrial_cdk.observability.endpoint_alarms import NEVER
 from seatrial_stacks.app_stacks import add_stacks
 from seatrial_stacks.endpoint_stack import EndpointStack
 from tests.sample_plan import decided
-from tests.stacks.conftest import ROOT, dev
+from tests.stacks.conftest import ROOT, alarms_that_roles_may_describe, dev
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from seatrial.deployment.document import Deployment
 
 ALARM = "AWS::CloudWatch::Alarm"
@@ -33,6 +37,21 @@ def with_instances(*, planned: int, most: int, surge: int = 0) -> Deployment:
     changed = {"instance_count": decided(planned), "max_instances": most, "surge_instances": decided(surge)}
     deployment = dev()
     return replace(deployment, plan=deployment.plan.model_copy(update=changed))
+
+
+def on_call(template: Template) -> dict[str, Mapping[str, Any]]:
+    """Return the alarms that tell people, by logical ID."""
+    return {name: each for name, each in template.find_resources(ALARM).items() if "OnCall" in name}
+
+
+def rolling_back(template: Template) -> dict[str, Mapping[str, Any]]:
+    """Return the alarms that roll an update back, by logical ID."""
+    return {name: each for name, each in template.find_resources(ALARM).items() if "OnCall" not in name}
+
+
+def with_slo(deployment: Deployment, **bounds: dict[str, float]) -> Deployment:
+    spec = deployment.endpoint
+    return replace(deployment, endpoint=spec.model_copy(update={"slo": spec.slo.model_validate(bounds)}))
 
 
 def with_topic(deployment: Deployment) -> Deployment:
@@ -55,9 +74,19 @@ def test_alarms_watch_errors_and_the_latency_that_the_slo_allows(dev_template: T
     )
 
 
-def test_without_an_slo_no_latency_is_alarming(weights_template: Template) -> None:
-    metrics = {each["Properties"]["MetricName"] for each in weights_template.find_resources(ALARM).values()}
-    assert metrics == {"Invocation5XXErrors", "NoCapacityInvocationFailures"}
+def test_without_an_slo_people_are_told_of_no_latency_and_none_rolls_back(weights_template: Template) -> None:
+    told = {each["Properties"]["MetricName"] for each in on_call(weights_template).values()}
+    assert told == {"Invocation5XXErrors", "NoCapacityInvocationFailures"}
+    guards = {
+        each["Properties"]["MetricName"]: each["Properties"]["Threshold"]
+        for each in rolling_back(weights_template).values()
+    }
+    assert guards == {
+        "Invocation5XXErrors": 5,
+        "NoCapacityInvocationFailures": 1,
+        "ModelLatency": NEVER,
+        "FirstChunkModelLatency": NEVER,
+    }
 
 
 def test_one_request_without_a_copy_is_alarming_and_a_slow_first_token_as_the_latency(dev_template: Template) -> None:
@@ -82,8 +111,9 @@ def test_each_alarm_has_its_section_in_the_runbook(dev_template: Template) -> No
 def test_every_alarm_tells_its_topic_of_beginning_and_end(dev_template: Template) -> None:
     made = {"Fn::Join": ["", ["arn:aws:sns:us-east-1:", {"Ref": "AWS::AccountId"}, ":seatrial-dev-alarms"]]}
     for template, topic in ((dev_template, made), (template_of(with_topic(dev())), GIVEN)):
-        alarms = [alarm["Properties"] for alarm in template.find_resources(ALARM).values()]
+        alarms = [alarm["Properties"] for alarm in on_call(template).values()]
         assert len(alarms) == 4
+        assert not any("AlarmActions" in alarm["Properties"] for alarm in rolling_back(template).values())
         assert {json.dumps([alarm["AlarmActions"], alarm["OKActions"]]) for alarm in alarms} == {
             json.dumps([[topic], [topic]])
         }
@@ -128,7 +158,8 @@ def test_a_given_topic_is_not_made(tmp_path: Path) -> None:
 def test_alarms_roll_the_endpoint_back_and_a_component_that_is_updated_in_batches(batch: int | None) -> None:
     deployment = replace(dev(), plan=dev().plan.model_copy(update={"copies_replaced_at_once": batch}))
     template = template_of(deployment)
-    named = {"Alarms": [{"AlarmName": {"Ref": name}} for name in template.find_resources(ALARM)]}
+    named = {"Alarms": [{"AlarmName": {"Ref": name}} for name in rolling_back(template)]}
+    assert len(named["Alarms"]) == 4
     (endpoint,) = template.find_resources("AWS::SageMaker::Endpoint").values()
     (component,) = template.find_resources("AWS::SageMaker::InferenceComponent").values()
     told = endpoint["Properties"]["DeploymentConfig"]["AutoRollbackConfiguration"]
@@ -188,8 +219,50 @@ def test_one_instance_or_too_wide_a_range_is_replaced_at_once(planned: int, most
 
 
 def test_another_threshold_touches_neither_component_nor_endpoint() -> None:
-    spec = dev().endpoint
-    slower = spec.model_copy(update={"slo": spec.slo.model_validate({"ttft_ms": {"p95": 9}, "tpot_ms": {"p95": 9}})})
-    before, after = (template_of(each).to_json()["Resources"] for each in (dev(), replace(dev(), endpoint=slower)))
+    slower = with_slo(dev(), ttft_ms={"p95": 9}, tpot_ms={"p95": 9})
+    before, after = (template_of(each).to_json()["Resources"] for each in (dev(), slower))
     changed = {each["Type"] for name, each in after.items() if each != before[name]}
     assert (before.keys(), changed) == (after.keys(), {ALARM})
+
+
+def test_an_objective_more_or_less_touches_neither_component_nor_endpoint() -> None:
+    """Another DeploymentConfig alone would be an UpdateEndpoint with the same configuration: a fleet, or a refusal."""
+    some = with_slo(dev(), ttft_ms={"p95": 2000}, tpot_ms={"p95": 100})
+    before, after = (template_of(each).to_json()["Resources"] for each in (some, with_slo(dev())))
+    assert {each["Type"] for name, each in before.items() if after.get(name) != each} == {ALARM}
+    assert all("OnCall" in name for name in before.keys() ^ after.keys())
+    serving = {"AWS::SageMaker::Endpoint", "AWS::SageMaker::InferenceComponent"}
+    kept = [name for name, each in after.items() if each["Type"] in serving]
+    assert [after[name]["Properties"] for name in kept] == [before[name]["Properties"] for name in kept]
+    assert len(kept) == 2
+
+
+def test_rollback_alarms_off_changes_the_alarms_of_the_rollback_alone() -> None:
+    """One deployment repairs an endpoint that is broken, and the next one restores the guard: both touch no fleet."""
+    before, after = (
+        Template.from_stack(EndpointStack(App(context=context), "stack", deployment=dev())).to_json()["Resources"]
+        for context in ({}, {"rollback_alarms": "off"})
+    )
+    changed = {name for name in before if after[name] != before[name]}
+    assert changed == {name for name, each in before.items() if each["Type"] == ALARM and "OnCall" not in name}
+    assert {after[name]["Properties"]["Threshold"] for name in changed} == {NEVER}
+    assert all("rollback_alarms=off" in after[name]["Properties"]["AlarmDescription"] for name in changed)
+
+
+def test_another_value_of_rollback_alarms_is_refused() -> None:
+    with pytest.raises(SpecError, match="SEA404"):
+        EndpointStack(App(context={"rollback_alarms": "no"}), "stack", deployment=dev())
+
+
+def test_every_execution_role_may_describe_exactly_the_alarms_that_roll_back(dev_template: Template) -> None:
+    described = alarms_that_roles_may_describe(dev_template)
+    assert len(described) == 2
+    assert set(map(frozenset, described.values())) == {frozenset(rolling_back(dev_template))}
+
+
+def test_people_are_told_after_the_first_trial_which_saturates_the_component(dev_template: Template) -> None:
+    (trial,) = dev_template.find_resources("Custom::SmokeBenchmark")
+    for alarm in on_call(dev_template).values():
+        assert trial in alarm["DependsOn"]
+    for alarm in rolling_back(dev_template).values():
+        assert "DependsOn" not in alarm

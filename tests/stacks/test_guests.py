@@ -15,7 +15,7 @@ from seatrial.specs.endpoint import ServingSpec
 from seatrial_base.catalog.instances import find_instance
 from seatrial_stacks.endpoint_stack import EndpointStack
 from tests.sample_plan import decided, sample_plan
-from tests.stacks.conftest import dev, serving, spec
+from tests.stacks.conftest import alarms_that_roles_may_describe, dev, serving, spec
 
 if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment
@@ -110,6 +110,27 @@ def test_a_further_model_has_its_own_scaling_alarms_and_alias(template: Template
     )
     assert value["inference_component_name"] == "dev-chat-summarize"
     assert value["endpoint_name"] == "dev-chat"
+
+
+def in_batches(deployment: Deployment) -> Deployment:
+    plan = deployment.plan.model_copy(update={"copies_replaced_at_once": 1})
+    return replace(deployment, plan=plan, guests=tuple(map(in_batches, deployment.guests)))
+
+
+def test_each_role_may_describe_the_alarms_that_roll_its_components_back(deployment: Deployment) -> None:
+    """The instances' role those of every component on them, a model's role those of its own component."""
+    template = Template.from_stack(EndpointStack(App(), "Batches", deployment=in_batches(deployment)))
+    named = {
+        each["Properties"]["InferenceComponentName"]: frozenset(
+            alarm["AlarmName"]["Ref"]
+            for alarm in each["Properties"]["DeploymentConfig"]["AutoRollbackConfiguration"]["Alarms"]
+        )
+        for each in template.find_resources("AWS::SageMaker::InferenceComponent").values()
+        if "DeploymentConfig" in each["Properties"]
+    }
+    assert {*named} == {"dev-chat-model", "dev-chat-summarize"}
+    described = {*map(frozenset, alarms_that_roles_may_describe(template).values())}
+    assert described == {*named.values(), frozenset().union(*named.values())}
 
 
 def test_an_adapter_names_its_base_and_takes_no_resources(template: Template) -> None:

@@ -11,6 +11,7 @@ from aws_cdk.assertions import Match, Template
 
 from seatrial.specs.endpoint import EndpointSpec
 from seatrial_stacks.endpoint_stack import EndpointStack
+from tests.stacks.conftest import alarms_that_roles_may_describe
 from tests.stacks.conftest import dev as of_dev
 
 TOPIC = "arn:aws:sns:us-east-1:123456789012:answers"
@@ -79,7 +80,7 @@ def test_a_wake_raises_no_alarm_of_people(templates: dict[str, Template]) -> Non
     metric = {"Properties": {"MetricName": "NoCapacityInvocationFailures"}}
     found = templates["zero"].find_resources("AWS::CloudWatch::Alarm", metric).values()
     starts = (600 + 900 + 600) // 60  # an instance, the model's start and download, as planned
-    assert sorted(each["Properties"]["EvaluationPeriods"] for each in found) == [1, starts]
+    assert sorted(each["Properties"]["EvaluationPeriods"] for each in found) == [1, starts, starts]
 
 
 def test_a_schedule_sets_limits(templates: dict[str, Template]) -> None:
@@ -147,7 +148,10 @@ def test_each_variant_has_alarms_that_roll_an_update_back(templates: dict[str, T
         for dimension in each["Properties"]["Dimensions"]
         if dimension["Name"] == "VariantName"
     ]
-    assert sorted(watched) == ["new"] * 3 + ["old"] * 3
+    assert sorted(watched) == ["new"] * 6 + ["old"] * 6
     (endpoint,) = template.find_resources("AWS::SageMaker::Endpoint").values()
     named = endpoint["Properties"]["DeploymentConfig"]["AutoRollbackConfiguration"]["Alarms"]
-    assert {each["AlarmName"]["Ref"] for each in named} == set(alarms)
+    assert {each["AlarmName"]["Ref"] for each in named} == {name for name in alarms if "OnCall" not in name}
+    described = alarms_that_roles_may_describe(template)
+    assert len(described) == 2
+    assert all(each == {alarm["AlarmName"]["Ref"] for alarm in named} for each in described.values())

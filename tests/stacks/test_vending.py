@@ -13,6 +13,7 @@ from ministack.core.iam_evaluator import EvalContext, evaluate, parse_policy_doc
 
 from benchmarks.living_endpoint.synthesis import synthesize
 from seatrial_base.errors import SpecError
+from seatrial_cdk.observability.endpoint_alarms import NEVER
 from seatrial_stacks.publish_products import publish
 from tests.policy_findings import policy_findings
 from tests.resource_types import unknown_types
@@ -106,6 +107,7 @@ def test_a_team_chooses_within_what_is_declared(template: Template) -> None:
         "MaxCopies": [1, 2, 3],
         "AlarmTopicArn": None,
         "AlarmEmail": None,
+        "RollbackAlarms": ["on", "off"],
     }
     longest = "lab-" + "t" * 12 + "-" + "n" * parameters["EndpointName"]["MaxLength"] + "-large-99-model"
     assert len(longest) <= 63
@@ -136,12 +138,24 @@ def test_every_resource_with_tags_has_those_of_the_product(template: Template) -
     assert [each["Type"] for each in tagged if not wanted <= {tag["Key"] for tag in each["Properties"]["Tags"]}] == []
 
 
+def test_a_team_switches_rollback_by_alarms_off_for_one_update(template: Template) -> None:
+    assert template["Parameters"]["RollbackAlarms"]["Default"] == "on"
+    assert template["Conditions"]["HasRollbackAlarms"] == {"Fn::Equals": [{"Ref": "RollbackAlarms"}, "on"]}
+    alarms = [each["Properties"] for each in of_type(template, "AWS::CloudWatch::Alarm")]
+    guards = [each for each in alarms if "AlarmActions" not in each]
+    assert len(guards) == 8
+    for each in guards:
+        condition, on, off = each["Threshold"]["Fn::If"]
+        assert (condition, isinstance(on, int | float), off) == ("HasRollbackAlarms", True, NEVER)
+    assert all(isinstance(each["Threshold"], int | float) for each in alarms if "AlarmActions" in each)
+
+
 def test_roles_are_bounded_and_alarms_have_names_that_trials_may_read(template: Template) -> None:
     for role in of_type(template, "AWS::IAM::Role"):
         assert role["Properties"]["Path"] == "/seatrial/lab/"
         assert role["Properties"]["PermissionsBoundary"]["Fn::Sub"].endswith(":policy/seatrial-lab-products-boundary")
     names = [json.dumps(each["Properties"]["AlarmName"]) for each in of_type(template, "AWS::CloudWatch::Alarm")]
-    assert len(set(names)) == len(names) == 8
+    assert len(set(names)) == len(names) == 2 * 8
     assert all('"seatrial-lab-"' in name for name in names)
 
 
@@ -165,6 +179,16 @@ def test_a_published_version_never_changes(folder: Path) -> None:
     finally:
         product.write_text(before)
         lock_sizes(product, environments)
+
+
+def test_the_boundary_allows_reading_the_alarms_of_a_rollback(offered: tuple[Template, Template]) -> None:
+    (boundary,) = of_type(offered[0], "AWS::IAM::ManagedPolicy")
+    (statement,) = (
+        each
+        for each in boundary["Properties"]["PolicyDocument"]["Statement"]
+        if each["Action"] == "cloudwatch:DescribeAlarms"
+    )
+    assert ":alarm:seatrial-lab-*" in json.dumps(statement["Resource"])
 
 
 def test_the_boundary_keeps_the_weights_of_what_teams_may_still_run(folder: Path, tmp_path: Path) -> None:

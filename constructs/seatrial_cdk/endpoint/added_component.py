@@ -14,6 +14,7 @@ from seatrial_cdk.endpoint.execution_role import (
     ExecutionRole,
     ModelSources,
     RoleOptions,
+    allow_reading_alarms,
     read_object,
     repository_of,
 )
@@ -76,6 +77,8 @@ class AddedComponent(ILlmEndpoint):
         self.component_name = component_name
         self._instance_role, self._fewest_instances = endpoint.instance_role, endpoint.fewest_instances
         self.base_name, self.alias_name, self.copies = self.component_name, alias_name, copies
+        self.environment = endpoint.environment
+        self.rolls_back = component_update(copies) is not None
         artifact = ServingArtifact(self, "Artifact", files=container.files) if container.files else None
         sources = ModelSources(
             repository=repository_of(self, container.image, container.image_repository),
@@ -97,7 +100,12 @@ class AddedComponent(ILlmEndpoint):
         )
         definition = container_definition(container, artifact)
         self.model = define_model(
-            self, self.role, definition, endpoint.network, network_isolation=container.network_isolation
+            self,
+            self.role,
+            definition,
+            endpoint.network,
+            network_isolation=container.network_isolation,
+            digest=container.digest,
         )
         self.component = define_component(
             self, endpoint.endpoint.attr_endpoint_name, self.model, self.component_name, copies
@@ -122,10 +130,15 @@ class AddedComponent(ILlmEndpoint):
     def roll_back_on(self, alarm_names: Sequence[str]) -> None:
         """Roll an update of the component back when one of these alarms is raised meanwhile.
 
+        SageMaker takes alarms for an update in batches alone. It reads them with the roles of the instances and of the
+        containers, which may do so from here.
+
         Args:
             alarm_names: One to ten alarms of this account and region; none of them may depend on this component.
         """
         self.component.deployment_config = component_update(self.copies, alarm_names)
+        if self.rolls_back:
+            allow_reading_alarms(self, self.roles_of_weights, alarm_names)
 
     def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow invoking the component on its endpoint, and reading the alias that names it."""

@@ -12,7 +12,14 @@ from aws_cdk import aws_sagemaker as sagemaker
 from seatrial.deployment.document import COMPONENT_SUFFIX
 from seatrial_cdk.endpoint.endpoint_interface import DefinedEndpoint, ILlmEndpoint, generations_of
 from seatrial_cdk.endpoint.endpoint_update import component_update, endpoint_update
-from seatrial_cdk.endpoint.execution_role import NO_OPTIONS, ExecutionRole, ModelSources, RoleOptions, repository_of
+from seatrial_cdk.endpoint.execution_role import (
+    NO_OPTIONS,
+    ExecutionRole,
+    ModelSources,
+    RoleOptions,
+    allow_reading_alarms,
+    repository_of,
+)
 from seatrial_cdk.endpoint.inference_component import (
     ComponentCopies,
     define_component,
@@ -95,6 +102,7 @@ class ComponentEndpoint(DefinedEndpoint):
             container_definition(container, artifact),
             self.network,
             network_isolation=container.network_isolation,
+            digest=container.digest,
         )
         self.config = _config(self, network_isolation=container.network_isolation)
         self.endpoint_config_name = self.config.attr_endpoint_config_name
@@ -163,11 +171,14 @@ class ComponentEndpoint(DefinedEndpoint):
     def roll_back_on(self, alarm_names: Sequence[str]) -> None:
         """Roll an update of the component or of the endpoint back when one of these alarms is raised meanwhile.
 
+        The roles of the instances and of the containers may read the alarms, which SageMaker does with them.
+
         Args:
             alarm_names: One to ten alarms of this account and region; none of them may depend on this endpoint.
         """
         self.component.deployment_config = component_update(self.copies, alarm_names)
         self.endpoint.deployment_config = endpoint_update(self.instances, alarm_names)
+        allow_reading_alarms(self, self.roles_of_weights, alarm_names)
 
     def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow invoking each generation of this endpoint and its component, and reading the alias that names it.

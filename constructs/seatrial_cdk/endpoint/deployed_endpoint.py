@@ -265,6 +265,7 @@ def define_parts(
         settings = trial_settings(deployment, alarms)
         candidate = CandidateTrial(scope, f"Candidate{suffix}", endpoint=endpoint, settings=settings)
         trial = SmokeBenchmark(scope, f"Trial{suffix}", endpoint=endpoint, settings=settings)
+        alarms.tell_after(trial)
     scaling = define_scaling(scope, f"Scaling{suffix}", endpoint, deployment, trial)
     awaited = [each for each in (trial, scaling) if each is not None]
     resources = _GuestResources()
@@ -415,7 +416,7 @@ def trial_settings(deployment: Deployment, alarms: EndpointAlarms) -> TrialSetti
         most_copies=max(plan.copy_count.value, deployment.endpoint.scaling.max_copies),
         fallback_target=plan.target_concurrency_per_copy.value,
         removal=deployment.environment.removal,
-        alarms=alarms.names,
+        alarms=alarms.rollback_names,
         replaces=list(deployment.former_components),
     )
 

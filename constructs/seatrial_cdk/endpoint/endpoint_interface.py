@@ -36,6 +36,11 @@ class ILlmEndpoint(Construct):
         is_asynchronous: It takes requests by `InvokeEndpointAsync` alone.
     """
 
+    environment: str | None = None
+    """The environment of Seatrial that it belongs to; `None` for none."""
+    rolls_back = False
+    """Whether alarms roll its updates back: this app updates it."""
+
     def __init__(
         self,
         scope: Construct,
@@ -196,6 +201,7 @@ class DefinedEndpoint(ILlmEndpoint):
 
     model_name: str
     endpoint_config_name: str
+    rolls_back = True
 
     def __init__(
         self,
@@ -229,6 +235,7 @@ class DefinedEndpoint(ILlmEndpoint):
         self.network = network or ContainerNetwork()
         if vpc is not None:
             self.network = ContainerNetwork.in_vpc(self, vpc, subnets=vpc_subnets, security_groups=security_groups)
+        self.environment = environment
         if environment is not None:
             Tags.of(self).add(ENVIRONMENT_TAG, environment)
         refuse_parts_of_no_vpc(self, vpc, vpc_subnets, security_groups)

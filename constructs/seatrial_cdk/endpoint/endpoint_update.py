@@ -136,7 +136,7 @@ class TrafficShift:
 
     Attributes:
         kind: All of it at once, a canary and then the rest, in equal steps, or with some instances at a time. All but
-            `rolling` run a second fleet beside the first one meanwhile.
+            `rolling` run a second fleet beside the first one meanwhile. `rolling` is for one variant alone.
         percent: Share of the capacity that is the canary (at most 50), a step (10 to 50) or a batch (5 to 50).
         wait_s: Time to watch the alarms after each step, 0 to 3,600 s.
         termination_wait_s: Time until the old fleet goes, 0 to 3,600 s; not for `rolling`.
@@ -154,12 +154,19 @@ def variants_update(
     """Define how an endpoint moves to another configuration; `None` leaves it to the service.
 
     Args:
-        shift: How; default: some instances at a time where all variants have a valid number, else all at once.
+        shift: How; default: one variant some instances at a time, several by a canary, where they have a valid number;
+            else all at once. SageMaker rolls no endpoint of several variants: it would move all traffic at once, and no
+            alarm would roll that back (developer guide, deployment guardrails, exclusions).
         instances: The instances of each variant.
         alarm_names: Alarms that roll it back.
     """
     if shift is None:
-        return endpoint_update(_alike(instances), alarm_names) if alarm_names else None
+        if not alarm_names:
+            return None
+        fewest = _alike(instances)
+        if len(instances) == 1 or batch_of(fewest.initial_count, fewest.most) is None:
+            return endpoint_update(fewest, alarm_names)
+        shift = TrafficShift(kind="canary")
     endpoint = sagemaker.CfnEndpoint
     slowest_s = max(start_s(each) for each in instances)
     return endpoint.DeploymentConfigProperty(

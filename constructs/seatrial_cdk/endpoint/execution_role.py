@@ -18,7 +18,7 @@ from seatrial_cdk.place import TOKEN_MARKER, StackPlace
 from seatrial_cdk.policy import Statement, allow, policy_document, resources_of, unnamed_statement
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from aws_cdk import aws_ecr as ecr
 
@@ -176,6 +176,7 @@ class ExecutionRole(Construct):
         reads = [] if sources is None else [*_reads(place, sources)]
         joins = [*join_network(place, network)] if network.subnet_ids else []
         statements = [*reads, *_observe(place, name), *joins]
+        self.rights = policy_document(statements)
         self.role = iam.Role(
             self,
             f"Role{_digest(self, sources, network)}",
@@ -185,9 +186,34 @@ class ExecutionRole(Construct):
             ),
             path=options.path,
             permissions_boundary=options.permissions_boundary,
-            inline_policies={"Serve": policy_document(statements)},
+            inline_policies={"Serve": self.rights},
         )
         acknowledge_wildcards(self.role, resources_of(statements), WILDCARDS)
+
+
+def allow_reading_alarms(scope: Construct, roles: Iterable[iam.IRole], alarm_names: Sequence[str]) -> None:
+    """Let roles read alarms that roll an update back.
+
+    SageMaker reads them with the execution role (developer guide, "Auto-Rollback Configuration and Monitoring": "Ensure
+    that your IAM execution role has permission to perform the cloudwatch:DescribeAlarms action on the auto-rollback
+    alarms you specify"). Which one it is of an endpoint with components is not told, so both may.
+
+    Args:
+        scope: In whose account and region the alarms are.
+        roles: The roles of instances and containers; one that is imported stays as it is.
+        alarm_names: Names of the alarms, or tokens of them.
+    """
+    if not alarm_names:
+        return
+    place = StackPlace.of(scope)
+    arns = [place.arn("cloudwatch", f"alarm:{name}") for name in alarm_names]
+    statement = iam.PolicyStatement.from_json(allow(["cloudwatch:DescribeAlarms"], arns))
+    for role in roles:
+        home = role.node.scope
+        if isinstance(home, ExecutionRole):
+            home.rights.add_statements(statement)
+        else:
+            role.add_to_principal_policy(statement)
 
 
 def _digest(scope: Construct, sources: ModelSources | None, network: ContainerNetwork) -> str:

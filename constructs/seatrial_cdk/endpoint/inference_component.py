@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from aws_cdk import CfnTag
 from aws_cdk import aws_sagemaker as sagemaker
 
+from seatrial_base.tags import CONFIG_TAG
 from seatrial_cdk.endpoint.endpoint_update import batch_of, component_update
 from seatrial_cdk.endpoint.variant_instances import DEFAULT_TIMEOUT_S, VARIANT_NAME
 
@@ -84,14 +86,25 @@ def define_model(
     network: ContainerNetwork,
     *,
     network_isolation: bool,
+    digest: str | None = None,
 ) -> sagemaker.CfnModel:
-    """Define the model: what the container reads and may do. It has no name, because it can only be replaced."""
+    """Define the model: what the container reads and may do. It has no name, because it can only be replaced.
+
+    Args:
+        scope: What it belongs to.
+        role: What SageMaker reads with.
+        container: Image, environment, artifacts.
+        network: The VPC of the containers.
+        network_isolation: The container makes no connection.
+        digest: Of what the container reads, as a tag; default: no tag.
+    """
     model = sagemaker.CfnModel(
         scope,
         "Model",
         execution_role_arn=role.role_arn,
         primary_container=container,
         enable_network_isolation=network_isolation,
+        tags=None if digest is None else [CfnTag(key=CONFIG_TAG, value=digest)],
         vpc_config=sagemaker.CfnModel.VpcConfigProperty(
             subnets=list(network.subnet_ids), security_group_ids=list(network.security_group_ids)
         )

@@ -72,6 +72,7 @@ class ServingContainer:
         model_package_arn: A model package that has image and weights, in this account or shared with it; then `image`
             only names the repository that the package's image is pulled from, and `readable_s3_uri` its weights.
         hub_content_arn: Content of a JumpStart private hub through which `weights_s3_uri` is read.
+        digest: A digest of what the container reads: a tag of the model, which drift compares; default: none.
     """
 
     image: str
@@ -85,6 +86,7 @@ class ServingContainer:
     network_isolation: bool = False
     model_package_arn: str | None = None
     hub_content_arn: str | None = None
+    digest: str | None = None
 
     @classmethod
     def of(
@@ -116,6 +118,7 @@ class ServingContainer:
             network_isolation=serving.isolated,
             model_package_arn=model_package_arn,
             hub_content_arn=hub_content_arn,
+            digest=serving.container_digest,
         )
 
     @property

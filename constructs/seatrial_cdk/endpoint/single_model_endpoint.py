@@ -14,7 +14,14 @@ from seatrial_base.errors import SpecError
 from seatrial_cdk.acknowledgements import acknowledge, acknowledge_wildcards
 from seatrial_cdk.endpoint.endpoint_interface import INVOKE_ACTIONS, DefinedEndpoint, ILlmEndpoint, generations_of
 from seatrial_cdk.endpoint.endpoint_update import variants_update
-from seatrial_cdk.endpoint.execution_role import NO_OPTIONS, ExecutionRole, ModelSources, RoleOptions, repository_of
+from seatrial_cdk.endpoint.execution_role import (
+    NO_OPTIONS,
+    ExecutionRole,
+    ModelSources,
+    RoleOptions,
+    allow_reading_alarms,
+    repository_of,
+)
 from seatrial_cdk.endpoint.inference_component import define_model
 from seatrial_cdk.endpoint.output_location import (
     CAPTURES,
@@ -66,7 +73,8 @@ class SingleModelEndpoint(DefinedEndpoint, SpecEndpoint):
         shadow: Gets copies of the requests to the only variant.
         asynchronous: Requests are taken by `InvokeEndpointAsync` alone.
         data_capture: What is kept of requests and answers.
-        shift: How an update moves traffic; default: some instances at a time, or all at once where there are few.
+        shift: How an update moves traffic; default: some instances at a time, a canary for several variants, or all at
+            once where there are few instances.
         endpoint_name: The endpoint's name; default: a name made of the construct's path.
         base_name: The name of the first generation, which the later ones begin with; default: `endpoint_name`.
         environment: The environment of Seatrial, which the resources carry as a tag; default: none.
@@ -126,6 +134,7 @@ class SingleModelEndpoint(DefinedEndpoint, SpecEndpoint):
         self.variants, self.shadow = tuple(variants), shadow
         self._shift = shift
         self._alarm_names: list[str] = []
+        self._model_roles: list[iam.IRole] = []
         self._weights_key, self._role_options = weights_key, role_options
         self._locate(asynchronous, data_capture)
         shadows = () if shadow is None else (shadow.beside(self.variants[0]),)
@@ -135,7 +144,7 @@ class SingleModelEndpoint(DefinedEndpoint, SpecEndpoint):
         self.config = self._config(shadows, asynchronous, data_capture)
         self.endpoint_config_name = self.config.attr_endpoint_config_name
         self.endpoint = self._endpoint()
-        for error in _contradictions(self.variants, shadow, asynchronous, data_capture):
+        for error in _contradictions(self.variants, shadow, asynchronous, data_capture, shift):
             Annotations.of(self).add_error(f"SEA445: {error}")
 
     @property
@@ -160,7 +169,9 @@ class SingleModelEndpoint(DefinedEndpoint, SpecEndpoint):
         Args:
             alarm_names: Alarms of this account and region; none of them may depend on this endpoint.
         """
+        known = len(self._alarm_names)
         self._alarm_names += alarm_names
+        allow_reading_alarms(self, self._model_roles, self._alarm_names[known:MOST_ALARMS])
         if len(self._alarm_names) > MOST_ALARMS:
             message = (
                 f"SEA445: SageMaker takes {MOST_ALARMS} alarms, so {len(self._alarm_names) - MOST_ALARMS} of this "
@@ -239,9 +250,12 @@ class SingleModelEndpoint(DefinedEndpoint, SpecEndpoint):
             described=container.described,
         )
         role = variant.model_role or self._role(home, sources)
+        self._model_roles.append(role)
         self._allow_output(role, asynchronous)
         definition = container_definition(container, artifact)
-        return define_model(home, role, definition, self.network, network_isolation=container.network_isolation)
+        return define_model(
+            home, role, definition, self.network, network_isolation=container.network_isolation, digest=container.digest
+        )
 
     def _role(self, home: Construct, sources: ModelSources) -> iam.IRole:
         return ExecutionRole(
@@ -310,6 +324,8 @@ class SingleModelEndpoint(DefinedEndpoint, SpecEndpoint):
 class _VariantView(ILlmEndpoint):
     """An endpoint as seen from one of its variants."""
 
+    rolls_back = True
+
     def __init__(
         self, scope: Construct, construct_id: str, *, endpoint: SingleModelEndpoint, variant_name: str
     ) -> None:
@@ -320,7 +336,7 @@ class _VariantView(ILlmEndpoint):
             variant_name=variant_name,
             is_asynchronous=endpoint.is_asynchronous,
         )
-        self._endpoint = endpoint
+        self._endpoint, self.environment = endpoint, endpoint.environment
 
     @property
     def serving_resource(self) -> CfnResource:
@@ -358,7 +374,10 @@ def _contradictions(
     shadow: ShadowVariant | None,
     asynchronous: AsynchronousInference | None,
     capture: DataCapture | None,
+    shift: TrafficShift | None,
 ) -> Iterator[str]:
+    if shift is not None and shift.kind == "rolling" and len(variants) > 1:
+        yield "SageMaker rolls no update of several variants. Give shift another kind, as canary."
     if len(variants) > MOST_VARIANTS:
         yield f"{len(variants)} variants; SageMaker allows {MOST_VARIANTS}."
     weights = [each.weight for each in variants]

@@ -1,8 +1,8 @@
-"""The alarms of an endpoint, and the topic that they notify."""
+"""The alarms of an endpoint: those that tell people, those that roll an update back, and the topic that is told."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from aws_cdk import Stack
@@ -11,12 +11,14 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
+from seatrial.documents.live_endpoint import ROLLBACK_ALARM, ROLLBACK_ALARMS_OFF
+from seatrial_base.errors import SpecError
 from seatrial_base.units import MS_PER_S, S_PER_MINUTE
 from seatrial_cdk.place import StackPlace
 from seatrial_cdk.value_checks import AT_LEAST_ONE, check_number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Sequence
 
     from aws_cdk import aws_kms as kms
 
@@ -90,6 +92,12 @@ ERRORS_PER_MINUTE = 5
 US_PER_MS = MS_PER_S
 NAMESPACE = "AWS/SageMaker"
 RUNBOOK = "docs/how-to/alarms.md"
+NEVER = 1e15
+"""A threshold that no metric reaches: 31 years in microseconds, and more requests than a minute has."""
+ON_CALL = "OnCall"
+"""Construct ID of the alarms that tell people."""
+ROLLBACK_ALARMS = ROLLBACK_ALARMS_OFF.partition("=")[0]
+"""The context by which a deployment goes without rollback by alarms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,23 +126,31 @@ class _Condition:
 
 
 class EndpointAlarms(Construct):
-    """Alarms on the component's errors, capacity and latency.
+    """Alarms on the component's errors, capacity and latency, each twice: one tells people, one rolls an update back.
 
     A minute without a request that no copy took is enough for the alarm on capacity; the others need three bad minutes
-    of five. A metric without data raises no alarm. While an endpoint of this app is updated, each alarm rolls the
-    update back (`LlmEndpoint.roll_back_on`); one that is imported is watched alone. The alarms name the component by
-    its name alone, so nothing waits for it. An endpoint without inference component has no alarm on capacity: SageMaker
-    publishes `NoCapacityInvocationFailures` for components.
+    of five. A metric without data raises no alarm. An endpoint without inference component has no alarm on capacity:
+    SageMaker publishes `NoCapacityInvocationFailures` for components. One that is imported is watched alone.
+
+    The alarms of the rollback are always the same ones, so that another SLO changes neither endpoint nor component:
+    SageMaker replaces a whole fleet for another `DeploymentConfig` (API reference, UpdateEndpoint). One without an
+    objective is never raised. With the context `rollback_alarms=off` none is raised in this deployment, which may then
+    repair an endpoint that is broken; the next deployment without it restores them. People are told either way.
+
+    The alarms name the component by its name alone, so nothing waits for it.
 
     Args:
         endpoint: What is watched.
-        slo: Bounds the latencies; one that is left out has no alarm.
+        slo: Bounds the latencies; people are told of no other.
         output_tokens: Length of an answer, in tokens; it is needed where the SLO bounds TTFT and TPOT alone.
         topic: SNS topic that is notified of each alarm and of its end; one of this app, and its key, allow that to
             CloudWatch; default: none.
         topic_arn: The topic by its ARN, in place of `topic`.
         start_minutes: Minutes that a copy may take to start, for an endpoint that scales to zero: requests that are
             refused for so long are normal, and raise no alarm. Default: it always has a copy.
+
+    Raises:
+        SpecError: SEA404 when the context `rollback_alarms` is neither `on` nor `off`.
     """
 
     def __init__(
@@ -155,12 +171,53 @@ class EndpointAlarms(Construct):
         if topic is not None:
             allow_alarms(self, topic)
             topic_arn = topic.topic_arn
+        conditions = [*_conditions(endpoint, slo, output_tokens, start_minutes)]
+        self._on_call, name = (
+            (Construct(self, ON_CALL), f"{construct_id}{ON_CALL}") if endpoint.rolls_back else (self, construct_id)
+        )
         self.alarms = tuple(
-            _alarm(self, condition, endpoint.metric_dimensions, topic_arn)
-            for condition in _conditions(endpoint, slo, output_tokens, start_minutes)
+            _alarm(self._on_call, each, endpoint, name, topic_arn) for each in conditions if each.threshold < NEVER
         )
         self.names = tuple(alarm.ref for alarm in self.alarms)
-        endpoint.roll_back_on(self.names)
+        self.rollback = _rollback_alarms(self, conditions, endpoint) if endpoint.rolls_back else ()
+        self.rollback_names = tuple(alarm.ref for alarm in self.rollback)
+        endpoint.roll_back_on(self.rollback_names)
+
+    def tell_after(self, trial: Construct) -> None:
+        """Let the alarms that tell people begin after a trial, whose load is no reason to call anybody.
+
+        Args:
+            trial: The trial of what is deployed.
+        """
+        self._on_call.node.add_dependency(trial)
+
+
+def rollback_alarms_are_off(scope: Construct) -> bool:
+    """Tell whether no alarm rolls an update back in this deployment, by the context `rollback_alarms`.
+
+    Args:
+        scope: Where the context is read.
+
+    Raises:
+        SpecError: SEA404 when the context is neither `on` nor `off`.
+    """
+    value: object = scope.node.try_get_context(ROLLBACK_ALARMS)
+    if value not in {None, "on", "off"}:
+        message = f"the context value `{ROLLBACK_ALARMS}` is {value!r}, neither `on` nor `off`"
+        raise SpecError.of("SEA404", message, hint=f"give `-c {ROLLBACK_ALARMS}=off`, or nothing")
+    return value == "off"
+
+
+def _rollback_alarms(
+    scope: EndpointAlarms, conditions: Sequence[_Condition], endpoint: ILlmEndpoint
+) -> tuple[cloudwatch.CfnAlarm, ...]:
+    if rollback_alarms_are_off(scope):
+        off = f"off for one deployment ({ROLLBACK_ALARMS_OFF})"
+        conditions = [replace(each, threshold=NEVER, description=off) for each in conditions]
+    return tuple(
+        _alarm(scope, replace(each, description=f"{ROLLBACK_ALARM}: {each.description}"), endpoint, scope.node.id)
+        for each in conditions
+    )
 
 
 def longest_latency_ms(slo: Slo, output_tokens: int) -> float | None:
@@ -176,6 +233,7 @@ def longest_latency_ms(slo: Slo, output_tokens: int) -> float | None:
 
 
 def _conditions(endpoint: ILlmEndpoint, slo: Slo, output_tokens: int, start_minutes: int) -> Iterator[_Condition]:
+    """Yield every condition, also those without an objective, whose threshold no value reaches."""
     name = endpoint.endpoint_name
     yield _Condition(
         construct_id="Errors",
@@ -187,24 +245,32 @@ def _conditions(endpoint: ILlmEndpoint, slo: Slo, output_tokens: int, start_minu
     )
     if endpoint.inference_component_name is not None:
         yield _no_capacity(endpoint, start_minutes)
-    if (longest_ms := longest_latency_ms(slo, output_tokens)) is not None:
-        yield _Condition(
-            construct_id="Latency",
-            metric_name="ModelLatency",
-            statistic="p95",
-            threshold=longest_ms * US_PER_MS,
-            description=f"p95 latency of {name} exceeds its SLO of {longest_ms:g} ms",
-            section="model-latency",
-        )
-    if (ttft_ms := slo.ttft_ms.p95) is not None:
-        yield _Condition(
-            construct_id="Ttft",
-            metric_name="FirstChunkModelLatency",
-            statistic="p95",
-            threshold=ttft_ms * US_PER_MS,
-            description=f"p95 time to first token of {name} exceeds its SLO of {ttft_ms:g} ms",
-            section="time-to-first-token",
-        )
+    yield _latency(
+        longest_latency_ms(slo, output_tokens),
+        f"p95 latency of {name}",
+        construct_id="Latency",
+        metric_name="ModelLatency",
+        section="model-latency",
+    )
+    yield _latency(
+        slo.ttft_ms.p95,
+        f"p95 time to first token of {name}",
+        construct_id="Ttft",
+        metric_name="FirstChunkModelLatency",
+        section="time-to-first-token",
+    )
+
+
+def _latency(bound_ms: float | None, what: str, *, construct_id: str, metric_name: str, section: str) -> _Condition:
+    told = f"{what} has no SLO" if bound_ms is None else f"{what} exceeds its SLO of {bound_ms:g} ms"
+    return _Condition(
+        construct_id=construct_id,
+        metric_name=metric_name,
+        statistic="p95",
+        threshold=NEVER if bound_ms is None else bound_ms * US_PER_MS,
+        description=told,
+        section=section,
+    )
 
 
 def _no_capacity(endpoint: ILlmEndpoint, start_minutes: int) -> _Condition:
@@ -222,20 +288,22 @@ def _no_capacity(endpoint: ILlmEndpoint, start_minutes: int) -> _Condition:
 
 
 def _alarm(
-    scope: EndpointAlarms, condition: _Condition, dimensions: Mapping[str, str], topic_arn: str | None
+    scope: Construct, condition: _Condition, endpoint: ILlmEndpoint, set_name: str, topic_arn: str | None = None
 ) -> cloudwatch.CfnAlarm:
     is_percentile = condition.statistic.startswith("p")
     told = None if topic_arn is None else [topic_arn]
     return cloudwatch.CfnAlarm(
         Construct(scope, condition.construct_id),
         "Resource",
+        alarm_name=_alarm_name(scope, endpoint, f"{set_name}{condition.construct_id}"),
         alarm_description=f"{condition.description}. Runbook: {RUNBOOK}#{condition.section}",
         namespace=NAMESPACE,
         metric_name=condition.metric_name,
         statistic=None if is_percentile else condition.statistic,
         extended_statistic=condition.statistic if is_percentile else None,
         dimensions=[
-            cloudwatch.CfnAlarm.DimensionProperty(name=name, value=value) for name, value in dimensions.items()
+            cloudwatch.CfnAlarm.DimensionProperty(name=name, value=value)
+            for name, value in endpoint.metric_dimensions.items()
         ],
         period=S_PER_MINUTE,
         threshold=condition.threshold,
@@ -246,3 +314,26 @@ def _alarm(
         alarm_actions=told,
         ok_actions=told,
     )
+
+
+def _alarm_name(scope: Construct, endpoint: ILlmEndpoint, own: str) -> str | None:
+    """Return a name that the environment's trial service may read; `None` where CloudFormation makes one.
+
+    CloudFormation begins a name with that of the stack, which is enough where it is one of the environment's.
+    """
+    if endpoint.environment is None:
+        return None
+    beginning = alarm_prefix(endpoint.environment)
+    if Stack.of(scope).stack_name.startswith(beginning):
+        return None
+    watched = endpoint.inference_component_name or f"{endpoint.endpoint_name}-{endpoint.variant_name}"
+    return f"{beginning}{watched.removeprefix(f'{endpoint.environment}-')}-{own}"
+
+
+def alarm_prefix(environment: str) -> str:
+    """Return what the names of an environment's alarms begin with: those that its trial service may read.
+
+    Args:
+        environment: The environment's name.
+    """
+    return f"seatrial-{environment}-"

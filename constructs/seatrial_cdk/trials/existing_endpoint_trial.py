@@ -108,7 +108,7 @@ class ExistingEndpointTrial(Construct):
         if endpoint.inference_component_name is None:
             message = "SEA448: the endpoint has no inference component, so it can't be tried."
             Annotations.of(self).add_error(f"{message} Name it with LlmEndpoint.from_attributes.")
-        trials.grant_trial(endpoint)
+        trials.grant_trial(endpoint, alarms)
         self.resource = CustomResource(
             self,
             "Resource",

@@ -13,6 +13,7 @@ from aws_cdk import ArnFormat
 from aws_cdk import aws_iam as iam
 
 from seatrial_base.tags import ENVIRONMENT_TAG
+from seatrial_cdk.observability.endpoint_alarms import alarm_prefix
 from seatrial_cdk.policy import allow_unnamed
 from seatrial_cdk.trials.runtime.announcements import DETAIL_TYPE, SOURCE
 from seatrial_cdk.trials.runtime.components import CANDIDATE
@@ -79,7 +80,7 @@ def _measurements(stack: Stack, environment: str) -> Iterator[iam.PolicyStatemen
             stack.format_arn(
                 service="cloudwatch",
                 resource="alarm",
-                resource_name=f"seatrial-{environment}-*",
+                resource_name=f"{alarm_prefix(environment)}*",
                 arn_format=ArnFormat.COLON_RESOURCE_NAME,
             )
         ],

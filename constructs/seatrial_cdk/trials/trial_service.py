@@ -37,6 +37,7 @@ from seatrial_cdk.trials.trial_results import TrialResults, log_group_of
 from seatrial_cdk.trials.trial_workflow import definition
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Literal
 
     from aws_cdk import aws_kms as kms
@@ -168,11 +169,12 @@ class TrialService(Construct):
         _call_on_schedule(self)
         acknowledge(self, ACKNOWLEDGED)
 
-    def grant_trial(self, endpoint: ILlmEndpoint) -> None:
+    def grant_trial(self, endpoint: ILlmEndpoint, alarms: Sequence[str] = ()) -> None:
         """Allow trials of an endpoint that something else made: invoking, describing it, and setting its copies.
 
         Args:
             endpoint: Whose name and component's name are no tokens of another stack.
+            alarms: Names of the alarms that stop a load beside its users.
         """
         place, component = StackPlace.of(self), endpoint.inference_component_name
         arn = place.arn("sagemaker", f"endpoint/{arn_name(endpoint.endpoint_name)}")
@@ -181,6 +183,11 @@ class TrialService(Construct):
             copies = ["sagemaker:DescribeInferenceComponent", "sagemaker:UpdateInferenceComponentRuntimeConfig"]
             arn = place.arn("sagemaker", f"inference-component/{arn_name(component)}")
             self.role.add_to_principal_policy(iam.PolicyStatement(actions=[*INVOKE_ACTIONS, *copies], resources=[arn]))
+        if alarms:
+            arns = [place.arn("cloudwatch", f"alarm:{name}") for name in alarms]
+            self.role.add_to_principal_policy(
+                iam.PolicyStatement(actions=["cloudwatch:DescribeAlarms"], resources=arns)
+            )
 
 
 def _role(

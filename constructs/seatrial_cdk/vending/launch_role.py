@@ -17,6 +17,7 @@ from seatrial_base.tags import ENVIRONMENT_TAG
 from seatrial_cdk.acknowledgements import acknowledge_wildcards
 from seatrial_cdk.endpoint.container_network import ContainerNetwork
 from seatrial_cdk.endpoint.execution_role import METRIC_NAMESPACES, join_network
+from seatrial_cdk.observability.endpoint_alarms import alarm_prefix
 from seatrial_cdk.place import StackPlace
 from seatrial_cdk.policy import allow_unnamed
 from seatrial_cdk.trials.trial_service import function_arn
@@ -132,6 +133,7 @@ def _serving(
         "cloudwatch:PutMetricData",
         conditions={"StringEquals": {"cloudwatch:namespace": list(METRIC_NAMESPACES)}},
     )
+    yield _allow(["cloudwatch:DescribeAlarms"], [_alarm_arn(stack, f"{alarm_prefix(environment)}*")])
     if weights:
         yield _allow(["s3:GetObject"], list(fitting_prefixes(weights, WEIGHTS_CHARACTERS)))
         buckets = sorted({arn.partition("/")[0] for arn in weights})
@@ -270,10 +272,7 @@ def _scaling(stack: Stack) -> Iterator[iam.PolicyStatement]:
 def _alarms(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
     """Allow the environment's alarms, and those that Application Auto Scaling makes of a policy."""
     alarms = [
-        stack.format_arn(
-            service="cloudwatch", resource="alarm", resource_name=name, arn_format=ArnFormat.COLON_RESOURCE_NAME
-        )
-        for name in (f"seatrial-{environment}-*", "TargetTracking-inference-component/*")
+        _alarm_arn(stack, name) for name in (f"{alarm_prefix(environment)}*", "TargetTracking-inference-component/*")
     ]
     yield _allow(
         [
@@ -324,6 +323,12 @@ def _alias_and_trial(stack: Stack, environment: str) -> Iterator[iam.PolicyState
     )
     yield allow_unnamed("ssm:DescribeParameters")
     yield _allow(["lambda:InvokeFunction"], [function_arn(stack, environment)])
+
+
+def _alarm_arn(stack: Stack, name: str) -> str:
+    return stack.format_arn(
+        service="cloudwatch", resource="alarm", resource_name=name, arn_format=ArnFormat.COLON_RESOURCE_NAME
+    )
 
 
 def _sagemaker_arn(stack: Stack, kind: str, name: str) -> str:

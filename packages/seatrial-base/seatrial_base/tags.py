@@ -6,6 +6,8 @@ from typing import Final
 
 ENVIRONMENT_TAG: Final = "seatrial:environment"
 """On everything of an environment; its value is the environment's name."""
+CONFIG_TAG: Final = "seatrial:config"
+"""On a model: the digest of what its container reads, so that nobody needs to read its environment to compare it."""
 PRODUCT_TAG: Final = "seatrial:product"
 """On what was made from a product."""
 PRODUCT_VERSION_TAG: Final = "seatrial:product-version"

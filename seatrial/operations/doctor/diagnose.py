@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+from seatrial.documents.live_endpoint import ROLLBACK_ALARMS_OFF
 from seatrial.operations.doctor.diagnose_scaling import scaling_diagnoses
 from seatrial.operations.doctor.diagnosis import by_symptom, diagnosis
 from seatrial_lint.lint.checks.service import driver_gap
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 SILENT_MINUTES = 30
 """A container that starts writes its first line long before; without a driver it never does."""
+RUNBOOK = "docs/how-to/alarms.md"
 STUCK_MINUTES = 150
 """Download and start are limited to an hour each, and the start of an instance to less than half an hour."""
 LEFT_OVER_MINUTES = 120
@@ -193,8 +195,12 @@ def _alarms(found: Examination) -> Iterator[Finding]:
         yield diagnosis(
             rule="SEA767",
             part=f"alarm {alarm.name}",
-            cause="It is raised.",
-            mend="Act as docs/how-to/alarms.md says.",
+            cause="It is raised, and SageMaker rolls an update back meanwhile."
+            if alarm.rolls_back
+            else "It is raised.",
+            mend=f"Wait for its end, or deploy the repair with `-c {ROLLBACK_ALARMS_OFF}`: {RUNBOOK}#deploy-a-repair."
+            if alarm.rolls_back
+            else f"Act as {RUNBOOK} says.",
             seen=alarm.reason,
         )
 
@@ -203,7 +209,6 @@ LONGEST_WAIT_MINUTES: Final = 60
 """CloudFormation waits for a custom resource for an hour at most."""
 _CUSTOM: Final = ("Custom::", "AWS::CloudFormation::CustomResource")
 _MEND: Final = {
-    "UPDATE_ROLLBACK_FAILED": "Mend the cause, then `seatrial doctor --fix` continues the rollback.",
     "ROLLBACK_FAILED": "Delete the stack; `seatrial doctor --fix` removes what blocks it.",
     "CREATE_FAILED": "Delete the stack; `seatrial doctor --fix` removes what blocks it.",
     "DELETE_FAILED": "Remove what blocks the deletion and delete it again: `seatrial doctor --fix`.",
@@ -227,7 +232,7 @@ def stack_diagnoses(found: Examination) -> Iterator[Finding]:
             mend=kept if found.serves else left,
             seen=f"no {part}",
         )
-    if (mend := _MEND.get(stack.status)) is not None:
+    if (mend := _mend(stack)) is not None:
         causes = [
             cause for each in stack.failures for cause in by_symptom(f"{part}, {each.logical_id}", (each.reason,))
         ]
@@ -244,6 +249,15 @@ def stack_diagnoses(found: Examination) -> Iterator[Finding]:
             seen=resource.status,
             source="public issue trackers: aws/aws-cdk #24974, #16764",
         )
+
+
+def _mend(stack: StackFacts) -> str | None:
+    """Return what to do about a stack; a rollback that failed goes on without what could not be set back."""
+    if stack.status != "UPDATE_ROLLBACK_FAILED":
+        return _MEND.get(stack.status)
+    skipped = f" --resources-to-skip {' '.join(stack.left_behind)}" if stack.left_behind else ""
+    command = f"aws cloudformation continue-update-rollback --stack-name {stack.name}{skipped}"
+    return f"Mend the cause, then continue the rollback with `seatrial doctor --fix`: {command}."
 
 
 def _cause(stack: StackFacts) -> str:

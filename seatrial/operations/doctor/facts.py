@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from seatrial.documents.live_endpoint import Existence, LiveComponent, LiveEndpoint, LiveModel
+    from seatrial.documents.live_endpoint import Existence, LiveComponent, LiveEndpoint, LiveModel, RaisedAlarm
     from seatrial.operations.preflight.check import AccountCheck
 
 
@@ -39,14 +39,6 @@ class TargetFacts:
         """The component that is scaled; empty for a variant."""
         kind, _, name = self.resource_id.partition("/")
         return name if kind == "inference-component" else ""
-
-
-@dataclass(frozen=True, slots=True)
-class AlarmFacts:
-    """An alarm in state ALARM, and why."""
-
-    name: str
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +77,11 @@ class StackFacts:
     def is_at_work(self) -> bool:
         """Whether an operation is at work that may yet end by itself."""
         return self.status.endswith("IN_PROGRESS")
+
+    @property
+    def left_behind(self) -> tuple[str, ...]:
+        """The logical IDs that a failed rollback could not set back: what CloudFormation may skip."""
+        return tuple(each.logical_id for each in self.resources if each.status == "UPDATE_FAILED")
 
     @property
     def is_gone(self) -> bool:
@@ -126,7 +123,7 @@ class Examination:
     components: tuple[LiveComponent, ...] = ()
     models: tuple[LiveModel, ...] = ()
     targets: tuple[TargetFacts, ...] = ()
-    alarms: tuple[AlarmFacts, ...] = ()
+    alarms: tuple[RaisedAlarm, ...] = ()
     logs: tuple[LogFacts, ...] = ()
     checks: tuple[AccountCheck, ...] = ()
     not_asked: tuple[str, ...] = ()

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from seatrial.account.alarms import raised_alarms
 from seatrial.account.live_endpoint import component_names, read_component, read_endpoint, read_model, safe_text
 from seatrial.account.reader import AwsReader, aws_failures
 from seatrial.account.response import mapping, moment, rows, text_at
 from seatrial.documents.live_endpoint import CANDIDATE, LiveComponent, LiveEndpoint, LiveModel
-from seatrial.operations.doctor.facts import AlarmFacts, Examination, LogFacts, ResourceState, StackFacts
+from seatrial.operations.doctor.facts import Examination, LogFacts, ResourceState, StackFacts
 from seatrial.operations.doctor.gather_scaling import scalable_targets
 from seatrial.operations.preflight.check import ok, problem, unread
 from seatrial.operations.preflight.instances import Need, quota_checks
@@ -84,7 +85,7 @@ def examine(asked: AskedEndpoint, at: datetime) -> Examination:
         components=components,
         models=models,
         targets=scalable_targets(name, endpoint, components, stack, reader),
-        alarms=tuple(_alarms(name, components, reader)),
+        alarms=raised_alarms(name, [each.name for each in components], reader),
         stack=stack,
         logs=tuple(_logs(name, endpoint, components, reader)),
         checks=tuple(account_checks(asked, endpoint, models, components, reader)),
@@ -97,27 +98,6 @@ def _models(endpoint: LiveEndpoint, components: Iterable[LiveComponent], reader:
     for name in sorted(names - {""}):
         if model := read_model(name, reader):
             yield model
-
-
-def _alarms(name: str, components: Iterable[LiveComponent], reader: AwsReader) -> Iterator[AlarmFacts]:
-    ours = {("EndpointName", name)} | {("InferenceComponentName", each.name) for each in components}
-    found = reader.rows("alarms", "cloudwatch", "describe_alarms", "MetricAlarms", StateValue="ALARM")
-    for row in sorted(found, key=lambda each: text_at(each, "AlarmName")):
-        if ours & {*_dimensions(row)} and not _only_scales(row):
-            yield AlarmFacts(text_at(row, "AlarmName"), text_at(row, "StateReason"))
-
-
-def _only_scales(alarm: Mapping[str, object]) -> bool:
-    """Tell whether an alarm does nothing but scale: that of scaling in is raised whenever there is little traffic."""
-    actions = alarm.get("AlarmActions")
-    return isinstance(actions, list) and bool(actions) and all(":scalingPolicy:" in f"{each}" for each in actions)
-
-
-def _dimensions(alarm: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    watched = [alarm, *(mapping(mapping(row, "MetricStat"), "Metric") for row in rows(alarm, "Metrics"))]
-    for metric in watched:
-        for row in rows(metric, "Dimensions"):
-            yield text_at(row, "Name"), text_at(row, "Value")
 
 
 def _logs(

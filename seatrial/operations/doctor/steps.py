@@ -99,7 +99,7 @@ def _continued(found: Examination) -> Iterator[FixStep]:
     stack = found.stack
     if stack.status != "UPDATE_ROLLBACK_FAILED":
         return
-    failed = [each.logical_id for each in stack.resources if each.status == "UPDATE_FAILED"]
+    failed = [*stack.left_behind]
     skipped = f"; it skips {', '.join(failed)}, which the next deployment sets right" if failed else ""
     yield FixStep(
         key="stack",

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from seatrial.account.live_endpoint import read_tags
 from seatrial.account.reader import AwsReader, ClientCalls, aws_failures, error_sentence
 from seatrial.account.response import text_at
 from seatrial.account.stacks import describe_stack
@@ -280,8 +281,7 @@ def unknown_endpoints(
     for name, arn in sorted((text_at(row, "EndpointName"), text_at(row, "EndpointArn")) for row in listed):
         if name in current or not name.startswith(f"{environment}-"):
             continue
-        listed_tags = reader.rows(f"tags of {name}", "sagemaker", "list_tags", "Tags", ResourceArn=arn)
-        tags = {text_at(row, "Key"): text_at(row, "Value") for row in listed_tags}
+        tags = read_tags(name, arn, reader)
         if PRODUCT_TAG in tags:
             continue  # a product's stack made it, and no spec
         tagged = tags.get(ENVIRONMENT_TAG) == environment

@@ -5,7 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from seatrial.account.alarms import raised_alarms
+from seatrial.account.reader import AwsReader, ClientCalls
 from seatrial.account.response import count, rows, text_at
+from seatrial.deployment.document import COMPONENT_SUFFIX
+from seatrial.documents.live_endpoint import ROLLBACK_ALARMS_OFF
 from seatrial.operations.preflight.check import asked, ok, problem, refusal, unread
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.catalog.resource_types import INFERENCE_COMPONENT, availability
@@ -38,6 +42,23 @@ def part_checks(
     if environment.network.subnet_ids:
         yield _network(environment, clients.networks)
     yield _bootstrap(environment, clients.parameters)
+    for deployment in deployments:
+        yield _alarms(deployment, clients)
+
+
+def _alarms(deployment: Deployment, clients: AccountClients) -> AccountCheck:
+    """Ask whether an alarm is raised that would roll an update of an endpoint back."""
+    name = deployment.endpoint_name
+    subject = f"alarms of {name}"
+    components = [f"{name}{COMPONENT_SUFFIX}", *map(deployment.component_of, deployment.guests)]
+    reader = AwsReader(ClientCalls(clients.alarms))
+    raised = [each.name for each in raised_alarms(name, components, reader) if each.rolls_back]
+    if reader.not_asked:
+        return unread(subject, reader.not_asked[0])
+    if raised:
+        hint = f"wait for the end, or deploy a repair with `-c {ROLLBACK_ALARMS_OFF}` (docs/how-to/alarms.md)"
+        return problem(subject, "SEA771", f"{', '.join(raised)} would roll an update back", hint)
+    return ok(subject, "none is raised that rolls an update back")
 
 
 def _region(environment: EnvironmentSpec, types: Iterable[str]) -> Iterator[AccountCheck]:

@@ -174,6 +174,29 @@ def test_only_alarms_of_the_endpoint_are_told() -> None:
     assert [each.place.resource for each in Aws(alarms=alarms).diagnosed()] == ["alarm a", "alarm d"]
 
 
+def test_an_alarm_that_rolls_updates_back_is_told_with_how_to_deploy_a_repair() -> None:
+    dimensions = [{"Name": "InferenceComponentName", "Value": COMPONENT}]
+    alarm: dict[str, object] = {
+        "AlarmName": "a",
+        "Dimensions": dimensions,
+        "AlarmDescription": "Rolls updates back: dev-chat returns 5XX",
+    }
+    (told,) = Aws(alarms=[alarm]).diagnosed()
+    assert (told.rule, "SageMaker rolls an update back meanwhile" in told.message) == ("SEA767", True)
+    assert "-c rollback_alarms=off" in told.hint
+
+
+def test_a_rollback_that_failed_names_the_command_and_what_it_skips() -> None:
+    rows: list[Mapping[str, object]] = [
+        {"LogicalResourceId": name, "ResourceType": f"AWS::SageMaker::{name}", "ResourceStatus": status}
+        for name, status in (("Component", "UPDATE_FAILED"), ("Endpoint", "UPDATE_COMPLETE"))
+    ]
+    (told,) = Aws(stack="UPDATE_ROLLBACK_FAILED", resources=rows).diagnosed()
+    assert told.rule == "SEA762"
+    command = "aws cloudformation continue-update-rollback --stack-name seatrial-dev-chat --resources-to-skip Component"
+    assert told.hint == f"Mend the cause, then continue the rollback with `seatrial doctor --fix`: {command}."
+
+
 def test_an_account_without_role_weights_or_quota_is_told() -> None:
     aws = Aws(trust={"Statement": {"Effect": "Allow", "Principal": {"Service": ["lambda.amazonaws.com"]}}})
     short = Account(objects=(), set_quotas={"ml.g5.2xlarge for endpoint usage": 2})

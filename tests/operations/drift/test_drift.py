@@ -54,6 +54,8 @@ SERVING = RenderedConfig(
     isolated=False,
 )
 DEPLOYMENT = Deployment(ENDPOINT, PLACE, sample_plan(), SERVING, "{}", has_local_nvme=True)
+AT = "arn:aws:sagemaker:us-east-1:123456789012:"
+DIGEST = DEPLOYMENT.serving.container_digest
 OUTPUTS = {
     "PlanDigest": DEPLOYMENT.plan.digest,
     "EndpointConfigName": "config-2",
@@ -71,8 +73,7 @@ class Live:
     outputs: dict[str, str] = field(default_factory=lambda: dict(OUTPUTS))
     endpoints: dict[str, str] = field(default_factory=lambda: {"dev-chat": "dev"})
     instance_type: str = "ml.g5.2xlarge"
-    image: str = LMI_IMAGE
-    environment: dict[str, str] = field(default_factory=lambda: {"OPTION_DTYPE": "fp16", "HF_TOKEN": "hf_x"})
+    config: str = field(default_factory=lambda: DEPLOYMENT.serving.container_digest)
     copies: int = 1
     endpoint_status: str = "InService"
     cores: float = 6.5
@@ -92,7 +93,11 @@ class Live:
         if self.error is not None:
             raise self.error
         assert EndpointName == "dev-chat"
-        return {"EndpointConfigName": "config-2", "EndpointStatus": self.endpoint_status}
+        return {
+            "EndpointConfigName": "config-2",
+            "EndpointStatus": self.endpoint_status,
+            "EndpointArn": f"{AT}endpoint/dev-chat",
+        }
 
     def describe_endpoint_config(self, *, EndpointConfigName: str) -> Mapping[str, object]:  # noqa: N803
         assert EndpointConfigName == "config-2"
@@ -114,10 +119,6 @@ class Live:
             "RuntimeConfig": {"CurrentCopyCount": self.copies},
         }
 
-    def describe_model(self, *, ModelName: str) -> Mapping[str, object]:  # noqa: N803
-        assert ModelName == "model-2"
-        return {"PrimaryContainer": {"Image": self.image, "Environment": self.environment}}
-
     def list_endpoints(self, **asked: str) -> Mapping[str, object]:
         """Return one endpoint a page."""
         number, names = int(asked.get("NextToken", "0")), [*self.endpoints]
@@ -125,6 +126,8 @@ class Live:
         return {"Endpoints": page, **({"NextToken": f"{number + 1}"} if number + 1 < len(names) else {})}
 
     def list_tags(self, **asked: str) -> Mapping[str, object]:
+        if asked["ResourceArn"] == f"{AT}model/model-2":
+            return {"Tags": [{"Key": "seatrial:config", "Value": self.config}] if self.config else []}
         value = self.endpoints[asked["ResourceArn"][4:]]
         key = "seatrial:product" if value == "chat-small" else "seatrial:environment"
         return {"Tags": [{"Key": key, "Value": value}]}
@@ -166,21 +169,30 @@ def test_what_runs_as_it_is_locked_has_no_finding() -> None:
     assert report.endpoints[0].trial == "pass, 2026-11-21 (3 days ago)"
 
 
-def test_what_was_changed_by_hand_is_told_field_by_field_and_no_secret_is_shown() -> None:
+def test_a_container_is_told_apart_without_a_look_at_its_variables() -> None:
+    serving = DEPLOYMENT.serving
+    changes: tuple[dict[str, object], ...] = (
+        {"image": "other"},
+        {"container_env": {"OPTION_DTYPE": "bf16"}},
+        {"secret_env": {}},
+        {"files": {"serving.properties": "a=b"}},
+    )
+    for changed in changes:
+        assert serving.model_copy(update=changed).container_digest != DIGEST
+    assert not hasattr(Live(), "describe_model")
+
+
+def test_what_was_changed_by_hand_is_told_field_by_field() -> None:
     live = Live(
         instance_type="ml.g5.12xlarge",
-        image="other",
         copies=5,
         cores=2.0,
-        environment={"OPTION_DTYPE": "bf16", "X": "1"},
+        config="0123456789abcdef",
     )
     assert told(checked(live).endpoints[0].findings) == [
         ("SEA432", "warning", "instance type", "ml.g5.12xlarge, expected ml.g5.2xlarge"),
         ("SEA432", "warning", "CPU cores per copy", "2, expected 6.5"),
-        ("SEA432", "warning", "image", f"other, expected {LMI_IMAGE}"),
-        ("SEA432", "warning", "environment variable HF_TOKEN", "absent, expected (secret)"),
-        ("SEA432", "warning", "environment variable OPTION_DTYPE", "bf16, expected fp16"),
-        ("SEA432", "warning", "environment variable X", "present, expected absent"),
+        ("SEA432", "warning", "container configuration", f"0123456789abcdef, expected {DIGEST}"),
         ("SEA432", "warning", "copies", "5, expected 1 to 2"),
     ]
 
@@ -225,7 +237,7 @@ SPLIT = {
         (Single(), []),
         (Single(instances=2), []),
         (Single(instances=0), [("SEA432", "error", "instances", "0, expected 1 to 2")]),
-        (Single(image="other"), [("SEA432", "warning", "image", f"other, expected {LMI_IMAGE}")]),
+        (Single(config=""), [("SEA432", "warning", "container configuration", f"absent, expected {DIGEST}")]),
         (
             Single(instance_type="ml.m5.large"),
             [("SEA432", "warning", "instance type", "ml.m5.large, expected ml.g5.2xlarge")],
@@ -359,7 +371,7 @@ def test_a_lock_that_can_not_be_read_is_a_finding() -> None:
 
 
 def test_the_views_say_the_same_the_severest_first() -> None:
-    live = Live(copies=0, image="a|b @team", endpoints={"dev-chat": "dev", "dev-old": "dev"})
+    live = Live(copies=0, config="a|b @team", endpoints={"dev-chat": "dev", "dev-old": "dev"})
     report = checked(live)
     lines = list(drift_lines(report))
     assert lines[0] == "Drift in dev: 3 findings"

@@ -106,9 +106,13 @@ async def _serve(
     from seatrial_laptop.aws.autoscaling.scalable_targets import Scaling  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.cloudformation.register import register_types  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.control_plane.cloud import open_cloud  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial_laptop.aws.functions import run_functions_as_aws  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.gateway.authentication import AccessControl  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.gateway.gateway import Gateway  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial_laptop.aws.gateway.throttling import Throttling  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.life import start_life  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial_laptop.aws.object_expiry import start_expiry  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial_laptop.aws.rights.alarm_rights import may_describe_alarm  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.runtime.sampling import start_publishing  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.service_catalog.catalog import Catalog  # noqa: PLC0415 (after the lock is held: heavy)
 
@@ -117,16 +121,23 @@ async def _serve(
     stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
-    cloud = open_cloud(arguments.state_dir, engines, alarm_state=MiniStackAlarms().state)
+    cloud = open_cloud(
+        arguments.state_dir, engines, alarm_state=MiniStackAlarms().state, reads_alarm=may_describe_alarm
+    )
     scaling = Scaling(cloud.store, date_s=cloud.clock.date_s)
     catalog = Catalog()
     register_types(cloud, scaling, catalog)
+    run_functions_as_aws(cloud.clock, cloud.faults, server_scratch_folder(arguments.state_dir))
     lock.write_state(process)
     start_publishing(cloud)
     start_life(cloud, scaling)
+    start_expiry(cloud.clock, cloud.faults)
     watch = asyncio.create_task(_watch(lock, stop))
     try:
-        app = cast("ASGIFramework", AccessControl(process, Gateway(cloud, scaling, catalog, ministack)))
+        app = cast(
+            "ASGIFramework",
+            AccessControl(process, Throttling(cloud.faults, Gateway(cloud, scaling, catalog, ministack))),
+        )
         await _until_stopped(
             asyncio.create_task(serve(app, _server_config(arguments), shutdown_trigger=stop.wait)), stop
         )

@@ -39,7 +39,7 @@ class Life:
         last_s = math.floor(clock.now_s() / SAMPLE_S) * SAMPLE_S
         while True:
             next_s = (math.floor(clock.now_s() / SAMPLE_S) + 1) * SAMPLE_S
-            clock.wait(next_s - clock.now_s())
+            clock.wait(next_s - clock.now_s(), is_idle=True)
             try:
                 self.step(next_s, since_s=last_s)
             except Exception:  # noqa: BLE001 (the border of a thread)

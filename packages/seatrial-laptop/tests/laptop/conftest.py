@@ -57,7 +57,7 @@ class Laptop:
         self.sagemaker.create_model(ModelName=name, ExecutionRoleArn=ROLE, PrimaryContainer=container)  # type: ignore[arg-type]  # a container of the two shapes
         return name
 
-    def endpoint(self, *, model: str | None = None, most_instances: int = 64) -> str:
+    def endpoint(self, *, model: str | None = None, most_instances: int = 64, role: str = ROLE) -> str:
         """Create an endpoint and wait; without a model it takes inference components, one on each of its instances."""
         config, name = self.name("config"), self.name("endpoint")
         variant: dict[str, object] = {"VariantName": "main", "InstanceType": "ml.g5.2xlarge", "InitialInstanceCount": 1}
@@ -65,7 +65,7 @@ class Laptop:
         variant |= {"ModelName": model} if model else {"ManagedInstanceScaling": scaling}
         self.sagemaker.create_endpoint_config(
             EndpointConfigName=config,
-            ExecutionRoleArn=ROLE,
+            ExecutionRoleArn=role,
             ProductionVariants=[variant],  # type: ignore[list-item]  # a variant of the two shapes
         )
         self.sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=config)

@@ -44,6 +44,7 @@ CHECKS: tuple[Callable[[Hosting], Iterator[Finding]], ...] = (
     endpoints.batches,
     endpoints.rollback_alarms,
     endpoints.traffic,
+    endpoints.several_variants,
     endpoints.retained,
     components.copies,
     components.component_order,

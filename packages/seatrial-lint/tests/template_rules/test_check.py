@@ -133,6 +133,16 @@ ON_SINGLE: list[tuple[str, str, object, str]] = [
 ]
 
 
+def test_several_variants_are_not_updated_in_batches() -> None:
+    policy = {"MaximumBatchSize": {"Type": "CAPACITY_PERCENT", "Value": 50}, "WaitIntervalInSeconds": 60}
+    one = changed(single(), "Endpoint.Properties.DeploymentConfig", {"RollingUpdatePolicy": policy})
+    assert "SEA727" not in {each.rule for each in found(one)}
+    variant = {"ModelName": "other", "InstanceType": "ml.g5.2xlarge", "InitialInstanceCount": 1}
+    two = changed(one, "Config.Properties.ProductionVariants", [{**variant, "VariantName": name} for name in "ab"])
+    (finding,) = (each for each in found(two) if each.rule == "SEA727")
+    assert finding.place.field == "Properties.DeploymentConfig.RollingUpdatePolicy"
+
+
 def test_the_samples_break_no_rule() -> None:
     assert found(components(), single()) == ()
 
@@ -242,6 +252,6 @@ def test_properties_of_another_form_break_nothing(document: dict[str, JsonValue]
 
 def test_every_rule_has_a_title_and_a_case() -> None:
     assert set(TEMPLATE_RULES) <= set(RULES)
-    cases = {row[0] for row in ON_COMPONENTS + ON_SINGLE} | {"SEA703", "SEA706", "SEA734", "SEA736", "SEA742"}
+    cases = {row[0] for row in ON_COMPONENTS + ON_SINGLE} | {"SEA703", "SEA706", "SEA727", "SEA734", "SEA736", "SEA742"}
     of_policies = {f"SEA78{number}" for number in range(7)}  # test_policies.py
     assert set(TEMPLATE_RULES) == cases | of_policies

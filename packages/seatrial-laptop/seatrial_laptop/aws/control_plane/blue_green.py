@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from seatrial_laptop.aws.control_plane.alarm_watch import AlarmWatch
 from seatrial_laptop.aws.control_plane.containers import model_container
-from seatrial_laptop.aws.control_plane.fleets import pool_with_capacity, pools_of
+from seatrial_laptop.aws.control_plane.fleets import pool_with_capacity, pools_of, provision_limit_s
+from seatrial_laptop.aws.control_plane.start_times import StartTimes, lack_of_capacity
 from seatrial_laptop.aws.json_document import child, text_member, whole
 from seatrial_laptop.aws.runtime.copy_process import CopyFailed
 from seatrial_laptop.aws.runtime.running_copies import stop_copies
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from seatrial_laptop.aws.control_plane.cloud import Cloud
     from seatrial_laptop.aws.control_plane.containers import ContainerSpec
     from seatrial_laptop.aws.control_plane.fleets import InstancePool
+    from seatrial_laptop.aws.control_plane.start_times import Meanwhile
     from seatrial_laptop.aws.json_document import Document
     from seatrial_laptop.aws.runtime.copy_process import CopyProcess
     from seatrial_laptop.aws.runtime.running_copies import CopyPlace
@@ -54,22 +56,30 @@ class FleetShift:
         """
         fresh: Copies = dict.fromkeys(self.wanted, ())
         try:
-            if "RollingUpdatePolicy" in self.deployment:
-                self._roll(fresh)
+            if "RollingUpdatePolicy" not in self.deployment:
+                self._blue_green(fresh, self.deployment)
+            elif len({*self.wanted, *self.before}) > 1:
+                self._blue_green(fresh, {})
             else:
-                self._blue_green(fresh)
+                self._roll(fresh)
         except CopyFailed:
             self._return_to_old(fresh)
             raise
         for place in {*self.before, *fresh}:
             self.cloud.running.put(place, fresh.get(place, ()))
 
-    def _blue_green(self, fresh: Copies) -> None:
-        policy = child(self.deployment, "BlueGreenUpdatePolicy")
+    def _blue_green(self, fresh: Copies, deployment: Document) -> None:
+        policy = child(deployment, "BlueGreenUpdatePolicy")
         routing = child(policy, "TrafficRoutingConfiguration")
-        watch = AlarmWatch(self.cloud, self.deployment, whole(policy, "MaximumExecutionTimeoutInSeconds"))
+        watch = AlarmWatch(self.cloud, deployment, whole(policy, "MaximumExecutionTimeoutInSeconds"))
+        old, new = sum(map(len, self.before.values())), sum(each.copies for each in self.wanted.values())
+        check_capacity(self.cloud, old + new)
+        if self.before:
+            watch.check()
         for place, wanted in self.wanted.items():
-            fresh[place] = launch_variant(self.cloud, place, wanted, wanted.copies)
+            fresh[place] = launch_variant(
+                self.cloud, place, wanted, wanted.copies, meanwhile=watch.check if self.before else None
+            )
         if not self.before:
             return
         shifts = traffic_shifts(routing, max(each.copies for each in self.wanted.values()) if self.wanted else 1)
@@ -82,11 +92,12 @@ class FleetShift:
     def _roll(self, fresh: Copies) -> None:
         policy = child(self.deployment, "RollingUpdatePolicy")
         watch = AlarmWatch(self.cloud, self.deployment, whole(policy, "MaximumExecutionTimeoutInSeconds"))
+        watch.check()
         while any(len(fresh[place]) < wanted.copies for place, wanted in self.wanted.items()):
             for place, wanted in self.wanted.items():
                 batch = capacity_count(child(policy, "MaximumBatchSize"), wanted.copies)
                 missing = min(batch, wanted.copies - len(fresh[place]))
-                fresh[place] += launch_variant(self.cloud, place, wanted, missing)
+                fresh[place] += launch_variant(self.cloud, place, wanted, missing, meanwhile=watch.check)
             self._serve(fresh, len)
             watch.wait(whole(policy, "WaitIntervalInSeconds"))
 
@@ -153,8 +164,17 @@ def wanted_variant(cloud: Cloud, variant: Document, copies: int) -> WantedVarian
     return WantedVariant(containers, copies, variant)
 
 
-def launch_variant(cloud: Cloud, place: CopyPlace, wanted: WantedVariant, count: int) -> tuple[CopyProcess, ...]:
+def launch_variant(
+    cloud: Cloud, place: CopyPlace, wanted: WantedVariant, count: int, *, meanwhile: Meanwhile | None = None
+) -> tuple[CopyProcess, ...]:
     """Start so many instances of a variant with their copies; they don't serve yet.
+
+    Args:
+        cloud: Where.
+        place: The variant.
+        wanted: What it runs.
+        count: How many copies.
+        meanwhile: Is called again and again while they start; what it raises ends the wait.
 
     Raises:
         CopyFailed: There is no capacity, or a copy didn't come into service; none is left.
@@ -162,8 +182,9 @@ def launch_variant(cloud: Cloud, place: CopyPlace, wanted: WantedVariant, count:
     if count <= 0:
         return ()
     pool = pool_with_capacity(tuple(wanted.containers), cloud.faults.settings)
-    if start_s := cloud.faults.settings().instance_start_s:
-        cloud.clock.wait(start_s)
+    times = StartTimes(cloud.clock, cloud.faults.settings)
+    times.await_instances(capacity_s=provision_limit_s(wanted.document), meanwhile=meanwhile)
+    times.await_copies(wanted.containers[pool], meanwhile)
     copies = cloud.running.launch(place, wanted.containers[pool], count)
     for copy in copies:
         copy.instance_type = pool.instance_type
@@ -178,4 +199,7 @@ def check_capacity(cloud: Cloud, count: int) -> None:
     """
     limit = cloud.faults.settings().capacity_limit
     if limit is not None and count > limit:
-        raise CopyFailed(f"InsufficientInstanceCapacity: {count} instances were asked for, and {limit} can be had.")
+        raise lack_of_capacity(
+            cloud.faults.settings(),
+            f"InsufficientInstanceCapacity: {count} instances were asked for, and {limit} can be had.",
+        )

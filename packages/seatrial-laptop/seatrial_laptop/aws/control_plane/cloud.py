@@ -39,6 +39,7 @@ class Cloud:
     faults: Faults
     fleets: Fleets
     alarm_state: Callable[[str], StateValue | None]
+    reads_alarm: Callable[[str, str], bool]
     jobs: OptimizationJobs
     telemetry: Telemetry = field(default_factory=Telemetry)
     history: MetricHistory = field(default_factory=MetricHistory)
@@ -52,11 +53,17 @@ def no_alarm(_name: str) -> StateValue | None:
     return None
 
 
+def any_role(_role_arn: str, _alarm: str) -> bool:
+    """Return that a role may read an alarm."""
+    return True
+
+
 def open_cloud(
     state_dir: Path,
     engines: Mapping[str, str],
     *,
     alarm_state: Callable[[str], StateValue | None] = no_alarm,
+    reads_alarm: Callable[[str, str], bool] = any_role,
     clock: VirtualClock | None = None,
 ) -> Cloud:
     """Return an empty cloud that keeps its files under `state_dir` and starts engines with these variables.
@@ -65,10 +72,11 @@ def open_cloud(
         state_dir: Where copies keep their files and logs.
         engines: The variables that engines start with.
         alarm_state: Returns the state of an alarm by its name, None when there is none.
+        reads_alarm: Tells whether the role of an ARN may describe the alarm of a name.
         clock: What it waits by; one at the speed of real time by default.
     """
     clock = clock or VirtualClock()
-    store = Store(clock.now_s)
+    store = Store(clock.now_s, clock.aws_date_s)
 
     def died(place: CopyPlace, reason: str) -> None:
         kind = Kind.ENDPOINT if place.variant else Kind.INFERENCE_COMPONENT
@@ -84,6 +92,7 @@ def open_cloud(
         faults=faults,
         fleets=Fleets(clock, faults.settings),
         alarm_state=alarm_state,
+        reads_alarm=reads_alarm,
         jobs=OptimizationJobs(state_dir / LOG_FOLDER),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from seatrial_base.catalog import images
 from seatrial_laptop.aws.api import invalid
@@ -31,7 +31,9 @@ class ContainerSpec:
         environment: The container's environment.
         artifact_url: The tar.gz file that is unpacked into the model folder; empty for none.
         properties_prefix: The S3 prefix whose configuration and GGUF files are copied; empty for none.
-        health_timeout_s: How long the container may take until /ping answers 200.
+        health_timeout_s: How long the container may take until /ping answers 200, in real seconds.
+        download_limit_s: ModelDataDownloadTimeoutInSeconds, virtual; None when the request doesn't say.
+        startup_limit_s: ContainerStartupHealthCheckTimeoutInSeconds, virtual; None when the request doesn't say.
         checked_role: The execution role whose right to download is checked; empty for none.
     """
 
@@ -40,6 +42,8 @@ class ContainerSpec:
     artifact_url: str = ""
     properties_prefix: str = ""
     health_timeout_s: int = LONGEST_START_S
+    download_limit_s: int | None = None
+    startup_limit_s: int | None = None
     checked_role: str = ""
 
     def fill(self, model_dir: Path) -> None:
@@ -78,7 +82,7 @@ def model_container(store: Store, model_name: str, startup: Document) -> Contain
         environment={**({"HF_MODEL_ID": package} if package else {}), **text_map(container, "Environment")},
         artifact_url=text_member(container, "ModelDataUrl") or (uri if is_archive else ""),
         properties_prefix="" if is_archive else uri,
-        health_timeout_s=_health_timeout_s(startup),
+        **_limits(startup),
         checked_role=text_member(model.request, "ExecutionRoleArn") if model.role_is_known else "",
     )
 
@@ -102,7 +106,7 @@ def component_container(store: Store, specification: Document) -> ContainerSpec:
         image=text_member(container, "Image"),
         environment=text_map(container, "Environment"),
         artifact_url=text_member(container, "ArtifactUrl"),
-        health_timeout_s=_health_timeout_s(startup),
+        **_limits(startup),
     )
 
 
@@ -118,5 +122,16 @@ def primary_container(model: Record) -> Document:
     return containers[0]
 
 
-def _health_timeout_s(startup: Document) -> int:
-    return min(whole(startup, "ContainerStartupHealthCheckTimeoutInSeconds", LONGEST_START_S), LONGEST_START_S)
+class _Limits(TypedDict):
+    health_timeout_s: int
+    download_limit_s: int | None
+    startup_limit_s: int | None
+
+
+def _limits(startup: Document) -> _Limits:
+    download, health = "ModelDataDownloadTimeoutInSeconds", "ContainerStartupHealthCheckTimeoutInSeconds"
+    return {
+        "health_timeout_s": min(whole(startup, health, LONGEST_START_S), LONGEST_START_S),
+        "download_limit_s": whole(startup, download) if download in startup else None,
+        "startup_limit_s": whole(startup, health) if health in startup else None,
+    }

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial_laptop.aws.api import invalid
-from seatrial_laptop.aws.control_plane.alarm_watch import check_alarms_exist
+from seatrial_laptop.aws.control_plane.alarm_watch import AlarmWatch, check_alarms
 from seatrial_laptop.aws.control_plane.blue_green import (
     FleetShift,
     WantedVariant,
@@ -28,6 +28,7 @@ from seatrial_laptop.aws.control_plane.live_variants import (
     merged_changes,
 )
 from seatrial_laptop.aws.control_plane.records import Kind, Record, Status
+from seatrial_laptop.aws.control_plane.rollout import restart_component
 from seatrial_laptop.aws.json_document import Document, child, children, text_member
 from seatrial_laptop.aws.runtime.copy_process import CopyFailed
 from seatrial_laptop.aws.runtime.metric_history import metric_dimensions
@@ -50,9 +51,10 @@ def create_endpoint(cloud: Cloud, request: Document) -> Document:
         ApiError: ValidationException, the configuration isn't there or the name is taken.
     """
     name, config_name = text_member(request, "EndpointName"), text_member(request, "EndpointConfigName")
-    variants = configured_variants(cloud.store.need(Kind.ENDPOINT_CONFIG, config_name))
+    config = cloud.store.need(Kind.ENDPOINT_CONFIG, config_name)
+    variants = configured_variants(config)
     wanted_copies = _wanted_copies(cloud, name, variants)
-    check_alarms_exist(cloud, child(request, "DeploymentConfig"))
+    check_alarms(cloud, child(request, "DeploymentConfig"), config)
     kept = {key: value for key, value in request.items() if key != "Tags"}
     record = cloud.store.add(Record(Kind.ENDPOINT, name, kept, status=Status.CREATING), children(request, "Tags"))
     change = _Deployment(cloud, record, kept, wanted_copies, _hosts(variants), {})
@@ -71,8 +73,9 @@ def update_endpoint(cloud: Cloud, request: Document) -> Document:
     with cloud.store.lock:
         record = settled_record(cloud, Kind.ENDPOINT, text_member(request, "EndpointName"))
         config = cloud.store.need(Kind.ENDPOINT_CONFIG, text_member(request, "EndpointConfigName"))
+        _check_same_config(cloud, record, config)
         deployment = _deployment_config(record, request)
-        check_alarms_exist(cloud, deployment)
+        check_alarms(cloud, deployment, config)
         desired = _retained(cloud, record, config, request)
         variants = configured_variants(config, desired)
         wanted_copies = _wanted_copies(cloud, record.name, variants)
@@ -118,8 +121,8 @@ def delete_endpoint(cloud: Cloud, request: Document) -> Document:
         placed = [component.name for component in components_of(cloud, record.name)]
         if placed:
             raise invalid(
-                f"Cannot delete endpoint {record.name} while it hosts inference components: {', '.join(placed)}. "
-                "Delete them first."
+                "Cannot delete endpoint with inference component associated. Please delete inference component and "
+                f"try it again. ({', '.join(placed)})"
             )
         cloud.store.change(record, status=Status.DELETING)
     in_background(cloud, record, lambda: _remove(cloud, record), name=f"delete-{record.name}")
@@ -189,6 +192,23 @@ def _deployment_config(record: Record, request: Document) -> Document:
     return child(request, "DeploymentConfig") or kept
 
 
+def _check_same_config(cloud: Cloud, record: Record, config: Record) -> None:
+    """Refuse the configuration that an endpoint has, where `same_config` says so.
+
+    Raises:
+        ApiError: ValidationException; in our words, as it isn't known what SageMaker says.
+    """
+    if _has(record, config.name) and cloud.faults.settings().same_config == "refused":
+        raise invalid(
+            f'Cannot update endpoint "{record.arn}": it has endpoint configuration "{config.arn}" already. You must '
+            "create a new EndpointConfig."
+        )
+
+
+def _has(record: Record, config_name: object) -> bool:
+    return text_member(record.request, "EndpointConfigName") == config_name
+
+
 def _retains(request: Document, what: str) -> bool:
     excluded = [
         text_member(each, "VariantPropertyType") for each in children(request, "ExcludeRetainedVariantProperties")
@@ -247,6 +267,8 @@ class _Deployment:
             check_capacity(cloud, sum(each.copies for each in self.copies.values()))
             for variant in self.hosts:
                 cloud.fleets.open(record.name, variant, retained=self.retained)
+            if self._renews:
+                self._renew()
             FleetShift(cloud, self.copies, before, self.deployment).run()
         except CopyFailed as failure:
             status = Status.IN_SERVICE if record.status is Status.IN_SERVICE else Status.FAILED
@@ -255,6 +277,33 @@ class _Deployment:
         cloud.fleets.close(record.name, keep=[text_member(variant, "VariantName") for variant in self.hosts])
         cloud.traffic.forget(record.name)
         cloud.store.change(record, status=Status.IN_SERVICE, request=self.wanted)
+
+    @property
+    def _renews(self) -> bool:
+        """Whether an update to the same configuration replaces the instances of components."""
+        return (
+            self.record.status is not Status.CREATING
+            and _has(self.record, self.wanted["EndpointConfigName"])
+            and self.cloud.faults.settings().same_config == "replaced"
+        )
+
+    def _renew(self) -> None:
+        """Start new instances, and the copies of all components on them.
+
+        Raises:
+            CopyFailed: An alarm is raised, there is no capacity, or a copy didn't come into service; the old ones
+                serve.
+        """
+        AlarmWatch(self.cloud, self.deployment, 0).check()
+        for variant in self.hosts:
+            name = text_member(variant, "VariantName")
+            fleet = self.cloud.fleets.find(self.record.name, name)
+            if fleet is None:
+                continue
+            with fleet.renewal():
+                for component in components_of(self.cloud, self.record.name):
+                    if text_member(component.request, "VariantName") == name:
+                        restart_component(self.cloud, component)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import math
 import threading
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from seatrial_base.catalog.instances import find_instance
+from seatrial_laptop.aws.control_plane.start_times import StartTimes, lack_of_capacity
 from seatrial_laptop.aws.json_document import child, children, number, text_member, whole
 from seatrial_laptop.aws.runtime.copy_process import CopyFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from seatrial_laptop.aws.clock import WaitingClock
+    from seatrial_laptop.aws.control_plane.start_times import Meanwhile
     from seatrial_laptop.aws.faults import ControlSettings
     from seatrial_laptop.aws.json_document import Document
 
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 NEEDED: Final = "NumberOfAcceleratorDevicesRequired"
 _FEWEST_TO_MERGE: Final = 2
 """Instances with copies, of which one can become idle."""
+OTHERS_POLL_S: Final = 1.0
+"""Virtual seconds between two looks at an instance that somebody else has started."""
 IDLE_MINUTES: Final = 20
 """Minutes after which an idle instance is released, when the scale-in policy doesn't say."""
 
@@ -44,6 +49,7 @@ class InstanceRules:
         released_at_once: Instances that one release ends at most.
         pools: The instance types in the order of their priority; empty for `instance_type` alone.
         consolidates: Whether copies are moved together so that instances become idle.
+        capacity_s: Virtual seconds until a lack of capacity fails; 0 for no limit.
     """
 
     instance_type: str
@@ -55,6 +61,7 @@ class InstanceRules:
     released_at_once: int | None = None
     pools: tuple[InstancePool, ...] = ()
     consolidates: bool = False
+    capacity_s: float = 0.0
 
     @property
     def choices(self) -> tuple[InstancePool, ...]:
@@ -78,7 +85,13 @@ def instance_rules(variant: Document) -> InstanceRules:
         released_at_once=whole(policy, "MaximumStepSize") or None,
         pools=pools,
         consolidates=text_member(policy, "Strategy") == "CONSOLIDATION",
+        capacity_s=provision_limit_s(variant),
     )
+
+
+def provision_limit_s(variant: Document) -> float:
+    """Return how long capacity for a variant is waited for, in seconds; 0 when it doesn't say."""
+    return float(whole(variant, "VariantInstanceProvisionTimeoutInSeconds"))
 
 
 def placement(request: Document) -> str:
@@ -136,6 +149,7 @@ class Fleet:
         self.rules = rules
         self._clock = clock
         self._settings = settings
+        self._times = StartTimes(clock, settings)
         self._lock = threading.RLock()
         self._instances: list[_Instance] = []
 
@@ -169,15 +183,44 @@ class Fleet:
         """
         with self._lock:
             if count > self._most():
-                raise CopyFailed(
+                raise lack_of_capacity(
+                    self._settings(),
                     f"InsufficientInstanceCapacity: {count} instances of {self.rules.instance_type} were asked for, "
-                    f"and {self._most()} can be had."
+                    f"and {self._most()} can be had.",
                 )
             fresh = [self._instance() for _ in range(len(self._instances), count)]
             self._instances += fresh
         self._await(fresh)
 
-    def reserve(self, owner: str, wanted: int, count: int, *, strategy: str = "") -> tuple[Seat, ...]:
+    @contextmanager
+    def renewal(self) -> Iterator[None]:
+        """Start as many instances as there are, let the block place the copies on these, and end the old ones.
+
+        Raises:
+            CopyFailed: InsufficientInstanceCapacity, or the block raised it; the old ones stay.
+        """
+        with self._lock:
+            old, limit = list(self._instances), self._settings().capacity_limit
+            if limit is not None and 2 * len(old) > limit:
+                raise lack_of_capacity(
+                    self._settings(),
+                    f"InsufficientInstanceCapacity: a new fleet needs {2 * len(old)} instances, {limit} can be had.",
+                )
+            fresh = [self._instance() for _ in old]
+            self._instances = [*old, *fresh]
+        try:
+            self._await(fresh)
+            with self._lock:
+                self._instances = fresh
+            yield
+        except CopyFailed:
+            with self._lock:
+                self._instances = old
+            raise
+
+    def reserve(
+        self, owner: str, wanted: int, count: int, *, strategy: str = "", meanwhile: Meanwhile | None = None
+    ) -> tuple[Seat, ...]:
         """CopyPlace copies with so many accelerators each, and wait until every instance runs that they need.
 
         Args:
@@ -185,9 +228,10 @@ class Fleet:
             wanted: Accelerators of one copy.
             count: How many copies.
             strategy: SPREAD, BINPACK, or nothing for the first instance with room.
+            meanwhile: Is called again and again while instances start; what it raises ends the wait.
 
         Raises:
-            CopyFailed: InsufficientInstanceCapacity; none of them was placed.
+            CopyFailed: InsufficientInstanceCapacity, or `meanwhile` raised it; none of them was placed.
         """
         with self._lock:
             before = list(self._instances)
@@ -199,8 +243,30 @@ class Fleet:
                 self._instances = before
                 raise CopyFailed(reason)
             fresh = [each for each in self._instances if each not in before]
-        self._await(fresh)
+        try:
+            self._await(fresh, meanwhile)
+            self._await_others(seats, meanwhile)
+        except CopyFailed:
+            self._give_up(seats, fresh)
+            raise
         return tuple(seats)
+
+    def _await_others(self, seats: Sequence[Seat], meanwhile: Meanwhile | None) -> None:
+        """Wait for the instances that somebody else has started."""
+        while True:
+            with self._lock:
+                homes = [each for each in self._instances if any(seat in each.seats for seat in seats)]
+                if all(each.running for each in homes):
+                    return
+            if meanwhile:
+                meanwhile()
+            self._clock.wait(OTHERS_POLL_S)
+
+    def _give_up(self, seats: Sequence[Seat], fresh: Sequence[_Instance]) -> None:
+        with self._lock:
+            for seat in seats:
+                self._give_back(seat)
+            self._instances = [each for each in self._instances if each not in fresh or each.running or each.seats]
 
     def change(self, rules: InstanceRules, *, retained: bool) -> None:
         """Go on with other rules: the copies are placed anew, on as many instances as before when that is retained.
@@ -307,16 +373,16 @@ class Fleet:
         """Return a new instance for a copy with so many accelerators; it doesn't run yet."""
         return _Instance(self._clock.now_s(), pool_with_capacity(self.rules.choices, self._settings, wanted))
 
-    def _await(self, fresh: Sequence[_Instance]) -> None:
-        if fresh and (start_s := self._settings().instance_start_s):
-            self._clock.wait(start_s)
+    def _await(self, fresh: Sequence[_Instance], meanwhile: Meanwhile | None = None) -> None:
+        if fresh:
+            self._times.await_instances(capacity_s=self.rules.capacity_s, meanwhile=meanwhile)
         with self._lock:
             for each in fresh:
                 each.running, each.idle_since_s = True, self._clock.now_s()
 
     def _lack(self, owner: str) -> str:
         held = sum(seat.owner == owner for each in self._instances for seat in each.seats)
-        return (
+        return self._settings().no_capacity_reason or (
             f"InsufficientInstanceCapacity: {held} copies of {owner} need {len(self._instances)} instances of "
             f"{self.rules.instance_type} with the endpoint's other copies, and its variant has at most {self._most()}."
         )
@@ -419,7 +485,7 @@ def pool_with_capacity(
     found = next((pool for pool in fitting if pool.instance_type not in lacking), None)
     if found is None:
         types = ", ".join(pool.instance_type for pool in fitting or pools)
-        raise CopyFailed(f"InsufficientInstanceCapacity: no instance of {types} can be had.")
+        raise lack_of_capacity(settings(), f"InsufficientInstanceCapacity: no instance of {types} can be had.")
     return found
 
 

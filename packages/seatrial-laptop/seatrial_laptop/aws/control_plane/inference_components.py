@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seatrial_laptop.aws.api import ApiError, invalid
-from seatrial_laptop.aws.control_plane.alarm_watch import check_alarms_exist
+from seatrial_laptop.aws.control_plane.alarm_watch import AlarmWatch, check_alarms
 from seatrial_laptop.aws.control_plane.cloud import Cloud, clipped, in_background
 from seatrial_laptop.aws.control_plane.containers import component_container
 from seatrial_laptop.aws.control_plane.endpoints import components_of, settled_record
@@ -115,7 +115,7 @@ def update_component(cloud: Cloud, request: Document) -> Document:
         if base_name(record.request) or base_name(asked):
             return _update_adapter(cloud, record, asked, changes)
         wanted = Configured(asked, specified_container(cloud, asked), copy_count(asked))
-        batch = _batch(cloud, deployment, wanted.copies)
+        batch = _batch(cloud, text_member(asked, "EndpointName"), deployment, wanted.copies)
         told = {**record.request, "RuntimeConfig": {"CopyCount": wanted.copies}}
         cloud.store.change(record, status=Status.UPDATING, request=told)
     change = _Update(cloud, record, wanted, batch, deployment)
@@ -228,6 +228,8 @@ class _Update:
             self._end(record.request)
             return
         try:
+            if same and faults.settings().raised_alarms_end_updates:
+                AlarmWatch(self.cloud, self.deployment, 0).check()
             self._scale() if same else self._roll()
         except (CopyFailed, RolledBack) as failure:
             status = Status.IN_SERVICE if record.status is Status.IN_SERVICE else Status.FAILED
@@ -267,9 +269,11 @@ def _create(cloud: Cloud, record: Record, wanted: Configured) -> None:
     cloud.store.change(record, status=Status.IN_SERVICE)
 
 
-def _batch(cloud: Cloud, deployment: Document, copies: int) -> int:
+def _batch(cloud: Cloud, endpoint_name: str, deployment: Document, copies: int) -> int:
     """Return how many copies are replaced at a time; all of them without a policy."""
-    check_alarms_exist(cloud, deployment)
+    endpoint = cloud.store.need(Kind.ENDPOINT, endpoint_name)
+    config = cloud.store.need(Kind.ENDPOINT_CONFIG, text_member(endpoint.request, "EndpointConfigName"))
+    check_alarms(cloud, deployment, config)
     policy = child(deployment, "RollingUpdatePolicy")
     return update_batch_size(child(policy, "MaximumBatchSize"), copies) if policy else max(copies, 1)
 

@@ -97,10 +97,11 @@ class Store:
 
     Args:
         now_s: Tells the virtual time.
+        date_s: Tells AWS's date and time, in seconds since the epoch.
     """
 
-    def __init__(self, now_s: Callable[[], float]) -> None:
-        self._now_s = now_s
+    def __init__(self, now_s: Callable[[], float], date_s: Callable[[], float] = time.time) -> None:
+        self._now_s, self._date_s = now_s, date_s
         self.lock = threading.RLock()
         self._records: dict[Kind, dict[str, Record]] = {kind: {} for kind in Kind}
         self._tags: dict[str, dict[str, str]] = {}
@@ -135,7 +136,8 @@ class Store:
         with self.lock:
             if record.name in self._records[record.kind]:
                 raise invalid(f'Cannot create already existing {record.kind.in_words} "{record.arn}".')
-            record = replace(record, born_s=self._now_s())
+            date_s = self._date_s()
+            record = replace(record, born_s=self._now_s(), created_s=date_s, modified_s=date_s)
             self._records[record.kind][record.name] = record
             self.tag(record.arn, tags)
         return record
@@ -150,7 +152,7 @@ class Store:
                 return
             asked = current.request if request is None else request
             changed = replace(current, status=status, request=asked, failure_reason=failure_reason)
-            self._records[record.kind][record.name] = replace(changed, modified_s=time.time())
+            self._records[record.kind][record.name] = replace(changed, modified_s=self._date_s())
 
     def remove(self, record: Record) -> None:
         """Forget a record and its tags."""
@@ -179,9 +181,13 @@ class Store:
         with self.lock:
             return [(arn, self.tags(arn)) for arn, tags in self._tags.items() if tags]
 
+    def of_arn(self, arn: str) -> Record | None:
+        """Return the resource of an ARN, or None."""
+        return next((record for kind in Kind for record in self.all(kind) if record.arn == arn), None)
+
     def has_arn(self, arn: str) -> bool:
         """Return whether a resource of this ARN exists."""
-        return any(record.arn == arn for kind in Kind for record in self.all(kind))
+        return self.of_arn(arn) is not None
 
 
 def production_variants(endpoint_config: Record) -> list[Document]:

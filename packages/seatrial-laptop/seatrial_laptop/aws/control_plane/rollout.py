@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial_laptop.aws.api import invalid
 from seatrial_laptop.aws.control_plane.alarm_watch import AlarmWatch
+from seatrial_laptop.aws.control_plane.containers import component_container
 from seatrial_laptop.aws.control_plane.fleets import needed_accelerators, placement
+from seatrial_laptop.aws.control_plane.start_times import StartTimes
 from seatrial_laptop.aws.json_document import child, text_member, whole
 from seatrial_laptop.aws.runtime.copy_process import CopyFailed
 from seatrial_laptop.aws.runtime.running_copies import CopyPlace
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
     from seatrial_laptop.aws.control_plane.cloud import Cloud
     from seatrial_laptop.aws.control_plane.containers import ContainerSpec
+    from seatrial_laptop.aws.control_plane.records import Record
+    from seatrial_laptop.aws.control_plane.start_times import Meanwhile
     from seatrial_laptop.aws.json_document import Document
     from seatrial_laptop.aws.runtime.copy_process import CopyProcess
 
@@ -79,8 +83,9 @@ class Rollout:
         fresh: tuple[CopyProcess, ...] = ()
         watch = AlarmWatch(self.cloud, self.deployment, whole(self._policy, "MaximumExecutionTimeoutInSeconds"))
         try:
+            watch.check()
             while len(fresh) < self.new.copies or self._without(fresh):
-                added = self._launch(self.new, min(self.batch, self.new.copies - len(fresh)))
+                added = self._launch(self.new, min(self.batch, self.new.copies - len(fresh)), watch.check)
                 fresh += added
                 done = len(fresh) >= self.new.copies
                 self._swap(added, self._without(fresh), None if done else len(added))
@@ -107,7 +112,7 @@ class Rollout:
         restored = self._without(fresh)
         try:
             while len(restored) < copies:
-                added = self._launch(self.old, min(batch, copies - len(restored)))
+                added = self._launch(self.old, min(batch, copies - len(restored)), None)
                 restored += added
                 left = tuple(copy for copy in self._serving() if copy in fresh)
                 self._swap(added, left, None if len(restored) >= copies else len(added))
@@ -115,8 +120,8 @@ class Rollout:
             raise RollbackFailed(f"{reason} The rollback failed: {failure}") from failure
         raise RolledBack(f"The update was rolled back. {reason}" if fresh else reason)
 
-    def _launch(self, side: Configured, count: int) -> tuple[CopyProcess, ...]:
-        return launch_copies(self.cloud, self.name, side, count) if count > 0 else ()
+    def _launch(self, side: Configured, count: int, meanwhile: Meanwhile | None) -> tuple[CopyProcess, ...]:
+        return launch_copies(self.cloud, self.name, side, count, meanwhile=meanwhile) if count > 0 else ()
 
     def _swap(self, added: Sequence[CopyProcess], leaving: Sequence[CopyProcess], count: int | None) -> None:
         """Let new copies serve, then stop so many of those that leave; None stops all of them."""
@@ -131,8 +136,17 @@ class Rollout:
         return tuple(copy for copy in self._serving() if copy not in fresh)
 
 
-def launch_copies(cloud: Cloud, name: str, side: Configured, count: int) -> tuple[CopyProcess, ...]:
+def launch_copies(
+    cloud: Cloud, name: str, side: Configured, count: int, *, meanwhile: Meanwhile | None = None
+) -> tuple[CopyProcess, ...]:
     """CopyPlace copies of a component on instances and start them; they don't serve yet.
+
+    Args:
+        cloud: Where.
+        name: The component.
+        side: What they run.
+        count: How many.
+        meanwhile: Is called again and again while they start; what it raises ends the wait.
 
     Raises:
         CopyFailed: There is no capacity, or one of them didn't come into service; none is left.
@@ -140,10 +154,10 @@ def launch_copies(cloud: Cloud, name: str, side: Configured, count: int) -> tupl
     if side.spec is None:
         raise CopyFailed(f"The model of the former specification of {name} was deleted.")
     fleet = cloud.fleets.find(text_member(side.request, "EndpointName"), text_member(side.request, "VariantName"))
-    seats = (
-        fleet.reserve(name, needed_accelerators(side.request), count, strategy=placement(side.request)) if fleet else ()
-    )
+    needed, strategy = needed_accelerators(side.request), placement(side.request)
+    seats = fleet.reserve(name, needed, count, strategy=strategy, meanwhile=meanwhile) if fleet else ()
     try:
+        StartTimes(cloud.clock, cloud.faults.settings).await_copies(side.spec, meanwhile)
         copies = cloud.running.launch(CopyPlace(name), side.spec, count)
     except BaseException:
         for seat in seats:
@@ -152,6 +166,21 @@ def launch_copies(cloud: Cloud, name: str, side: Configured, count: int) -> tupl
     for copy, seat in zip(copies, seats, strict=False):
         copy.ended, copy.instance_type = seat.release, seat.instance_type
     return copies
+
+
+def restart_component(cloud: Cloud, component: Record) -> None:
+    """Start the copies of a component anew on its fleet, then stop those that serve.
+
+    Raises:
+        CopyFailed: There is no capacity, or one of them didn't come into service; those that serve go on.
+    """
+    place = CopyPlace(component.name)
+    count = len(cloud.running.copies(place))
+    if count:
+        spec = component_container(cloud.store, child(component.request, "Specification"))
+        cloud.running.put(
+            place, launch_copies(cloud, component.name, Configured(component.request, spec, count), count)
+        )
 
 
 def update_batch_size(capacity: Document, copies: int) -> int:

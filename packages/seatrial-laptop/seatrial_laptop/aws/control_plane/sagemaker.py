@@ -85,7 +85,14 @@ def _add_tags(cloud: Cloud, request: Document) -> Document:
 
 
 def _list_tags(cloud: Cloud, request: Document) -> Document:
-    return {"Tags": cloud.store.tags(_tagged_arn(cloud, request))}
+    arn = _tagged_arn(cloud, request)
+    record = cloud.store.of_arn(arn)
+    return {"Tags": visible_tags(cloud, record) if record else cloud.store.tags(arn)}
+
+
+def visible_tags(cloud: Cloud, record: Record) -> list[Document]:
+    """Return the tags that others see of a resource: none while it is as young as `tags_late_s`."""
+    return [] if cloud.faults.hides_tags(record.born_s) else cloud.store.tags(record.arn)
 
 
 def _delete_tags(cloud: Cloud, request: Document) -> Document:

@@ -167,7 +167,7 @@ def aws_error_document(received: Received, refused: Refusal) -> tuple[str, bytes
     query = {name: list(values) for name, values in received.query.items()}
     service = detect_service(received.method, received.raw_path, dict(received.headers), query)
     message = escape(refused.message)
-    if service in QUERY_SERVICES:
+    if service in QUERY_SERVICES and "x-amz-target" not in received.headers:
         error = f"<Error><Type>Sender</Type><Code>{refused.query}</Code><Message>{message}</Message></Error>"
         return "text/xml", f"<ErrorResponse>{error}</ErrorResponse>".encode()
     if service == "s3" and not received.raw_path.startswith(("/endpoints/", "/_")):

@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 from seatrial_laptop.aws.api import ApiError, absent
 from seatrial_laptop.aws.autoscaling.scalable_targets import Scaling, call_autoscaling
+from seatrial_laptop.aws.control_plane.absent import denial_of_absent
 from seatrial_laptop.aws.control_plane.records import Kind
 from seatrial_laptop.aws.control_plane.sagemaker import call_sagemaker
 from seatrial_laptop.aws.gateway.asgi import body_of, headers_of, reply, reply_error
@@ -124,7 +125,7 @@ def denial(cloud: Cloud, operation: str, request: Document) -> ApiError | None:
     tagged = [record for kind in Kind for record in cloud.store.all(kind) if record.arn in arns]
     born_s = [record.born_s for record in (*named, *tagged, _scaled(cloud, request)) if record]
     if not cloud.faults.denies(operation, born_s):
-        return None
+        return denial_of_absent(cloud, operation, request)
     message = f"User is not authorized to perform: {operation} because no identity-based policy allows the action"
     return ApiError("AccessDeniedException", message)
 

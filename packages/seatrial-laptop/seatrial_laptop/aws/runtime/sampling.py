@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
 import boto3
@@ -157,14 +158,17 @@ class Publisher:
         seen = self.cloud.telemetry.take()
         for place in {*self.cloud.running.places(), *seen}:
             copies = len(self.cloud.running.copies(place))
-            self.metrics.put_metric_data(
-                Namespace=NAMESPACE, MetricData=metric_data(place, seen.get(place, ()), copies=copies)
-            )
+            self._put(metric_data(place, seen.get(place, ()), copies=copies))
         for endpoint, measured in queue_metrics(self.cloud).items():
-            self.metrics.put_metric_data(Namespace=NAMESPACE, MetricData=_queue_data(endpoint, measured))
+            self._put(_queue_data(endpoint, measured))
         for place, log in self.cloud.running.logs():
             self._publish_log(place, log)
         self.cloud.capture.write(self.services)
+
+    def _put(self, data: Sequence[dict[str, object]]) -> None:
+        """Publish metrics of now, by AWS's date."""
+        now = datetime.fromtimestamp(self.cloud.clock.aws_date_s(), UTC)
+        self.metrics.put_metric_data(Namespace=NAMESPACE, MetricData=[{**each, "Timestamp": now} for each in data])
 
     def _publish_log(self, place: CopyPlace, log: Path) -> None:
         where = {"logGroupName": log_group(place), "logStreamName": f"{place.variant or 'AllTraffic'}/{log.stem}"}

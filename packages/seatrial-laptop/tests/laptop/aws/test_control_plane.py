@@ -105,8 +105,8 @@ def test_a_component_needs_an_endpoint_that_takes_it(laptop: Laptop, host: str, 
 def test_an_endpoint_with_components_is_not_deleted(laptop: Laptop, host: str, chat: str) -> None:
     said = refusal(lambda: laptop.sagemaker.delete_endpoint(EndpointName=host))
     assert said == (
-        f"ValidationException: Cannot delete endpoint {host} while it hosts inference components: {chat}. "
-        "Delete them first."
+        "ValidationException: Cannot delete endpoint with inference component associated. "
+        f"Please delete inference component and try it again. ({chat})"
     )
 
 

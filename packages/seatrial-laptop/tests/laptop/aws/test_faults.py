@@ -8,15 +8,29 @@ from seatrial_laptop.aws.faults import ControlSettings, Faults
 
 DEFAULTS: dict[str, object] = {
     "clock_speed": 1.0,
+    "wait_speed": None,
     "instance_start_s": 0.0,
+    "image_pull_gb": 0.0,
+    "pull_gb_per_s": 0.1,
+    "download_s": 0.0,
+    "startup_s": 0.0,
     "capacity_limit": None,
+    "capacity_pending": False,
     "no_capacity": [],
+    "no_capacity_reason": None,
     "access_denied": [],
+    "absent_is_denied": False,
     "iam_propagation_s": 0.0,
+    "tags_late_s": 0.0,
+    "throttled": [],
     "silent_rollback": False,
+    "raised_alarms_end_updates": False,
+    "same_config": "ignored",
     "stuck": None,
     "optimization_job_s": 30.0,
     "optimization_job_failure": None,
+    "function_python_path": None,
+    "object_age_days": 0.0,
 }
 
 

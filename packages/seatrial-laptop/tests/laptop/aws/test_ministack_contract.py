@@ -6,7 +6,8 @@ import inspect
 from datetime import UTC, datetime
 from importlib.metadata import version
 
-from ministack.services import cloudwatch, eventbridge, tagging
+from ministack.core import lambda_runtime
+from ministack.services import cloudwatch, eventbridge, lambda_svc, sns, stepfunctions, tagging
 from ministack.services.cloudformation import custom_resource, handlers, provisioners, stacks
 
 ORDERED = ["create", "delete", "update"]
@@ -73,6 +74,28 @@ def test_a_custom_resource_waits_for_an_event_that_register_token_made() -> None
     assert inspect.getsource(provisioners._custom_resource_update).count("_cr.invoke_custom_resource(") == 1  # noqa: SLF001 (the contract)
     event = custom_resource.register_token("a-token")
     assert custom_resource._pending.pop("a-token") == {"event": event, "result": None}  # noqa: SLF001 (the contract)
+
+
+def test_functions_are_called_through_one_function_each() -> None:
+    assert "_execute_function_dispatch(func, config, event, request_id, started)" in inspect.getsource(
+        lambda_svc._execute_function  # noqa: SLF001 (the contract)
+    )
+    for caller in (custom_resource.invoke_custom_resource, sns._deliver_to_lambda):  # noqa: SLF001 (the contract)
+        assert "_lambda_svc._execute_function_with_config_scope(exec_record, " in inspect.getsource(caller)
+    assert "invoke_async_with_retry(exec_record, event)" in inspect.getsource(lambda_svc._invoke)  # noqa: SLF001 (the contract)
+    assert list(inspect.signature(eventbridge._dispatch_to_lambda).parameters) == ["arn", "payload"]  # noqa: SLF001 (the contract)
+    assert list(inspect.signature(lambda_svc._route_async_failure).parameters) == [  # noqa: SLF001 (the contract)
+        "target_arn",
+        "func_name",
+        "event",
+        "result",
+    ]
+    assert "spawn_env = {**os.environ, **env_vars}" in inspect.getsource(lambda_runtime.Worker._spawn)  # noqa: SLF001 (the contract)
+
+
+def test_step_functions_wait_by_one_function() -> None:
+    assert list(inspect.signature(stepfunctions._scaled_sleep).parameters) == ["seconds"]  # noqa: SLF001 (the contract)
+    assert '_scaled_sleep(state_def["Seconds"])' in inspect.getsource(stepfunctions._execute_wait)  # noqa: SLF001 (the contract)
 
 
 def test_a_cancelled_update_is_marked_on_its_stack() -> None:

@@ -63,7 +63,7 @@ def rollback_alarms(hosting: Hosting) -> Iterator[Finding]:
         given = rollback.at("Alarms")
         if len(given.items) > MOST_ALARMS:
             message = f"{len(given.items)} alarms exceed {MOST_ALARMS}"
-            yield finding_at(resource, given, "SEA723", message, "combine alarms: a composite alarm counts as one")
+            yield finding_at(resource, given, "SEA723", message, "name the ten that matter most")
         elif rollback.is_known and (given.is_absent or given.raw == []):
             message = "AutoRollbackConfiguration has no alarm, so nothing rolls an update back"
             yield finding_at(resource, given, "SEA723", message, "name an alarm, or remove AutoRollbackConfiguration")
@@ -82,6 +82,16 @@ def traffic(hosting: Hosting) -> Iterator[Finding]:
             if is_percent and value.number is not None and not least <= value.number <= _HALF:
                 message = f"{name} {value.text} % is outside {least} % to {_HALF} %"
                 yield finding_at(endpoint, value, "SEA725", message, f"set {least} to {_HALF}")
+
+
+def several_variants(hosting: Hosting) -> Iterator[Finding]:
+    """SEA727: a rolling update of several variants, which falls back to all at once."""
+    for endpoint in hosting.resources.of(ENDPOINT):
+        rolling, config = endpoint.at("DeploymentConfig", "RollingUpdatePolicy"), hosting.config_of(endpoint)
+        variants = config.at("ProductionVariants").items if config else ()
+        if rolling.is_known and len(variants) > 1:
+            message = f"{len(variants)} variants are not updated in batches: all traffic moves at once, without alarms"
+            yield finding_at(endpoint, rolling, "SEA727", message, "set BlueGreenUpdatePolicy with Type CANARY")
 
 
 def retained(hosting: Hosting) -> Iterator[Finding]:

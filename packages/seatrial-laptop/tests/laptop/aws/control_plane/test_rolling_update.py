@@ -186,6 +186,36 @@ def test_an_alarm_rolls_back_what_was_replaced(laptop: Laptop, control: Callable
     cloudwatch.delete_alarms(AlarmNames=[alarm])
 
 
+def test_an_execution_role_must_be_allowed_to_describe_the_alarms(laptop: Laptop) -> None:
+    alarm, role = laptop.name("alarm"), laptop.name("instances")
+    cloudwatch, iam = boto3.client("cloudwatch"), boto3.client("iam")
+    watched = {"Namespace": "AWS/SageMaker", "MetricName": "Invocations", "Statistic": "Sum", "Period": 3600}
+    compared = {"EvaluationPeriods": 1, "Threshold": 1, "ComparisonOperator": "GreaterThanThreshold"}
+    cloudwatch.put_metric_alarm(AlarmName=alarm, **watched, **compared)
+    arn = iam.create_role(RoleName=role, AssumeRolePolicyDocument=json.dumps({"Statement": []}))["Role"]["Arn"]
+    component = laptop.component(laptop.endpoint(most_instances=3, role=arn), laptop.model(), copies=2)
+    ask = {"InferenceComponentName": component, "Specification": specification(laptop.model())}
+    refused = f"{role} is not authorized to perform cloudwatch:DescribeAlarms on {alarm}"
+    with pytest.raises(ClientError, match=refused):
+        laptop.sagemaker.update_inference_component(**ask, DeploymentConfig=rolling(alarm))
+
+    reading = {"Effect": "Allow", "Action": "cloudwatch:DescribeAlarms"}
+
+    def allow(name: str) -> None:
+        statement = {**reading, "Resource": f"arn:aws:cloudwatch:us-east-1:{arn.split(':')[4]}:alarm:{name}"}
+        policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+        iam.put_role_policy(RoleName=role, PolicyName="read", PolicyDocument=policy)
+
+    allow("another")
+    with pytest.raises(ClientError, match=refused):
+        laptop.sagemaker.update_inference_component(**ask, DeploymentConfig=rolling(alarm))
+    allow(alarm)
+    laptop.sagemaker.update_inference_component(**ask, DeploymentConfig=rolling(alarm))
+    assert laptop.component_settled(component) == ("InService", "")
+    laptop.sagemaker.delete_inference_component(InferenceComponentName=component)
+    cloudwatch.delete_alarms(AlarmNames=[alarm])
+
+
 def test_what_fails_or_takes_too_long_is_rolled_back(laptop: Laptop, control: Callable[..., dict[str, object]]) -> None:
     component = laptop.component(laptop.endpoint(most_instances=3), old := laptop.model(), copies=2)
     before = laptop.ports(component)
@@ -241,10 +271,12 @@ def test_an_update_needs_no_model_of_the_former_specification_unless_it_is_rolle
     watched = {"Namespace": "AWS/SageMaker", "MetricName": "Invocations", "Statistic": "Sum", "Period": 3600}
     compared = {"EvaluationPeriods": 1, "Threshold": 1, "ComparisonOperator": "GreaterThanThreshold"}
     cloudwatch.put_metric_alarm(AlarmName=alarm, **watched, **compared)
-    cloudwatch.set_alarm_state(AlarmName=alarm, StateValue="ALARM", StateReason="a test")
+    before = laptop.ports(component)
     laptop.sagemaker.update_inference_component(
-        **ask, Specification=specification(slow), DeploymentConfig=rolling(alarm)
+        **ask, Specification=specification(slow), DeploymentConfig=rolling(alarm, wait_s=3600)
     )
+    until(lambda: laptop.ports(component) != before, "the first batch")
+    cloudwatch.set_alarm_state(AlarmName=alarm, StateValue="ALARM", StateReason="a test")
     assert laptop.component_settled(component) == (
         "Failed",
         f"Alarms in state ALARM: {alarm}. The rollback failed: The model of the former specification "

@@ -1,0 +1,185 @@
+"""Lambda functions as AWS runs them: by AWS's date, and again where an asynchronous call failed.
+
+MiniStack calls a function once where EventBridge, SNS or CloudFormation do; Lambda calls it twice more. Done through
+names that are not MiniStack's interface; `packages/seatrial-laptop/tests/laptop` holds the contract on them.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import json
+import os
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
+
+from ministack.core import lambda_runtime
+from ministack.services import eventbridge, lambda_svc, sns, stepfunctions
+from ministack.services.cloudformation import custom_resource
+
+import seatrial_laptop
+from seatrial_laptop.aws.function_clock import CLOCK_VARIABLE, serve_function_clock
+from seatrial_laptop.aws.json_document import Document, child, text_member, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seatrial_laptop.aws.clock import VirtualClock, WaitingClock
+    from seatrial_laptop.aws.faults import ControlSettings, Faults
+
+
+RETRIES: Final = 2
+"""How often a function is called again after it failed, unless MaximumRetryAttempts says so (Lambda developer guide,
+asynchronous invocation, error handling)."""
+RETRY_S: Final = 60.0
+"""Virtual seconds before the first call again; before the second twice as many (likewise)."""
+LONGEST_AGE_S: Final = 21_600
+"""MaximumEventAgeInSeconds, when a function doesn't say."""
+LONGEST_THROTTLE_S: Final = 300.0
+"""Virtual seconds between two calls of a function that is throttled, at most; they begin with one (likewise)."""
+MODULES: Final = Path(seatrial_laptop.__path__[0]) / "function_modules"
+
+_is_asynchronous: Final[contextvars.ContextVar[bool]] = contextvars.ContextVar("_is_asynchronous", default=False)
+"""Whether whoever calls a function in this context doesn't wait for its answer."""
+
+
+def run_functions_as_aws(clock: VirtualClock, faults: Faults, folder: Path) -> None:
+    """Let functions and AWS Step Functions go by AWS's date, and call a function again that failed.
+
+    Args:
+        clock: Whose date.
+        faults: Tells which modules Python functions find first.
+        folder: For the file that tells functions the date.
+    """
+    os.environ[CLOCK_VARIABLE] = serve_function_clock(clock, folder)
+    faults.tell_changes(PythonPath().follow)
+    _count_running(clock)
+    stepfunctions._scaled_sleep = clock.wait_aws  # noqa: SLF001 (the contract)
+    _call_again(clock)
+
+
+def _count_running(clock: VirtualClock) -> None:
+    theirs = lambda_svc._execute_function_dispatch  # noqa: SLF001 (the contract)
+
+    def execute(*arguments: object) -> object:
+        with clock.function_runs():
+            return theirs(*arguments)
+
+    lambda_svc._execute_function_dispatch = execute  # noqa: SLF001 (the contract)
+
+
+@dataclass(frozen=True, slots=True)
+class AsynchronousCalls:
+    """Calls of functions for which nobody waits.
+
+    Attributes:
+        clock: What is waited by between two calls.
+        call: Calls a function with an event and returns how it went, as MiniStack tells it.
+    """
+
+    clock: WaitingClock
+    call: Callable[[Document, object], Document]
+
+    def begin(self, function: Document, event: object) -> None:
+        """Call a function, and again when it fails; return at once."""
+        work = contextvars.copy_context()
+        threading.Thread(target=work.run, args=(self.make, function, event), name="call", daemon=True).start()
+
+    def make(self, function: Document, event: object) -> None:
+        """Call a function until it succeeds or was called often enough; then tell the destination of failures."""
+        config = _invoke_config(function)
+        retries = whole(config, "MaximumRetryAttempts", RETRIES)
+        ends_s = self.clock.now_s() + whole(config, "MaximumEventAgeInSeconds", LONGEST_AGE_S)
+        failures, throttle_s = 0, 1.0
+        while True:
+            told = self.call(function, event)
+            if not told.get("error"):
+                return
+            if told.get("throttle"):
+                wait_s, throttle_s = throttle_s, min(2 * throttle_s, LONGEST_THROTTLE_S)
+            else:
+                failures += 1
+                wait_s = RETRY_S * failures
+            if failures > retries or self.clock.now_s() + wait_s > ends_s:
+                _tell_failure(function, event, told)
+                return
+            self.clock.wait(wait_s)
+
+
+def _invoke_config(function: Document) -> Document:
+    """Return the EventInvokeConfig of a function; MiniStack keeps it as one or by qualifier."""
+    kept = function.get("event_invoke_config") or child(function, "event_invoke_configs").get("$LATEST")
+    return dict(kept) if isinstance(kept, dict) else {}
+
+
+def _tell_failure(function: Document, event: object, told: Document) -> None:
+    described = child(function, "config")
+    destination = child(child(_invoke_config(function), "DestinationConfig"), "OnFailure")
+    arn = text_member(destination, "Destination") or text_member(child(described, "DeadLetterConfig"), "TargetArn")
+    if arn:
+        lambda_svc._route_async_failure(arn, text_member(described, "FunctionName"), event, told)  # noqa: SLF001 (the contract)
+
+
+def _call_again(clock: VirtualClock) -> None:
+    """Make those calls asynchronous that are so on AWS, and let them be repeated."""
+    at_once = lambda_svc._execute_function_with_config_scope  # noqa: SLF001 (the contract)
+    calls = AsynchronousCalls(clock, at_once)
+
+    def execute(function: Document, event: object) -> object:
+        if not _is_asynchronous.get():
+            return at_once(function, event)
+        calls.begin(function, event)
+        return {}
+
+    def dispatch(arn: str, payload: str) -> None:
+        function, config, _ = lambda_svc._get_func_record_for_ref(arn)  # noqa: SLF001 (the contract)
+        if function and config:
+            calls.begin(lambda_svc._execution_record_for_config(function, config), _event(payload))  # noqa: SLF001 (the contract)
+
+    lambda_svc._execute_function_with_config_scope = execute  # noqa: SLF001 (the contract)
+    lambda_svc.invoke_async_with_retry = calls.begin
+    eventbridge._dispatch_to_lambda = dispatch  # noqa: SLF001 (the contract)
+    custom_resource.invoke_custom_resource = _asynchronous(custom_resource.invoke_custom_resource)
+    sns._deliver_to_lambda = _asynchronous(sns._deliver_to_lambda)  # noqa: SLF001 (the contract)
+
+
+def _event(payload: str) -> object:
+    try:
+        event: object = json.loads(payload)
+    except ValueError:
+        return {"body": payload}
+    return event
+
+
+Call = ParamSpec("Call")
+Told = TypeVar("Told")
+
+
+def _asynchronous(theirs: Callable[Call, Told]) -> Callable[Call, Told]:
+    def call(*arguments: Call.args, **named: Call.kwargs) -> Told:
+        token = _is_asynchronous.set(True)
+        try:
+            return theirs(*arguments, **named)
+        finally:
+            _is_asynchronous.reset(token)
+
+    return call
+
+
+class PythonPath:
+    """What Python functions find before the installed modules."""
+
+    def __init__(self) -> None:
+        self._first: str | None = None
+        self._set()
+
+    def follow(self, settings: ControlSettings) -> None:
+        """Go by the setting: functions start anew when it changes, and those that run are ended."""
+        if settings.function_python_path != self._first:
+            self._first = settings.function_python_path
+            self._set()
+            lambda_runtime.reset()
+
+    def _set(self) -> None:
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [self._first, str(MODULES)]))
