@@ -62,6 +62,13 @@ def template(assembly: Path) -> Template:
     return Template.from_json(json.loads((assembly / "endpoints-pipeline.template.json").read_text(encoding="utf-8")))
 
 
+def test_the_source_uses_the_connection_by_the_action_of_its_own_service(template: Template) -> None:
+    policies = template.find_resources("AWS::IAM::Policy").values()
+    statements = [each for policy in policies for each in policy["Properties"]["PolicyDocument"]["Statement"]]
+    (ours,) = (each for each in statements if "codeconnections:UseConnection" in each["Action"])
+    assert (ours["Effect"], ours["Resource"]) == ("Allow", CONNECTION)
+
+
 def test_policies_of_the_pipeline_and_its_stages(assembly: Path) -> None:
     assert policy_findings([assembly]) == []
 

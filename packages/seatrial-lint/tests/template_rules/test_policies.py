@@ -306,18 +306,14 @@ def alarmed(*policies: JsonValue, alarms: str = "Alarm") -> dict[str, JsonValue]
     """Return the template of components, with a rollback alarm and a role that has policies."""
     document = components()
     rights = role(1)["Resources"]
-    rollback: JsonValue = {"AutoRollbackConfiguration": {"Alarms": [{"AlarmName": {"Ref": alarms}}]}}
+    rollback: JsonValue = {"Alarms": [{"AlarmName": {"Ref": alarms}}]}
     changed(document, "Role", cast("dict[str, JsonValue]", rights)["Role"])
     changed(document, "Role.Properties.Policies", [{"PolicyName": "a", "PolicyDocument": each} for each in policies])
     changed(document, "Alarm", {"Type": "AWS::CloudWatch::Alarm", "Properties": {}})
     changed(document, "Config.Properties.ExecutionRoleArn", {"Fn::GetAtt": ["Role", "Arn"]})
     changed(document, "Model.Properties.ExecutionRoleArn", {"Fn::GetAtt": ["Role", "Arn"]})
-    changed(
-        document,
-        "Component.Properties.DeploymentConfig.AutoRollbackConfiguration",
-        rollback["AutoRollbackConfiguration"],
-    )  # type: ignore[index,call-overload]
-    return changed(document, "Endpoint.Properties.DeploymentConfig", rollback)
+    changed(document, "Component.Properties.DeploymentConfig.AutoRollbackConfiguration", rollback)
+    return changed(document, "Endpoint.Properties.DeploymentConfig.AutoRollbackConfiguration", rollback)
 
 
 def test_rollback_alarms_that_no_role_may_describe_are_refused() -> None:
