@@ -23,6 +23,7 @@ USER = "AWS::IAM::User"
 GROUP = "AWS::IAM::Group"
 INLINE_POLICY = "AWS::IAM::Policy"
 MANAGED_POLICY = "AWS::IAM::ManagedPolicy"
+BUCKET_POLICY = "AWS::S3::BucketPolicy"
 PLACES: Mapping[str, tuple[tuple[PolicyKind, tuple[str, ...]], ...]] = {
     ROLE: (("trust", ("AssumeRolePolicyDocument",)), ("identity", ("Policies", "", "PolicyDocument"))),
     USER: (("identity", ("Policies", "", "PolicyDocument")),),
@@ -42,7 +43,7 @@ PLACES: Mapping[str, tuple[tuple[PolicyKind, tuple[str, ...]], ...]] = {
     "AWS::KMS::ReplicaKey": (("resource", ("KeyPolicy",)),),
     "AWS::Logs::ResourcePolicy": (("resource", ("PolicyDocument",)),),
     "AWS::S3::AccessPoint": (("resource", ("Policy",)),),
-    "AWS::S3::BucketPolicy": (("resource", ("PolicyDocument",)),),
+    BUCKET_POLICY: (("resource", ("PolicyDocument",)),),
     "AWS::SNS::TopicInlinePolicy": (("resource", ("PolicyDocument",)),),
     "AWS::SNS::TopicPolicy": (("resource", ("PolicyDocument",)),),
     "AWS::SQS::QueueInlinePolicy": (("resource", ("PolicyDocument",)),),

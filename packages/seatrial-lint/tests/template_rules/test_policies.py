@@ -217,6 +217,22 @@ def test_resources_of_an_action_or_unknown_ones_break_no_rule(action: JsonValue,
     assert found(changed(managed(statement(action, resource)), "Bucket", {"Type": "AWS::S3::Bucket"})) == ()
 
 
+@pytest.mark.parametrize(
+    ("rule", "action", "condition"),
+    [
+        ("SEA782", ["s3:GetObject", "s3:ListBucket"], {}),
+        ("SEA781", ["s3:ListBucket", "s3:GetBucketLocation"], {"StringLike": {"s3:prefix": "llama/*"}}),
+    ],
+)
+def test_what_s3_refuses_in_the_policy_of_a_bucket_is_an_error(
+    rule: str, action: JsonValue, condition: JsonValue
+) -> None:
+    document = policy(statement(action, BUCKET, Principal="*", Condition=condition))
+    properties: JsonValue = {"Bucket": "weights", "PolicyDocument": document}
+    finding = one({"Resources": {"Its": {"Type": "AWS::S3::BucketPolicy", "Properties": properties}}})
+    assert (finding.rule, finding.severity) == (rule, "error")
+
+
 def test_an_action_without_resource_level_on_an_arn_is_warned_of() -> None:
     finding = one(managed(statement(["sagemaker:ListEndpoints", "sagemaker:DescribeEndpoint"], ENDPOINT)))
     assert (finding.rule, finding.severity) == ("SEA783", "warning")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from seatrial_base.catalog.rows import nearest_names
 from seatrial_base.catalog.service_authorization import find_service, matching_actions, service_prefixes
 from seatrial_lint.template_rules.hosting import finding_at
-from seatrial_lint.template_rules.policy_documents import arn_pattern
+from seatrial_lint.template_rules.policy_documents import BUCKET_POLICY, arn_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -85,7 +85,8 @@ def _uncarried(statement: PolicyStatement, condition: PolicyCondition, actions: 
         (False, True): "the statement always denies",
     }[statement.is_allow, always]
     message = f"{condition.key} is no condition key of {_listed(actions)}: {effect}"
-    severity: Severity = "error" if statement.is_allow and not always else "warning"
+    is_lost = statement.is_allow and not always
+    severity: Severity = "error" if is_lost or _is_refused_by_s3(statement) else "warning"
     hint = "use a key that the action carries, or leave the condition out"
     return _found(statement, condition.value, "SEA781", message, hint, severity=severity)
 
@@ -93,7 +94,8 @@ def _uncarried(statement: PolicyStatement, condition: PolicyCondition, actions: 
 def _never_allowed(statement: PolicyStatement, condition: PolicyCondition, actions: list[str]) -> Finding:
     message = f"{condition.key} is no condition key of {_listed(actions)}, which the statement therefore never allows"
     hint = f"allow {_listed(actions)} in a statement without this condition"
-    return _found(statement, condition.value, "SEA781", message, hint, severity="warning")
+    severity: Severity = "error" if _is_refused_by_s3(statement) else "warning"
+    return _found(statement, condition.value, "SEA781", message, hint, severity=severity)
 
 
 def foreign_resources(hosting: Hosting) -> Iterator[Finding]:
@@ -130,7 +132,8 @@ def _lost_actions(
         else:
             message = f"{action.text} has no resource level: the statement does not {effect} it"
             hint = f"{effect} it in a statement with Resource *"
-        yield _found(statement, action, "SEA782" if types else "SEA783", message, hint)
+        severity: Severity = "error" if _is_refused_by_s3(statement) else "warning"
+        yield _found(statement, action, "SEA782" if types else "SEA783", message, hint, severity=severity)
 
 
 def _lost_resources(
@@ -140,6 +143,11 @@ def _lost_resources(
         if not any(_apply(facts, [pattern]) for facts in actions.values()):
             message = f"no action of the statement is on a resource as {pattern}"
             yield _found(statement, resource, "SEA782", message, "remove it, or add the action that is on it")
+
+
+def _is_refused_by_s3(statement: PolicyStatement) -> bool:
+    """Tell whether S3 refuses such a statement: "Action does not apply to any resource(s) in statement"."""
+    return statement.policy.resource.resource_type == BUCKET_POLICY
 
 
 def passed_roles(hosting: Hosting) -> Iterator[Finding]:

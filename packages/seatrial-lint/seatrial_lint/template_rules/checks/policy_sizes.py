@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial_lint.cloudformation.intrinsic import is_function, is_no_value, replace_references
 from seatrial_lint.template_rules.hosting import finding_at
-from seatrial_lint.template_rules.policy_documents import GROUP, MANAGED_POLICY, ROLE, USER
+from seatrial_lint.template_rules.policy_documents import BUCKET_POLICY, GROUP, MANAGED_POLICY, ROLE, USER
 from seatrial_lint.template_rules.role_policies import inline_policies
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ TRUST_CHARACTERS: Final = 2_048
 INLINE_CHARACTERS: Final[Mapping[str, int]] = {ROLE: 10_240, USER: 2_048, GROUP: 5_120}
 """Of all inline policies of one holder together."""
 RESOURCE_CHARACTERS: Final[Mapping[str, int]] = {
-    "AWS::S3::BucketPolicy": 20 * 1024,
+    BUCKET_POLICY: 20 * 1024,
     "AWS::KMS::Key": 32 * 1024,
     "AWS::KMS::ReplicaKey": 32 * 1024,
 }
