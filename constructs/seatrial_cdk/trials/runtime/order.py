@@ -148,6 +148,8 @@ class TrialProperties:
     copy_count: int = 1
     most_copies: int = 1_000_000
     start_s: float = 0.0
+    instance_s: float = 0.0
+    accelerators: int = 0
     alarms: tuple[str, ...] = ()
     replaces: tuple[str, ...] = ()
     alias: str = ""
@@ -172,6 +174,8 @@ class TrialProperties:
             copy_count=int(properties.get("CopyCount", "1")),
             most_copies=int(properties.get("MostCopies", "1000000")),
             start_s=float(properties.get("StartSeconds", "0")),
+            instance_s=float(properties.get("InstanceSeconds", "0")),
+            accelerators=int(properties.get("InstanceAccelerators", "0")),
             alarms=_names(properties, "Alarms"),
             replaces=_names(properties, "Replaces"),
             alias=properties.get("Alias", ""),
