@@ -12,12 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 POLICIES = "SEA78"
-_LAUNCH = "the launch role, whose statements are derived anew from the data of resource handlers"
 EXCEPTIONS = {
-    ("Products.template.json", "SEA782"): _LAUNCH,
-    ("Products.template.json", "SEA783"): _LAUNCH,
-    ("seatrial-lab-products.template.json", "SEA782"): _LAUNCH,
-    ("seatrial-lab-products.template.json", "SEA783"): _LAUNCH,
     (
         "endpoints-pipeline.template.json",
         "SEA782",
