@@ -17,8 +17,9 @@ from seatrial_laptop import lifecycle
 from seatrial_laptop.transcript.lines import RunLine
 from seatrial_laptop.transcript.masks import ACCOUNT
 from seatrial_laptop.transcript.recorder import Recorder
+from tests.acceptance.account.removal import RUN_TAG
 from tests.acceptance.endpoint import Endpoint
-from tests.acceptance.target import BIN, ROOT, RUN_TAG, Ended, Target
+from tests.acceptance.target import BIN, ROOT, Ended, Target
 from tests.environment import environment
 
 if TYPE_CHECKING:

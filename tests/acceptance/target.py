@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from benchmarks.living_endpoint.synthesis import synthesize
 from seatrial_laptop.control import change_control, reset_control
+from tests.acceptance.account.removal import RUN_TAG
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).parents[2]
 BIN: Final = Path(sys.executable).parent
-RUN_TAG: Final = "seatrial:acceptance"
-"""Every resource of a run on an account has this tag with the run's ID."""
 Client = Any  # boto3's clients have no type of their own that a service's name chooses
 
 
@@ -91,8 +90,13 @@ class Target:
         """Whether it is the embedded AWS, whose clock and faults can be set."""
         return self.state is not None
 
+    @property
+    def tags(self) -> list[dict[str, str]]:
+        """The tag of what is made without the CDK, by which the removal finds it."""
+        return [{"Key": RUN_TAG, "Value": self.run_id or "embedded"}]
+
     def client(self, service: str) -> Client:
-        """Return a client, one for every thread; it is not asked again what fails, except for throttling."""
+        """Return the client of a service, one for every thread."""
         if service not in self._clients:
             make: Callable[..., Client] = self.session.client
             self._clients[service] = make(service, region_name=self.region, endpoint_url=self.endpoint_url)

@@ -11,6 +11,7 @@ import pytest
 import yaml
 from botocore.exceptions import ClientError
 
+from tests.acceptance.account.removal import PATH
 from tests.acceptance.endpoint import INSTANCE_TYPES, SPEC, awake
 from tests.acceptance.questions import record
 
@@ -119,7 +120,7 @@ def offered(target: Target, secured: dict[str, str]) -> Iterator[Target]:
 def user(target: Target) -> Iterator[Callable[[str], Client]]:
     """Return the maker of clients of an IAM user with rights to Service Catalog alone."""
     iam, name = target.client("iam"), f"{USER}-{target.run_id}".strip("-")
-    iam.create_user(UserName=name, Path="/seatrial-acceptance/")
+    iam.create_user(UserName=name, Path=PATH)
     try:
         iam.put_user_policy(UserName=name, PolicyName="launch", PolicyDocument=json.dumps(OF_SERVICE_CATALOG))
         key = iam.create_access_key(UserName=name)["AccessKey"]
@@ -161,6 +162,7 @@ def test_the_user_launches_updates_and_terminates(offered: Target, user: Callabl
         ProvisioningArtifactName="1.0.0",
         ProvisionedProductName="search-chat",
         ProvisioningParameters=[{"Key": "Team", "Value": "search"}, {"Key": "EndpointName", "Value": "chat"}],
+        Tags=target.tags,
     )["RecordDetail"]
     try:
         end = ended(target, catalog, launched)

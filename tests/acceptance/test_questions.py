@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import ClientError
 
+from tests.acceptance.account.removal import PATH
 from tests.acceptance.endpoint import awake
 from tests.acceptance.questions import QUESTIONS, record
 from tests.acceptance.room import emptied, filled
@@ -46,10 +47,7 @@ def session_of_role(
     account = sts.get_caller_identity()["Account"]
     statement = {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{account}:root"}, "Action": "sts:AssumeRole"}
     trust = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
-    tags = [{"Key": "seatrial:acceptance", "Value": target.run_id or "embedded"}]
-    arn = iam.create_role(RoleName=name, Path="/seatrial-acceptance/", AssumeRolePolicyDocument=trust, Tags=tags)[
-        "Role"
-    ]["Arn"]
+    role = iam.create_role(RoleName=name, Path=PATH, AssumeRolePolicyDocument=trust, Tags=target.tags)["Role"]
     try:
         for policy, text in policies.items():
             iam.put_role_policy(RoleName=name, PolicyName=policy, PolicyDocument=text)
@@ -58,7 +56,7 @@ def session_of_role(
         keys: list[Any] = []
 
         def assume() -> None:
-            keys.append(sts.assume_role(RoleArn=arn, RoleSessionName="seatrial-acceptance")["Credentials"])
+            keys.append(sts.assume_role(RoleArn=role["Arn"], RoleSessionName="seatrial-acceptance")["Credentials"])
 
         assert awake(assume, target.look_s, target.patience_s), "a new role can't be assumed"
         clients = target.session_of(keys[-1])
