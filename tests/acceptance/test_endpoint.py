@@ -16,8 +16,6 @@ from tests.acceptance.questions import record
 from tests.acceptance.room import emptied, filled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.acceptance.endpoint import Endpoint, Seen, Update
     from tests.acceptance.target import Target
 
@@ -36,13 +34,6 @@ def unnoticed(endpoint: Endpoint, seen: Seen) -> None:
     assert seen.requests > 0
     assert (seen.least_copies, endpoint.copies()) == (SET_BY_HAND, SET_BY_HAND)
     assert endpoint.left() == []
-
-
-@pytest.fixture(scope="module", autouse=True)
-def usual_faults(target: Target) -> Iterator[None]:
-    """Let the embedded AWS be as unkind as AWS may be on any day; `make test-failures` has what is rare."""
-    with target.faults(absent_is_denied=True, tags_late_s=10):
-        yield
 
 
 @pytest.fixture(scope="module")
