@@ -13,6 +13,7 @@ from ministack.services.cloudformation import provisioners, stacks
 from seatrial_laptop.aws.cloudformation.autoscaling_types import autoscaling_types
 from seatrial_laptop.aws.cloudformation.bucket_type import BUCKET, BUDGET, bucket_type, budget_type
 from seatrial_laptop.aws.cloudformation.cancelled_stacks import delete_what_is_still_created, end_waits_on_cancel
+from seatrial_laptop.aws.cloudformation.failed_updates import send_back_failed_updates
 from seatrial_laptop.aws.cloudformation.sagemaker_types import sagemaker_types
 from seatrial_laptop.aws.cloudformation.service_catalog_types import service_catalog_types
 from seatrial_laptop.aws.service_catalog.launch_rights import RIGHTS, LaunchRights
@@ -42,6 +43,7 @@ def register_types(cloud: Cloud, scaling: Scaling, catalog: Catalog) -> None:
     types.update({name: rights.guarded(name, types[name]) for name in RIGHTS})
     end_waits_on_cancel()
     delete_what_is_still_created()
+    send_back_failed_updates(cloud.faults)
     tagging._COLLECTORS["sagemaker"] = cloud.store.tagged  # noqa: SLF001 (the contract)
     theirs = stacks._runs_on_worker_thread  # noqa: SLF001 (the contract)
 

@@ -40,6 +40,12 @@ def test_a_physical_name_is_made_from_the_stack_and_the_logical_id() -> None:
     assert name == provisioners._physical_name("stack", "Logical", max_len=63)  # noqa: SLF001 (the contract)
 
 
+def test_a_predicate_tells_which_failed_updates_are_sent_back() -> None:
+    assert stacks._sends_back_failed_update("Custom::Trial") is True  # noqa: SLF001 (the contract)
+    assert stacks._sends_back_failed_update("AWS::SageMaker::InferenceComponent") is False  # noqa: SLF001 (the contract)
+    assert "_sends_back_failed_update(rtype)" in inspect.getsource(stacks._roll_back_operation)  # noqa: SLF001 (the contract)
+
+
 def test_a_predicate_tells_which_types_wait() -> None:
     assert stacks._runs_on_worker_thread("Custom::Trial") is True  # noqa: SLF001 (the contract)
     assert stacks._runs_on_worker_thread("AWS::S3::Bucket") is False  # noqa: SLF001 (the contract)
