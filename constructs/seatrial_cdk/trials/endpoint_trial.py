@@ -84,8 +84,8 @@ class TrialSettings:
         copy_count: Copies where nothing serves yet.
         most_copies: Copies that the endpoint has room for.
         fallback_target: Scaling target per copy where no trial answers.
-        release_s: How long a deletion waits until AWS has released what a deleted endpoint leaves for a while, grants of a
-            key and network interfaces: SageMaker needs the roles for it; 0 where nothing is left.
+        release_s: How long a deletion waits until AWS has released the grants and network interfaces that a deleted
+            endpoint leaves, for which SageMaker needs the roles, in seconds; 0 where it leaves none.
         removal: Whether the logs of containers are deleted with the stack; they end after a month anyway.
         alarms: Names of the alarms that stop a load beside users.
         replaces: Components of the endpoint's former generations, the newest first: the new one gets no fewer copies.
@@ -205,8 +205,8 @@ class CandidateTrial(Construct):
     takes its copy count from here: the live one on an update, the planned one where nothing serves yet. Scale-in is
     suspended from here until `SmokeBenchmark` has proven the update; scale-out never is.
 
-    It is deleted after endpoint and component, and before the roles: while AWS releases grants and network interfaces of
-    a deleted endpoint, the roles must keep their rights (SageMaker API reference, DeleteEndpoint).
+    It is deleted after endpoint and component, and before the roles: while AWS releases grants and network interfaces
+    of a deleted endpoint, the roles must keep their rights (SageMaker API reference, DeleteEndpoint).
 
     Request properties: those of `TrialSettings.custom_resource`.
 
@@ -239,9 +239,7 @@ class CandidateTrial(Construct):
         for later in (endpoint.endpoint, endpoint.component):
             later.node.add_dependency(self.resource)
         for role in (endpoint.instance_role, endpoint.model_role):
-            if isinstance(
-                role.node.default_child, iam.CfnRole
-            ):  # it goes after `Candidate`, which goes after the endpoint
+            if isinstance(role.node.default_child, iam.CfnRole):
                 self.resource.node.add_dependency(role.node.default_child)
 
 
