@@ -255,7 +255,7 @@ def _prepared(trial: Trial, at: Position) -> Position:
         keep_untried(trial.context.store, trial.properties, trial.order.request_id)
         return position("settle", 0, f"{no_room}")
     except AsleepError as asleep:
-        return {**position("wait", 0, "no copy is in service yet"), "Seconds": round(float(f"{asleep}")), "Woken": True}
+        return {**position("wait", 0, "no copy answers yet"), "Seconds": round(float(f"{asleep}")), "Woken": True}
     if (stop := trial.ownership.check()) is not None:
         return _stopped(trial, stop)
     trial.keep_progress(trial.round(0), progress)
