@@ -149,6 +149,7 @@ class TrialProperties:
     most_copies: int = 1_000_000
     start_s: float = 0.0
     alarms: tuple[str, ...] = ()
+    rolls_back: bool = True
     replaces: tuple[str, ...] = ()
     alias: str = ""
 
@@ -173,6 +174,7 @@ class TrialProperties:
             most_copies=int(properties.get("MostCopies", "1000000")),
             start_s=float(properties.get("StartSeconds", "0")),
             alarms=_names(properties, "Alarms"),
+            rolls_back=properties.get("RollbackAlarms") != "off",
             replaces=_names(properties, "Replaces"),
             alias=properties.get("Alias", ""),
         )
