@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LONGEST_SESSION_S: Final = 12 * 3600
 """IAM user guide, MaxSessionDuration."""
 LONGEST_JOB_S: Final[dict[Ci, int]] = {"github": 6 * 3600}
-"""Of a runner that the CI hosts: docs.github.com, usage limits of GitHub Actions. GitLab's is a setting of the project."""
+"""Of a runner that the CI hosts: docs.github.com, usage limits of GitHub Actions. GitLab's is a project's setting."""
 MESSAGE_S: Final = 600
 """What a job keeps of its time to say that the deployment goes on without it."""
 PYTHON: Final = "3.12"
