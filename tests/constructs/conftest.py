@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from seatrial_cdk.trials.runtime.components import ComponentState
+from seatrial_cdk.trials.runtime.components import ComponentState, VariantCapacity
 from seatrial_cdk.trials.runtime.store import UnavailableError, Versioned
 from seatrial_load.documents.request import Expected, Load, Objective, TrialRequest, TrialTarget, Workload
 from seatrial_load.documents.result import Check, Distribution, Knee, LevelResult, LiveProof, TrialResult, Verdict
@@ -197,12 +197,24 @@ class DictComponents:
     born: dict[str, object] = field(default_factory=lambda: {"status": "InService"})
     created: list[tuple[str, dict[str, object], dict[str, str]]] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
+    unknown: tuple[str, ...] = ()
+    instances: VariantCapacity = field(default_factory=lambda: VariantCapacity(1, 8))
 
     def describe(self, name: str) -> ComponentState | None:
         return self.found.get(name)
 
     def live_config(self, endpoint_name: str) -> str:
         return f"config-of-{endpoint_name}"
+
+    def capacity(self, endpoint_name: str, variant_name: str) -> VariantCapacity:
+        assert (endpoint_name, variant_name) == ("dev-chat", "AllTraffic")
+        return self.instances
+
+    def unknown_members(self, specification: Mapping[str, object]) -> list[str]:
+        return [f"Specification.{name}" for name in specification if name in self.unknown]
+
+    def on_endpoint(self, endpoint_name: str) -> list[str]:
+        return sorted(name for name, each in self.found.items() if each.endpoint_name == endpoint_name)
 
     def create(
         self, name: str, beside: ComponentState, specification: dict[str, object], tags: Mapping[str, str]
@@ -258,6 +270,8 @@ def properties() -> dict[str, str]:
         "CopyCount": "1",
         "MostCopies": "8",
         "StartSeconds": "1200",
+        "InstanceSeconds": "900",
+        "InstanceAccelerators": "1",
         "Alarms": "errors,latency",
         "Component": "policy-1",
         "Update": "candidate",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from aws_cdk import App
-from aws_cdk.assertions import Match, Template
+from aws_cdk.assertions import Annotations, Match, Template
 
 from seatrial.specs.endpoint import Percentiles
 from seatrial.specs.environment import EnvironmentSpec
@@ -228,6 +228,37 @@ def test_a_candidate_may_start_as_long_as_cloudformations_hour_leaves(
 ) -> None:
     template = Template.from_stack(EndpointStack(App(), "x", deployment=with_budget(dev_deployment, float(budget))))
     template.has_resource_properties("Custom::CandidateTrial", {"StartSeconds": start, "ServiceTimeout": "3600"})
+
+
+def test_a_candidate_gets_time_for_an_instance_and_its_image(dev_template: Template) -> None:
+    dev_template.has_resource_properties(
+        "Custom::CandidateTrial", {"InstanceSeconds": "900", "InstanceAccelerators": "1"}
+    )
+
+
+@pytest.mark.parametrize(("budget", "is_late"), [(15.0, False), (15.1, True), (50.0, True)])
+def test_a_budget_that_leaves_a_candidate_no_time_for_its_instance_is_told(
+    dev_deployment: Deployment, budget: float, *, is_late: bool
+) -> None:
+    """Its start takes 1500 s, the instance and its image 900 s, of 3300 s."""
+    stack = EndpointStack(App(), "late", deployment=with_budget(dev_deployment, budget))
+    told = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("SEA505"))
+    assert [each.entry.data for each in told] == (
+        [
+            f"SEA505: budget {budget:g} minutes leaves a candidate {55 - budget:.0f} minutes to start; "
+            "on a new instance it may take 40: set trial.budget_minutes to 15 or less, or trial.update to in_place "
+            "[ack: seatrial:SEA505]"
+        ]
+        if is_late
+        else []
+    )
+
+
+def test_a_trial_that_makes_no_candidate_needs_no_time_for_one(dev_deployment: Deployment) -> None:
+    trial = dev_deployment.endpoint.trial.model_copy(update={"budget_minutes": 50.0, "update": "in_place"})
+    spec = dev_deployment.endpoint.model_copy(update={"trial": trial})
+    stack = EndpointStack(App(), "placed", deployment=replace(dev_deployment, endpoint=spec))
+    assert Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("SEA505")) == []
 
 
 def test_a_budget_is_rounded_up_to_whole_seconds(dev_deployment: Deployment) -> None:

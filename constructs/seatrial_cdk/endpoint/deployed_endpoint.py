@@ -13,6 +13,8 @@ from seatrial.deployment.alias import alias_name
 from seatrial.deployment.load import load_deployment
 from seatrial.specs.environment import Security
 from seatrial.specs.load import environments_of
+from seatrial_base.bounds import IMAGE_PULL_S, INSTANCE_START_S
+from seatrial_base.catalog.instances import find_instance
 from seatrial_cdk.endpoint.container_network import ContainerNetwork
 from seatrial_cdk.endpoint.endpoint_outputs import EndpointAlias, EndpointOutputs, endpoint_values
 from seatrial_cdk.endpoint.execution_role import NO_OPTIONS, RoleOptions
@@ -396,6 +398,12 @@ def define_outputs(
     )
 
 
+def _accelerators(deployment: Deployment) -> int:
+    """Return the accelerators of one instance; 0 where instances of several types may run, or the type is unknown."""
+    found = find_instance(deployment.plan.instance_type.value)
+    return 0 if found is None or deployment.endpoint.hosting.instance_pools else found.accelerator_count
+
+
 def trial_settings(deployment: Deployment, alarms: EndpointAlarms) -> TrialSettings:
     """Return how a deployment is tried.
 
@@ -412,6 +420,8 @@ def trial_settings(deployment: Deployment, alarms: EndpointAlarms) -> TrialSetti
         update=trial.update,
         budget_minutes=trial.budget_minutes,
         start_s=plan.download_timeout_s.value + plan.startup_timeout_s.value,
+        instance_s=max(INSTANCE_START_S, deployment.endpoint.hosting.provision_timeout_s or 0) + IMAGE_PULL_S,
+        accelerators=_accelerators(deployment),
         copy_count=plan.copy_count.value,
         most_copies=max(plan.copy_count.value, deployment.endpoint.scaling.max_copies),
         fallback_target=plan.target_concurrency_per_copy.value,

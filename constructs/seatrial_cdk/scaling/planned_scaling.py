@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from aws_cdk import Token
 
 from seatrial.specs.scaling import InstanceScaleInSpec
+from seatrial_base.bounds import INSTANCE_START_S
 from seatrial_base.units import S_PER_MINUTE
-from seatrial_cdk.endpoint.endpoint_update import INSTANCE_START_S
 from seatrial_cdk.endpoint.variant_instances import InstanceScaleIn
 from seatrial_cdk.scaling.endpoint_scaling import BacklogScaling, CopyScaling, VariantScaling
 from seatrial_cdk.scaling.scaling_limits import ScalingLimits, ScheduledCapacity

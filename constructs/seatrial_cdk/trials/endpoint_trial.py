@@ -10,12 +10,18 @@ from typing import TYPE_CHECKING, Literal
 from weakref import WeakKeyDictionary
 
 import jsii
-from aws_cdk import CustomResource, Duration, IStableStringProducer, Lazy, Stack, TagManager, Token
+from aws_cdk import Annotations, CustomResource, Duration, IStableStringProducer, Lazy, Stack, TagManager, Token
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from seatrial.specs.endpoint import LONGEST_BUDGET_MINUTES
-from seatrial_base.bounds import LONGEST_ANSWER_S, LONGEST_TRIAL_S, trial_timeout_s
+from seatrial_base.bounds import (
+    IMAGE_PULL_S,
+    INSTANCE_START_S,
+    LONGEST_ANSWER_S,
+    LONGEST_TRIAL_S,
+    trial_timeout_s,
+)
 from seatrial_base.errors import SpecError
 from seatrial_base.units import S_PER_MINUTE, exported
 from seatrial_cdk.trials.trial_service import function_arn
@@ -70,7 +76,10 @@ class TrialSettings:
         mode: `rollback` fails the deployment when the trial is not passed, `report` only reports.
         update: How an update is tried: as a candidate beside the live component, in place, or not at all.
         budget_minutes: The trial measures no longer than this, 50 at most.
-        start_s: How long a candidate may download and start, in seconds.
+        start_s: How long a candidate may download and start on an instance, in seconds.
+        instance_s: How long the instance for it may take to start and to pull its image, in seconds; only where no
+            accelerators are free.
+        accelerators: Of one instance; 0 where instances differ, or have none.
         copy_count: Copies where nothing serves yet.
         most_copies: Copies that the endpoint has room for.
         fallback_target: Scaling target per copy where no trial answers.
@@ -87,6 +96,8 @@ class TrialSettings:
     update: Literal["candidate", "in_place", "verify_only"]
     budget_minutes: float
     start_s: float
+    instance_s: float = INSTANCE_START_S + IMAGE_PULL_S
+    accelerators: int = 0
     copy_count: int
     most_copies: int
     fallback_target: float
@@ -112,6 +123,19 @@ class TrialSettings:
     def candidate_start_s(self) -> float:
         """How long a candidate may take to start, in seconds: within CloudFormation's hour the trial comes after it."""
         return max(0.0, min(self.start_s, LONGEST_TRIAL_S - self.budget_s))
+
+    @property
+    def late_start(self) -> str:
+        """Why CloudFormation's hour may end before a candidate on a new instance is tried; empty when it does not."""
+        wanted_s, left_s = self.start_s + self.instance_s, LONGEST_TRIAL_S - self.budget_s
+        if self.update != "candidate" or wanted_s <= left_s:
+            return ""
+        fits = math.floor((LONGEST_TRIAL_S - wanted_s) / S_PER_MINUTE)
+        lower = f"trial.budget_minutes to {fits} or less, or " if fits >= 1 else ""
+        return (
+            f"SEA505: budget {self.budget_minutes:g} minutes leaves a candidate {left_s / S_PER_MINUTE:.0f} minutes to "
+            f"start; on a new instance it may take {wanted_s / S_PER_MINUTE:.0f}: set {lower}trial.update to in_place"
+        )
 
     def custom_resource(
         self,
@@ -161,6 +185,8 @@ class TrialSettings:
             "Update": self.update,
             "BudgetSeconds": f"{self.budget_s:g}",
             "StartSeconds": f"{self.candidate_start_s:g}",
+            "InstanceSeconds": f"{self.instance_s:g}",
+            "InstanceAccelerators": f"{self.accelerators}",
             "FallbackTarget": exported(self.fallback_target),
             "Alarms": ",".join(self.alarms),
             "Replaces": ",".join(self.replaces),
@@ -199,6 +225,8 @@ class CandidateTrial(Construct):
         self.resource = settings.custom_resource(
             self, endpoint, resource_type="Custom::CandidateTrial", phase="candidate", longest_s=LONGEST_ANSWER_S
         )
+        if late := settings.late_start:
+            Annotations.of(self).add_warning_v2("seatrial:SEA505", late)
         copies = Token.as_number(self.resource.get_att("CopyCount"))
         endpoint.component.runtime_config = sagemaker.CfnInferenceComponent.InferenceComponentRuntimeConfigProperty(
             copy_count=copies

@@ -51,6 +51,10 @@ if TYPE_CHECKING:
 _SHARED_MODULES = (
     "__init__.py",
     "bounds.py",
+    "catalog/__init__.py",
+    "catalog/data/symptoms.json",
+    "catalog/rows.py",
+    "catalog/symptoms.py",
     "errors.py",
     "findings.py",
     "markdown.py",
@@ -65,7 +69,13 @@ _SHARED_MODULES = (
 def runtime_archive() -> bytes:
     """Return the zip archive of the handler and of the load tester; equal sources give equal bytes."""
     base, load, library = (Path(package.__path__[0]) for package in (seatrial_base, seatrial_load, seatrial_cdk))
-    own = [library / "__init__.py", library / "trials" / "__init__.py", *(library / "trials" / "runtime").glob("*.py")]
+    runtime = library / "trials" / "runtime"
+    own = [
+        library / "__init__.py",
+        library / "trials" / "__init__.py",
+        *runtime.glob("*.py"),
+        *runtime.glob("models/**/*.json"),
+    ]
     return zip_bytes(
         {
             **packed_modules(base, [base / name for name in _SHARED_MODULES]),

@@ -31,6 +31,10 @@ LONGEST_DEPLOYMENT_S = LONGEST_ANSWER_S + 2 * LONGEST_UPDATE_S + LONGEST_ANSWER_
 """How long a stack may take by its own limits: candidate, endpoint, component and trial, one after the other."""
 LONGEST_TRIAL_S = 3_300
 """Of that for the start of a candidate and its trial: five minutes are for the end of the trial and the answer."""
+INSTANCE_START_S = 600
+"""How long a new instance of an endpoint may take to start: an assumption, slow on purpose."""
+IMAGE_PULL_S = 300
+"""How long it may take to pull an image of 10 GB then, which no timeout of SageMaker's counts: likewise."""
 TRIAL_MARGIN_S = 600
 """How long CloudFormation waits after a trial's budget: proof, what passes between steps, functions that died."""
 LONGEST_FUNCTION_S = 900

@@ -121,6 +121,7 @@ def server_environment(port: int, *, account: str = ACCOUNT, verbose: bool = Fal
         ACCOUNT_VARIABLE: account,
         "MINISTACK_HOST": HOST,
         "BIND_HOST": HOST,
+        "AUTH": "true",
         "IOT_MTLS_ENABLED": "0",
         "SFTP_ENABLED": "0",
         "LAMBDA_EXECUTOR": "local",

@@ -29,6 +29,9 @@ _IN_SERVICE = "InService"
 _STUCK_SOURCE = "public issue trackers: aws/amazon-sagemaker-examples #3432, aws/deep-learning-containers PR #6187"
 
 
+_CREATING_SOURCE = "public issue trackers: aws/amazon-sagemaker-examples #3432, gruntwork-io/cloud-nuke #1142"
+
+
 def diagnose(found: Examination) -> tuple[Finding, ...]:
     """Return what is wrong, the most telling first; empty when nothing is."""
     every = chain(
@@ -174,8 +177,24 @@ def _account(found: Examination) -> Iterator[Finding]:
 
 
 def _candidate(component: LiveComponent, found: Examination) -> Iterator[Finding]:
-    if is_left_over(component, found):
-        minutes = found.minutes_since(component.created)
+    minutes = found.minutes_since(component.created)
+    if component.status == "Creating" and minutes > LONGEST_WAIT_MINUTES:
+        deletion = (
+            "the deletion of the stack ends then: delete it again"
+            if found.stack.status in {"DELETE_FAILED", "DELETE_IN_PROGRESS"}
+            else "updates are tried in place until then"
+        )
+        yield diagnosis(
+            rule="SEA753",
+            part=f"inference component {component.name}",
+            cause=f"It has been Creating for {minutes:.0f} minutes: no instance has room for it. Until it is created "
+            "or has failed, SageMaker deletes neither it nor its endpoint.",
+            mend=f"Wait: the trial service deletes it as soon as SageMaker lets it, and {deletion}. Open a case with "
+            "AWS support when it goes on.",
+            seen=component.status,
+            source=_CREATING_SOURCE,
+        )
+    elif is_left_over(component, found):
         yield diagnosis(
             rule="SEA766",
             part=f"inference component {component.name}",
@@ -186,8 +205,9 @@ def _candidate(component: LiveComponent, found: Examination) -> Iterator[Finding
 
 
 def is_left_over(component: LiveComponent, found: Examination) -> bool:
-    """Tell whether a candidate belongs to no trial that could still be at work."""
-    return component.is_candidate and found.minutes_since(component.created) > LEFT_OVER_MINUTES
+    """Tell whether a candidate belongs to no trial that could still be at work, and can be deleted."""
+    can_be_deleted = component.status != "Creating"
+    return component.is_candidate and can_be_deleted and found.minutes_since(component.created) > LEFT_OVER_MINUTES
 
 
 def _alarms(found: Examination) -> Iterator[Finding]:

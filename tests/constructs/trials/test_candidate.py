@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from seatrial_cdk.trials.runtime.components import candidate_name
+from seatrial_cdk.trials.runtime.components import VariantCapacity, candidate_name
 from seatrial_cdk.trials.runtime.handler import dispatch
 from seatrial_cdk.trials.runtime.order import ToldCopies, read_copies, write_copies
 from seatrial_cdk.trials.runtime.scaling import read_held
@@ -311,10 +311,53 @@ class TestAnUpdate:
         assert "state/dev-chat/copies.json" in scaled.store.texts
 
 
+class TestAnOldSdk:
+    @pytest.mark.parametrize("mode", ["rollback", "report"])
+    def test_that_cannot_send_the_specification_fails_the_update_at_once_with_its_remedy(
+        self, scaled: World, before: CustomResourceEvent, mode: str
+    ) -> None:
+        before["ResourceProperties"] |= {"Mode": mode, "Specification": json.dumps({**SPECIFICATION, "NewMember": {}})}
+        scaled.components.unknown = ("NewMember",)
+        answer = scaled.ask(before)
+        assert answer is not None
+        assert answer["Status"] == "FAILED"
+        assert "boto3 of the trial function does not know Specification.NewMember" in str(answer["Reason"])
+        assert "deploy the trial service of this release (seatrial-dev-trials)" in str(answer["Reason"])
+        assert scaled.workflow.started == []
+
+    def test_does_not_matter_where_no_candidate_is_made(self, scaled: World, before: CustomResourceEvent) -> None:
+        before["ResourceProperties"]["Update"] = "in_place"
+        scaled.components.unknown = ("ModelName",)
+        assert data(run(scaled, before))["CopyCount"] == "3"
+
+    def test_does_not_hold_a_rollback(self, scaled: World, before: CustomResourceEvent) -> None:
+        scaled.components.unknown = ("ModelName",)
+        scaled.status = "UPDATE_ROLLBACK_IN_PROGRESS"
+        data(scaled.ask(before))
+
+
+class TestAWorkflowThatCannotBeStarted:
+    def test_takes_no_copies_away_where_the_trial_only_reports(
+        self, scaled: World, before: CustomResourceEvent, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refused(*_: object) -> None:
+            raise UnavailableError("starting the trial's workflow: throttled")
+
+        monkeypatch.setattr(scaled.workflow, "start", refused)
+        before["ResourceProperties"]["Mode"] = "report"
+        answer = scaled.ask(before)
+        assert answer is not None
+        assert answer["Status"] == "FAILED"
+
+
 class TestWithoutRoom:
     @pytest.mark.parametrize(
         "reason",
-        ["InsufficientInstanceCapacity: 1 copies of x need 3 instances", "You do not have sufficient capacity"],
+        [
+            "InsufficientInstanceCapacity: 1 copies of x need 3 instances",
+            "CapacityError: Unable to provision requested ML compute capacity. Please retry using a different type.",
+            "There is not enough hardware resources on the instances of the endpoint",
+        ],
     )
     def test_the_update_goes_on_and_is_tried_in_place(
         self, scaled: World, before: CustomResourceEvent, update: CustomResourceEvent, reason: str
@@ -368,19 +411,91 @@ class TestWithoutRoom:
     def test_a_candidate_that_never_serves_is_given_up_after_its_time(
         self, scaled: World, before: CustomResourceEvent
     ) -> None:
-        before["ResourceProperties"]["StartSeconds"] = "30"
+        """An instance came for it, so that it is not for lack of room. Nobody can delete it: the sweep does, later."""
+        before["ResourceProperties"] |= {"StartSeconds": "30", "InstanceSeconds": "0"}
         scaled.components.born = {"status": "Creating"}
-        assert scaled.ask(before) is None
-        born_s = scaled.clock.now_s
+        scaled.components.instances = VariantCapacity(3, 4)
+        began_s = scaled.clock.now_s
 
         def act() -> None:
-            if scaled.clock.now_s > born_s + 80.0 and CANDIDATE in scaled.components.found:
+            scaled.components.instances = VariantCapacity(4, 4)
+
+        scaled.clock.acts.append(act)
+        answer = run(scaled, before)
+        assert "was not in service after 38 s" in str(answer["Reason"])
+        assert scaled.clock.now_s - began_s < 60.0, "answered at once"
+        assert (scaled.components.candidates(), scaled.scaling.states) == ([CANDIDATE], {COMPONENT: {}})
+        scaled.components.found[CANDIDATE] = replace(scaled.components.found[CANDIDATE], status="Failed")
+        dispatch({"Sweep": True}, scaled.context)
+        assert scaled.components.candidates() == []
+
+    @pytest.mark.parametrize(("instances", "longest_s"), [(4, 1200.0), (3, 2100.0)], ids=["free", "a new instance"])
+    def test_a_candidate_has_time_for_its_instance_unless_accelerators_are_free(
+        self, scaled: World, before: CustomResourceEvent, instances: int, longest_s: float
+    ) -> None:
+        scaled.components.born = {"status": "Creating"}
+        scaled.components.instances = VariantCapacity(instances, 4)
+        began_s = scaled.clock.now_s
+        run(scaled, before)
+        assert longest_s < scaled.clock.now_s - began_s < longest_s + 30.0
+
+    def test_a_candidate_starts_within_the_hour_that_the_trial_needs_too(
+        self, scaled: World, before: CustomResourceEvent
+    ) -> None:
+        before["ResourceProperties"] |= {"StartSeconds": "3600", "BudgetSeconds": "1800"}
+        scaled.components.born = {"status": "Creating"}
+        scaled.components.instances = VariantCapacity(3, 4)
+        began_s = scaled.clock.now_s
+        run(scaled, before)
+        assert 1500.0 < scaled.clock.now_s - began_s < 1530.0
+
+    def test_one_for_which_no_instance_comes_has_no_room_whatever_aws_says(
+        self, scaled: World, before: CustomResourceEvent, update: CustomResourceEvent
+    ) -> None:
+        scaled.components.born = {"status": "Creating"}
+        scaled.components.instances = VariantCapacity(3, 4)
+        told = data(run(scaled, before))
+        assert (told["CopyCount"], told["Verdict"]) == ("3", "not tried")
+        assert scaled.components.candidates() == [CANDIDATE], "the sweep removes it once AWS lets it"
+        after: CustomResourceEvent = {**update, "RequestId": "after"}
+        after["ResourceProperties"] = {**update["ResourceProperties"], "Phase": "deployed"}
+        scaled.clock.wait(60.0)
+        assert scaled.ask(after) is None
+        assert scaled.document("runs/dev-chat/after/request.json")["manner"] == "in_place"
+
+    def test_one_that_surely_has_no_room_is_not_created(self, scaled: World, before: CustomResourceEvent) -> None:
+        scaled.components.instances = VariantCapacity(3, 3)
+        began_s = scaled.clock.now_s
+        told = data(run(scaled, before))
+        assert (told["CopyCount"], told["Verdict"], scaled.components.created) == ("3", "not tried", [])
+        assert scaled.clock.now_s - began_s < 10.0
+
+    def test_one_that_is_stuck_does_not_hold_a_rollback(self, scaled: World, before: CustomResourceEvent) -> None:
+        scaled.components.born = {"status": "Creating"}
+        assert scaled.ask(before) is None
+        scaled.components.create(CANDIDATE, scaled.components.found[COMPONENT], SPECIFICATION, {})
+        scaled.store.write("trials/dev-chat/b/request-1.json", json.dumps({"error": "cancelled"}))
+        scaled.clock.wait(60.0)
+        scaled.status = "UPDATE_ROLLBACK_IN_PROGRESS"
+        began_s = scaled.clock.now_s
+        data(scaled.ask(_back(before)))
+        assert scaled.clock.now_s - began_s < 10.0
+
+    def test_a_deletion_waits_for_one_that_is_stuck_as_long_as_a_function_may_run(
+        self, scaled: World, create: CustomResourceEvent
+    ) -> None:
+        """With a component on it no endpoint can be deleted."""
+        scaled.components.found[CANDIDATE] = component(CANDIDATE, status="Creating")
+        deletion: CustomResourceEvent = {**create, "RequestType": "Delete", "RequestId": "delete"}
+        began_s, ends_s = scaled.clock.now_s, scaled.clock.now_s + 300.0
+
+        def act() -> None:
+            if scaled.clock.now_s >= ends_s and CANDIDATE in scaled.components.found:
                 scaled.components.found[CANDIDATE] = component(CANDIDATE, status="Failed")
 
         scaled.clock.acts.append(act)
-        scaled.machine().execute()
-        assert "was not in service after 38 s" in str(scaled.responses[0]["Reason"])
-        assert scaled.components.candidates() == [], "SageMaker deletes it once it is not being created any more"
+        assert scaled.ask(deletion) is not None
+        assert (scaled.components.candidates(), scaled.clock.now_s - began_s < 310.0) == ([], True)
 
     def test_its_start_is_not_of_the_trials_budget(self, scaled: World, before: CustomResourceEvent) -> None:
         scaled.components.born = {"status": "Creating"}

@@ -144,3 +144,24 @@ def test_any_other_refusal_of_a_creation_is_told(components: AwsComponents, serv
     service.add_client_error("create_inference_component", "ValidationException", "the endpoint is Updating")
     with pytest.raises(UnavailableError, match="the endpoint is Updating"):
         components.create(NAME, component(), {"ModelName": "model-2"}, {})
+
+
+@pytest.mark.parametrize(
+    ("scaling", "most"),
+    [({"Status": "ENABLED", "MinInstanceCount": 1, "MaxInstanceCount": 4}, 4), ({"Status": "DISABLED"}, 3), (None, 3)],
+)
+def test_a_variant_has_as_many_instances_as_its_scaling_allows(
+    components: AwsComponents, service: Stubber, scaling: dict[str, object] | None, most: int
+) -> None:
+    variant: dict[str, object] = {"VariantName": "AllTraffic", "CurrentInstanceCount": 2, "DesiredInstanceCount": 3}
+    answer = {
+        "EndpointName": "dev-chat",
+        "EndpointArn": f"{ARN}endpoint/dev-chat",
+        "EndpointStatus": "InService",
+        "CreationTime": 0,
+        "LastModifiedTime": 0,
+        "ProductionVariants": [variant if scaling is None else {**variant, "ManagedInstanceScaling": scaling}],
+    }
+    service.add_response("describe_endpoint", answer, {"EndpointName": "dev-chat"})
+    found = components.capacity("dev-chat", "AllTraffic")
+    assert (found.instances, found.most) == (2, most)

@@ -28,13 +28,31 @@ def test_only_the_bench_the_payloads_and_the_handlers_are_in_the_archive() -> No
     tops = {name.rpartition("/")[0] for name in names}
     assert {top for top in tops if not top.startswith("seatrial_load")} == {
         "seatrial_base",
+        "seatrial_base/catalog",
+        "seatrial_base/catalog/data",
         "seatrial_cdk",
         "seatrial_cdk/trial_service",
         "seatrial_cdk/trial_service/runtime",
         "seatrial_cdk/trials",
         "seatrial_cdk/trials/runtime",
+        "seatrial_cdk/trials/runtime/models/sagemaker/2017-07-24",
     }
-    assert [name for name in names if not name.endswith(".py")] == []
+    assert [name for name in names if not name.endswith(".py")] == [
+        "seatrial_base/catalog/data/symptoms.json",
+        "seatrial_cdk/trials/runtime/models/sagemaker/2017-07-24/service-2.json",
+    ]
+
+
+def test_a_lack_of_capacity_is_told_from_the_archives_own_list(tmp_path: Path) -> None:
+    with zipfile.ZipFile(io.BytesIO(runtime_archive())) as archive:
+        archive.extractall(tmp_path)
+    asked = "is_lack_of_capacity('CapacityError: Unable to provision requested ML compute capacity')"
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); "
+        f"from seatrial_cdk.trials.runtime.components import is_lack_of_capacity; print({asked})"
+    )
+    told = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False)
+    assert (told.stdout, told.stderr) == ("True\n", "")
 
 
 def test_the_archive_is_the_same_every_time() -> None:

@@ -155,6 +155,20 @@ def test_zero_copies_are_well_where_a_step_policy_wakes_them() -> None:
     assert aws.rules() == []
 
 
+@pytest.mark.parametrize(
+    ("stack", "words"),
+    [("UPDATE_COMPLETE", "updates are tried in place until then"), ("DELETE_FAILED", "delete it again")],
+)
+def test_a_candidate_for_which_no_instance_has_room_is_told_with_who_deletes_it(stack: str, words: str) -> None:
+    aws = Aws(stack=stack, events=[])
+    aws.components[f"dev-chat{CANDIDATE}0000"] = component("Creating", copies=0, minutes=59)
+    assert "SEA753" not in aws.rules(), "its trial may wait for it"
+    aws.components[f"dev-chat{CANDIDATE}0000"] = component("Creating", copies=0, minutes=61)
+    (found,) = (each for each in aws.diagnosed() if each.rule == "SEA753")
+    assert found.message.startswith("It has been Creating for 61 minutes: no instance has room for it.")
+    assert words in found.hint
+
+
 def test_a_candidate_is_left_over_when_no_trial_can_be_that_long() -> None:
     aws = Aws(components={COMPONENT: component(), f"dev-chat{CANDIDATE}1": component(minutes=119)})
     assert aws.rules() == []

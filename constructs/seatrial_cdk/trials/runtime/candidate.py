@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
+from seatrial_base.bounds import LONGEST_TRIAL_S
+from seatrial_base.catalog.symptoms import is_lack_of_capacity
 from seatrial_base.tags import ENVIRONMENT_TAG
 from seatrial_cdk.trials.runtime.attributes import NOT_TRIED, copies_attributes
-from seatrial_cdk.trials.runtime.components import is_lack_of_capacity, read_specification
+from seatrial_cdk.trials.runtime.components import accelerators_of, read_specification
 from seatrial_cdk.trials.runtime.custom_resource import (
     DirectionUnknownError,
     end_hold,
@@ -32,6 +35,7 @@ from seatrial_cdk.trials.runtime.order import (
     read_copies,
     write_copies,
 )
+from seatrial_cdk.trials.runtime.room import room_beside
 from seatrial_cdk.trials.runtime.scaling import read_held
 from seatrial_cdk.trials.runtime.store import UnavailableError, no_room_key, run_key
 
@@ -42,6 +46,10 @@ if TYPE_CHECKING:
 
 REFUSED_S: Final = 300.0
 """How long a refused creation is asked for again: while the endpoint's instances change, SageMaker takes none."""
+
+
+class OldSdkError(Exception):
+    """The function's SDK can't send what a candidate needs; the message says what, and how to mend it."""
 
 
 class CandidateFailedError(Exception):
@@ -65,6 +73,7 @@ def candidate_answer(event: CustomResourceEvent, properties: TrialProperties, co
     Raises:
         UnavailableError: AWS did not answer, or the owner can't be written.
         DirectionUnknownError: The stack's status can't be read, and the update would move the component.
+        OldSdkError: The function can't send the specification of a candidate.
     """
     try:
         live = context.components.describe(properties.inference_component_name)
@@ -105,9 +114,26 @@ def _started(
 ) -> Answer | None:
     """Start the workflow, of a trial or to carry the copies alone; where nothing is to be done, answer."""
     manner = "carry" if is_unchanged(event) else _manner(properties, context)
+    if manner == "candidate":
+        _check_sdk(properties, context)
     if manner == "candidate" or _moves(event, live) or not _is_known(properties, context):
         return start(event, properties, context, manner=manner)
     return _told(event, context, live)
+
+
+def _check_sdk(properties: TrialProperties, context: TrialContext) -> None:
+    """Find whether the function can send the specification of a candidate.
+
+    Raises:
+        OldSdkError: It can't.
+    """
+    unknown = context.components.unknown_members(read_specification(properties.specification))
+    if unknown:
+        raise OldSdkError(
+            f"the boto3 of the trial function does not know {', '.join(unknown)}: deploy the trial service of this "
+            f"release (seatrial-{properties.environment}-trials), which brings the model of the API, or set "
+            "trial.update to in_place"
+        )
 
 
 def _is_known(properties: TrialProperties, context: TrialContext) -> bool:
@@ -151,7 +177,7 @@ def _gone_back(
     """Answer a rollback: the candidate goes, and where the component was not touched, scaling is as before."""
     with suppress(UnavailableError):
         end_trials(event, properties.endpoint_name, context)
-        remove_candidates(context, properties.endpoint_name)
+        remove_candidates(context, properties.endpoint_name, until_gone=False)
     if live.runs(read_specification(properties.specification)):
         end_hold(context, properties.endpoint_name)
     return Answer(data=copies_attributes(keep_copies(event, context, live, going_back=True), NOT_TRIED))
@@ -209,23 +235,73 @@ def await_candidate(order: Order, context: TrialContext) -> None:
         error = NoRoomError if found.lacks_capacity else CandidateFailedError
         raise error(f"the candidate component {name} failed: {found.failure_reason}")
     if found.status != "InService" or not found.current_copies:
-        waited_s = context.now_s() - order.started_at_s
-        if waited_s > properties.start_s:
-            raise CandidateFailedError(f"the candidate component {name} was not in service after {waited_s:.0f} s")
+        _check_start(order, context, found)
         raise CandidateStartingError(f"{name} is {found.status}")
     key = run_key(properties.endpoint_name, order.request_id, "started")
     context.store.create(key, json.dumps({"at_s": context.now_s()}))
 
 
+def _check_start(order: Order, context: TrialContext, found: ComponentState) -> None:
+    """Find whether a candidate may go on starting.
+
+    AWS often says nothing of a lack of capacity: the component stays `Creating`, for hours (GitHub,
+    aws/amazon-sagemaker-examples issue 3432). One that needs an instance, and for which none came, has no room.
+
+    Raises:
+        NoRoomError: No instance came for it.
+        CandidateFailedError: It did not come into service in time.
+        UnavailableError: AWS did not answer.
+    """
+    text, properties, now_s = context.store.read(_before_key(order)), order.properties, context.now_s()
+    before = _Before(at_s=order.started_at_s) if text is None else _Before(**json.loads(text))
+    wanted_s = properties.start_s + (0.0 if before.is_free else properties.instance_s)
+    if now_s <= min(before.at_s + wanted_s, order.started_at_s + LONGEST_TRIAL_S - properties.budget_s):
+        return
+    late = f"the candidate component {found.name} was not in service after {now_s - before.at_s:.0f} s"
+    if not before.is_free:
+        capacity = context.components.capacity(found.endpoint_name, found.variant_name)
+        if capacity.instances <= before.instances:
+            raise NoRoomError(f"{late}, and no instance was added for it")
+    raise CandidateFailedError(late)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Before:
+    """When a candidate was created, how many instances there were, and whether they surely had room for it."""
+
+    at_s: float
+    instances: int = 0
+    is_free: bool = False
+
+
+def _before_key(order: Order) -> str:
+    return run_key(order.properties.endpoint_name, order.request_id, "created")
+
+
 def _create(order: Order, context: TrialContext) -> None:
-    """Create the candidate; what SageMaker refuses for the moment is asked for again for five minutes."""
+    """Create the candidate; what SageMaker refuses for the moment is asked for again for five minutes.
+
+    A candidate that surely has no room is not created: while it waits for an instance nobody can delete it.
+    """
     properties = order.properties
     live = context.components.describe(properties.inference_component_name)
     if live is None:
         raise CandidateFailedError(f"the component {properties.inference_component_name} is gone")
+    specification = read_specification(properties.specification)
+    room = room_beside(
+        context.components,
+        live,
+        environment=properties.environment,
+        needed=accelerators_of(specification),
+        accelerators=properties.accelerators,
+    )
+    if room.is_full:
+        raise NoRoomError(room.in_words)
+    before = _Before(at_s=context.now_s(), instances=room.instances, is_free=room.is_free)
+    context.store.write(_before_key(order), json.dumps(asdict(before)))
     tags = {ENVIRONMENT_TAG: properties.environment}
     try:
-        context.components.create(order.candidate, live, read_specification(properties.specification), tags)
+        context.components.create(order.candidate, live, specification, tags)
     except UnavailableError as refused:
         if is_lack_of_capacity(f"{refused}"):
             raise NoRoomError(f"{refused}") from refused

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast
 
-from seatrial_cdk.trials.runtime.store import calling
+from seatrial_base.catalog.symptoms import is_lack_of_capacity
+from seatrial_cdk.trials.runtime.service_model import unknown_members
+from seatrial_cdk.trials.runtime.store import UnavailableError, calling
 from seatrial_load.aws.deployment_check import DENIED_PATIENCE_S, DENIED_POLL_S
 from seatrial_load.aws.errors import is_denied
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_sagemaker import SageMakerClient
     from mypy_boto3_sagemaker.type_defs import (
+        DescribeEndpointOutputTypeDef,
         DescribeInferenceComponentOutputTypeDef,
         InferenceComponentSpecificationTypeDef,
     )
@@ -31,9 +34,6 @@ DIGITS: Final = 8
 EXISTS: Final = "already existing"
 """Of SageMaker's refusal to create what is there: "Cannot create already existing …" (as it words it of endpoints)."""
 IN_TRANSIT: Final = ("Creating", "Updating", "Deleting")
-NO_CAPACITY: Final = ("InsufficientInstanceCapacity", "insufficient capacity", "not have sufficient", "ResourceLimit")
-"""Words of a failure reason by which SageMaker says that no instance has room for a copy."""
-
 Document = dict[str, object]
 Told = TypeVar("Told")
 
@@ -68,6 +68,16 @@ class ComponentState:
         return self.status in IN_TRANSIT
 
     @property
+    def is_being_created(self) -> bool:
+        """Whether it is waiting for room, or starting: SageMaker deletes no such component."""
+        return self.status == "Creating"
+
+    @property
+    def accelerators(self) -> int:
+        """Accelerators of one copy; 0 where it needs none, or shares those of another component."""
+        return accelerators_of(self.specification)
+
+    @property
     def copies(self) -> int:
         """Copies that an update must keep: those in service, and those that are being added."""
         return max(self.current_copies, self.desired_copies)
@@ -82,15 +92,25 @@ class ComponentState:
         return _within(specification, self.specification)
 
 
-def is_lack_of_capacity(reason: str) -> bool:
-    """Tell whether SageMaker says that no instance has room for a copy, or that the account may have no more."""
-    return any(words.lower() in reason.lower() for words in NO_CAPACITY)
+def accelerators_of(specification: Document) -> int:
+    """Return how many accelerators a copy needs."""
+    needed = specification.get("ComputeResourceRequirements")
+    count = needed.get("NumberOfAcceleratorDevicesRequired", 0) if isinstance(needed, dict) else 0
+    return int(count) if isinstance(count, int | float) else 0
 
 
 def _within(asked: object, live: object) -> bool:
     if isinstance(asked, dict) and isinstance(live, dict):
         return all(name in live and _within(value, live[name]) for name, value in asked.items())
     return asked == live
+
+
+@dataclass(frozen=True, slots=True)
+class VariantCapacity:
+    """The instances of a variant: those in service, and the most that it may have."""
+
+    instances: int
+    most: int
 
 
 class Components(Protocol):
@@ -101,6 +121,15 @@ class Components(Protocol):
 
     def live_config(self, endpoint_name: str) -> str:
         """Return the name of an endpoint's live configuration."""
+
+    def capacity(self, endpoint_name: str, variant_name: str) -> VariantCapacity:
+        """Return the instances of a variant."""
+
+    def on_endpoint(self, endpoint_name: str) -> list[str]:
+        """Return the names of every component of an endpoint."""
+
+    def unknown_members(self, specification: Document) -> list[str]:
+        """Return what of a specification this SDK can't send, by its places."""
 
     def create(self, name: str, live: ComponentState, specification: Document, tags: Mapping[str, str]) -> None:
         """Create a component of one copy on the endpoint and variant of another; one that is there is the one."""
@@ -169,9 +198,46 @@ class AwsComponents:
         Raises:
             UnavailableError: It can't be told.
         """
-        with calling(f"describing endpoint {endpoint_name}"):
-            told = self._patiently(lambda: self.client.describe_endpoint(EndpointName=endpoint_name))
-        return told.get("EndpointConfigName", "")
+        return self._endpoint(endpoint_name).get("EndpointConfigName", "")
+
+    def _endpoint(self, name: str) -> DescribeEndpointOutputTypeDef:
+        with calling(f"describing endpoint {name}"):
+            return self._patiently(lambda: self.client.describe_endpoint(EndpointName=name))
+
+    def capacity(self, endpoint_name: str, variant_name: str) -> VariantCapacity:
+        """Return the instances of a variant; without managed instance scaling it has no more than are asked for.
+
+        Raises:
+            UnavailableError: It can't be told.
+        """
+        variants = self._endpoint(endpoint_name).get("ProductionVariants", [])
+        found = next((each for each in variants if each["VariantName"] == variant_name), None)
+        if found is None:
+            raise UnavailableError(f"endpoint {endpoint_name} has no variant {variant_name}")
+        instances = found.get("CurrentInstanceCount", 0)
+        most = max(instances, found.get("DesiredInstanceCount", 0))
+        scaling = found.get("ManagedInstanceScaling", {})
+        if scaling.get("Status") == "ENABLED":
+            most = max(most, scaling.get("MaxInstanceCount", most))
+        return VariantCapacity(instances, most)
+
+    def on_endpoint(self, endpoint_name: str) -> list[str]:
+        """Return the names of every component of an endpoint.
+
+        Raises:
+            UnavailableError: They can't be told.
+        """
+        with calling(f"listing the components of {endpoint_name}"):
+            return self._patiently(lambda: self._names_on(endpoint_name))
+
+    def _names_on(self, endpoint_name: str) -> list[str]:
+        pages = self.client.get_paginator("list_inference_components").paginate(EndpointNameEquals=endpoint_name)
+        return [each["InferenceComponentName"] for page in pages for each in page["InferenceComponents"]]
+
+    def unknown_members(self, specification: Document) -> list[str]:
+        """Return what of a specification this SDK can't send, by its places."""
+        operation = self.client.meta.service_model.operation_model("CreateInferenceComponent")
+        return [*unknown_members(operation.input_shape, {"Specification": specification}, "CreateInferenceComponent")]
 
     def create(self, name: str, live: ComponentState, specification: Document, tags: Mapping[str, str]) -> None:
         """Create a component of one copy on the endpoint and variant of another; one that is there is the one.

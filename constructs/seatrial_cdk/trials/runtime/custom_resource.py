@@ -150,13 +150,17 @@ def restarted(event: CustomResourceEvent, properties: TrialProperties, context: 
 
 
 def not_made(properties: TrialProperties, message: str, *, uri: str = "unknown", copies: int | None = None) -> Answer:
-    """Return the answer where there is no result: in mode `rollback` the deployment fails, else it stays unverified."""
-    if properties.mode == "rollback":
+    """Return the answer where there is no result: in mode `rollback` the deployment fails, else it stays unverified.
+
+    Before the component is updated it fails in any mode where no copies are known that it could carry.
+    """
+    is_candidate = properties.phase == "candidate"
+    if properties.mode == "rollback" or (is_candidate and copies is None):
         return Answer(
             failed_because=f"The sea trial of {properties.endpoint_name} failed to run: {message} (result: {uri})"
         )
-    if properties.phase == "candidate":
-        return Answer(data=copies_attributes(properties.copy_count if copies is None else copies, "error", uri))
+    if is_candidate and copies is not None:
+        return Answer(data=copies_attributes(copies, "error", uri))
     return Answer(data=unmeasured_attributes(properties.fallback_target, verdict="error", uri=uri))
 
 
@@ -261,8 +265,10 @@ def deleted(event: CustomResourceEvent, context: TrialContext) -> Answer:
 def _end(event: CustomResourceEvent, endpoint_name: str, context: TrialContext) -> None:
     if not end_trials(event, endpoint_name, context):
         return
-    with suppress(UnavailableError):
+    try:
         remove_candidates(context, endpoint_name)
+    except UnavailableError as unavailable:
+        log(f"{endpoint_name} can't be deleted yet: {unavailable}")
     end_hold(context, endpoint_name)
     with suppress(UnavailableError):
         status = context.stack_status(event["StackId"])
@@ -308,20 +314,27 @@ def end_trials(event: CustomResourceEvent, endpoint_name: str, context: TrialCon
     return True
 
 
-def remove_candidates(context: TrialContext, endpoint_name: str) -> None:
+def remove_candidates(context: TrialContext, endpoint_name: str, *, until_gone: bool = True) -> None:
     """Remove every candidate of an endpoint, and wait until they are gone: with one of them no endpoint can go.
 
-    SageMaker refuses to delete a component that is being created: it is waited for as long as this function may run.
+    SageMaker refuses to delete a component that is being created: it is waited for as long as this function may run,
+    unless it may stay. The sweep removes what is left.
 
     Raises:
-        UnavailableError: It can't be told whether one is left.
+        UnavailableError: It can't be told whether one is left, or one is.
     """
     while left := candidates_of(context.components, endpoint_name):
-        for name in left:
-            remove_component(context.components, name)
+        gone = [remove_component(context.components, name) for name in left]
+        if all(gone) or (not until_gone and all(_is_being_created(context, name) for name in left)):
+            return
         if context.now_s() > context.ends_s - ANSWER_S:
-            raise UnavailableError(f"{', '.join(left)}: in transit, so not deleted")
+            raise UnavailableError(f"{', '.join(left)}: in transit, so not deleted; the sweep deletes them")
         context.sleep(STOP_LOOK_S)
+
+
+def _is_being_created(context: TrialContext, name: str) -> bool:
+    found = context.components.describe(name)
+    return found is None or found.is_being_created
 
 
 QUIET_S: Final = 60.0

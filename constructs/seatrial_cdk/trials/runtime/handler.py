@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
 
 from seatrial_cdk.trials.runtime.answer import given_before, note_sent, unsent_answer
@@ -13,6 +14,7 @@ from seatrial_cdk.trials.runtime.log import log
 from seatrial_cdk.trials.runtime.order import Answer, TrialProperties
 from seatrial_cdk.trials.runtime.ownership import first_seen_s
 from seatrial_cdk.trials.runtime.scheduled import ScheduledCall, start_scheduled
+from seatrial_cdk.trials.runtime.service_model import log_version, use_own_models
 from seatrial_cdk.trials.runtime.steps import StepCall, take_step
 from seatrial_cdk.trials.runtime.store import UnavailableError
 from seatrial_cdk.trials.runtime.sweep import end_dead_execution, sweep
@@ -49,6 +51,8 @@ Event: TypeAlias = "CustomResourceEvent | StepCall | ShareCall | ExecutionEvent 
 
 def handler(event: Event, lambda_context: LambdaContext) -> Position | WorkerShare | ScheduledAnswer | None:
     """Do one task in this function's region."""
+    use_own_models(os.environ)
+    log_version()
     return dispatch(event, aws_trial_context(lambda_context))
 
 

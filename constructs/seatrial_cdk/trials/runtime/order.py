@@ -148,6 +148,8 @@ class TrialProperties:
     copy_count: int = 1
     most_copies: int = 1_000_000
     start_s: float = 0.0
+    instance_s: float = 0.0
+    accelerators: int = 0
     alarms: tuple[str, ...] = ()
     rolls_back: bool = True
     replaces: tuple[str, ...] = ()
@@ -173,6 +175,8 @@ class TrialProperties:
             copy_count=int(properties.get("CopyCount", "1")),
             most_copies=int(properties.get("MostCopies", "1000000")),
             start_s=float(properties.get("StartSeconds", "0")),
+            instance_s=float(properties.get("InstanceSeconds", "0")),
+            accelerators=int(properties.get("InstanceAccelerators", "0")),
             alarms=_names(properties, "Alarms"),
             rolls_back=properties.get("RollbackAlarms") != "off",
             replaces=_names(properties, "Replaces"),

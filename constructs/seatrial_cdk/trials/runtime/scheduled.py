@@ -11,7 +11,7 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final, TypedDict
 
-from seatrial_base.bounds import LONGEST_TRIAL_S
+from seatrial_base.bounds import IMAGE_PULL_S, INSTANCE_START_S
 from seatrial_base.printable import printable
 from seatrial_base.secrets import redacted
 from seatrial_cdk.trials.runtime.announcements import announce, result_detail, scheduled_detail
@@ -150,7 +150,8 @@ def _order(call: ScheduledCall, request_id: str, live: ComponentState, context: 
             "Request": json.dumps({key: value for key, value in fields.items() if key not in ONLY_OF_ITS_TRIAL}),
             "Mode": "rollback",
             "BudgetSeconds": f"{budget_s:g}",
-            "StartSeconds": f"{max(0.0, min(_start_s(live), LONGEST_TRIAL_S - budget_s)):g}",
+            "StartSeconds": f"{_start_s(live):g}",
+            "InstanceSeconds": f"{INSTANCE_START_S + IMAGE_PULL_S}",
             "FallbackTarget": f"{before.request.fallback_target_concurrency:g}",
         },
     }

@@ -519,7 +519,7 @@ def _left_to_do(trial: Trial) -> str:
     updates = properties.phase == "candidate" and not order.is_scheduled
     goes_on = updates and trial.ownership.check() is None and allows_deployment(order, context.store)
     waits = _carried(trial) if goes_on else ""
-    if order.has_candidate and not remove_component(context.components, order.candidate):
+    if order.has_candidate and not _candidate_is_out_of_the_way(trial):
         return f"{order.candidate} is being deleted"
     if goes_on:
         return waits or ("" if properties.rolls_back else _raised(trial))
@@ -543,6 +543,19 @@ def _raised(trial: Trial) -> str:
     text = context.store.read(key)
     waited_s = 0.0 if text is None else context.now_s() - float(json.loads(text)["at_s"])
     return "" if waited_s > ALARMS_END_S else f"{raised[0]} is still raised"
+
+
+def _candidate_is_out_of_the_way(trial: Trial) -> bool:
+    """Delete the candidate, and tell whether it is gone; one that is being created is left to the sweep.
+
+    Nobody can delete it, for hours where no instance has room for it, and it takes nothing that an update needs.
+    """
+    components, name = trial.context.components, trial.order.candidate
+    found = components.describe(name)
+    if found is not None and found.is_being_created:
+        log(f"left to the sweep: {name} is being created, and SageMaker deletes it later only")
+        return True
+    return found is None or remove_component(components, name)
 
 
 def _carried(trial: Trial) -> str:

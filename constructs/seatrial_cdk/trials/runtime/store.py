@@ -14,6 +14,7 @@ state/{endpoint}/scheduled-passed.json                       the last trial that
 held/{endpoint}/scaling.json                                 what scaling was before scale-in was suspended
 runs/{endpoint}/{request id}/seen.json                       when the request was seen first
 runs/{endpoint}/{request id}/request.json                    the request as CloudFormation sent it
+runs/{endpoint}/{request id}/created.json                    when the candidate was created, beside how much
 runs/{endpoint}/{request id}/started.json                    when the candidate began to serve
 runs/{endpoint}/{request id}/progress.json                   where its trial stands (`seatrial trial watch` reads it)
 runs/{endpoint}/{request id}/level.json                      the level that is loaded at the moment

@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
+from typing import Final
 
 from seatrial_base.catalog.rows import catalog_rows
+
+LACK_OF_CAPACITY: Final = ("SEA752", "SEA753")
+"""Rules of the causes by which AWS has no instance to give, the account may have no more, or no instance has room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,12 @@ def find_symptom(lines: tuple[str, ...]) -> SymptomFound | None:
             if pattern.search(line):
                 return SymptomFound(symptom, line.strip())
     return None
+
+
+def is_lack_of_capacity(reason: str) -> bool:
+    """Tell whether a failure says that no instance has room for a copy, or that the account may have no more."""
+    found = find_symptom(tuple(reason.splitlines()))
+    return found is not None and found.symptom.rule in LACK_OF_CAPACITY
 
 
 @cache

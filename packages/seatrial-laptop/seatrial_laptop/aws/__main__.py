@@ -11,6 +11,7 @@ import signal
 import string
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
@@ -106,13 +107,15 @@ async def _serve(
     from seatrial_laptop.aws.autoscaling.scalable_targets import Scaling  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.cloudformation.register import register_types  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.control_plane.cloud import open_cloud  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial_laptop.aws.control_plane.sagemaker import visible_tags_of  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.functions import run_functions_as_aws  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.gateway.authentication import AccessControl  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.gateway.gateway import Gateway  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.gateway.throttling import Throttling  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.life import start_life  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.object_expiry import start_expiry  # noqa: PLC0415 (after the lock is held: heavy)
-    from seatrial_laptop.aws.rights.alarm_rights import may_describe_alarm  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial_laptop.aws.rights.execution_role import may_describe_alarm  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial_laptop.aws.rights.sessions import evaluate_sessions  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.runtime.sampling import start_publishing  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.service_catalog.catalog import Catalog  # noqa: PLC0415 (after the lock is held: heavy)
 
@@ -127,6 +130,7 @@ async def _serve(
     scaling = Scaling(cloud.store, date_s=cloud.clock.date_s)
     catalog = Catalog()
     register_types(cloud, scaling, catalog)
+    evaluate_sessions()
     run_functions_as_aws(cloud.clock, cloud.faults, server_scratch_folder(arguments.state_dir))
     lock.write_state(process)
     start_publishing(cloud)
@@ -134,9 +138,15 @@ async def _serve(
     start_expiry(cloud.clock, cloud.faults)
     watch = asyncio.create_task(_watch(lock, stop))
     try:
+        tags_of = partial(visible_tags_of, cloud)
         app = cast(
             "ASGIFramework",
-            AccessControl(process, Throttling(cloud.faults, Gateway(cloud, scaling, catalog, ministack))),
+            AccessControl(
+                process,
+                tags_of,
+                Throttling(cloud.faults, Gateway(cloud, scaling, catalog, ministack)),
+                cloud.clock.aws_date_s,
+            ),
         )
         await _until_stopped(
             asyncio.create_task(serve(app, _server_config(arguments), shutdown_trigger=stop.wait)), stop

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 LMI = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"
 TGI = "763104351884.dkr.ecr.us-east-1.amazonaws.com/huggingface-pytorch-tgi-inference:2.7.0-tgi3.3.6-gpu-py311"
 ROLE = "arn:aws:iam::000000000000:role/an-execution-role"
+FUNCTION_ROLE = "a-function"
 LONGEST_WAIT_S = 30.0
 
 
@@ -111,10 +113,58 @@ class Laptop:
         return next((entry.ports for entry in found if entry.name == component), ())
 
 
+def trust(*services: str, account: str = "000000000000") -> str:
+    """Return the trust policy of a role: the account's own users and roles, and services, may assume it."""
+    principal = {"AWS": f"arn:aws:iam::{account}:root", **({"Service": [*services]} if services else {})}
+    return json.dumps({"Statement": {"Effect": "Allow", "Principal": principal, "Action": "sts:AssumeRole"}})
+
+
 def specification(model: str) -> dict[str, object]:
     """Return a component's specification."""
     resources = {"NumberOfAcceleratorDevicesRequired": 1, "MinMemoryRequiredInMb": 1024}
     return {"ModelName": model, "ComputeResourceRequirements": resources}
+
+
+@dataclass
+class Roles:
+    """Makes roles of the running embedded AWS, and sessions of them."""
+
+    serial: int = 0
+
+    def role(
+        self, *statements: object, boundary: str | None = None, services: tuple[str, ...] = (), path: str = "/"
+    ) -> str:
+        """Return the ARN of a role with one inline policy of these statements."""
+        self.serial += 1
+        name, iam = f"tested-{self.serial}-{time.time_ns()}", boto3.client("iam")
+        bound = {"PermissionsBoundary": boundary} if boundary else {}
+        made: Any = iam.create_role(RoleName=name, Path=path, AssumeRolePolicyDocument=trust(*services), **bound)
+        arn: str = made["Role"]["Arn"]
+        policy = json.dumps({"Version": "2012-10-17", "Statement": [*statements]})
+        if statements:
+            iam.put_role_policy(RoleName=name, PolicyName="tested", PolicyDocument=policy)
+        return arn
+
+    def session(self, role: str, policy: str | None = None) -> boto3.Session:
+        """Return a session that acts with a role, within a session policy."""
+        within = {"Policy": policy} if policy else {}
+        made = boto3.client("sts").assume_role(RoleArn=role, RoleSessionName="tester", **within)["Credentials"]
+        return boto3.Session(
+            aws_access_key_id=made["AccessKeyId"],
+            aws_secret_access_key=made["SecretAccessKey"],
+            aws_session_token=made["SessionToken"],
+        )
+
+    def client(self, service: str, *statements: object, boundary: str | None = None, policy: str | None = None) -> Any:  # noqa: ANN401 (of any service)
+        """Return a client of a new role's session; it asks once."""
+        once = Config(retries={"total_max_attempts": 1})
+        session = self.session(self.role(*statements, boundary=boundary), policy)
+        return session.client(service, config=once)  # type: ignore[call-overload] # a service by its name
+
+
+@pytest.fixture
+def roles(laptop: Laptop) -> Roles:
+    return Roles()
 
 
 @pytest.fixture(scope="session")
@@ -141,6 +191,13 @@ def cache(cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return cache_folder
 
 
+def make_function_role(iam: Any) -> None:  # noqa: ANN401 (its stub is not installed)
+    """Make the role of functions that may do everything."""
+    iam.create_role(RoleName=FUNCTION_ROLE, AssumeRolePolicyDocument=trust("lambda.amazonaws.com"))
+    everything = {"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": "*", "Resource": "*"}}
+    iam.put_role_policy(RoleName=FUNCTION_ROLE, PolicyName="everything", PolicyDocument=json.dumps(everything))
+
+
 @pytest.fixture(scope="session")
 def shared_laptop(tmp_path_factory: pytest.TempPathFactory, cache_folder: Path) -> Iterator[Laptop]:
     state_dir = tmp_path_factory.mktemp("aws")
@@ -150,6 +207,7 @@ def shared_laptop(tmp_path_factory: pytest.TempPathFactory, cache_folder: Path) 
         once = Config(retries={"total_max_attempts": 1})
         with environment(lifecycle.environment(local)):
             session = boto3.Session()
+            make_function_role(session.client("iam", config=once))
             shared = Laptop(
                 local=local,
                 state_dir=state_dir,

@@ -11,7 +11,7 @@ import sys
 import time
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
@@ -100,7 +100,9 @@ def test_an_embedded_aws_is_the_account_that_is_asked_for(tmp_path: Path, cache:
         with environment(lifecycle.child_variables(local)):
             sts, iam, sagemaker = boto3.client("sts"), boto3.client("iam"), boto3.client("sagemaker")
         assert sts.get_caller_identity()["Account"] == local.account
-        iam.create_role(RoleName="deploy", AssumeRolePolicyDocument="{}")
+        root = {"AWS": "arn:aws:iam::111111111111:root"}
+        trust = {"Statement": {"Effect": "Allow", "Principal": root, "Action": "sts:AssumeRole"}}
+        iam.create_role(RoleName="deploy", AssumeRolePolicyDocument=json.dumps(trust))
         assumed = sts.assume_role(RoleArn=role, RoleSessionName="session")["AssumedRoleUser"]["Arn"]
         assert assumed == "arn:aws:sts::111111111111:assumed-role/deploy/session"
         made = sagemaker.create_model(
@@ -253,7 +255,8 @@ def test_a_function_sees_nothing_of_the_user(tmp_path: Path, cache: Path, monkey
     finally:
         lifecycle.stop_embedded_aws(tmp_path)
     assert (found["HOME"], found["TMPDIR"], found["made in"]) == (f"{scratch}/home", str(scratch), str(scratch))
-    assert (found["AWS_SECRET_ACCESS_KEY"], found["OWN"]) == (local.secret_access_key, "its own")
+    assert (found["AWS_ACCESS_KEY_ID"][:4], found["OWN"]) == ("ASIA", "its own")
+    assert not {local.access_key_id, local.secret_access_key} & {*found.values()}
     assert not {"A_SECRET_OF_THE_USER", "HF_TOKEN", "HTTP_PROXY", "XDG_CACHE_HOME", "USER"} & found.keys()
 
 
@@ -261,14 +264,15 @@ def invoked(local: lifecycle.LocalAws, code: str) -> dict[str, str]:
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as packed:
         packed.writestr("index.py", code)
-    client = boto3.client(
-        "lambda",
-        endpoint_url=local.endpoint_url,
-        region_name=local.region,
-        aws_access_key_id=local.access_key_id,
-        aws_secret_access_key=local.secret_access_key,
-        config=Config(proxies={}),
-    )
+    place: Any = {
+        "endpoint_url": local.endpoint_url,
+        "region_name": local.region,
+        "aws_access_key_id": local.access_key_id,
+        "aws_secret_access_key": local.secret_access_key,
+        "config": Config(proxies={}),
+    }
+    boto3.client("iam", **place).create_role(RoleName=ROLE.rpartition("/")[2], AssumeRolePolicyDocument="{}")
+    client = boto3.client("lambda", **place)
     client.create_function(
         FunctionName="tell",
         Runtime="python3.12",

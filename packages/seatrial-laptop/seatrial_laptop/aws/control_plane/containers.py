@@ -9,13 +9,15 @@ from seatrial_base.catalog import images
 from seatrial_laptop.aws.api import invalid
 from seatrial_laptop.aws.control_plane.records import Kind, Record, Store
 from seatrial_laptop.aws.json_document import Document, child, children, text_map, text_member, whole
+from seatrial_laptop.aws.rights.execution_role import assumption_denial, download_denial, pull_denial, role_exists
 from seatrial_laptop.aws.runtime.artifacts import ArtifactError, copy_prefix, unpack_artifact
-from seatrial_laptop.aws.runtime.download_rights import refused_download
 from seatrial_laptop.environment import REGION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 
 
 LONGEST_START_S: Final = 120
@@ -34,7 +36,7 @@ class ContainerSpec:
         health_timeout_s: How long the container may take until /ping answers 200, in real seconds.
         download_limit_s: ModelDataDownloadTimeoutInSeconds, virtual; None when the request doesn't say.
         startup_limit_s: ContainerStartupHealthCheckTimeoutInSeconds, virtual; None when the request doesn't say.
-        checked_role: The execution role whose right to download is checked; empty for none.
+        checked_role: The execution role that pulls the image and downloads files; empty for one that is not known.
     """
 
     image: str
@@ -50,19 +52,22 @@ class ContainerSpec:
         """Put the container's files into its model folder.
 
         Raises:
-            ArtifactError: The artifact can't be had, or the execution role may not download it.
+            ArtifactError: The artifact can't be had, or the execution role may not pull or download.
         """
-        self._check_right()
+        if self.checked_role and (reason := self._denial(self.checked_role)):
+            raise ArtifactError(reason)
         if self.artifact_url:
             unpack_artifact(self.artifact_url, model_dir)
         if self.properties_prefix:
             copy_prefix(self.properties_prefix, model_dir)
 
-    def _check_right(self) -> None:
+    def _denial(self, role: str) -> str | None:
         properties = f"{self.properties_prefix.rstrip('/')}/serving.properties" if self.properties_prefix else ""
-        for url in (self.artifact_url, properties):
-            if url and self.checked_role and (reason := refused_download(self.checked_role, url)):
-                raise ArtifactError(reason)
+        if role_exists(role) and (reason := assumption_denial(role) or pull_denial(role, self.image)):
+            return reason
+        return next(
+            (reason for url in (self.artifact_url, properties) if url and (reason := download_denial(role, url))), None
+        )
 
 
 def model_container(store: Store, model_name: str, startup: Document) -> ContainerSpec:
@@ -85,6 +90,37 @@ def model_container(store: Store, model_name: str, startup: Document) -> Contain
         **_limits(startup),
         checked_role=text_member(model.request, "ExecutionRoleArn") if model.role_is_known else "",
     )
+
+
+def known_role(store: Store, place: CopyPlace) -> str:
+    """Return the execution role that the copies of a place act with; empty when that is not known.
+
+    A model has its own; a component with a container of its own has that of the endpoint configuration (API reference,
+    InferenceComponentContainerSpecification).
+    """
+    component = None if place.variant else store.find(Kind.INFERENCE_COMPONENT, place.owner)
+    endpoint = text_member(component.request, "EndpointName") if component else place.owner
+    config = _config_of(store, endpoint)
+    variants = children(config.request, "ProductionVariants") if config else []
+    variant = next((each for each in variants if text_member(each, "VariantName") == place.variant), {})
+    named = child(component.request, "Specification") if component else variant
+    model = store.find(Kind.MODEL, text_member(named, "ModelName"))
+    return _known(model) if model else known_instance_role(store, endpoint)
+
+
+def known_instance_role(store: Store, endpoint_name: str) -> str:
+    """Return the execution role of an endpoint's configuration; empty when it has none, or none that is known."""
+    return _known(_config_of(store, endpoint_name))
+
+
+def _known(record: Record | None) -> str:
+    role = text_member(record.request, "ExecutionRoleArn") if record else ""
+    return role if role_exists(role) else ""
+
+
+def _config_of(store: Store, endpoint_name: str) -> Record | None:
+    endpoint = store.find(Kind.ENDPOINT, endpoint_name)
+    return store.find(Kind.ENDPOINT_CONFIG, text_member(endpoint.request, "EndpointConfigName")) if endpoint else None
 
 
 def _stand_in() -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import tempfile
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seatrial_laptop.aws.api import ApiError, invalid
 from seatrial_laptop.aws.control_plane.alarm_watch import AlarmWatch, check_alarms
 from seatrial_laptop.aws.control_plane.cloud import Cloud, clipped, in_background
-from seatrial_laptop.aws.control_plane.containers import component_container
+from seatrial_laptop.aws.control_plane.containers import component_container, known_instance_role
 from seatrial_laptop.aws.control_plane.endpoints import components_of, settled_record
 from seatrial_laptop.aws.control_plane.fleets import pool_with_capacity, pools_of
 from seatrial_laptop.aws.control_plane.live_variants import has_model, live_variants
@@ -342,6 +342,8 @@ def specified_container(cloud: Cloud, request: Document) -> ContainerSpec:
     if "ComputeResourceRequirements" not in specification:
         raise invalid("Specification must have ComputeResourceRequirements.")
     spec = component_container(cloud.store, specification)
+    if "Container" in specification:
+        spec = replace(spec, checked_role=known_instance_role(cloud.store, text_member(request, "EndpointName")))
     if not spec.image:
         raise invalid("The container must name an Image.")
     return spec

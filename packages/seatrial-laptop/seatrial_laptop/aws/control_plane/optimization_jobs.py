@@ -16,8 +16,8 @@ from seatrial_laptop.aws.api import invalid, output_members, summary_members
 from seatrial_laptop.aws.control_plane.containers import model_container
 from seatrial_laptop.aws.control_plane.records import JobStatus, OptimizationJobRecord
 from seatrial_laptop.aws.json_document import Document, child, children, text_map, text_member, whole
+from seatrial_laptop.aws.rights.execution_role import assumption_denial, download_denial, role_exists, upload_denial
 from seatrial_laptop.aws.runtime.artifacts import ArtifactError, object_urls, own_s3, read_s3_object
-from seatrial_laptop.aws.runtime.download_rights import refused_download, role_exists
 from seatrial_laptop.engine.gguf_types import GgufType, quantize_file, stands_for
 from seatrial_laptop.environment import REGION
 
@@ -254,7 +254,7 @@ def _source(store: Store, request: Document) -> tuple[str, list[str]]:
     if not files:
         raise RunFailed(f"ClientError: there is no object under {uri or 'the model'}.")
     role = text_member(request, "RoleArn")
-    if role_exists(role) and (reason := refused_download(role, files[0])):
+    if role_exists(role) and (reason := assumption_denial(role) or download_denial(role, files[0])):
         raise RunFailed(reason)
     return uri, files
 
@@ -310,6 +310,8 @@ def _put(request: Document, name: str, body: bytes) -> None:
     uri = text_member(child(request, "OutputConfig"), "S3OutputLocation").rstrip("/")
     bucket, _, prefix = uri.removeprefix("s3://").partition("/")
     client = own_s3()
+    if reason := upload_denial(text_member(request, "RoleArn"), f"{uri}/{name}"):
+        raise RunFailed(f"ClientError: {reason}")
     try:
         client.put_object(Bucket=bucket, Key=f"{prefix}/{name}".lstrip("/"), Body=body)
     except (client.exceptions.ClientError, client.exceptions.NoSuchBucket) as error:

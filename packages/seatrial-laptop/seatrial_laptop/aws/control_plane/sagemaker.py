@@ -26,7 +26,7 @@ from seatrial_laptop.aws.control_plane.live_variants import SHADOWS, has_model
 from seatrial_laptop.aws.control_plane.optimization_jobs import OPERATIONS as OF_OPTIMIZATION_JOBS
 from seatrial_laptop.aws.control_plane.records import Kind, Record, production_variants
 from seatrial_laptop.aws.json_document import Document, child, children, text_member, text_members, whole
-from seatrial_laptop.aws.runtime.download_rights import role_exists
+from seatrial_laptop.aws.rights.execution_role import role_exists
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,14 +85,18 @@ def _add_tags(cloud: Cloud, request: Document) -> Document:
 
 
 def _list_tags(cloud: Cloud, request: Document) -> Document:
-    arn = _tagged_arn(cloud, request)
-    record = cloud.store.of_arn(arn)
-    return {"Tags": visible_tags(cloud, record) if record else cloud.store.tags(arn)}
+    return {"Tags": visible_tags_of(cloud, _tagged_arn(cloud, request))}
 
 
 def visible_tags(cloud: Cloud, record: Record) -> list[Document]:
     """Return the tags that others see of a resource: none while it is as young as `tags_late_s`."""
     return [] if cloud.faults.hides_tags(record.born_s) else cloud.store.tags(record.arn)
+
+
+def visible_tags_of(cloud: Cloud, arn: str) -> list[Document]:
+    """Return the tags that others see of a resource by its ARN; none where it is absent."""
+    record = cloud.store.of_arn(arn)
+    return visible_tags(cloud, record) if record else cloud.store.tags(arn)
 
 
 def _delete_tags(cloud: Cloud, request: Document) -> Document:

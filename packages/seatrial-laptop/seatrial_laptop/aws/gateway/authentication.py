@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -25,16 +26,17 @@ from ministack.core.router import detect_service
 from ministack.services.cloudformation import custom_resource
 
 from seatrial_laptop.aws.gateway.asgi import begin_response, body_of, chunk
-from seatrial_laptop.aws.gateway.authorization import refusal_of_user
-from seatrial_laptop.aws.gateway.signature import Received, Refusal, access_denied, read_claim
+from seatrial_laptop.aws.gateway.authorization import refusal_of_caller
+from seatrial_laptop.aws.gateway.signature import EXPIRED, Received, Refusal, access_denied, read_claim
 from seatrial_laptop.loopback import foreign_request_reason
 from seatrial_load.decode.response import NO_MODEL_HEADER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from seatrial_laptop.aws.gateway.asgi import App, Message, Receive, Scope, Send
     from seatrial_laptop.aws.gateway.signature import Claim
+    from seatrial_laptop.aws.rights.request_rights import TagsOf
     from seatrial_laptop.state import RunningProcess
 
 
@@ -55,10 +57,19 @@ NO_MODEL: Final = (
 
 @dataclass(frozen=True, slots=True)
 class AccessControl:
-    """The ASGI app in front of the embedded AWS."""
+    """The ASGI app in front of the embedded AWS.
+
+    Attributes:
+        process: Whose key signs.
+        tags_of: Tells the tags of a resource.
+        behind: The embedded AWS.
+        aws_date_s: Tells AWS's date, by which functions sign what they load with; all others sign by the real one.
+    """
 
     process: RunningProcess
+    tags_of: TagsOf
     behind: App
+    aws_date_s: Callable[[], float] = time.time
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse a request, or let what is behind answer it."""
@@ -81,18 +92,26 @@ class AccessControl:
         if is_awaited_response(received):
             await self.behind(scope, receive, without_cors(send))
             return
-        claim = read_claim(received, self.process, datetime.now(UTC))
+        dates = (datetime.now(UTC), datetime.fromtimestamp(self.aws_date_s(), UTC))
+        claim = claim_of_either(received, self.process, dates)
         body = b"" if isinstance(claim, Refusal) else await body_of(receive)
         refused = claim if isinstance(claim, Refusal) else claim.refusal(body) or self._denial(received, claim, body)
         if refused:
             await _refuse(received, refused, send)
         else:
-            await self.behind(scope, replayed(body, receive), without_cors(send))
+            await self.behind(over_tls(scope), replayed(body, receive), without_cors(send))
 
     def _denial(self, received: Received, claim: Claim, body: bytes) -> Refusal | None:
-        """Return why the user who signed may not do this."""
-        key_id, own = claim.signature.access_key_id, self.process.access_key_id
-        return refusal_of_user(received, key_id, own, claim.signature.service, body)
+        """Return why whoever signed may not do this."""
+        signature = claim.signature
+        return refusal_of_caller(received, signature.access_key_id, signature.service, body, self.tags_of)
+
+
+def claim_of_either(received: Received, process: RunningProcess, dates: tuple[datetime, datetime]) -> Claim | Refusal:
+    """Read a request's signature, which may be of either date: of the real one or of AWS's."""
+    claim = read_claim(received, process, dates[0])
+    is_late = isinstance(claim, Refusal) and claim.query == EXPIRED
+    return read_claim(received, process, dates[1]) if is_late else claim
 
 
 def received_of(scope: Scope) -> Received:
@@ -110,6 +129,14 @@ def is_awaited_response(received: Received) -> bool:
     """Return whether a function answers the custom resource that waits for it."""
     token = received.raw_path.removeprefix(RESPONSE_PATH)
     return received.method == "PUT" and token != received.raw_path and token in custom_resource._pending  # noqa: SLF001 (the contract)
+
+
+def over_tls(scope: Scope) -> Scope:
+    """Return a request as one that came by TLS, which AWS's endpoints speak: a policy may refuse others."""
+    headers = scope["headers"]
+    if not isinstance(headers, list | tuple):
+        raise TypeError(f"not headers: {headers!r}")
+    return {**scope, "headers": [*headers, (b"x-forwarded-proto", b"https")]}
 
 
 def replayed(body: bytes, receive: Receive) -> Receive:

@@ -1,29 +1,38 @@
-"""What an IAM user may do: every request that is signed with a user's access key needs an `Allow` of its policies.
+"""What a caller may do: every request needs an `Allow` of its sender's policies, a user's or a role's.
 
-The policies are evaluated by MiniStack. The key of this start is the root's and may do everything, as may the functions
-and the sessions of roles: those are what the CDK CLI deploys with.
+The key of this start is the account's root and may do everything. Sessions of roles are those of functions, of the
+roles that the CDK CLI deploys with, and of whoever calls `sts:AssumeRole`. MiniStack evaluates what its services are
+asked for (`seatrial_laptop.aws.rights.sessions`); here are SageMaker, Application Auto Scaling, Service Catalog, and
+the roles that any request passes to a service.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from ministack.core import iam_actions, iam_evaluator
 from ministack.core.router import detect_service
 
 from seatrial_laptop.aws.gateway.signature import Refusal, access_denied
+from seatrial_laptop.aws.rights import sessions
+from seatrial_laptop.aws.rights.request_rights import CONTROL_PLANES, invocation_rights, json_object, passed_role
+from seatrial_laptop.aws.rights.role_rights import Right, denial
 from seatrial_laptop.aws.service_catalog.catalog import root_arn
-from seatrial_laptop.environment import REGION, own_account
+from seatrial_laptop.environment import own_account
 
 if TYPE_CHECKING:
-    from seatrial_laptop.aws.gateway.signature import Received
+    from collections.abc import Iterator
 
-USER_KEY: Final = "AKIA"
-"""How the ID of a user's access key begins; that of a session of a role begins otherwise."""
-ASYNC_END: Final = "/async-invocations"
-"""How the path of an asynchronous invocation ends; it needs a right of its own."""
-ALWAYS: Final = frozenset({"sts:GetCallerIdentity", "sts:GetSessionToken"})
-"""What needs no right (IAM user guide, policy evaluation logic)."""
+    from seatrial_laptop.aws.gateway.signature import Received
+    from seatrial_laptop.aws.rights.request_rights import TagsOf
+
+RUNTIME_PATH: Final = re.compile(r"/endpoints/([^/]+)/(invocations|invocations-response-stream|async-invocations)")
+RUNTIME_OPERATIONS: Final = {
+    "invocations": "InvokeEndpoint",
+    "invocations-response-stream": "InvokeEndpointWithResponseStream",
+    "async-invocations": "InvokeEndpointAsync",
+}
 
 
 def principal_of(access_key_id: str) -> str:
@@ -38,39 +47,25 @@ def principal_of(access_key_id: str) -> str:
     return f"arn:aws:iam::{own_account()}:role/{role}"
 
 
-def refusal_of_user(
-    received: Received, access_key_id: str, own_key_id: str, service: str, body: bytes
+def refusal_of_caller(
+    received: Received, access_key_id: str, service: str, body: bytes, tags_of: TagsOf
 ) -> Refusal | None:
-    """Return why a user may not do what a request asks; `None` when it may, or when no user asks.
+    """Return why a caller may not do what a request asks; `None` when it may, or when the root asks.
 
     Args:
         received: The head of the request.
         access_key_id: The key that it is signed with.
-        own_key_id: The key of this start.
         service: The service in the scope of the signature.
         body: The body.
+        tags_of: Returns the tags of an ARN.
     """
-    if access_key_id == own_key_id or not access_key_id.startswith(USER_KEY):
+    if (principal := _principal(access_key_id)) is None:
         return None
-    principal = _principal(access_key_id)
-    if principal is None:
-        return None
-    action, resource = _asked(received, service, body)
-    if action in ALWAYS:
-        return None
-    context = iam_evaluator.EvalContext(
-        principal_arn=principal.arn,
-        principal_type=principal.type,
-        principal_account=principal.account,
-        action=action,
-        resource_arn=resource,
-        region=REGION,
-        principal_keys=principal.keys,
-    )
-    decision = iam_evaluator.evaluate(context, principal.policies, *principal.limits).decision
-    if decision == "Allow":
-        return None
-    return access_denied(f"User: {principal.arn} is not authorized to perform: {action} on resource: {resource}")
+    asked = sessions.request_parameters(received.query, body, received.headers.get("content-type", ""))
+    sessions.pin_parameters(asked)
+    refused = (why for each in _rights(received, service, body, tags_of) if (why := denial(principal, each)))
+    message = next(refused, None)
+    return access_denied(message) if message else None
 
 
 def _principal(access_key_id: str) -> iam_evaluator.PrincipalInfo | None:
@@ -79,15 +74,26 @@ def _principal(access_key_id: str) -> iam_evaluator.PrincipalInfo | None:
     return found if isinstance(found, iam_evaluator.PrincipalInfo) and found.policies is not None else None
 
 
-def _asked(received: Received, service: str, body: bytes) -> tuple[str, str]:
-    """Return the action and the ARN that a request names; an ARN that isn't known is `*`."""
-    target = received.headers.get("x-amz-target", "").rpartition(".")[2]
-    if service in ("sagemaker", "servicecatalog", "application-autoscaling"):
-        invoked = "InvokeEndpointAsync" if received.raw_path.endswith(ASYNC_END) else "InvokeEndpoint"
-        return f"{service}:{target or invoked}", "*"
+def _rights(received: Received, service: str, body: bytes, tags_of: TagsOf) -> Iterator[Right]:
+    """Return what a request to our services needs, and the role that a request to any service passes."""
+    operation = received.headers.get("x-amz-target", "").rpartition(".")[2]
+    if runtime := RUNTIME_PATH.fullmatch(received.raw_path):
+        yield from invocation_rights(RUNTIME_OPERATIONS[runtime[2]], runtime[1], received.headers, tags_of)
+        return
+    document = sessions.request_parameters(received.query, body, received.headers.get("content-type", ""))
+    action = f"{service}:{operation}" if service in CONTROL_PLANES else _action(received, body)
+    try:
+        if service in CONTROL_PLANES:
+            yield from CONTROL_PLANES[service](operation, json_object(body), tags_of)
+        if passed := passed_role(action, document):
+            yield passed
+    except TypeError:  # a parameter of a wrong type: the service refuses it to those who may call it at all
+        yield Right(action, "*")
+
+
+def _action(received: Received, body: bytes) -> str:
+    """Return the action that a request to a service of MiniStack asks for; empty when that isn't known."""
     query = {name: list(values) for name, values in received.query.items()}
     headers, method, path = dict(received.headers), received.method, received.raw_path
     detected = detect_service(method, path, headers, query)
-    action = iam_actions.extract_iam_action(detected, method, path, headers, body, query)
-    resource = iam_actions.extract_resource_arn(detected, method, path, headers, body, query, REGION, own_account())
-    return str(action or f"{service}:{target}"), str(resource)
+    return str(iam_actions.extract_iam_action(detected, method, path, headers, body, query) or "")

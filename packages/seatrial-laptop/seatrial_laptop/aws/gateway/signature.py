@@ -1,7 +1,8 @@
 """Who sent a request: AWS Signature Version 4, in headers or in a presigned URL, checked as AWS checks it.
 
-Accepted are the access key of this start and what MiniStack issued under it: the temporary credentials of STS roles and
-the access keys of IAM users. The canonical request and the signature are computed by MiniStack's own primitives.
+Accepted are the access key of this start and what MiniStack issued under it: the temporary credentials of STS roles, of
+functions too, and the access keys of IAM users. The canonical request and the signature are computed by MiniStack's own
+primitives.
 
 Facts: AWS documentation, "Create a signed AWS API request" and "Authenticating Requests (AWS Signature Version 4)".
 """
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from seatrial_laptop.state import RunningProcess
 
 
+EXPIRED: Final = "RequestExpired"
 ALGORITHM: Final = "AWS4-HMAC-SHA256"
 TIMESTAMP: Final = re.compile(r"\d{8}T\d{6}Z")
 TIMESTAMP_FORM: Final = "%Y%m%dT%H%M%SZ"
@@ -138,9 +140,7 @@ def _out_of_time(received: Received, signature: HeaderSignature, now: datetime, 
     if presigned:
         return _expired(received.parameter("X-Amz-Expires"), signature.amz_date, now)
     failure = request_time_failure(signature, now=now)
-    return (
-        Refusal("InvalidSignatureException", "RequestExpired", "RequestTimeTooSkewed", failure[1]) if failure else None
-    )
+    return Refusal("InvalidSignatureException", EXPIRED, "RequestTimeTooSkewed", failure[1]) if failure else None
 
 
 def _expired(expires: str, amz_date: str, now: datetime) -> Refusal | None:
@@ -152,14 +152,11 @@ def _expired(expires: str, amz_date: str, now: datetime) -> Refusal | None:
         return _incomplete("The date of the signature is no date.")
     if signed - SKEW <= now <= signed + timedelta(seconds=int(expires)):
         return None
-    return Refusal("InvalidSignatureException", "RequestExpired", "AccessDenied", "Request has expired")
+    return Refusal("InvalidSignatureException", EXPIRED, "AccessDenied", "Request has expired")
 
 
 def _secret_of(access_key_id: str, token: str, process: RunningProcess) -> str | Refusal:
-    if access_key_id in (
-        process.access_key_id,
-        process.account,
-    ):  # MiniStack gives functions the account as their key's ID
+    if access_key_id == process.access_key_id:
         return _unknown() if token else process.secret_access_key
     if is_root_access_key(access_key_id):  # MiniStack's well-known ones
         return _unknown()

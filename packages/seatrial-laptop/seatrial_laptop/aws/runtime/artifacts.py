@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import io
 import tarfile
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
+from seatrial_laptop.aws.rights.execution_role import download_denial, publication_denial, upload_denial
 from seatrial_laptop.environment import REGION
 
 if TYPE_CHECKING:
@@ -175,6 +177,51 @@ class OwnServices:
             _own_sns().publish(TopicArn=topic_arn, Message=message)
         except (ClientError, BotoCoreError) as error:
             raise ServiceFailed(f"Could not publish to {topic_arn}: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class RoleServices:
+    """S3 and SNS as an execution role may use them.
+
+    Attributes:
+        role_arn: The role.
+        services: What does it.
+    """
+
+    role_arn: str
+    services: Services
+
+    def read(self, url: str) -> bytes:
+        """Return the content of an `s3://bucket/key`.
+
+        Raises:
+            ServiceFailed: There is no such object, or the role may not read it.
+        """
+        _refuse(download_denial(self.role_arn, url))
+        return self.services.read(url)
+
+    def write(self, url: str, body: bytes, content_type: str) -> None:
+        """Write an `s3://bucket/key`.
+
+        Raises:
+            ServiceFailed: The bucket isn't there, or the role may not write to it.
+        """
+        _refuse(upload_denial(self.role_arn, url))
+        self.services.write(url, body, content_type)
+
+    def publish(self, topic_arn: str, message: str) -> None:
+        """Publish a message to a topic.
+
+        Raises:
+            ServiceFailed: The topic isn't there, or the role may not publish to it.
+        """
+        _refuse(publication_denial(self.role_arn, topic_arn))
+        self.services.publish(topic_arn, message)
+
+
+def _refuse(reason: str | None) -> None:
+    if reason:
+        raise ServiceFailed(reason)
 
 
 OWN: Final = OwnServices()

@@ -12,11 +12,12 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from seatrial_laptop.aws.api import ApiError, check_api_request
+from seatrial_laptop.aws.control_plane.containers import known_role
 from seatrial_laptop.aws.control_plane.live_variants import async_config, live_variants
 from seatrial_laptop.aws.control_plane.records import Kind
 from seatrial_laptop.aws.gateway.asgi import body_of, headers_of, reply, reply_error
 from seatrial_laptop.aws.json_document import child, text_member, whole
-from seatrial_laptop.aws.runtime.artifacts import OWN, ServiceFailed
+from seatrial_laptop.aws.runtime.artifacts import OWN, RoleServices, ServiceFailed
 from seatrial_laptop.aws.runtime.async_queue import AsyncJob
 from seatrial_laptop.aws.runtime.container_call import ContainerAnswer, measured_call
 from seatrial_laptop.aws.runtime.routing import serving_endpoint
@@ -153,12 +154,18 @@ class _Worker:
             if record is None:
                 self.cloud.queues.close(self.endpoint)
             elif self.cloud.clock.now_s() > job.queued_s + job.ttl_s:
-                self._begin(job, _Done(self.cloud, job, record, self.services).expire())
+                self._begin(job, _Done(self.cloud, job, record, self._services(record)).expire())
             elif (found := self._free_copy(record)) is not None:
                 place, copy = found
-                self._begin(job, _Done(self.cloud, job, record, self.services).call(place, copy))
+                self._begin(job, _Done(self.cloud, job, record, self._services(record)).call(place, copy))
             else:
                 await asyncio.sleep(WAIT_S)
+
+    def _services(self, record: Record) -> Services:
+        """Return S3 and SNS as the role of the model may use them."""
+        live = live_variants(self.cloud.store, record)
+        role = known_role(self.cloud.store, CopyPlace(self.endpoint, live[0].name)) if live else ""
+        return RoleServices(role, self.services) if role else self.services
 
     def _begin(self, job: AsyncJob, work: Coroutine[object, object, None]) -> None:
         self.cloud.queues.begin(job)

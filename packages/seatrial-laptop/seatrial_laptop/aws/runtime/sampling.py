@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Protocol
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
+from seatrial_laptop.aws.control_plane.containers import known_role
 from seatrial_laptop.aws.control_plane.live_variants import is_asynchronous
 from seatrial_laptop.aws.control_plane.records import Kind
 from seatrial_laptop.aws.json_document import text_member
+from seatrial_laptop.aws.rights.execution_role import may_log
 from seatrial_laptop.aws.runtime.artifacts import OWN, ServiceFailed
 from seatrial_laptop.aws.runtime.metric_history import KEPT_S, SAMPLE_S, Dimensions, metric_dimensions
 from seatrial_laptop.aws.runtime.telemetry import (
@@ -172,6 +174,9 @@ class Publisher:
 
     def _publish_log(self, place: CopyPlace, log: Path) -> None:
         where = {"logGroupName": log_group(place), "logStreamName": f"{place.variant or 'AllTraffic'}/{log.stem}"}
+        role = known_role(self.cloud.store, place)
+        if role and not may_log(role, where["logGroupName"], where["logStreamName"]):
+            return
         if log not in self._read:
             self._make(where)
         with log.open("rb") as lines:

@@ -169,7 +169,9 @@ def test_a_download_needs_the_right_of_the_role_at_that_moment(laptop: Laptop, h
 
     def allow(key: str) -> None:
         statement = {"Effect": "Allow", "Action": "s3:Get*", "Resource": f"arn:aws:s3:::{url[5:].split('/')[0]}/{key}"}
-        iam.put_role_policy(RoleName=name, PolicyName="download", PolicyDocument=json.dumps({"Statement": [statement]}))
+        pull = {"Effect": "Allow", "Action": "ecr:*", "Resource": "*"}
+        document = json.dumps({"Statement": [statement, pull]})
+        iam.put_role_policy(RoleName=name, PolicyName="download", PolicyDocument=document)
 
     model = laptop.name("model")
     container = {"Image": LMI, "Environment": {"HF_MODEL_ID": "org/model"}, "ModelDataUrl": url}
@@ -185,7 +187,9 @@ def test_a_download_needs_the_right_of_the_role_at_that_moment(laptop: Laptop, h
     status, reason = laptop.component_settled(component)
     assert (status, len(laptop.ports(component))) == ("InService", 1)
     assert reason == (
-        f"AccessDenied: {arn} is not authorized to perform s3:GetObject on arn:aws:s3:::{url.removeprefix('s3://')}."
+        f"AccessDenied: User: arn:aws:sts::000000000000:assumed-role/{name}/SageMaker is not authorized to perform: "
+        f"s3:GetObject on resource: arn:aws:s3:::{url[5:]} because no identity-based policy allows the s3:GetObject "
+        "action"
     )
     laptop.sagemaker.delete_inference_component(InferenceComponentName=component)
 

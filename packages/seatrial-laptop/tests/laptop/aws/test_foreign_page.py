@@ -68,10 +68,13 @@ def test_a_page_of_another_origin_can_do_nothing(
     laptop: Laptop, host: str, chat: str, tmp_path: Path, mode: str
 ) -> None:
     ran = tmp_path / "ran"
+    boto3.client("iam").create_role(RoleName=f"function-{mode}", AssumeRolePolicyDocument="{}")
     functions, url = boto3.client("lambda"), laptop.local.endpoint_url
     mine = f"mine-{mode}"
     code: FunctionCodeTypeDef = {"ZipFile": function_that_writes(ran)}
-    functions.create_function(FunctionName=mine, Runtime="python3.12", Role=ROLE, Handler="index.handler", Code=code)
+    functions.create_function(
+        FunctionName=mine, Runtime="python3.12", Role=f"{ROLE}-{mode}", Handler="index.handler", Code=code
+    )
     evil = json.dumps(asked("evil", function_that_writes(tmp_path / "evil")))
     (port,) = laptop.ports(chat)
     requests: list[dict[str, object]] = [

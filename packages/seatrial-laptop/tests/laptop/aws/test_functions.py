@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from seatrial_laptop.aws.json_document import Document
 
 Laptop = Any  # the fixture's class lives in conftest.py, which nobody can import
-ROLE = "arn:aws:iam::000000000000:role/an-execution-role"
+ROLE = "arn:aws:iam::000000000000:role/a-function"
 
 
 class HandClock:
