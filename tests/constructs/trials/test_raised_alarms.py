@@ -52,7 +52,7 @@ def test_a_repair_waits_until_the_alarms_that_are_off_have_ended(
     assert world.ask(repair) is None
     world.machine().execute()
     assert world.responses[-1]["Status"] == "SUCCESS"
-    assert world.responses[-1]["Data"]["CopyCount"] == "3"  # type: ignore[index, call-overload] # a mapping
+    assert world.responses[-1]["Data"]["CopyCount"] == "3"  # type: ignore[index] # a mapping
     assert waited_s <= world.clock.now_s - ORDERED_S < waited_s + 20.0
 
 
