@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, cast
 from ministack.services import secretsmanager, ssm
 from ministack.services.cloudformation import engine
 
-from seatrial_laptop.aws.cloudformation.deploying_role import deploying_role
+from seatrial_laptop.aws.cloudformation.deployer import deployer
 from seatrial_laptop.aws.cloudformation.handler_denial import check_right
 from seatrial_laptop.aws.json_document import Document, text_member
 from seatrial_laptop.aws.rights.role_rights import Right
@@ -29,9 +29,9 @@ def resolve_with_rights() -> None:
     theirs = cast("Callable[[str], str]", engine._resolve_dynamic_reference)  # noqa: SLF001 (the contract)
 
     def resolve(literal: str) -> str:
-        if role := deploying_role.get():
+        if by := deployer.get():
             for right in reference_rights(literal):
-                check_right(role, right)
+                check_right(by, right)
         return theirs(literal)
 
     engine._resolve_dynamic_reference = resolve  # noqa: SLF001 (the contract)

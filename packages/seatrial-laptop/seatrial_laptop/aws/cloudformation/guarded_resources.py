@@ -13,7 +13,7 @@ from ministack.services.cloudformation import provisioners, stacks
 from seatrial_base.catalog.handler_conditions import values_at
 from seatrial_base.catalog.resource_types import find_replacement_rule
 from seatrial_laptop.aws.api import ApiError
-from seatrial_laptop.aws.cloudformation.deploying_role import deploying_role
+from seatrial_laptop.aws.cloudformation.deployer import deployer
 from seatrial_laptop.aws.cloudformation.handler_denial import check_right
 from seatrial_laptop.aws.cloudformation.handler_rights import ResourceOperation, needed_rights
 from seatrial_laptop.aws.cloudformation.property_checks import property_problem
@@ -151,8 +151,8 @@ def _check_rights(operation: ResourceOperation) -> None:
     Raises:
         ApiError: AccessDenied, in CloudFormation's words.
     """
-    role = deploying_role.get()
-    if role is None:
+    by = deployer.get()
+    if by is None:
         return
     for right in needed_rights(operation):
-        check_right(role, right)
+        check_right(by, right)

@@ -1,4 +1,4 @@
-"""The refusal of a right that the role that deploys lacks, as the event of a resource tells it (reported messages)."""
+"""The refusal of a right that who deploys lacks, as the event of a resource tells it (reported messages)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import uuid
 from typing import TYPE_CHECKING, Final
 
 import botocore.session
+from ministack.core import iam_evaluator
+from ministack.services import iam
 
 from seatrial_laptop.aws.api import ApiError, service_model
-from seatrial_laptop.aws.rights.role_rights import role_denial
+from seatrial_laptop.aws.rights.role_rights import denial, role_denial
+from seatrial_laptop.environment import own_account
 
 if TYPE_CHECKING:
-    from seatrial_laptop.aws.cloudformation.deploying_role import DeployingRole
+    from seatrial_laptop.aws.cloudformation.deployer import Deployer
     from seatrial_laptop.aws.rights.role_rights import Right
 
 CLIENTS: Final = {"states": "stepfunctions"}
@@ -19,14 +22,28 @@ CLIENTS: Final = {"states": "stepfunctions"}
 FORBIDDEN, BAD_REQUEST = 403, 400
 
 
-def check_right(role: DeployingRole, right: Right) -> None:
-    """Refuse what the role that deploys may not do.
+def check_right(by: Deployer, right: Right) -> None:
+    """Refuse what who deploys may not do.
 
     Raises:
         ApiError: AccessDenied, in CloudFormation's words.
     """
-    if denied := role_denial(role.arn, right, role.session_name):
+    if denied := _denial(by, right):
         raise ApiError("AccessDenied", _of_handler(right, denied))
+
+
+def _denial(by: Deployer, right: Right) -> str | None:
+    if by.session_name:
+        return role_denial(by.arn, right, by.session_name)
+    name, account = by.arn.rpartition("/")[2], own_account()
+    user = iam_evaluator.PrincipalInfo(
+        arn=by.arn,
+        type="User",
+        account=account,
+        policies=iam_evaluator._gather_user_policies(name, account),  # noqa: SLF001 (the contract)
+        limits=iam_evaluator._permissions_boundary(iam._users, name, account),  # noqa: SLF001 (the contract)
+    )
+    return denial(user, right)
 
 
 def _of_handler(right: Right, denied: str) -> str:

@@ -13,7 +13,7 @@ from ministack.services.cloudformation import provisioners, stacks
 from seatrial_laptop.aws.cloudformation.autoscaling_types import autoscaling_types
 from seatrial_laptop.aws.cloudformation.bucket_type import BUCKET, BUDGET, bucket_type, budget_type
 from seatrial_laptop.aws.cloudformation.cancelled_stacks import delete_what_is_still_created, end_waits_on_cancel
-from seatrial_laptop.aws.cloudformation.deploying_role import remember_deploying_roles
+from seatrial_laptop.aws.cloudformation.deployer import remember_deployers
 from seatrial_laptop.aws.cloudformation.dynamic_references import resolve_with_rights
 from seatrial_laptop.aws.cloudformation.failed_updates import send_back_failed_updates
 from seatrial_laptop.aws.cloudformation.guarded_resources import guard_resources
@@ -45,7 +45,7 @@ def register_types(cloud: Cloud, scaling: Scaling, catalog: Catalog) -> None:
     join_in_conditions()
     guard_resources()
     resolve_with_rights()
-    remember_deploying_roles()
+    remember_deployers()
     end_waits_on_cancel()
     delete_what_is_still_created()
     send_back_failed_updates(cloud.faults)

@@ -10,7 +10,7 @@ from ministack.core import lambda_runtime
 from ministack.services import cloudwatch, eventbridge, lambda_svc, sns, stepfunctions, tagging
 from ministack.services.cloudformation import changesets, custom_resource, engine, handlers, provisioners, stacks
 
-from seatrial_laptop.aws.cloudformation.deploying_role import OPERATIONS
+from seatrial_laptop.aws.cloudformation.deployer import OPERATIONS
 
 ORDERED = ["create", "delete", "update"]
 

@@ -1,8 +1,8 @@
-"""The role that a stack is deployed with: given to one operation, remembered for those that follow.
+"""Whose rights a stack is deployed with: a role's, given to one operation and remembered, or else the caller's.
 
 MiniStack forgets the `RoleARN` of a request. As on AWS, an operation without one takes that of the operation before
-(API reference, CreateStack), and without any CloudFormation acts with the rights of its caller: here with every right.
-The role reaches the operation's task, and its threads, by their context.
+(API reference, CreateStack), and without any CloudFormation acts with the rights of its caller; the account's root has
+them all. The deployer reaches the operation's task, and its threads, by their context.
 """
 
 from __future__ import annotations
@@ -48,26 +48,24 @@ SUCCEEDED: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
-class DeployingRole:
-    """A role that deploys.
+class Deployer:
+    """A role or user that deploys.
 
     Attributes:
         arn: Its ARN.
-        session_name: The name of the session, which error messages tell.
+        session_name: The name of the role's session, which error messages tell; empty for a user.
     """
 
     arn: str
     session_name: str
 
 
-deploying_role: Final[contextvars.ContextVar[DeployingRole | None]] = contextvars.ContextVar(
-    "deploying_role", default=None
-)
-"""The role of the operation that runs in this task or thread."""
+deployer: Final[contextvars.ContextVar[Deployer | None]] = contextvars.ContextVar("deployer", default=None)
+"""Who deploys in this task or thread; `None` is the root."""
 
 
-def remember_deploying_roles() -> None:
-    """Let MiniStack's operations run with the role that they are given, or that their stack had before."""
+def remember_deployers() -> None:
+    """Let MiniStack's operations run with the role that they are given or their stack had, or as their caller."""
     actions = handlers._ACTION_HANDLERS  # noqa: SLF001 (the contract)
     for name in OPERATIONS:
         actions[name] = _with_role(name, actions[name])
@@ -83,16 +81,27 @@ def _with_role(name: str, theirs: Callable[[Parameters], Response]) -> Callable[
                 "ValidationError", f"Role {arn} is invalid or cannot be assumed"
             )
             return refused
-        token = deploying_role.set(DeployingRole(arn, session) if arn else None)
+        token = deployer.set(Deployer(arn, session) if arn else _caller())
         try:
             answer = theirs(params)
         finally:
-            deploying_role.reset(token)
+            deployer.reset(token)
         if arn and answer[0] < SUCCEEDED:
             _keep(name, params, stack, arn)
         return answer
 
     return answer
+
+
+def _caller() -> Deployer | None:
+    """Return the user, or the role's session, that asks; `None` for the root."""
+    arn = str(iam_evaluator.caller_arn())
+    if ":user/" in arn:
+        return Deployer(arn, "")
+    if ":assumed-role/" not in arn:
+        return None
+    _, name, session_name = arn.split("/", 2)
+    return Deployer(f"arn:aws:iam::{own_account()}:role/{name}", session_name)
 
 
 def _given(params: Parameters, name: str) -> str:

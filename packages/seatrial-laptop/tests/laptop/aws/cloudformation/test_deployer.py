@@ -1,4 +1,4 @@
-"""A role that deploys a stack: asked for every right of every handler, and remembered for the next operation."""
+"""Who deploys a stack, a role or the caller: asked for every right of every handler; a role is remembered."""
 
 from __future__ import annotations
 
@@ -146,3 +146,18 @@ def test_a_condition_that_joins_a_list_is_evaluated(laptop: Laptop) -> None:
     body = json.dumps(document)
     assert ended(laptop, stack, laptop.cloudformation.create_stack, TemplateBody=body) == "CREATE_COMPLETE"
     assert boto3.client("ssm").get_parameter(Name="/h/g")["Parameter"]["Value"] == "none"
+
+
+def test_without_a_role_a_user_deploys_with_rights_of_its_own(laptop: Laptop) -> None:
+    iam, name, stack = boto3.client("iam"), laptop.name("user"), laptop.name("own")
+    iam.create_user(UserName=name)
+    key = iam.create_access_key(UserName=name)["AccessKey"]
+    session = boto3.Session(key["AccessKeyId"], key["SecretAccessKey"], region_name="us-east-1")
+    create = session.client("cloudformation", endpoint_url=laptop.local.endpoint_url).create_stack
+    denied = f"User: arn:aws:iam::000000000000:user/{name} is not authorized to perform: ssm:PutParameter"
+    for actions, status in (((), "ROLLBACK_COMPLETE"), (WRITE, "CREATE_COMPLETE")):
+        may = {"Effect": "Allow", "Action": ["cloudformation:*", *actions], "Resource": "*"}
+        document = json.dumps({"Version": "2012-10-17", "Statement": [may]})
+        iam.put_user_policy(UserName=name, PolicyName="may", PolicyDocument=document)
+        assert ended(laptop, stack, create, TemplateBody=template("/h/i")) == status
+        assert actions or denied in failure(laptop, stack)
