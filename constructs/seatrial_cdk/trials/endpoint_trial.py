@@ -88,6 +88,7 @@ class TrialSettings:
             endpoint leaves, for which SageMaker needs the roles, in seconds; 0 where it leaves none.
         removal: Whether the logs of containers are deleted with the stack; they end after a month anyway.
         alarms: Names of the alarms that stop a load beside users.
+        rolls_back: Whether these alarms roll this deployment back; if not, its update waits until they have ended.
         replaces: Components of the endpoint's former generations, the newest first: the new one gets no fewer copies.
     """
 
@@ -106,6 +107,7 @@ class TrialSettings:
     release_s: int = 0
     removal: Literal["destroy", "retain"] = "retain"
     alarms: Sequence[str] = ()
+    rolls_back: bool = True
     replaces: Sequence[str] = ()
 
     @property
@@ -195,6 +197,7 @@ class TrialSettings:
             "Alias": endpoint.alias_name or "",
             "Removal": self.removal,
             "ReleaseSeconds": f"{self.release_s}",
+            **({} if self.rolls_back else {"RollbackAlarms": "off"}),
         }
 
 
