@@ -35,7 +35,7 @@ from seatrial_cdk.endpoint.single_model_endpoint import SingleModelEndpoint
 from seatrial_cdk.endpoint.traffic_router import TrafficRouter
 from seatrial_cdk.endpoint.variant_instances import VARIANT_NAME
 from seatrial_cdk.jobs.optimizations_stack import add_jobs
-from seatrial_cdk.observability.endpoint_alarms import EndpointAlarms, topic_arn
+from seatrial_cdk.observability.endpoint_alarms import EndpointAlarms, rollback_alarms_are_off, topic_arn
 from seatrial_cdk.observability.planned import define_endpoint_dashboard
 from seatrial_cdk.place import shared_stack
 from seatrial_cdk.scaling.planned_scaling import define_scaling, start_minutes
@@ -55,6 +55,10 @@ if TYPE_CHECKING:
     from seatrial_cdk.endpoint.endpoint_interface import ILlmEndpoint
     from seatrial_cdk.endpoint.guest_models import GuestParts
     from seatrial_cdk.scaling.planned_scaling import EndpointScaling
+
+
+RELEASE_S = 300
+"""AWS says "a few minutes" (SageMaker API reference, DeleteEndpoint)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -398,6 +402,11 @@ def define_outputs(
     )
 
 
+def _release_s(environment: EnvironmentSpec) -> int:
+    """Return how long grants and network interfaces may stay behind a deleted endpoint, in seconds."""
+    return RELEASE_S if environment.kms_key_arn is not None or environment.network.subnet_ids else 0
+
+
 def _accelerators(deployment: Deployment) -> int:
     """Return the accelerators of one instance; 0 where instances of several types may run, or the type is unknown."""
     found = find_instance(deployment.plan.instance_type.value)
@@ -425,8 +434,10 @@ def trial_settings(deployment: Deployment, alarms: EndpointAlarms) -> TrialSetti
         copy_count=plan.copy_count.value,
         most_copies=max(plan.copy_count.value, deployment.endpoint.scaling.max_copies),
         fallback_target=plan.target_concurrency_per_copy.value,
+        release_s=_release_s(deployment.environment),
         removal=deployment.environment.removal,
         alarms=alarms.rollback_names,
+        rolls_back=not rollback_alarms_are_off(alarms),
         replaces=list(deployment.former_components),
     )
 

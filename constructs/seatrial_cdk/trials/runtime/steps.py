@@ -31,7 +31,7 @@ from seatrial_cdk.trials.runtime.load_phase import (
     ShareLostError,
     merge_tallies,
 )
-from seatrial_cdk.trials.runtime.load_share import WorkerShare, workers_at, write_current_level
+from seatrial_cdk.trials.runtime.load_share import WorkerShare, write_current_level
 from seatrial_cdk.trials.runtime.log import log
 from seatrial_cdk.trials.runtime.log_groups import log_group_name, log_groups_of
 from seatrial_cdk.trials.runtime.order import OrderRef, read_order, trial_key
@@ -42,6 +42,7 @@ from seatrial_cdk.trials.runtime.scheduled import keep_scheduled, report_not_mad
 from seatrial_cdk.trials.runtime.store import UnavailableError, is_scheduled, run_key
 from seatrial_load.client.load_share import BARRIER_S, plan_shares
 from seatrial_load.documents.stop import Stop, StopReason
+from seatrial_load.measure.functions import workers_at
 from seatrial_load.trial.budget import live_request
 from seatrial_load.trial.dependencies import Tools
 
@@ -63,6 +64,8 @@ FORMER_LOOK_S = 5
 MOST_RELOADS = 2
 
 SOONEST_LOOK_S, LATEST_LOOK_S = 2, 15  # between two looks at what SageMaker is doing
+ALARMS_END_S: Final = 420.0
+"""How long a raised alarm is waited for: it looks back five minutes, and is looked at each minute."""
 LONGEST_RESTORE_S = TRIAL_MARGIN_S / 2  # after the budget: what is left is for the answer
 
 Following: TypeAlias = Literal["wait", "choose", "load", "conclude", "settle", "pause", "answer"]
@@ -254,7 +257,7 @@ def _prepared(trial: Trial, at: Position) -> Position:
         keep_untried(trial.context.store, trial.properties, trial.order.request_id)
         return position("settle", 0, f"{no_room}")
     except AsleepError as asleep:
-        return {**position("wait", 0, "no copy is in service yet"), "Seconds": round(float(f"{asleep}")), "Woken": True}
+        return {**position("wait", 0, "no copy answers yet"), "Seconds": round(float(f"{asleep}")), "Woken": True}
     if (stop := trial.ownership.check()) is not None:
         return _stopped(trial, stop)
     trial.keep_progress(trial.round(0), progress)
@@ -520,9 +523,27 @@ def _left_to_do(trial: Trial) -> str:
     if order.has_candidate and not _candidate_is_out_of_the_way(trial):
         return f"{order.candidate} is being deleted"
     if goes_on:
-        return waits
+        return waits or ("" if properties.rolls_back else _raised(trial))
     done = resume_scaling(context.scaling, context.store, context.components, trial.ownership)
-    return "" if done else f"{properties.inference_component_name} gets its copies back"
+    if not done:
+        return f"{properties.inference_component_name} gets its copies back"
+    return _raised(trial) if order.manner == "load" and not properties.is_existing else ""
+
+
+def _raised(trial: Trial) -> str:
+    """Return which alarm is still raised, for seven minutes at most; empty when none is.
+
+    What follows must not meet it: a first trial's load raises alarms, which would call people and roll the next update
+    back; and alarms that are switched off for a deployment end only when CloudWatch has looked at them.
+    """
+    context, properties = trial.context, trial.properties
+    if not (raised := context.raised(properties.alarms)):
+        return ""
+    key = run_key(properties.endpoint_name, trial.order.request_id, "raised")
+    context.store.create(key, json.dumps({"at_s": context.now_s()}))
+    text = context.store.read(key)
+    waited_s = 0.0 if text is None else context.now_s() - float(json.loads(text)["at_s"])
+    return "" if waited_s > ALARMS_END_S else f"{raised[0]} is still raised"
 
 
 def _candidate_is_out_of_the_way(trial: Trial) -> bool:
