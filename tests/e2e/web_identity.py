@@ -1,4 +1,4 @@
-"""Credentials of a workflow's job: a role that its token may assume, as `aws-actions/configure-aws-credentials` gets them.
+"""Credentials of a job: a role that its token may assume, as `aws-actions/configure-aws-credentials` gets them.
 
 The token is not signed: the embedded AWS reads its claims, and evaluates the role's trust policy with them.
 """
