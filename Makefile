@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 UV_VERSION := 0.13.8
+FAULTS ?= all
 USER_STAMP := $(VENV)/.seatrial-user
 DEV_STAMP := $(VENV)/.seatrial-dev
 LOCKS := pyproject.toml uv.lock package.json package-lock.json tests/browser/package-lock.json scripts/cdk.sh scripts/install.sh scripts/build_charts.mjs
@@ -14,7 +15,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # With this variable Python compiles aws-cdk-lib anew in every process: 4 s of CPU for each synthesis.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install demo synth diff deploy environment test test-random test-flaky test-updates test-recipes check lint bench bench-load-client check-security lock clean
+.PHONY: help install demo synth diff deploy environment test test-random test-flaky test-updates test-failures test-recipes check lint bench bench-load-client check-security lock clean
 
 help: ## Show this text.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -55,6 +56,9 @@ test-flaky: $(DEV_STAMP) ## Run the tests that depend on time 20 times while all
 
 test-updates: $(DEV_STAMP) ## Update an endpoint under load in every way, also those that the gate leaves out.
 	@SEATRIAL_ALL_UPDATES=1 $(BIN)/pytest tests/e2e/test_updates.py $(PYTEST_ARGS)
+
+test-failures: $(DEV_STAMP) ## Update an endpoint under load while AWS fails in each way that can be switched on.
+	@SEATRIAL_ALL_FAILURES=1 SEATRIAL_FAULTS=$(FAULTS) $(BIN)/pytest tests/e2e/test_failures.py tests/e2e/test_updates.py $(PYTEST_ARGS)
 
 test-recipes: $(DEV_STAMP) ## Compare weights of 16, 8 and 4 bits on the embedded AWS.
 	@SEATRIAL_ALL_RECIPES=1 $(BIN)/pytest tests/e2e/test_compare.py $(PYTEST_ARGS)

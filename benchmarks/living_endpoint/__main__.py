@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.living_endpoint.cases import Outcome, cases, run_case, run_control
 from benchmarks.living_endpoint.endpoint import living_endpoint
+from benchmarks.living_endpoint.faults import FAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,11 +26,15 @@ def main() -> int:
     """Run the cases, print the table, and return 1 when users were hurt or something was left."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.living_endpoint", description=__doc__.split(":")[0])
     parser.add_argument("--case", action="append", default=[], help="only cases with this letter; may be repeated")
+    parser.add_argument("--fault", default="none", choices=FAULTS, help="what the embedded AWS does wrong meanwhile")
     parser.add_argument("--json", type=Path, help="write the outcomes here too")
     arguments = parser.parse_args()
     chosen = [case for case in cases() if not arguments.case or case.name[1] in arguments.case]
     outcomes: list[Outcome] = []
-    with tempfile.TemporaryDirectory(prefix="living-") as folder, living_endpoint(Path(folder)) as living:
+    with (
+        tempfile.TemporaryDirectory(prefix="living-") as folder,
+        living_endpoint(Path(folder), FAULTS[arguments.fault]) as living,
+    ):
         living.write()
         first = living.deploy(living.synth("first"))
         if first.exit_code:

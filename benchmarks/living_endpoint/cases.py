@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 from benchmarks.living_endpoint.endpoint import STACK, kill_functions
 from benchmarks.living_endpoint.users import steady_users
 from benchmarks.living_endpoint.watch import watching
-from seatrial_laptop.control import change_control, reset_control
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -143,6 +142,7 @@ def run_case(
     """
     living.write(**case.changes)
     assembly = living.synth("assembly")
+    living.control()
     living.set_copies(COPIES)
     with _observed(living) as observed:
         time.sleep(before_s)
@@ -249,12 +249,12 @@ def batch_of(sequences: int, *, instance_type: str = "ml.g5.2xlarge") -> Mapping
 def scale_out(update: RunningUpdate) -> None:
     """Begin a scale-out to four copies while the candidate is tried; its instance starts longer than the trial runs."""
     update.until_candidate()
-    change_control(update.living.folder / "aws", {"instance_start_s": SCALE_OUT_S})
+    update.living.control(instance_start_s=SCALE_OUT_S)
     try:
         update.living.set_copies(COPIES + 1, wait=False)
         time.sleep(1.0)
     finally:
-        reset_control(update.living.folder / "aws")
+        update.living.control()
 
 
 def cancel(update: RunningUpdate) -> None:

@@ -9,8 +9,9 @@ import signal
 import subprocess
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
 
 import boto3
@@ -86,6 +87,7 @@ class LivingEndpoint:
         cloudwatch: Likewise.
         runtime: Likewise; it sends each request once.
         ssm: Likewise.
+        faults: Settings of the control interface that hold all the time.
     """
 
     folder: Path
@@ -96,6 +98,12 @@ class LivingEndpoint:
     cloudwatch: Alarms
     runtime: SageMakerRuntimeClient
     ssm: ParameterStore
+    faults: Mapping[str, object] = field(default_factory=dict)
+
+    def control(self, **settings: object) -> None:
+        """Let these settings of the control interface hold, beside the faults of this endpoint, and no other ones."""
+        reset_control(self.folder / "aws")
+        change_control(self.folder / "aws", {**self.faults, **settings})
 
     def write(self, **changes: object) -> None:
         """Write the spec with top-level fields changed, and lock its plan, even one that is to miss its SLO."""
@@ -132,12 +140,12 @@ class LivingEndpoint:
         if wait:
             self.until(lambda: self.status == "InService" and self.copies == count, f"{count} copies")
 
-    def create_beside(self) -> None:
-        """Create a component of one copy of the live model beside the one that serves."""
+    def create_beside(self, name: str = BESIDE) -> None:
+        """Order a component of one copy of the live model beside the one that serves."""
         client = self.sagemaker
         live = client.describe_inference_component(InferenceComponentName=self.component)
         client.create_inference_component(
-            InferenceComponentName=BESIDE,
+            InferenceComponentName=name,
             EndpointName=live["EndpointName"],
             VariantName=live["VariantName"],
             Specification={
@@ -146,10 +154,10 @@ class LivingEndpoint:
             },
             RuntimeConfig={"CopyCount": 1},
         )
-        self.until(lambda: self._status_of(BESIDE) == "InService", BESIDE)
 
     def load_beside(self) -> None:
-        """Load that component as the trial of the live configuration does."""
+        """Load that component, once it serves, as the trial of the live configuration does."""
+        self.until(lambda: self._status_of(BESIDE) == "InService", BESIDE)
         environments = self.folder / "environments"
         (deployment,) = load_deployments(self.folder / "endpoints", environments, ENVIRONMENT).deployments
         target = {"endpoint_name": ENDPOINT, "inference_component": BESIDE, "region": self.cloud.region}
@@ -193,11 +201,11 @@ class LivingEndpoint:
         capacity = [each for each in alarms if each["MetricName"] == "NoCapacityInvocationFailures"]
         name = next(each["AlarmName"] for each in capacity if each["AlarmDescription"].startswith(ROLLBACK_ALARM))
         self.cloudwatch.set_alarm_state(AlarmName=name, StateValue="ALARM", StateReason="raised by hand")
-        change_control(self.folder / "aws", {"clock_speed": 60})
+        self.control(clock_speed=60)
 
     def settle_alarm(self) -> None:
         """End the alarm."""
-        reset_control(self.folder / "aws")
+        self.control()
         for each in self.cloudwatch.describe_alarms(AlarmNamePrefix=STACK)["MetricAlarms"]:
             self.cloudwatch.set_alarm_state(AlarmName=each["AlarmName"], StateValue="OK", StateReason="ended by hand")
 
@@ -243,8 +251,8 @@ class LivingEndpoint:
 
 
 @contextmanager
-def living_endpoint(folder: Path) -> Iterator[LivingEndpoint]:
-    """Start an embedded AWS, bootstrap it, and remove everything in the end."""
+def living_endpoint(folder: Path, faults: Mapping[str, object] = MappingProxyType({})) -> Iterator[LivingEndpoint]:
+    """Start an embedded AWS with faults, bootstrap it, and remove everything in the end."""
     for name in ("endpoints", "environments", "tmp"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     shutil.copy(ROOT / "environments" / f"{ENVIRONMENT}.yaml", folder / "environments")
@@ -254,7 +262,9 @@ def living_endpoint(folder: Path) -> Iterator[LivingEndpoint]:
         env = {**lifecycle.child_variables(local), "TMPDIR": str(folder / "tmp"), "CDK_VALIDATION": "false"}
         tools = CdkCli(ROOT, env, folder / "tools.log", verbose=False)
         tools.cdk_must("bootstrap", f"aws://{local.account}/{local.region}", "--no-notices", folder=folder)
-        yield _with_clients(folder, EmbeddedAws(local, local.region), tools)
+        living = replace(_with_clients(folder, EmbeddedAws(local, local.region), tools), faults=faults)
+        living.control()
+        yield living
     finally:
         lifecycle.stop_embedded_aws(state)
 

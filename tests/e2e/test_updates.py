@@ -2,6 +2,7 @@
 
 The tests are a chain: batches of 4 serve from the first on, also where those that are opt-in are left out. A
 configuration that passed its trial is not tried again, so each test that needs a candidate has a batch of its own.
+AWS is as unkind meanwhile as its usual faults; `make test-failures` goes through the others.
 `python -m benchmarks.living_endpoint` does the same with more cases, and prints what users see.
 """
 
@@ -14,6 +15,7 @@ import pytest
 
 from benchmarks.living_endpoint.cases import MISSED, Case, batch_of, cancel, run_case, scale_out
 from benchmarks.living_endpoint.endpoint import STACK, LivingEndpoint, living_endpoint
+from benchmarks.living_endpoint.faults import chosen_faults, faults_of
 from seatrial_load.documents.stop import StopReason
 
 if TYPE_CHECKING:
@@ -28,10 +30,10 @@ opt_in = pytest.mark.skipif("SEATRIAL_ALL_UPDATES" not in os.environ, reason="op
 """Of what lasts longer than the gate has time for; the benchmark shows the same."""
 
 
-@pytest.fixture(scope="module")
-def living(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LivingEndpoint]:
-    """Deploy an endpoint of one planned copy."""
-    with living_endpoint(tmp_path_factory.mktemp("living")) as endpoint:
+@pytest.fixture(scope="module", params=chosen_faults(os.environ.get("SEATRIAL_FAULTS", "usual")))
+def living(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[LivingEndpoint]:
+    """Deploy an endpoint of one planned copy, on an AWS with faults; SEATRIAL_FAULTS names other ones."""
+    with living_endpoint(tmp_path_factory.mktemp("living"), faults_of(str(request.param))) as endpoint:
         endpoint.write()
         first = endpoint.deploy(endpoint.synth("first"))
         assert first.exit_code == 0, first.last_lines()

@@ -141,7 +141,12 @@ async def _serve(
         tags_of = partial(visible_tags_of, cloud)
         app = cast(
             "ASGIFramework",
-            AccessControl(process, tags_of, Throttling(cloud.faults, Gateway(cloud, scaling, catalog, ministack))),
+            AccessControl(
+                process,
+                tags_of,
+                Throttling(cloud.faults, Gateway(cloud, scaling, catalog, ministack)),
+                cloud.clock.aws_date_s,
+            ),
         )
         await _until_stopped(
             asyncio.create_task(serve(app, _server_config(arguments), shutdown_trigger=stop.wait)), stop

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -26,12 +27,12 @@ from ministack.services.cloudformation import custom_resource
 
 from seatrial_laptop.aws.gateway.asgi import begin_response, body_of, chunk
 from seatrial_laptop.aws.gateway.authorization import refusal_of_caller
-from seatrial_laptop.aws.gateway.signature import Received, Refusal, access_denied, read_claim
+from seatrial_laptop.aws.gateway.signature import EXPIRED, Received, Refusal, access_denied, read_claim
 from seatrial_laptop.loopback import foreign_request_reason
 from seatrial_load.decode.response import NO_MODEL_HEADER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from seatrial_laptop.aws.gateway.asgi import App, Message, Receive, Scope, Send
     from seatrial_laptop.aws.gateway.signature import Claim
@@ -56,11 +57,19 @@ NO_MODEL: Final = (
 
 @dataclass(frozen=True, slots=True)
 class AccessControl:
-    """The ASGI app in front of the embedded AWS."""
+    """The ASGI app in front of the embedded AWS.
+
+    Attributes:
+        process: Whose key signs.
+        tags_of: Tells the tags of a resource.
+        behind: The embedded AWS.
+        aws_date_s: Tells AWS's date, by which functions sign what they load with; all others sign by the real one.
+    """
 
     process: RunningProcess
     tags_of: TagsOf
     behind: App
+    aws_date_s: Callable[[], float] = time.time
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse a request, or let what is behind answer it."""
@@ -83,7 +92,8 @@ class AccessControl:
         if is_awaited_response(received):
             await self.behind(scope, receive, without_cors(send))
             return
-        claim = read_claim(received, self.process, datetime.now(UTC))
+        dates = (datetime.now(UTC), datetime.fromtimestamp(self.aws_date_s(), UTC))
+        claim = claim_of_either(received, self.process, dates)
         body = b"" if isinstance(claim, Refusal) else await body_of(receive)
         refused = claim if isinstance(claim, Refusal) else claim.refusal(body) or self._denial(received, claim, body)
         if refused:
@@ -95,6 +105,13 @@ class AccessControl:
         """Return why whoever signed may not do this."""
         signature = claim.signature
         return refusal_of_caller(received, signature.access_key_id, signature.service, body, self.tags_of)
+
+
+def claim_of_either(received: Received, process: RunningProcess, dates: tuple[datetime, datetime]) -> Claim | Refusal:
+    """Read a request's signature, which may be of either date: of the real one or of AWS's."""
+    claim = read_claim(received, process, dates[0])
+    is_late = isinstance(claim, Refusal) and claim.query == EXPIRED
+    return read_claim(received, process, dates[1]) if is_late else claim
 
 
 def received_of(scope: Scope) -> Received:

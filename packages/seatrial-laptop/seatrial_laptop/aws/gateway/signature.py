@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from seatrial_laptop.state import RunningProcess
 
 
+EXPIRED: Final = "RequestExpired"
 ALGORITHM: Final = "AWS4-HMAC-SHA256"
 TIMESTAMP: Final = re.compile(r"\d{8}T\d{6}Z")
 TIMESTAMP_FORM: Final = "%Y%m%dT%H%M%SZ"
@@ -139,9 +140,7 @@ def _out_of_time(received: Received, signature: HeaderSignature, now: datetime, 
     if presigned:
         return _expired(received.parameter("X-Amz-Expires"), signature.amz_date, now)
     failure = request_time_failure(signature, now=now)
-    return (
-        Refusal("InvalidSignatureException", "RequestExpired", "RequestTimeTooSkewed", failure[1]) if failure else None
-    )
+    return Refusal("InvalidSignatureException", EXPIRED, "RequestTimeTooSkewed", failure[1]) if failure else None
 
 
 def _expired(expires: str, amz_date: str, now: datetime) -> Refusal | None:
@@ -153,7 +152,7 @@ def _expired(expires: str, amz_date: str, now: datetime) -> Refusal | None:
         return _incomplete("The date of the signature is no date.")
     if signed - SKEW <= now <= signed + timedelta(seconds=int(expires)):
         return None
-    return Refusal("InvalidSignatureException", "RequestExpired", "AccessDenied", "Request has expired")
+    return Refusal("InvalidSignatureException", EXPIRED, "AccessDenied", "Request has expired")
 
 
 def _secret_of(access_key_id: str, token: str, process: RunningProcess) -> str | Refusal:

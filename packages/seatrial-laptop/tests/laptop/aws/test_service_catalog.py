@@ -65,8 +65,13 @@ class Shop:
     def _template(self, versions: tuple[str, ...], rights: str, constraints: dict[str, object]) -> dict[str, object]:
         product = {"PortfolioId": {"Ref": "Portfolio"}, "ProductId": {"Ref": "Product"}}
         may = {"Effect": "Allow", "Action": "ssm:*", "Resource": f"arn:aws:ssm:*:*:parameter{rights}"}
+        trust = {
+            "Effect": "Allow",
+            "Action": "sts:AssumeRole",
+            "Principal": {"Service": "servicecatalog.amazonaws.com"},
+        }
         role = {
-            "AssumeRolePolicyDocument": {"Statement": []},
+            "AssumeRolePolicyDocument": {"Statement": [trust]},
             "Policies": [{"PolicyName": "launch", "PolicyDocument": {"Statement": [may]}}],
         }
         artifacts = [

@@ -19,7 +19,7 @@ from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 from ministack.services.cloudformation import custom_resource
 
-from seatrial_laptop.aws.gateway.authentication import AccessControl, is_awaited_response, received_of
+from seatrial_laptop.aws.gateway.authentication import AccessControl, claim_of_either, is_awaited_response, received_of
 from seatrial_laptop.aws.gateway.signature import Claim, Received, Refusal, read_claim
 from seatrial_laptop.state import RunningProcess
 
@@ -155,6 +155,13 @@ def test_another_path_query_or_method_is_refused() -> None:
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_signature_is_of_now(minutes: int, sign: int, code: str) -> None:
     assert verdict(received(signed()), later=sign * timedelta(minutes=minutes)) == code
+
+
+@pytest.mark.parametrize(("minutes", "is_let_in"), [((30, 0), True), ((0, 30), True), ((30, 30), False)])
+def test_a_signature_is_of_the_real_date_or_of_that_of_aws(minutes: tuple[int, int], is_let_in: bool) -> None:  # noqa: FBT001 (a case)
+    real, of_aws = (datetime.now(UTC) - timedelta(minutes=each) for each in minutes)
+    claim = claim_of_either(received(signed()), PROCESS, (real, of_aws))
+    assert isinstance(claim, Claim) is is_let_in
 
 
 def presigned(expires_s: int, *, key: tuple[str, str] = ("AKIAOFTHISSTART", "the-secret")) -> str:

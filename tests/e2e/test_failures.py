@@ -1,0 +1,151 @@
+"""AWS's failures while an endpoint is updated under load: nobody notices, and nothing is left.
+
+`tests/e2e/test_updates.py` goes through every update with one of `FAULTS` on (`SEATRIAL_FAULT`, or all of them by
+`make test-failures`); here are the failures that come and go during one update.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from benchmarks.living_endpoint.cases import Case, batch_of, run_case
+from benchmarks.living_endpoint.endpoint import ENDPOINT, STACK, LivingEndpoint, living_endpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from benchmarks.living_endpoint.cases import Outcome, RunningUpdate
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif("SEATRIAL_ALL_FAILURES" not in os.environ, reason="opt-in: make test-failures"),
+]
+BEFORE_S = 1.0
+HURRY = {"wait_speed": 600}
+
+
+@pytest.fixture(scope="module")
+def living(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LivingEndpoint]:
+    """Deploy an endpoint of one planned copy."""
+    with living_endpoint(tmp_path_factory.mktemp("living")) as endpoint:
+        endpoint.write()
+        first = endpoint.deploy(endpoint.synth("first"))
+        assert first.exit_code == 0, first.last_lines()
+        yield endpoint
+
+
+def unharmed(outcome: Outcome) -> None:
+    """Check that no request failed and no copy was taken away."""
+    assert (outcome.failed, outcome.first_failure) == (0, "")
+    assert outcome.least_copies >= 3
+
+
+def nothing_left(living: LivingEndpoint) -> None:
+    """Wait until the sweep, which comes every five minutes, has removed what an update could not."""
+    living.until(lambda: not living.candidates and not living.is_scale_in_suspended, "nothing is left")
+
+
+def in_the_end(living: LivingEndpoint) -> None:
+    """Let instances come again, and give the sweep its time."""
+    living.control()
+    nothing_left(living)
+
+
+def test_a_candidate_whose_instance_never_comes_is_given_up_and_the_update_goes_on_in_place(
+    living: LivingEndpoint,
+) -> None:
+    """Instances come again once the component itself is updated."""
+    began_s = time.monotonic()
+
+    def beside(update: RunningUpdate) -> None:
+        living.control(**HURRY, capacity_pending=True)
+        update.until_candidate()
+        update.until(lambda: living.status == "Updating", "the update in place")
+        living.control()
+
+    outcome = run_case(living, Case("pending", batch_of(4), beside), before_s=BEFORE_S)
+    unharmed(outcome)
+    assert (outcome.deployed, outcome.tried, outcome.copies) == (True, 1, 3)
+    assert time.monotonic() - began_s < 300, "an hour of waiting was skipped"
+    nothing_left(living)
+
+
+@pytest.mark.parametrize(
+    ("batch", "reason"),
+    [
+        (5, "Unable to provision requested ML compute capacity due to InsufficientInstanceCapacity error."),
+        (6, "Amazon SageMaker does not have enough capacity to fulfil the request."),
+        (7, "Not enough hardware resources on the endpoint's instances."),
+        (9, "There is no instance with enough accelerators."),
+    ],
+)
+def test_a_candidate_that_fails_for_lack_of_capacity_is_given_up_and_the_update_goes_on_in_place(
+    living: LivingEndpoint, batch: int, reason: str
+) -> None:
+    def beside(update: RunningUpdate) -> None:
+        living.control(**HURRY, no_capacity=["ml.g5.2xlarge"], no_capacity_reason=reason)
+        update.until_candidate()
+        update.until(lambda: not living.candidates, "the end of the candidate")
+        living.control()
+
+    outcome = run_case(living, Case("no capacity", batch_of(batch), beside), before_s=BEFORE_S)
+    unharmed(outcome)
+    assert (outcome.deployed, outcome.tried, outcome.copies, outcome.left) == (True, 1, 3, ())
+
+
+def test_an_alarm_that_is_raised_before_ends_the_update_and_its_rollback_until_the_component_is_skipped(
+    living: LivingEndpoint,
+) -> None:
+    rolling = {"scaling": {"min_copies": 2, "max_copies": 5}}
+    living.write(**batch_of(10), **rolling)
+    assert living.deploy(living.synth("assembly")).exit_code == 0
+    before = living.cloud.live(living.component).model_name
+
+    def beside(update: RunningUpdate) -> None:
+        living.control(raised_alarms_end_updates=True)
+        update.until_candidate()
+        living.raise_alarm()
+
+    outcome = run_case(living, Case("raised", {**batch_of(11), **rolling}, beside, deploys=False), before_s=BEFORE_S)
+    unharmed(outcome)
+    assert (outcome.deployed, living.cloud.stack(STACK).status) == (False, "UPDATE_ROLLBACK_FAILED")
+    client = living.cloud.client("cloudformation")
+    client.continue_update_rollback(StackName=STACK, ResourcesToSkip=["EndpointModel"])
+    living.until(lambda: living.cloud.stack(STACK).status == "UPDATE_ROLLBACK_COMPLETE", "the rollback")
+    assert (living.cloud.live(living.component).model_name, living.copies) == (before, 3)
+    living.settle_alarm()
+    nothing_left(living)
+
+
+def test_objects_expire_and_a_harmless_update_takes_no_copy_away(living: LivingEndpoint) -> None:
+    outcome = run_case(living, Case("six", batch_of(12)), before_s=BEFORE_S)
+    assert (outcome.deployed, outcome.copies) == (True, 3)
+    living.control(object_age_days=3650)
+    bucket = next(
+        each["Name"] for each in living.cloud.client("s3").list_buckets()["Buckets"] if "trials" in each["Name"]
+    )
+    listed = living.cloud.client("s3").list_objects_v2
+    living.until(
+        lambda: not listed(Bucket=bucket, Prefix=f"trials/{ENDPOINT}/").get("Contents"), "the trials' documents expire"
+    )
+    ports = living.ports
+    changes = {**batch_of(12), "trial": {"concurrency_levels": [1, 2], "budget_minutes": 6}}
+    outcome = run_case(living, Case("harmless", changes), before_s=BEFORE_S)
+    unharmed(outcome)
+    assert (outcome.deployed, outcome.copies, living.ports) == (True, 3, ports)
+
+
+def test_a_stack_with_a_candidate_that_can_not_be_deleted_is_deleted(living: LivingEndpoint) -> None:
+    """SageMaker refuses to delete it until its instance comes."""
+    living.control(capacity_pending=True)
+    living.create_beside(f"{ENDPOINT}-candidate-00000000")
+    client = living.cloud.client("cloudformation")
+    client.delete_stack(StackName=STACK)
+    living.until(lambda: "DELETE" in living.cloud.stack(STACK).status, "the deletion")
+    time.sleep(5.0)
+    living.control()
+    client.get_waiter("stack_delete_complete").wait(StackName=STACK, WaiterConfig={"Delay": 2, "MaxAttempts": 90})
