@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from aws_cdk import ArnFormat, Stack
+from aws_cdk import Annotations, ArnFormat, Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
@@ -26,6 +26,7 @@ from seatrial_cdk.observability.endpoint_alarms import alarm_prefix
 from seatrial_cdk.place import StackPlace
 from seatrial_cdk.policy import allow_unnamed
 from seatrial_cdk.trials.trial_service import function_arn
+from seatrial_cdk.vending.object_prefixes import fitting_prefixes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -39,6 +40,8 @@ WILDCARDS = (
     "Actions on * have no resource level (seatrial_cdk.policy); the other wildcards end names that teams or "
     "AWS choose after the environment's, and the permissions boundary bounds every role that is made."
 )
+WEIGHTS_CHARACTERS = 3_400
+"""Of 6,144 characters of the boundary; a role of a model names its own weights whatever the boundary says."""
 _SCALING = "sagemaker.application-autoscaling.amazonaws.com"
 _SAGEMAKER = "AWS::SageMaker::"
 _NAMED = (f"{_SAGEMAKER}Endpoint", f"{_SAGEMAKER}InferenceComponent")
@@ -105,6 +108,7 @@ class LaunchRole(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         stack = Stack.of(self)
+        _warn_of_prefixes(self, weights)
         serving = [*_serving(stack, environment, network, weights, kms_key_arns)]
         self.boundary = iam.CfnManagedPolicy(
             self,
@@ -132,6 +136,16 @@ class LaunchRole(Construct):
         acknowledge_wildcards(self, [one for each in (*serving, *launching) for one in each.resources], WILDCARDS)
 
 
+def _warn_of_prefixes(scope: Construct, weights: tuple[str, ...]) -> None:
+    prefixes = fitting_prefixes(weights, WEIGHTS_CHARACTERS)
+    if not set(prefixes) <= set(weights):
+        message = (
+            f"SEA784: the boundary of product roles can't name {len(weights)} prefixes of weights in "
+            f"{WEIGHTS_CHARACTERS:,} characters; it names {', '.join(prefixes)}"
+        )
+        Annotations.of(scope).add_warning_v2("seatrial:SEA784", message)
+
+
 def _serving(
     stack: Stack, environment: str, network: Network, weights: tuple[str, ...], kms_key_arns: tuple[str, ...]
 ) -> Iterator[iam.PolicyStatement]:
@@ -152,7 +166,7 @@ def _serving(
     )
     yield _allow(["cloudwatch:DescribeAlarms"], [_alarm_arn(stack, f"{alarm_prefix(environment)}*")])
     if weights:
-        yield _allow(["s3:GetObject"], list(weights))
+        yield _allow(["s3:GetObject"], list(fitting_prefixes(weights, WEIGHTS_CHARACTERS)))
         buckets = sorted({arn.partition("/")[0] for arn in weights})
         yield _allow(["s3:ListBucket"], buckets)
     if kms_key_arns:
@@ -211,7 +225,7 @@ def _sagemaker(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
     tagged = {"StringEquals": {f"aws:ResourceTag/{ENVIRONMENT_TAG}": environment}}
     created = {"sagemaker:CreateInferenceComponent", "sagemaker:CreateEndpoint"}
     yield _allow(["sagemaker:CreateInferenceComponent"], named, asked)
-    yield _allow(["sagemaker:CreateEndpoint"], [*named, unnamed[1]], asked)
+    yield _allow(["sagemaker:CreateEndpoint"], [named[0], unnamed[1]], asked)
     yield _allow(_actions("sagemaker", *_NAMED, without=created), named)
     made = {"sagemaker:CreateEndpointConfig", "sagemaker:CreateModel"}
     yield _allow(sorted({*made, "sagemaker:AddTags"}), unnamed, asked)
