@@ -1,4 +1,4 @@
-"""AWS::S3::Bucket of MiniStack, with what it leaves out: tags, and the refusal to delete a bucket that holds objects.
+"""AWS::S3::Bucket of MiniStack, with what it leaves out: tags, encryption, and that a full bucket is not deleted.
 
 CDK's auto-delete function empties a bucket only when it finds its tag there.
 """
@@ -48,12 +48,12 @@ class BucketType:
     theirs: Handlers
 
     def create(self, logical_id: str, properties: Document, stack: str) -> Created:
-        """Create the bucket with its tags."""
-        return _tagged(self._call("create", logical_id, properties, stack), properties)
+        """Create the bucket with its tags and its encryption."""
+        return _completed(self._call("create", logical_id, properties, stack), properties)
 
     def update(self, physical_id: str, old: Document, new: Document, stack: str) -> Created:
-        """Update the bucket and its tags."""
-        return _tagged(self._call("update", physical_id, old, new, stack), new)
+        """Update the bucket, its tags and its encryption."""
+        return _completed(self._call("update", physical_id, old, new, stack), new)
 
     def delete(self, physical_id: str, properties: Document) -> None:
         """Delete the bucket; one that is gone already is fine.
@@ -72,7 +72,13 @@ class BucketType:
         return cast("Callable[..., Created]", self.theirs[verb])(*arguments)
 
 
-def _tagged(created: Created, properties: Document) -> Created:
+def _completed(created: Created, properties: Document) -> Created:
+    rules = [
+        {"ApplyServerSideEncryptionByDefault": child(each, "ServerSideEncryptionByDefault")}
+        for each in children(child(properties, "BucketEncryption"), "ServerSideEncryptionConfiguration")
+    ]
+    if rules:
+        own_s3().put_bucket_encryption(Bucket=created[0], ServerSideEncryptionConfiguration={"Rules": rules})  # type: ignore[arg-type, misc] # the words of the API
     tags: list[TagTypeDef] = [
         {"Key": text_member(tag, "Key"), "Value": text_member(tag, "Value")} for tag in children(properties, "Tags")
     ]
