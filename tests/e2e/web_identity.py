@@ -44,7 +44,7 @@ def assumed(root: Mapping[str, str], role_arn: str, subject: str) -> dict[str, s
         config=Config(retries={"total_max_attempts": 1}),
     )
     # The embedded AWS answers nothing unsigned.
-    sts.meta.events.register("choose-signer.sts.AssumeRoleWithWebIdentity", lambda **_: "v4")
+    sts.meta.events.register_first("choose-signer.sts.AssumeRoleWithWebIdentity", lambda **_: "v4")
     made = sts.assume_role_with_web_identity(RoleArn=role_arn, RoleSessionName="job", WebIdentityToken=token)
     keys = made["Credentials"]
     return {
