@@ -144,6 +144,7 @@ REASONS: Mapping[tuple[str, str], str] = {
     (LAUNCH, "sagemaker:CreateInferenceComponent"): "A product has a component, with the environment's tag.",
     (LAUNCH, "sagemaker:CreateEndpoint"): "A product has an endpoint, with the environment's tag.",
     (LAUNCH, "sagemaker:AddTags"): "Resources are created with tags, then read, updated and deleted.",
+    (LAUNCH, "sagemaker:UpdateEndpoint"): "An update is on the new configuration too, whose tags may come late.",
     (LAUNCH, "application-autoscaling:DeleteScalingPolicy"): "The copies of a product are scaled.",
     (LAUNCH, "application-autoscaling:DescribeScalableTargets"): (
         "These actions have no resource level; they read, and one ends the subscription of a former address."

@@ -218,7 +218,11 @@ def _roles(stack: Stack, environment: str, boundary: str) -> Iterator[iam.Policy
 
 
 def _sagemaker(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
-    """Allow endpoints and components by name; models and configurations, which CloudFormation names, by tag."""
+    """Allow endpoints and components by name; models and configurations, which CloudFormation names, by tag.
+
+    An update of an endpoint is on its configuration too, which is so young that its tags may not be visible yet: the
+    endpoint's name bounds it.
+    """
     named = [_sagemaker_arn(stack, kind, f"{environment}-*") for kind in ("endpoint", "inference-component")]
     unnamed = [_sagemaker_arn(stack, kind, "*") for kind in ("model", "endpoint-config")]
     asked = {"StringEquals": {f"aws:RequestTag/{ENVIRONMENT_TAG}": environment}}
@@ -229,7 +233,8 @@ def _sagemaker(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
     yield _allow(_actions("sagemaker", *_NAMED, without=created), named)
     made = {"sagemaker:CreateEndpointConfig", "sagemaker:CreateModel"}
     yield _allow(sorted({*made, "sagemaker:AddTags"}), unnamed, asked)
-    yield _allow([*_actions("sagemaker", *_UNNAMED, without=made), "sagemaker:UpdateEndpoint"], unnamed, tagged)
+    yield _allow(["sagemaker:UpdateEndpoint"], unnamed[1:])
+    yield _allow(_actions("sagemaker", *_UNNAMED, without=made), unnamed, tagged)
 
 
 def _scaling(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:

@@ -265,13 +265,16 @@ WITH_ANOTHER: Final[Mapping[tuple[str, str], Callable[[ResourceOperation], str]]
 
 def _context(operation: ResourceOperation, action: str, resource: str) -> dict[str, str | list[str]]:
     """Return the condition keys that a call carries; a tag that is not asked for, or not there, is absent."""
-    context = {**_service_context(operation, action, resource), **_tag_context(operation, action)}
+    context = {**_service_context(operation, action, resource), **_tag_context(operation, action, resource)}
     facts = action_facts(action)
     return {key: value for key, value in context.items() if facts is None or facts.carries(key, resource)}
 
 
-def _tag_context(operation: ResourceOperation, action: str) -> dict[str, str | list[str]]:
-    """Return the tags that a call writes or removes, and those that its resource has."""
+def _tag_context(operation: ResourceOperation, action: str, resource: str) -> dict[str, str | list[str]]:
+    """Return the tags that a call writes or removes, and those that its resource has.
+
+    Another resource counts as one without tags: it may be younger than its tags are visible.
+    """
     context: dict[str, str | list[str]] = {}
     old, new = (_tags(operation.resource_type, each) for each in (operation.old, operation.new))
     is_reading = bool(READING.search(action))
@@ -280,7 +283,7 @@ def _tag_context(operation: ResourceOperation, action: str) -> dict[str, str | l
     elif (operation.handler == "create" and not is_reading) or TAGGING.search(action):
         context |= {f"aws:requesttag/{key}".lower(): value for key, value in new.items()}
         context |= {"aws:tagkeys": [*new]} if new else {}
-    if operation.handler != "create" or is_reading:
+    if resource == _own_arn(operation) and (operation.handler != "create" or is_reading):
         kept = old if operation.handler != "create" else new
         context |= {f"aws:resourcetag/{key}".lower(): value for key, value in kept.items()}
     return context

@@ -61,6 +61,8 @@ def test_an_update_reads_and_writes_what_changes() -> None:
     old: dict[str, object] = {"EndpointName": "dev-chat", "EndpointConfigName": "a", "Tags": TAGS}
     found = rights("AWS::SageMaker::Endpoint", "update", old=old, new={**old, "EndpointConfigName": "b"})
     assert set(found) == {"sagemaker:UpdateEndpoint", "sagemaker:DescribeEndpoint", "sagemaker:ListTags"}
+    own, config = found["sagemaker:UpdateEndpoint"]
+    assert (own.context, config.context) == (KEPT, {}), "a new configuration's tags may not be visible yet"
     untagged = rights("AWS::SageMaker::Endpoint", "update", old=old, new={**old, "Tags": []})
     assert untagged["sagemaker:DeleteTags"][0].context == {"aws:tagkeys": ["seatrial:environment"], **KEPT}
 
