@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 from aws_cdk import App, Environment, Stack
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_ecr as ecr
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_secretsmanager as secretsmanager
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sns_subscriptions as subscriptions
+from aws_cdk import aws_sqs as sqs
+from aws_cdk import aws_ssm as ssm
+from aws_cdk import aws_stepfunctions as sfn
 from aws_cdk.assertions import Annotations, Match, Template
 
 from seatrial.repository.answers import Answers, new_targets
@@ -87,6 +98,47 @@ def test_weights_that_fit_are_named_one_by_one_without_a_warning() -> None:
     statements = boundary["Properties"]["PolicyDocument"]["Statement"]
     assert [each["Resource"] for each in statements if each["Action"] == "s3:GetObject"] == [weights]
     assert Annotations.from_stack(stack).find_warning("*", Match.any_value()) == []
+
+
+def test_what_the_cdk_grants_is_no_error_and_no_warning(tmp_path: Path) -> None:
+    app = App(outdir=str(tmp_path), analytics_reporting=False)
+    stack = Stack(app, "Others", env=Environment(account="123456789012", region="us-east-1"))
+    hub = iam.OpenIdConnectPrincipal(
+        iam.OpenIdConnectProvider(stack, "Hub", url="https://token.actions.githubusercontent.com")
+    )
+    subject = {"StringLike": {"token.actions.githubusercontent.com:sub": "repo:acme/team"}}
+    role = iam.Role(stack, "Role", assumed_by=iam.SessionTagsPrincipal(hub.with_conditions(subject)))
+    key = kms.Key(stack, "Key")
+    bucket = s3.Bucket(stack, "Bucket", encryption_key=key, enforce_ssl=True)
+    bucket.grant_read_write(role)
+    bucket.grant_delete(role, "old/*")
+    topic = sns.Topic(stack, "Topic", master_key=key, enforce_ssl=True)
+    topic.grant_publish(role)
+    queue = sqs.Queue(stack, "Queue", encryption_master_key=key, enforce_ssl=True)
+    queue.grant_consume_messages(role)
+    topic.add_subscription(subscriptions.SqsSubscription(queue))
+    table = dynamodb.Table(
+        stack,
+        "Table",
+        partition_key=dynamodb.Attribute(name="id", type=dynamodb.AttributeType.STRING),
+        stream=dynamodb.StreamViewType.NEW_IMAGE,
+    )
+    table.grant_stream_read(role)
+    table.grant_full_access(role)
+    machine = sfn.StateMachine(
+        stack, "Machine", definition_body=sfn.DefinitionBody.from_chainable(sfn.Pass(stack, "Pass"))
+    )
+    machine.grant_start_execution(role)
+    machine.grant_task_response(role)
+    machine.grant_read(role)
+    ssm.StringParameter(stack, "Parameter", string_value="text").grant_read(role)
+    secretsmanager.Secret(stack, "Secret", encryption_key=key).grant_read(role)
+    ecr.Repository(stack, "Repository").grant_pull(role)
+    logs.LogGroup(stack, "Logs", encryption_key=key).grant_write(role)
+    HostingChecks.add_to(app)
+    app.synth()
+    (report,) = json.loads((tmp_path / "validation-report.json").read_text())["pluginReports"]
+    assert {(each["ruleName"], each["severity"]) for each in report["violations"]} == {("SEA783", "info")}
 
 
 def test_synthesis_refuses_a_policy_that_is_larger_than_its_quota(tmp_path: Path) -> None:

@@ -54,7 +54,6 @@ PLACES: Mapping[str, tuple[tuple[PolicyKind, tuple[str, ...]], ...]] = {
 """Where policies stand in each resource type; the empty name is every item of a list."""
 ARN_FORMS: Mapping[str, str] = {
     "AWS::CloudWatch::Alarm": "arn:*:cloudwatch:*:*:alarm:{}",
-    "AWS::DynamoDB::Table": "arn:*:dynamodb:*:*:table/{}",
     "AWS::ECR::Repository": "arn:*:ecr:*:*:repository/{}",
     "AWS::Events::EventBus": "arn:*:events:*:*:event-bus/{}",
     "AWS::IAM::Role": "arn:*:iam::*:role/{}",
@@ -70,7 +69,10 @@ ARN_FORMS: Mapping[str, str] = {
     "AWS::SecretsManager::Secret": "arn:*:secretsmanager:*:*:secret:{}",
     "AWS::StepFunctions::StateMachine": "arn:*:states:*:*:stateMachine:{}",
 }
-"""The ARN that `Ref` or `Fn::GetAtt` gives of a resource, as far as its type goes (CloudFormation, return values)."""
+"""The one ARN that `Ref` or `Fn::GetAtt` gives of a resource, as far as its type goes (CloudFormation, return values).
+
+A table of DynamoDB has another one, of its stream, so it is left out.
+"""
 _VARIABLE = re.compile(r"\$\{([*?$])\}|\$\{[^}]*\}")  # of IAM: `${aws:username}`; `${*}` is the character
 
 

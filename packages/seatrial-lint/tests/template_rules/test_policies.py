@@ -177,6 +177,13 @@ def test_conditions_that_can_hold_or_are_not_known_break_no_rule(
     assert told(statement(action, resource, Condition=condition)) == []
 
 
+def test_a_role_is_assumed_and_its_session_tagged_by_one_request() -> None:
+    condition: JsonValue = {"StringEquals": {"token.actions.githubusercontent.com:sub": "repo:acme/team"}}
+    actions: JsonValue = ["sts:AssumeRoleWithWebIdentity", "sts:TagSession"]
+    trust = policy({"Effect": "Allow", "Principal": {"Federated": "a"}, "Action": actions, "Condition": condition})
+    assert found(changed(role(1), "Role.Properties.AssumeRolePolicyDocument", trust)) == ()
+
+
 @pytest.mark.parametrize(
     ("action", "resource", "message"),
     [
@@ -193,9 +200,10 @@ def test_an_action_on_resources_of_another_type_is_warned_of(action: str, resour
     assert message in finding.message
 
 
-def test_a_resource_that_no_action_is_on_is_warned_of() -> None:
+def test_a_resource_that_no_action_is_on_is_noted() -> None:
     finding = one(managed(statement("s3:GetObject", [f"{BUCKET}/*", BUCKET])))
-    assert (finding.rule, finding.place.field) == ("SEA782", "Properties.PolicyDocument.Statement.0.Resource.1")
+    assert (finding.rule, finding.severity) == ("SEA782", "note")
+    assert finding.place.field == "Properties.PolicyDocument.Statement.0.Resource.1"
     assert finding.message == f"no action of the statement is on a resource as {BUCKET}"
 
 
@@ -211,10 +219,12 @@ def test_a_resource_that_no_action_is_on_is_warned_of() -> None:
         ("logs:DescribeLogGroups", f"arn:aws:logs:{ACCOUNT}:log-group:*"),
         ("s3:ListAllMyBuckets", "arn:aws:s3:::*"),
         ("dynamodb:GetItem", "arn:aws:dynamodb:*:*:table/${aws:username}"),
+        ("dynamodb:GetRecords", {"Fn::GetAtt": ["Table", "StreamArn"]}),
     ],
 )
 def test_resources_of_an_action_or_unknown_ones_break_no_rule(action: JsonValue, resource: JsonValue) -> None:
-    assert found(changed(managed(statement(action, resource)), "Bucket", {"Type": "AWS::S3::Bucket"})) == ()
+    document = changed(managed(statement(action, resource)), "Bucket", {"Type": "AWS::S3::Bucket"})
+    assert found(changed(document, "Table", {"Type": "AWS::DynamoDB::Table"})) == ()
 
 
 @pytest.mark.parametrize(
@@ -233,9 +243,9 @@ def test_what_s3_refuses_in_the_policy_of_a_bucket_is_an_error(
     assert (finding.rule, finding.severity) == (rule, "error")
 
 
-def test_an_action_without_resource_level_on_an_arn_is_warned_of() -> None:
+def test_an_action_without_resource_level_on_an_arn_is_noted() -> None:
     finding = one(managed(statement(["sagemaker:ListEndpoints", "sagemaker:DescribeEndpoint"], ENDPOINT)))
-    assert (finding.rule, finding.severity) == ("SEA783", "warning")
+    assert (finding.rule, finding.severity) == ("SEA783", "note")
     assert finding.message == "sagemaker:ListEndpoints has no resource level: the statement does not allow it"
     assert finding.hint == "allow it in a statement with Resource *"
 

@@ -67,8 +67,13 @@ def uncarried_keys(hosting: Hosting) -> Iterator[Finding]:
             without = [name for name, facts in actions.items() if not _carry(facts, condition.key, patterns)]
             if len(without) == len({each.text for each in statement.actions}):
                 yield _uncarried(statement, condition, without)
-            elif without and statement.is_allow and not condition.holds_without_key:
+            elif without and _is_judged_one_by_one(statement) and not condition.holds_without_key:
                 yield _never_allowed(statement, condition, without)
+
+
+def _is_judged_one_by_one(statement: PolicyStatement) -> bool:
+    """Tell whether each action has a request of its own; a role is assumed and its session tagged by one."""
+    return statement.is_allow and statement.policy.kind != "trust"
 
 
 def _carry(actions: tuple[ActionFacts, ...], key: str, patterns: list[str]) -> bool:
@@ -132,7 +137,7 @@ def _lost_actions(
         else:
             message = f"{action.text} has no resource level: the statement does not {effect} it"
             hint = f"{effect} it in a statement with Resource *"
-        severity: Severity = "error" if _is_refused_by_s3(statement) else "warning"
+        severity: Severity | None = "error" if _is_refused_by_s3(statement) else None
         yield _found(statement, action, "SEA782" if types else "SEA783", message, hint, severity=severity)
 
 
@@ -142,7 +147,8 @@ def _lost_resources(
     for resource, pattern in zip(statement.resources, patterns, strict=True):
         if not any(_apply(facts, [pattern]) for facts in actions.values()):
             message = f"no action of the statement is on a resource as {pattern}"
-            yield _found(statement, resource, "SEA782", message, "remove it, or add the action that is on it")
+            hint = "remove it, or add the action that is on it"
+            yield _found(statement, resource, "SEA782", message, hint, severity="note")
 
 
 def _is_refused_by_s3(statement: PolicyStatement) -> bool:

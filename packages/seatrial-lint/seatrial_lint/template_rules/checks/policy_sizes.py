@@ -58,16 +58,14 @@ def inline_sizes(hosting: Hosting) -> Iterator[Finding]:
     """SEA784: inline policies of a role, user or group that are too large together."""
     for holder_type, most in INLINE_CHARACTERS.items():
         for holder in hosting.resources.of(holder_type):
-            sizes = {_name(policy, holder): least_characters(policy.value.raw) for policy in _inline(hosting, holder)}
+            sizes = {
+                _name(policy, holder): least_characters(policy.value.raw) for policy in inline_policies(hosting, holder)
+            }
             if sum(sizes.values()) > most:
                 parts = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
                 message = f"the inline policies have at least {sum(sizes.values()):,} characters, more than {most:,}"
                 hint = f"move statements into a managed policy ({parts})"
                 yield finding_at(holder, holder.at("Policies"), "SEA784", message, hint)
-
-
-def _inline(hosting: Hosting, holder: TemplateResource) -> Iterator[PolicyDocument]:
-    return inline_policies(hosting, holder)
 
 
 def _name(policy: PolicyDocument, holder: TemplateResource) -> str:
