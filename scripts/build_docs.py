@@ -21,6 +21,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command
 
 from scripts.construct_pages import group_text
+from scripts.handler_pages import handlers_text, left_out_text, types_without_handlers_text
 from seatrial.cli.app import app
 from seatrial.report.result_schema import result_schema_text
 from seatrial.specs.endpoint import EndpointSpec
@@ -62,6 +63,7 @@ PAGES: Mapping[str, tuple[str, ...]] = {
         "given up",
     ),
     "reference/constants.md": ("constants", "engines"),
+    "reference/handlers.md": ("types without handlers", "left out", "handlers"),
 }
 WORDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "`true` or `false`"}
 ESCAPED_BAR = r"\|"  # a bar within a cell
@@ -504,6 +506,9 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "vending": lambda: group_text("vending", _table),
     "jobs": lambda: group_text("jobs", _table),
     "delivery": lambda: group_text("delivery", _table),
+    "types without handlers": lambda: types_without_handlers_text(_table),
+    "left out": lambda: left_out_text(_table),
+    "handlers": lambda: handlers_text(_table),
 }
 
 if __name__ == "__main__":

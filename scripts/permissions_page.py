@@ -144,11 +144,19 @@ REASONS: Mapping[tuple[str, str], str] = {
     (LAUNCH, "sagemaker:CreateInferenceComponent"): "A product has a component, with the environment's tag.",
     (LAUNCH, "sagemaker:CreateEndpoint"): "A product has an endpoint, with the environment's tag.",
     (LAUNCH, "sagemaker:AddTags"): "Resources are created with tags, then read, updated and deleted.",
+    (LAUNCH, "sagemaker:UpdateEndpoint"): "An update is on the new configuration too, whose tags may come late.",
     (LAUNCH, "application-autoscaling:DeleteScalingPolicy"): "The copies of a product are scaled.",
-    (
-        LAUNCH,
-        "application-autoscaling:DescribeScalableTargets",
-    ): "These actions have no resource level; they only read.",
+    (LAUNCH, "application-autoscaling:DescribeScalableTargets"): (
+        "These actions have no resource level; they read, and one ends the subscription of a former address."
+    ),
+    (LAUNCH, "application-autoscaling:ListTagsForResource"): "The tags of a target are read; names tell no secret.",
+    (LAUNCH, "application-autoscaling:TagResource"): "Targets have the environment's tag, and keep it.",
+    (LAUNCH, "kms:CreateGrant"): "SageMaker makes a grant on the key for the disks of instances.",
+    (LAUNCH, "kms:DescribeKey"): "A configuration with a key looks it up.",
+    (LAUNCH, "kms:Decrypt"): "Secrets may be encrypted with the key of the environment.",
+    (LAUNCH, "secretsmanager:GetSecretValue"): (
+        "CloudFormation reads the secrets that published templates name, with this role."
+    ),
     (LAUNCH, "cloudwatch:DeleteAlarms"): "A product has alarms, and target tracking makes its own.",
     (LAUNCH, "sns:CreateTopic"): "A team may give an e-mail address for alarms.",
     (LAUNCH, "ssm:AddTagsToResource"): "The alias of the endpoint is a parameter.",

@@ -43,6 +43,7 @@ UNNAMED_RESOURCE_ACTIONS: Mapping[str, str] = MappingProxyType(
     {
         "application-autoscaling:DescribeScalableTargets": "describe actions of this service have no resource level",
         "application-autoscaling:DescribeScalingPolicies": "describe actions of this service have no resource level",
+        "application-autoscaling:DescribeScheduledActions": "describe actions of this service have no resource level",
         "cloudformation:GetTemplateSummary": "names a template, not a stack",
         "cloudformation:ValidateTemplate": "names a template, not a stack",
         "cloudwatch:GetMetricData": "has no resource level: numbers alone, of any metric of the account",
@@ -53,6 +54,7 @@ UNNAMED_RESOURCE_ACTIONS: Mapping[str, str] = MappingProxyType(
         "ec2:DescribeSubnets": "describe actions of EC2 have no resource level",
         "ec2:DescribeVpcs": "describe actions of EC2 have no resource level",
         "sagemaker:ListInferenceComponents": "has no resource level: names and states alone",
+        "sns:Unsubscribe": "has no resource level: a subscription is named in the request alone",
         "ssm:DescribeParameters": "has no resource level: names and types alone",
         "ecr:GetAuthorizationToken": "has no resource level: the token is the registry's, the pull is granted by name",
     }

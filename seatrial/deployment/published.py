@@ -8,6 +8,7 @@ and the digest of the template itself, so that an edit is found.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -187,6 +188,9 @@ def _canonical(document: object) -> str:
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
+_SECRET = re.compile(r"\{\{resolve:secretsmanager:(?:(?P<arn>arn:(?:[^:}]+:){5}[^:}]+)|(?P<name>[^:}]+))")
+
+
 def kept_templates(products: Path, environment: str) -> tuple[Path, ...]:
     """Return every published template for an environment, those of products whose file is gone included.
 
@@ -204,3 +208,9 @@ def weights_of(template: Path) -> Iterator[str]:
             source = resource["Properties"]["PrimaryContainer"].get("ModelDataSource")
             if source is not None:
                 yield source["S3DataSource"]["S3Uri"]
+
+
+def secrets_of(template: Path) -> Iterator[str]:
+    """Yield the names or ARNs of the secrets that a published version reads."""
+    for found in _SECRET.finditer(read_text(template)):
+        yield found["arn"] or found["name"]

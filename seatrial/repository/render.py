@@ -11,6 +11,7 @@ import seatrial
 from seatrial.repository.shipped import constraints_text, package_json, package_lock_json, shipped_text
 from seatrial.specs.presets import spec_text
 from seatrial.specs.schema import schema_texts
+from seatrial_base.bounds import LONGEST_DEPLOYMENT_S
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,8 +20,12 @@ if TYPE_CHECKING:
 
     from seatrial.repository.answers import Answers, Ci
 
-SESSION_S: Final = 4 * 3600
-"""Session of the deploy role, in seconds: one deployment with its trials; IAM allows 12 h."""
+LONGEST_SESSION_S: Final = 12 * 3600
+"""IAM user guide, MaxSessionDuration."""
+LONGEST_JOB_S: Final[dict[Ci, int]] = {"github": 6 * 3600}
+"""Of a runner that the CI hosts: docs.github.com, usage limits of GitHub Actions. GitLab's is a project's setting."""
+MESSAGE_S: Final = 600
+"""What a job keeps of its time to say that the deployment goes on without it."""
 PYTHON: Final = "3.12"
 ACTIONS: Final = {
     "checkout": "actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1",
@@ -107,9 +112,19 @@ def _holes(answers: Answers) -> dict[str, object]:
         "connection_arn": answers.connection_arn,
         "uses": ACTIONS,
         "python": PYTHON,
-        "session_s": SESSION_S,
+        "session_s": job_s(answers.ci),
+        "deploy_s": job_s(answers.ci) - MESSAGE_S,
         **_trust(answers),
     }
+
+
+def job_s(ci: Ci) -> int:
+    """Return how long a deployment may take in a CI, in seconds: as long as a stack's own limits, as far as it can.
+
+    Args:
+        ci: The CI.
+    """
+    return min(LONGEST_DEPLOYMENT_S, LONGEST_SESSION_S, LONGEST_JOB_S.get(ci, LONGEST_SESSION_S))
 
 
 def _trust(answers: Answers) -> dict[str, str]:
@@ -126,6 +141,7 @@ def _trust(answers: Answers) -> dict[str, str]:
             "subject_help": "The claim sub of the tokens of the branch main",
             "deploy_subject": "${Subject}",
             "read_subject": "${Subject}",
+            "protected": "the branch main and the environments are protected (Settings)",
         }
     return {
         "issuer": "token.actions.githubusercontent.com",
@@ -134,6 +150,7 @@ def _trust(answers: Answers) -> dict[str, str]:
         "subject_help": "Beginning of the claim sub of the tokens; names of newer repositories have numbers in it",
         "deploy_subject": "${Subject}:environment:${Environment}",
         "read_subject": "${Subject}:ref:refs/heads/main",
+        "protected": "`make check-environments` finds nothing",
     }
 
 

@@ -194,3 +194,4 @@ class PipelineStack(Stack):
             stage = Stage(self, environment.name, env=env)
             add_stacks(stage, environment)
             self.pipeline.add_stage(stage, approval=environment.promotion.approval == "manual")
+        self.pipeline.build()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from aws_cdk import CfnOutput, Environment, Stack, Tags
 
 from seatrial.deployment.document import products_stack
-from seatrial.deployment.published import kept_templates, published_versions, weights_of
+from seatrial.deployment.published import kept_templates, published_versions, secrets_of, weights_of
 from seatrial.specs.load import load_environment
 from seatrial_cdk.trials.trials_stack import TrialsStack
 from seatrial_cdk.vending.launch_role import LaunchRole
@@ -52,7 +52,9 @@ class VendingStack(Stack):
             description=f"Products for teams in {environment.name}",
             env=Environment(account=environment.account, region=environment.region),
         )
-        weights = {uri for template in templates for uri in weights_of(template)}
+        published = tuple(templates)
+        weights = {uri for template in published for uri in weights_of(template)}
+        secrets = {secret for template in published for secret in secrets_of(template)}
         self.launch_role = LaunchRole(
             self,
             "LaunchRole",
@@ -60,6 +62,7 @@ class VendingStack(Stack):
             network=environment.network,
             weights=tuple(sorted(self._object_arn(uri) for uri in weights)),
             kms_key_arns=() if environment.kms_key_arn is None else (environment.kms_key_arn,),
+            secrets=tuple(sorted(secrets)),
         )
         self.portfolio = ProductPortfolio(
             self,

@@ -56,6 +56,7 @@ OF_SERVICE_CATALOG = {
     ],
 }
 """What AWSServiceCatalogEndUserFullAccess allows of Service Catalog, and nothing of other services."""
+SECRET = "seatrial/hub-token"
 PRODUCT: dict[str, object] = {
     "name": "chat",
     "description": "A chat endpoint.",
@@ -65,7 +66,7 @@ PRODUCT: dict[str, object] = {
     "principals": ["arn:aws:iam:::user/team-*"],
     "parameters": {"teams": ["search", "support"]},
     "endpoint": {
-        "model": {"hub_id": "meta-llama/Llama-2-7b-chat-hf", "accept_eula": True},
+        "model": {"hub_id": "meta-llama/Llama-2-7b-chat-hf", "accept_eula": True, "hub_token_secret": SECRET},
         "workload": {"input_tokens": 48, "output_tokens": 16, "concurrency": 2},
         "slo": {"ttft_ms": {"p95": 20_000}, "tpot_ms": {"p95": 5_000}},
         "serving": {"instance_types": ["ml.g5.2xlarge"], "overrides": {"max_model_len": 512, "max_num_seqs": 8}},
@@ -95,11 +96,23 @@ def lock_and_publish(workspace: Workspace, product: dict[str, object]) -> Path:
 
 
 @pytest.fixture(scope="module")
-def templates(new_workspace: Callable[[], Workspace]) -> tuple[Workspace, Path]:
-    """Publish two versions: the second batches fewer requests."""
+def key_arn(cloud: EmbeddedAws) -> Iterator[str]:
+    """Return a key of the account, and a token of the hub that it encrypts."""
+    with environment(child_variables(cloud.local)):
+        kms, secrets = boto3.client("kms"), boto3.client("secretsmanager")
+    key = str(kms.create_key()["KeyMetadata"]["Arn"])
+    secrets.create_secret(Name=SECRET, SecretString="hf_token", KmsKeyId=key)
+    yield key
+    secrets.delete_secret(SecretId=SECRET, ForceDeleteWithoutRecovery=True)
+
+
+@pytest.fixture(scope="module")
+def templates(new_workspace: Callable[[], Workspace], key_arn: str) -> tuple[Workspace, Path]:
+    """Publish two versions of a gated model; the second batches fewer requests."""
     workspace = new_workspace()
     place = workspace.environments / f"{ENVIRONMENT}.yaml"
-    place.write_text(place.read_text(encoding="utf-8") + "vending: true\n", encoding="utf-8")
+    more = f"vending: true\nkms_key_arn: {key_arn}\n"
+    place.write_text(place.read_text(encoding="utf-8") + more, encoding="utf-8")
     first = lock_and_publish(workspace, PRODUCT)
     endpoint = cast("dict[str, object]", PRODUCT["endpoint"])
     serving = {"instance_types": ["ml.g5.2xlarge"], "overrides": {"max_model_len": 512, "max_num_seqs": 4}}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial_base.catalog.resource_types import find_replacement_rule
+from tests.policy_findings import policy_findings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,6 +86,10 @@ def test_cdk_nag_finds_nothing_that_is_not_acknowledged(assemblies: dict[str, Pa
         (pack,) = (each for each in reports if each["pluginName"] == "AwsSolutions")
         assert pack["violations"] == []
         assert all(each["reason"].endswith(".") for each in pack["suppressedViolations"])
+
+
+def test_policies_of_examples(assemblies: dict[str, Path]) -> None:
+    assert policy_findings(assemblies.values()) == []
 
 
 def test_cfn_lint_finds_nothing(assemblies: dict[str, Path]) -> None:

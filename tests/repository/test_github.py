@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
+from seatrial.repository.render import job_s
+from seatrial_base.bounds import LONGEST_DEPLOYMENT_S
+
 if TYPE_CHECKING:
     from seatrial.repository.answers import Ci
 
@@ -48,6 +51,11 @@ def jobs(workflow: dict[str, object]) -> dict[str, dict[str, object]]:
 def steps(job: dict[str, object]) -> list[dict[str, object]]:
     found = job["steps"]
     assert isinstance(found, list)
+    return found
+
+
+def deploying(job: dict[str, object]) -> dict[str, object]:
+    (found,) = (step for step in steps(job) if step["name"] == "Deploy and try")
     return found
 
 
@@ -95,7 +103,7 @@ def test_each_environment_is_deployed_after_its_source_alone_and_in_its_own_acco
 ) -> None:
     deploy = workflows["deploy"]
     assert deploy["concurrency"] == {"group": "deploy", "cancel-in-progress": False}
-    order = [(job.get("needs"), job["environment"], steps(job)[-1]["run"]) for job in jobs(deploy).values()]
+    order = [(job.get("needs"), job["environment"], deploying(job)["run"]) for job in jobs(deploy).values()]
     assert order == [
         (None, "dev", "make deploy ENV=dev"),
         ("deploy-dev", "staging", "make deploy ENV=staging"),
@@ -107,11 +115,83 @@ def test_each_environment_is_deployed_after_its_source_alone_and_in_its_own_acco
     assert roles == [
         {
             "role-to-assume": f"arn:aws:iam::{account}:role/seatrial-{name}-deploy",
-            "role-duration-seconds": 14_400,
+            "role-duration-seconds": 21_600,
             "aws-region": "us-east-1",
         }
         for name, account in (("dev", "111111111111"), ("staging", "222222222222"), ("prod", "333333333333"))
     ]
+
+
+def test_a_repair_is_deployed_by_hand_without_rollback_by_alarms(workflows: dict[str, dict[str, object]]) -> None:
+    deploy = workflows["deploy"]
+    asked = deploy[True]["workflow_dispatch"]["inputs"]["rollback_alarms"]  # type: ignore[index] # YAML 1.1 reads `on` so
+    assert (asked["options"], asked["default"]) == (["on", "off"], "on")
+    for job in jobs(deploy).values():
+        assert deploying(job)["env"] == {"ROLLBACK_ALARMS": "${{ inputs.rollback_alarms || 'on' }}"}
+
+
+def test_a_job_is_as_long_as_a_runner_allows_and_says_what_goes_on_when_it_ends_first(
+    workflows: dict[str, dict[str, object]],
+) -> None:
+    assert job_s("github") == min(LONGEST_DEPLOYMENT_S, 6 * 3600)
+    for name, job in jobs(workflows["deploy"]).items():
+        deploy, last = deploying(job), steps(job)[-1]
+        assert (job["timeout-minutes"], deploy["timeout-minutes"]) == (360, 350)
+        assert last["run"] == f"make deploy-ended ENV={name.removeprefix('deploy-')}"
+        assert last["if"] == "failure() || cancelled()"
+
+
+POLICIES = "environments/prod/deployment-branch-policies"
+MAIN_ONLY = {"branch_policies": [{"name": "main"}]}
+LIMITED = {"deployment_branch_policy": {"protected_branches": False, "custom_branch_policies": True}}
+REVIEWED = {"protection_rules": [{"type": "branch_policy"}, {"type": "required_reviewers"}]}
+GH_API = """#!/bin/sh
+file="$ANSWERS/$(echo "$2" | tr / _)"
+test -f "$file" && exec cat "$file"
+echo "gh: Not Found (HTTP 404)" >&2
+exit 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("answers", "missing"),
+    [
+        ({"environments/prod": {**LIMITED, **REVIEWED}, POLICIES: MAIN_ONLY}, []),
+        ({}, ["there is no such environment"]),
+        ({"environments/prod": {"deployment_branch_policy": None}}, ["every branch", "nobody must approve"]),
+        (
+            {"environments/prod": {**LIMITED, **REVIEWED}, POLICIES: {"branch_policies": [{"name": "*"}]}},
+            ["* may deploy"],
+        ),
+        ({"environments/prod": LIMITED, POLICIES: MAIN_ONLY}, ["nobody must approve"]),
+        (
+            {"environments/prod": {"deployment_branch_policy": {"protected_branches": True}, **REVIEWED}},
+            ["every protected one"],
+        ),
+    ],
+)
+def test_roles_are_enabled_once_every_environment_is_protected(
+    answers: dict[str, object], missing: list[str], repositories: dict[Ci, Path], tmp_path: Path
+) -> None:
+    (tmp_path / "gh").write_text(GH_API, encoding="utf-8")
+    (tmp_path / "gh").chmod(0o755)
+    for path, answer in answers.items():
+        file = tmp_path / f"repos/acme/endpoints/{path}".replace("/", "_")
+        file.write_text(json.dumps(answer), encoding="utf-8")
+    script = repositories["github"] / ".github" / "check_environments.py"
+    variables = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "ANSWERS": str(tmp_path)}
+    command = [sys.executable, str(script), "acme/endpoints", "prod:reviewed"]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    told = done.stderr.splitlines()
+    assert (len(told), done.returncode) == (len(missing), 1 if missing else 0)
+    assert all(each in line for each, line in zip(missing, told, strict=True))
+    assert ("Enabled=true" in done.stdout) == (not missing)
+
+
+def test_the_makefile_checks_the_environments_of_this_repository(repositories: dict[Ci, Path]) -> None:
+    text = (repositories["github"] / "Makefile").read_text(encoding="utf-8")
+    assert "check_environments.py acme/endpoints dev staging prod:reviewed\n" in text
+    assert "check-environments" not in (repositories["gitlab"] / "Makefile").read_text(encoding="utf-8")
 
 
 FAKE_GH = """#!/bin/sh

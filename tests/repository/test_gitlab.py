@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from seatrial.repository.render import job_s
+from seatrial_base.bounds import LONGEST_DEPLOYMENT_S
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -56,9 +59,26 @@ def test_each_job_has_the_role_of_its_environment_and_a_token_but_no_key(pipelin
             job = pipeline[f"{kind}-{name}"]
             assert job["extends"] == ".aws"
             arn = f"arn:aws:iam::{account}:role/seatrial-{name}-{role}"
-            assert job["variables"] == {"AWS_ROLE_ARN": arn, "AWS_REGION": "us-east-1"}
+            assert {key: job["variables"][key] for key in ("AWS_ROLE_ARN", "AWS_REGION")} == {
+                "AWS_ROLE_ARN": arn,
+                "AWS_REGION": "us-east-1",
+            }
     assert pipeline[".aws"]["id_tokens"] == {"AWS_ID_TOKEN": {"aud": "https://gitlab.com"}}
     assert "extends" not in pipeline["check"]
+
+
+def test_a_job_is_as_long_as_a_session_and_says_what_goes_on_when_it_ends_first(pipeline: dict[str, Any]) -> None:
+    assert job_s("gitlab") == min(LONGEST_DEPLOYMENT_S, 12 * 3600)
+    for name, _ in TARGETS:
+        job = pipeline[f"deploy-{name}"]
+        assert (job["timeout"], job["variables"]["RUNNER_SCRIPT_TIMEOUT"]) == ("720 minutes", "710m")
+        assert job["after_script"] == [f'test "$CI_JOB_STATUS" = success || make deploy-ended ENV={name}']
+
+
+def test_the_readme_says_that_aws_does_not_know_the_approval(repositories: dict[Ci, Path]) -> None:
+    text = (repositories["gitlab"] / "README.md").read_text(encoding="utf-8")
+    assert "AWS does not know GitLab's environments: every role trusts each job of `main`." in text
+    assert "the approval of `prod`" in text
 
 
 def test_every_need_is_a_job_of_the_same_or_an_earlier_stage(pipeline: dict[str, Any]) -> None:

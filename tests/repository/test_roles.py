@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from cfnlint.decode import cfn_yaml  # type: ignore[import-untyped]  # no type information published
 
+from seatrial.repository.render import job_s
+
 if TYPE_CHECKING:
     from seatrial.repository.answers import Ci
 
@@ -46,6 +48,11 @@ def test_the_template_is_valid_and_trusts_one_repository(repositories: dict[Ci, 
         for name, role in roles.items()
     }
     assert found == TRUST[ci]
+    assert template["Parameters"]["Enabled"]["Default"] == "false"
+    for role in roles.values():
+        (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
+        assert trust["Effect"] == {"Fn::If": ["IsEnabled", "Allow", "Deny"]}
+    assert template["Resources"]["DeployRole"]["Properties"]["MaxSessionDuration"] == job_s(ci)
     subject = {"github": "repo:acme/endpoints", "gitlab": "project_path:acme/endpoints:ref_type:branch:ref:main"}
     assert template["Parameters"]["Subject"]["Default"] == subject[ci]
 

@@ -237,14 +237,18 @@ def test_an_objective_more_or_less_touches_neither_component_nor_endpoint() -> N
     assert len(kept) == 2
 
 
-def test_rollback_alarms_off_changes_the_alarms_of_the_rollback_alone() -> None:
+def test_rollback_alarms_off_changes_the_alarms_of_the_rollback_and_tells_the_trial() -> None:
     """One deployment repairs an endpoint that is broken, and the next one restores the guard: both touch no fleet."""
     before, after = (
         Template.from_stack(EndpointStack(App(context=context), "stack", deployment=dev())).to_json()["Resources"]
         for context in ({}, {"rollback_alarms": "off"})
     )
-    changed = {name for name in before if after[name] != before[name]}
+    every = {name: before[name]["Type"] for name in before if after[name] != before[name]}
+    changed = {name for name, kind in every.items() if kind == ALARM}
     assert changed == {name for name, each in before.items() if each["Type"] == ALARM and "OnCall" not in name}
+    tried = {name: after[name]["Properties"]["RollbackAlarms"] for name, kind in every.items() if kind != ALARM}
+    assert {every[name] for name in tried} == {"Custom::CandidateTrial", "Custom::SmokeBenchmark"}
+    assert {*tried.values()} == {"off"}
     assert {after[name]["Properties"]["Threshold"] for name in changed} == {NEVER}
     assert all("rollback_alarms=off" in after[name]["Properties"]["AlarmDescription"] for name in changed)
 

@@ -16,6 +16,7 @@ from seatrial.deployment.optimization_job import jobs_name
 from seatrial_cdk.jobs.optimization_service import definition, jobs_archive
 from seatrial_cdk.policy import UNNAMED_RESOURCE_ACTIONS
 from seatrial_stacks.app_stacks import add_stacks
+from tests.policy_findings import policy_findings
 from tests.resource_types import unknown_types
 from tests.stacks.conftest import ROOT, optimization_request, prod, weights
 
@@ -51,6 +52,10 @@ def jobs_of_prod(folder: Path) -> Template:
 
 def test_the_catalog_has_every_resource_type(jobs: Template) -> None:
     assert unknown_types(jobs.to_json()["Resources"].values()) == []
+
+
+def test_policies_of_jobs(folder: Path) -> None:
+    assert policy_findings([folder]) == []
 
 
 def test_two_endpoints_with_the_same_artifacts_share_one_job_and_depend_on_its_stack(

@@ -60,7 +60,7 @@ def jobs_roles() -> permissions_page.Template:
 
 
 def launch_role() -> permissions_page.Template:
-    """Return the launch role of products in an environment with a network, weights and a key."""
+    """Return the launch role of products in an environment with a network, weights, a key and a secret."""
     context = json.loads((ROOT / "cdk.json").read_text())["context"]
     place = Environment(account="123456789012", region="eu-west-1")
     stack = Stack(App(analytics_reporting=False, context=context), "Products", env=place)
@@ -71,6 +71,7 @@ def launch_role() -> permissions_page.Template:
         network=prod().environment.network,
         weights=("arn:aws:s3:::model-weights/llama-2-7b/*",),
         kms_key_arns=(KEY_ARN,),
+        secrets=("seatrial/hub-token",),
     )
     template: permissions_page.Template = json.loads(json.dumps(Template.from_stack(stack).to_json()))
     return template

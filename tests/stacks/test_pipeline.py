@@ -14,6 +14,7 @@ from seatrial.repository.answers import Answers, new_targets
 from seatrial.repository.write import write_repository
 from seatrial_base.errors import SpecError
 from seatrial_stacks.app_stacks import define_stacks
+from tests.policy_findings import policy_findings
 from tests.resource_types import unknown_types
 
 if TYPE_CHECKING:
@@ -59,6 +60,17 @@ def assembly(team: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def template(assembly: Path) -> Template:
     return Template.from_json(json.loads((assembly / "endpoints-pipeline.template.json").read_text(encoding="utf-8")))
+
+
+def test_the_source_uses_the_connection_by_the_action_of_its_own_service(template: Template) -> None:
+    policies = template.find_resources("AWS::IAM::Policy").values()
+    statements = [each for policy in policies for each in policy["Properties"]["PolicyDocument"]["Statement"]]
+    (ours,) = (each for each in statements if "codeconnections:UseConnection" in each["Action"])
+    assert (ours["Effect"], ours["Resource"]) == ("Allow", CONNECTION)
+
+
+def test_policies_of_the_pipeline_and_its_stages(assembly: Path) -> None:
+    assert policy_findings([assembly]) == []
 
 
 def test_the_catalog_has_every_resource_type(template: Template) -> None:

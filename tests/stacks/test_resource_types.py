@@ -13,7 +13,8 @@ from cfnlint.decode import cfn_yaml  # type: ignore[import-untyped]  # no type i
 from seatrial.repository.answers import Answers, new_targets
 from seatrial.repository.render import repository_files
 from seatrial_base.catalog.resource_schemas import WITHOUT_HANDLERS, find_resource_schema
-from tests.resource_types import unknown_types
+from seatrial_laptop.aws.cloudformation.property_checks import property_problem
+from tests.resource_types import resolved_resources, unknown_types
 from tests.stacks.conftest import ROOT
 
 if TYPE_CHECKING:
@@ -28,6 +29,13 @@ def test_stacks_of_endpoints_and_trials(assembly: Path) -> None:
     templates = [json.loads(file.read_text()) for file in assembly.glob("*.template.json")]
     assert len(templates) > 3
     assert unknown_types(each for template in templates for each in template["Resources"].values()) == []
+
+
+def test_the_properties_of_every_resource_are_valid(assembly: Path) -> None:
+    for file in sorted(assembly.glob("*.template.json")):
+        template = json.loads(file.read_text())
+        problems = [property_problem(*each) for each in resolved_resources(template, {})]
+        assert [each for each in problems if each] == [], file.name
 
 
 @pytest.mark.parametrize("file", BASELINES, ids=lambda file: file.stem)

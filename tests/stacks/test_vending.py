@@ -15,6 +15,7 @@ from benchmarks.living_endpoint.synthesis import synthesize
 from seatrial_base.errors import SpecError
 from seatrial_cdk.observability.endpoint_alarms import NEVER
 from seatrial_stacks.publish_products import publish
+from tests.policy_findings import policy_findings
 from tests.resource_types import unknown_types
 from tests.sample_product import ENDPOINT, lock_sizes, write_product
 from tests.stacks.conftest import ROOT
@@ -73,6 +74,12 @@ def test_a_pipeline_deploys_the_products_of_its_environments(folder: Path) -> No
 def test_the_catalog_has_every_resource_type(template: Template, offered: Template) -> None:
     templates = [template, *offered]
     assert unknown_types(each for one in templates for each in one["Resources"].values()) == []
+
+
+def test_policies_of_products(folder: Path, offered: Template) -> None:
+    published = [*folder.glob("products/*/versions/*/*.template.json")]
+    assert (len(published), len(offered)) == (1, 2)
+    assert policy_findings([*published, folder / "out"]) == []
 
 
 def of_type(template: Template, kind: str) -> list[Template]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from aws_cdk import pipelines
+from aws_cdk import Acknowledgment, Validations, pipelines
+from aws_cdk import aws_iam as iam
 from aws_cdk.aws_codebuild import BuildSpec
 from constructs import Construct
 
@@ -38,6 +39,7 @@ class DeliveryPipeline(Construct):
         self, scope: Construct, construct_id: str, *, spec: PipelineSpec, cross_account: bool, cdk_cli: str
     ) -> None:
         super().__init__(scope, construct_id)
+        self._connection_arn = spec.connection_arn
         source = pipelines.CodePipelineSource.connection(
             spec.repository, spec.branch, connection_arn=spec.connection_arn
         )
@@ -66,6 +68,23 @@ class DeliveryPipeline(Construct):
             [pipelines.ManualApprovalStep(f"Approve-{name}", comment=f"Deploy to {name}?")] if approval else []
         )
         self._pipeline.add_stage(stage, pre=asked)
+
+    def build(self) -> None:
+        """Make the pipeline's resources; no stage can be added afterwards.
+
+        Its source may use the connection by the action of the ARN's own service: "the service prefix needs to match
+        that of the resource" (Developer Tools console guide, connections rename), and the CDK knows the older prefix
+        alone (aws/aws-cdk issue 30957), which since July 2024 fits no connection that the console makes.
+        """
+        self._pipeline.build_pipeline()
+        pipeline = self._pipeline.pipeline
+        service = self._connection_arn.split(":")[2]
+        below = pipeline.node.find_child("Source").node.find_all()
+        statement = iam.PolicyStatement(actions=[f"{service}:UseConnection"], resources=[self._connection_arn])
+        for role in (each for each in below if isinstance(each, iam.Role)):
+            role.add_to_principal_policy(statement)
+            reason = "The CDK allows the action of the older prefix too."
+            Validations.of(role).acknowledge(Acknowledgment(id="Seatrial::SEA782", reason=reason))
 
 
 def _runtimes() -> BuildSpec:

@@ -103,7 +103,7 @@ def _violation(finding: Finding) -> PolicyViolation:
         rule_name=finding.rule,
         description=finding.message,
         fix=finding.hint,
-        severity=finding.severity,
+        severity="info" if finding.severity == "note" else finding.severity,  # the CDK's word
         violating_resources=[
             PolicyViolatingResource(
                 locations=[finding.field],

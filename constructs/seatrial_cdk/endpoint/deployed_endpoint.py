@@ -35,7 +35,7 @@ from seatrial_cdk.endpoint.single_model_endpoint import SingleModelEndpoint
 from seatrial_cdk.endpoint.traffic_router import TrafficRouter
 from seatrial_cdk.endpoint.variant_instances import VARIANT_NAME
 from seatrial_cdk.jobs.optimizations_stack import add_jobs
-from seatrial_cdk.observability.endpoint_alarms import EndpointAlarms, topic_arn
+from seatrial_cdk.observability.endpoint_alarms import EndpointAlarms, rollback_alarms_are_off, topic_arn
 from seatrial_cdk.observability.planned import define_endpoint_dashboard
 from seatrial_cdk.place import shared_stack
 from seatrial_cdk.scaling.planned_scaling import define_scaling, start_minutes
@@ -427,6 +427,7 @@ def trial_settings(deployment: Deployment, alarms: EndpointAlarms) -> TrialSetti
         fallback_target=plan.target_concurrency_per_copy.value,
         removal=deployment.environment.removal,
         alarms=alarms.rollback_names,
+        rolls_back=not rollback_alarms_are_off(alarms),
         replaces=list(deployment.former_components),
     )
 

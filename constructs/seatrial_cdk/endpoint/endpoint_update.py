@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from aws_cdk import aws_sagemaker as sagemaker
 
 from seatrial.specs.scaling import copies_replaced_at_once
-from seatrial_base.bounds import INSTANCE_START_S
+from seatrial_base.bounds import INSTANCE_START_S, LONGEST_UPDATE_S
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 WAIT_S = 60  # for alarms, after each batch; they go on watching while the next one starts
 ALARM_WAIT_S = 300  # for alarms, after all traffic has moved at once: as long as they look back
-MIN_EXECUTION_TIMEOUT_S, MAX_EXECUTION_TIMEOUT_S = 600, 28_800  # bounds of the API
+MIN_EXECUTION_TIMEOUT_S, MAX_EXECUTION_TIMEOUT_S = 600, LONGEST_UPDATE_S  # bounds of the API
 
 
 def component_update(

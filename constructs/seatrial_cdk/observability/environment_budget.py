@@ -28,7 +28,7 @@ class EnvironmentBudget(Construct):
 
     It counts what carries the tag `seatrial:environment`, once the tag is activated as a cost allocation tag in the
     account that pays (AWS Billing user guide); until then it counts nothing. AWS Budgets updates a few times a day and
-    stops nothing.
+    stops nothing. CloudFormation names it: other addresses replace a budget, and its successor could not have its name.
 
     Args:
         environment: The environment's name, the value of the tag.
@@ -73,7 +73,6 @@ class EnvironmentBudget(Construct):
 
 def _budget(environment: str, usd_per_month: float) -> budgets.CfnBudget.BudgetDataProperty:
     return budgets.CfnBudget.BudgetDataProperty(
-        budget_name=f"seatrial-{environment}",
         budget_type="COST",
         time_unit="MONTHLY",
         budget_limit=budgets.CfnBudget.SpendProperty(amount=usd_per_month, unit="USD"),

@@ -85,6 +85,7 @@ class TrialSettings:
         fallback_target: Scaling target per copy where no trial answers.
         removal: Whether the logs of containers are deleted with the stack; they end after a month anyway.
         alarms: Names of the alarms that stop a load beside users.
+        rolls_back: Whether these alarms roll this deployment back; if not, its update waits until they have ended.
         replaces: Components of the endpoint's former generations, the newest first: the new one gets no fewer copies.
     """
 
@@ -102,6 +103,7 @@ class TrialSettings:
     fallback_target: float
     removal: Literal["destroy", "retain"] = "retain"
     alarms: Sequence[str] = ()
+    rolls_back: bool = True
     replaces: Sequence[str] = ()
 
     @property
@@ -190,6 +192,7 @@ class TrialSettings:
             "Replaces": ",".join(self.replaces),
             "Alias": endpoint.alias_name or "",
             "Removal": self.removal,
+            **({} if self.rolls_back else {"RollbackAlarms": "off"}),
         }
 
 

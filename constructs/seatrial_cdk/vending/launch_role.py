@@ -1,18 +1,23 @@
 """The role that makes a product's resources for Service Catalog or a SageMaker Project, and the bound of their roles.
 
-The launch role can do with the resource types of a product's template what CloudFormation's resource handlers do, in
-one environment: by the names of that environment, and by its tag where CloudFormation chooses the name. The roles that
-it creates have a permissions boundary, so that none can do more than serve models.
+The launch role can do with the resource types of a product's template what CloudFormation's resource handlers do
+(`catalog/data/resource_schemas.json`), in one environment: by the names of that environment, and by its tag where
+CloudFormation chooses the name. The roles that it creates have a permissions boundary, so that none can do more than
+serve models. What a handler lists and no product needs is left out, each with its reason.
 """
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from aws_cdk import ArnFormat, Stack
+from aws_cdk import Annotations, ArnFormat, Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from seatrial_base.catalog.handler_conditions import handler_actions
+from seatrial_base.catalog.resource_schemas import HANDLERS
 from seatrial_base.tags import ENVIRONMENT_TAG
 from seatrial_cdk.acknowledgements import acknowledge_wildcards
 from seatrial_cdk.endpoint.container_network import ContainerNetwork
@@ -21,9 +26,10 @@ from seatrial_cdk.observability.endpoint_alarms import alarm_prefix
 from seatrial_cdk.place import StackPlace
 from seatrial_cdk.policy import allow_unnamed
 from seatrial_cdk.trials.trial_service import function_arn
+from seatrial_cdk.vending.object_prefixes import fitting_prefixes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from seatrial.specs.environment import Network
 
@@ -34,7 +40,26 @@ WILDCARDS = (
     "Actions on * have no resource level (seatrial_cdk.policy); the other wildcards end names that teams or "
     "AWS choose after the environment's, and the permissions boundary bounds every role that is made."
 )
+WEIGHTS_CHARACTERS = 3_400
+"""Of 6,144 characters of the boundary; a role of a model names its own weights whatever the boundary says."""
 _SCALING = "sagemaker.application-autoscaling.amazonaws.com"
+_SAGEMAKER = "AWS::SageMaker::"
+_NAMED = (f"{_SAGEMAKER}Endpoint", f"{_SAGEMAKER}InferenceComponent")
+_UNNAMED = (f"{_SAGEMAKER}EndpointConfig", f"{_SAGEMAKER}Model")
+_TARGET, _POLICY = "AWS::ApplicationAutoScaling::ScalableTarget", "AWS::ApplicationAutoScaling::ScalingPolicy"
+_ROLE, _ALARM, _TOPIC = "AWS::IAM::Role", "AWS::CloudWatch::Alarm", "AWS::SNS::Topic"
+_PARAMETER = "AWS::SSM::Parameter"
+PRODUCT_TYPES = (*_NAMED, *_UNNAMED, _TARGET, _POLICY, _ROLE, _ALARM, _TOPIC, _PARAMETER)
+"""The resource types of a product's template, beside custom resources."""
+NOT_ALLOWED: Mapping[str, str] = MappingProxyType(
+    {
+        "iam:AttachRolePolicy": "roles of products have inline policies alone",
+        "iam:DeleteRolePermissionsBoundary": "a role without its boundary could do more than serve models",
+        "iam:DetachRolePolicy": "roles of products have inline policies alone",
+        "lambda:*ProvisionedConcurrencyConfig": "targets of products scale copies, not functions",
+    }
+)
+"""Patterns of what a handler of these types may call and no product needs, with the reason."""
 
 
 def role_path(environment: str) -> str:
@@ -55,14 +80,19 @@ def launch_role_name(environment: str) -> str:
 class LaunchRole(Construct):
     """The launch role of an environment's products, and the permissions boundary of the roles that it creates.
 
-    Service Catalog and CloudFormation assume it, for this account only. It can't read weights or results, nor change
-    the trial service: it may only call its function.
+    Service Catalog and CloudFormation assume it. Its trust has no condition: the documented trust of a launch role has
+    none (Service Catalog administrator guide, launch constraints), and neither service is documented to send
+    `aws:SourceAccount` when it assumes a role; with such a condition, no product might launch. A role of another
+    account can't be set as a launch role without the right to pass it.
+
+    It can't read weights or results, nor change the trial service: it may only call its function.
 
     Args:
         environment: The environment's name.
         network: The VPC of the containers, which the boundary allows joining.
         weights: S3 ARNs of the objects that products' models may read.
-        kms_key_arns: Keys that those may be encrypted with.
+        kms_key_arns: Keys of weights, of the disks of instances and of secrets.
+        secrets: Names or ARNs of the secrets that products' templates read.
     """
 
     def __init__(
@@ -74,10 +104,11 @@ class LaunchRole(Construct):
         network: Network,
         weights: tuple[str, ...] = (),
         kms_key_arns: tuple[str, ...] = (),
+        secrets: tuple[str, ...] = (),
     ) -> None:
         super().__init__(scope, construct_id)
         stack = Stack.of(self)
-        same_account = {"StringEquals": {"aws:SourceAccount": stack.account}}
+        _warn_of_prefixes(self, weights)
         serving = [*_serving(stack, environment, network, weights, kms_key_arns)]
         self.boundary = iam.CfnManagedPolicy(
             self,
@@ -86,19 +117,33 @@ class LaunchRole(Construct):
             description=f"The most that a role of a product in {environment} may do",
             policy_document=iam.PolicyDocument(statements=serving),
         )
-        launching = [*_launching(stack, environment, self.boundary.ref)]
+        launching = [
+            *_launching(stack, environment, self.boundary.ref),
+            *_keys(stack, kms_key_arns),
+            *_secrets(stack, secrets, kms_key_arns),
+        ]
         self.role = iam.Role(
             self,
             "Resource",
             role_name=launch_role_name(environment),
             description=f"Makes the resources of products in {environment}",
             assumed_by=iam.CompositePrincipal(
-                iam.ServicePrincipal(SERVICE_CATALOG, conditions=same_account),
-                iam.ServicePrincipal(CLOUDFORMATION, conditions=same_account),
+                iam.ServicePrincipal(SERVICE_CATALOG),
+                iam.ServicePrincipal(CLOUDFORMATION),
             ),
             inline_policies={"Launch": iam.PolicyDocument(statements=launching)},
         )
         acknowledge_wildcards(self, [one for each in (*serving, *launching) for one in each.resources], WILDCARDS)
+
+
+def _warn_of_prefixes(scope: Construct, weights: tuple[str, ...]) -> None:
+    prefixes = fitting_prefixes(weights, WEIGHTS_CHARACTERS)
+    if not set(prefixes) <= set(weights):
+        message = (
+            f"SEA784: the boundary of product roles can't name {len(weights)} prefixes of weights in "
+            f"{WEIGHTS_CHARACTERS:,} characters; it names {', '.join(prefixes)}"
+        )
+        Annotations.of(scope).add_warning_v2("seatrial:SEA784", message)
 
 
 def _serving(
@@ -121,7 +166,7 @@ def _serving(
     )
     yield _allow(["cloudwatch:DescribeAlarms"], [_alarm_arn(stack, f"{alarm_prefix(environment)}*")])
     if weights:
-        yield _allow(["s3:GetObject"], list(weights))
+        yield _allow(["s3:GetObject"], list(fitting_prefixes(weights, WEIGHTS_CHARACTERS)))
         buckets = sorted({arn.partition("/")[0] for arn in weights})
         yield _allow(["s3:ListBucket"], buckets)
     if kms_key_arns:
@@ -135,7 +180,7 @@ def _launching(stack: Stack, environment: str, boundary: str) -> Iterator[iam.Po
     yield from _stacks(stack)
     yield from _roles(stack, environment, boundary)
     yield from _sagemaker(stack, environment)
-    yield from _scaling(stack)
+    yield from _scaling(stack, environment)
     yield from _alarms(stack, environment)
     yield from _topics(stack, environment)
     yield from _alias_and_trial(stack, environment)
@@ -164,74 +209,35 @@ def _stacks(stack: Stack) -> Iterator[iam.PolicyStatement]:
 def _roles(stack: Stack, environment: str, boundary: str) -> Iterator[iam.PolicyStatement]:
     """Allow roles below the environment's path, bounded, and passing them to SageMaker alone."""
     roles = [f"arn:{stack.partition}:iam::{stack.account}:role{role_path(environment)}*"]
-    yield _allow(
-        ["iam:CreateRole", "iam:DeleteRolePolicy", "iam:PutRolePolicy"],
-        roles,
-        {"StringEquals": {"iam:PermissionsBoundary": boundary}},
-    )
-    yield _allow(
-        [
-            "iam:DeleteRole",
-            "iam:GetRole",
-            "iam:GetRolePolicy",
-            "iam:ListAttachedRolePolicies",
-            "iam:ListRolePolicies",
-            "iam:TagRole",
-            "iam:UntagRole",
-            "iam:UpdateAssumeRolePolicy",
-            "iam:UpdateRole",
-            "iam:UpdateRoleDescription",
-        ],
-        roles,
-    )
+    bounded = {"iam:CreateRole", "iam:DeleteRolePolicy", "iam:PutRolePermissionsBoundary", "iam:PutRolePolicy"}
+    yield _allow(sorted(bounded), roles, {"StringEquals": {"iam:PermissionsBoundary": boundary}})
+    yield _allow(_actions("iam", _ROLE, without=bounded), roles)
     yield _allow(["iam:PassRole"], roles, {"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}})
     linked = f"arn:{stack.partition}:iam::{stack.account}:role/aws-service-role/{_SCALING}/*"
     yield _allow(["iam:CreateServiceLinkedRole"], [linked], {"StringEquals": {"iam:AWSServiceName": _SCALING}})
 
 
 def _sagemaker(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
-    """Allow endpoints and components by name; models and configurations, which CloudFormation names, by tag."""
+    """Allow endpoints and components by name; models and configurations, which CloudFormation names, by tag.
+
+    An update of an endpoint is on its configuration too, which is so young that its tags may not be visible yet: the
+    endpoint's name bounds it.
+    """
     named = [_sagemaker_arn(stack, kind, f"{environment}-*") for kind in ("endpoint", "inference-component")]
     unnamed = [_sagemaker_arn(stack, kind, "*") for kind in ("model", "endpoint-config")]
     asked = {"StringEquals": {f"aws:RequestTag/{ENVIRONMENT_TAG}": environment}}
     tagged = {"StringEquals": {f"aws:ResourceTag/{ENVIRONMENT_TAG}": environment}}
+    created = {"sagemaker:CreateInferenceComponent", "sagemaker:CreateEndpoint"}
     yield _allow(["sagemaker:CreateInferenceComponent"], named, asked)
-    yield _allow(["sagemaker:CreateEndpoint"], [*named, unnamed[1]], asked)
-    yield _allow(["sagemaker:CreateEndpointConfig", "sagemaker:CreateModel"], unnamed, asked)
-    yield _allow(["sagemaker:AddTags"], unnamed, asked)
-    yield _allow(
-        [
-            "sagemaker:AddTags",
-            "sagemaker:DeleteEndpoint",
-            "sagemaker:DeleteInferenceComponent",
-            "sagemaker:DeleteTags",
-            "sagemaker:DescribeEndpoint",
-            "sagemaker:DescribeInferenceComponent",
-            "sagemaker:ListTags",
-            "sagemaker:UpdateEndpoint",
-            "sagemaker:UpdateEndpointWeightsAndCapacities",
-            "sagemaker:UpdateInferenceComponent",
-            "sagemaker:UpdateInferenceComponentRuntimeConfig",
-        ],
-        named,
-    )
-    yield _allow(
-        [
-            "sagemaker:AddTags",
-            "sagemaker:DeleteEndpointConfig",
-            "sagemaker:DeleteModel",
-            "sagemaker:DeleteTags",
-            "sagemaker:DescribeEndpointConfig",
-            "sagemaker:DescribeModel",
-            "sagemaker:ListTags",
-            "sagemaker:UpdateEndpoint",
-        ],
-        unnamed,
-        tagged,
-    )
+    yield _allow(["sagemaker:CreateEndpoint"], [named[0], unnamed[1]], asked)
+    yield _allow(_actions("sagemaker", *_NAMED, without=created), named)
+    made = {"sagemaker:CreateEndpointConfig", "sagemaker:CreateModel"}
+    yield _allow(sorted({*made, "sagemaker:AddTags"}), unnamed, asked)
+    yield _allow(["sagemaker:UpdateEndpoint"], unnamed[1:])
+    yield _allow(_actions("sagemaker", *_UNNAMED, without=made), unnamed, tagged)
 
 
-def _scaling(stack: Stack) -> Iterator[iam.PolicyStatement]:
+def _scaling(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
     """Allow the scaling of copies: a target's ARN ends with an ID that nobody knows beforehand."""
     targets = f"arn:{stack.partition}:application-autoscaling:{stack.region}:{stack.account}:scalable-target/*"
     copies: Mapping[str, Mapping[str, str]] = {
@@ -240,19 +246,17 @@ def _scaling(stack: Stack) -> Iterator[iam.PolicyStatement]:
             "application-autoscaling:scalable-dimension": "sagemaker:inference-component:DesiredCopyCount",
         }
     }
+    described = {each for each in _actions("application-autoscaling", _TARGET, _POLICY) if ":Describe" in each}
+    tagging = ["application-autoscaling:TagResource", "application-autoscaling:UntagResource"]
+    read = "application-autoscaling:ListTagsForResource"
     yield _allow(
-        [
-            "application-autoscaling:DeleteScalingPolicy",
-            "application-autoscaling:DeregisterScalableTarget",
-            "application-autoscaling:PutScalingPolicy",
-            "application-autoscaling:RegisterScalableTarget",
-        ],
-        [targets],
-        copies,
+        _actions("application-autoscaling", _TARGET, _POLICY, without={*described, *tagging, read}), [targets], copies
     )
-    yield allow_unnamed(
-        "application-autoscaling:DescribeScalableTargets", "application-autoscaling:DescribeScalingPolicies"
-    )
+    # What reads and writes tags carries neither of the two condition keys.
+    yield _allow([read], [targets])
+    yield _allow(tagging[:1], [targets], {"StringEquals": {f"aws:RequestTag/{ENVIRONMENT_TAG}": environment}})
+    yield _allow(tagging, [targets], {"StringEquals": {f"aws:ResourceTag/{ENVIRONMENT_TAG}": environment}})
+    yield allow_unnamed(*sorted(described), *_actions("cloudwatch", _POLICY))
 
 
 def _alarms(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
@@ -260,55 +264,55 @@ def _alarms(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
     alarms = [
         _alarm_arn(stack, name) for name in (f"{alarm_prefix(environment)}*", "TargetTracking-inference-component/*")
     ]
-    yield _allow(
-        [
-            "cloudwatch:DeleteAlarms",
-            "cloudwatch:DescribeAlarms",
-            "cloudwatch:ListTagsForResource",
-            "cloudwatch:PutMetricAlarm",
-            "cloudwatch:TagResource",
-            "cloudwatch:UntagResource",
-        ],
-        alarms,
-    )
+    yield _allow(_actions("cloudwatch", _ALARM, _TARGET), alarms)
 
 
 def _topics(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
     """Allow the topic of a product's alarms, and the subscription of the team's address."""
     topics = f"arn:{stack.partition}:sns:{stack.region}:{stack.account}:seatrial-{environment}-*-alarms"
-    yield _allow(
-        [
-            "sns:CreateTopic",
-            "sns:DeleteTopic",
-            "sns:GetDataProtectionPolicy",
-            "sns:GetTopicAttributes",
-            "sns:ListSubscriptionsByTopic",
-            "sns:ListTagsForResource",
-            "sns:SetTopicAttributes",
-            "sns:Subscribe",
-            "sns:TagResource",
-            "sns:Unsubscribe",
-            "sns:UntagResource",
-        ],
-        [topics],
-    )
+    yield _allow(_actions("sns", _TOPIC, without={"sns:Unsubscribe"}), [topics])
+    yield allow_unnamed("sns:Unsubscribe")
 
 
 def _alias_and_trial(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
     """Allow the alias, and a call of the trial service."""
-    yield _allow(
-        [
-            "ssm:AddTagsToResource",
-            "ssm:DeleteParameter",
-            "ssm:GetParameters",
-            "ssm:ListTagsForResource",
-            "ssm:PutParameter",
-            "ssm:RemoveTagsFromResource",
-        ],
-        [stack.format_arn(service="ssm", resource="parameter", resource_name=f"seatrial/{environment}/*")],
-    )
+    alias = stack.format_arn(service="ssm", resource="parameter", resource_name=f"seatrial/{environment}/*")
+    yield _allow(_actions("ssm", _PARAMETER), [alias])
     yield allow_unnamed("ssm:DescribeParameters")
     yield _allow(["lambda:InvokeFunction"], [function_arn(stack, environment)])
+
+
+def _keys(stack: Stack, kms_key_arns: tuple[str, ...]) -> Iterator[iam.PolicyStatement]:
+    """Allow a configuration with a key: SageMaker makes a grant on the key for its instances, in the caller's name."""
+    if kms_key_arns:
+        yield _allow(["kms:DescribeKey"], list(kms_key_arns))
+        through = {"kms:ViaService": f"sagemaker.{stack.region}.{stack.url_suffix}"}
+        conditions = {"Bool": {"kms:GrantIsForAWSResource": "true"}, "StringEquals": through}
+        yield _allow(["kms:CreateGrant"], list(kms_key_arns), conditions)
+
+
+def _secrets(stack: Stack, secrets: tuple[str, ...], kms_key_arns: tuple[str, ...]) -> Iterator[iam.PolicyStatement]:
+    """Allow the secrets that templates name: CloudFormation reads them with this role. Their ARNs end in six signs."""
+    if not secrets:
+        return
+    place = f"arn:{stack.partition}:secretsmanager:{stack.region}:{stack.account}:secret"
+    named = [each if each.startswith("arn:") else f"{place}:{each}-??????" for each in secrets]
+    yield _allow(["secretsmanager:GetSecretValue"], named)
+    if kms_key_arns:
+        through = {"kms:ViaService": f"secretsmanager.{stack.region}.{stack.url_suffix}"}
+        yield _allow(["kms:Decrypt"], list(kms_key_arns), {"StringEquals": through})
+
+
+def _actions(service: str, *resource_types: str, without: Iterable[str] = ()) -> list[str]:
+    """Return what the handlers of some types may call of one service, without what has a statement of its own."""
+    found = {action for each in resource_types for handler in HANDLERS for action in handler_actions(each, handler)}
+    ours = {action for action in found if action.startswith(f"{service}:") and action != "iam:PassRole"}
+    return sorted(ours.difference(without) - {action for action in ours if is_left_out(action)})
+
+
+def is_left_out(action: str) -> bool:
+    """Tell whether the launch role may not do what a handler lists, for one of the reasons of `NOT_ALLOWED`."""
+    return any(fnmatchcase(action, pattern) for pattern in NOT_ALLOWED)
 
 
 def _alarm_arn(stack: Stack, name: str) -> str:

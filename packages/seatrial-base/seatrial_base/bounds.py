@@ -25,6 +25,10 @@ LONGEST_ANSWER_S = 3_600
 """How long CloudFormation waits for a custom resource, at most."""
 LONGEST_ORDER_S = LONGEST_ANSWER_S + 300
 """Five minutes after that, nothing of what a request ordered is in use."""
+LONGEST_UPDATE_S = 28_800
+"""How long SageMaker updates an endpoint or a component, at most (API reference, MaximumExecutionTimeoutInSeconds)."""
+LONGEST_DEPLOYMENT_S = LONGEST_ANSWER_S + 2 * LONGEST_UPDATE_S + LONGEST_ANSWER_S
+"""How long a stack may take by its own limits: candidate, endpoint, component and trial, one after the other."""
 LONGEST_TRIAL_S = 3_300
 """Of that for the start of a candidate and its trial: five minutes are for the end of the trial and the answer."""
 INSTANCE_START_S = 600

@@ -1,7 +1,8 @@
 """The one table of rules: title, severity and source by ID, of every message and of every check.
 
 SEA1xx the spec, SEA2xx the plan, SEA3xx the serving configuration, SEA4xx lock and synth, SEA5xx the trial,
-SEA6xx the laptop, SEA7xx the resources of a template; SEA75x and SEA76x a stuck or failed endpoint.
+SEA6xx the laptop, SEA7xx the resources of a template; SEA75x and SEA76x a stuck or failed endpoint, SEA78x the IAM
+policies of a template.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 NOT_ASKED = "SEA436"
 """The rule of what could not be asked: worth knowing, and no sign that anything is wrong."""
-_LAST_OF_TEMPLATES = "SEA749"
+_OF_TEMPLATES = ("SEA70", "SEA71", "SEA72", "SEA73", "SEA74", "SEA78")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,5 +57,5 @@ class Rule:
 RULES: Mapping[str, Rule] = MappingProxyType({rule.id: rule for rule in catalog_rows("rules.json", Rule, part="rules")})
 LINT_RULES: tuple[str, ...] = tuple(name for name, rule in RULES.items() if rule.engines)
 """The rules about the options of a container."""
-TEMPLATE_RULES: tuple[str, ...] = tuple(name for name in RULES if "SEA7" < name <= _LAST_OF_TEMPLATES)
+TEMPLATE_RULES: tuple[str, ...] = tuple(name for name in RULES if name.startswith(_OF_TEMPLATES))
 """The rules about the resources of a template."""

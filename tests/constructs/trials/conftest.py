@@ -17,7 +17,7 @@ from tests.constructs.trials.machine import Machine
 from tests.constructs.trials.written_course import WrittenCourse, WrittenLoad
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from mypy_boto3_application_autoscaling.type_defs import SuspendedStateTypeDef
 
@@ -147,6 +147,7 @@ class World:
     requests: list[tuple[float, float]] | None = field(default_factory=list)
     logs: DictLogs = field(default_factory=DictLogs)
     aliases: dict[str, str] = field(default_factory=dict)
+    alarms_end_s: float = 0.0
     watched: list[TrialRequest] = field(default_factory=list)
     users_stop: Stop | None = None
     sockets_per_function: int = 900
@@ -166,6 +167,10 @@ class World:
         self.watched.append(request)
         yield lambda: should_stop() or self.users_stop
 
+    def raised(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return every alarm as raised until they end."""
+        return tuple(names) if self.clock.now_s < self.alarms_end_s else ()
+
     def requests_since(self, component: str, since_s: float) -> float:
         if self.requests is None:
             raise UnavailableError(f"reading the load of {component}: throttled")
@@ -181,6 +186,7 @@ class World:
             components=self.components,
             logs=self.logs,
             serving=self.aliases.get,
+            raised=self.raised,
             requests_since=self.requests_since,
             bus=self.events,
             findings=self.told,

@@ -22,17 +22,17 @@ from seatrial_cdk.trials.runtime.scaling import AwsCopyScaling
 from seatrial_cdk.trials.runtime.store import S3TrialStore, calling
 from seatrial_load.trial import steps as course
 from seatrial_load.trial.dependencies import Tools
-from seatrial_load.trial.guard import guard_of
+from seatrial_load.trial.guard import ALARM_TYPES, MOST_ALARMS, guard_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_stepfunctions import SFNClient
 
     from seatrial_cdk.trials.runtime.order import Execution
-    from seatrial_load.aws.cloudwatch import CloudWatch
+    from seatrial_load.aws.cloudwatch import CloudWatch, CloudWatchAlarms
     from seatrial_load.documents.request import TrialRequest
     from seatrial_load.trial.dependencies import ShouldStop
 
@@ -183,6 +183,25 @@ class ConcurrentRequests:
         return max((value for result in told["MetricDataResults"] for value in result["Values"]), default=0.0)
 
 
+@dataclass(frozen=True, slots=True)
+class RaisedAlarmNames:
+    """The alarms that are raised."""
+
+    client: CloudWatchAlarms
+
+    def __call__(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return which of some alarms are raised.
+
+        Raises:
+            UnavailableError: CloudWatch did not answer.
+        """
+        if not names:
+            return ()
+        with calling("reading the states of alarms"):
+            told = self.client.describe_alarms(AlarmNames=names, AlarmTypes=ALARM_TYPES, MaxRecords=MOST_ALARMS)
+        return tuple(each["AlarmName"] for each in told.get("MetricAlarms", []) if each["StateValue"] == "ALARM")
+
+
 def _most_requests(component: str) -> dict[str, object]:
     metric = {
         "Namespace": "AWS/SageMaker",
@@ -209,6 +228,7 @@ def aws_trial_context(lambda_context: LambdaContext) -> TrialContext:
         components=AwsComponents(boto3.client("sagemaker")),
         logs=AwsLogGroups(boto3.client("logs"), int(os.environ.get("LOG_DAYS", f"{RETENTION_DAYS}"))),
         serving=ServingEndpoint(boto3.client("ssm")),
+        raised=RaisedAlarmNames(boto3.client("cloudwatch")),
         requests_since=ConcurrentRequests(boto3.client("cloudwatch")),
         bus=AwsBus(boto3.client("events")),
         findings=TopicFindings(boto3.client("sns"), topic) if topic else NoTopic(),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
     from seatrial_cdk.trials.runtime.announcements import Bus, Findings
@@ -85,6 +85,7 @@ class TrialContext:
         components: The inference components.
         logs: The log groups of containers.
         serving: Returns the endpoint that an alias names; `None` when there is no such alias.
+        raised: Returns which of some alarms are raised.
         requests_since: Returns the most requests in flight on a copy of a component since a time.
         bus: Where the end of a trial is announced.
         findings: Where people are told of what a scheduled trial found.
@@ -109,6 +110,7 @@ class TrialContext:
     components: Components
     logs: LogGroups
     serving: Callable[[str], str | None]
+    raised: Callable[[Sequence[str]], tuple[str, ...]]
     requests_since: Callable[[str, float], float]
     bus: Bus
     findings: Findings

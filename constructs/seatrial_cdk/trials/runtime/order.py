@@ -151,6 +151,7 @@ class TrialProperties:
     instance_s: float = 0.0
     accelerators: int = 0
     alarms: tuple[str, ...] = ()
+    rolls_back: bool = True
     replaces: tuple[str, ...] = ()
     alias: str = ""
 
@@ -177,6 +178,7 @@ class TrialProperties:
             instance_s=float(properties.get("InstanceSeconds", "0")),
             accelerators=int(properties.get("InstanceAccelerators", "0")),
             alarms=_names(properties, "Alarms"),
+            rolls_back=properties.get("RollbackAlarms") != "off",
             replaces=_names(properties, "Replaces"),
             alias=properties.get("Alias", ""),
         )

@@ -63,6 +63,8 @@ FORMER_LOOK_S = 5
 MOST_RELOADS = 2
 
 SOONEST_LOOK_S, LATEST_LOOK_S = 2, 15  # between two looks at what SageMaker is doing
+ALARMS_END_S: Final = 420.0
+"""How long a raised alarm is waited for: it looks back five minutes, and is looked at each minute."""
 LONGEST_RESTORE_S = TRIAL_MARGIN_S / 2  # after the budget: what is left is for the answer
 
 Following: TypeAlias = Literal["wait", "choose", "load", "conclude", "settle", "pause", "answer"]
@@ -520,9 +522,27 @@ def _left_to_do(trial: Trial) -> str:
     if order.has_candidate and not _candidate_is_out_of_the_way(trial):
         return f"{order.candidate} is being deleted"
     if goes_on:
-        return waits
+        return waits or ("" if properties.rolls_back else _raised(trial))
     done = resume_scaling(context.scaling, context.store, context.components, trial.ownership)
-    return "" if done else f"{properties.inference_component_name} gets its copies back"
+    if not done:
+        return f"{properties.inference_component_name} gets its copies back"
+    return _raised(trial) if order.manner == "load" and not properties.is_existing else ""
+
+
+def _raised(trial: Trial) -> str:
+    """Return which alarm is still raised, for seven minutes at most; empty when none is.
+
+    What follows must not meet it: a first trial's load raises alarms, which would call people and roll the next update
+    back; and alarms that are switched off for a deployment end only when CloudWatch has looked at them.
+    """
+    context, properties = trial.context, trial.properties
+    if not (raised := context.raised(properties.alarms)):
+        return ""
+    key = run_key(properties.endpoint_name, trial.order.request_id, "raised")
+    context.store.create(key, json.dumps({"at_s": context.now_s()}))
+    text = context.store.read(key)
+    waited_s = 0.0 if text is None else context.now_s() - float(json.loads(text)["at_s"])
+    return "" if waited_s > ALARMS_END_S else f"{raised[0]} is still raised"
 
 
 def _candidate_is_out_of_the_way(trial: Trial) -> bool:

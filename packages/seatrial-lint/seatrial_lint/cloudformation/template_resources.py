@@ -61,6 +61,12 @@ class TemplateResources:
         """Return a text of `written` for people: references as `${LogicalId}`."""
         return _REFERENCE.sub(r"${\2}", text)
 
+    def leading(self, text: str) -> tuple[TemplateResource, str] | None:
+        """Return the resource that a text of `written` begins with, and what follows; `None` without one."""
+        found = _REFERENCE.match(text)
+        resource = self._all.get((found[1], found[2])) if found else None
+        return (resource, text[found.end() :]) if found and resource else None
+
     def by_text(self, template: str, text: str | None, kind: str, name: str) -> TemplateResource | None:
         """Return the resource of a type that a text of `written` refers to or names; `None` for several elsewhere."""
         found = _REFERENCE.fullmatch(text or "")

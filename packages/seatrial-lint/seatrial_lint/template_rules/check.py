@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seatrial_lint.template_rules.checks import components, endpoint_configs, endpoints, models, scaling
+from seatrial_lint.template_rules.checks import (
+    components,
+    endpoint_configs,
+    endpoints,
+    models,
+    policies,
+    policy_sizes,
+    rollback_rights,
+    scaling,
+)
 from seatrial_lint.template_rules.hosting import Hosting
 
 if TYPE_CHECKING:
@@ -57,6 +66,13 @@ CHECKS: tuple[Callable[[Hosting], Iterator[Finding]], ...] = (
     scaling.zero_variants,
     scaling.target_order,
     scaling.backlogs,
+    policies.unknown_actions,
+    policies.uncarried_keys,
+    policies.foreign_resources,
+    policies.passed_roles,
+    policy_sizes.policy_sizes,
+    policy_sizes.inline_sizes,
+    rollback_rights.rollback_rights,
 )
 
 

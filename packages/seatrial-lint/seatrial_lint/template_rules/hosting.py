@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 from seatrial_base.findings import Finding, Place
 from seatrial_base.rules import RULES
 from seatrial_lint.cloudformation.template_resources import TemplateResources, begins_unknown
+from seatrial_lint.template_rules.policy_documents import policy_documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from seatrial_lint.cloudformation.template import Template, TemplateResource
     from seatrial_lint.cloudformation.template_value import TemplateValue
+    from seatrial_lint.template_rules.policy_documents import PolicyDocument, PolicyStatement
 
 MODEL = "AWS::SageMaker::Model"
 CONFIG = "AWS::SageMaker::EndpointConfig"
@@ -95,6 +97,16 @@ class Hosting:
     def __init__(self, templates: Mapping[str, Template], region: str | None) -> None:
         self.resources = TemplateResources(templates)
         self.region = region
+
+    @cached_property
+    def policies(self) -> tuple[PolicyDocument, ...]:
+        """The IAM policies of the templates."""
+        return tuple(policy_documents(self.resources))
+
+    @cached_property
+    def statements(self) -> tuple[PolicyStatement, ...]:
+        """The statements of the policies."""
+        return tuple(statement for policy in self.policies for statement in policy.statements)
 
     def config_of(self, endpoint: TemplateResource | None) -> TemplateResource | None:
         """Return the configuration of an endpoint."""

@@ -63,7 +63,7 @@ class ScalableTargetType:
         return physical_id, {"Id": physical_id}
 
     def update(self, physical_id: str, old: Document, new: Document, stack: str) -> Created:  # noqa: ARG002 (MiniStack's signature)
-        """Register the target again; another place makes another physical ID, and the engine removes this one."""
+        """Register the target again, and write the scheduled actions that differ; another place replaces it."""
         before, after = children(old, "ScheduledActions"), children(new, "ScheduledActions")
         kept = {text_member(action, "ScheduledActionName") for action in after}
         for action in before:
@@ -71,8 +71,7 @@ class ScalableTargetType:
                 request = {**_place(old), "ScheduledActionName": name}
                 _call_unless_gone(self.scaling, "DeleteScheduledAction", request)
         self._put(new)
-        stays = _place(old) == _place(new)
-        return self._schedule(new, [action for action in after if not stays or action not in before])
+        return self._schedule(new, [action for action in after if action not in before])
 
     def delete(self, physical_id: str, properties: Document) -> None:  # noqa: ARG002 (MiniStack's signature)
         """Deregister the target; one that is gone already is fine."""
@@ -93,7 +92,7 @@ class ScalingPolicyType:
         return arn, {"Arn": arn}
 
     def update(self, physical_id: str, old: Document, new: Document, stack: str) -> Created:  # noqa: ARG002 (MiniStack's signature)
-        """Put the policy again; another name or place makes another ARN, and the engine removes this one."""
+        """Put the policy again; another name or place replaces it."""
         return self.create("", new, stack)
 
     def delete(self, physical_id: str, properties: Document) -> None:  # noqa: ARG002 (MiniStack's signature)

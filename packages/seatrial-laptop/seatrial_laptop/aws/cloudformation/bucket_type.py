@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import boto3
 from botocore.exceptions import ClientError
+from ministack.services.cloudformation import provisioners
 
 from seatrial_laptop.aws.api import coerced, input_shape
 from seatrial_laptop.aws.json_document import Document, child, children, text_member
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 BUDGET: Final = "AWS::Budgets::Budget"
 BUDGETS: Final = "budgets"
+LONGEST_NAME: Final = 100
+"""Characters of a budget's name (AWS Budgets API reference, Budget)."""
 Created = tuple[str, Document]
 """A physical ID and the attributes for Fn::GetAtt."""
 
@@ -113,19 +116,18 @@ def budget_type() -> Handlers:
 
 
 def _create(logical_id: str, properties: Document, stack: str) -> Created:
-    """Create the budget with its notifications; one without a name is called by stack and logical ID."""
-    budget = {"BudgetName": f"{stack}-{logical_id}", **child(properties, "Budget")}
+    """Create the budget with its notifications; CloudFormation names one without a name."""
+    name = provisioners._physical_name(stack, logical_id, max_len=LONGEST_NAME)  # noqa: SLF001 (the contract)
+    budget = {"BudgetName": name, **child(properties, "Budget")}
     notifications = children(properties, "NotificationsWithSubscribers")
     _call("CreateBudget", {"Budget": budget, "NotificationsWithSubscribers": notifications})
     return text_member(budget, "BudgetName"), {}
 
 
 def _update(physical_id: str, old: Document, new: Document, stack: str) -> Created:
-    """Make the budget anew: its notifications can't be changed as a whole."""
-    name = text_member(child(new, "Budget"), "BudgetName", physical_id)
-    if name == physical_id:
-        _delete(physical_id, old)
-    return _create("", {**new, "Budget": {**child(new, "Budget"), "BudgetName": name}}, stack)
+    """Make the budget anew under its name; another name, or other notifications, replace it."""
+    _delete(physical_id, old)
+    return _create("", {**new, "Budget": {**child(new, "Budget"), "BudgetName": physical_id}}, stack)
 
 
 def _delete(physical_id: str, _properties: Document) -> None:

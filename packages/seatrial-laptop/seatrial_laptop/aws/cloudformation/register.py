@@ -13,10 +13,13 @@ from ministack.services.cloudformation import provisioners, stacks
 from seatrial_laptop.aws.cloudformation.autoscaling_types import autoscaling_types
 from seatrial_laptop.aws.cloudformation.bucket_type import BUCKET, BUDGET, bucket_type, budget_type
 from seatrial_laptop.aws.cloudformation.cancelled_stacks import delete_what_is_still_created, end_waits_on_cancel
+from seatrial_laptop.aws.cloudformation.deployer import remember_deployers
+from seatrial_laptop.aws.cloudformation.dynamic_references import resolve_with_rights
 from seatrial_laptop.aws.cloudformation.failed_updates import send_back_failed_updates
+from seatrial_laptop.aws.cloudformation.guarded_resources import guard_resources
+from seatrial_laptop.aws.cloudformation.joined_conditions import join_in_conditions
 from seatrial_laptop.aws.cloudformation.sagemaker_types import sagemaker_types
 from seatrial_laptop.aws.cloudformation.service_catalog_types import service_catalog_types
-from seatrial_laptop.aws.service_catalog.launch_rights import RIGHTS, LaunchRights
 
 if TYPE_CHECKING:
     from seatrial_laptop.aws.autoscaling.scalable_targets import Scaling
@@ -39,8 +42,10 @@ def register_types(cloud: Cloud, scaling: Scaling, catalog: Catalog) -> None:
     types.update(service_catalog_types(catalog))
     types[BUCKET] = bucket_type(types[BUCKET])
     types[BUDGET] = budget_type()
-    rights = LaunchRights(catalog.launch_roles)
-    types.update({name: rights.guarded(name, types[name]) for name in RIGHTS})
+    join_in_conditions()
+    guard_resources()
+    resolve_with_rights()
+    remember_deployers()
     end_waits_on_cancel()
     delete_what_is_still_created()
     send_back_failed_updates(cloud.faults)

@@ -1,7 +1,7 @@
 """AWS::SageMaker::Model, EndpointConfig, Endpoint and InferenceComponent.
 
-Facts from the resource schemas: the physical ID (`Ref`) is the ARN; every property of Model and EndpointConfig but Tags
-needs replacement, as does EndpointName; an inference component has no property that needs it.
+Facts from the resource schemas: the physical ID (`Ref`) is the ARN. An update comes here only where no property needs a
+new resource (`guarded_resources`); an inference component has none that does.
 """
 
 from __future__ import annotations
@@ -26,13 +26,6 @@ if TYPE_CHECKING:
 POLL_S: Final = 0.05
 LONGEST_NAME: Final = 63
 SUFFIX_LENGTH: Final = 13
-REPLACED: Final = {
-    Kind.MODEL: None,
-    Kind.ENDPOINT_CONFIG: None,
-    Kind.ENDPOINT: ("EndpointName",),
-    Kind.INFERENCE_COMPONENT: (),
-}
-"""The properties whose change needs a new resource; None means all but Tags."""
 IDENTITY: Final = ("InferenceComponentName", "EndpointName")
 """The properties of a component that no update can change and no change replaces."""
 UPDATE_ONLY: Final = {
@@ -83,17 +76,15 @@ class SageMakerType:
         return self._created(name)
 
     def update(self, physical_id: str, old: Document, new: Document, stack: str, logical_id: str) -> Created:
-        """Update in place, or create the successor; the engine removes the predecessor in its clean-up.
+        """Update in place; what is gone is created again.
 
         Raises:
-            ApiError: The request isn't valid, or a resource with a name of its own would have to be replaced.
+            ApiError: The request isn't valid.
             ResourceFailed: The update was rolled back.
         """
         record = self._record(physical_id)
         if record is None:
             return self.create(logical_id, new, stack)
-        if self._needs_replacement(old, new):
-            return self._replace(record, old, new, stack, logical_id)
         _check_identity(self.kind, old, new)
         self.cloud.store.untag(record.arn, [text_member(tag, "Key") for tag in children(old, "Tags")])
         self.cloud.store.tag(record.arn, children(new, "Tags"))
@@ -115,20 +106,6 @@ class SageMakerType:
         settled = self._settle(record.name)
         if settled is None or settled.failure_reason:
             raise ResourceFailed(f"{self.kind} {record.name} failed: {settled.failure_reason if settled else 'gone'}")
-
-    def _replace(self, record: Record, old: Document, new: Document, stack: str, logical_id: str) -> Created:
-        key = f"{self.kind}Name"
-        if key in new and new[key] == old.get(key):
-            raise invalid(
-                "CloudFormation cannot update a stack when a custom-named resource requires replacing. "
-                f"Rename {record.name} and update the stack again."
-            )
-        return self.create(logical_id, new, stack)
-
-    def _needs_replacement(self, old: Document, new: Document) -> bool:
-        names = REPLACED[self.kind]
-        watched = (old.keys() | new.keys()) - {"Tags"} if names is None else names
-        return any(old.get(name) != new.get(name) for name in watched)
 
     def _request(self, properties: Document, *, for_update: bool = False) -> dict[str, object]:
         shape = input_shape(SERVICE, f"{'Update' if for_update else 'Create'}{self.kind}")

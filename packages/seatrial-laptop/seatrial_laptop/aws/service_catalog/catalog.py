@@ -193,7 +193,6 @@ class Catalog:
     constraints: dict[str, Constraint] = field(default_factory=dict)
     provisioned: dict[str, Provisioned] = field(default_factory=dict)
     records: dict[str, CatalogRecord] = field(default_factory=dict)
-    launch_roles: dict[str, str] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     def portfolios_of(self, principal: str, product_id: str) -> list[str]:

@@ -352,7 +352,6 @@ def _settle(catalog: Catalog, record: CatalogRecord) -> None:
     settle_record(given, record)
     if record.kind == "TERMINATE_PROVISIONED_PRODUCT" and record.status == "SUCCEEDED":
         del catalog.provisioned[record.provisioned_id]
-        catalog.launch_roles.pop(given.stack_name, None)
 
 
 def _record_document(catalog: Catalog, record: CatalogRecord) -> Document:

@@ -6,6 +6,7 @@ import functools
 import itertools
 import json
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -71,10 +72,10 @@ def deploy(catalog: Catalog, provisioned: Provisioned, artifact: Artifact, param
         given = json.loads(str(rules.properties["Rules"]))
         template["Rules"] = {**template.get("Rules", {}), **given.get("Rules", given)}
     role = catalog.constraint("LAUNCH", provisioned.portfolio_id, provisioned.product_id)
-    if role is not None:
-        catalog.launch_roles[provisioned.stack_name] = str(role.properties["RoleArn"])
     client = own_stacks()
-    change = client.update_stack if provisioned.stack_id else client.create_stack
+    change = partial(client.update_stack if provisioned.stack_id else client.create_stack)
+    if role is not None:
+        change = partial(change, RoleARN=str(role.properties["RoleArn"]))
     try:
         answer = change(
             StackName=provisioned.stack_name,

@@ -8,7 +8,9 @@ from importlib.metadata import version
 
 from ministack.core import lambda_runtime
 from ministack.services import cloudwatch, eventbridge, lambda_svc, sns, stepfunctions, tagging
-from ministack.services.cloudformation import custom_resource, handlers, provisioners, stacks
+from ministack.services.cloudformation import changesets, custom_resource, engine, handlers, provisioners, stacks
+
+from seatrial_laptop.aws.cloudformation.deployer import OPERATIONS
 
 ORDERED = ["create", "delete", "update"]
 
@@ -106,3 +108,22 @@ def test_step_functions_wait_by_one_function() -> None:
 
 def test_a_cancelled_update_is_marked_on_its_stack() -> None:
     assert 'stack["_cancel_requested"] = True' in inspect.getsource(handlers._cancel_update_stack)  # noqa: SLF001 (the contract)
+
+
+def test_what_is_done_around_every_handler_is_called_with_these_parameters() -> None:
+    called = {
+        stacks._provision_resource: ["resource_type", "logical_id", "props", "stack_name"],  # noqa: SLF001 (the contract)
+        stacks._delete_resource: ["resource_type", "physical_id", "props", "stack_name", "logical_id"],  # noqa: SLF001 (the contract)
+        provisioners._replacing_change: ["resource_type", "old_props", "new_props"],  # noqa: SLF001 (the contract)
+        provisioners._property_recreation: ["resource_type", "name"],  # noqa: SLF001 (the contract)
+        engine._resolve_dynamic_reference: ["literal"],  # noqa: SLF001 (the contract)
+        engine._evaluate_conditions: ["template", "params"],  # noqa: SLF001 (the contract)
+    }
+    assert {each: [*inspect.signature(each).parameters] for each in called} == called
+
+
+def test_the_operations_of_a_stack_are_in_a_table() -> None:
+    actions = handlers._ACTION_HANDLERS  # noqa: SLF001 (the contract)
+    assert set(OPERATIONS) <= set(actions)
+    assert all([*inspect.signature(actions[name]).parameters] == ["params"] for name in OPERATIONS)
+    assert [*inspect.signature(changesets._find_change_set).parameters] == ["cs_name", "stack_name"]  # noqa: SLF001 (the contract)

@@ -42,6 +42,8 @@ class Shop:
     def __init__(self, laptop: Laptop) -> None:
         self.laptop = laptop
         self.stack, self.bucket = laptop.name("portfolio"), laptop.name("templates")
+        self.product: dict[str, object] = PARAMETER
+        self.more_rights: tuple[str, ...] = ()
         laptop.s3.create_bucket(Bucket=self.bucket)
         with environment(lifecycle.child_variables(laptop.local)):
             self.iam, self.catalog = boto3.client("iam"), boto3.client("servicecatalog")
@@ -49,7 +51,7 @@ class Shop:
     def offer(self, *versions: str, rights: str = "/vended/*", **constraints: object) -> str:
         """Create or update the portfolio, and return the product's ID."""
         for version in versions:
-            self.laptop.s3.put_object(Bucket=self.bucket, Key=version, Body=json.dumps(PARAMETER).encode())
+            self.laptop.s3.put_object(Bucket=self.bucket, Key=version, Body=json.dumps(self.product).encode())
         template = self._template(versions, rights, constraints)
         client = self.laptop.cloudformation
         known = {each["StackName"] for each in client.describe_stacks()["Stacks"]}
@@ -65,9 +67,14 @@ class Shop:
     def _template(self, versions: tuple[str, ...], rights: str, constraints: dict[str, object]) -> dict[str, object]:
         product = {"PortfolioId": {"Ref": "Portfolio"}, "ProductId": {"Ref": "Product"}}
         may = {"Effect": "Allow", "Action": "ssm:*", "Resource": f"arn:aws:ssm:*:*:parameter{rights}"}
+        trust = {
+            "Effect": "Allow",
+            "Action": "sts:AssumeRole",
+            "Principal": {"Service": "servicecatalog.amazonaws.com"},
+        }
         role = {
-            "AssumeRolePolicyDocument": {"Statement": []},
-            "Policies": [{"PolicyName": "launch", "PolicyDocument": {"Statement": [may]}}],
+            "AssumeRolePolicyDocument": {"Statement": [trust]},
+            "Policies": [{"PolicyName": "launch", "PolicyDocument": {"Statement": [may, *self._more()]}}],
         }
         artifacts = [
             {"Name": each, "Info": {"LoadTemplateFromURL": f"https://s3.us-east-1.amazonaws.com/{self.bucket}/{each}"}}
@@ -102,6 +109,9 @@ class Shop:
         }
         made["Role"] = {"Type": "AWS::IAM::Role", "Properties": role}
         return {"Resources": made, "Outputs": {"Product": {"Value": {"Ref": "Product"}}}}
+
+    def _more(self) -> list[dict[str, object]]:
+        return [{"Effect": "Allow", "Action": [*self.more_rights], "Resource": "*"}] if self.more_rights else []
 
     def user(self, name: str, policy: dict[str, object] | None = None) -> boto3.Session:
         """Return the session of a new user with a policy; that of an end user by default."""
@@ -265,3 +275,20 @@ def test_users_and_products_belong_to_the_account_of_the_process(monkeypatch: py
 def test_an_operation_that_is_not_executed_is_refused(shop: Shop) -> None:
     told = refusal(shop.catalog.list_portfolios)
     assert told == "InternalFailure: the embedded AWS has no ListPortfolios"
+
+
+def test_a_product_with_a_key_is_launched_where_the_launch_role_may_grant_its_use(shop: Shop) -> None:
+    key = boto3.client("kms").create_key()["KeyMetadata"]["Arn"]
+    variant = {"VariantName": "main", "InstanceType": "ml.inf2.8xlarge", "InitialInstanceCount": 1}
+    execution = f"arn:aws:iam::{ACCOUNT}:role/an-execution-role"
+    properties = {"KmsKeyId": key, "ExecutionRoleArn": execution, "ProductionVariants": [variant]}
+    config = {"Type": "AWS::SageMaker::EndpointConfig", "Properties": properties}
+    shop.product = {"Parameters": PARAMETER["Parameters"], "Resources": {"P": config}}
+    made = ("iam:PassRole", "sagemaker:CreateEndpointConfig", "sagemaker:DeleteEndpointConfig", "sagemaker:AddTags")
+    user = shop.client(shop.user(f"{shop.stack}-a"))
+    for number, missing in enumerate(("kms:DescribeKey", "kms:CreateGrant", "")):
+        shop.more_rights = (*made, *("kms:DescribeKey", "kms:CreateGrant")[:number])
+        product = shop.offer("1.0.0")
+        ended = shop.launch(user, product, "1.0.0", Team=f"t{number}")
+        assert (f"is not authorized to perform: {missing} on resource: {key}" in ended) is bool(missing), ended
+    assert ended == "SUCCEEDED"

@@ -12,15 +12,15 @@ Laptop = Any  # the fixture's class lives in conftest.py, which nobody can impor
 LONGEST_S = 30.0
 
 
-def template(amount: int) -> str:
+def template(amount: int, *, address: str = "a@example.com", name: str = "seatrial-watched") -> str:
     budget = {
-        "BudgetName": "seatrial-watched",
+        **({"BudgetName": name} if name else {}),
         "BudgetType": "COST",
         "TimeUnit": "MONTHLY",
         "BudgetLimit": {"Amount": amount, "Unit": "USD"},
     }
     told = {"NotificationType": "ACTUAL", "ComparisonOperator": "GREATER_THAN", "Threshold": 80}
-    subscriber = {"SubscriptionType": "EMAIL", "Address": "a@example.com"}
+    subscriber = {"SubscriptionType": "EMAIL", "Address": address}
     notifications = [{"Notification": told, "Subscribers": [subscriber]}]
     properties = {"Budget": budget, "NotificationsWithSubscribers": notifications}
     dashboard = {"DashboardName": "seatrial-watched", "DashboardBody": json.dumps({"widgets": []})}
@@ -60,3 +60,19 @@ def test_a_budget_and_a_dashboard_live_with_their_stack(laptop: Laptop) -> None:
     assert settled(laptop, stack) in {"", "DELETE_COMPLETE"}
     assert limits(laptop) == {}
     assert cloudwatch.list_dashboards()["DashboardEntries"] == []
+
+
+def test_another_address_makes_another_budget_where_the_template_names_none(laptop: Laptop) -> None:
+    """A budget's notifications are create-only: under the name of its predecessor there can be no successor."""
+    client, stack = laptop.cloudformation, laptop.name("watched")
+    for name, ended in (("seatrial-watched", "UPDATE_ROLLBACK_COMPLETE"), ("", "UPDATE_COMPLETE")):
+        client.create_stack(StackName=f"{stack}{len(name)}", TemplateBody=template(100, name=name))
+        assert settled(laptop, f"{stack}{len(name)}") == "CREATE_COMPLETE"
+        (before,) = limits(laptop)
+        changed = template(100, address="b@example.com", name=name)
+        client.update_stack(StackName=f"{stack}{len(name)}", TemplateBody=changed)
+        assert settled(laptop, f"{stack}{len(name)}") == ended
+        (after,) = limits(laptop)
+        assert (after == before) is bool(name)
+        client.delete_stack(StackName=f"{stack}{len(name)}")
+        settled(laptop, f"{stack}{len(name)}")

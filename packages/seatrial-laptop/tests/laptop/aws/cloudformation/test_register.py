@@ -153,7 +153,11 @@ def test_a_property_that_does_not_exist_is_refused(laptop: Laptop) -> None:
     body = json.dumps({"Resources": {"Model": resource("SageMaker::Model", ExecutionRole=ROLE)}})
     laptop.cloudformation.create_stack(StackName=stack, TemplateBody=body)
     settled(laptop, stack)
-    assert failures(laptop, stack) == [("Model", "Encountered unsupported property ExecutionRole")]
+    (told,) = failures(laptop, stack)
+    assert told[1].splitlines() == [
+        "Properties validation failed for resource Model with message:",
+        "#: extraneous key [ExecutionRole] is not permitted",
+    ]
 
 
 def test_a_named_resource_is_not_replaced_under_its_name(laptop: Laptop) -> None:

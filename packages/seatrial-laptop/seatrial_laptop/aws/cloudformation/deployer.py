@@ -1,0 +1,154 @@
+"""Whose rights a stack is deployed with: a role's, given to one operation and remembered, or else the caller's.
+
+MiniStack forgets the `RoleARN` of a request. As on AWS, an operation without one takes that of the operation before
+(API reference, CreateStack), and without any CloudFormation acts with the rights of its caller; the account's root has
+them all. The deployer reaches the operation's task, and its threads, by their context.
+"""
+
+from __future__ import annotations
+
+import contextvars
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, cast
+
+from ministack.core import iam_evaluator
+from ministack.services import iam
+from ministack.services.cloudformation import changesets, handlers, helpers
+
+from seatrial_laptop.environment import own_account
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    Response = tuple[int, object, object]
+    Parameters = Mapping[str, list[str]]
+
+OPERATIONS: Final = (
+    "CreateStack",
+    "UpdateStack",
+    "DeleteStack",
+    "CreateChangeSet",
+    "ExecuteChangeSet",
+    "ContinueUpdateRollback",
+    "RollbackStack",
+)
+"""What deploys, and takes a role or remembers one."""
+PROVISIONED: Final = "SC-"
+"""How the names of Service Catalog's stacks begin: it assumes the launch role, and calls CloudFormation with it."""
+SESSIONS: Final = (
+    ("cloudformation.amazonaws.com", "AWSCloudFormation"),
+    ("servicecatalog.amazonaws.com", "servicecatalog"),
+)
+"""Which service assumes the role of a stack, and how it names its session; at the end, for those of Service Catalog.
+
+The names are those of reported error messages, as `assumed-role/cdk-hnb659fds-cfn-exec-role-…/AWSCloudFormation`.
+"""
+KEPT: Final = "RoleARN"
+SUCCEEDED: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Deployer:
+    """A role or user that deploys.
+
+    Attributes:
+        arn: Its ARN.
+        session_name: The name of the role's session, which error messages tell; empty for a user.
+    """
+
+    arn: str
+    session_name: str
+
+
+deployer: Final[contextvars.ContextVar[Deployer | None]] = contextvars.ContextVar("deployer", default=None)
+"""Who deploys in this task or thread; `None` is the root."""
+
+
+def remember_deployers() -> None:
+    """Let MiniStack's operations run with the role that they are given or their stack had, or as their caller."""
+    actions = handlers._ACTION_HANDLERS  # noqa: SLF001 (the contract)
+    for name in OPERATIONS:
+        actions[name] = _with_role(name, actions[name])
+
+
+def _with_role(name: str, theirs: Callable[[Parameters], Response]) -> Callable[[Parameters], Response]:
+    def answer(params: Parameters) -> Response:
+        stack = _stack_name(params)
+        arn = _given(params, "RoleARN") or _kept(name, params, stack)
+        service, session = SESSIONS[stack.startswith(PROVISIONED)]
+        if arn and not is_trusting(arn, service):
+            refused: Response = helpers._error(  # noqa: SLF001 (the contract)
+                "ValidationError", f"Role {arn} is invalid or cannot be assumed"
+            )
+            return refused
+        token = deployer.set(Deployer(arn, session) if arn else _caller())
+        try:
+            answer = theirs(params)
+        finally:
+            deployer.reset(token)
+        if arn and answer[0] < SUCCEEDED:
+            _keep(name, params, stack, arn)
+        return answer
+
+    return answer
+
+
+def _caller() -> Deployer | None:
+    """Return the user, or the role's session, that asks; `None` for the root."""
+    arn = str(iam_evaluator.caller_arn())
+    if ":user/" in arn:
+        return Deployer(arn, "")
+    if ":assumed-role/" not in arn:
+        return None
+    _, name, session_name = arn.split("/", 2)
+    return Deployer(f"arn:aws:iam::{own_account()}:role/{name}", session_name)
+
+
+def _given(params: Parameters, name: str) -> str:
+    return str(helpers._p(params, name))  # noqa: SLF001 (the contract)
+
+
+def _stack_name(params: Parameters) -> str:
+    """Return the name of the stack that a request is about; it names the stack, its ID, or a change set."""
+    given = _given(params, "StackName")
+    change_set = _change_set(params)
+    named = given or (str(change_set["StackName"]) if change_set else "")
+    return named.partition(":stack/")[2].partition("/")[0] or named
+
+
+def _change_set(params: Parameters) -> dict[str, object] | None:
+    name, stack = _given(params, "ChangeSetName"), _given(params, "StackName")
+    _, found = changesets._find_change_set(name, stack)  # noqa: SLF001 (the contract)
+    return cast("dict[str, object] | None", found)
+
+
+def _kept(name: str, params: Parameters, stack: str) -> str:
+    """Return the role of the change set that is executed, or of the stack's operation before."""
+    records = [_change_set(params) if name == "ExecuteChangeSet" else None, _stack(stack)]
+    return next((str(record[KEPT]) for record in records if record and KEPT in record), "")
+
+
+def _keep(name: str, params: Parameters, stack: str, arn: str) -> None:
+    """Remember the role: of a change set until it is executed, of a stack for its next operation."""
+    record = _change_set(params) if name == "CreateChangeSet" else _stack(stack)
+    if record is not None:
+        record[KEPT] = arn
+
+
+def _stack(name: str) -> dict[str, object] | None:
+    return cast("dict[str, object] | None", handlers._resolve_stack(name))  # noqa: SLF001 (the contract)
+
+
+def is_trusting(role_arn: str, service: str) -> bool:
+    """Tell whether a role that exists trusts a service, which sends no condition key when it assumes the role."""
+    role = iam._roles.get_scoped(own_account(), None, role_arn.rpartition("/")[2])  # noqa: SLF001 (the contract)
+    context = iam_evaluator.EvalContext(
+        principal_arn=service,
+        principal_type="Service",
+        principal_account="",
+        action="sts:AssumeRole",
+        resource_arn=role_arn,
+        region="",
+    )
+    trust = role["AssumeRolePolicyDocument"] if role else None
+    return bool(iam_evaluator.evaluate_resource_policy(trust, context, service).decision == "Allow")

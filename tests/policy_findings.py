@@ -1,0 +1,35 @@
+"""What the rules of IAM policies find in templates that we make, without the exceptions that have a reason."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seatrial_lint.cloudformation.read import read_templates
+from seatrial_lint.template_rules.check import check_templates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+POLICIES = "SEA78"
+EXCEPTIONS = {
+    (
+        "endpoints-pipeline.template.json",
+        "SEA782",
+    ): "the CDK allows the source the action of the older prefix beside ours",
+    ("bootstrap-template.yaml", "SEA785"): "the CDK's bootstrap: its deploy role passes the CDK's own execution role",
+}
+"""Findings that stay, by the template's file and the rule."""
+
+
+def policy_findings(paths: Iterable[Path], region: str = "us-east-1") -> list[str]:
+    """Return the findings of policies in templates as texts.
+
+    Args:
+        paths: Templates, or folders that `cdk synth` wrote.
+        region: Of templates whose folder names none.
+    """
+    groups = read_templates(paths, region)
+    found = [each for group in groups for each in check_templates(group.templates, group.region)]
+    of_policies = (each for each in found if each.rule.startswith(POLICIES))
+    return [f"{each}" for each in of_policies if (each.place.file.rpartition("/")[2], each.rule) not in EXCEPTIONS]

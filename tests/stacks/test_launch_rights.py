@@ -1,0 +1,194 @@
+"""What the launch role of products may do: everything that the handlers of their types ask for, and why not the rest.
+
+The rights are those that the embedded AWS asks; MiniStack's evaluator of IAM policies decides, with conditions.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from ministack.core.iam_evaluator import EvalContext, evaluate, parse_policy_document
+from ministack.services.cloudformation import engine
+
+from benchmarks.living_endpoint.synthesis import synthesize
+from seatrial_base.catalog.handler_conditions import handler_actions
+from seatrial_base.catalog.resource_schemas import HANDLERS
+from seatrial_cdk.vending.launch_role import NOT_ALLOWED, PRODUCT_TYPES, is_left_out
+from seatrial_laptop.aws.cloudformation.dynamic_references import reference_rights
+from seatrial_laptop.aws.cloudformation.handler_rights import ResourceOperation, needed_rights
+from seatrial_laptop.environment import ACCOUNT_VARIABLE
+from seatrial_stacks.publish_products import publish
+from tests.resource_types import resolved_resources
+from tests.sample_product import ENDPOINT, lock_sizes, write_product
+from tests.stacks.conftest import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial_base.catalog.resource_schemas import Handler
+    from seatrial_laptop.aws.rights.role_rights import Right
+
+Template = Any  # a document of CloudFormation
+ACCOUNT = "123456789012"
+KEY = f"arn:aws:kms:us-east-1:{ACCOUNT}:key/11111111-2222-3333-4444-555555555555"
+GATED = {"hub_id": "meta-llama/Llama-2-7b-chat-hf", "accept_eula": True, "hub_token_secret": "seatrial/hub-token"}
+PARAMETERS = {
+    "Team": "search",
+    "EndpointName": "a",
+    "Size": "small",
+    "CostCenter": "4711",
+    "AlarmEmail": "a@example.com",
+}
+
+
+CHANGED: dict[str, tuple[dict[str, object], dict[str, object]]] = {
+    "plain": ({}, {}),
+    "gated": ({"model": GATED}, {}),
+    "encrypted": ({"serving": {"instance_types": ["ml.inf2.8xlarge"]}}, {"kms_key_arn": KEY}),
+}
+"""What differs of the product and its environment; only instances without a disk of their own have one with a key."""
+
+
+@pytest.fixture(scope="module", params=CHANGED)
+def published(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Template, Template]:
+    """Publish a product; return its template, and that of the vending stack."""
+    folder = tmp_path_factory.mktemp(request.param)
+    changed, lab = CHANGED[request.param]
+    product = write_product(folder, lab=lab, endpoint={**ENDPOINT, **changed})
+    lock_sizes(product, folder / "environments")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(ROOT)
+        publish([product], folder / "environments")
+    context = {name: folder / name for name in ("endpoints", "environments", "products")}
+    assembly = synthesize(folder / "out", {**context, "environment": "lab"})
+    template = folder / "products" / "chat" / "versions" / "1.0.0" / "lab.template.json"
+    vending = assembly / "seatrial-lab-products.template.json"
+    return json.loads(template.read_text()), json.loads(vending.read_text())
+
+
+@pytest.fixture(autouse=True)
+def account(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ACCOUNT_VARIABLE, ACCOUNT)
+    monkeypatch.setattr(engine, "get_account_id", lambda: ACCOUNT)
+
+
+def launch_policy(vending: Template) -> Any:  # noqa: ANN401 (a document of CloudFormation)
+    """Return the policy of the launch role; the boundary by its ARN."""
+    roles = [each["Properties"] for each in vending["Resources"].values() if each["Type"] == "AWS::IAM::Role"]
+    (role,) = [each for each in roles if "RoleName" in each]
+    text = json.dumps(role["Policies"][0]["PolicyDocument"])
+    boundary = f'"arn:aws:iam::{ACCOUNT}:policy/seatrial-lab-products-boundary"'
+    named = re.sub(r'\{"Ref": "LaunchRoleBoundary[0-9A-F]+"\}', boundary, text)
+    return json.loads(
+        named.replace('{"Ref": "AWS::Partition"}', '"aws"').replace('{"Ref": "AWS::URLSuffix"}', '"amazonaws.com"')
+    )
+
+
+def allows(policy: Template, right: Right) -> bool:
+    document = json.loads(resolved(policy))
+    asked = EvalContext(
+        principal_arn=f"arn:aws:iam::{ACCOUNT}:role/launch",
+        principal_type="AssumedRole",
+        principal_account=ACCOUNT,
+        action=right.action,
+        resource_arn=right.resource,
+        region="us-east-1",
+        service_context=dict(right.context),
+    )
+    return bool(evaluate(asked, [parse_policy_document(document)]).decision == "Allow")
+
+
+def resolved(policy: Template) -> str:
+    """Return a policy whose joined texts are texts."""
+
+    def flat(node: Any) -> Any:  # noqa: ANN401 (a part of the document)
+        if isinstance(node, dict) and "Fn::Join" in node:
+            return "".join(flat(each) for each in node["Fn::Join"][1])
+        if isinstance(node, dict):
+            return {key: flat(value) for key, value in node.items()}
+        return [flat(each) for each in node] if isinstance(node, list) else node
+
+    return json.dumps(flat(policy))
+
+
+def operations(name: str, resource_type: str, properties: dict[str, object]) -> Iterator[ResourceOperation]:
+    """Yield a creation, a deletion, and an update that changes everything but the names."""
+    before = {
+        key: ["other"] if isinstance(value, list) and key != "Tags" else value for key, value in properties.items()
+    }
+    before["Tags"] = [] if isinstance(properties.get("Tags"), list) else properties.get("Tags")
+    tags = {"Tags": properties["Tags"]} if "Tags" in properties else {}
+    before = {key: value for key, value in {**before, **tags}.items() if value is not None}
+    each: tuple[tuple[Handler, dict[str, object], dict[str, object]], ...] = (
+        ("create", {}, properties),
+        ("update", before, properties),
+        ("delete", properties, {}),
+    )
+    for handler, old, new in each:
+        yield ResourceOperation(resource_type, handler, "SC-1", name, "" if handler == "create" else name, old, new)
+
+
+def test_every_right_that_a_launch_an_update_and_a_termination_need_is_allowed(
+    published: tuple[Template, Template],
+) -> None:
+    template, vending = published
+    policy = launch_policy(vending)
+    asked = [
+        (resource_type, operation.handler, right)
+        for name, resource_type, properties in resolved_resources(template, PARAMETERS)
+        for operation in operations(name, resource_type, properties)
+        for right in needed_rights(operation)
+    ]
+    assert len(asked) > 100
+    denied = {
+        (kind, handler, right.action, right.resource) for kind, handler, right in asked if not allows(policy, right)
+    }
+    assert sorted(denied) == []
+
+
+def test_every_right_that_a_handler_lists_is_granted_or_left_out_with_a_reason(
+    published: tuple[Template, Template],
+) -> None:
+    template, vending = published
+    types = {each["Type"] for each in template["Resources"].values() if not each["Type"].startswith("Custom::")}
+    assert types <= set(PRODUCT_TYPES)
+    statements = launch_policy(vending)["Statement"]
+    granted = {
+        action
+        for each in statements
+        for action in ([each["Action"]] if isinstance(each["Action"], str) else each["Action"])
+    }
+    has_key = any("KmsKeyId" in each["Properties"] for each in template["Resources"].values())
+    assert has_key is (KEY in json.dumps(statements))
+    without_key = set[str]() if has_key else {"kms:CreateGrant", "kms:DescribeKey"}
+    listed = {action for each in types for handler in HANDLERS for action in handler_actions(each, handler)}
+    assert sorted(action for action in listed - granted - without_key if not is_left_out(action)) == []
+    assert all(NOT_ALLOWED.values())
+    assert not {action for action in granted if is_left_out(action)}
+
+
+def test_secrets_are_read_by_their_names_alone(published: tuple[Template, Template]) -> None:
+    template, vending = published
+    policy = launch_policy(vending)
+    literals = set(re.findall(r"\{\{resolve:[^}]+\}\}", json.dumps(template)))
+    named = f"arn:aws:secretsmanager:us-east-1:{ACCOUNT}:secret:"
+    for literal in literals:
+        (asked,) = reference_rights(literal)
+        assert asked.resource == f"{named}seatrial/hub-token"
+        for ending, allowed in (("-AbCdEf", True), ("-of-others-AbCdEf", False)):
+            assert allows(policy, replace(asked, resource=f"{asked.resource}{ending}")) is allowed
+    assert ("secretsmanager:GetSecretValue" in json.dumps(policy)) is bool(literals)
+
+
+def test_the_trust_of_the_role_has_no_condition(published: tuple[Template, Template]) -> None:
+    """Neither service is documented to send `aws:SourceAccount` when it assumes a role."""
+    _, vending = published
+    roles = [each["Properties"] for each in vending["Resources"].values() if each["Type"] == "AWS::IAM::Role"]
+    (trust,) = [each["AssumeRolePolicyDocument"]["Statement"] for each in roles if "RoleName" in each]
+    services = {name for each in trust for name in each["Principal"]["Service"]}
+    assert services == {"servicecatalog.amazonaws.com", "cloudformation.amazonaws.com"}
+    assert not any("Condition" in each for each in trust)
