@@ -25,6 +25,7 @@ from seatrial.documents.live_endpoint import ROLLBACK_ALARM
 from seatrial.locks.lock_file import write_lock
 from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_spec
+from seatrial_base.tags import ENVIRONMENT_TAG
 from seatrial_laptop import lifecycle
 from seatrial_laptop.control import change_control, reset_control
 from seatrial_laptop.demo.cdk_cli import CdkCli
@@ -160,6 +161,7 @@ class LivingEndpoint:
                 "ComputeResourceRequirements": live["Specification"]["ComputeResourceRequirements"],
             },
             RuntimeConfig={"CopyCount": 1},
+            Tags=[{"Key": ENVIRONMENT_TAG, "Value": ENVIRONMENT}],
         )
 
     def load_beside(self) -> None:
