@@ -15,11 +15,12 @@ from seatrial_cdk.trials.runtime.announcements import AwsBus, NoTopic, TopicFind
 from seatrial_cdk.trials.runtime.cloudformation import put_answer
 from seatrial_cdk.trials.runtime.components import AwsComponents
 from seatrial_cdk.trials.runtime.context import LambdaContext, TrialContext
-from seatrial_cdk.trials.runtime.load_share import SOCKETS_PER_FUNCTION, load_share
+from seatrial_cdk.trials.runtime.load_share import load_share
 from seatrial_cdk.trials.runtime.log_groups import RETENTION_DAYS, AwsLogGroups
 from seatrial_cdk.trials.runtime.ownership import LOOK_S, repeat_meanwhile
 from seatrial_cdk.trials.runtime.scaling import AwsCopyScaling
 from seatrial_cdk.trials.runtime.store import S3TrialStore, calling
+from seatrial_load.measure.functions import SOCKETS_PER_FUNCTION
 from seatrial_load.trial import steps as course
 from seatrial_load.trial.dependencies import Tools
 from seatrial_load.trial.guard import ALARM_TYPES, MOST_ALARMS, guard_of
