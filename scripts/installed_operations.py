@@ -13,6 +13,7 @@ OPERATIONS = {
     "cloudwatch": ("describe_alarms", "get_metric_data"),
     "events": ("put_events",),
     "kms": ("describe_key",),
+    "lambda": ("get_account_settings",),
     "pricing": ("get_products",),
     "resourcegroupstaggingapi": ("get_resources",),
     "s3": ("create_multipart_upload", "get_object", "put_object"),

@@ -63,7 +63,7 @@ REASONS: Mapping[tuple[str, str], str] = {
     (READ, "s3:GetObject"): "Promotion and drift read results of trials.",
     (READ, "s3:ListBucket"): "Without it, a missing result reads as a forbidden one.",
     (READ, "kms:Decrypt"): "The results are encrypted with a key that the trial service makes; only S3 may use it.",
-    (READ, "sagemaker:ListEndpoints"): "These actions have no resource level; they only read.",
+    (READ, "lambda:GetAccountSettings"): "These actions have no resource level; they only read.",
     (INSTANCES, "logs:CreateLogGroup"): WRITES_LOGS,
     (CONTAINERS, "logs:CreateLogGroup"): WRITES_LOGS,
     (INSTANCES, "cloudwatch:PutMetricData"): WRITES_METRICS,

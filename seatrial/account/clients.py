@@ -82,6 +82,13 @@ class Parameters(Protocol):
         """Return a parameter."""
 
 
+class Functions(Protocol):
+    """AWS Lambda."""
+
+    def get_account_settings(self) -> Mapping[str, object]:
+        """Return the limits of the account in this region."""
+
+
 class RaisedAlarms(Protocol):
     """The alarms that are raised."""
 
@@ -102,6 +109,7 @@ class AccountClients:
     networks: Networks
     parameters: Parameters
     alarms: RaisedAlarms
+    functions: Functions
 
 
 def account_clients(environment: EnvironmentSpec) -> AccountClients:
@@ -124,6 +132,7 @@ def clients_of_region(region: str, *, where: str) -> AccountClients:
             networks=cast("Networks", boto3.client("ec2", region_name=region)),
             parameters=cast("Parameters", boto3.client("ssm", region_name=region)),
             alarms=cast("RaisedAlarms", boto3.client("cloudwatch", region_name=region)),
+            functions=cast("Functions", boto3.client("lambda", region_name=region)),
         )
 
 

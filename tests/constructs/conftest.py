@@ -198,12 +198,15 @@ class DictComponents:
     created: list[tuple[str, dict[str, object], dict[str, str]]] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
     unknown: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
     instances: VariantCapacity = field(default_factory=lambda: VariantCapacity(1, 8))
 
     def describe(self, name: str) -> ComponentState | None:
         return self.found.get(name)
 
     def live_config(self, endpoint_name: str) -> str:
+        if endpoint_name in self.gone:
+            raise UnavailableError(f'describing endpoint {endpoint_name}: Could not find endpoint "{endpoint_name}"')
         return f"config-of-{endpoint_name}"
 
     def capacity(self, endpoint_name: str, variant_name: str) -> VariantCapacity:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
@@ -13,11 +14,13 @@ from botocore.stub import Stubber
 from seatrial.account.clients import AccountClients
 from seatrial.deployment.document import Deployment
 from seatrial.engines.rendered import RenderedConfig
+from seatrial.operations.preflight.functions import functions_at_once
 from seatrial.operations.preflight.instances import instances_in_use, needs_of, quota_link
 from seatrial.operations.preflight.preflight import check_environment, preflight_judgement, preflight_lines
 from seatrial.specs.endpoint import EndpointSpec
 from seatrial.specs.environment import EMBEDDED_ACCOUNT, EnvironmentSpec
 from seatrial_base.errors import SeatrialError
+from tests.constructs.conftest import request_of_dev
 from tests.sample_plan import LMI_IMAGE, decided, sample_plan
 
 if TYPE_CHECKING:
@@ -49,6 +52,7 @@ class Account:
     vpcs: tuple[str, str] = ("vpc-1", "vpc-1")
     addresses: int = 50
     bootstrap: str = "21"
+    functions: int = 10
     alarms: list[dict[str, object]] = field(default_factory=list)
     errors: dict[str, Exception] = field(default_factory=dict)
 
@@ -129,6 +133,10 @@ class Account:
         assert asked["StateValue"] == "ALARM"
         return {"MetricAlarms": self.alarms}
 
+    def get_account_settings(self) -> Mapping[str, object]:
+        self._ask("functions")
+        return {"AccountLimit": {"ConcurrentExecutions": 1000, "UnreservedConcurrentExecutions": self.functions}}
+
     def clients(self) -> AccountClients:
         return AccountClients(
             identity=self,
@@ -140,6 +148,7 @@ class Account:
             networks=self,
             parameters=self,
             alarms=self,
+            functions=self,
         )
 
 
@@ -152,6 +161,14 @@ ENVIRONMENT = EnvironmentSpec.model_validate(
         "network": {"subnet_ids": ["subnet-0a1b2c3d"], "security_group_ids": ["sg-0a1b2c3d"]},
     }
 )
+
+
+def trial_request(concurrency: int = 16) -> str:
+    """Return the request of a trial whose largest level has so many requests in flight."""
+    request = request_of_dev()
+    levels = replace(request.load, concurrency_levels=(8, concurrency))
+    fields = json.loads(replace(request, load=levels).to_json())
+    return json.dumps({name: value for name, value in fields.items() if name not in {"target", "expected"}})
 
 
 def deployment(
@@ -183,7 +200,7 @@ def deployment(
             environment="dev", instance_type=decided(instance_type), max_instances=3, surge_instances=decided(2)
         ),
         serving=RenderedConfig.model_validate(serving),
-        trial_request="{}",
+        trial_request=trial_request(),
         has_local_nvme=True,
     )
 
@@ -209,7 +226,46 @@ def test_an_account_that_has_everything() -> None:
         "network subnet-0a1b2c3d, sg-0a1b2c3d",
         "CDK bootstrap",
         f"alarms of {deployment().endpoint_name}",
+        "Lambda functions at a time",
     ]
+
+
+@pytest.mark.parametrize(
+    ("trials", "needed"),
+    [
+        pytest.param([16], 3, id="a function that loads, one that CloudFormation waits for, and the sweep"),
+        pytest.param([16, 16], 5, id="two endpoints at a time"),
+        pytest.param([2700], 5, id="three functions load"),
+        pytest.param([16] * 20, 17, id="eight endpoints at a time"),
+    ],
+)
+def test_functions_that_the_trials_need_at_a_time_are_compared_with_what_the_account_runs(
+    trials: list[int], needed: int
+) -> None:
+    tried = tuple(
+        replace(deployment(f"chat-{n}"), trial_request=trial_request(level)) for n, level in enumerate(trials)
+    )
+    assert functions_at_once(tried) == needed
+    account = Account(functions=needed, default_quotas={}, set_quotas={G5: 1000})
+    assert checked(account, *tried)["Lambda"].is_ok
+    account.functions = needed - 1
+    found = checked(account, *tried)["Lambda"].finding
+    assert found is not None
+    assert (found.rule, found.message) == ("SEA467", f"the trials need {needed}; {needed - 1} are not reserved")
+    assert "servicequotas/home/services/lambda/quotas/L-B99A9384" in found.hint
+
+
+def test_without_trials_no_function_is_asked_for() -> None:
+    untried = deployment()
+    trial = untried.endpoint.trial.model_copy(update={"mode": "off"})
+    untried = replace(untried, endpoint=untried.endpoint.model_copy(update={"trial": trial}))
+    assert functions_at_once([untried]) == 0
+    assert "Lambda" not in checked(Account(), untried)
+
+
+def test_what_lambda_may_not_be_asked_is_no_problem() -> None:
+    account = Account(errors={"functions": refused("AccessDeniedException")})
+    assert checked(account)["Lambda"].is_unread
 
 
 def test_a_raised_alarm_that_would_roll_an_update_back_is_a_problem() -> None:
@@ -357,7 +413,7 @@ def test_how_it_reads() -> None:
         "problem  secret hub-token: SEA462: it does not exist",
         "           hint: create it: aws secretsmanager create-secret --name hub-token --secret-string …",
     ]
-    assert lines[-1] == "6 ok, 2 with a problem, 0 could not be asked"
+    assert lines[-1] == "7 ok, 2 with a problem, 0 could not be asked"
     judgement = preflight_judgement(found, ENVIRONMENT)
     assert [(finding.rule, finding.severity) for finding in judgement.findings] == [
         ("SEA462", "error"),

@@ -33,7 +33,12 @@ TRUST = {
         for name in ("DeployRole", "ReadRole")
     },
 }
-UNNAMED = {"sagemaker:ListEndpoints", "servicequotas:ListAWSDefaultServiceQuotas", "servicequotas:ListServiceQuotas"}
+UNNAMED = {
+    "lambda:GetAccountSettings",
+    "sagemaker:ListEndpoints",
+    "servicequotas:ListAWSDefaultServiceQuotas",
+    "servicequotas:ListServiceQuotas",
+}
 
 
 @pytest.mark.parametrize("ci", ["github", "gitlab"])

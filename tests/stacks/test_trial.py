@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from graphlib import TopologicalSorter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -228,6 +229,36 @@ def test_a_candidate_may_start_as_long_as_cloudformations_hour_leaves(
 ) -> None:
     template = Template.from_stack(EndpointStack(App(), "x", deployment=with_budget(dev_deployment, float(budget))))
     template.has_resource_properties("Custom::CandidateTrial", {"StartSeconds": start, "ServiceTimeout": "3600"})
+
+
+def test_the_roles_go_after_the_endpoint_and_after_what_aws_releases_then(prod_template: Template) -> None:
+    """CloudFormation deletes in reverse order; the rights of the endpoint's roles are in them."""
+    (candidate,) = prod_template.find_resources("Custom::CandidateTrial").values()
+    roles = {
+        name for name in prod_template.find_resources("AWS::IAM::Role") if "InstanceRole" in name or "ModelRole" in name
+    }
+    assert len(roles) == 2
+    assert roles <= {*candidate["DependsOn"]}
+    assert candidate["Properties"]["ReleaseSeconds"] == "300"
+    resources = prod_template.to_json()["Resources"]
+    sorter = TopologicalSorter({name: references(one) & resources.keys() for name, one in resources.items()})
+    assert len([*sorter.static_order()]) == len(resources), "no circle"
+
+
+def references(value: object) -> set[str]:
+    """Return the logical IDs that a resource names."""
+    if isinstance(value, dict):
+        own = {f"{value['Ref']}"} if "Ref" in value else set()
+        got = value.get("Fn::GetAtt")
+        own |= {f"{got[0]}"} if isinstance(got, list) else set()
+        after = value.get("DependsOn", [])
+        own |= {after} if isinstance(after, str) else {*after}
+        return own.union(*(references(each) for each in value.values()))
+    return set[str]().union(*(references(each) for each in value)) if isinstance(value, list) else set()
+
+
+def test_without_a_key_and_a_network_nothing_is_waited_for(dev_template: Template) -> None:
+    dev_template.has_resource_properties("Custom::CandidateTrial", {"ReleaseSeconds": "0"})
 
 
 def test_a_candidate_gets_time_for_an_instance_and_its_image(dev_template: Template) -> None:

@@ -57,6 +57,10 @@ if TYPE_CHECKING:
     from seatrial_cdk.scaling.planned_scaling import EndpointScaling
 
 
+RELEASE_S = 300
+"""AWS says "a few minutes" (SageMaker API reference, DeleteEndpoint)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointParts:
     """What belongs to an endpoint.
@@ -398,6 +402,11 @@ def define_outputs(
     )
 
 
+def _release_s(environment: EnvironmentSpec) -> int:
+    """Return how long grants and network interfaces may stay behind a deleted endpoint, in seconds."""
+    return RELEASE_S if environment.kms_key_arn is not None or environment.network.subnet_ids else 0
+
+
 def _accelerators(deployment: Deployment) -> int:
     """Return the accelerators of one instance; 0 where instances of several types may run, or the type is unknown."""
     found = find_instance(deployment.plan.instance_type.value)
@@ -425,6 +434,7 @@ def trial_settings(deployment: Deployment, alarms: EndpointAlarms) -> TrialSetti
         copy_count=plan.copy_count.value,
         most_copies=max(plan.copy_count.value, deployment.endpoint.scaling.max_copies),
         fallback_target=plan.target_concurrency_per_copy.value,
+        release_s=_release_s(deployment.environment),
         removal=deployment.environment.removal,
         alarms=alarms.rollback_names,
         rolls_back=not rollback_alarms_are_off(alarms),

@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 import jsii
 from aws_cdk import Annotations, CustomResource, Duration, IStableStringProducer, Lazy, Stack, TagManager, Token
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
@@ -83,6 +84,8 @@ class TrialSettings:
         copy_count: Copies where nothing serves yet.
         most_copies: Copies that the endpoint has room for.
         fallback_target: Scaling target per copy where no trial answers.
+        release_s: How long a deletion waits until AWS has released the grants and network interfaces that a deleted
+            endpoint leaves, for which SageMaker needs the roles, in seconds; 0 where it leaves none.
         removal: Whether the logs of containers are deleted with the stack; they end after a month anyway.
         alarms: Names of the alarms that stop a load beside users.
         rolls_back: Whether these alarms roll this deployment back; if not, its update waits until they have ended.
@@ -101,6 +104,7 @@ class TrialSettings:
     copy_count: int
     most_copies: int
     fallback_target: float
+    release_s: int = 0
     removal: Literal["destroy", "retain"] = "retain"
     alarms: Sequence[str] = ()
     rolls_back: bool = True
@@ -192,6 +196,7 @@ class TrialSettings:
             "Replaces": ",".join(self.replaces),
             "Alias": endpoint.alias_name or "",
             "Removal": self.removal,
+            "ReleaseSeconds": f"{self.release_s}",
             **({} if self.rolls_back else {"RollbackAlarms": "off"}),
         }
 
@@ -202,6 +207,9 @@ class CandidateTrial(Construct):
     CloudFormation updates endpoint and component after it, so a trial that fails leaves them as they are. The component
     takes its copy count from here: the live one on an update, the planned one where nothing serves yet. Scale-in is
     suspended from here until `SmokeBenchmark` has proven the update; scale-out never is.
+
+    It is deleted after endpoint and component, and before the roles: while AWS releases grants and network interfaces
+    of a deleted endpoint, the roles must keep their rights (SageMaker API reference, DeleteEndpoint).
 
     Request properties: those of `TrialSettings.custom_resource`.
 
@@ -233,6 +241,9 @@ class CandidateTrial(Construct):
         )
         for later in (endpoint.endpoint, endpoint.component):
             later.node.add_dependency(self.resource)
+        for role in (endpoint.instance_role, endpoint.model_role):
+            if isinstance(role.node.default_child, iam.CfnRole):
+                self.resource.node.add_dependency(role.node.default_child)
 
 
 class SmokeBenchmark(Construct):

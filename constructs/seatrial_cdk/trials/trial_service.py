@@ -32,9 +32,9 @@ from seatrial_cdk.service_function import (
     service_workflow,
 )
 from seatrial_cdk.trials.permissions import publishing, statements
-from seatrial_cdk.trials.runtime.load_share import SOCKETS_PER_FUNCTION
 from seatrial_cdk.trials.trial_results import TrialResults, log_group_of
 from seatrial_cdk.trials.trial_workflow import definition
+from seatrial_load.measure.functions import SOCKETS_PER_FUNCTION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -125,12 +125,12 @@ def _judged(
     return unread(_subject(instance_type), found) if in_use.unknown else ok(_subject(instance_type), found)
 
 
-def quota_link(region: str, code: str) -> str:
+def quota_link(region: str, code: str, *, service: str = SERVICE) -> str:
     """Return the page on which an increase of a quota is requested."""
     host = "console.amazonaws.cn" if region.startswith("cn-") else "console.aws.amazon.com"
     if region.startswith("us-gov-"):
         host = "console.amazonaws-us-gov.com"
-    return f"https://{region}.{host}/servicequotas/home/services/{SERVICE}/quotas/{code}"
+    return f"https://{region}.{host}/servicequotas/home/services/{service}/quotas/{code}"
 
 
 def _quotas(service: Quotas, wanted: set[str]) -> tuple[dict[str, Quota], str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.account.clients import check_account
 from seatrial.account.reader import aws_failures
+from seatrial.operations.preflight.functions import function_checks
 from seatrial.operations.preflight.instances import instance_checks, needs_of
 from seatrial.operations.preflight.parts import part_checks
 from seatrial_base.printer import Judgement
@@ -44,6 +45,7 @@ def check_environment(
     return (
         *instance_checks(needs_of(deployments), environment, clients),
         *part_checks(deployments, environment, clients),
+        *function_checks(deployments, environment, clients.functions),
     )
 
 

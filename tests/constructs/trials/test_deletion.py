@@ -148,3 +148,29 @@ def test_a_late_delivery_of_a_deletion_stops_nothing_of_the_endpoint_that_was_ma
     before = dict(world.store.texts)
     assert world.ask(deletion) is None, "it was answered"
     assert world.store.texts == before
+
+
+@pytest.mark.parametrize(
+    ("phase", "seconds", "gone", "waited_s"),
+    [
+        pytest.param("candidate", "300", ("dev-chat",), 300.0, id="grants or interfaces are left"),
+        pytest.param("candidate", "0", ("dev-chat",), 0.0, id="neither key nor network"),
+        pytest.param("candidate", "300", (), 0.0, id="the endpoint stays: its trials are turned off"),
+        pytest.param("deployed", "300", ("dev-chat",), 0.0, id="the endpoint goes later"),
+    ],
+)
+@pytest.mark.parametrize("status", ["DELETE_IN_PROGRESS", "ROLLBACK_IN_PROGRESS"])
+def test_the_roles_stay_until_aws_has_released_what_a_deleted_endpoint_leaves(
+    world: World,
+    deletion: CustomResourceEvent,
+    phase: str,
+    seconds: str,
+    gone: tuple[str, ...],
+    waited_s: float,
+    status: str,
+) -> None:
+    world.status, world.components.gone = status, gone
+    deletion["ResourceProperties"] = {**deletion["ResourceProperties"], "Phase": phase, "ReleaseSeconds": seconds}
+    response = world.ask(deletion)
+    assert response is not None
+    assert (response["Status"], world.clock.now_s - ORDERED_S) == ("SUCCESS", waited_s)

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial_cdk.trials.runtime.load_share import (
+from seatrial_load.documents.request import PredictedLevel, Prior
+from seatrial_load.measure.functions import (
     MOST_WORKERS,
     predicted_parts_per_s,
     workers_at,
 )
-from seatrial_load.documents.request import PredictedLevel, Prior
 from tests.constructs.conftest import request_of_dev
 
 

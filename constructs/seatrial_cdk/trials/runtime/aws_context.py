@@ -15,11 +15,12 @@ from seatrial_cdk.trials.runtime.announcements import AwsBus, NoTopic, TopicFind
 from seatrial_cdk.trials.runtime.cloudformation import put_answer
 from seatrial_cdk.trials.runtime.components import AwsComponents
 from seatrial_cdk.trials.runtime.context import LambdaContext, TrialContext
-from seatrial_cdk.trials.runtime.load_share import SOCKETS_PER_FUNCTION, load_share
+from seatrial_cdk.trials.runtime.load_share import load_share
 from seatrial_cdk.trials.runtime.log_groups import RETENTION_DAYS, AwsLogGroups
 from seatrial_cdk.trials.runtime.ownership import LOOK_S, repeat_meanwhile
 from seatrial_cdk.trials.runtime.scaling import AwsCopyScaling
 from seatrial_cdk.trials.runtime.store import S3TrialStore, calling
+from seatrial_load.measure.functions import SOCKETS_PER_FUNCTION
 from seatrial_load.trial import steps as course
 from seatrial_load.trial.dependencies import Tools
 from seatrial_load.trial.guard import ALARM_TYPES, MOST_ALARMS, guard_of
@@ -46,6 +47,8 @@ LOAD_PERIOD_S = 10  # of the metric: high resolution
 DEAD: Final[tuple[Literal["FAILED", "TIMED_OUT", "ABORTED"], ...]] = ("FAILED", "TIMED_OUT", "ABORTED")
 
 
+ENDED: Final = "not running"
+"""In the refusal to stop an execution that has ended (of the embedded AWS; what AWS answers is not known)."""
 ALREADY_STARTED, UNKNOWN_EXECUTION = "ExecutionAlreadyExists", "ExecutionDoesNotExist"
 
 
@@ -73,7 +76,7 @@ class AwsWorkflow:
                     raise
 
     def stop(self, request_id: str, because: str) -> None:
-        """Stop the trial of a request, if there is one.
+        """Stop the trial of a request, if there is one that runs.
 
         Raises:
             UnavailableError: It may not have been stopped.
@@ -85,7 +88,7 @@ class AwsWorkflow:
             try:
                 self.client.stop_execution(executionArn=execution, error="Stopped", cause=because)
             except ClientError as refused:
-                if refused.response["Error"]["Code"] != UNKNOWN_EXECUTION:
+                if refused.response["Error"]["Code"] != UNKNOWN_EXECUTION and ENDED not in f"{refused}":
                     raise
 
     def dead(self, since_s: float) -> list[Execution]:

@@ -270,11 +270,14 @@ def _end(event: CustomResourceEvent, endpoint_name: str, context: TrialContext) 
     except UnavailableError as unavailable:
         log(f"{endpoint_name} can't be deleted yet: {unavailable}")
     end_hold(context, endpoint_name)
+    is_candidate = event["ResourceProperties"].get("Phase") == "candidate"
+    if is_candidate:
+        await_release(event["ResourceProperties"], context)
     with suppress(UnavailableError):
         status = context.stack_status(event["StackId"])
         if "ROLLBACK" in status:
             context.store.clear(endpoint_name)
-        elif event["ResourceProperties"].get("Phase") == "candidate":
+        elif is_candidate:
             _end_logs(event["ResourceProperties"], context)
         elif _was_replaced(event["ResourceProperties"], context):
             await_quiet(event["ResourceProperties"].get("InferenceComponentName", ""), context)
@@ -335,6 +338,20 @@ def remove_candidates(context: TrialContext, endpoint_name: str, *, until_gone: 
 def _is_being_created(context: TrialContext, name: str) -> bool:
     found = context.components.describe(name)
     return found is None or found.is_being_created
+
+
+def await_release(properties: Mapping[str, str], context: TrialContext) -> None:
+    """Wait until AWS has released what a deleted endpoint leaves behind; the roles that it needs for it go later.
+
+    Nothing tells when that is. Where the endpoint stays, as one whose trials are turned off, nothing is waited for.
+    """
+    release_s = float(properties.get("ReleaseSeconds", "0"))
+    if release_s <= 0:
+        return
+    with suppress(UnavailableError):
+        if context.components.live_config(properties["EndpointName"]):
+            return
+    context.sleep(max(0.0, min(release_s, context.ends_s - ANSWER_S - context.now_s())))
 
 
 QUIET_S: Final = 60.0

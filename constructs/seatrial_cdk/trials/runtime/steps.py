@@ -31,7 +31,7 @@ from seatrial_cdk.trials.runtime.load_phase import (
     ShareLostError,
     merge_tallies,
 )
-from seatrial_cdk.trials.runtime.load_share import WorkerShare, workers_at, write_current_level
+from seatrial_cdk.trials.runtime.load_share import WorkerShare, write_current_level
 from seatrial_cdk.trials.runtime.log import log
 from seatrial_cdk.trials.runtime.log_groups import log_group_name, log_groups_of
 from seatrial_cdk.trials.runtime.order import OrderRef, read_order, trial_key
@@ -42,6 +42,7 @@ from seatrial_cdk.trials.runtime.scheduled import keep_scheduled, report_not_mad
 from seatrial_cdk.trials.runtime.store import UnavailableError, is_scheduled, run_key
 from seatrial_load.client.load_share import BARRIER_S, plan_shares
 from seatrial_load.documents.stop import Stop, StopReason
+from seatrial_load.measure.functions import workers_at
 from seatrial_load.trial.budget import live_request
 from seatrial_load.trial.dependencies import Tools
 
@@ -256,7 +257,7 @@ def _prepared(trial: Trial, at: Position) -> Position:
         keep_untried(trial.context.store, trial.properties, trial.order.request_id)
         return position("settle", 0, f"{no_room}")
     except AsleepError as asleep:
-        return {**position("wait", 0, "no copy is in service yet"), "Seconds": round(float(f"{asleep}")), "Woken": True}
+        return {**position("wait", 0, "no copy answers yet"), "Seconds": round(float(f"{asleep}")), "Woken": True}
     if (stop := trial.ownership.check()) is not None:
         return _stopped(trial, stop)
     trial.keep_progress(trial.round(0), progress)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from seatrial_base.errors import BenchError
 from seatrial_load.aws.clock_skew import probe_clock
 from seatrial_load.aws.cloudwatch import unknown_overhead, users_load
-from seatrial_load.aws.deployment_check import DENIED_PATIENCE_S, asking, not_proven, prove_live
+from seatrial_load.aws.deployment_check import DENIED_PATIENCE_S, DENIED_POLL_S, asking, not_proven, prove_live
 from seatrial_load.aws.wake import wake
 from seatrial_load.client.event_loop import Exchange, Inbox, Wave, limits_of, run_wave
 from seatrial_load.decode.failure import Failure
@@ -27,6 +27,7 @@ from seatrial_load.trial.manner import VERIFICATION_REQUESTS, adds_load, levels_
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from seatrial_load.aws.clock_skew import Probed
     from seatrial_load.aws.wake import Woken
     from seatrial_load.client.connection import Dial
     from seatrial_load.client.request_writer import RequestWriter
@@ -137,8 +138,7 @@ class _Opening:
         )
 
     def _probe(self) -> Exchange:
-        probed = probe_clock(self._send, self.tools.wall_clock)
-        self.clock_offset_s = probed.offset_s
+        probed = self._probed()
         _refuse_no_model(probed.exchange)
         record = self._record(probed.exchange)
         self._saw([record], "first_request")
@@ -148,6 +148,26 @@ class _Opening:
                 f"this machine's clock is {-probed.offset_s:+.0f} s off; requests are signed with the service's time"
             )
         return probed.exchange
+
+    def _probed(self) -> Probed:
+        """Send the first request; where AWS denies a deployment's own, again for a minute: its right may be young.
+
+        A condition on tags denies what was only just created, since tags arrive later (GitHub,
+        hashicorp/terraform-provider-aws issues 6055 and 32966).
+        """
+        left_s = 0.0 if self.request.expected is None else DENIED_PATIENCE_S - self.waited_s
+        while True:
+            probed = probe_clock(self._send, self.tools.wall_clock)
+            self.clock_offset_s = probed.offset_s
+            if left_s < DENIED_POLL_S or not self._is_denied(probed.exchange) or self.should_stop() is not None:
+                return probed
+            self._say(f"AWS denies the request: asked again, for {left_s:.0f} s at most")
+            left_s -= DENIED_POLL_S
+            self.tools.sleep(DENIED_POLL_S)
+
+    def _is_denied(self, exchange: Exchange) -> bool:
+        record = self._record(exchange)
+        return record.error == "auth" and "AccessDenied" in record.detail
 
     def _send(self, offset_s: float) -> Exchange:
         self.clock_offset_s = offset_s or None

@@ -147,6 +147,20 @@ async def unready_at_first(writer: StreamWriter, asked: dict[str, int]) -> bool:
     return True
 
 
+DENIALS = iter(range(2))
+
+
+async def denied(writer: StreamWriter, _asked: dict[str, int]) -> bool:
+    document = {"message": "User: arn:aws:sts::1:assumed-role/x is not authorized to perform: sagemaker:InvokeEndpoint"}
+    writer.write(answer("403 Forbidden", document, "x-amzn-ErrorType: AccessDeniedException"))
+    return True
+
+
+async def denied_at_first(writer: StreamWriter, asked: dict[str, int]) -> bool:
+    """Deny the first two requests of the session: the tags that the right needs come later."""
+    return await (stream if next(DENIALS, None) is None else denied)(writer, asked)
+
+
 TURNS = itertools.count(1)
 
 
@@ -155,6 +169,8 @@ async def every_third_fails(writer: StreamWriter, asked: dict[str, int]) -> bool
 
 
 MANNERS: dict[str, Manner] = {
+    "denied": denied,
+    "denied-at-first": denied_at_first,
     "unready-at-first": unready_at_first,
     "every-third-fails": every_third_fails,
     "stream": stream,

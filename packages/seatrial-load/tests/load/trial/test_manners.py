@@ -174,6 +174,23 @@ def test_a_request_without_a_copy_is_repeated_while_copies_come_up(world: World)
     assert world.slept == [15.0]
 
 
+def test_a_deployment_whose_right_is_young_is_asked_again(world: World) -> None:
+    result = world.result(world.request("verify", "denied-at-first"), Aws([2]))
+    assert (result.verdict.status, world.slept) == ("pass", [5.0, 5.0])
+
+
+def test_a_deployment_that_is_denied_for_a_minute_fails(world: World) -> None:
+    result = world.result(world.request("verify", "denied"), Aws([2]))
+    assert (result.verdict.status, sum(world.slept)) == ("fail", 60.0)
+    assert "AccessDeniedException" in result.verdict.because
+
+
+def test_who_measures_no_deployment_of_its_own_is_told_at_once_what_is_denied(world: World) -> None:
+    result = world.result(world.request("verify", "denied", expected=None), Aws([2]))
+    assert world.slept == []
+    assert "AccessDeniedException" in result.verdict.because
+
+
 def test_copies_that_come_meanwhile_leave_a_verification_valid(world: World) -> None:
     result = world.result(world.request("verify", copy_count=3), Aws([3, 4]))
     assert result.verdict.status == "pass"

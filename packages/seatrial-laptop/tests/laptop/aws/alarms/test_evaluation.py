@@ -67,6 +67,20 @@ def test_an_alarm_changes_when_a_period_has_ended_and_not_before() -> None:
     assert book.told == ["ALARM", "OK", "INSUFFICIENT_DATA"]
 
 
+def test_an_alarm_that_is_switched_off_by_its_threshold_ends_at_the_end_of_its_period() -> None:
+    """PutMetricAlarm leaves the state as it is (CloudWatch API reference); the next evaluation ends it."""
+    book, history = Book(alarm(TreatMissingData="notBreaching")), MetricHistory()
+    evaluation = Evaluation(book, history)
+    for now_s in (60.0, 120.0):
+        history.add(CHAT, now_s, {"ModelLatency": [9.0]})
+    evaluation.evaluate(60.0)
+    book.kept["Threshold"] = 1e15
+    evaluation.evaluate(70.0)
+    assert book.told == ["ALARM"]
+    evaluation.evaluate(120.0)
+    assert book.told == ["ALARM", "OK"]
+
+
 def test_a_state_that_a_user_set_holds_until_there_is_data() -> None:
     for treatment in ("missing", "notBreaching", "ignore"):
         book, history = Book(alarm(TreatMissingData=treatment)), MetricHistory()
