@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from benchmarks.living_endpoint.endpoint import STACK, kill_functions
+from benchmarks.living_endpoint.endpoint import COPIES, STACK, kill_functions
 from benchmarks.living_endpoint.users import steady_users
 from benchmarks.living_endpoint.watch import watching
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 BEFORE_S: Final = 20.0
 """How long the users are watched before each update, to compare with."""
-COPIES: Final = 3
 DEAD_S: Final = 20.0
 SCALE_OUT_S: Final = 20.0
 """How long the instance of a scale-out takes to start."""

@@ -25,6 +25,7 @@ from seatrial.documents.live_endpoint import ROLLBACK_ALARM
 from seatrial.locks.lock_file import write_lock
 from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_spec
+from seatrial_base.tags import ENVIRONMENT_TAG
 from seatrial_laptop import lifecycle
 from seatrial_laptop.control import change_control, reset_control
 from seatrial_laptop.demo.cdk_cli import CdkCli
@@ -49,6 +50,8 @@ STACK: Final = f"seatrial-{ENVIRONMENT}-{NAME}"
 ENDPOINT: Final = f"{ENVIRONMENT}-{NAME}"
 BESIDE: Final = f"{ENDPOINT}-beside"
 FUNCTION: Final = f"AWS_LAMBDA_FUNCTION_NAME=seatrial-{ENVIRONMENT}-trials"
+COPIES: Final = 3
+"""The copies that serve, however few are planned."""
 PATIENCE_S: Final = 180.0
 LOOK_S: Final = 0.2
 
@@ -106,9 +109,14 @@ class LivingEndpoint:
         change_control(self.folder / "aws", {**self.faults, **settings})
 
     def write(self, **changes: object) -> None:
-        """Write the spec with top-level fields changed, and lock its plan, even one that is to miss its SLO."""
+        """Write the spec with top-level fields changed, and lock its plan, even one that is to miss its SLO.
+
+        Where minutes of waiting are skipped, scaling sees too few requests for a quarter of an hour: it must take no
+        copy then.
+        """
         spec = self.folder / "endpoints" / f"{NAME}.yaml"
-        spec.write_text(yaml.safe_dump({**SPEC, **changes}), encoding="utf-8")
+        held = {"scaling": {"min_copies": COPIES, "max_copies": 5}} if "wait_speed" in self.faults else {}
+        spec.write_text(yaml.safe_dump({**SPEC, **changes, **held}), encoding="utf-8")
         loaded = load_spec(spec, ENVIRONMENT, environments=self.folder / "environments")
         write_lock(make_plan(loaded, accept_slo_miss=True), spec)
 
@@ -153,6 +161,7 @@ class LivingEndpoint:
                 "ComputeResourceRequirements": live["Specification"]["ComputeResourceRequirements"],
             },
             RuntimeConfig={"CopyCount": 1},
+            Tags=[{"Key": ENVIRONMENT_TAG, "Value": ENVIRONMENT}],
         )
 
     def load_beside(self) -> None:
@@ -229,6 +238,13 @@ class LivingEndpoint:
         )["ScalingPolicies"]
         targets = [policy["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] for policy in policies]
         return targets[0] if targets else None
+
+    def sweep(self) -> bool:
+        """Let the trial service do now what it does every five minutes; return whether no candidate is left."""
+        with environment_of(self.cloud):
+            functions = boto3.client("lambda")
+        functions.invoke(FunctionName=f"seatrial-{ENVIRONMENT}-trials", Payload=json.dumps({"Sweep": True}))
+        return not self.candidates
 
     def until(self, done: Callable[[], object], what: str, *, ended: Callable[[], bool] = lambda: False) -> None:
         """Wait until something is so.

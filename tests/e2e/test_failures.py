@@ -26,12 +26,16 @@ pytestmark = [
 ]
 BEFORE_S = 1.0
 HURRY = {"wait_speed": 600}
+TOLD = {
+    "trial": {"concurrency_levels": [1, 2, 4], "requests_per_concurrency": 4, "budget_minutes": 5, "mode": "report"}
+}
+"""What is tried beside users has too few requests here to be proven: its trial tells, and refuses nothing."""
 
 
 @pytest.fixture(scope="module")
 def living(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LivingEndpoint]:
     """Deploy an endpoint of one planned copy."""
-    with living_endpoint(tmp_path_factory.mktemp("living")) as endpoint:
+    with living_endpoint(tmp_path_factory.mktemp("living"), HURRY) as endpoint:
         endpoint.write()
         first = endpoint.deploy(endpoint.synth("first"))
         assert first.exit_code == 0, first.last_lines()
@@ -44,15 +48,18 @@ def unharmed(outcome: Outcome) -> None:
     assert outcome.least_copies >= 3
 
 
+def logical_id(living: LivingEndpoint) -> str:
+    """Return the logical ID of the component that serves."""
+    told = living.cloud.client("cloudformation").describe_stack_resources(StackName=STACK)["StackResources"]
+    return next(
+        each["LogicalResourceId"] for each in told if each["ResourceType"] == "AWS::SageMaker::InferenceComponent"
+    )
+
+
 def nothing_left(living: LivingEndpoint) -> None:
-    """Wait until the sweep, which comes every five minutes, has removed what an update could not."""
-    living.until(lambda: not living.candidates and not living.is_scale_in_suspended, "nothing is left")
-
-
-def in_the_end(living: LivingEndpoint) -> None:
-    """Let instances come again, and give the sweep its time."""
-    living.control()
-    nothing_left(living)
+    """Check that the sweep, which comes every five minutes, removes what an update could not."""
+    living.until(living.sweep, "the sweep removes the candidates")
+    assert not living.is_scale_in_suspended
 
 
 def test_a_candidate_whose_instance_never_comes_is_given_up_and_the_update_goes_on_in_place(
@@ -62,12 +69,12 @@ def test_a_candidate_whose_instance_never_comes_is_given_up_and_the_update_goes_
     began_s = time.monotonic()
 
     def beside(update: RunningUpdate) -> None:
-        living.control(**HURRY, capacity_pending=True)
+        living.control(capacity_pending=True)
         update.until_candidate()
         update.until(lambda: living.status == "Updating", "the update in place")
         living.control()
 
-    outcome = run_case(living, Case("pending", batch_of(4), beside), before_s=BEFORE_S)
+    outcome = run_case(living, Case("pending", {**batch_of(4), **TOLD}, beside), before_s=BEFORE_S)
     unharmed(outcome)
     assert (outcome.deployed, outcome.tried, outcome.copies) == (True, 1, 3)
     assert time.monotonic() - began_s < 300, "an hour of waiting was skipped"
@@ -87,12 +94,12 @@ def test_a_candidate_that_fails_for_lack_of_capacity_is_given_up_and_the_update_
     living: LivingEndpoint, batch: int, reason: str
 ) -> None:
     def beside(update: RunningUpdate) -> None:
-        living.control(**HURRY, no_capacity=["ml.g5.2xlarge"], no_capacity_reason=reason)
+        living.control(no_capacity=["ml.g5.2xlarge"], no_capacity_reason=reason)
         update.until_candidate()
         update.until(lambda: not living.candidates, "the end of the candidate")
         living.control()
 
-    outcome = run_case(living, Case("no capacity", batch_of(batch), beside), before_s=BEFORE_S)
+    outcome = run_case(living, Case("no capacity", {**batch_of(batch), **TOLD}, beside), before_s=BEFORE_S)
     unharmed(outcome)
     assert (outcome.deployed, outcome.tried, outcome.copies, outcome.left) == (True, 1, 3, ())
 
@@ -100,21 +107,20 @@ def test_a_candidate_that_fails_for_lack_of_capacity_is_given_up_and_the_update_
 def test_an_alarm_that_is_raised_before_ends_the_update_and_its_rollback_until_the_component_is_skipped(
     living: LivingEndpoint,
 ) -> None:
-    rolling = {"scaling": {"min_copies": 2, "max_copies": 5}}
-    living.write(**batch_of(10), **rolling)
+    living.write(**batch_of(10))
     assert living.deploy(living.synth("assembly")).exit_code == 0
     before = living.cloud.live(living.component).model_name
 
     def beside(update: RunningUpdate) -> None:
-        living.control(raised_alarms_end_updates=True)
         update.until_candidate()
         living.raise_alarm()
+        living.control(raised_alarms_end_updates=True)
 
-    outcome = run_case(living, Case("raised", {**batch_of(11), **rolling}, beside, deploys=False), before_s=BEFORE_S)
+    outcome = run_case(living, Case("raised", batch_of(11), beside, deploys=False), before_s=BEFORE_S)
     unharmed(outcome)
     assert (outcome.deployed, living.cloud.stack(STACK).status) == (False, "UPDATE_ROLLBACK_FAILED")
     client = living.cloud.client("cloudformation")
-    client.continue_update_rollback(StackName=STACK, ResourcesToSkip=["EndpointModel"])
+    client.continue_update_rollback(StackName=STACK, ResourcesToSkip=[logical_id(living)])
     living.until(lambda: living.cloud.stack(STACK).status == "UPDATE_ROLLBACK_COMPLETE", "the rollback")
     assert (living.cloud.live(living.component).model_name, living.copies) == (before, 3)
     living.settle_alarm()
@@ -140,12 +146,12 @@ def test_objects_expire_and_a_harmless_update_takes_no_copy_away(living: LivingE
 
 
 def test_a_stack_with_a_candidate_that_can_not_be_deleted_is_deleted(living: LivingEndpoint) -> None:
-    """SageMaker refuses to delete it until its instance comes."""
-    living.control(capacity_pending=True)
+    """SageMaker refuses to delete it until its instance comes, which is soon enough for the function that waits."""
+    living.control(capacity_pending=True, wait_speed=None)
     living.create_beside(f"{ENDPOINT}-candidate-00000000")
     client = living.cloud.client("cloudformation")
     client.delete_stack(StackName=STACK)
     living.until(lambda: "DELETE" in living.cloud.stack(STACK).status, "the deletion")
     time.sleep(5.0)
-    living.control()
+    living.control(wait_speed=None)
     client.get_waiter("stack_delete_complete").wait(StackName=STACK, WaiterConfig={"Delay": 2, "MaxAttempts": 90})

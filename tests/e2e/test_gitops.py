@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+import boto3
 import pytest
 import yaml
+from botocore.exceptions import ClientError
 
 from seatrial.locks.lock_file import write_lock
 from seatrial.planner.planner import make_plan
@@ -22,6 +24,7 @@ from seatrial.specs.load import load_spec
 from seatrial_laptop import lifecycle
 from seatrial_laptop.demo.embedded_aws import EmbeddedAws
 from tests.e2e.conftest import BIN, plain_spec, run_to_end, variables_of
+from tests.e2e.web_identity import assumed, provider_arn
 from tests.e2e.workflow_runner import Runner, link_installed
 
 if TYPE_CHECKING:
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.e2e
 
 ACCOUNTS = {"dev": "111111111111", "prod": "222222222222"}
+REPOSITORY = "acme/endpoints"
 ALLOWED = {"ttft_ms": {"p95": 20_000}, "tpot_ms": {"p95": 5_000}}
 IMPOSSIBLE = {"ttft_ms": {"p95": 0.01}, "tpot_ms": {"p95": 5_000}}
 LONGEST_EDIT_S = 60.0
@@ -79,9 +83,12 @@ class Team:
         self.git("commit", "--quiet", "--message", message)
         self.git("push", "--quiet", "origin", branch)
 
-    def run(self, *command: str, cloud: EmbeddedAws) -> Outcome:
-        """Run a command in the clone, on an account."""
-        return run_to_end(*command, folder=self.work, env=variables_of(cloud.local))
+    def run(self, *command: str, cloud: EmbeddedAws, role: str = "") -> Outcome:
+        """Run a command in the clone, on an account: as its root, or in a job of main with a role of the workflows."""
+        root = variables_of(cloud.local)
+        arn = f"arn:aws:iam::{cloud.local.account}:role/{role}"
+        env = assumed(root, arn, f"repo:{REPOSITORY}:ref:refs/heads/main") if role else root
+        return run_to_end(*command, folder=self.work, env=env)
 
     def git(self, *arguments: str) -> None:
         git = shutil.which("git") or "git"
@@ -121,7 +128,7 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Team:
         name="endpoints",
         ci="github",
         targets=new_targets(ACCOUNTS, "us-east-1"),
-        source="acme/endpoints",
+        source=REPOSITORY,
         owner="@acme/platform",
     )
     write_repository(team.work, answers)
@@ -131,6 +138,24 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Team:
     team.git("remote", "add", "origin", str(team.origin))
     link_installed(team.work)
     return team
+
+
+@pytest.fixture(scope="module")
+def roles(team: Team, clouds: dict[str, EmbeddedAws]) -> None:
+    """Make the roles of the workflows in each account, as the repository's README says."""
+    template = (team.work / "bootstrap" / "roles.yaml").read_text(encoding="utf-8")
+    for name, cloud in clouds.items():
+        given = {"Environment": name, "Enabled": "true", "ProviderArn": provider_arn(cloud.local.account)}
+        cloudformation = cloud.client("cloudformation")
+        cloudformation.create_stack(
+            StackName=f"roles-{name}",
+            TemplateBody=template,
+            Parameters=[{"ParameterKey": key, "ParameterValue": value} for key, value in given.items()],
+            Capabilities=["CAPABILITY_NAMED_IAM"],
+        )
+        cloudformation.get_waiter("stack_create_complete").wait(
+            StackName=f"roles-{name}", WaiterConfig={"Delay": 1, "MaxAttempts": 60}
+        )
 
 
 @pytest.fixture(scope="module")
@@ -145,17 +170,19 @@ def runner(
     clouds: dict[str, EmbeddedAws],
     variables: dict[str, str],
     asked: list[str],
+    roles: None,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Runner:
     def approve(name: str) -> bool:
         assert clouds["dev"].stack("seatrial-dev-chat").output("Verdict") == "pass"
-        assert stacks(clouds[name]) == ["CDKToolkit"]
+        assert stacks(clouds[name]) == ["CDKToolkit", f"roles-{name}"]
         asked.append(name)
         return True
 
     return Runner(
         origin=team.origin,
         scratch=tmp_path_factory.mktemp("runner"),
+        repository=REPOSITORY,
         variables=variables,
         accounts={cloud.local.account: variables_of(cloud.local) for cloud in clouds.values()},
         approve=approve,
@@ -182,7 +209,7 @@ def test_a_merge_is_tried_in_dev_approved_and_deployed_to_prod(
 ) -> None:
     assert asked == ["prod"]
     for name, cloud in clouds.items():
-        assert stacks(cloud) == ["CDKToolkit", f"seatrial-{name}-chat", f"seatrial-{name}-trials"]
+        assert stacks(cloud) == ["CDKToolkit", f"roles-{name}", f"seatrial-{name}-chat", f"seatrial-{name}-trials"]
         stack = cloud.stack(f"seatrial-{name}-chat")
         assert (stack.output("Verdict"), stack.output("PlanDigest")) == ("pass", merged[name])
         assert f":{ACCOUNTS[name]}:" in cloud.live(stack.output("InferenceComponentName")).component_arn
@@ -243,7 +270,7 @@ def edit(
 
 def drift(team: Team, cloud: EmbeddedAws) -> list[tuple[str, str]]:
     """Return in what chat in dev is not as locked; its trials on a machine under load may differ."""
-    told = team.run("seatrial", "drift", "-e", "dev", "--format", "json", cloud=cloud)
+    told = team.run("seatrial", "drift", "-e", "dev", "--format", "json", cloud=cloud, role="seatrial-dev-read")
     (chat,) = json.loads(told.output)["endpoints"]
     assert chat["not_asked"] == []
     assert told.exit_code == (1 if any(each["severity"] != "note" for each in chat["findings"]) else 0)
@@ -262,7 +289,7 @@ def test_prod_stays_as_deployed_until_its_plan_is_promoted_from_the_trial_in_dev
     assert [line for line in waiting.output.splitlines() if line.startswith("seatrial-")] == ["seatrial-prod-trials"]
 
     words = ("chat", "--to", "prod", "--accept-simulated", "--write")
-    promoted = team.run("seatrial", "promote", *words, cloud=clouds["dev"])
+    promoted = team.run("seatrial", "promote", *words, cloud=clouds["dev"], role="seatrial-dev-read")
     assert promoted.exit_code == 0, promoted.output
     locks = json.loads((team.work / "endpoints" / "chat.lock.json").read_text(encoding="utf-8"))
     tried = clouds["dev"].stack("seatrial-dev-chat")
@@ -296,3 +323,32 @@ def test_a_broken_guard_rail_is_stopped_at_the_pull_request(team: Team, runner: 
     ran = runner.run("pull-request", "more-copies")
     assert (ran.jobs["check"], ran.failed_step) == ("failure", "Validate")
     assert "SEA111" in ran.output
+
+
+@pytest.mark.parametrize(
+    ("role", "subject"),
+    [
+        ("seatrial-prod-deploy", f"repo:{REPOSITORY}:environment:dev"),
+        ("seatrial-prod-deploy", f"repo:{REPOSITORY}:ref:refs/heads/main"),
+        ("seatrial-prod-deploy", "repo:acme/other:environment:prod"),
+        ("seatrial-prod-read", f"repo:{REPOSITORY}:pull_request"),
+    ],
+)
+def test_another_job_cannot_assume_a_role(clouds: dict[str, EmbeddedAws], roles: None, role: str, subject: str) -> None:
+    root = variables_of(clouds["prod"].local)
+    with pytest.raises(ClientError, match="Not authorized to perform sts:AssumeRoleWithWebIdentity"):
+        assumed(root, f"arn:aws:iam::{ACCOUNTS['prod']}:role/{role}", subject)
+
+
+def test_no_job_reads_the_token_of_a_hub(clouds: dict[str, EmbeddedAws], merged: dict[str, str]) -> None:
+    """N10: a model's environment may hold it, so no role of the workflows describes a model."""
+    cloud = clouds["dev"]
+    model = cloud.client("sagemaker").list_models()["Models"][0]["ModelName"]
+    root = variables_of(cloud.local)
+    subjects = {"read": f"repo:{REPOSITORY}:ref:refs/heads/main", "deploy": f"repo:{REPOSITORY}:environment:dev"}
+    for role, subject in subjects.items():
+        env = assumed(root, f"arn:aws:iam::{ACCOUNTS['dev']}:role/seatrial-dev-{role}", subject)
+        session = boto3.Session(env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"], env["AWS_SESSION_TOKEN"])
+        sagemaker = session.client("sagemaker", region_name=env["AWS_REGION"], endpoint_url=env["AWS_ENDPOINT_URL"])
+        with pytest.raises(ClientError, match="is not authorized to perform: sagemaker:DescribeModel"):
+            sagemaker.describe_model(ModelName=model)

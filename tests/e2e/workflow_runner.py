@@ -4,7 +4,7 @@ What a step `uses` is replaced:
 
     actions/checkout                        a clone of the branch
     actions/setup-python                    this Python with what is installed in it, as `make install` leaves it
-    aws-actions/configure-aws-credentials   the variables of the embedded AWS whose account the role is in
+    aws-actions/configure-aws-credentials   a session of the role that the job's OIDC token may assume
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, TypedDict
 import yaml
 
 from tests.e2e.conftest import BIN, ROOT, run_to_end
+from tests.e2e.web_identity import assumed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -69,13 +70,15 @@ class Runner:
         origin: The repository that is cloned.
         scratch: Where it is cloned to: a folder per job.
         variables: The environment of a step before credentials are configured.
-        accounts: The variables of each account's embedded AWS.
+        repository: Its name on GitHub, as `acme/endpoints`.
+        accounts: The variables of the root of each account's embedded AWS.
         approve: Asked before a job of a protected environment.
         protected: Those environments.
     """
 
     origin: Path
     scratch: Path
+    repository: str
     variables: Mapping[str, str]
     accounts: Mapping[str, Mapping[str, str]]
     approve: Callable[[str], bool]
@@ -110,7 +113,7 @@ class Runner:
             action = step.get("uses", "").partition("@")[0]
             if action:
                 assert action in REPLACED, action
-                variables = self._replaced(action, step, folder, branch) or variables
+                variables = self._replaced(action, step, folder, branch, job.get("environment", "")) or variables
                 continue
             ended = run_to_end("bash", "-eo", "pipefail", "-c", step["run"], folder=folder, env=variables)
             output = ended.output
@@ -118,7 +121,9 @@ class Runner:
                 return step["name"], output
         return "", output
 
-    def _replaced(self, action: str, step: Step, folder: Path, branch: str) -> Mapping[str, str] | None:
+    def _replaced(
+        self, action: str, step: Step, folder: Path, branch: str, environment: str
+    ) -> Mapping[str, str] | None:
         """Do what an action would; return the variables of the steps after it, if it sets any."""
         if action == "actions/checkout":
             _git("clone", "--quiet", "--branch", branch, str(self.origin), str(folder), folder=self.origin)
@@ -127,7 +132,9 @@ class Runner:
         else:
             role = _ROLE.fullmatch(step["with"]["role-to-assume"])
             assert role is not None, step
-            return self.accounts[role[1]]
+            of_branch = f"ref:refs/heads/{branch}"
+            subject = f"repo:{self.repository}:{f'environment:{environment}' if environment else of_branch}"
+            return assumed(self.accounts[role[1]], role[0], subject)
         return None
 
 

@@ -65,3 +65,8 @@ def test_an_execution_is_stopped_with_its_reason(client: SFNClient, service: Stu
 def test_an_execution_that_was_never_started_needs_no_stop(client: SFNClient, service: Stubber) -> None:
     service.add_client_error("stop_execution", "ExecutionDoesNotExist")
     AwsWorkflow(client, MACHINE).stop("request-1", "the stack is deleted")
+
+
+def test_an_execution_that_has_ended_needs_no_stop(client: SFNClient, service: Stubber) -> None:
+    service.add_client_error("stop_execution", "ValidationException", "Execution is not running")
+    AwsWorkflow(client, MACHINE).stop("request-1", "the stack is deleted")

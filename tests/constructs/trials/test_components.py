@@ -130,6 +130,17 @@ class TestDenied:
         assert pauses == [5.0]
 
 
+def test_one_whose_tags_have_not_arrived_is_deleted_when_they_have(
+    components: AwsComponents, service: Stubber, pauses: list[float]
+) -> None:
+    """An update that is cancelled right after its candidate was created would leave it to the sweep."""
+    denied = "not authorized to perform: sagemaker:DeleteInferenceComponent"
+    service.add_client_error("delete_inference_component", "AccessDeniedException", denied)
+    service.add_response("delete_inference_component", {}, {"InferenceComponentName": NAME})
+    components.delete(NAME)
+    assert pauses == [5.0]
+
+
 def test_a_component_that_an_earlier_call_created_is_the_one(components: AwsComponents, service: Stubber) -> None:
     """The list may not name it yet; then the creation says that it is there."""
     deny(service)

@@ -47,6 +47,8 @@ LOAD_PERIOD_S = 10  # of the metric: high resolution
 DEAD: Final[tuple[Literal["FAILED", "TIMED_OUT", "ABORTED"], ...]] = ("FAILED", "TIMED_OUT", "ABORTED")
 
 
+ENDED: Final = "not running"
+"""In the refusal to stop an execution that has ended (of the embedded AWS; what AWS answers is not known)."""
 ALREADY_STARTED, UNKNOWN_EXECUTION = "ExecutionAlreadyExists", "ExecutionDoesNotExist"
 
 
@@ -74,7 +76,7 @@ class AwsWorkflow:
                     raise
 
     def stop(self, request_id: str, because: str) -> None:
-        """Stop the trial of a request, if there is one.
+        """Stop the trial of a request, if there is one that runs.
 
         Raises:
             UnavailableError: It may not have been stopped.
@@ -86,7 +88,7 @@ class AwsWorkflow:
             try:
                 self.client.stop_execution(executionArn=execution, error="Stopped", cause=because)
             except ClientError as refused:
-                if refused.response["Error"]["Code"] != UNKNOWN_EXECUTION:
+                if refused.response["Error"]["Code"] != UNKNOWN_EXECUTION and ENDED not in f"{refused}":
                     raise
 
     def dead(self, since_s: float) -> list[Execution]:

@@ -266,11 +266,13 @@ class AwsComponents:
     def delete(self, name: str) -> None:
         """Delete a component; SageMaker refuses it while the component is in transit.
 
+        The right to delete one depends on its tags, which arrive some seconds after it was created.
+
         Raises:
             UnavailableError: It was refused.
         """
         with calling(f"deleting component {name}"):
-            self.client.delete_inference_component(InferenceComponentName=name)
+            self._patiently(lambda: self.client.delete_inference_component(InferenceComponentName=name))
 
     def candidates(self) -> list[str]:
         """Return the names of every candidate component.

@@ -1,4 +1,4 @@
-"""AWS::S3::Bucket of MiniStack, with what it leaves out: tags, and the refusal to delete a bucket that holds objects.
+"""AWS::S3::Bucket of MiniStack, with what it leaves out: tags, rules, encryption, and no deletion of a full one.
 
 CDK's auto-delete function empties a bucket only when it finds its tag there.
 """
@@ -20,7 +20,7 @@ from seatrial_laptop.environment import REGION, own_account
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mypy_boto3_s3.type_defs import TagTypeDef
+    from mypy_boto3_s3.type_defs import BucketLifecycleConfigurationTypeDef, TagTypeDef
 
     from seatrial_laptop.aws.json_document import Handlers
 
@@ -33,6 +33,8 @@ Created = tuple[str, Document]
 """A physical ID and the attributes for Fn::GetAtt."""
 
 BUCKET: Final = "AWS::S3::Bucket"
+ACTIONS: Final = frozenset({"Expiration", "AbortIncompleteMultipartUpload", "NoncurrentVersionExpiration"})
+"""What a lifecycle rule may do here."""
 
 
 def bucket_type(theirs: Handlers) -> Handlers:
@@ -48,12 +50,12 @@ class BucketType:
     theirs: Handlers
 
     def create(self, logical_id: str, properties: Document, stack: str) -> Created:
-        """Create the bucket with its tags."""
-        return _tagged(self._call("create", logical_id, properties, stack), properties)
+        """Create the bucket with its tags, its rules and its encryption."""
+        return _completed(self._call("create", logical_id, properties, stack), properties)
 
     def update(self, physical_id: str, old: Document, new: Document, stack: str) -> Created:
-        """Update the bucket and its tags."""
-        return _tagged(self._call("update", physical_id, old, new, stack), new)
+        """Update the bucket, its tags, its rules and its encryption."""
+        return _completed(self._call("update", physical_id, old, new, stack), new)
 
     def delete(self, physical_id: str, properties: Document) -> None:
         """Delete the bucket; one that is gone already is fine.
@@ -72,15 +74,57 @@ class BucketType:
         return cast("Callable[..., Created]", self.theirs[verb])(*arguments)
 
 
-def _tagged(created: Created, properties: Document) -> Created:
+def _completed(created: Created, properties: Document) -> Created:
+    """Do what MiniStack's handlers leave out."""
+    _set_tags(created[0], properties)
+    _set_rules(created[0], properties)
+    _set_encryption(created[0], properties)
+    return created
+
+
+def _set_tags(bucket: str, properties: Document) -> None:
     tags: list[TagTypeDef] = [
         {"Key": text_member(tag, "Key"), "Value": text_member(tag, "Value")} for tag in children(properties, "Tags")
     ]
     if tags:
-        own_s3().put_bucket_tagging(Bucket=created[0], Tagging={"TagSet": tags})
+        own_s3().put_bucket_tagging(Bucket=bucket, Tagging={"TagSet": tags})
     else:
-        own_s3().delete_bucket_tagging(Bucket=created[0])
-    return created
+        own_s3().delete_bucket_tagging(Bucket=bucket)
+
+
+def _set_encryption(bucket: str, properties: Document) -> None:
+    """Set the key of the bucket; MiniStack has none of AWS's own, and refuses uploads that ask for that."""
+    defaults = [
+        child(each, "ServerSideEncryptionByDefault")
+        for each in children(child(properties, "BucketEncryption"), "ServerSideEncryptionConfiguration")
+    ]
+    rules = [{"ApplyServerSideEncryptionByDefault": each} for each in defaults if "KMSMasterKeyID" in each]
+    if rules:
+        own_s3().put_bucket_encryption(Bucket=bucket, ServerSideEncryptionConfiguration={"Rules": rules})  # type: ignore[arg-type, misc] # the words of the API
+
+
+def _set_rules(bucket: str, properties: Document) -> None:
+    """Set the lifecycle rules that expire objects or end uploads; others are left out, as nothing executes them."""
+    rules = [_rule(each) for each in children(child(properties, "LifecycleConfiguration"), "Rules")]
+    kept = [rule for rule in rules if rule.keys() & ACTIONS]
+    if kept:
+        shape = input_shape("s3", "PutBucketLifecycleConfiguration").members["LifecycleConfiguration"]
+        configuration = cast("BucketLifecycleConfigurationTypeDef", coerced(shape, {"Rules": kept}))
+        own_s3().put_bucket_lifecycle_configuration(Bucket=bucket, LifecycleConfiguration=configuration)
+    else:
+        own_s3().delete_bucket_lifecycle(Bucket=bucket)
+
+
+def _rule(rule: Document) -> Document:
+    """Return a rule of CloudFormation as S3's API has it."""
+    sizes = {key: rule[key] for key in ("ObjectSizeGreaterThan", "ObjectSizeLessThan") if key in rule}
+    tags = {"Tags": children(rule, "TagFilters")} if "TagFilters" in rule else {}
+    prefix = {"Prefix": text_member(rule, "Prefix")}
+    chosen = {"And": {**prefix, **sizes, **tags}} if sizes or tags else prefix
+    name = {"ID": rule["Id"]} if "Id" in rule else {}
+    expiry = {"Expiration": {"Days": rule["ExpirationInDays"]}} if "ExpirationInDays" in rule else {}
+    same = {key: rule[key] for key in ACTIONS if key != "Expiration" and key in rule}
+    return {**name, "Status": rule["Status"], "Filter": chosen, **expiry, **same}
 
 
 def budget_type() -> Handlers:

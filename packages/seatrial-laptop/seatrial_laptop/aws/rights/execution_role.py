@@ -11,7 +11,7 @@ from typing import Final
 from ministack.core import iam_evaluator
 from ministack.services import iam
 
-from seatrial_laptop.aws.rights.request_rights import json_object
+from seatrial_laptop.aws.rights.request_rights import encryption_right, json_object
 from seatrial_laptop.aws.rights.role_rights import ALLOW, Right, role_allows, role_denial
 from seatrial_laptop.environment import REGION, own_account
 
@@ -110,7 +110,9 @@ def may_log(role_arn: str, group: str, stream: str) -> bool:
 
 
 def _denial(role_arn: str, action: str, url: str) -> str | None:
-    refused = role_denial(role_arn, Right(action, f"arn:aws:s3:::{url.removeprefix('s3://')}"))
+    resource = f"arn:aws:s3:::{url.removeprefix('s3://')}"
+    key = encryption_right(action, resource)
+    refused = role_denial(role_arn, Right(action, resource)) or (role_denial(role_arn, key) if key else None)
     return f"AccessDenied: {refused}" if refused else None
 
 

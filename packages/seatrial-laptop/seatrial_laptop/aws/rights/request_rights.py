@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
-from ministack.services import iam
+from ministack.services import iam, s3
 
 from seatrial_laptop.aws.control_plane.records import Kind, arn_of, job_arn
 from seatrial_laptop.aws.json_document import Document, child, children, text_member
@@ -147,6 +147,27 @@ def passed_role(action: str, request: Document) -> Right | None:
     parent, _, member = place[0].rpartition(".")
     role = text_member(child(request, parent) if parent else request, member)
     return Right("iam:PassRole", role, {"iam:passedtoservice": place[1]}) if role else None
+
+
+ENCRYPTED: Final = {"s3:GetObject": "kms:Decrypt", "s3:PutObject": "kms:GenerateDataKey"}
+"""What S3 does with the caller's rights to read or write an object under a key (S3 user guide, SSE-KMS permissions)."""
+
+
+def encryption_right(action: str, resource: str) -> Right | None:
+    """Return the right to the key that encrypts the objects of a bucket; `None` for another action, or without a key.
+
+    Args:
+        action: As `s3:GetObject`.
+        resource: ARN of the object.
+    """
+    if action not in ENCRYPTED:
+        return None
+    bucket = resource.removeprefix("arn:aws:s3:::").partition("/")[0]
+    key = s3._bucket_default_sse_headers(bucket).get("x-amz-server-side-encryption-aws-kms-key-id", "")  # noqa: SLF001 (the contract)
+    if not key or key.endswith("alias/aws/s3"):
+        return None
+    arn = key if key.startswith("arn:") else f"arn:aws:kms:{REGION}:{own_account()}:key/{key}"
+    return Right(ENCRYPTED[action], arn, {"kms:viaservice": f"s3.{REGION}.amazonaws.com"})
 
 
 def request_tags(request: Document) -> dict[str, str | list[str]]:

@@ -19,7 +19,7 @@ from ministack.core import iam_evaluator
 from ministack.services import eventbridge, iam, lambda_svc, stepfunctions
 
 from seatrial_laptop.aws.json_document import Document, children, text_member
-from seatrial_laptop.aws.rights.request_rights import json_object, role_arn_with_path
+from seatrial_laptop.aws.rights.request_rights import encryption_right, json_object, role_arn_with_path
 from seatrial_laptop.aws.rights.role_rights import ALLOW, Right, role_denial
 from seatrial_laptop.environment import REGION, own_account
 
@@ -84,7 +84,12 @@ def _completed(theirs: Callable[..., object]) -> Callable[..., object]:
             theirs(access_key_id, iam_action, *place, resource_arn=arn, service_context=context)
             for arn in resources_of(iam_action, resource_arn, asked)
         )
-        return next((answer for answer in answers if answer is not None), None)
+        refused = next((answer for answer in answers if answer is not None), None)
+        key = None if refused else encryption_right(iam_action, resource_arn)
+        if key is None:
+            return refused
+        where = ("kms", place[-1])
+        return theirs(access_key_id, key.action, *where, resource_arn=key.resource, service_context=dict(key.context))
 
     return enforce
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from datetime import UTC, datetime
 from importlib.metadata import version
 
-from ministack.core import lambda_runtime
-from ministack.services import cloudwatch, eventbridge, lambda_svc, sns, stepfunctions, tagging
+from ministack.core import iam_evaluator, lambda_runtime
+from ministack.services import cloudwatch, eventbridge, lambda_svc, s3, sns, stepfunctions, tagging
 from ministack.services.cloudformation import changesets, custom_resource, engine, handlers, provisioners, stacks
 
 from seatrial_laptop.aws.cloudformation.deployer import OPERATIONS
 
+ENFORCE = ["access_key_id", "iam_action", "service", "region", "resource_arn", "service_context"]
 ORDERED = ["create", "delete", "update"]
 
 
@@ -127,3 +129,26 @@ def test_the_operations_of_a_stack_are_in_a_table() -> None:
     assert set(OPERATIONS) <= set(actions)
     assert all([*inspect.signature(actions[name]).parameters] == ["params"] for name in OPERATIONS)
     assert [*inspect.signature(changesets._find_change_set).parameters] == ["cs_name", "stack_name"]  # noqa: SLF001 (the contract)
+
+
+def test_rights_are_evaluated_by_functions_with_these_parameters() -> None:
+    evaluated = {
+        iam_evaluator.enforce: ENFORCE,
+        iam_evaluator.evaluate: ["ctx", "policies", "limits"],
+        iam_evaluator.combine_resource_policy: ["identity", "ctx", "policy", "owner_account", "required", "limits"],
+        iam_evaluator._gather_role_policies: ["role_name", "account_id"],  # noqa: SLF001 (the contract)
+        iam_evaluator._permissions_boundary: ["store", "name", "account_id"],  # noqa: SLF001 (the contract)
+        iam_evaluator._resource_policy: ["service", "resource_arn"],  # noqa: SLF001 (the contract)
+        s3._bucket_default_sse_headers: ["bucket_name"],  # noqa: SLF001 (the contract)
+        stepfunctions._execute_task: ["state_def", "raw_input", "execution", "ctx"],  # noqa: SLF001 (the contract)
+        stepfunctions._call_lambda: ["func_ref", "event"],  # noqa: SLF001 (the contract)
+        eventbridge._invoke_target: ["target", "event", "rule", "view"],  # noqa: SLF001 (the contract)
+    }
+    assert {each: [*inspect.signature(each).parameters] for each in evaluated} == evaluated
+
+
+def test_each_request_is_evaluated_by_the_name_that_is_replaced() -> None:
+    """MiniStack imports `enforce` while it answers, so that the replacement is found."""
+    app = inspect.getsource(importlib.import_module("ministack.app"))
+    assert "        from ministack.core.iam_evaluator import AuthError, enforce, pin_request_caller" in app
+    assert "if not app.AUTH:" in inspect.getsource(lambda_runtime.execution_credentials)

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import json
 import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.exceptions import ClientError
 
 from seatrial_laptop.aws.object_expiry import delete_expired
 
@@ -62,3 +66,30 @@ def test_objects_are_made_older_by_a_setting(laptop: Laptop, control: Callable[.
     while keys_of(laptop, name) != ["state/a"]:
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_cloudformation_sets_the_rules_of_a_bucket(laptop: Laptop) -> None:
+    stack, client = laptop.name("stack"), laptop.cloudformation
+    rules = [
+        {"Id": "runs", "Status": "Enabled", "Prefix": "runs/", "ExpirationInDays": 365},
+        {"Status": "Enabled", "ExpirationInDays": "30", "TagFilters": [{"Key": "kind", "Value": "old"}]},
+        {"Status": "Enabled", "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7}},
+        {"Status": "Enabled", "Transitions": [{"StorageClass": "GLACIER", "TransitionInDays": 1}]},
+    ]
+    for kept in (rules, []):
+        properties = {"BucketName": stack, "LifecycleConfiguration": {"Rules": kept}} if kept else {"BucketName": stack}
+        template = json.dumps({"Resources": {"Bucket": {"Type": "AWS::S3::Bucket", "Properties": properties}}})
+        change = client.create_stack if kept else client.update_stack
+        change(StackName=stack, TemplateBody=template)
+        client.get_waiter("stack_create_complete" if kept else "stack_update_complete").wait(
+            StackName=stack, WaiterConfig={"Delay": 1}
+        )
+        if kept:
+            told = laptop.s3.get_bucket_lifecycle_configuration(Bucket=stack)["Rules"]
+            assert [each.get("Expiration") for each in told] == [{"Days": 365}, {"Days": 30}, None]
+            assert (told[0]["ID"], told[0]["Filter"]) == ("runs", {"Prefix": "runs/"})
+            assert told[1]["Filter"]["And"]["Tags"] == [{"Key": "kind", "Value": "old"}]
+            assert told[2]["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 7}
+    with pytest.raises(ClientError, match="NoSuchLifecycleConfiguration"):
+        laptop.s3.get_bucket_lifecycle_configuration(Bucket=stack)
+    client.delete_stack(StackName=stack)

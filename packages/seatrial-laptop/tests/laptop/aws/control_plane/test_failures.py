@@ -188,7 +188,7 @@ def test_an_update_that_waits_for_capacity_ends_with_its_execution_timeout(stub:
 NO_CAPACITY = {
     "capacity": (
         "InsufficientInstanceCapacity",
-        "Insufficient capacity for ml.g5.2xlarge.",
+        "CapacityError: Insufficient capacity for ml.g5.2xlarge.",
         "Unable to provision requested ML compute capacity due to InsufficientInstanceCapacity error.",
         "Amazon SageMaker does not have enough capacity to fulfil the request.",
     ),

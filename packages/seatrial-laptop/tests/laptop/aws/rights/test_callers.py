@@ -203,6 +203,20 @@ class TestServicesThatActWithARole:
         assert found["status"] == ("SUCCEEDED" if allowed else "FAILED")
         assert allowed or "is not authorized to perform: lambda:InvokeFunction" in found["cause"]
 
+    def test_an_object_under_a_key_needs_the_right_to_the_key(self, laptop: Laptop, roles: Roles) -> None:
+        kms: Any = boto3.client("kms")
+        key, bucket = kms.create_key()["KeyMetadata"]["Arn"], f"encrypted-{time.time_ns()}"
+        default = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": key}}
+        laptop.s3.create_bucket(Bucket=bucket)
+        laptop.s3.put_bucket_encryption(Bucket=bucket, ServerSideEncryptionConfiguration={"Rules": [default]})
+        laptop.s3.put_object(Bucket=bucket, Key="a", Body=b"b")
+        objects = allow("s3:GetObject", "s3:PutObject", resource=f"arn:aws:s3:::{bucket}/*")
+        by_s3 = {"StringEquals": {"kms:ViaService": "s3.us-east-1.amazonaws.com"}}
+        reader = roles.client("s3", objects, allow("kms:Decrypt", resource=key, Condition=by_s3))
+        assert reader.get_object(Bucket=bucket, Key="a")["Body"].read() == b"b"
+        assert denied(lambda: reader.put_object(Bucket=bucket, Key="c", Body=b"d"))[0] == "AccessDenied"
+        assert denied(lambda: roles.client("s3", objects).get_object(Bucket=bucket, Key="a"))[0] == "AccessDenied"
+
     def test_a_bucket_that_refuses_plain_http_answers_as_by_tls(self, laptop: Laptop) -> None:
         name = f"tls-{time.time_ns()}"
         plain = {"Bool": {"aws:SecureTransport": "false"}}
