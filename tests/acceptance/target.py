@@ -143,9 +143,13 @@ class Target:
         return output
 
     def deploy(self, assembly: Path, *stacks: str) -> Ended:
-        """Deploy stacks of an assembly, all without names, and record their events."""
+        """Deploy stacks of an assembly, all without names, and record their events.
+
+        An environment's tags are those of resources: stacks get the run's tag here, by which the removal finds them.
+        """
         options = ("--require-approval", "never", "--progress", "events", "--method", "direct")
-        ended = self.cdk("deploy", *(stacks or ("--all",)), "--app", assembly, *options)
+        tags = ("--tags", f"{RUN_TAG}={self.run_id}") if self.run_id else ()
+        ended = self.cdk("deploy", *(stacks or ("--all",)), "--app", assembly, *options, *tags)
         for stack in self.stacks():
             self.record_events(stack)
         return ended

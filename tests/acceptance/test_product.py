@@ -180,7 +180,8 @@ def test_the_user_launches_updates_and_terminates(offered: Target, user: Callabl
         assert answer(target, second)
     finally:
         terminated = catalog.terminate_provisioned_product(ProvisionedProductName="search-chat")["RecordDetail"]
-        end = ended(target, catalog, terminated)
+        with target.faults(wait_speed=300):  # with a key the roles stay for the minutes that its grants may last
+            end = ended(target, catalog, terminated)
     assert end == "SUCCEEDED"
     endpoints = target.client("sagemaker").list_endpoints(NameContains=first["EndpointName"])["Endpoints"]
     assert endpoints == []

@@ -164,6 +164,7 @@ def test_what_would_exceed_the_budget_is_stopped_and_removed(bootstrapped: Clien
     output, _ = process.communicate(timeout=LONGEST_S)
     assert process.returncode == 1, output
     assert "stopped: the budget of 10.00 USD would be exceeded" in output
+    assert [line for line in output.splitlines() if line.startswith("left: ")] == []
     assert "nothing is left" in output
     assert runs_stacks(bootstrapped, "sandbox", None) == []
     assert bootstrapped("sagemaker").list_endpoints()["Endpoints"] == []
@@ -182,6 +183,7 @@ def test_an_interrupted_run_removes_everything_and_its_transcript_has_no_account
     output, _ = process.communicate(timeout=LONGEST_S)
     assert process.returncode == 128 + signal.SIGINT, output
     assert "stopped: ended by SIGINT" in output
+    assert [line for line in output.splitlines() if line.startswith("left: ")] == []
     assert "nothing is left" in output
     assert runs_stacks(bootstrapped, "sandbox", None) == []
     (transcript,) = options.folder.glob("*/transcript.jsonl")

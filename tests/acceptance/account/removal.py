@@ -19,8 +19,12 @@ RUN_TAG: Final = "seatrial:acceptance"
 """Every resource of a run on an account has this tag with the run's ID."""
 PATH: Final = "/seatrial-acceptance/"
 """IAM path of the roles and users of the suite: the tagging API tells no users."""
+LAUNCHED: Final = "SC-"
+"""How the names of stacks begin that Service Catalog makes."""
 IN_PROGRESS: Final = "_IN_PROGRESS"
 LOOK_S: Final = 10.0
+LATE_S: Final = 300.0
+"""How long the tagging API may tell what is gone: an assumption."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,7 @@ def runs_stacks(clients: Clients, environment: str, run: str | None) -> list[Fou
     for page in clients("cloudformation").get_paginator("describe_stacks").paginate():
         for stack in page["Stacks"]:
             tags = {tag["Key"]: tag["Value"] for tag in stack.get("Tags", ())}
-            ours = tags.get("seatrial:environment", environment) == environment
+            ours = stack["StackName"].startswith((f"seatrial-{environment}-", LAUNCHED))
             if RUN_TAG in tags and ours and run in (None, tags[RUN_TAG]):
                 found.append(Found(stack["StackName"], stack["StackStatus"], tags[RUN_TAG]))
     return sorted(found, key=_rank)
@@ -52,7 +56,7 @@ def runs_stacks(clients: Clients, environment: str, run: str | None) -> list[Fou
 
 def _rank(stack: Found) -> tuple[int, str]:
     """Order stacks: launched products, endpoints, then what they need."""
-    if stack.name.startswith("SC-"):
+    if stack.name.startswith(LAUNCHED):
         return 0, stack.name
     last = {"-products": 2, "-trials": 3, "-optimizations": 3}
     return next((rank for end, rank in last.items() if stack.name.endswith(end)), 1), stack.name
@@ -85,7 +89,10 @@ def remove(
     for name in _people(clients, run, environment):
         tell(f"removed {name}")
     _delete_logs(clients, environment)
-    return left(clients, environment, run)
+    late = time.monotonic() + LATE_S
+    while (found := left(clients, environment, run)) and not stacks and time.monotonic() < late:
+        time.sleep(look_s)  # the tagging API tells for some time what is gone
+    return found
 
 
 def _delete(clients: Clients, stack: Found) -> None:
@@ -144,11 +151,15 @@ def left(clients: Clients, environment: str, run: str | None) -> list[str]:
 
 
 def _is_there(clients: Clients, arn: str) -> bool:
-    """Tell whether a resource of SageMaker that the tagging API names is still there; others are taken at its word."""
-    if ":sagemaker:" not in arn:
-        return True
+    """Tell whether what the tagging API names is still there, where its service can be asked; else it is believed.
+
+    A key is kept for a week before it is deleted, and costs nothing meanwhile (AWS KMS pricing).
+    """
     try:
-        clients("sagemaker").list_tags(ResourceArn=arn)
+        if ":sagemaker:" in arn:
+            clients("sagemaker").list_tags(ResourceArn=arn)
+        elif ":kms:" in arn:
+            return bool(clients("kms").describe_key(KeyId=arn)["KeyMetadata"]["KeyState"] != "PendingDeletion")
     except ClientError:
         return False
     return True
