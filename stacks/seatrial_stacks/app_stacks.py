@@ -43,11 +43,14 @@ def define_stacks(app: App) -> None:
     Stacks stand directly below the app, not in stages: the CDK CLI takes a single stack without its name only there,
     and a path in the template would change.
 
+    Warnings have no stack trace: it would hold paths of this process, and the same input would give other bytes.
+
     With `pipeline`, the file of a pipeline's spec, the pipeline alone is defined; its stages have these stacks.
 
     Raises:
         SpecError: With everything that is wrong in every environment.
     """
+    app.node.set_context("aws:cdk:disable-stack-trace", True)  # noqa: FBT003 (the context's value)
     if pipeline := context_text(app, "pipeline"):
         _define_pipeline(app, Path(pipeline))
         return

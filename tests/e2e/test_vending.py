@@ -18,6 +18,7 @@ from seatrial.deployment.published import template_path
 from seatrial.locks.generation import count_generation
 from seatrial.locks.lock_file import locked_document, write_lock
 from seatrial.planner.planner import make_plan
+from seatrial_laptop.control import change_control, reset_control
 from seatrial_laptop.lifecycle import child_variables
 from seatrial_stacks.publish_products import publish
 from tests.e2e.conftest import ENVIRONMENT, ROOT
@@ -74,13 +75,15 @@ def lock_and_publish(workspace: Workspace, product: dict[str, object]) -> Path:
 
 
 @pytest.fixture(scope="module")
-def key_arn(cloud: EmbeddedAws) -> Iterator[str]:
+def key_arn(cloud: EmbeddedAws, state_dir: Path) -> Iterator[str]:
     """Return a key of the account, and a token of the hub that it encrypts."""
     with environment(child_variables(cloud.local)):
         kms, secrets = boto3.client("kms"), boto3.client("secretsmanager")
     key = str(kms.create_key()["KeyMetadata"]["Arn"])
     secrets.create_secret(Name=SECRET, SecretString="hf_token", KmsKeyId=key)
+    change_control(state_dir, {"wait_speed": 600.0})  # minutes that a deletion waits until AWS has released the key
     yield key
+    reset_control(state_dir)
     secrets.delete_secret(SecretId=SECRET, ForceDeleteWithoutRecovery=True)
 
 

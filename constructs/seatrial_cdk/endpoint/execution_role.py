@@ -97,7 +97,7 @@ class ModelSources:
         artifact: The packaged serving configuration; `None` when there is none.
         weights_s3_uri: S3 prefix of the weights; `None` when they come from elsewhere.
         kms_key_arn: Key that the weights may be encrypted with; `None` when there is none.
-        described: What SageMaker looks up with the role: an action, and the ARN of its resource.
+        described: What SageMaker looks up or decrypts with the role: an action, and the ARN of its resource.
     """
 
     repository: ImageRepository | ecr.IRepository | None

@@ -67,6 +67,7 @@ class ServingContainer:
         files: Texts by file name, packaged as `/opt/ml/model`; not beside `weights_s3_uri`.
         weights_s3_uri: What the service mounts at `/opt/ml/model`: an S3 prefix with its final slash, or one `.tar.gz`.
         readable_s3_uri: S3 prefix that the container may read besides; default: `weights_s3_uri` alone.
+        readable_key_arn: Key that encrypts what is read there; default: the endpoint's `weights_key` alone.
         accept_eula: The user has accepted the licence of the mounted weights; weights without one need none.
         network_isolation: The container makes no connection.
         model_package_arn: A model package that has image and weights, in this account or shared with it; then `image`
@@ -82,6 +83,7 @@ class ServingContainer:
     files: Mapping[str, str] = field(default_factory=dict)
     weights_s3_uri: str | None = None
     readable_s3_uri: str | None = None
+    readable_key_arn: str | None = None
     accept_eula: bool = False
     network_isolation: bool = False
     model_package_arn: str | None = None
@@ -123,8 +125,10 @@ class ServingContainer:
 
     @property
     def described(self) -> tuple[tuple[str, str], ...]:
-        """What SageMaker looks up with the model's role: an action, and the ARN of its resource."""
+        """What SageMaker looks up or decrypts with the model's role: an action, and the ARN of its resource."""
         found = []
+        if self.readable_key_arn is not None:
+            found.append(("kms:Decrypt", self.readable_key_arn))
         if self.model_package_arn is not None:
             found.append(("sagemaker:DescribeModelPackage", self.model_package_arn))
         if self.hub_content_arn is not None:

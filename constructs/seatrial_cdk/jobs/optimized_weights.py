@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 RESOURCE_TYPE = "Custom::OptimizedWeights"
 LONGEST_ANSWER_S = 120
+RESPONSE_VERSION = "2"
+"""Another one asks anew for the attributes: an earlier release's answer has no KeyArn."""
 
 
 class OptimizedWeights(Construct):
@@ -35,6 +37,7 @@ class OptimizedWeights(Construct):
         JobName: The attempt that made them.
         RecommendedImage: URI of the image that SageMaker recommends.
         ImageAdvice: What the spec needs for it.
+        KeyArn: Key that the artifacts are encrypted with, which the role that reads them may use.
 
     Args:
         request: What the job makes.
@@ -74,6 +77,7 @@ class OptimizedWeights(Construct):
                 "MaxHours": f"{request.max_hours:g}",
                 "Endpoint": endpoint,
                 "Environment": request.environment,
+                "ResponseVersion": RESPONSE_VERSION,
             },
         )
         self.image_advice = self.resource.get_att_string("ImageAdvice")
@@ -92,4 +96,5 @@ class OptimizedWeights(Construct):
             readable_s3_uri=prefix,
             accept_eula=False,
             hub_content_arn=None,
+            readable_key_arn=self.resource.get_att_string("KeyArn"),
         )

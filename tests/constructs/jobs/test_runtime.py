@@ -209,6 +209,7 @@ def test_the_endpoint_is_told_where_the_artifacts_are_and_which_image_is_recomme
         "JobName": "dev-abc",
         "RecommendedImage": "image:2",
         "ImageAdvice": "serving.image: image:2",
+        "KeyArn": "arn:key",
     }
     assert cloud.ask("artifacts", Image="image:2")["Data"]["ImageAdvice"].startswith("none")
     refused = cloud.ask("artifacts", NeedsImage="true")

@@ -148,6 +148,7 @@ def artifacts_answer(event: JobEvent, cloud: JobCalls, place: JobPlace, *, now: 
             "JobName": state.job,
             "RecommendedImage": state.recommended_image or image,
             "ImageAdvice": advice,
+            "KeyArn": place.key_arn,
         }
     )
 
