@@ -251,7 +251,9 @@ def credentials(text: str, *, name: str = "") -> tuple[Credential, ...]:
     """
     if not text:
         return ()
-    found = sorted(chain(_by_form(text), _by_encoded_form(text), _by_place(text), _by_name(text), _as_value(text, name)))
+    found = sorted(
+        chain(_by_form(text), _by_encoded_form(text), _by_place(text), _by_name(text), _as_value(text, name))
+    )
     return tuple(_joined(found))
 
 
@@ -472,9 +474,7 @@ def _are_placeholder_words(text: str) -> bool:
     if not _JOINED_WORDS.fullmatch(text):
         return False
     first, *others = _BETWEEN_WORDS.split(text.lower())
-    return not _OF_PLACEHOLDERS.isdisjoint((first, *others)) or (
-        first == "my" and not _BEHIND_MY.isdisjoint(others)
-    )
+    return not _OF_PLACEHOLDERS.isdisjoint((first, *others)) or (first == "my" and not _BEHIND_MY.isdisjoint(others))
 
 
 def _is_random(text: str) -> bool:

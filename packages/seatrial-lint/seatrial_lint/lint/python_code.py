@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from seatrial_lint.lint.literal import HOLE, as_object, scalar_text, unknown_node
 from seatrial_lint.lint.sagemaker_json import components, models, variant_sources
 from seatrial_lint.lint.source import ConfigSource, SourceEntry
-from seatrial_lint.text.json_text import Member, Node
+from seatrial_lint.text.json_text import Member, Node, has_lone_surrogate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -264,6 +264,8 @@ class _CallReader(ast.NodeVisitor):
         match node:
             case ast.Constant(value=bool() | int() | float() | str()):
                 text = node.value if isinstance(node.value, str) else json.dumps(node.value)
+                if has_lone_surrogate(text):
+                    return unknown_node(line)
                 return Node(text, quoted=isinstance(node.value, str), line=line, span=(0, 0))
             case ast.Constant(value=None):
                 return Node(None, quoted=False, line=line, span=(0, 0))
