@@ -24,7 +24,7 @@ MARKS = (b"create_model", b"create_inference_component", b"create_endpoint_confi
 MOST_SIZE = 4_096
 """Nodes of a value that is followed; so many characters of a text count as one. A larger value is unknown."""
 MOST_STEPS = 500_000
-"""Nodes that are followed in a file: values within values, as `a=[a,a]` makes them, have more than a machine can hold."""
+"""Nodes that are followed in a file: values within values, as of `a=[a,a]`, have more than a machine can hold."""
 MOST_BRACES = 20_000
 """In a file: CPython 3.11 parses an f-string in a time that grows with the square of its fields."""
 _TEXT_OF_NODE = 32
@@ -260,7 +260,7 @@ class _CallReader(ast.NodeVisitor):
         line = self.line(node)
         return self._bounded(self._literal(node, line), line) if self.steps_left > 0 else unknown_node(line)
 
-    def _literal(self, node: ast.expr, line: int) -> Node:
+    def _literal(self, node: ast.expr, line: int) -> Node:  # noqa: PLR0911 (one for each kind of expression)
         match node:
             case ast.Constant(value=bool() | int() | float() | str()):
                 text = node.value if isinstance(node.value, str) else json.dumps(node.value)

@@ -72,7 +72,7 @@ class Member:
 
 
 def has_lone_surrogate(text: str) -> bool:
-    """Return whether a text holds half of a character, as the escape `\\ud800` makes: UTF-8 can't write it."""
+    """Return whether a text holds half of a character, as an escape of one surrogate makes: UTF-8 can't write it."""
     return not text.isascii() and _SURROGATE.search(text) is not None
 
 
