@@ -257,6 +257,8 @@ def _quoted(text: str) -> str:
 
 
 MOST_COLUMNS = 1_000
+MOST_CHARACTERS = 1_000
+"""Of a cell: the longest name of a model has 193."""
 REQUIRED = ("model", "instance_type", "input_tokens", "output_tokens", "concurrency")
 DEFAULT_ENGINE = "tgi-1.1"
 
@@ -425,6 +427,9 @@ def _read(columns: tuple[str, ...], values: list[str], where: str, default: Name
     if len(values) != len(columns):
         message = f"the row has {len(values)} fields, the header {len(columns)}"
         return CsvRow(cells, None, (Finding("SEA222", Place.at(where), message, "quote a field that holds a comma"),))
+    if long := [name for name, cell in cells.items() if len(cell) > MOST_CHARACTERS]:
+        message = f"the cell has more than {MOST_CHARACTERS:,} characters"
+        return CsvRow(cells, None, tuple(Finding("SEA222", Place.at(where, name), message) for name in long))
     read = Cells(cells, where)
     place = read.place()
     counts = {name: read.count(name) for name in COUNTS if name not in {"tp_degree", "concurrency"}}

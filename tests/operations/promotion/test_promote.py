@@ -217,9 +217,8 @@ def test_a_plan_that_is_deployed_no_more_is_refused_though_its_trial_passed(stag
 @pytest.mark.parametrize("field", ["endpoint", "environment", "plan_digest"])
 def test_a_trial_of_something_else_is_no_proof(staged: Staged, field: str) -> None:
     result = staged.result(staged.lock())
-    evidence = replace(
-        evidence_of(result), result=replace(result, request=replace(result.request, **{field: "another"}))
-    )
+    request = replace(result.request, **{field: "another"})  # type: ignore[arg-type]  # a field of text
+    evidence = replace(evidence_of(result), result=replace(result, request=request))
     assert list(staged.refused(evidence)) == ["SEA473"]
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MARKS = (b"create_model", b"create_inference_component", b"create_endpoint_config", b"Model(", b"%%writefile")
 MOST_SIZE = 4_096
 """Nodes of a value that is followed; so many characters of a text count as one. A larger value is unknown."""
-MOST_STEPS = 500_000
+MOST_STEPS = 200_000
 """Nodes that are followed in a file: values within values, as of `a=[a,a]`, have more than a machine can hold."""
 MOST_BRACES = 20_000
 """In a file: CPython 3.11 parses an f-string in a time that grows with the square of its fields."""
@@ -299,7 +299,7 @@ class _CallReader(ast.NodeVisitor):
         text, line = "", self.line(node)
         for one in inner:
             text += scalar_text(self.value(one)) or HOLE
-            if len(text) > MOST_SIZE * _TEXT_OF_NODE:
+            if len(text) > (MOST_SIZE if HOLE in text else MOST_SIZE * _TEXT_OF_NODE):
                 return unknown_node(line)
         return unknown_node(line, text) if HOLE in text else Node(text, quoted=True, line=line, span=(0, 0))
 
