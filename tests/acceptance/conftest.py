@@ -17,6 +17,7 @@ from seatrial_laptop import lifecycle
 from seatrial_laptop.transcript.lines import RunLine
 from seatrial_laptop.transcript.masks import ACCOUNT
 from seatrial_laptop.transcript.recorder import Recorder
+from tests.acceptance.account.lifeline import LIFELINE, end_with
 from tests.acceptance.account.removal import RUN_TAG
 from tests.acceptance.endpoint import Endpoint
 from tests.acceptance.target import BIN, ROOT, Ended, Target
@@ -47,6 +48,12 @@ FIRST_TO_LAST: Final = (
     "test_transcript",
 )
 """What an hour in an account is to answer comes first; the endpoint of three copies is gone before the others run."""
+
+
+def pytest_sessionstart() -> None:
+    """Let the suite end with the process that watches what it spends."""
+    if LIFELINE in os.environ:
+        end_with(int(os.environ.pop(LIFELINE)))
 
 
 @pytest.hookimpl(trylast=True)
