@@ -34,6 +34,8 @@ ENVIRONMENT_OF_ACCOUNT: Final = "SEATRIAL_ACCEPTANCE_ENVIRONMENT"
 TRANSCRIPT: Final = "SEATRIAL_ACCEPTANCE_TRANSCRIPT"
 PATIENCE_S: Final = {True: 180.0, False: 3_600.0}
 LOOK_S: Final = {True: 0.2, False: 15.0}
+LOOKS: Final = "SEATRIAL_ACCEPTANCE_LOOK_S"
+"""Seconds between two looks at an account; an embedded AWS that stands for one changes too fast for 15."""
 HERE: Final = Path(__file__).parent
 CASE: Final = pytest.StashKey[str]()
 RECORDER: Final = pytest.StashKey[Recorder]()
@@ -149,7 +151,7 @@ def target(
         seatrial_command=seatrial,
         state=embedded[1] if embedded else None,
         patience_s=PATIENCE_S[embedded is not None],
-        look_s=LOOK_S[embedded is not None],
+        look_s=float(os.environ.get(LOOKS, LOOK_S[embedded is not None])),
         run_id=written.get("tags", {}).get(RUN_TAG, ""),
     )
     recorder.begin(run_line(made))
