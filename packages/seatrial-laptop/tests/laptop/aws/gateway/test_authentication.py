@@ -290,9 +290,9 @@ class TestBodies:
         headers = signed(service="s3", method="PUT", path="/b/k", key=self.KEY, X_Amz_Content_SHA256=stated)
         assert refused_before(0, headers, method="PUT", path="/b/k") == 403
 
-    @pytest.mark.parametrize("stated", [None, *UNSIGNED[2:]])
-    def test_of_a_body_that_the_signature_needs_a_bounded_part_is_held(self, stated: str | None) -> None:
-        headers = signed(key=self.KEY, **({"X_Amz_Content_SHA256": stated} if stated else {}))
+    @pytest.mark.parametrize("stated", ["", *UNSIGNED[2:]])
+    def test_of_a_body_that_the_signature_needs_a_bounded_part_is_held(self, stated: str) -> None:
+        headers = signed(key=self.KEY, X_Amz_Content_SHA256=stated) if stated else signed(key=self.KEY)
         assert refused_before(LONGEST_UNPROVEN_BYTES, headers) == 413
 
 
@@ -342,7 +342,7 @@ class TestRoutes:
     @pytest.mark.parametrize("path", ["/_seatrial/status", "/_seatrial/control"])
     def test_the_key_of_this_start_reads_what_runs(self, laptop: Laptop, path: str) -> None:
         headers = signed_for(laptop, method="GET", path=path, body=b"")
-        assert TestOnTheWire.ask(laptop, "GET", path, **headers)[0] == 200
+        assert TestOnTheWire.ask(laptop, "GET", path, b"", **headers)[0] == 200
 
 
 class TestOnTheWire:
