@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from seatrial.locks.path import lock_path
-from seatrial.specs.instance_fleets import InstanceFleet, PlannedSize, fleets_of
+from seatrial.specs.instance_fleets import InstanceFleet, ModelInstances, fleets_of
 from seatrial.specs.list_prices import list_price
 from seatrial_base.catalog import images
 from seatrial_base.catalog.images import image_repository_uri
@@ -133,10 +133,10 @@ def created_fleets(plan: Plan, loaded: LoadedSpec, beside: Beside = ALONE) -> tu
     return tuple(replace(each, instances=beside.instances, updating=beside.instances) for each in fleets)
 
 
-def _size(plan: Plan, spec: EndpointSpec) -> PlannedSize:
+def _size(plan: Plan, spec: EndpointSpec) -> ModelInstances:
     copies = max(plan.max_copies, plan.copy_count.value, spec.scaling.max_copies)
     needed = math.ceil(copies / max(1, plan.copies_per_instance.value))
-    return PlannedSize(
+    return ModelInstances(
         instance_type=plan.instance_type.value,
         instance_count=plan.instance_count.value,
         most_copies=copies,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedSize:
+class ModelInstances:
     """What a plan says of the instances of one model.
 
     Attributes:
@@ -62,11 +62,11 @@ class InstanceFleet:
         return max(known) * self.updating if len(known) == len(prices) else None
 
 
-NO_OTHERS: Mapping[str, tuple[EndpointSpec, PlannedSize]] = MappingProxyType({})
+NO_OTHERS: Mapping[str, tuple[EndpointSpec, ModelInstances]] = MappingProxyType({})
 
 
 def fleets_of(
-    endpoint: EndpointSpec, size: PlannedSize, others: Mapping[str, tuple[EndpointSpec, PlannedSize]] = NO_OTHERS
+    endpoint: EndpointSpec, size: ModelInstances, others: Mapping[str, tuple[EndpointSpec, ModelInstances]] = NO_OTHERS
 ) -> tuple[InstanceFleet, ...]:
     """Return the instances of every variant of an endpoint, its shadow included.
 
@@ -84,12 +84,12 @@ def fleets_of(
     named = list(_named(endpoint.hosting))
     if endpoint.hosting.kind == "inference_component" or not named:
         return (_alone(endpoint.hosting, size),)
-    sources: dict[str | None, tuple[EndpointSpec, PlannedSize]] = {None: (endpoint, size)}
+    sources: dict[str | None, tuple[EndpointSpec, ModelInstances]] = {None: (endpoint, size)}
     sources.update(others)
     return tuple(_fleets(endpoint, size, named, sources))
 
 
-def _alone(hosting: HostingSpec, size: PlannedSize) -> InstanceFleet:
+def _alone(hosting: HostingSpec, size: ModelInstances) -> InstanceFleet:
     return InstanceFleet(
         path=("scaling", "max_copies"),
         types=_types(hosting, size),
@@ -109,9 +109,9 @@ def _named(hosting: HostingSpec) -> Iterator[tuple[FieldPath, VariantSpec | Shad
 
 def _fleets(
     endpoint: EndpointSpec,
-    size: PlannedSize,
+    size: ModelInstances,
     named: Iterable[tuple[FieldPath, VariantSpec | ShadowSpec]],
-    sources: Mapping[str | None, tuple[EndpointSpec, PlannedSize]],
+    sources: Mapping[str | None, tuple[EndpointSpec, ModelInstances]],
 ) -> Iterator[InstanceFleet]:
     """Yield the instances of each variant; production variants are scaled to the endpoint's own limits."""
     scaling, shadow = endpoint.scaling, endpoint.hosting.shadow
@@ -132,15 +132,15 @@ def _fleets(
         )
 
 
-def _types(hosting: HostingSpec, size: PlannedSize) -> tuple[str, ...]:
+def _types(hosting: HostingSpec, size: ModelInstances) -> tuple[str, ...]:
     return tuple(dict.fromkeys((size.instance_type, *(hosting.instance_pools or ()))))
 
 
-def least_size(endpoint: EndpointSpec) -> PlannedSize:
+def least_size(endpoint: EndpointSpec) -> ModelInstances:
     """Return the smallest size that any plan of a spec has, for what can be told without one."""
     fewest, most = max(1, endpoint.scaling.min_copies), endpoint.scaling.max_copies
     kinds = (*(endpoint.hosting.instance_pools or ()), *(endpoint.serving.instance_types or ()))
-    return PlannedSize(
+    return ModelInstances(
         instance_type=next(iter(kinds), ""),
         instance_count=fewest,
         most_copies=most,

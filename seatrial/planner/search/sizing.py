@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from seatrial.planner.cost import blended, usd_per_hour, usd_per_million
 from seatrial.planner.search.candidate import Excess, Score
 from seatrial.planner.search.capacity import copies_needed, spread
-from seatrial.specs.instance_fleets import PlannedSize, fleets_of
+from seatrial.specs.instance_fleets import ModelInstances, fleets_of
 from seatrial.specs.scaling import copies_replaced_at_once
 from seatrial_base.units import usd
 
@@ -157,7 +157,7 @@ def most_usd_per_hour(endpoint: EndpointSpec, candidate: Candidate) -> float:
     """
     scaling, kind = endpoint.scaling, candidate.instance.instance_type
     most, surge = instances_for(candidate, scaling.max_copies), surge_instances(candidate, scaling)
-    size = PlannedSize(
+    size = ModelInstances(
         instance_type=kind,
         instance_count=1,
         most_copies=scaling.max_copies,
