@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from seatrial_load.documents.request import Arrival, Metric, Objective, PreparedBy
 
 
+FASTEST_TPOT_MS = 0.05
+"""20,000 tokens/s of one answer: no engine makes them so fast, only a buffer gives them out."""
+
+
 def ttft_ms(record: RequestRecord) -> float | None:
     """Time to first token, ms: first token received - request sent, at the client; queueing counts."""
     if record.first_token_s is None:
@@ -32,11 +36,21 @@ def e2e_latency_ms(record: RequestRecord) -> float | None:
 
 
 def tpot_ms(record: RequestRecord) -> float | None:
-    """Time per output token, ms: (end-to-end - TTFT) / (output tokens - 1), as vLLM has it; None for one token."""
+    """Time per output token, ms: (end-to-end - TTFT) / (output tokens - 1), as vLLM has it.
+
+    None for one token, and for parts that arrived at one instant (`is_burst`).
+    """
     total_ms, first_ms = e2e_latency_ms(record), ttft_ms(record)
     if total_ms is None or first_ms is None or record.output_tokens is None or record.output_tokens <= 1:
         return None
-    return (total_ms - first_ms) / (record.output_tokens - 1)
+    per_token_ms = (total_ms - first_ms) / (record.output_tokens - 1)
+    return None if per_token_ms < FASTEST_TPOT_MS else per_token_ms
+
+
+def is_burst(record: RequestRecord) -> bool:
+    """Tell whether an answer of several tokens was streamed and arrived at one instant: nobody saw it being made."""
+    tokens = record.output_tokens
+    return record.first_token_s is not None and tokens is not None and tokens > 1 and tpot_ms(record) is None
 
 
 def itl_ms(record: RequestRecord) -> tuple[float, ...]:
