@@ -1,4 +1,4 @@
-"""How the tests are run: examples without a time limit, and which files stay together when two processes share them."""
+"""How the tests are run: examples without a time limit, and which files stay together when processes share them."""
 
 from __future__ import annotations
 

@@ -123,12 +123,14 @@ class Case:
         beside: Is called once the update has begun, in a thread of its own; it may wait for what it needs. What it
             raises fails the case as soon as the update has ended, so that the next one finds none under way.
         deploys: CloudFormation is to take the update.
+        context: What `-c` gives to the CDK CLI beside the place.
     """
 
     name: str
     changes: Mapping[str, object]
     beside: Callable[[RunningUpdate], object] | None = None
     deploys: bool = True
+    context: Mapping[str, str] = field(default_factory=dict)
 
 
 def run_case(
@@ -140,7 +142,7 @@ def run_case(
         Exception: What was raised beside the update.
     """
     living.write(**case.changes)
-    assembly = living.synth("assembly")
+    assembly = living.synth("assembly", **case.context)
     living.control()
     living.set_copies(COPIES)
     with _observed(living) as observed:

@@ -120,16 +120,17 @@ class LivingEndpoint:
         loaded = load_spec(spec, ENVIRONMENT, environments=self.folder / "environments")
         write_lock(make_plan(loaded, accept_slo_miss=True), spec)
 
-    def synth(self, assembly: str) -> Path:
-        """Synthesize what is locked into an assembly of this name."""
+    def synth(self, assembly: str, **context: str) -> Path:
+        """Synthesize what is locked into an assembly of this name; the CDK CLI takes its context by `-c`."""
         output = self.folder / assembly
         shutil.rmtree(output, ignore_errors=True)
-        context: dict[str, str | Path] = {
+        given: dict[str, str | Path] = {
             "environment": ENVIRONMENT,
             "endpoints": self.folder / "endpoints",
             "environments": self.folder / "environments",
+            **context,
         }
-        return synthesize(output, context)
+        return synthesize(output, given)
 
     def deploy(self, assembly: Path) -> ToolOutcome:
         """Deploy an assembly with its trial, and return how that ended."""
@@ -206,11 +207,21 @@ class LivingEndpoint:
 
     def raise_alarm(self) -> None:
         """Raise the alarm of the live component that has no data, and let the rolling update's wait pass quickly."""
-        alarms = self.cloudwatch.describe_alarms(AlarmNamePrefix=STACK)["MetricAlarms"]
-        capacity = [each for each in alarms if each["MetricName"] == "NoCapacityInvocationFailures"]
-        name = next(each["AlarmName"] for each in capacity if each["AlarmDescription"].startswith(ROLLBACK_ALARM))
+        names = {each["MetricName"]: each["AlarmName"] for each in self.rollback_alarms}
+        name = names["NoCapacityInvocationFailures"]
         self.cloudwatch.set_alarm_state(AlarmName=name, StateValue="ALARM", StateReason="raised by hand")
         self.control(clock_speed=60)
+
+    @property
+    def rollback_alarms(self) -> list[Mapping[str, str]]:
+        """The alarms that roll updates back, as CloudWatch tells them."""
+        alarms = self.cloudwatch.describe_alarms(AlarmNamePrefix=STACK)["MetricAlarms"]
+        return [each for each in alarms if each["AlarmDescription"].startswith(ROLLBACK_ALARM)]
+
+    @property
+    def raised(self) -> list[str]:
+        """The metrics of those that are raised."""
+        return [each["MetricName"] for each in self.rollback_alarms if each["StateValue"] == "ALARM"]
 
     def settle_alarm(self) -> None:
         """End the alarm."""

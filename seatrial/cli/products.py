@@ -37,10 +37,14 @@ def _products() -> None:
 def validate_products(
     files: ProductFiles, environments: EnvironmentsFolder = None, output_format: FindingsFormat = "text"
 ) -> None:
-    """Check products in every size and environment, guard rails included, and list every problem."""
-    with problems_in(output_format, "products validate"):
+    """Check products in every size and environment, guard rails included, and list every problem.
+
+    Exit 2 with an error, 1 with a warning.
+    """
+    with problems_in(output_format, "products validate") as told:
         for loaded in _loaded(files, environments):
             typer.echo(f"{loaded.path.as_posix()}: valid", err=output_format != "text")
+            told.extend(loaded.warnings)
 
 
 @products.command("plan")

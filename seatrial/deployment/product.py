@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.deployment.load import deployment_of
 from seatrial.specs.load import LoadedSpec, environment_names, load_environment, load_source, ordered, validated
-from seatrial.specs.product import ProductSpec, product_problems, size_source, written_field
+from seatrial.specs.product import ProductSpec, principal_warnings, product_problems, size_source, written_field
 from seatrial.specs.text_rules import file_problems, secret_values
 from seatrial.specs.yaml_source import Document, YamlSource, read_source
 from seatrial_base.errors import SeatrialError, SpecError
@@ -34,11 +34,13 @@ class LoadedProduct:
         path: The product's file.
         product: The product.
         sizes: The endpoint specs by environment and size.
+        warnings: What works otherwise than most would mean it.
     """
 
     path: Path
     product: ProductSpec
     sizes: dict[tuple[str, str], LoadedSpec]
+    warnings: tuple[Finding, ...] = ()
 
     def sizes_in(self, environment: str) -> dict[str, LoadedSpec]:
         """Return the sizes of an environment by name, in the order of the file."""
@@ -68,7 +70,7 @@ def load_product(path: Path, environments: Path) -> LoadedProduct:
             problems += found
     if problems or product is None:
         raise SpecError(ordered(problems, secret_values(source)))
-    return LoadedProduct(path, product, sizes)
+    return LoadedProduct(path, product, sizes, tuple(principal_warnings(product, document)))
 
 
 def _environment_problems(product: ProductSpec, document: Document, environments: Path) -> Iterator[Finding]:

@@ -7,8 +7,11 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from seatrial.deployment.evaluation_file import read_evaluation_set
+from seatrial.engines.rendered import refuse_replaced
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding, Place
+from seatrial_base.replaced_text import replaced_text
+from seatrial_base.secrets import holds_credential
 from seatrial_base.units import S_PER_MINUTE
 from seatrial_load.documents.request import (
     Expected,
@@ -86,13 +89,16 @@ def request_template(loaded: LoadedSpec, plan: Plan, serving: RenderedConfig) ->
 
     Raises:
         BenchError: SEA501, with every value that the deployed trial would refuse.
+        RenderError: SEA137 for what would be replaced when it is deployed.
     """
     nowhere = TrialTarget(endpoint_name="", inference_component=None, region=loaded.environment.region)
     request = trial_request(loaded, plan, serving, nowhere, None)
     check_trial_request(request)
     fields = json.loads(request.to_json())
     left_out = ONLY_THE_STACK_KNOWS if request.quality else (*ONLY_THE_STACK_KNOWS, "quality")
-    return json.dumps({key: value for key, value in fields.items() if key not in left_out}, sort_keys=True)
+    text = json.dumps({key: value for key, value in fields.items() if key not in left_out}, sort_keys=True)
+    refuse_replaced({"trial": text}, where=f"trial of {loaded.endpoint.name}")
+    return text
 
 
 def slo_objectives(slo: Slo) -> Iterator[Objective]:
@@ -198,7 +204,7 @@ def quality_floor(loaded: LoadedSpec, serving: RenderedConfig) -> QualityFloor |
 
     Raises:
         SpecError: SEA527 for an evaluation set with bad lines, SEA533 for one that is too large for a trial or has no
-            references for `exact_match`.
+            references for `exact_match`, SEA113 and SEA137 for prompts that no template may hold.
     """
     quality = loaded.endpoint.slo.quality
     objectives = () if quality is None else tuple(_objectives(quality))
@@ -207,9 +213,10 @@ def quality_floor(loaded: LoadedSpec, serving: RenderedConfig) -> QualityFloor |
     path = loaded.path.parent / quality.evaluation_set
     asked = read_evaluation_set(path, chat=serving.payload_schema == "openai_chat")
     where = path.as_posix()
-    if problems := [
+    problems = [
         Finding(RULE, Place.at(where, field), message, hint) for field, message, hint in _impossible(quality, asked)
-    ]:
+    ]
+    if problems := problems or list(_undeployable(asked, where)):
         raise SpecError(problems)
     return QualityFloor(
         evaluation_set=asked.digest,
@@ -217,6 +224,17 @@ def quality_floor(loaded: LoadedSpec, serving: RenderedConfig) -> QualityFloor |
         objectives=objectives,
         most_tokens=min(MOST_GATE_TOKENS, loaded.endpoint.workload.output_tokens),
     )
+
+
+def _undeployable(asked: EvaluationSet, where: str) -> Iterator[Finding]:
+    """Yield each prompt, by its number, that the template must not hold."""
+    for number, prompt in enumerate(asked.prompts, 1):
+        text, field = json.dumps(asdict(prompt), ensure_ascii=False), f"prompt {number}"
+        if holds_credential(text):
+            hint = "revoke it, and take it out: the prompts stand in the template"
+            yield Finding("SEA113", Place.at(where, field), "looks like a credential in plain text", hint)
+        if found := replaced_text(text):
+            yield Finding("SEA137", Place.at(where, field), f"the text holds {found}", "take it out")
 
 
 def _objectives(quality: QualitySpec) -> Iterator[QualityObjective]:

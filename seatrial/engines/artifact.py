@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from itertools import groupby
-from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING
 
+from seatrial.specs.repository_files import RELATIVE, stays_in, why_away
 from seatrial_base.errors import RenderError
 from seatrial_base.secrets import credentials, holds_credential, redacted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.findings import Finding
@@ -20,14 +21,12 @@ FIELD = ("serving", "code")
 RENDERED = "serving.properties"
 MOST_BYTES = 10 * 2**20  # of all files together: it is code; weights are staged
 _LEFT_OUT = "__pycache__"
-_ROOT_MARKS = (".git", "cdk.json")
 # Files that hold nothing but keys. Those that begin with a dot (`.env`, `.netrc`, `.aws`) are left out anyway.
 _KEY_FILES = re.compile(
     r".*\.(?:pem|key|p12|pfx|jks|keystore|kdbx|ppk)|id_(?:rsa|dsa|ecdsa|ed25519)|credentials|_?netrc|kubeconfig|htpasswd",
     re.IGNORECASE,
 )
 _Wrong = tuple[str, str, str]  # rule, what is wrong, remedy
-_RELATIVE = "the path is relative to the spec"
 _MEND = "revoke it and remove it; read it from Secrets Manager at container start"
 
 
@@ -64,26 +63,8 @@ def _paths(folder: Path) -> Iterator[Path]:
 
 def _away_problems(loaded: LoadedSpec, name: str) -> Iterator[Finding]:
     """Yield why a folder is none of the repository: then nothing of it is looked at."""
-    root = repository_root(loaded.path)
-    if Path(name).is_absolute() or PureWindowsPath(name).drive or name.startswith("~"):
-        yield loaded.problem(FIELD, "SEA368", f"{redacted(name)} is an absolute path", _RELATIVE)
-    elif not _stays(loaded.path.parent / name, root):
-        message = f"{redacted(name)} is outside of the repository {root.as_posix()}"
-        yield loaded.problem(FIELD, "SEA368", message, f"copy the folder into it; {_RELATIVE}")
-
-
-def repository_root(spec: Path) -> Path:
-    """Return the folder of the repository that a spec lies in; without Git and CDK, the one above the spec's folder."""
-    home = spec.resolve().parent
-    marked = (folder for folder in (home, *home.parents) if any((folder / mark).exists() for mark in _ROOT_MARKS))
-    return next(marked, home.parent)
-
-
-def _stays(path: Path, folder: Path) -> bool:
-    try:
-        return path.resolve().is_relative_to(folder.resolve())
-    except (OSError, RuntimeError):  # a link to itself
-        return False
+    if because := why_away(loaded.path, name):
+        yield loaded.problem(FIELD, "SEA368", because, f"copy the folder into it; {RELATIVE}")
 
 
 def _place_problems(loaded: LoadedSpec, folder: Path, paths: list[Path]) -> Iterator[Finding]:
@@ -93,7 +74,7 @@ def _place_problems(loaded: LoadedSpec, folder: Path, paths: list[Path]) -> Iter
         yield loaded.problem(FIELD, "SEA368", message, "put the code beside the weights, and stage both")
     if not paths:
         message = f"{folder.name} is not a folder" if not folder.is_dir() else f"the folder {folder.name} is empty"
-        yield loaded.problem(FIELD, "SEA368", message, _RELATIVE)
+        yield loaded.problem(FIELD, "SEA368", message, RELATIVE)
     total = sum(path.stat().st_size for path in paths if path.is_file())
     if total > MOST_BYTES:
         message = f"the folder's {total:,} bytes exceed {MOST_BYTES:,}"
@@ -115,7 +96,7 @@ def _place_problem(path: Path, folder: Path) -> _Wrong | None:
         return "SEA369", "has the name of a credentials file", _MEND
     if name == RENDERED:
         return "SEA368", "is written from the plan", "remove it; options go to serving.overrides"
-    if not _stays(path, folder):
+    if not stays_in(path, folder):
         return "SEA368", "points outside of the folder", "copy it into the folder"
     return None
 

@@ -6,12 +6,13 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from seatrial.engines.artifact import FIELD, code_files, repository_root
+from seatrial.engines.artifact import FIELD, code_files
 from seatrial.engines.model_source import ModelSource, model_source
-from seatrial.engines.rendered import RenderedConfig, refuse_credentials
+from seatrial.engines.rendered import RenderedConfig, refuse_credentials, refuse_replaced
 from seatrial.specs.architecture import read_architecture
 from seatrial.specs.endpoint import ServingOverrides
 from seatrial.specs.recipe import is_quantized_at_start, quantizes
+from seatrial.specs.repository_files import repository_root
 from seatrial_base.catalog.engine_options import options_decided_by, reserved_names
 from seatrial_base.catalog.engine_versions import dialects, existing_dialects, has_dialect, read_version
 from seatrial_base.errors import RenderError
@@ -46,7 +47,8 @@ def render_plan(
             repository, where there is one.
 
     Raises:
-        RenderError: SEA301 to SEA310, SEA368 and SEA369, every problem at once; SEA374 when a credential is left.
+        RenderError: SEA301 to SEA310, SEA368 and SEA369, every problem at once; SEA374 when a credential is left;
+            SEA137 for what would be replaced when it is deployed.
     """
     engine = _engine(plan)
     problems = list(_extra_option_problems(loaded, engine))
@@ -129,7 +131,9 @@ def _refuse_short_prefill(loaded: LoadedSpec, plan: Plan) -> None:
 def _config(loaded: LoadedSpec, plan: Plan, source: ModelSource, rendered: Rendered) -> RenderedConfig:
     engine = _engine(plan)
     where = f"serving configuration of {loaded.endpoint.name}"
-    refuse_credentials({**rendered.files, **rendered.env, "image": plan.image.value.uri}, where=where)
+    texts = {**rendered.env, "image": plan.image.value.uri, "weights": source.weights_s3_uri or ""}
+    refuse_credentials({**rendered.files, **texts}, where=where)
+    refuse_replaced(texts, where=where)
     return RenderedConfig(
         engine=engine,
         engine_version=plan.engine_version.value,

@@ -10,6 +10,7 @@ from seatrial_base.errors import RenderError
 from seatrial_base.files import write_folder
 from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import FrozenModel, digest
+from seatrial_base.replaced_text import replaced_text
 from seatrial_base.secrets import credentials, redacted
 from seatrial_lint.engines.properties import write_env
 
@@ -73,6 +74,25 @@ def _plain(texts: Mapping[str, str], where: str) -> Iterator[Finding]:
             message = f"{' and '.join(kinds)} would be deployed in plain text"
             hint = "store it in Secrets Manager and give its name, as model.hub_token_secret does; revoke this one"
             yield Finding("SEA374", Place.at(where, redacted(name)), message, hint)
+
+
+def refuse_replaced(texts: Mapping[str, str], *, where: str) -> None:
+    """Refuse texts that would be something else once they are deployed: the last look before the template.
+
+    Args:
+        texts: Texts by the name of their variable or field.
+        where: What they belong to, for the message.
+
+    Raises:
+        RenderError: SEA137 with every name.
+    """
+    problems = [
+        Finding("SEA137", Place.at(where, name), f"the text holds {found}", "find where it comes from, and remove it")
+        for name, text in texts.items()
+        if (found := replaced_text(name) or replaced_text(text))
+    ]
+    if problems:
+        raise RenderError(problems)
 
 
 def rendered_files(config: RenderedConfig) -> dict[str, str]:

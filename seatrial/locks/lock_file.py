@@ -14,10 +14,12 @@ from seatrial.locks.guard_rails import limit_problems, rail_problems
 from seatrial.locks.path import lock_path
 from seatrial.locks.provenance import promotion_command, provenance_problems
 from seatrial.specs.schema_version import UPGRADE, compared
+from seatrial.specs.yaml_source import yaml_texts
 from seatrial_base.errors import SpecError
 from seatrial_base.files import read_text, write_whole
 from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import FrozenModel, digest
+from seatrial_base.replaced_text import replaced_text
 from seatrial_base.secrets import holds_credential
 
 if TYPE_CHECKING:
@@ -287,6 +289,9 @@ def _read(path: Path) -> _Lock:
     if holds_credential(text):
         message, hint = "looks like a credential in plain text", "revoke it, remove it, and plan again"
         raise SpecError.of("SEA113", message, where=path.as_posix(), hint=hint)
+    if found := next(filter(None, (replaced_text(each) for _, _, each in yaml_texts(document))), ""):
+        message, hint = f"the text holds {found}", "remove it, and plan again"
+        raise SpecError.of("SEA137", message, where=path.as_posix(), hint=hint)
     if not isinstance(document, dict) or not isinstance(document.get("environments"), dict):
         raise _unreadable(path, "not a lock")
     version = document.get("schema_version")
@@ -327,6 +332,7 @@ State = Literal["fresh", "stale", "missing", "edited", "unreadable", "beyond lim
 _STATES: Mapping[str, State] = {
     "SEA403": "unreadable",
     "SEA113": "unreadable",
+    "SEA137": "unreadable",
     "SEA401": "missing",
     "SEA411": "edited",
     "SEA402": "stale",

@@ -17,7 +17,7 @@ from seatrial.planner.calibration import model_name
 from seatrial.planner.planner import make_plan
 from seatrial.specs.calibration import SCHEMA_VERSION, calibration_path
 from seatrial.specs.load import load_spec
-from seatrial.specs.prices import prices_path
+from seatrial.specs.prices import PRICES_FILE, prices_path
 from seatrial_base.errors import SeatrialError, SpecError
 from seatrial_base.frozen_model import digest
 
@@ -33,7 +33,10 @@ if TYPE_CHECKING:
 
 LONGEST_NAME: Final = 40  # of an endpoint, as in its spec
 _DIGEST: Final = 6  # characters that tell two long names apart
-_NOT_OF_PROBES: Final = ("trial_mode", "slo", "usd_per_million_output_tokens", "blended_usd_per_million_tokens")
+_NOT_OF_PROBES: Final = (
+    *("trial_mode", "trial", "slo"),
+    *("usd_per_million_output_tokens", "blended_usd_per_million_tokens"),
+)
 _FILES: Final = (("model", "config_file"), ("model", "jumpstart_metadata"), ("serving", "code"))
 """Fields that name a file relative to the spec."""
 
@@ -225,7 +228,8 @@ def _environments(loaded: LoadedSpec, folder: Path, environments: Path) -> Path:
     own = folder / "environments"
     own.mkdir()
     if prices.exists():
-        place["prices"] = os.path.relpath(prices.resolve(), own.resolve())
+        place.pop("prices", None)
+        shutil.copyfile(prices, own / PRICES_FILE)
     text = yaml.safe_dump(place, sort_keys=False, allow_unicode=True)
     (own / f"{loaded.environment.name}.yaml").write_text(text, encoding="utf-8")
     return own

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
 
 from seatrial.specs.endpoint import Percentiles
+from seatrial.specs.guard_rails import GuardRails
+from seatrial.specs.loaded_things import loaded_things
+from seatrial_base.catalog import images
+from seatrial_base.catalog.engine_versions import EngineName
+from seatrial_base.catalog.images import image_repository_uri
 from seatrial_base.catalog.model_names import licence_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from seatrial.specs.endpoint import EndpointSpec, ModelSpec
     from seatrial.specs.environment import EnvironmentSpec
+    from seatrial.specs.loaded_things import LoadedThing
     from seatrial.specs.yaml_source import Document, FieldPath
     from seatrial_base.findings import Finding
 
@@ -45,7 +53,10 @@ def guard_rail_problems(
         place: The document of the environment.
     """
     rails = _Rails(endpoint, environment, document, place)
-    for rule in (rails.sizes, rails.models, rails.licences, rails.engine, rails.objectives, rails.trial, rails.tags):
+    for rule in (
+        *(rails.sizes, rails.models, rails.licences, rails.engine, rails.images),
+        *(rails.hub_token, rails.objectives, rails.trial, rails.tags),
+    ):
         yield from rule()
     if environment.network.isolated and endpoint.model.hub_id is not None:
         message = f"{environment.name} has network isolation, so the weights can't come from a hub"
@@ -63,7 +74,7 @@ class _Rails:
         self._rails = environment.guard_rails
 
     def _problem(self, path: FieldPath, rail: str, message: str, hint: str) -> Finding:
-        told = f"{message} ({set_by(self._environment, self._place, rail)})"
+        told = f"{message} ({set_by(self._environment, self._place, rail)})" if rail else message
         return self._document.problem(path, _RULE, told, hint)
 
     def sizes(self) -> Iterator[Finding]:
@@ -75,36 +86,113 @@ class _Rails:
         asked, allowed = self._endpoint.serving.instance_types or (), self._rails.instance_types
         if allowed is not None and asked and not set(asked) & set(allowed):
             message = f"none of {', '.join(asked)} is allowed in {name}"
-            path, hint = ("serving", "instance_types"), f"allowed: {', '.join(allowed)}"
-            yield self._problem(path, "instance_types", message, hint)
-        for index, pool in enumerate(self._endpoint.hosting.instance_pools or ()):
-            if allowed is not None and pool not in allowed:
-                place = ("hosting", "instance_pools", index)
-                hint = f"allowed: {', '.join(allowed)}"
-                yield self._problem(place, "instance_types", f"{pool} is not allowed in {name}", hint)
+            hint = f"allowed: {', '.join(allowed)}"
+            yield self._problem(("serving", "instance_types"), "instance_types", message, hint)
+        for path, kind in _named_types(self._endpoint):
+            if allowed is not None and kind not in allowed:
+                message = f"{kind} is not allowed in {name}"
+                yield self._problem(path, "instance_types", message, f"allowed: {', '.join(allowed)}")
+
+    @cached_property
+    def _things(self) -> tuple[LoadedThing, ...]:
+        """What is loaded, without what the environment allows by another rail."""
+        found = loaded_things(self._endpoint, self._environment.region, Path(self._document.path).parent)
+        return tuple(
+            each
+            for each in found
+            if not (each.kind == "option" and each.path[-1] in self._rails.extra)
+            and not (each.kind == "code" and self._rails.code is not None)
+        )
 
     def models(self) -> Iterator[Finding]:
-        """Yield each model, draft and adapter that no pattern allows."""
-        allowed = self._rails.models
-        for path, name in _models(self._endpoint) if allowed is not None else ():
-            if not any(fnmatchcase(name, pattern) for pattern in allowed or ()):
-                message = f"the model {name} is not allowed in {self._environment.name}"
-                yield self._problem(path, "models", message, f"allowed: {', '.join(allowed or ())}")
+        """Yield everything that is loaded and that no pattern allows, or that can't be told."""
+        allowed, name = self._rails.models, self._environment.name
+        for each in self._things if allowed is not None else ():
+            if each.name is None:
+                yield self._unjudged(each, "models")
+            elif not _matches(each.name, allowed or ()):
+                message = f"the model {each.name} is not allowed in {name}"
+                yield self._problem(each.path, "models", message, f"allowed: {', '.join(allowed or ())}")
+        if self._rails.code == "refused" and self._endpoint.serving.code is not None:
+            yield self._problem(("serving", "code"), "code", f"code is not allowed in {name}", "leave it out")
+
+    def _unjudged(self, thing: LoadedThing, rail: str) -> Finding:
+        """Return the problem of something of which can't be told what it loads, with who can allow it."""
+        name, place = self._environment.name, self._place.path
+        mend = {"code": "`code: allowed`", "option": f"`extra: [{thing.path[-1]}]`"}.get(thing.kind)
+        hint = "leave it out" if mend is None else f"leave it out, or let {name} allow it: {mend} below guard_rails"
+        message = f"{thing.because}, and {name} allows only listed {rail}"
+        return self._problem(thing.path, rail, message, f"{hint} in {place}" if mend else hint)
 
     def licences(self) -> Iterator[Finding]:
-        """Yield each model whose licence is unknown or not allowed."""
-        allowed = self._rails.licences
-        for path, name, licence in _licensed(self._endpoint) if allowed is not None else ():
-            if licence in (allowed or ()):
+        """Yield everything that is loaded and whose licence is unknown or not allowed.
+
+        Adapters are a team's own work more often than not, and data has none.
+        """
+        allowed, model = self._rails.licences, self._endpoint.model
+        if allowed is None:
+            return
+        path, name = _source(model)
+        yield from self._licence(path, name, licence_of(name) or model.licence, allowed)
+        for each in self._things:
+            if each.name is not None and each.kind in ("draft", "option"):
+                yield from self._licence(each.path, each.name, each.licence, allowed)
+            elif each.name is None and self._rails.models is None:
+                yield self._unjudged(each, "licences")
+
+    def _licence(self, path: FieldPath, name: str, licence: str | None, allowed: tuple[str, ...]) -> Iterator[Finding]:
+        listed = f"allowed: {', '.join(allowed)}"
+        if licence is None:
+            message = f"the licence of {name} is unknown, and {self._environment.name} allows only listed licences"
+            hint = f"{listed}; `seatrial models list` shows the known ones, and model.licence declares another"
+            yield self._problem(path, "licences", message, hint)
+        elif licence not in allowed:
+            message = f"the licence of {name}, {licence}, is not allowed in {self._environment.name}"
+            yield self._problem(path, "licences", message, listed)
+
+    def images(self) -> Iterator[Finding]:
+        """Yield each image that AWS does not publish for an allowed engine and that nothing else allows.
+
+        Without the rail `images`, those of the environment's own account are allowed where no rail asks what runs in
+        them. A model package brings an image that only AWS knows: the package itself must be an allowed model then.
+        """
+        rails, environment = self._rails, self._environment
+        allowed, package = rails.images or (), self._endpoint.model.model_package_arn
+        if rails == GuardRails():
+            return
+        known = _published(environment.region, rails.engines)
+        own = None if rails.judges_what_is_loaded else environment.account
+        for path, uri in _images(self._endpoint):
+            repository = image_repository_uri(uri)
+            if repository in known or _matches(uri, allowed) or _matches(repository, allowed):
                 continue
-            listed = f"allowed: {', '.join(allowed or ())}"
-            if licence is None:
-                message = f"the licence of {name} is unknown, and {self._environment.name} allows only listed licences"
-                hint = f"{listed}; `seatrial models list` shows the known ones, and model.licence declares another"
-                yield self._problem(path, "licences", message, hint)
-            else:
-                message = f"the licence of {name}, {licence}, is not allowed in {self._environment.name}"
-                yield self._problem(path, "licences", message, listed)
+            if own is not None and uri.startswith(f"{own}.dkr.ecr."):
+                continue
+            message = f"the image {uri} is not allowed in {environment.name}"
+            yield self._problem(path, self._image_rail, message, self._image_hint(repository, own))
+        if package is not None and rails.judges_what_is_loaded and rails.models is None:
+            message = f"the image of {package} can't be judged in {environment.name}"
+            hint = f"let {environment.name} allow the package: its ARN below guard_rails.models in {self._place.path}"
+            yield self._problem(("model", "model_package_arn"), self._image_rail, message, hint)
+
+    @property
+    def _image_rail(self) -> str:
+        """The rail for which images are judged: `images` itself, else the first that asks what runs in them."""
+        asked = ("images", "models", "licences", "engines")
+        return next((name for name in asked if getattr(self._rails, name) is not None), "")
+
+    def _image_hint(self, repository: str, own: str | None) -> str:
+        name = self._environment.name
+        whose = f"take one of AWS or of the account {own}" if own else "take one that AWS publishes for the engine"
+        return f"{whose}, or let {name} allow it: `images: [{repository}]` below guard_rails in {self._place.path}"
+
+    def hub_token(self) -> Iterator[Finding]:
+        """Yield a secret that is not among those that endpoints may read."""
+        allowed, secret = self._rails.hub_token_secrets, self._endpoint.model.hub_token_secret
+        if allowed is not None and secret is not None and not _matches(secret, allowed):
+            message = f"the secret {secret} is not allowed in {self._environment.name}"
+            path, hint = ("model", "hub_token_secret"), f"allowed: {', '.join(allowed)}"
+            yield self._problem(path, "hub_token_secrets", message, hint)
 
     def engine(self) -> Iterator[Finding]:
         """Yield an engine, or a backend of LMI, that is not allowed; `auto` is decided among the allowed ones."""
@@ -138,11 +226,29 @@ class _Rails:
         return self._problem(("slo", *name.split(".")), f"slo.{name}", message, f"set slo.{name} to {needed}")
 
     def trial(self) -> Iterator[Finding]:
-        """Yield another trial mode than the required one."""
-        required, mode = self._rails.trial_mode, self._endpoint.trial.mode
-        if required not in (None, mode):
-            message = f"the trial mode is {mode}; {self._environment.name} requires {required}"
+        """Yield another trial mode than the required one, and what makes a trial pass whatever is deployed."""
+        required, trial = self._rails.trial_mode, self._endpoint.trial
+        if required not in (None, trial.mode):
+            message = f"the trial mode is {trial.mode}; {self._environment.name} requires {required}"
             yield self._problem(("trial", "mode"), "trial_mode", message, f"write `mode: {required}`")
+        must = self._rails.required_trial
+        if must.updates is not None and trial.update not in must.updates:
+            yield self._looser("update", trial.update, " or ".join(must.updates), must.updates[0])
+        if must.confidence is not None and trial.confidence < must.confidence:
+            yield self._looser("confidence", trial.confidence, f"at least {must.confidence:g}", must.confidence)
+        if must.on_inconclusive == "fail" and trial.on_inconclusive == "pass":
+            yield self._looser("on_inconclusive", "pass", "fail", "fail")
+        least, given = must.requests_per_concurrency, trial.requests_per_concurrency
+        if least is not None and given < least:
+            yield self._looser("requests_per_concurrency", given, f"at least {least}", least)
+
+    def _looser(self, field: str, given: object, needed: str, value: object) -> Finding:
+        """Return the problem of a trial that is looser than its environment requires."""
+        rail = {"update": "trial.updates"}.get(field, f"trial.{field}")
+        written = self._place.value("guard_rails", *rail.split(".")) is not None
+        message = f"trial.{field} is {given}; {self._environment.name} requires {needed}"
+        hint = f"write `{field}: {value}`; {self._place.path} may say otherwise as guard_rails.{rail}"
+        return self._problem(("trial", field), rail if written else "trial_mode", message, hint)
 
     def tags(self) -> Iterator[Finding]:
         """Yield each required tag that neither the endpoint nor the environment has, or that is empty."""
@@ -160,36 +266,39 @@ def _bound_at(asked: Percentiles, name: str) -> float | None:
     return min((bound for bound in bounds if bound is not None), default=None)
 
 
-def _models(endpoint: EndpointSpec) -> Iterator[tuple[FieldPath, str]]:
-    """Yield everything that is loaded with its field: the model, its draft, its adapters.
-
-    A path in the container is none: what lies there came with the model's own weights.
-    """
-    model, overrides = endpoint.model, endpoint.serving.overrides
-    for field in ("hub_id", "s3_uri", "jumpstart_id"):
-        name = getattr(model, field)
-        if name is not None:
-            yield ("model", field), name
-    draft = overrides.speculative_decoding
-    if draft is not None and draft.model is not None and not draft.model.startswith("/"):
-        yield ("serving", "overrides", "speculative_decoding", "model"), draft.model
-    adapters = overrides.lora.adapters if overrides.lora is not None else None
-    for index, adapter in enumerate(adapters or ()):
-        if not adapter.path.startswith("/"):
-            yield ("serving", "overrides", "lora", "adapters", index, "path"), adapter.path
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _licensed(endpoint: EndpointSpec) -> Iterator[tuple[FieldPath, str, str | None]]:
-    """Yield the model and its draft with field and licence; adapters are a team's own work more often than not."""
-    path, name = _source(endpoint.model)
-    yield path, name, licence_of(name) or endpoint.model.licence
-    for path, name in _models(endpoint):
-        if "speculative_decoding" in path:
-            yield path, name, licence_of(name)
+def _named_types(endpoint: EndpointSpec) -> Iterator[tuple[FieldPath, str]]:
+    """Yield every instance type that is used whatever the plan chooses: those of pools, and those of jobs."""
+    for index, pool in enumerate(endpoint.hosting.instance_pools or ()):
+        yield ("hosting", "instance_pools", index), pool
+    for index, entry in enumerate(endpoint.optimization):
+        if entry.job is not None and entry.job.instance_type is not None:
+            yield ("optimization", index, entry.name, "job", "instance_type"), entry.job.instance_type
+
+
+def _images(endpoint: EndpointSpec) -> Iterator[tuple[FieldPath, str]]:
+    """Yield every image that a spec names, with its field."""
+    hosting = endpoint.hosting
+    named: tuple[tuple[FieldPath, str | None], ...] = (
+        (("serving", "image"), endpoint.serving.image),
+        *((("hosting", "variants", at, "image"), each.image) for at, each in enumerate(hosting.variants or ())),
+        (("hosting", "shadow", "image"), hosting.shadow.image if hosting.shadow else None),
+    )
+    return ((path, uri) for path, uri in named if uri is not None)
+
+
+def _published(region: str, engines: Iterable[EngineName] | None) -> frozenset[str]:
+    """Return the repositories in a region that AWS publishes some engines in; of all engines by default."""
+    registry = images.registry(region)
+    found = (name for engine in engines or get_args(EngineName) for name in images.repositories(engine))
+    return frozenset(f"{registry}/{name}" for name in found) if registry else frozenset()
 
 
 def _source(model: ModelSpec) -> tuple[FieldPath, str]:
     """Return what names the model's licence: its hub id or JumpStart id, else the place of its weights."""
-    fields = ("hub_id", "jumpstart_id", "s3_uri")
+    fields = ("hub_id", "jumpstart_id", "model_package_arn", "s3_uri")
     field = next(field for field in fields if getattr(model, field) is not None or field == "s3_uri")
     return ("model", field), str(getattr(model, field) or "")

@@ -11,6 +11,7 @@ from seatrial.specs.draft_rules import speculation_problems
 from seatrial.specs.hosting_rules import hosting_problems
 from seatrial.specs.model_shape import MOST_HEAD_DIM, ModelShape
 from seatrial.specs.recipe_rules import recipe_problems
+from seatrial.specs.repository_files import RELATIVE, repository_root, stays_in, why_away
 from seatrial.specs.scaling import scaling_problems
 from seatrial_base.catalog import jumpstart
 from seatrial_base.catalog.jumpstart import find_jumpstart_model
@@ -265,20 +266,29 @@ def _context(document: Document) -> Iterator[Finding]:
             yield document.problem(path, "SEA108", message, f"set it to at least {sum(numbers)}")
 
 
-_EVALUATION_SET = ("slo", "quality", "evaluation_set")
+_FILES = (("model", "config_file"), ("model", "jumpstart_metadata"), ("slo", "quality", "evaluation_set"))
+_MAY_BE_FOLDER = ("model", "jumpstart_metadata")
 
 
 def _files(document: Document) -> Iterator[Finding]:
-    for field in ("config_file", "jumpstart_metadata"):
-        name = document.value("model", field)
-        path = Path(document.path).parent / name if isinstance(name, str) else None
-        if path is not None and not (path.is_file() or (field == "jumpstart_metadata" and path.is_dir())):
-            message = f"the file {name} does not exist"
-            yield document.problem(("model", field), "SEA101", message, "the path is relative to the spec")
-    asked = document.value("slo", "quality", "evaluation_set")
-    if isinstance(asked, str) and not (Path(document.path).parent / asked).is_file():
-        message = f"the file {asked} does not exist"
-        yield document.problem(_EVALUATION_SET, "SEA101", message, "the path is relative to the spec")
+    """Yield each file that is not there, or that is none of the repository: then nothing of it is read."""
+    for field in _FILES:
+        name = document.value(*field)
+        if not isinstance(name, str):
+            continue
+        spec = Path(document.path)
+        path = spec.parent / name
+        if because := why_away(spec, name) or _linked_away(spec, path):
+            yield document.problem(field, "SEA138", because, f"copy it into the repository; {RELATIVE}")
+        elif not (path.is_file() or (field == _MAY_BE_FOLDER and path.is_dir())):
+            yield document.problem(field, "SEA101", f"the file {name} does not exist", RELATIVE)
+
+
+def _linked_away(spec: Path, folder: Path) -> str:
+    """Return which file of a folder is a link out of the repository; empty for none, and for what is no folder."""
+    files = folder.rglob("*.json") if folder.is_dir() else ()
+    away = next((file for file in files if not stays_in(file, repository_root(spec))), None)
+    return "" if away is None else f"{away.name} points outside of the repository"
 
 
 _RULES: tuple[Callable[[Document], Iterator[Finding]], ...] = (

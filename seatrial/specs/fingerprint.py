@@ -42,7 +42,10 @@ _ENVIRONMENT_ONLY_DEPLOYED: Mapping[str, set[str] | bool] = {
     ),
     **dict.fromkeys(("trial_schedule", "trial_window_minutes"), True),
     # Guard rails that no plan is chosen by: each plan is checked against them whenever its lock is read.
-    "guard_rails": {"models", "licences", "slo", "trial_mode", "required_tags"},
+    "guard_rails": {
+        *("models", "licences", "images", "code", "extra", "hub_token_secrets"),
+        *("slo", "trial_mode", "trial", "required_tags"),
+    },
 }
 _GUARD_RAILS_ADDED_LATER = ("engines", "usd_per_million_output_tokens", "blended_usd_per_million_tokens")
 # Fields that came after the first locks were written: one that is left out (None, 0 or auto) makes no lock stale.

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
 from seatrial.specs import shapes
-from seatrial.specs.endpoint import InstanceTypes, LicenceId, Percentiles, TagKey, TrialMode, Usd
+from seatrial.specs.endpoint import (
+    InstanceTypes,
+    LicenceId,
+    OptionName,
+    Percentiles,
+    Positive,
+    TagKey,
+    TrialMode,
+    TrialUpdate,
+    Usd,
+)
 from seatrial.specs.scaling import Copies
 from seatrial_base import bounds
 from seatrial_base.catalog.engine_versions import EngineName
 from seatrial_base.frozen_model import FrozenModel
 
 ModelPattern = Annotated[str, StringConstraints(pattern=shapes.MODEL_PATTERN, max_length=1024)]
+ImagePattern = Annotated[str, StringConstraints(pattern=shapes.IMAGE_PATTERN, max_length=1024)]
+SecretPattern = Annotated[str, StringConstraints(pattern=shapes.SECRET_PATTERN, max_length=1024)]
 
 
 class RequiredSlo(FrozenModel):
@@ -30,16 +42,45 @@ class RequiredSlo(FrozenModel):
     )
 
 
+class RequiredTrial(FrozenModel):
+    """What each trial must be; the defaults hold with `trial_mode: rollback`, else nothing is required."""
+
+    updates: Annotated[tuple[TrialUpdate, ...], Field(min_length=1)] | None = Field(
+        None, description="Allowed values of `trial.update`. Default: `candidate` and `in_place`."
+    )
+    confidence: Annotated[float, Field(ge=0, le=0.999)] | None = Field(
+        None, description="Lowest `trial.confidence`. Default: 0.9."
+    )
+    on_inconclusive: Literal["fail", "pass"] | None = Field(
+        None, description="`fail` requires it of `trial.on_inconclusive`, `pass` allows both. Default: `fail`."
+    )
+    requests_per_concurrency: Positive | None = Field(
+        None, description="Fewest `trial.requests_per_concurrency`. Default: 3."
+    )
+
+
+OF_A_ROLLBACK = RequiredTrial(
+    updates=("candidate", "in_place"), confidence=0.9, on_inconclusive="fail", requests_per_concurrency=3
+)
+"""What a trial must be that shall roll back: another one may pass whatever is deployed."""
+
+
 class GuardRails(FrozenModel):
     """What every endpoint of this environment must keep to."""
 
     instance_types: InstanceTypes | None = Field(None, description="Allowed instance types.")
-    usd_per_hour: Usd | None = Field(None, description="Highest cost of one endpoint, in US dollars per hour.")
-    max_copies: Copies | None = Field(None, description="Most copies of one endpoint.")
+    usd_per_hour: Usd | None = Field(
+        None,
+        description="Highest cost of one endpoint, in US dollars per hour: list prices of the most instances, all "
+        "models, variants and pools and an update's instances included.",
+    )
+    max_copies: Copies | None = Field(
+        None, description="Most copies of one endpoint: of all its models, variants and its shadow together."
+    )
     models: Annotated[tuple[ModelPattern, ...], Field(min_length=1)] | None = Field(
         None,
-        description="Allowed models: patterns of hub ids, S3 URIs and JumpStart ids, in which `*` stands for any text, "
-        "`?` for one character. Upper and lower case differ.",
+        description="Allowed models: patterns of hub ids, S3 URIs, JumpStart ids and ARNs, in which `*` stands for any "
+        "text, `?` for one character. Upper and lower case differ. Drafts, adapters and what an option loads count.",
     )
     licences: Annotated[tuple[LicenceId, ...], Field(min_length=1)] | None = Field(
         None, description="Allowed licences, by their ids on the hub; a model without a known licence is refused."
@@ -47,14 +88,47 @@ class GuardRails(FrozenModel):
     engines: Annotated[tuple[EngineName, ...], Field(min_length=1)] | None = Field(
         None, description="Allowed serving containers."
     )
+    images: Annotated[tuple[ImagePattern, ...], Field(min_length=1)] | None = Field(
+        None,
+        description="Allowed images beside those that AWS publishes for the allowed engines: patterns of their URIs. "
+        "Default: those of `account`; none where `models`, `licences` or `engines` is set.",
+    )
+    code: Literal["allowed", "refused"] | None = Field(
+        None,
+        description="Whether `serving.code` may be given. Default: `refused` where `models` or `licences` is set, as "
+        "code loads what it likes.",
+    )
+    extra: tuple[OptionName, ...] = Field(
+        (),
+        description="Options of `serving.overrides.extra` that are allowed beside `models` and `licences` though they "
+        "load something, or are unknown.",
+    )
+    hub_token_secrets: Annotated[tuple[SecretPattern, ...], Field(min_length=1)] | None = Field(
+        None, description="Allowed `model.hub_token_secret`: patterns of names, or of ARNs where one is given."
+    )
     usd_per_million_output_tokens: Usd | None = Field(
-        None, description="Highest cost, in US dollars per million output tokens at the planned load."
+        None, description="Highest cost, in US dollars per million output tokens at the planned load, at list prices."
     )
     blended_usd_per_million_tokens: Usd | None = Field(
-        None, description="Highest blended cost, in US dollars per million tokens: 3 input tokens to 1 output token."
+        None,
+        description="Highest blended cost, in US dollars per million tokens, at list prices: 3 input tokens to 1 "
+        "output token.",
     )
     slo: RequiredSlo = RequiredSlo()
     trial_mode: TrialMode | None = Field(None, description="Trial mode that each endpoint must have.")
+    trial: RequiredTrial = RequiredTrial()
     required_tags: tuple[TagKey, ...] = Field(
         (), description="Tags that each endpoint must have, from its own `tags` or the environment's."
     )
+
+    @property
+    def required_trial(self) -> RequiredTrial:
+        """What each trial must be, the defaults of `trial_mode: rollback` included."""
+        if self.trial_mode != "rollback":
+            return self.trial
+        return RequiredTrial.model_validate({**dict(OF_A_ROLLBACK), **self.trial.model_dump(exclude_none=True)})
+
+    @property
+    def judges_what_is_loaded(self) -> bool:
+        """Whether something must be known of what containers run and load, so that an unknown image is refused."""
+        return any(rail is not None for rail in (self.models, self.licences, self.engines, self.images))

@@ -28,6 +28,7 @@ from seatrial.specs.environment import (
 from seatrial.specs.fingerprint import config_file_content, fingerprint
 from seatrial.specs.prices import PRICES_FILE, TeamPrices, prices_path, region_document
 from seatrial.specs.recipe import expanded
+from seatrial.specs.repository_files import why_away
 from seatrial.specs.schema_version import newer_schema
 from seatrial.specs.text_rules import file_problems, secret_values, without_secrets
 from seatrial.specs.yaml_source import (
@@ -148,7 +149,7 @@ def load_source(source: YamlSource, path: Path, environment: str, *, environment
         problems += tag_count_problems(endpoint, place, document)
     calibration, unreadable = _read_calibration(path, environment)
     problems += unreadable
-    prices, wrong_prices = read_prices(environments, place.prices if place is not None else None)
+    prices, wrong_prices = _read_place_prices(environments, place, place_document)
     problems += wrong_prices
     if problems or endpoint is None or place is None or place_document is None:
         raise SpecError(ordered(problems, secret_values(source)))
@@ -171,6 +172,16 @@ def read_prices(environments: Path, named: str | None) -> tuple[TeamPrices | Non
     document = merge_environment(source, None)
     found, problems = validated(TeamPrices, document) if not source.problems else (None, [])
     return found, [*source.problems, *problems]
+
+
+def _read_place_prices(
+    environments: Path, place: EnvironmentSpec | None, document: Document | None
+) -> tuple[TeamPrices | None, list[Finding]]:
+    """Return the prices of an environment with their problems; a file of another repository is not read."""
+    named = None if place is None else place.prices
+    if named is None or document is None or not (because := why_away(environments / "environment.yaml", named)):
+        return read_prices(environments, named)
+    return None, [document.problem(("prices",), "SEA138", because, "copy it into the repository")]
 
 
 def _read_calibration(path: Path, environment: str) -> tuple[str | None, tuple[Finding, ...]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, JsonValue, StringConstraints
@@ -153,3 +155,20 @@ def product_problems(product: ProductSpec, document: Document, stem: str) -> Ite
     if isinstance(serving, dict) and serving.get("code") is not None:
         message = "a product has no archive, so its container can't run code of its own"
         yield document.problem(("endpoint", "serving", "code"), "SEA493", message, "build an image with the code")
+
+
+_ANYBODY = re.compile(r".*:(?P<kind>role|user|group)/[*?/]+")
+
+
+def principal_warnings(product: ProductSpec, document: Document) -> Iterator[Finding]:
+    """Yield each principal that is everybody: what they launch is made with the rights of the launch role.
+
+    Args:
+        product: The product.
+        document: Its document, which knows the lines.
+    """
+    for index, principal in enumerate(product.principals):
+        if (found := _ANYBODY.fullmatch(principal)) is not None:
+            message = f"{principal} is every {found['kind']} of the account, and each launches with the launch role"
+            hint = "name the roles, or a part of their names: arn:aws:iam:::role/team-*"
+            yield replace(document.problem(("principals", index), "SEA486", message, hint), severity="warning")

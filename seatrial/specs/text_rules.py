@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from seatrial.specs.yaml_source import dotted, yaml_texts
 from seatrial_base.findings import Finding, Place
 from seatrial_base.printable import unprintable
+from seatrial_base.replaced_text import replaced_text
 from seatrial_base.secrets import MASK, credentials, holds_credential, redacted
 
 if TYPE_CHECKING:
@@ -47,11 +48,26 @@ def secret_problems(source: YamlSource) -> Iterator[Finding]:
             yield Finding("SEA113", Place.at(where, dotted(path)), _MESSAGE, _STORE_IT)
 
 
+WRITE_IT_OUT = "write the value itself; a hub token is named in model.hub_token_secret"
+
+
+def reference_problems(source: YamlSource) -> Iterator[Finding]:
+    """Yield each field whose name or value CloudFormation or the CDK would replace, in whichever environment."""
+    for path, _, text in yaml_texts(source.data):
+        if found := replaced_text(text):
+            where = f"{source.path}:{source.lines[path]}" if path in source.lines else source.path
+            yield Finding("SEA137", Place.at(where, dotted(path)), f"the text holds {found}", WRITE_IT_OUT)
+
+
 def file_problems(source: YamlSource) -> Iterator[Finding]:
-    """Yield what is wrong with a file whatever it describes: its YAML, credentials, characters that nobody sees."""
+    """Yield what is wrong with a file whatever it describes.
+
+    That is its YAML, credentials, characters that nobody sees, and what would be replaced when it is deployed.
+    """
     yield from source.problems
     yield from secret_problems(source)
     yield from character_problems(source)
+    yield from reference_problems(source)
 
 
 def secret_values(source: YamlSource) -> tuple[str, ...]:

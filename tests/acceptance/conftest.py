@@ -149,7 +149,8 @@ def target(
     recorder.watch(session.events)
     recorder.hidden = {made.client("sts").get_caller_identity()["Account"]: ACCOUNT}
     if embedded:
-        ended = made.cdk("bootstrap", f"aws://{embedded[0].account}/{made.region}")
+        nothing_to_synthesize = tmp_path_factory.mktemp("bootstrap")
+        ended = made.cdk("bootstrap", f"aws://{embedded[0].account}/{made.region}", folder=nothing_to_synthesize)
         assert ended.exit_code == 0, ended.last_lines
     return made
 

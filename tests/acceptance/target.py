@@ -118,11 +118,11 @@ class Target:
         self.recorder.tool(["seatrial", *words], began_s, ended.exit_code, ended.output)
         return ended
 
-    def cdk(self, *words: str | Path) -> Ended:
-        """Run the CDK CLI in the repository."""
+    def cdk(self, *words: str | Path, folder: Path = ROOT) -> Ended:
+        """Run the CDK CLI, in the repository if no other folder is given."""
         began_s = time.monotonic()
         command = (BIN / "cdk", *words, "--no-notices")
-        ended = run_to_end(command, ROOT, self.variables, self.patience_s * 4)
+        ended = run_to_end(command, folder, self.variables, self.patience_s * 4)
         self.recorder.tool(["cdk", *words], began_s, ended.exit_code, ended.output)
         return ended
 

@@ -29,7 +29,6 @@ LISTED: dict[str, tuple[str, str, str, str]] = {
 """What is listed page by page: by its kind the service, the operation, the list in its answer, and the name there."""
 
 KEPT = {
-    "/aws/sagemaker/": "the last lines of a container may come after its group was deleted, and make it anew",
     "CustomS3AutoDeleteObjects": "Lambda makes it for the CDK's own function, which empties buckets, a last time",
 }
 """Log groups that stay, and why: each holds some lines."""

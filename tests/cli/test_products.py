@@ -67,3 +67,13 @@ def test_a_size_that_breaks_a_guard_rail_is_refused(seatrial: Seatrial, team: Pa
     assert done.returncode == 2
     assert "sizes.huge.scaling.max_copies: SEA111: max_copies 5 exceeds lab's guard rail 4" in done.stderr
     assert not (team / "products" / "chat").exists()
+
+
+def test_everybody_as_principal_is_told_and_stops_nothing(seatrial: Seatrial, team: Path) -> None:
+    everybody = ["arn:aws:iam:::role/*", "arn:aws:iam:::user/*?", "arn:aws:iam:::role/team-*"]
+    write_product(team, principals=everybody)
+    done = seatrial("products", "validate", PRODUCT, folder=team)
+    assert (done.returncode, done.stdout.count("SEA486"), done.stderr) == (1, 2, "")
+    assert f"{PRODUCT}: valid\n" in done.stdout
+    assert "principals[0]: SEA486: warning: arn:aws:iam:::role/* is every role of the account" in done.stdout
+    assert seatrial("products", "plan", PRODUCT, folder=team).returncode == 0

@@ -62,6 +62,13 @@ def test_a_lock_stays_fresh_whatever_quality_is_asked(tmp_path: Path) -> None:
         ([{"prompt": f"{n}"} for n in range(201)], {"perplexity": 6.0}, "slo.quality", "SEA533"),
         ([{"prompt": "a" * 50_000}], {"perplexity": 6.0}, "slo.quality", "SEA533"),
         ([{"promt": "a"}], {"perplexity": 6.0}, "promt", "SEA527"),
+        (
+            [{"prompt": "a"}, {"prompt": f"AWS_SECRET_ACCESS_KEY={'Ab1/' * 10}"}],
+            {"perplexity": 6.0},
+            "prompt 2",
+            "SEA113",
+        ),
+        ([{"prompt": "{{resolve:ssm:/prod/key}}"}], {"perplexity": 6.0}, "prompt 1", "SEA137"),
     ],
 )
 def test_what_no_trial_can_ask_is_refused(

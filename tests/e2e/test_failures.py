@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from benchmarks.living_endpoint.cases import Case, batch_of, run_case
 from benchmarks.living_endpoint.endpoint import ENDPOINT, STACK, LivingEndpoint, living_endpoint
+from benchmarks.living_endpoint.users import steady_users
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,6 +56,14 @@ def logical_id(living: LivingEndpoint) -> str:
     return next(
         each["LogicalResourceId"] for each in told if each["ResourceType"] == "AWS::SageMaker::InferenceComponent"
     )
+
+
+def failure_of_component(living: LivingEndpoint) -> str:
+    """Return the words with which the update of the component failed last."""
+    events = living.cloud.client("cloudformation").describe_stack_events(StackName=STACK)["StackEvents"]
+    failed = (each for each in events if each["ResourceStatus"] == "UPDATE_FAILED")
+    ours = (each for each in failed if each.get("ResourceType") == "AWS::SageMaker::InferenceComponent")
+    return next(ours).get("ResourceStatusReason", "")
 
 
 def nothing_left(living: LivingEndpoint) -> None:
@@ -125,6 +135,52 @@ def test_an_alarm_that_is_raised_before_ends_the_update_and_its_rollback_until_t
     assert (living.cloud.live(living.component).model_name, living.copies) == (before, 3)
     living.settle_alarm()
     nothing_left(living)
+
+
+MINUTES = {"clock_speed": 20}
+"""A minute passes in three seconds, and in no less: each has requests of users."""
+SLOW = {
+    "slo": {"e2e_latency_ms": {"p95": 1.0}, "ttft_ms": {"p95": 0.5}, "tpot_ms": {"p95": 0.5}},
+    "scaling": {"min_copies": 3, "max_copies": 5},
+    "trial": TOLD["trial"],
+}
+"""Objectives that no engine meets: the users themselves raise the alarms, as on an endpoint that is broken."""
+FIT = {**SLOW, "slo": {"ttft_ms": {"p95": 20_000}, "tpot_ms": {"p95": 5_000}}}
+
+
+def raised_by_users(living: LivingEndpoint) -> None:
+    with steady_users(living.runtime, living.alias()):
+        living.until(lambda: "ModelLatency" in living.raised, "the users raise the alarm")
+
+
+def test_what_serves_badly_is_repaired_by_an_update_without_rollback_alarms_alone(living: LivingEndpoint) -> None:
+    """The alarms are raised before the update, by what it replaces; another update restores them and moves no copy."""
+    living = replace(living, faults=MINUTES)
+    living.control()
+    living.write(**batch_of(13), **SLOW)
+    assert living.deploy(living.synth("assembly")).exit_code == 0
+    before = living.cloud.live(living.component).model_name
+    raised_by_users(living)
+
+    outcome = run_case(living, Case("refused", {**batch_of(14), **SLOW}, deploys=False), before_s=BEFORE_S)
+    unharmed(outcome)
+    assert (outcome.deployed, outcome.tried, living.cloud.stack(STACK).status) == (False, 1, "UPDATE_ROLLBACK_COMPLETE")
+    assert living.cloud.live(living.component).model_name == before
+    assert "Alarms in state ALARM" in failure_of_component(living)
+    raised_by_users(living)
+
+    repair = Case("repair", {**batch_of(15), **SLOW}, context={"rollback_alarms": "off"})
+    outcome = run_case(living, repair, before_s=BEFORE_S)
+    unharmed(outcome)
+    assert (outcome.deployed, outcome.tried, living.raised) == (True, 1, [])
+    repaired = living.cloud.live(living.component).model_name
+    assert repaired != before
+
+    ports = living.ports
+    outcome = run_case(living, Case("restored", {**batch_of(15), **FIT}), before_s=BEFORE_S)
+    unharmed(outcome)
+    assert (outcome.deployed, living.cloud.live(living.component).model_name, living.ports) == (True, repaired, ports)
+    assert [each for each in living.rollback_alarms if "rollback_alarms=off" in each["AlarmDescription"]] == []
 
 
 def test_objects_expire_and_a_harmless_update_takes_no_copy_away(living: LivingEndpoint) -> None:

@@ -583,7 +583,7 @@ def test_a_model_that_no_allowed_engine_serves_is_refused(ask: Ask) -> None:
 def test_an_image_of_another_engine_than_the_allowed_ones_is_refused(ask: Ask) -> None:
     image = "111122223333.dkr.ecr.us-east-1.amazonaws.com/my-tgi:3"
     with pytest.raises(PlanError) as caught:
-        choose_engine(ask(rails={"engines": ["lmi", "vllm"]}, serving={"image": image}))
+        choose_engine(ask(rails={"engines": ["lmi", "vllm"], "images": [image]}, serving={"image": image}))
     assert [(each.rule, each.field) for each in caught.value.problems] == [("SEA111", "serving.image")]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,7 +24,68 @@ name: chat
 model: {hub_id: meta-llama/Llama-2-7b-chat-hf}
 workload: {input_tokens: 256, output_tokens: 128, concurrency: 8}
 """
+PACKAGE_ARN = "arn:aws:sagemaker:us-east-1:999999999999:model-package/evil/1"
+PACKAGE = SPEC.replace(
+    "hub_id: meta-llama/Llama-2-7b-chat-hf",
+    f"model_package_arn: '{PACKAGE_ARN}', architecture: meta-llama/Llama-2-7b-chat-hf, licence: llama2",
+)
+HUB_CONTENT = "arn:aws:sagemaker:us-east-1:999999999999:hub-content/hub/Model/evil/1.0.0"
+SECRET = "arn:aws:secretsmanager:us-east-1:111122223333:secret:hub/llama-AbCdEf"
+COMPONENT = f"""{SPEC}serving:
+  adapters: [{{name: sql, s3_uri: s3://b00/sql.tar.gz}}]
+  overrides: {{lora: {{max_rank: 8, max_adapters: 1}}}}
+"""
 IN_S3 = SPEC.replace("hub_id: meta-llama/Llama-2-7b-chat-hf", "s3_uri: s3://b00/m/")
+
+CREATED = [
+    ("slo: {output_tok_s: 500}", SPEC, ["slo.output_tok_s"]),
+    ("models: [meta-llama/*]", PACKAGE, ["model.model_package_arn"]),
+    (f"models: ['{PACKAGE_ARN[:-2]}*']", PACKAGE, []),
+    (
+        "models: ['s3://b00/*']",
+        IN_S3.replace("}", f", hub_content_arn: '{HUB_CONTENT}'}}", 1),
+        ["model.hub_content_arn"],
+    ),
+    (
+        "models: [meta-llama/*]",
+        COMPONENT,
+        ["serving.adapters[0].s3_uri"],
+    ),
+    ("models: [meta-llama/*]", f"{SPEC}optimization: [{{awq: {{checkpoint: me/awq}}}}]\n", ["model.hub_id"]),
+    ("models: [meta-llama/*]", f"{SPEC}serving: {{code: code}}\n", ["serving.code"]),
+    ("licences: [llama2]", f"{SPEC}serving: {{code: code}}\n", ["serving.code"]),
+    ("code: refused", f"{SPEC}serving: {{code: code}}\n", ["serving.code"]),
+    ("max_copies: 9", f"{SPEC}serving: {{code: code}}\n", []),
+    (
+        "hub_token_secrets: ['hub/*']",
+        SPEC.replace("hub_id", "hub_token_secret: prod/db, hub_id"),
+        ["model.hub_token_secret"],
+    ),
+    ("hub_token_secrets: ['hub/*']", SPEC.replace("hub_id", "hub_token_secret: hub/llama, hub_id"), []),
+    (
+        "hub_token_secrets: ['hub/*']",
+        SPEC.replace("hub_id", f"hub_token_secret: '{SECRET}', hub_id"),
+        ["model.hub_token_secret"],
+    ),
+    ("hub_token_secrets: ['arn:*:secret:hub/*']", SPEC.replace("hub_id", f"hub_token_secret: '{SECRET}', hub_id"), []),
+    (
+        "instance_types: [ml.g6.xlarge]",
+        f"{SPEC}hosting: {{instance_pools: [ml.g6.xlarge, ml.p4d.24xlarge]}}\n",
+        ["hosting.instance_pools[1]"],
+    ),
+    (
+        "instance_types: [ml.g6.xlarge]",
+        f"{SPEC}optimization: [{{awq: {{job: {{instance_type: ml.p5.48xlarge}}}}}}]\n",
+        ["optimization[0].awq.job.instance_type"],
+    ),
+    ("trial_mode: rollback", f"{SPEC}trial: {{update: verify_only}}\n", ["trial.update"]),
+    ("trial_mode: rollback", f"{SPEC}trial: {{confidence: 0}}\n", ["trial.confidence"]),
+    ("trial_mode: rollback", f"{SPEC}trial: {{on_inconclusive: pass}}\n", ["trial.on_inconclusive"]),
+    ("trial_mode: rollback", f"{SPEC}trial: {{requests_per_concurrency: 1}}\n", ["trial.requests_per_concurrency"]),
+    ("trial_mode: report", f"{SPEC}trial: {{mode: report, confidence: 0}}\n", []),
+    ("trial: {confidence: 0.5}", f"{SPEC}trial: {{confidence: 0.4, on_inconclusive: pass}}\n", ["trial.confidence"]),
+]
+"""Rails, specs and fields: what is loaded, run or read whatever the model is called, and trials that prove nothing."""
 
 
 def broken(rail: str, spec: str, write: Write, environments: Path, more: str = "") -> list[Finding]:
@@ -76,6 +138,7 @@ def broken(rail: str, spec: str, write: Write, environments: Path, more: str = "
             ["slo.error_rate", "slo.output_tok_s", "slo.tpot_ms.p50"],
         ),
         ("slo: {error_rate: 0.01}", SPEC, []),
+        *CREATED,
     ],
 )  # fmt: skip
 def test_each_broken_rail_is_told_with_its_field_place_and_owner(
@@ -102,3 +165,207 @@ def test_a_declared_licence_may_not_contradict_the_catalog(write: Write, environ
     spec = SPEC.replace("hub_id", "licence: mit, hub_id")
     (problem,) = broken("licences: [llama2]", spec, write, environments)
     assert (problem.rule, problem.field) == ("SEA108", "model.licence")
+
+
+def with_extra(options: str) -> str:
+    return f"{SPEC}serving: {{engine: vllm, overrides: {{extra: {{{options}}}}}}}\n"
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "model: evil/model",
+        "Model: evil/model",
+        "model_id: evil/model",
+        "tokenizer: evil/tokens",
+        "hf_config_path: evil/config",
+        "speculative_model: evil/draft",
+        """speculative_config: '{"model": "evil/draft", "num_speculative_tokens": 3}'""",
+        """speculative_config: '{"method": "eagle", "model": "evil/draft"}'""",
+        "speculative_config: evil/draft",
+        """hf_overrides: '{"auto_map": {"AutoModel": "evil/code--modeling.Evil"}}'""",
+        "lora_modules: sql=evil/sql",
+        "worker_cls: evil.Worker",
+        "tool_parser_plugin: /opt/ml/model/evil.py",
+        "tokenizer: /opt/ml/model/../../../etc/evil",
+        "an_option_of_tomorrow: evil/model",
+    ],
+)
+@pytest.mark.parametrize("rail", ["models: [meta-llama/*]", "licences: [llama2]"])
+def test_what_an_option_loads_is_held_against_the_rails(
+    rail: str, option: str, write: Write, environments: Path
+) -> None:
+    (problem,) = broken(rail, with_extra(option), write, environments)
+    name = option.partition(":")[0]
+    assert (problem.rule, problem.field) == ("SEA111", f"serving.overrides.extra.{name}")
+    assert broken(f"{rail}\n  extra: [{name}]", with_extra(option), write, environments) == []
+    assert broken("max_copies: 9", with_extra(option), write, environments) == []
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "gpu_memory_utilization: 0.8",
+        "tokenizer_mode: mistral",
+        "served_model_name: org/chat",
+        "tool_call_parser: hermes",
+        "tokenizer: meta-llama/Llama-2-7b-chat-hf",
+        "tokenizer: /opt/ml/model/tokens",
+        "generation_config: vllm",
+        "chat_template: '{{ messages }}'",
+        """speculative_config: '{"method": "ngram", "num_speculative_tokens": 3}'""",
+        "an_option_of_tomorrow: true",
+        "an_option_of_tomorrow: 3",
+    ],
+)
+def test_an_option_that_loads_nothing_foreign_is_allowed(option: str, write: Write, environments: Path) -> None:
+    assert broken("models: [meta-llama/*]", with_extra(option), write, environments) == []
+
+
+FOREIGN = "666666666666.dkr.ecr.us-east-1.amazonaws.com/evil:1"
+OWN = "111122223333.dkr.ecr.us-east-1.amazonaws.com/llm/vllm:1"
+OF_AWS = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"
+OF_TGI = "763104351884.dkr.ecr.us-east-1.amazonaws.com/huggingface-pytorch-tgi-inference:2.4.0-tgi2.4.0-gpu-py311"
+SINGLE = f"{SPEC}trial: {{mode: 'off'}}\nhosting: {{kind: single_model, "
+
+
+@pytest.mark.parametrize(
+    ("rail", "image", "allowed"),
+    [
+        ("usd_per_hour: 90", FOREIGN, False),
+        ("usd_per_hour: 90", OWN, True),
+        ("usd_per_hour: 90", OF_AWS, True),
+        ("models: [meta-llama/*]", OWN, False),
+        ("licences: [llama2]", OWN, False),
+        ("engines: [lmi]", OWN, False),
+        ("engines: [lmi]", OF_AWS, True),
+        ("engines: [lmi]", OF_TGI, False),
+        ("images: ['*/llm/*']", OWN, True),
+        ("images: [111122223333.dkr.ecr.us-east-1.amazonaws.com/llm/vllm]", OWN, True),
+        ("images: ['*/llm/*']", FOREIGN, False),
+        ("images: ['*/llm/*']", OF_AWS, True),
+        ("models: [meta-llama/*]\n  images: ['*/llm/*']", OWN, True),
+    ],
+)
+@pytest.mark.parametrize(
+    ("field", "spec"),
+    [
+        ("serving.image", f"{SPEC}serving: {{image: '%s'}}\n"),
+        ("hosting.shadow.image", f"{SINGLE}shadow: {{image: '%s'}}}}\n"),
+        ("hosting.variants[1].image", f"{SINGLE}variants: [{{name: a}}, {{name: b, image: '%s'}}]}}\n"),
+    ],
+)
+def test_every_image_is_of_aws_of_the_account_or_allowed(
+    rail: str, image: str, field: str, spec: str, write: Write, environments: Path, *, allowed: bool
+) -> None:
+    found = broken(rail, spec.replace("%s", image), write, environments, more="account: '111122223333'\n")
+    assert [(each.rule, each.field) for each in found] == ([] if allowed else [("SEA111", field)])
+
+
+def test_without_rails_an_image_is_not_judged(write: Write, environments: Path) -> None:
+    (environments / "dev.yaml").write_text("name: dev\nregion: us-east-1\n")
+    assert load_spec(write(f"{SPEC}serving: {{image: '{FOREIGN}'}}\n"), "dev", environments=environments)
+
+
+def test_the_image_of_a_package_is_allowed_with_the_package_alone(write: Write, environments: Path) -> None:
+    (problem,) = broken("engines: [lmi]", PACKAGE, write, environments)
+    assert (problem.field, "guard_rails.models" in problem.hint) == ("model.model_package_arn", True)
+    assert broken(f"engines: [lmi]\n  models: ['{PACKAGE_ARN}']", PACKAGE, write, environments) == []
+
+
+def test_metadata_of_jumpstart_names_weights_of_its_own(write: Write, environments: Path) -> None:
+    other = {"model_id": "meta-textgeneration-llama-2-7b", "version": "9.9.9", "hosting_artifact_key": "evil/m.tar.gz"}
+    model = "jumpstart_id: meta-textgeneration-llama-2-7b, jumpstart_metadata: m.json, accept_eula: true"
+    file = write(SPEC.replace("hub_id: meta-llama/Llama-2-7b-chat-hf", model))
+    (file.parent / "m.json").write_text(json.dumps(other))
+    spec = file.read_text()
+    (problem,) = broken("models: [meta-*]", spec, write, environments)
+    assert (problem.field, "s3://jumpstart-cache-prod-us-east-1/evil/m.tar.gz" in problem.message) == (
+        "model.jumpstart_metadata",
+        True,
+    )
+    assert broken("models: [meta-*, 's3://jumpstart-cache-prod-us-east-1/evil/*']", spec, write, environments) == []
+
+
+def test_a_default_of_the_trial_names_the_rail_that_implies_it(write: Write, environments: Path) -> None:
+    loose = f"{SPEC}trial: {{confidence: 0.5}}\n"
+    (implied,) = broken("trial_mode: rollback", loose, write, environments)
+    assert implied.message == (
+        f"trial.confidence is 0.5; dev requires at least 0.9 (set by platform-team in {environments}/dev.yaml:5)"
+    )
+    assert "guard_rails.trial.confidence" in implied.hint
+    assert broken("trial_mode: rollback\n  trial: {confidence: 0.5}", loose, write, environments) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{resolve:secretsmanager:prod/db:SecretString:password}}",
+        "{{ RESOLVE :ssm:/prod/key}}",
+        "before {{resolve:ssm-secure:key:1}} after",
+        "${Token[TOKEN.1]}",
+        "#{Token[TOKEN.2]}",
+        "${TOKEN[AWS.Region.3]}",
+    ],
+)
+@pytest.mark.parametrize(
+    ("field", "spec"),
+    [
+        ("description", f"{SPEC}description: '%s'\n"),
+        ("serving.overrides.extra.served_model_name", with_extra("served_model_name: '%s'")),
+        ("overrides.dev.description", f"{SPEC}overrides: {{dev: {{description: '%s'}}}}\n"),
+        ("workload.%s", SPEC.replace("workload: {", "workload: {'%s': 1, ")),
+    ],
+)
+def test_no_text_is_replaced_when_it_is_deployed(
+    text: str, field: str, spec: str, write: Write, environments: Path
+) -> None:
+    found = broken("max_copies: 9", spec.replace("%s", text), write, environments)
+    assert ("SEA137", field.replace("%s", text)) in {(problem.rule, problem.field) for problem in found}
+
+
+def test_a_text_of_an_environment_is_not_replaced_either(write: Write, environments: Path) -> None:
+    found = broken("max_copies: 9", SPEC, write, environments, more="tags: {a: '{{resolve:ssm:x}}'}\n")
+    assert ("SEA137", "tags.a") in {(problem.rule, problem.field) for problem in found}
+
+
+def test_a_chat_template_may_hold_braces(write: Write, environments: Path) -> None:
+    spec = with_extra("chat_template: '{{ resolve }}{% for m in messages %}{{ m.resolve }}{% endfor %}'")
+    assert broken("max_copies: 9", spec, write, environments) == []
+
+
+FILES = {
+    "model.config_file": SPEC.replace("hub_id", "config_file: '%s', hub_id"),
+    "model.jumpstart_metadata": SPEC.replace(
+        "hub_id: meta-llama/Llama-2-7b-chat-hf",
+        "jumpstart_id: meta-textgeneration-llama-2-7b, accept_eula: true, jumpstart_metadata: '%s'",
+    ),
+    "slo.quality.evaluation_set": f"{SPEC}slo: {{quality: {{evaluation_set: '%s'}}}}\n",
+}
+
+
+@pytest.mark.parametrize("field", FILES)
+@pytest.mark.parametrize("name", ["../../out/x.json", "OUT/x.json", "~/x.json", "link.json", "linked/x.json"])
+def test_no_file_outside_of_the_repository_is_read(field: str, name: str, write: Write, environments: Path) -> None:
+    out = environments.parents[1] / "out"
+    out.mkdir(exist_ok=True)
+    (out / "x.json").write_text("{}")
+    file = write(FILES[field].replace("%s", name.replace("OUT", out.as_posix())))
+    (file.parent / "link.json").symlink_to(out / "x.json")
+    (file.parent / "linked").symlink_to(out)
+    found = broken("max_copies: 9", file.read_text(), write, environments)
+    assert [(problem.rule, problem.field) for problem in found] == [("SEA138", field)]
+
+
+def test_no_link_in_a_folder_of_metadata_leads_out(write: Write, environments: Path) -> None:
+    file = write(FILES["model.jumpstart_metadata"].replace("%s", "models"))
+    (environments.parents[1] / "secret.json").write_text("{}")
+    (file.parent / "models").mkdir()
+    (file.parent / "models" / "a.json").symlink_to(environments.parents[1] / "secret.json")
+    found = broken("max_copies: 9", file.read_text(), write, environments)
+    assert [(problem.rule, problem.field) for problem in found] == [("SEA138", "model.jumpstart_metadata")]
+
+
+def test_prices_outside_of_the_repository_are_not_read(write: Write, environments: Path) -> None:
+    found = broken("max_copies: 9", SPEC, write, environments, more="prices: ../../prices.yaml\n")
+    assert [(problem.rule, problem.field) for problem in found] == [("SEA138", "prices")]

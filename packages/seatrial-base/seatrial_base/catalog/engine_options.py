@@ -364,6 +364,34 @@ def all_known_options() -> tuple[KnownOptions, ...]:
     return tuple(rows)
 
 
+@dataclass(frozen=True, slots=True)
+class LoadingOptions:
+    """Options whose values name what the engine loads.
+
+    Attributes:
+        what: What they name.
+        names: Their names, in small letters and without prefix.
+        source: Where that was read.
+    """
+
+    what: Literal["a model", "a configuration that may name a model", "a file, folder or repository", "code"]
+    names: tuple[str, ...]
+    source: str
+
+
+@cache
+def loading_options() -> Mapping[str, LoadingOptions]:
+    """Return the options that name what an engine loads, by their names."""
+    return {name: row for row in catalog_rows(_FILE, LoadingOptions, part="loading") for name in row.names}
+
+
+@cache
+def every_known_name() -> frozenset[str]:
+    """Return the names of options that any container's sources or vLLM build know, in small letters."""
+    own = (name for row in all_known_options() for name in row.options)
+    return frozenset(name.lower() for name in (*own, *(key.name for key in all_known_keys())))
+
+
 def unknown_options(names: tuple[str, ...], lmi: int) -> dict[str, tuple[str, ...]]:
     """Return the names that an LMI build does not know, each with the nearest known; none for an unread build."""
     own, passed = (next((row for row in all_known_options() if row.lmi == number), None) for number in (None, lmi))

@@ -40,22 +40,25 @@ def lines_text(lines: Iterable[str]) -> str:
 
 
 @contextmanager
-def problems_in(output_format: Format, command: str) -> Iterator[None]:
+def problems_in(output_format: Format, command: str) -> Iterator[list[Finding]]:
     """Print the problems of what is done within in a format, with the exit code of their error.
 
-    As text they stay an error, which the command line writes to standard error.
+    As text they stay an error, which the command line writes to standard error. What is added to the list that is
+    yielded stops nothing: it is printed at the end, and an error or a warning in it exits with 1.
     """
     from seatrial_base.printer import Judgement
 
-    problems: Sequence[Finding] = ()
-    code = 0
+    told: list[Finding] = []
+    problems: Sequence[Finding] = told
     try:
-        yield
+        yield told
     except SeatrialError as error:
         if output_format == "text":
             raise
-        problems, code = error.problems, error.exit_code
-    if output_format != "text":
+        problems, code = (*told, *error.problems), error.exit_code
+    else:
+        code = WRONG if any(map(is_wrong, told)) else 0
+    if output_format != "text" or problems:
         show_judgement(Judgement(command=command, findings=problems), output_format)
         raise typer.Exit(code)
 

@@ -100,6 +100,10 @@ def _shifted(load: float, slope: float, reading: Reading) -> tuple[float, float]
     return low, high
 
 
+POOLED = 0.1  # a level within this share of the highest throughput is as good, and steadies it
+MIN_RISING = 3  # a line through two levels is each of them
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saturation:
     """The load that saturates an endpoint.
@@ -107,7 +111,7 @@ class Saturation:
     Attributes:
         load: Requests in flight per copy; at most the highest measured load.
         lowest: The throughput at the lowest load.
-        highest: The highest throughput.
+        highest: The highest throughput, pooled, at the load where it was highest.
         is_reached: Whether throughput fell behind the load at all, so that the load isn't just the highest measured.
         interval: 95 % interval of the load; None without intervals of throughput.
     """
@@ -124,10 +128,14 @@ def saturation(throughputs: Sequence[Reading]) -> Saturation | None:
 
     Operational analysis (Lazowska, Zahorjan, Graham and Sevcik, Quantitative System Performance, 1984, 5.2):
     throughput is at most what it is unloaded times the requests in flight, and at most its highest value. The two
-    bounds meet at N* = C_1 x X_max / X(C_1), with C_1 the lowest load: by Little's law the number of requests in flight
-    that fill the endpoint if none waits. It takes a ratio of two throughputs and no slope, and doesn't depend on where
-    the levels between lie: of simulated endpoints whose levels vary by 2 %, ten trials differ by at most 13 %; by the
-    breakpoint of two lines they differ by up to 100 % (benchmarks/search/stability.py).
+    bounds meet at N* = X_max x R_0, by Little's law the number of requests in flight that fill the endpoint if none
+    waits. It takes no slope of throughput.
+
+    Neither factor is one level's, so that one level's noise hardly moves it: X_max is the mean over the levels within
+    10 % of the highest; R_0 is the latency at the lowest load on the line R = a + bN through the levels below these
+    (an iteration's time grows with its batch in that way; least squares of relative distances). Of simulated endpoints
+    whose levels vary by 2 %, ten trials differ by at most 13 %; with one level for each factor they differ by up to
+    22 %, by the breakpoint of two lines by up to 100 % (benchmarks/search/README.md).
 
     Args:
         throughputs: Throughput by load, ascending, each load once.
@@ -136,15 +144,44 @@ def saturation(throughputs: Sequence[Reading]) -> Saturation | None:
     if not positive:
         return None
     lowest, highest = positive[0], max(positive, key=lambda one: one.value)
+    full = (1 - POOLED) * highest.value
+    most_tok_s = _mean([one.value for one in positive if one.value >= full])
+    pace_tok_s = lowest.load / _unloaded_latency(lowest, [one for one in positive if one.value < full])
     most = positive[-1].load
-    load = lowest.load * highest.value / lowest.value
+    load = lowest.load * most_tok_s / pace_tok_s
     return Saturation(
         load=min(load, most),
         lowest=lowest,
-        highest=highest,
+        highest=Reading(load=highest.load, value=most_tok_s, interval=highest.interval),
         is_reached=load < most,
         interval=_saturation_interval(lowest, highest, most),
     )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _unloaded_latency(lowest: Reading, rising: Sequence[Reading]) -> float:
+    """Return the latency R at the lowest load, by Little's law: load over throughput.
+
+    It is that of the line R = a + bN through the levels on which throughput rises; with two of them or fewer, or where
+    noise turns the line downward, that of the lowest level itself.
+    """
+    measured = lowest.load / lowest.value
+    if len(rising) < MIN_RISING:
+        return measured
+    paces, values = [one.value / one.load for one in rising], [one.value for one in rising]  # 1 / R and N / R
+    aa, ab, bb = _dot(paces, paces), _dot(paces, values), _dot(values, values)
+    ones_a, ones_b = math.fsum(paces), math.fsum(values)
+    fixed = ones_a * bb - ones_b * ab  # normal equations of (a + bN) / R = 1, times their determinant
+    slope = ones_b * aa - ones_a * ab
+    found = (fixed + slope * lowest.load) / (aa * bb - ab**2)
+    return found if slope >= 0 and found > 0 else measured
+
+
+def _dot(one: Sequence[float], other: Sequence[float]) -> float:
+    return math.fsum(a * b for a, b in zip(one, other, strict=True))
 
 
 def _saturation_interval(lowest: Reading, highest: Reading, most: float) -> Interval | None:

@@ -339,8 +339,10 @@ def _places(cloud: Cloud, record: Record) -> set[CopyPlace]:
 
 def _remove(cloud: Cloud, record: Record) -> None:
     cloud.queues.close(record.name)
-    for place in _places(cloud, record):
-        cloud.running.put(place, ())
+    for place in cloud.running.known_places():
+        if not (place.variant and place.owner == record.name):
+            continue
+        cloud.running.delete(place)
         cloud.history.forget(metric_dimensions(copy_dimensions(place)))
     cloud.history.forget(endpoint_dimensions(record.name))
     cloud.fleets.close(record.name)

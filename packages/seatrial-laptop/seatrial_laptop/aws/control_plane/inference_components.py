@@ -296,7 +296,7 @@ def _check_endpoint(cloud: Cloud, request: Document) -> str:
 
 def _remove(cloud: Cloud, record: Record) -> None:
     place = CopyPlace(record.name)
-    cloud.running.put(place, ())
+    cloud.running.delete(place)
     cloud.history.forget(metric_dimensions(copy_dimensions(place)))
     cloud.store.remove(record)
 

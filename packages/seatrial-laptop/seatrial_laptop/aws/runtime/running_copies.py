@@ -70,9 +70,20 @@ class RunningCopies:
         self._draining: set[CopyProcess] = set()
         self._closed = threading.Event()
         self._logs: dict[Path, CopyPlace] = {}
+        self._listeners: list[Callable[[CopyPlace], object]] = []
+
+    def tell_ended(self, listener: Callable[[CopyPlace], object]) -> None:
+        """Call somebody with a place whose copies have ended for good, before what they wrote is forgotten."""
+        with self._lock:
+            self._listeners.append(listener)
+
+    def keep_log(self, place: CopyPlace, log: Path) -> None:
+        """Remember what a copy of a place writes, until the place is deleted."""
+        with self._lock:
+            self._logs[log] = place
 
     def logs(self) -> list[tuple[CopyPlace, Path]]:
-        """Return what every copy of this process wrote, also of those that ended."""
+        """Return what every copy wrote, also of those that ended, unless its place was deleted."""
         with self._lock:
             return [(place, log) for log, place in self._logs.items() if log.exists()]
 
@@ -90,6 +101,11 @@ class RunningCopies:
         """Return every place that has copies."""
         with self._lock:
             return [place for place, copies in self._copies.items() if copies]
+
+    def known_places(self) -> set[CopyPlace]:
+        """Return every place that has copies or had some, and was not deleted."""
+        with self._lock:
+            return {*self._copies, *self._logs.values()}
 
     def reserve(self, place: CopyPlace, preference: Preference | None = None) -> CopyProcess | None:
         """Return the preferred copy, or the one with the least outstanding requests, or None when there is no copy.
@@ -129,8 +145,7 @@ class RunningCopies:
 
     def _start(self, place: CopyPlace, spec: ContainerSpec) -> CopyProcess:
         copy = start_copy(spec, self._variables, name=place.label, state_dir=self._state_dir)
-        with self._lock:
-            self._logs[copy.log] = place
+        self.keep_log(place, copy.log)
         return copy
 
     def put(self, place: CopyPlace, copies: tuple[CopyProcess, ...], *, standby: tuple[CopyProcess, ...] = ()) -> None:
@@ -149,6 +164,14 @@ class RunningCopies:
         for copy in kept - before:
             watch_copy(copy, lambda dead: self._lose(place, dead))
         self._drain(kept | before if closed else before - kept)
+
+    def delete(self, place: CopyPlace) -> None:
+        """Stop the copies of a place that is deleted, let what they wrote be published, and forget it."""
+        self.put(place, ())
+        for listener in self._listeners:
+            listener(place)
+        with self._lock:
+            self._logs = {log: each for log, each in self._logs.items() if each != place}
 
     def close(self) -> None:
         """Stop every copy, now and later, whatever they answer."""

@@ -33,7 +33,7 @@ from seatrial_laptop.aws.runtime.telemetry import (
 from seatrial_laptop.environment import REGION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from seatrial_laptop.aws.control_plane.cloud import Cloud
@@ -147,13 +147,14 @@ class LogsClient(Protocol):
 
 @dataclass(slots=True)
 class Publisher:
-    """Publishes metrics, logs and captured data to the services of this same process, from a thread of its own."""
+    """Publishes metrics, logs and captured data to the services of this same process; threads may share it."""
 
     cloud: Cloud
     metrics: MetricsClient
     logs: LogsClient
     services: Services = OWN
     _read: dict[Path, int] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def publish(self) -> None:
         """Publish what came since the last time."""
@@ -163,9 +164,15 @@ class Publisher:
             self._put(metric_data(place, seen.get(place, ()), copies=copies))
         for endpoint, measured in queue_metrics(self.cloud).items():
             self._put(_queue_data(endpoint, measured))
-        for place, log in self.cloud.running.logs():
-            self._publish_log(place, log)
+        self.publish_logs()
         self.cloud.capture.write(self.services)
+
+    def publish_logs(self, of: CopyPlace | None = None) -> None:
+        """Publish the lines that came since the last time, of every place or of one; none comes twice."""
+        with self._lock:
+            for place, log in self.cloud.running.logs():
+                if of in (None, place):
+                    self._publish_log(place, log)
 
     def _put(self, data: Sequence[dict[str, object]]) -> None:
         """Publish metrics of now, by AWS's date."""
@@ -177,8 +184,6 @@ class Publisher:
         role = known_role(self.cloud.store, place)
         if role and not may_log(role, where["logGroupName"], where["logStreamName"]):
             return
-        if log not in self._read:
-            self._make(where)
         with log.open("rb") as lines:
             lines.seek(self._read.get(log, 0))
             whole = lines.read().rpartition(b"\n")[0]
@@ -186,7 +191,17 @@ class Publisher:
         told = [line for line in whole.decode(errors="replace").splitlines() if line.strip()][-MOST_LINES:]
         if told:
             now_ms = int(time.time() * 1000)
-            self.logs.put_log_events(**where, logEvents=[{"timestamp": now_ms, "message": line} for line in told])
+            self._put_lines(where, [{"timestamp": now_ms, "message": line} for line in told])
+
+    def _put_lines(self, where: dict[str, str], events: list[dict[str, object]]) -> None:
+        """Write lines; where their stream is not there, or somebody deleted it, it is made."""
+        try:
+            self.logs.put_log_events(**where, logEvents=events)
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ResourceNotFoundException":
+                raise
+            self._make(where)
+            self.logs.put_log_events(**where, logEvents=events)
 
     def _make(self, where: dict[str, str]) -> None:
         for make, names in (
@@ -201,17 +216,22 @@ class Publisher:
 
 
 def start_publishing(cloud: Cloud) -> None:
-    """Publish every ten seconds, until the process ends."""
+    """Publish every ten seconds, until the process ends, and the last lines of what is deleted before it is gone."""
     metrics: MetricsClient = boto3.client("cloudwatch", region_name=REGION)
     logs: LogsClient = boto3.client("logs", region_name=REGION)
     publisher = Publisher(cloud, metrics, logs)
+    cloud.running.tell_ended(lambda place: _tried(lambda: publisher.publish_logs(place)))
 
     def work() -> None:
         while True:
             time.sleep(PUBLISH_S)
-            try:
-                publisher.publish()
-            except (BotoCoreError, ClientError, OSError, ServiceFailed) as error:
-                sys.stderr.write(f"metrics and logs were not published: {error}\n")
+            _tried(publisher.publish)
 
     threading.Thread(target=work, name="telemetry", daemon=True).start()
+
+
+def _tried(publish: Callable[[], None]) -> None:
+    try:
+        publish()
+    except (BotoCoreError, ClientError, OSError, ServiceFailed) as error:
+        sys.stderr.write(f"metrics and logs were not published: {error}\n")
