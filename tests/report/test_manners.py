@@ -16,7 +16,7 @@ from seatrial.report.terminal.trial import conclusion_view
 from seatrial_cdk.trials.runtime.report import evidence, short_report
 from seatrial_load.cli.show import knee_line, result_lines
 from seatrial_load.documents.progress import TrialProgress
-from seatrial_load.documents.result import Doubt, LiveProof, TrialResult, Unmeasured, UsersLoad
+from seatrial_load.documents.result import AnswerDoubt, LiveProof, TrialResult, Unmeasured, UsersLoad
 from seatrial_load.documents.stop import Stop
 from seatrial_load.slo.baseline import compare_with_baseline
 from seatrial_load.slo.doubts import told_doubts
@@ -71,8 +71,8 @@ def test_a_verification_reads_as_one(verified: TrialResult, plan: Plan) -> None:
     assert levels.paragraphs == ("No load was asked for: verified by 5 requests; no load.",)
 
 
-EARLY = Doubt(kind="ended_early", answers=9, of=9, because="9 of 9 answers are short")
-CANNED = Doubt(kind="same_text", answers=9, of=9, because="9 of 9 answers have the same text")
+EARLY = AnswerDoubt(kind="ended_early", answers=9, of=9, because="9 of 9 answers are short")
+CANNED = AnswerDoubt(kind="same_text", answers=9, of=9, because="9 of 9 answers have the same text")
 
 
 def test_doubtful_answers_stand_at_the_head_of_report_and_terminal(beside: TrialResult, plan: Plan) -> None:

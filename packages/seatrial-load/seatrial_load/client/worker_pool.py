@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from seatrial_load.client.connection import Dial
     from seatrial_load.client.event_loop import Exchange, Wave, WriteRequest
-    from seatrial_load.decode.judgement import Asked
+    from seatrial_load.decode.judgement import AnswerTerms
 
 
 STREAMS_PER_WORKER = 384
@@ -402,7 +402,7 @@ class CrewOrder:
     wave: Wave
     stream: bool
     secret: str = field(default="", repr=False)
-    asked: Callable[[int], Asked] | None = None
+    asked: Callable[[int], AnswerTerms] | None = None
 
     def record(self, exchange: Exchange) -> RequestRecord:
         """Decode a request that is over."""

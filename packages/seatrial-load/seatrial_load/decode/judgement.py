@@ -24,7 +24,7 @@ FEWEST_TOKENS: Final = 4
 MOST_MODEL_CHARACTERS: Final = 100
 
 
-class Asked(NamedTuple):
+class AnswerTerms(NamedTuple):
     """What a request asked for. The default is a body of somebody else's making, of which nothing is known.
 
     Attributes:
@@ -42,7 +42,7 @@ class Asked(NamedTuple):
     model: str = ""
 
 
-ANYTHING: Final = Asked()
+ANYTHING: Final = AnswerTerms()
 
 
 class Judged(NamedTuple):
@@ -59,7 +59,7 @@ class Judged(NamedTuple):
     text_digest: int | None = None
 
 
-def contradiction(said: TimedAnswer, asked: Asked) -> Failure | None:
+def contradiction(said: TimedAnswer, asked: AnswerTerms) -> Failure | None:
     """Return why an answer can't be one to what was asked; None where it can."""
     if asked.is_plain and said.is_plural:
         return Failure("protocol", "the answer has more than one choice; one was asked")
@@ -75,7 +75,7 @@ def contradiction(said: TimedAnswer, asked: Asked) -> Failure | None:
     return None
 
 
-def judged(said: TimedAnswer, asked: Asked) -> Judged:
+def judged(said: TimedAnswer, asked: AnswerTerms) -> Judged:
     """Return what is doubtful of an answer that succeeded."""
     texts = [event.text for event in said.events] or said.text.split()
     doubts = (*_doubts_of_length(said, asked), *_doubts_of_text(texts, said))
@@ -94,7 +94,7 @@ def _is_short(said: TimedAnswer, most: int) -> bool:
     return count < most * WHOLE_SHARE and count < most - 1
 
 
-def _doubts_of_length(said: TimedAnswer, asked: Asked) -> Iterator[DoubtKind]:
+def _doubts_of_length(said: TimedAnswer, asked: AnswerTerms) -> Iterator[DoubtKind]:
     most = asked.most_tokens
     if most is None or not _is_short(said, most):
         return

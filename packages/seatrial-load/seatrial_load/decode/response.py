@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from seatrial_load.decode.event_stream import Frame
     from seatrial_load.decode.failure import ErrorClass
     from seatrial_load.decode.http1 import ResponseHead
-    from seatrial_load.decode.judgement import Asked
+    from seatrial_load.decode.judgement import AnswerTerms
     from seatrial_load.documents.result import DoubtKind
 
 
@@ -105,7 +105,7 @@ class _Said(NamedTuple):
     parts: int | None = None
 
 
-def record_of(exchange: Exchange, *, stream: bool, secret: str = "", asked: Asked = ANYTHING) -> RequestRecord:
+def record_of(exchange: Exchange, *, stream: bool, secret: str = "", asked: AnswerTerms = ANYTHING) -> RequestRecord:
     """Decode an exchange. What the endpoint said about an error outranks how the connection ended.
 
     Args:

@@ -56,7 +56,7 @@ DoubtKind: TypeAlias = Literal[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Doubt:
+class AnswerDoubt:
     """Something of answers that succeeded, by which they may be worth less than their numbers.
 
     Attributes:
@@ -108,7 +108,7 @@ class Unmeasured:
     first_errors: tuple[str, ...]
     longest_wait_s: float | None
     because: str = ""
-    doubts: tuple[Doubt, ...] = ()
+    doubts: tuple[AnswerDoubt, ...] = ()
 
     @property
     def place(self) -> str:
@@ -375,7 +375,7 @@ class LevelResult:
     client: ClientEvidence | None = None
     void: Void | None = None
     timeline: Timeline | None = None
-    doubts: tuple[Doubt, ...] = ()
+    doubts: tuple[AnswerDoubt, ...] = ()
 
     @property
     def valid(self) -> bool:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from seatrial_load.decode.response import RequestRecord
-    from seatrial_load.documents.result import Doubt, LevelResult
+    from seatrial_load.documents.result import AnswerDoubt, LevelResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +143,7 @@ def unmeasured_of(
     concurrency: int | None = None,
     offered_requests_per_s: float | None = None,
     because: str = "",
-    doubts: Sequence[Doubt] = (),
+    doubts: Sequence[AnswerDoubt] = (),
 ) -> Unmeasured:
     """Sum up requests, with those that were in flight at the end."""
     failed = [(record.error, record) for record in records if record.error is not None]

@@ -90,7 +90,7 @@ def level_of(
         requests_per_s=yielded.requests_per_s,
         goodput_requests_per_s=yielded.goodput_requests_per_s,
         ttft_ms=distribution_of(took.ttft_ms),
-        tpot_ms=distribution_of(took.tpot_ms),
+        tpot_ms=None if tally.oddities.hides_pace else distribution_of(took.tpot_ms),
         itl_ms=distribution_of(took.itl_ms, independent=False),
         ms_per_token=distribution_of(took.ms_per_token),
         e2e_latency_ms=distribution_of(took.e2e_latency_ms),

@@ -7,7 +7,7 @@ from collections.abc import Mapping  # noqa: TC003 (the strict reader resolves t
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from seatrial_load.documents.result import Doubt
+from seatrial_load.documents.result import AnswerDoubt
 from seatrial_load.metrics.request_metrics import is_burst
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ MOST_KEPT: Final = 8
 """Names of models, and texts, that a share keeps: the most frequent ones."""
 FEWEST_SAME: Final = 4
 """Fewer answers of the same text are chance."""
-_TOLD_FROM: Final[Mapping[DoubtKind, float]] = {"ended_early": 0.0, "uncounted": 0.1, "burst": 0.1}
+_TOLD_FROM: Final[Mapping[DoubtKind, float]] = {"ended_early": 0.0, "uncounted": 0.1}
 """Share of the answers from which a doubt is told: at once what a good engine never does, the rest from a half on."""
 USUAL_SHARE: Final = 0.5
 _WORDS: Final[Mapping[DoubtKind, str]] = {
@@ -31,7 +31,7 @@ _WORDS: Final[Mapping[DoubtKind, str]] = {
     ),
     "short": "have fewer than 90 % of the tokens asked; this schema can't ignore the end of the text",
     "uncounted": "tell no count of tokens and have fewer parts than one for 8 tokens asked",
-    "burst": "arrived at one instant, so their TPOT is not measured",
+    "burst": "arrived at one instant: their TPOT is not measured",
     "blank": "have no visible character",
     "repeated": "repeat one token",
     "same_text": "have the same text, though their prompts differ: cached, or not made from the prompt",
@@ -53,6 +53,14 @@ class Oddities:
     kinds: Mapping[str, int]
     models: Mapping[str, int]
     texts: Mapping[str, int]
+
+    @property
+    def hides_pace(self) -> bool:
+        """Whether half of the answers or more arrived at one instant.
+
+        Fewer do so by chance: a client that shares its cores with a tiny engine reads some answers at once.
+        """
+        return 0 < self.answered <= 2 * self.kinds.get("burst", 0)
 
 
 NOTHING_ODD: Final = Oddities(kinds={}, models={}, texts={})
@@ -80,22 +88,22 @@ def added_oddities(shares: Sequence[Oddities]) -> Oddities:
     )
 
 
-def doubts_of(oddities: Oddities) -> tuple[Doubt, ...]:
+def doubts_of(oddities: Oddities) -> tuple[AnswerDoubt, ...]:
     """Return what is to be doubted, in the order of weight."""
     return tuple(_doubts(oddities))
 
 
-def _doubts(oddities: Oddities) -> Iterator[Doubt]:
+def _doubts(oddities: Oddities) -> Iterator[AnswerDoubt]:
     answered = oddities.answered
     for kind, words in _WORDS.items():
         count = max(oddities.texts.values(), default=0) if kind == "same_text" else oddities.kinds.get(kind, 0)
         fewest = max(_TOLD_FROM.get(kind, USUAL_SHARE) * answered, FEWEST_SAME if kind == "same_text" else 1)
         if count >= fewest:
-            yield Doubt(kind=kind, answers=count, of=answered, because=f"{count} of {answered} answers {words}")
+            yield AnswerDoubt(kind=kind, answers=count, of=answered, because=f"{count} of {answered} answers {words}")
     if oddities.models:
         count, names = sum(oddities.models.values()), ", ".join(oddities.models)
         because = f"{count} of {answered} answers name another model than asked: {names}"
-        yield Doubt(kind="other_model", answers=count, of=answered, because=because)
+        yield AnswerDoubt(kind="other_model", answers=count, of=answered, because=because)
 
 
 def _most(counted: Counter[str]) -> dict[str, int]:

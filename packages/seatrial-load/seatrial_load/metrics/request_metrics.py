@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 FASTEST_TPOT_MS = 0.05
 """20,000 tokens/s of one answer: no engine makes them so fast, only a buffer gives them out."""
+LEAST_HIDDEN_MS = 5.0
+"""Of an answer that took less time a token as a whole, nothing worth measuring is hidden."""
 
 
 def ttft_ms(record: RequestRecord) -> float | None:
@@ -36,21 +38,17 @@ def e2e_latency_ms(record: RequestRecord) -> float | None:
 
 
 def tpot_ms(record: RequestRecord) -> float | None:
-    """Time per output token, ms: (end-to-end - TTFT) / (output tokens - 1), as vLLM has it.
-
-    None for one token, and for parts that arrived at one instant (`is_burst`).
-    """
+    """Time per output token, ms: (end-to-end - TTFT) / (output tokens - 1), as vLLM has it; None for one token."""
     total_ms, first_ms = e2e_latency_ms(record), ttft_ms(record)
     if total_ms is None or first_ms is None or record.output_tokens is None or record.output_tokens <= 1:
         return None
-    per_token_ms = (total_ms - first_ms) / (record.output_tokens - 1)
-    return None if per_token_ms < FASTEST_TPOT_MS else per_token_ms
+    return (total_ms - first_ms) / (record.output_tokens - 1)
 
 
 def is_burst(record: RequestRecord) -> bool:
     """Tell whether an answer of several tokens was streamed and arrived at one instant: nobody saw it being made."""
-    tokens = record.output_tokens
-    return record.first_token_s is not None and tokens is not None and tokens > 1 and tpot_ms(record) is None
+    per_token_ms, whole_ms = tpot_ms(record), ms_per_token(record)
+    return per_token_ms is not None and per_token_ms < FASTEST_TPOT_MS and (whole_ms or 0.0) >= LEAST_HIDDEN_MS
 
 
 def itl_ms(record: RequestRecord) -> tuple[float, ...]:

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seatrial_load.documents.request import Objective
-    from seatrial_load.documents.result import Doubt, DoubtKind, TrialResult
+    from seatrial_load.documents.result import AnswerDoubt, DoubtKind, TrialResult
 
 
 MOST_DOUBTFUL: Final = 0.1
@@ -17,7 +17,7 @@ _OF_RANDOM_WEIGHTS: Final[frozenset[DoubtKind]] = frozenset({"blank", "repeated"
 """What a local engine's random weights do by nature."""
 
 
-def grave_doubts(doubts: Sequence[Doubt], objectives: Sequence[Objective]) -> list[str]:
+def grave_doubts(doubts: Sequence[AnswerDoubt], objectives: Sequence[Objective]) -> list[str]:
     """Return the doubts that leave a level unproven: of more answers than may fail, or than a tenth.
 
     Answers that ended early or told no count are another load than was asked. Those that arrived at one instant say

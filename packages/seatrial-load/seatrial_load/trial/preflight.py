@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from seatrial_load.aws.wake import Woken
     from seatrial_load.client.connection import Dial
     from seatrial_load.client.request_writer import RequestWriter
-    from seatrial_load.decode.judgement import Asked
+    from seatrial_load.decode.judgement import AnswerTerms
     from seatrial_load.decode.response import RequestRecord
     from seatrial_load.documents.request import TrialRequest
     from seatrial_load.documents.result import ClientCalibration, LiveProof, Occasion, Unmeasured, UsersLoad
@@ -89,7 +89,7 @@ class _Opening:
     engine_note: str = ""
     seen: tuple[Unmeasured, ...] = ()
     users: UsersLoad | None = None
-    asked: Callable[[int], Asked] | None = None
+    asked: Callable[[int], AnswerTerms] | None = None
 
     @classmethod
     def of(cls, request: TrialRequest, tools: Tools, should_stop: ShouldStop, waited_s: float) -> _Opening:

@@ -16,7 +16,7 @@ from seatrial_load.client.event_loop import Exchange, Inbox
 from seatrial_load.decode.event_stream import encode_frame
 from seatrial_load.decode.failure import failure_of_malformed
 from seatrial_load.decode.http1 import ProtocolError
-from seatrial_load.decode.judgement import Asked
+from seatrial_load.decode.judgement import AnswerTerms
 from seatrial_load.decode.response import record_of
 from seatrial_load.documents.request import Objective
 from seatrial_load.metrics.level import level_of_records
@@ -24,7 +24,7 @@ from seatrial_load.slo.verdict import verdict_at
 
 Event: TypeAlias = bytes
 REQUESTS, TOKENS, GATE = 50, 16, 4
-ASKED = Asked(most_tokens=TOKENS, ignores_end=True, is_plain=True, is_unique=True, model="m")
+ASKED = AnswerTerms(most_tokens=TOKENS, ignores_end=True, is_plain=True, is_unique=True, model="m")
 ENDING = ASKED._replace(ignores_end=False)
 SLO = (
     Objective(metric="ttft_ms", statistic="p95", bound=1_000.0, sense="at_most"),
@@ -35,7 +35,7 @@ WORDS = [f" w{number}" for number in range(1_000)]
 
 
 @dataclass(frozen=True)
-class Answer:
+class Reply:
     """What an engine sends for one request: the body in parts, each so many ms after the one before."""
 
     parts: tuple[bytes, ...]
@@ -46,7 +46,7 @@ class Answer:
     stream: bool = True
 
 
-Engine: TypeAlias = Callable[[int], Answer]
+Engine: TypeAlias = Callable[[int], Reply]
 
 
 def event(document: object) -> Event:
@@ -81,19 +81,19 @@ def openai(
 ) -> Engine:
     """An OpenAI-compatible engine: an event a text, the count that it tells (-1 is the number of texts), the end."""
 
-    def answer(turn: int) -> Answer:
+    def answer(turn: int) -> Reply:
         *first, last = text(turn)
         said = (*(choice(one, model=model) for one in first), choice(last, finish, model=model))
         count = len(first) + 1 if told == -1 else told
         counted = () if count is None else (usage(count),)
-        return replace(Answer((*said, *counted, *tail)), **changes)  # type: ignore[arg-type]  # fields of Answer
+        return replace(Reply((*said, *counted, *tail)), **changes)  # type: ignore[arg-type]  # fields of Reply
 
     return answer
 
 
 def body(*parts: bytes, **changes: object) -> Engine:
     """An engine that sends the same bytes to everybody."""
-    return lambda _turn: replace(Answer(parts), **changes)  # type: ignore[arg-type]  # fields of Answer
+    return lambda _turn: replace(Reply(parts), **changes)  # type: ignore[arg-type]  # fields of Reply
 
 
 def whole(document: object, *headers: str) -> Engine:
@@ -119,39 +119,39 @@ def bundled(size: int, **of: object) -> Engine:
     )
 
 
-def lmi(turn: int) -> Answer:
+def lmi(turn: int) -> Reply:
     """LMI's own schema over SageMaker's event stream; its closing line counts one too many."""
     lines: list[dict[str, object]] = [{"token": {"id": at, "text": text}} for at, text in enumerate(words(turn))]
     details = {"finish_reason": "length", "generated_tokens": TOKENS + 1, "input_length": 8}
     lines[-1] |= {"generated_text": "".join(words(turn)), "details": details}
     named = {":message-type": "event", ":event-type": "PayloadPart"}
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/vnd.amazon.eventstream\r\nTransfer-Encoding: chunked\r\n\r\n"
-    return Answer(tuple(encode_frame(named, json.dumps(line).encode() + b"\n") for line in lines), head=head)
+    return Reply(tuple(encode_frame(named, json.dumps(line).encode() + b"\n") for line in lines), head=head)
 
 
-def tgi(turn: int) -> Answer:
+def tgi(turn: int) -> Reply:
     """TGI, which ends where the text ends."""
     lines: list[dict[str, object]] = [{"token": {"id": at, "text": text}} for at, text in enumerate(words(turn))]
     lines[-1] |= {"generated_text": "x", "details": {"finish_reason": "length", "generated_tokens": TOKENS}}
-    return Answer(tuple(map(event, lines)))
+    return Reply(tuple(map(event, lines)))
 
 
-def tools(_turn: int) -> Answer:
+def tools(_turn: int) -> Reply:
     called = [{"index": 0, "function": {"arguments": "{"}}]
     part = event({"choices": [{"index": 0, "delta": {"tool_calls": called}, "finish_reason": None}]})
-    return Answer((*([part] * TOKENS), choice("", "tool_calls"), usage(TOKENS), DONE))
+    return Reply((*([part] * TOKENS), choice("", "tool_calls"), usage(TOKENS), DONE))
 
 
-def two_choices(turn: int) -> Answer:
+def two_choices(turn: int) -> Reply:
     parts = [choice(text, index=index) for text in words(turn) for index in (0, 1)]
-    return Answer((*parts, choice("", "length"), usage(2 * TOKENS), DONE))
+    return Reply((*parts, choice("", "length"), usage(2 * TOKENS), DONE))
 
 
-def warm_only(turn: int) -> Answer:
+def warm_only(turn: int) -> Reply:
     return openai()(turn) if turn == 0 else body(b"", first_ms=1.0)(turn)
 
 
-def slowing(turn: int) -> Answer:
+def slowing(turn: int) -> Reply:
     """A minute after the start, with 1.2 s a request, everything takes 15 times as long."""
     return openai(first_ms=1_500.0 if turn >= REQUESTS * 0.9 else 100.0)(turn)
 
@@ -169,7 +169,7 @@ class Case:
     engine: Engine
     status: str
     told: str
-    asked: Asked = ASKED
+    asked: AnswerTerms = ASKED
 
 
 FAILS: dict[str, Case] = {
@@ -256,7 +256,7 @@ UNPROVEN: dict[str, Case] = {
     "the whole stream at its end": Case(openai(gap_ms=0.0, first_ms=300.0), "inconclusive", "burst: 50 of 50"),
     "the whole stream in a few reads": Case(openai(gap_ms=0.02, first_ms=300.0), "inconclusive", "burst: 50 of 50"),
     "all tokens in one event": Case(bundled(TOKENS, told=TOKENS), "inconclusive", "burst: 50 of 50"),
-    "a quarter at its end": Case(every(4, openai(gap_ms=0.0), openai()), "inconclusive", "burst: 13 of 50"),
+    "two thirds at their end": Case(every(3, openai(), openai(gap_ms=0.0)), "inconclusive", "burst: 33 of 50"),
 }  # fmt: skip
 TOLD: dict[str, Case] = {
     "another model": Case(openai(model="tiny-gpt2"), "pass", "other_model: 50 of 50 answers name another model than"),
@@ -288,6 +288,7 @@ GOOD: dict[str, Case] = {
     "parts of several tokens, no count": Case(bundled(4, told=None), "pass", ""),
     "llama.cpp without a count": Case(openai(told=None), "pass", ""),
     "TensorRT-LLM": Case(openai(model="M"), "pass", ""),
+    "a tiny engine that some answers of are read at once": Case(every(4, openai(gap_ms=0.0), openai()), "pass", ""),
     "LMI": Case(lmi, "pass", ""),
     "TGI": Case(tgi, "pass", "", ENDING),
     "a name with its owner": Case(openai(model="meta/m"), "pass", ""),
@@ -309,8 +310,8 @@ GOOD: dict[str, Case] = {
     "CRLF and comments": Case(
         changed(openai(), lambda part: b": ping\r\n\r\n" + part.replace(b"\n", b"\r\n")), "pass", ""
     ),
-    "a body of the user's own": Case(two_choices, "pass", "", Asked()),
-    "tools of the user's own": Case(tools, "pass", "", Asked()),
+    "a body of the user's own": Case(two_choices, "pass", "", AnswerTerms()),
+    "tools of the user's own": Case(tools, "pass", "", AnswerTerms()),
 }  # fmt: skip
 CASES = {**FAILS, **UNPROVEN, **TOLD, **GOOD}
 
@@ -319,7 +320,7 @@ def chunk(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
-def sent(answer: Answer, at_s: float, index: int) -> Exchange:
+def sent(answer: Reply, at_s: float, index: int) -> Exchange:
     """What the client has of an answer whose request left at a time."""
     inbox, failure, now_s = Inbox(), None, at_s + answer.first_ms / 1e3
     end = [b"0\r\n\r\n"] if answer.is_chunked else []

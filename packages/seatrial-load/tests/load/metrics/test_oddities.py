@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial_load.metrics.level import level_of_records
 from seatrial_load.metrics.oddities import MOST_KEPT, added_oddities, doubts_of, oddities_of
-from seatrial_load.metrics.request_metrics import FASTEST_TPOT_MS, is_burst, tpot_ms
+from seatrial_load.metrics.request_metrics import FASTEST_TPOT_MS, is_burst
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,13 +44,20 @@ def test_nothing_answered_is_nothing_odd() -> None:
 
 
 @pytest.mark.parametrize(("per_token_ms", "burst"), [(FASTEST_TPOT_MS * 0.99, True), (FASTEST_TPOT_MS * 1.01, False)])
-def test_no_time_per_token_comes_from_parts_of_one_instant(
+def test_no_time_per_token_comes_from_answers_half_of_which_arrived_at_one_instant(
     record: MakeRecord, per_token_ms: float, *, burst: bool
 ) -> None:
     last_s = 10.2 + 3 * per_token_ms / 1e3
     fast = record(token_times_s=(10.2, last_s), last_token_s=last_s)
     assert is_burst(fast) == burst
-    assert (tpot_ms(fast) is None) == burst
+    assert (level_of_records(4, [fast, record()], ()).tpot_ms is None) == burst
+    assert level_of_records(4, [fast, record(), record()], ()).tpot_ms is not None
+
+
+def test_an_answer_that_is_fast_as_a_whole_hides_nothing(record: MakeRecord) -> None:
+    at_once = {"token_times_s": (10.019,), "first_token_s": 10.019, "last_token_s": 10.019}
+    assert not is_burst(record(**at_once))  # 19 ms for four tokens
+    assert is_burst(record(**at_once, sent_s=9.99))
 
 
 def test_an_answer_of_one_token_or_none_that_streamed_is_no_burst(record: MakeRecord) -> None:

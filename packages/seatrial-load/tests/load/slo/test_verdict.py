@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial_load.documents.request import Gate, Objective
-from seatrial_load.documents.result import Doubt, Unmeasured, Verdict
+from seatrial_load.documents.result import AnswerDoubt, Unmeasured, Verdict
 from seatrial_load.metrics.aggregate import distribution_of, sample_of
 from seatrial_load.slo.evaluate import checks_of
 from seatrial_load.slo.verdict import judged, verdict_at, with_error_rate
@@ -125,8 +125,8 @@ def test_of_several_levels_the_nearest_one_proves(level: MakeLevel) -> None:
     assert failed.because.endswith("ttft_ms p95 812.0 ms exceeds 500.0 ms at concurrency 2 per copy")
 
 
-def doubt(kind: DoubtKind, answers: int, of: int = 50) -> Doubt:
-    return Doubt(kind=kind, answers=answers, of=of, because=f"{answers} of {of} answers")
+def doubt(kind: DoubtKind, answers: int, of: int = 50) -> AnswerDoubt:
+    return AnswerDoubt(kind=kind, answers=answers, of=of, because=f"{answers} of {of} answers")
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def doubt(kind: DoubtKind, answers: int, of: int = 50) -> Doubt:
     ],
 )
 def test_more_doubtful_answers_than_may_fail_prove_nothing(
-    level: MakeLevel, found: Doubt, objectives: list[Objective], status: str
+    level: MakeLevel, found: AnswerDoubt, objectives: list[Objective], status: str
 ) -> None:
     verdict = verdict_at(4, [level(4, doubts=(found,))], objectives)
     assert verdict.status == status

@@ -14,7 +14,7 @@ from seatrial_load.aws.deployment_check import not_proven
 from seatrial_load.documents.progress import TrialProgress
 from seatrial_load.documents.request import Load, TrialRequest, TrialTarget
 from seatrial_load.documents.request_checks import read_trial_request
-from seatrial_load.documents.result import Doubt, LevelResult, TrialResult, Unmeasured, UsersLoad
+from seatrial_load.documents.result import AnswerDoubt, LevelResult, TrialResult, Unmeasured, UsersLoad
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.search import NextLevel
 from seatrial_load.slo.doubts import told_doubts
@@ -187,7 +187,7 @@ def test_fewer_requests_than_a_verification_has_prove_nothing(world: World, sent
 
 
 def test_answers_that_ended_early_verify_nothing(world: World) -> None:
-    doubt = Doubt(kind="ended_early", answers=5, of=5, because="5 of 5 answers are short")
+    doubt = AnswerDoubt(kind="ended_early", answers=5, of=5, because="5 of 5 answers are short")
     stop = Stop(reason=StopReason.VERIFIED, because="verified by 5 requests; no load")
     result = concluded(world, replace(SINGLE, doubts=(doubt,)), stop)
     assert (result.verdict.status, result.verdict.because) == (
