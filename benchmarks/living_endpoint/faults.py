@@ -53,7 +53,7 @@ FAULTS: Final[Mapping[str, Mapping[str, object]]] = MappingProxyType(
 
 def chosen_faults(names: str) -> list[str]:
     """Return the names in a list with commas; `all` stands for every one."""
-    return [name for name in FAULTS if name != "none"] if names == "all" else names.split(",")
+    return [*(name for name in FAULTS if name != "none"), "old_boto3"] if names == "all" else names.split(",")
 
 
 def faults_of(names: str) -> Mapping[str, object]:

@@ -129,4 +129,8 @@ def stop_local(
 
 
 def _place(state: Path) -> str:
+    from seatrial_laptop.lifecycle import was_killed
+
+    if was_killed(state):
+        return f"what ran with {state.absolute()} was killed, and its stacks are lost; start anew: seatrial local up"
     return f"no state in {state.absolute()}; give another folder with --state"

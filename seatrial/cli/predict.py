@@ -63,6 +63,8 @@ def _read(rows: str) -> tuple[bytes, str]:
     from seatrial_base.units import MIB
 
     if rows == "-":
+        if sys.stdin is None:
+            raise SpecError.of("SEA220", "it is closed", where="standard input")
         content = sys.stdin.buffer.read(MOST_BYTES + 1)
         if len(content) > MOST_BYTES:
             raise SpecError.of("SEA220", f"larger than {MOST_BYTES // MIB} MiB", where="standard input")

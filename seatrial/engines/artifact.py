@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -117,7 +118,8 @@ def _content_problem(path: Path) -> _Wrong | None:
 
 def _held(text: str) -> str:
     """Return which credentials a text seems to hold, and on which lines; empty for none."""
-    found = sorted((one.kind, text.count("\n", 0, one.start) + 1) for one in credentials(text))
+    ends = [found.start() for found in re.finditer("\n", text)]
+    found = sorted((one.kind, bisect_left(ends, one.start) + 1) for one in credentials(text))
     kinds = groupby(found, key=lambda one: one[0])
     return "; ".join(f"{kind} (line {', '.join(str(line) for _, line in lines)})" for kind, lines in kinds)
 

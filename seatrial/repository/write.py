@@ -13,9 +13,10 @@ from seatrial.planner.planner import make_plan
 from seatrial.repository.render import EXAMPLE, repository_files
 from seatrial.specs.load import load_spec
 from seatrial_base.errors import SpecError
+from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from seatrial.repository.answers import Answers
 
@@ -63,11 +64,25 @@ def write_repository(folder: Path, answers: Answers, *, update: bool = False) ->
             }
         there = {path: _text(folder / path) for path in files}
         new = {path: text for path, text in files.items() if there[path] is None}
+        _refuse_outside(folder, new)
         _write(folder, new)
     except OSError as error:
         message = f"can't be written: {error.strerror}"
         raise SpecError.of("SEA101", message, where=str(error.filename or folder)) from error
     return WrittenRepository(tuple(sorted(new)), tuple(sorted(set(files) - new.keys() - _same(files, there))))
+
+
+def _refuse_outside(folder: Path, paths: Iterable[str]) -> None:
+    """Refuse to write through a link that leads out of the folder.
+
+    Raises:
+        SpecError: SEA101, with every such file.
+    """
+    home = folder.resolve()
+    outside = [path for path in sorted(paths) if not (folder / path).parent.resolve().is_relative_to(home)]
+    if outside:
+        message, hint = "a link leads out of the folder", "replace the link by a folder"
+        raise SpecError(Finding("SEA101", Place.at((folder / path).as_posix()), message, hint) for path in outside)
 
 
 def _is_used(folder: Path) -> bool:

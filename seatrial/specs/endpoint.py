@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import BeforeValidator, Field, StringConstraints
 
 from seatrial.specs import shapes
 from seatrial.specs.hosting import MOST_ADAPTERS, AdapterSpec, EndpointName, HostingSpec, ImageUri, InstanceType
@@ -117,7 +117,16 @@ MOST_TAGS = 49  # of each resource but one: `seatrial:environment` is ours
 TagKey = Annotated[str, StringConstraints(pattern=shapes.TAG_TEXT, min_length=1, max_length=128)]
 TagValue = Annotated[str, StringConstraints(pattern=shapes.TAG_TEXT, max_length=256)]
 Tags = Annotated[dict[TagKey, TagValue], Field(max_length=MOST_TAGS)]
-SchemaVersion = Literal[1]
+
+
+def _no_truth(version: object) -> object:
+    """Refuse what Python takes for 1."""
+    if version is True:
+        raise ValueError("should be a number")
+    return version
+
+
+SchemaVersion = Annotated[Literal[1], BeforeValidator(_no_truth)]
 
 
 class ModelSpec(FrozenModel):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -62,12 +63,24 @@ def reference_problems(source: YamlSource) -> Iterator[Finding]:
 def file_problems(source: YamlSource) -> Iterator[Finding]:
     """Yield what is wrong with a file whatever it describes.
 
-    That is its YAML, credentials, characters that nobody sees, and what would be replaced when it is deployed.
+    That is its name, YAML, credentials, characters that nobody sees, and what would be replaced when it is deployed.
     """
+    yield from _name_problems(source.path)
     yield from source.problems
     yield from secret_problems(source)
     yield from character_problems(source)
     yield from reference_problems(source)
+
+
+_FILE_NAME = re.compile(r"[\w .,+@=()-]+")
+
+
+def _name_problems(path: str) -> Iterator[Finding]:
+    """Yield that a file's name is none: it stands in comments, reports and commands, as others wrote it."""
+    name = path.rpartition("/")[2]
+    if name and not _FILE_NAME.fullmatch(name):
+        hint = "rename the file: letters, digits, blanks and . , _ - + @ = ( ) are taken"
+        yield Finding("SEA107", Place.at(path), "the name of the file holds other signs than names have", hint)
 
 
 def secret_values(source: YamlSource) -> tuple[str, ...]:

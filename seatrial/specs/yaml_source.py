@@ -90,7 +90,7 @@ def parse_source(text: str, name: str) -> YamlSource:
         return _broken(name, "SEA102", "the file is not a mapping of fields", "begin with `name: …`")
     if _is_too_large(root):
         return _broken(name, "SEA102", *_TOO_LARGE)
-    problems = tuple(_endless(root, name)) or tuple(_non_string_keys(root, name))
+    problems = tuple(_endless(root, name)) or (*_non_string_keys(root, name), *_unlike_their_form(root, name))
     return YamlSource(name, {}, {}, problems) if problems else _constructed(root, text, name)
 
 
@@ -159,6 +159,42 @@ def _children(node: yaml.Node) -> Iterator[tuple[int, yaml.Node]]:
             yield from ((line, key), (line, value))
     elif isinstance(node, yaml.SequenceNode):
         yield from ((node.start_mark.line + 1, value) for value in node.value)
+
+
+_FORMS = {"int": "a whole number", "float": "a number", "bool": "true or false"}
+_OTHER_BASES = (
+    (re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?"), "in base 60"),
+    (re.compile(r"[-+]?0o?[0-7_]*[1-7][0-7_]*"), "in base 8"),
+)
+_LONGEST_NUMBER = 100
+"""Characters; a computer's numbers have at most 20 digits, and Python refuses to read 4,301 of them."""
+
+
+def _unlike_their_form(root: yaml.Node, name: str) -> Iterator[Finding]:
+    """Yield every number or truth that can't be read as one, or that people read as another; none is repeated.
+
+    A tag may claim anything of a text, and the text may be a password. YAML 1.1 reads `1:30` as 90 and `010` as 8.
+    """
+    loader = _Loader("")
+    for path, node in _scalars(root, ()):
+        form = node.tag.removeprefix(_TAG)
+        if form in _FORMS and (found := _wrong_form(loader, form, node)):
+            yield Finding("SEA105", Place.at(f"{name}:{node.start_mark.line + 1}", dotted(path)), *found)
+    loader.dispose()
+
+
+def _wrong_form(loader: yaml.SafeLoader, form: str, node: yaml.ScalarNode) -> tuple[str, str] | None:
+    """Return what is wrong with a scalar, and how it is mended."""
+    if len(node.value) > _LONGEST_NUMBER:
+        return f"a number has at most {_LONGEST_NUMBER} characters", "quote it, or write a smaller number"
+    base = next((base for pattern, base in _OTHER_BASES if pattern.fullmatch(node.value)), "")
+    if form != "bool" and base:
+        return f"YAML 1.1 reads this number {base}", "write it without colons and leading zeros, or quote it"
+    try:
+        loader.construct_object(node)
+    except (ValueError, KeyError, IndexError):  # of int and float, the words of truth, an empty text
+        return f"the tag !!{form} needs {_FORMS[form]}", "leave the tag out"
+    return None
 
 
 def _no_json(root: yaml.Node, name: str) -> Iterator[Finding]:

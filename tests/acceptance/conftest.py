@@ -17,6 +17,7 @@ from seatrial_laptop import lifecycle
 from seatrial_laptop.transcript.lines import RunLine
 from seatrial_laptop.transcript.masks import ACCOUNT
 from seatrial_laptop.transcript.recorder import Recorder
+from tests.acceptance.account.lifeline import LIFELINE, end_with
 from tests.acceptance.account.removal import RUN_TAG
 from tests.acceptance.endpoint import Endpoint
 from tests.acceptance.target import BIN, ROOT, Ended, Target
@@ -33,6 +34,8 @@ ENVIRONMENT_OF_ACCOUNT: Final = "SEATRIAL_ACCEPTANCE_ENVIRONMENT"
 TRANSCRIPT: Final = "SEATRIAL_ACCEPTANCE_TRANSCRIPT"
 PATIENCE_S: Final = {True: 180.0, False: 3_600.0}
 LOOK_S: Final = {True: 0.2, False: 15.0}
+LOOKS: Final = "SEATRIAL_ACCEPTANCE_LOOK_S"
+"""Seconds between two looks at an account; an embedded AWS that stands for one changes too fast for 15."""
 HERE: Final = Path(__file__).parent
 CASE: Final = pytest.StashKey[str]()
 RECORDER: Final = pytest.StashKey[Recorder]()
@@ -47,6 +50,12 @@ FIRST_TO_LAST: Final = (
     "test_transcript",
 )
 """What an hour in an account is to answer comes first; the endpoint of three copies is gone before the others run."""
+
+
+def pytest_sessionstart() -> None:
+    """Let the suite end with the process that watches what it spends."""
+    if LIFELINE in os.environ:
+        end_with(int(os.environ.pop(LIFELINE)))
 
 
 @pytest.hookimpl(trylast=True)
@@ -142,7 +151,7 @@ def target(
         seatrial_command=seatrial,
         state=embedded[1] if embedded else None,
         patience_s=PATIENCE_S[embedded is not None],
-        look_s=LOOK_S[embedded is not None],
+        look_s=float(os.environ.get(LOOKS, LOOK_S[embedded is not None])),
         run_id=written.get("tags", {}).get(RUN_TAG, ""),
     )
     recorder.begin(run_line(made))

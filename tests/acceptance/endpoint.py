@@ -139,16 +139,29 @@ class Endpoint:
 
     def set_copies(self, count: int) -> None:
         """Set the copies by hand, as a scaling policy does, and wait for them."""
-        self.target.client("sagemaker").update_inference_component_runtime_config(
-            InferenceComponentName=self.component, DesiredRuntimeConfig={"CopyCount": count}
-        )
+        self._order_copies(count)
+        self._until_copies(count)
 
+    def hold_copies(self, count: int) -> None:
+        """Set the copies by hand, and the least that scaling leaves: it would soon take idle ones away again."""
+        self._order_copies(count)
+        self.target.client("application-autoscaling").register_scalable_target(
+            ServiceNamespace="sagemaker",
+            ResourceId=f"inference-component/{self.component}",
+            ScalableDimension="sagemaker:inference-component:DesiredCopyCount",
+            MinCapacity=count,
+        )
         self._until_copies(count)
 
     def set_copies_when_settled(self, count: int) -> None:
         """Set the copies once no change is under way any more, and wait for them."""
         self.target.until(lambda: self.described()["InferenceComponentStatus"] == "InService", "a settled component")
         self.set_copies(count)
+
+    def _order_copies(self, count: int) -> None:
+        self.target.client("sagemaker").update_inference_component_runtime_config(
+            InferenceComponentName=self.component, DesiredRuntimeConfig={"CopyCount": count}
+        )
 
     def _until_copies(self, count: int) -> None:
         def is_so() -> bool:

@@ -39,7 +39,7 @@ def unnoticed(endpoint: Endpoint, seen: Seen) -> None:
 @pytest.fixture(scope="module")
 def scaled(chat: Endpoint) -> Endpoint:
     """Return the endpoint once it has a copy more than planned."""
-    chat.set_copies(SET_BY_HAND)
+    chat.hold_copies(SET_BY_HAND)
     return chat
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
+from seatrial_laptop.state import STATE_FILE
 from tests.cli.conftest import SPECS, files
 
 if TYPE_CHECKING:
@@ -198,6 +199,24 @@ class TestPathsThatCantBe:
         place = f"no state in {project}/.seatrial/local"
         assert done.stdout == f"{first}: {place}; give another folder with --state\n"
         assert not (project / ".seatrial").exists()
+
+    def test_a_folder_whose_embedded_aws_was_killed_is_told_from_one_that_has_none(
+        self, seatrial: Seatrial, project: Path
+    ) -> None:
+        state = project / ".seatrial" / "local"
+        state.mkdir(parents=True)
+        (state / STATE_FILE).write_text("{}")
+        told = f"what ran with {state} was killed, and its stacks are lost; start anew: seatrial local up"
+        assert seatrial("local", "status").stdout == f"not running: {told}\n"
+
+    def test_a_lock_that_is_a_link_to_itself_is_told(self, seatrial: Seatrial, project: Path) -> None:
+        lock = project / "lock.json"
+        lock.symlink_to(lock)
+        done = seatrial("report", "lock.json")
+        assert (done.returncode, done.stderr.partition("\n")[0]) == (
+            1,
+            f"{lock}: SEA101: Too many levels of symbolic links",
+        )
 
     def test_there_are_no_variables_without_an_embedded_aws(self, seatrial: Seatrial, project: Path) -> None:
         done = seatrial("local", "env")

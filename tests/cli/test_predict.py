@@ -149,3 +149,28 @@ def test_a_wrong_argument(folder: Path, arguments: tuple[str, ...], message: str
     done = predict(*arguments, folder=folder)
 
     assert (done.returncode, done.stdout, done.stderr.decode()) == (2, b"", message)
+
+
+def test_no_cell_is_a_formula_and_numbers_stay_numbers(folder: Path) -> None:
+    head, first, *_ = TABLE.splitlines()
+    cells = ["=1+1", "@SUM(A1)", "+1+cmd|'/c calc'!A0", "-2+3", "\tx", "-5", "+5.5", "plain"]
+    columns = [*(f"c{number}" for number in range(len(cells))), "=HYPERLINK(1)"]
+    (folder / "rows.csv").write_text(f"{head},{','.join(columns)}\n{first},{','.join(cells)},x\n", encoding="utf-8")
+    (row,) = csv.DictReader(predict("rows.csv", folder=folder).stdout.decode().splitlines())
+    assert [row[name] for name in columns[:-1]] == [*(f"'{cell}" for cell in cells[:5]), *cells[5:]]
+    assert "'=HYPERLINK(1)" in row
+
+
+def test_a_table_of_very_many_columns_is_refused_at_once(folder: Path) -> None:
+    head, first, *_ = TABLE.splitlines()
+    others = [f"c{number}" for number in range(100_000)]
+    (folder / "rows.csv").write_text(f"{head},{','.join(others)}\n{first},{','.join(others)}\n", encoding="utf-8")
+    done = predict("rows.csv", folder=folder)
+    assert done.returncode == 2
+    assert b"rows.csv:1: SEA220: the table has 100," in done.stderr
+
+
+def test_a_closed_standard_input_is_told(folder: Path) -> None:
+    command = f"{sys.executable} -m seatrial.cli predict - <&-"
+    done = subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, check=False, timeout=60)  # noqa: S607
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, b"standard input: SEA220: it is closed")

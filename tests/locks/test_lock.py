@@ -189,3 +189,21 @@ def test_a_lock_of_a_newer_schema_says_so(ask: Ask) -> None:
     Path("chat.lock.json").write_text('{"schema_version": "2", "environments": {}}', encoding="utf-8")
     with pytest.raises(SpecError, match="schema_version is 2; this release reads 1\n  hint: a newer release"):
         read_locked_plan(loaded)
+
+
+@pytest.mark.parametrize(
+    "text", ["a note: {}", '{{"password": "{}"}}', "{}"], ids=["in a sentence", "in JSON", "alone"]
+)
+def test_a_credential_in_a_lock_is_refused_before_all_else_and_not_repeated(text: str, plan: Plan, ask: Ask) -> None:
+    token = "hf_" + "Qw3rTyUiOpAsDfGhJkLzXcVbNm1234567"
+    path = write_lock(plan, Path("chat.yaml"))
+    lock = json.loads(path.read_text(encoding="utf-8"))
+    lock["environments"]["dev"]["note"] = text.format(token)
+    path.write_text(json.dumps(lock), encoding="utf-8")
+    with pytest.raises(SpecError) as error:
+        read_locked_plan(ask())
+    (problem,) = error.value.problems
+    assert (problem.rule, problem.place.file) == ("SEA113", "chat.lock.json")
+    assert token[3:] not in str(error.value)
+    with pytest.raises(SpecError, match="SEA113"):
+        write_lock(plan, Path("chat.yaml"))

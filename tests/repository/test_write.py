@@ -190,3 +190,22 @@ def test_the_makefile_checks_products_where_there_are_any(repositories: dict[Ci,
     products = ["products validate products", "products plan products --check", "products publish products --check"]
     assert [f"seatrial {each}" in run("products") for each in products] == [True, True, True]
     assert "seatrial validate endpoints" not in run("products")
+
+
+def test_an_update_does_not_leave_the_folder_through_a_link(tmp_path: Path) -> None:
+    folder, elsewhere = tmp_path / "team", tmp_path / "elsewhere"
+    for made in (folder, elsewhere):
+        made.mkdir()
+    (folder / ".github").symlink_to(elsewhere)
+    with pytest.raises(SpecError) as error:
+        write_repository(folder, answers("github"), update=True)
+    assert {problem.rule for problem in error.value.problems} == {"SEA101"}
+    assert all("/.github/" in problem.place.file for problem in error.value.problems)
+    assert [path.name for path in tmp_path.rglob("*")] == ["team", "elsewhere", ".github"]
+
+
+def test_an_update_goes_through_a_link_within_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir()
+    (tmp_path / ".github").symlink_to("shared")
+    write_repository(tmp_path, answers("github"), update=True)
+    assert any((tmp_path / "shared").rglob("*.yml"))

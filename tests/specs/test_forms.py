@@ -164,3 +164,65 @@ def test_yaml_and_command_line_have_the_same_bounds(metric: str, bound: float, t
         assert told
     else:
         assert not told
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("!!int zz", "the tag !!int needs a whole number"),
+        ("!!int S3cretPassw0rd99", "the tag !!int needs a whole number"),
+        ("!!int 'hf_abcdefghijklmnopqrstuvwxyz'", "the tag !!int needs a whole number"),
+        ("!!int 08", "the tag !!int needs a whole number"),
+        ("!!int ''", "the tag !!int needs a whole number"),
+        ("!!float zz", "the tag !!float needs a number"),
+        ("!!float _", "the tag !!float needs a number"),
+        ("!!bool zz", "the tag !!bool needs true or false"),
+        ("9" * 101, "a number has at most 100 characters"),
+        ("9" * 5_000, "a number has at most 100 characters"),
+        ("0x" + "f" * 6_000, "a number has at most 100 characters"),
+        ("1" + ":1" * 3_000, "a number has at most 100 characters"),
+        ("1:30", "YAML 1.1 reads this number in base 60"),
+        ("1:30.5", "YAML 1.1 reads this number in base 60"),
+        ("010", "YAML 1.1 reads this number in base 8"),
+        ("-0_7", "YAML 1.1 reads this number in base 8"),
+    ],
+)
+def test_a_scalar_that_is_no_number_or_another_than_it_looks_is_told_and_not_repeated(
+    written: str, message: str, write: Write, environments: Path
+) -> None:
+    text = LINE % "gpt2" + f"scaling: {{min_copies: {written}}}\n"
+    with pytest.raises(SpecError) as error:
+        load_spec(write(text), "dev", environments=environments)
+    problem = next(one for one in error.value.problems if one.rule == "SEA105")
+    assert (problem.field, problem.place.line, problem.message) == ("scaling.min_copies", 4, message)
+    assert written.removeprefix("!!int ").strip("'") not in str(error.value) or len(written) < 10
+
+
+@pytest.mark.parametrize("number", ["1", "+1", "0x1", "0b1", "1_0", "0", "00", "100"])
+def test_a_number_that_is_what_it_looks_like_is_read(number: str, write: Write, environments: Path) -> None:
+    text = LINE % "gpt2" + f"scaling: {{min_copies: {number}, max_copies: 100}}\n"
+    assert [one for one in rules(text, write, environments) if "SEA105" in one] == []
+
+
+@pytest.mark.parametrize("version", ["true", "yes", "'1'", "2.5"])
+def test_the_version_of_the_fields_is_a_number(version: str, write: Write, environments: Path) -> None:
+    text = f"schema_version: {version}\n" + LINE % "gpt2"
+    assert "schema_version SEA107" in rules(text, write, environments)
+
+
+@pytest.mark.parametrize(
+    "name", ["<img src=x onerror=alert(1)>.yaml", "a|b.yaml", "`a`.yaml", "a\nb.yaml", "$(id).yaml", "a;b.yaml"]
+)
+def test_a_file_whose_name_is_none_is_refused(name: str, environments: Path, tmp_path: Path) -> None:
+    spec = tmp_path / name
+    spec.write_text(LINE % "gpt2")
+    with pytest.raises(SpecError) as error:
+        load_spec(spec, "dev", environments=environments)
+    assert [problem.rule for problem in error.value.problems] == ["SEA107"]
+
+
+@pytest.mark.parametrize("name", ["chat.yaml", "My chat (2).yaml", "größe-数.v1_2.yaml", "a@b+c=d,e.yml"])
+def test_a_file_may_have_any_name_that_people_give(name: str, environments: Path, tmp_path: Path) -> None:
+    spec = tmp_path / name
+    spec.write_text(LINE % "gpt2")
+    assert load_spec(spec, "dev", environments=environments).endpoint.name == "chat"

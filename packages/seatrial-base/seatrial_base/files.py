@@ -10,6 +10,7 @@ import stat
 import tempfile
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Final
 
 from seatrial_base.units import MIB
@@ -26,7 +27,8 @@ _KINDS = (
     (stat.S_ISBLK, "a device"),
     (stat.S_ISSOCK, "a socket"),
 )
-_PLAIN_MODE: Final = 0o644
+_PLAIN_MODE: Final = 0o666
+"""Of a new file, before the umask."""
 
 
 def read_file_bytes(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
@@ -79,22 +81,30 @@ def _open_regular(path: Path) -> int:
 def replacing(path: Path) -> Iterator[Path]:
     """Give a path beside a file, to be written; when the block ends well, what it holds takes the file's place.
 
-    A reader sees the old file or the new one, whole. The file keeps its mode; a link stays one, and what it leads to is
-    replaced. When the block fails, the file is as it was and nothing is left beside it.
+    A reader sees the old file or the new one, whole. The file keeps its mode, and a new one has what the umask leaves;
+    a link stays one, and what it leads to is replaced. When the block fails, the file is as it was and nothing is left
+    beside it.
 
     Raises:
-        OSError: The folder can't be written to, or is full.
+        OSError: The folder can't be written to, or is full, or the path is a link to itself.
     """
-    target = path.resolve()
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    os.close(handle)
-    scratch = Path(name)
+    target = _behind_links(path)
+    scratch = target.with_name(f".{target.name}.{token_hex(4)}.part")
+    os.close(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PLAIN_MODE))
     try:
         yield scratch
-        scratch.chmod(target.stat().st_mode & 0o7777 if target.exists() else _PLAIN_MODE)
+        if target.exists():
+            scratch.chmod(target.stat().st_mode & 0o7777)
         scratch.replace(target)
     finally:
         scratch.unlink(missing_ok=True)
+
+
+def _behind_links(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except RuntimeError as error:  # Python before 3.13 tells a loop so
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path.as_posix()) from error
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import binascii
 import re
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -62,10 +62,16 @@ class Form:
     source: str
 
 
+_KEY_ID = "an AWS access key id"
 _START = r"(?<![A-Za-z0-9])"
 _END = r"(?![A-Za-z0-9])"
 _WORD = "[A-Za-z0-9_-]"
-_PEM_BODY = r"(?:\\+[nr]|[\s\"'+,])*(?:(?:Proc-Type|DEK-Info|Version|Comment):[^\n\\]{0,99}(?:\\+[nr]|\s)+)*"
+_PEM_HEADER = (  # ends with its line, or in front of the first word that may be Base64
+    r"(?:Proc-Type|DEK-Info|Version|Comment):"
+    r"(?:[^\n\\]{0,99}+(?=\\+[nr]|\n)|(?:[^\S\n]*+(?![A-Za-z0-9+/=]{16})[^\s\\]++){0,20}+)(?:\\+[nr]|\s)++"
+)
+_PEM_BODY = rf"(?:\\+[nr]|[\s\"'+,])*+(?:{_PEM_HEADER})*+"
+_NO_START = "(?![_-]eyJ)"  # a run of beginnings is read once
 
 FORMS = (
     Form("a Hugging Face token", ("hf_",), rf"{_START}hf_[A-Za-z0-9]{{20,}}", "Hugging Face hub, User access tokens"),
@@ -76,7 +82,7 @@ FORMS = (
         "Hugging Face hub, organisation API tokens (before 2024)",
     ),
     Form(
-        "an AWS access key id",
+        _KEY_ID,
         ("AKIA", "ASIA"),
         rf"{_START}(?:AKIA|ASIA)[A-Z0-9]{{16}}{_END}",
         "IAM user guide, IAM identifiers: understanding unique ID prefixes",
@@ -171,9 +177,42 @@ FORMS = (
         "SendGrid documentation, API keys",
     ),
     Form(
+        "a Telegram bot token",
+        (":AA",),
+        r"(?<![0-9])[0-9]{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])",
+        "Telegram Bot API, Authorizing your bot; length: gitleaks, telegram-bot-api-token",
+    ),
+    Form(
+        "a Discord webhook",
+        ("/api/webhooks/",),
+        rf"(?<=/api/webhooks/)[0-9]{{17,20}}/{_WORD}{{20,}}",
+        "Discord developer documentation, Webhook resource",
+    ),
+    Form("a Heroku token", ("HRKU-",), rf"{_START}HRKU-{_WORD}{{30,}}", "Heroku Dev Center, OAuth: prefixed tokens"),
+    Form("a Twilio API key", ("SK",), rf"{_START}SK[0-9a-f]{{32}}{_END}", "Twilio documentation, API keys: SID"),
+    Form(
+        "a DigitalOcean token",
+        ("dop_v1_", "doo_v1_", "dor_v1_"),
+        rf"{_START}do[por]_v1_[0-9a-f]{{64}}",
+        "DigitalOcean API reference, Authentication",
+    ),
+    Form(
+        "an age secret key",
+        ("AGE-SECRET-KEY-1",),
+        r"AGE-SECRET-KEY-1[02-9AC-HJ-NP-Z]{58}",
+        "age-encryption.org/v1, X25519 identities (Bech32)",
+    ),
+    Form(
+        "a Linear key",
+        ("lin_api_", "lin_oauth_"),
+        rf"{_START}lin_(?:api|oauth)_[A-Za-z0-9]{{32,}}",
+        "Linear developer documentation, API and OAuth; length: gitleaks, linear-api-key",
+    ),
+    Form("a Figma token", ("figd_",), rf"{_START}figd_{_WORD}{{30,}}", "Figma REST API, Access tokens"),
+    Form(
         "a JSON Web Token",
         ("eyJ",),
-        rf"{_START}eyJ{_WORD}{{8,}}\.eyJ{_WORD}{{8,}}\.{_WORD}*",
+        rf"{_START}eyJ(?:{_NO_START}{_WORD}){{8,}}+\.eyJ{_WORD}{{8,}}+\.{_WORD}*",
         "RFC 7519, section 3.1",
     ),
     Form(
@@ -184,9 +223,8 @@ FORMS = (
         "RFC 7468, RFC 1421 and RFC 9580: textual encodings",
     ),
 )
-_COMBINED = re.compile("|".join(f"(?P<f{number}>{form.pattern})" for number, form in enumerate(FORMS)))
+_PATTERNS = tuple((form, re.compile(form.pattern)) for form in FORMS)
 _SHORTEST_FORM = 15  # characters: `xoxb-` and ten more
-_NEEDLES = tuple(chain.from_iterable(form.needles for form in FORMS))
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -213,7 +251,9 @@ def credentials(text: str, *, name: str = "") -> tuple[Credential, ...]:
     """
     if not text:
         return ()
-    found = sorted(chain(_by_form(text), _by_place(text), _by_name(text), _as_value(text, name)))
+    found = sorted(
+        chain(_by_form(text), _by_encoded_form(text), _by_place(text), _by_name(text), _as_value(text, name))
+    )
     return tuple(_joined(found))
 
 
@@ -268,18 +308,46 @@ def _joined(found: Iterable[Credential]) -> Iterator[Credential]:
 # By form.
 
 _FILLED = re.compile(r"[xX*._0-]*")
+_LEAST_ENCODED = 2  # characters of a needle: of two, Base64 tells nothing
 
 
 def _by_form(text: str) -> Iterator[Credential]:
-    if len(text) < _SHORTEST_FORM or not any(map(text.__contains__, _NEEDLES)):
+    if len(text) < _SHORTEST_FORM:
         return
-    for found in _COMBINED.finditer(text):
-        form = FORMS[int((found.lastgroup or "f0")[1:])]
-        prefix = next((needle for needle in form.needles if found[0].startswith(needle)), "")
-        if not _FILLED.fullmatch(found[0].removeprefix(prefix)):
-            yield Credential(*found.span(), form.kind)
-            if form.kind == "an AWS access key id":
-                yield from _beside_key_id(text, found)
+    for form, pattern in _PATTERNS:
+        if any(map(text.__contains__, form.needles)):
+            for found in pattern.finditer(text):
+                if not _is_filled(found[0], form):
+                    yield Credential(*found.span(), form.kind)
+                    if form.kind == _KEY_ID:
+                        yield from _beside_key_id(text, found)
+
+
+def _is_filled(found: str, form: Form) -> bool:
+    prefix = next(filter(found.startswith, form.needles), "")
+    return _FILLED.fullmatch(found.removeprefix(prefix)) is not None
+
+
+# Base64 of a credential, as `kubectl get secret` and `docker login` write it: what the needle becomes at its beginning.
+
+_ENCODED_NEEDLES = tuple(
+    b64encode(needle.encode())[: len(needle) * 8 // 6].decode()
+    for form in FORMS
+    for needle in form.needles
+    if form.pattern.startswith(_START) and len(needle) > _LEAST_ENCODED
+)
+_ENCODED = re.compile(rf"(?<![A-Za-z0-9+/=])(?:{'|'.join(_ENCODED_NEEDLES)})[A-Za-z0-9+/]{{16,}}+={{0,2}}")
+
+
+def _by_encoded_form(text: str) -> Iterator[Credential]:
+    if not any(map(text.__contains__, _ENCODED_NEEDLES)):
+        return
+    for found in _ENCODED.finditer(text):
+        bare = found[0].rstrip("=")
+        whole = bare[:-1] if len(bare) % 4 == 1 else bare
+        for inner in _by_form(b64decode(whole + "=" * (-len(whole) % 4)).decode("latin-1")):
+            yield Credential(*found.span(), f"{inner.kind} in Base64")
+            break
 
 
 # A secret access key is 40 characters of Base64, as other things are: an access key id beside it tells, or its name.
@@ -356,23 +424,23 @@ def _is_basic(value: str) -> bool:
 
 # What a value is.
 
+_JUDGED = 4096
+"""Characters of a value that are judged; all of it is hidden. Every pattern below reads each of them a few times."""
 _MOST_DIGITS = 5  # a number up to this length is a count or a switch, no password
 _LEAST_VALUE = 4
 _REFERENCE = re.compile(
     r"""\$\w+|\$\(.*|%\w+%|<[^<>]*>|\[[^\[\]]*\]|\(.*|!\w+\b.*|arn:.*
     |(?:env|file|secret|secretsmanager|ssm|vault|op|keyring|ref\+\w+):.*
-    |(?:os|process|self|args|config|settings)\.\w.*
+    |(?:os|process|self|args|config|settings)\.\w.*|SEA\d{3}:?
     |(?:~|\.{1,2}|[A-Za-z]:)?[/\\](?:[\w.-]{1,24}[/\\])*[\w.-]{1,24}[/\\]?
     |[A-Za-z]+(?:[-_.][A-Za-z]+)*(?:/[A-Za-z]+(?:[-_.][A-Za-z]+)*)+""",
     re.VERBOSE | re.DOTALL,
 )
-"""A variable, a template's hole, a tag of YAML, an ARN, a path, a name of Secrets Manager."""
+"""A variable, a template's hole, a tag of YAML, an ARN, a path, a name of Secrets Manager, the ID of a rule."""
 _FILLED_IN = re.compile(r"\{\{|\$\{|\{[\w.!:\[\]]*\}|%s|%\(\w+\)|…|\[hidden\]|\(hidden\)")
 _PLACEHOLDER = re.compile(
-    r"""[x*.•\#0_-]+|[a-z_]{0,10}[_-]?(?:proj-|live_)?(?:x{3,}|\*{3,}|\.{3,})[x*.-]*
+    r"""[x*.•\#0_-]+|[a-z_]{0,10}[_-]?(?:proj-|live_)?(?:x{3}|\*{3}|\.{3})[x*.-]*
     |(?:your|insert|enter|put|paste|replace|change|fill)(?:[-_ ].*|(?:me|this|it|in|your).*)?
-    |my[-_ ](?:[a-z]+[-_ ])*(?:secret|token|key|password)(?:[-_ ][a-z]+)*
-    |(?:[a-z]+[-_ ])*(?:example|placeholder|dummy|fake|sample|redacted|hidden|masked)(?:[-_ ][a-z]+)*
     |none|null|nil|true|false|yes|no|off|empty|unset|undefined|default|auto|optional|required|string|str|text|bytes
     |test|n/?a|tbd|todo|fixme|unused|not[-_ ]?(?:needed|used|set|required|real|applicable)
     |(?:sk-)?no[-_](?:key|token|password|auth)(?:[-_](?:required|needed))?""",
@@ -380,29 +448,50 @@ _PLACEHOLDER = re.compile(
 )
 _NUMBER = re.compile(rf"[-+]?\d{{0,{_MOST_DIGITS}}}(?:\.\d+)?")
 _WORDS = re.compile(r"[A-Za-z]{1,19}(?:[-_. ][A-Za-z]+)*")
-_RANDOM = re.compile(r"(?=(?:[a-z0-9]*[a-z]){3})(?=(?:[a-z0-9]*[0-9]){2})[a-z0-9]{12,}", re.IGNORECASE)
+_JOINED_WORDS = re.compile(r"[a-z]+(?:[-_ ][a-z]+)*", re.IGNORECASE)
+_BETWEEN_WORDS = re.compile(r"[-_ ]")
+_OF_PLACEHOLDERS = {"example", "placeholder", "dummy", "fake", "sample", "redacted", "hidden", "masked"}
+_BEHIND_MY = {"secret", "token", "key", "password"}
+_ALPHANUMERIC = re.compile(r"[A-Za-z0-9]{12,}")
+_RANDOM_LETTERS, _RANDOM_DIGITS = 3, 2
 _LEAST_RANDOM = 16
 _DIGEST = re.compile(r"(?:sha\d+|md5)[:-].*|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 def _is_value(text: str) -> bool:
     """Return whether a text could be a secret: it is no reference, placeholder, switch or small number."""
+    text = text[:_JUDGED]
     return _SECRET_ACCESS_KEY.fullmatch(text) is not None or (
         len(text) >= _LEAST_VALUE
         and not _FILLED_IN.search(text)
         and not any(one.fullmatch(text) for one in (_REFERENCE, _PLACEHOLDER, _NUMBER))
+        and not _are_placeholder_words(text)
     )
+
+
+def _are_placeholder_words(text: str) -> bool:
+    """Return whether words say that they stand for a value: `my-secret-key`, `an_example`."""
+    if not _JOINED_WORDS.fullmatch(text):
+        return False
+    first, *others = _BETWEEN_WORDS.split(text.lower())
+    return not _OF_PLACEHOLDERS.isdisjoint((first, *others)) or (first == "my" and not _BEHIND_MY.isdisjoint(others))
 
 
 def _is_random(text: str) -> bool:
     """Return whether a text is what a generator of keys makes: long, letters and digits mixed, no digest or UUID."""
+    text = text[:_JUDGED]
     return (
         len(text) >= _LEAST_RANDOM
         and not any(map(str.isspace, text))
-        and _RANDOM.search(text) is not None
+        and any(map(_mixes, _ALPHANUMERIC.findall(text)))
         and not _DIGEST.fullmatch(text)
         and _is_value(text)
     )
+
+
+def _mixes(run: str) -> bool:
+    digits = sum(map(run.count, "0123456789"))
+    return digits >= _RANDOM_DIGITS and len(run) - digits >= _RANDOM_LETTERS
 
 
 # By name.
@@ -427,7 +516,7 @@ _OF_TEXT = re.compile(
     r"|image|video|audio|vision|think|thinking|reasoning|tool|call|max|min|num|new|draft|decoder|text|word|speech|fim"
     r"|prefix|suffix|middle|cached|added|header|role|chat|instruct|turn|placeholder|delimiter|budget|total)token$"
 )
-_BEHIND = re.compile(r"(?:[_\-. ]*(?:value|plaintext|plain|\d+))+$", re.IGNORECASE)
+_BEHIND = re.compile(r"(?:[_\-. \d]|value|plaintext|plain)++$", re.IGNORECASE)
 _SEPARATORS = re.compile(r"[^A-Za-z0-9]+")
 
 
@@ -442,7 +531,7 @@ def _says_secret(name: str) -> Says:
 
 def _as_value(text: str, name: str) -> Iterator[Credential]:
     """Yield a whole text that the name of its field makes a credential."""
-    says = _says_secret(name) if name else "no"
+    says = _says_secret(name[-_LONGEST_NAME:]) if name else "no"
     value = text.strip()
     if says == "no" or value.startswith(("{", "[")):  # a document, which is looked into
         return
@@ -451,7 +540,7 @@ def _as_value(text: str, name: str) -> Iterator[Credential]:
         yield Credential(start, start + len(value), BY_NAME)
 
 
-_QUOTE = r"\\*[\"']|&quot;|&\#0?3[49];|&\#x2[27];"
+_QUOTE = r"\\{0,63}[\"']|&quot;|&\#0?3[49];|&\#x2[27];"
 _NAMED = re.compile(
     rf"""(?P<noun>passw(?:or)?d|passphrase|pwd|key|signature|token|secret|credentials?|auth|pat|value|plain)\d*
     (?P<close>{_QUOTE})?[ \t]*(?:=>|:=|[:=])(?!=)(?P<gap>[ \t]*)(?:[bru]?(?P<open>{_QUOTE}))?""",
@@ -466,8 +555,10 @@ _FLAG = re.compile(
 _ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 _NAME = re.compile(r"[A-Za-z0-9_.\-]+\Z")
 _LONGEST_NAME = 64
-_UNQUOTED = re.compile(r"[^\s\"'`,;&<>(){}\[\]|\\#]{1,2000}")
-_TO_LINE_END = re.compile(r"[^\s\"'`(){}\[\]<>|\\]{1,2000}(?=[ \t\r]*(?:\n|\Z|\\+[nr]))")
+_UNQUOTED = re.compile(r"[^\s\"'`,;&<>(){}\[\]|\\#]++")
+_MOST_NAMES = 8
+"""Names within one value without quotes, `a=b=c`, that are judged one by one; what follows is one value."""
+_TO_LINE_END = re.compile(r"[^\s\"'`(){}\[\]<>|\\]++(?=[ \t\r]*(?:\n|\Z|\\+[nr]))")
 _LINE_START = re.compile(r"(?:^|\n|\\n)[ \t+-]*(?:(?:export|ENV|ARG|set|env)[ \t]+)?(?:option\.)?\Z", re.IGNORECASE)
 _LINE_HEAD = 80  # characters before a name that tell whether it begins its line
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
@@ -477,12 +568,39 @@ _LEAST_MIXED = 6
 
 def _by_name(text: str) -> Iterator[Credential]:
     """Yield what stands behind a name that says that it is secret, in any text: JSON, YAML, code, a log."""
-    for found in _NAMED.finditer(_lower(text)) if ":" in text or "=" in text else ():
-        name = _NAME.search(text, max(0, found.start() - _LONGEST_NAME), found.end("noun"))
-        yield from _behind(text, found, name[0] if name else "", name.start() if name else 0)
+    spans = _assigned(text) if ":" in text or "=" in text else iter(())
     if "-" in text and any(map(text.__contains__, " ,\t")):
-        for found in _FLAG.finditer(text):
-            yield from _behind(text, found, found["noun"], found.start())
+        flags = _FLAG.finditer(text)
+        spans = chain(spans, (_behind(text, one, _says_secret(one["noun"]), one["noun"], one.start()) for one in flags))
+    yield from (Credential(*span, BY_NAME) for span in spans if span)
+
+
+def _assigned(text: str) -> Iterator[tuple[int, int] | None]:
+    judged_to = value_end = nested = 0
+    for found in _NAMED.finditer(_lower(text)):
+        start = found.end()
+        name = _name_before(text, found) if start >= judged_to else None
+        says = _says_secret(name[0]) if name else "no"
+        if name is None or says == "no":
+            continue
+        nested = nested + 1 if start < value_end else 0
+        if nested == 0 and not found["open"]:
+            value_end = _run_end(text, start)
+        if nested >= _MOST_NAMES:
+            judged_to = min(value_end, start + _JUDGED)
+            yield (start, judged_to) if _is_text(text[start:judged_to]) else None
+        elif span := _behind(text, found, says, name[0], name.start()):
+            judged_to = span[1]
+            yield span
+
+
+def _name_before(text: str, found: re.Match[str]) -> re.Match[str] | None:
+    return _NAME.search(text, max(0, found.start() - _LONGEST_NAME), found.end("noun"))
+
+
+def _run_end(text: str, start: int) -> int:
+    run = _UNQUOTED.match(text, start)
+    return run.end() if run else start
 
 
 def _lower(text: str) -> str:
@@ -491,19 +609,16 @@ def _lower(text: str) -> str:
     return lower if len(lower) == len(text) else text.translate(_ASCII_LOWER)
 
 
-def _behind(text: str, found: re.Match[str], name: str, name_at: int) -> Iterator[Credential]:
-    says = _says_secret(name)
+def _behind(text: str, found: re.Match[str], says: Says, name: str, name_at: int) -> tuple[int, int] | None:
     if says == "no":
-        return
-    span = _quoted(text, found, says, name) if found["open"] else _unquoted(text, found, says, name, name_at)
-    if span:
-        yield Credential(*span, BY_NAME)
+        return None
+    return _quoted(text, found, says, name) if found["open"] else _unquoted(text, found, says, name, name_at)
 
 
 def _quoted(text: str, found: re.Match[str], says: Says, name: str) -> tuple[int, int] | None:
     """Return the span of a value in quotes; words alone count beside the quoted name of a password only."""
     start, end = found.end(), _closing(text, found.end(), found["open"])
-    value = text[start:end]
+    value = text[start : min(end, start + _JUDGED)]
     if says == "perhaps" or any(map(str.isspace, value)):
         return (start, end) if _is_random(value) else None
     words_count = found["close"] and "pass" in name.lower() and not _SECRET_WORD.search(value)
@@ -519,7 +634,7 @@ def _closing(text: str, start: int, quote: str) -> int:
         end = text.find(quote, start)
         return end if end >= 0 else start
     level = len(quote) - 1
-    for found in re.compile(rf"(\\*){quote[-1]}|\n").finditer(text, start):
+    for found in re.compile(rf"(?<!\\)(\\*+){quote[-1]}|\n").finditer(text, start):
         if found[1] is None:
             return start
         if len(found[1]) % (2 * (level + 1)) == level:
@@ -531,7 +646,7 @@ def _unquoted(text: str, found: re.Match[str], says: Says, name: str, name_at: i
     """Return the span of a value without quotes, which may well be code: `password=password`, `token: str`."""
     if found["close"]:  # JSON: a number, true, null
         return None
-    starts_line = _LINE_START.search(text[max(0, name_at - _LINE_HEAD) : name_at])
+    starts_line = _LINE_START.search(text, max(0, name_at - _LINE_HEAD), name_at)
     whole = (starts_line and _TO_LINE_END.match(text, found.end())) or _UNQUOTED.match(text, found.end())
     if whole is None or text[whole.end() : whole.end() + 1] in ("(", "[", "{"):
         return None
@@ -541,8 +656,12 @@ def _unquoted(text: str, found: re.Match[str], says: Says, name: str, name_at: i
     elif starts_line and name.isupper() and not found["gap"]:
         counts = _is_value(value) and not _SECRET_WORD.fullmatch(value)  # a line of an environment file
     else:
-        counts = _is_value(value) and not _is_code(value)
+        counts = _is_text(value)
     return (whole.start(), whole.start() + len(value)) if counts else None
+
+
+def _is_text(value: str) -> bool:
+    return _is_value(value) and not _is_code(value)
 
 
 def _is_code(value: str) -> bool:

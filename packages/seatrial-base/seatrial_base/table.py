@@ -187,7 +187,12 @@ def _csv_cell(cell: Cell, *, is_guarded: bool) -> str:
         return ""
     if cell.exact:
         return cell.exact
-    return f"'{cell.plain}" if is_guarded and cell.plain.startswith(_FORMULA) else cell.plain
+    return without_formula(cell.plain) if is_guarded else cell.plain
+
+
+def without_formula(text: str) -> str:
+    """Return a cell of CSV with a quote before what a spreadsheet would take for a formula."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def aligned_lines(table: Table) -> list[str]:

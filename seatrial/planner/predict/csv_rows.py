@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import zip_longest
@@ -61,7 +62,7 @@ class Cells:
             return default or 0
         if not text:
             return self._wrong(name, "SEA222", "the cell is empty", f"write a whole number from {least:,} to {most:,}")
-        number = _number(text)
+        number = as_number(text)
         if number is None or not (number.is_integer() or (name in _MEANS and math.isfinite(number))):
             return self._wrong(name, "SEA222", f"{_quoted(text)} is not a whole number")
         if not least <= number <= most:
@@ -82,7 +83,7 @@ class Cells:
     def prefix_hit_rate(self) -> float:
         """Return the share of the prompt tokens that the engine finds in its prefix cache; 0 where it is left out."""
         text = self._text("prefix_hit_rate")
-        share = _number(text) if text else 0.0
+        share = as_number(text) if text else 0.0
         if share is None or not 0 <= share < 1:
             self._wrong("prefix_hit_rate", "SEA222", f"{_quoted(text)} is not a share from 0 to below 1")
             return 0.0
@@ -242,7 +243,8 @@ def _models_like(name: str) -> str:
     return ", ".join(nearest_models(name))
 
 
-def _number(text: str) -> float | None:
+def as_number(text: str) -> float | None:
+    """Return the number that a cell holds; `None` where it holds none."""
     try:
         return float(text)
     except ValueError:
@@ -254,6 +256,9 @@ def _quoted(text: str) -> str:
     return f"{shown!r}"
 
 
+MOST_COLUMNS = 1_000
+MOST_CHARACTERS = 1_000
+"""Of a cell: the longest name of a model has 193."""
 REQUIRED = ("model", "instance_type", "input_tokens", "output_tokens", "concurrency")
 DEFAULT_ENGINE = "tgi-1.1"
 
@@ -396,12 +401,17 @@ def _records(content: bytes, where: str) -> list[tuple[int, list[str]]]:
 
 
 def _head_problems(columns: tuple[str, ...], required: tuple[str, ...], where: str) -> list[Finding]:
+    if len(columns) > MOST_COLUMNS:
+        message = f"the table has {len(columns):,} columns, and at most {MOST_COLUMNS:,} are read"
+        return [
+            Finding("SEA220", Place.at(where), message, f"keep {', '.join(required)} and what you need beside them")
+        ]
     missing = [
         Finding("SEA221", Place.at(where, name), "the column is missing", f"the table needs {', '.join(required)}")
         for name in required
         if name not in columns
     ]
-    twice = sorted({name for name in columns if columns.count(name) > 1})
+    twice = sorted(name for name, count in Counter(columns).items() if count > 1)
     return missing + [Finding("SEA221", Place.at(where, name), "duplicate column") for name in twice]
 
 
@@ -417,6 +427,9 @@ def _read(columns: tuple[str, ...], values: list[str], where: str, default: Name
     if len(values) != len(columns):
         message = f"the row has {len(values)} fields, the header {len(columns)}"
         return CsvRow(cells, None, (Finding("SEA222", Place.at(where), message, "quote a field that holds a comma"),))
+    if long := [name for name, cell in cells.items() if len(cell) > MOST_CHARACTERS]:
+        message = f"the cell has more than {MOST_CHARACTERS:,} characters"
+        return CsvRow(cells, None, tuple(Finding("SEA222", Place.at(where, name), message) for name in long))
     read = Cells(cells, where)
     place = read.place()
     counts = {name: read.count(name) for name in COUNTS if name not in {"tp_degree", "concurrency"}}

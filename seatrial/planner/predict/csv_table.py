@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from seatrial.planner.predict import csv_optimization
 from seatrial.planner.predict.csv_predictions import predict_csv_row
-from seatrial.planner.predict.csv_rows import COUNTS
+from seatrial.planner.predict.csv_rows import COUNTS, as_number
+from seatrial_base.table import without_formula
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,12 +87,17 @@ def _told(problem: Finding) -> str:
 
 
 def predictions_csv(table: CsvTable) -> str:
-    """Write a table as CSV with a head; a number that is not there is an empty cell."""
+    """Write a table as CSV with a head; a number that is not there is an empty cell, and no cell is a formula."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, table.columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(table.rows)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(map(without_formula, table.columns))
+    writer.writerows([_guarded(row[name]) for name in table.columns] for row in table.rows)
     return text.getvalue()
+
+
+def _guarded(cell: Cell) -> Cell:
+    """Return a cell as it came; one that a spreadsheet would compute begins with a quote, a number stays one."""
+    return without_formula(cell) if isinstance(cell, str) and as_number(cell) is None else cell
 
 
 def as_json(table: CsvTable) -> str:

@@ -22,6 +22,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from seatrial_base.errors import LocalError, SpecError
 from seatrial_base.findings import Finding, Place
+from tests.acceptance.account.lifeline import LIFELINE, LONGEST_END_S, lifeline
 from tests.acceptance.account.price import Spending, expected_usd, list_price, price_lines, running_instances
 from tests.acceptance.account.removal import RUN_TAG, remove, runs_stacks
 from tests.acceptance.endpoint import SPEC, batch_of
@@ -36,7 +37,6 @@ BIN: Final = Path(sys.executable).parent
 RULE: Final = "SEA629"
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LOOK_S: Final = 30.0
-LONGEST_END_S: Final = 60.0
 LONGEST_REMOVAL_S: Final = 5_400.0
 JUDGED: Final = (0, 1)
 """Exit codes of a command that has judged: what else there is can't be read."""
@@ -290,7 +290,16 @@ def _watched(
 ) -> int:
     """Run the suite in a process of its own until it ends, is stopped, or would exceed the budget."""
     words = ("-m", "pytest", "tests/acceptance", "-m", "acceptance", "-q", "-p", "no:cacheprovider", *options.pytest)
-    with subprocess.Popen([sys.executable, *words], cwd=ROOT, env=dict(variables), start_new_session=True) as suite:
+    with (
+        lifeline() as file,
+        subprocess.Popen(
+            [sys.executable, *words],
+            cwd=ROOT,
+            env={**variables, LIFELINE: f"{file}"},
+            pass_fds=(file,),
+            start_new_session=True,
+        ) as suite,
+    ):
         try:
             while suite.poll() is None and not stop.because:
                 _look(options, clients, spending)

@@ -194,6 +194,34 @@ def test_synthesis_refuses_a_plan_without_provenance_where_it_is_required(staged
     assert [each.rule for each in caught.value.problems] == ["SEA478"]
 
 
+def test_a_plan_that_was_promoted_from_elsewhere_is_none_of_its_source(staged: Staged) -> None:
+    lock = staged.promote(evidence_of(staged.result(staged.lock())))
+    assert lock.plan.promoted is not None
+    elsewhere = lock.plan.promoted.model_copy(update={"source": "dev"})
+    write_lock(lock.plan.model_copy(update={"promoted": elsewhere}), lock.loaded.path)
+    with pytest.raises(SpecError) as caught:
+        read_locked_plan(lock.loaded)
+    (problem,) = caught.value.problems
+    assert (problem.rule, problem.field) == ("SEA478", "prod.promoted")
+    assert problem.message.startswith("the plan was promoted from dev; promotion.required")
+
+
+def test_a_plan_that_is_deployed_no_more_is_refused_though_its_trial_passed(staged: Staged) -> None:
+    evidence = evidence_of(staged.result(staged.lock()))
+    found = staged.refused(replace(evidence, deployed_digest="another"))
+    assert list(found) == ["SEA473"]
+    assert found["SEA473"].startswith("staging runs the plan another, and its lock is ")
+    assert staged.promote(replace(evidence, deployed_digest=None)).plan.promoted is not None  # it is not known
+
+
+@pytest.mark.parametrize("field", ["endpoint", "environment", "plan_digest"])
+def test_a_trial_of_something_else_is_no_proof(staged: Staged, field: str) -> None:
+    result = staged.result(staged.lock())
+    request = replace(result.request, **{field: "another"})  # type: ignore[arg-type]  # a field of text
+    evidence = replace(evidence_of(result), result=replace(result, request=request))
+    assert list(staged.refused(evidence)) == ["SEA473"]
+
+
 def place(name: str, source: str | None) -> EnvironmentSpec:
     return EnvironmentSpec.model_validate({"name": name, "region": "us-east-1", "promotion": {"source": source}})
 

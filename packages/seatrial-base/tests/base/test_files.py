@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from typing import TYPE_CHECKING
 
 import pytest
@@ -123,3 +125,21 @@ def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="not empty"):
         write_folder(tmp_path / "new", {"a": "2"})
     assert ((tmp_path / "new" / "a").read_text(), names(tmp_path)) == ("1", ["new"])
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
+def test_a_new_file_has_the_mode_that_the_umask_leaves(umask: int, mode: int, tmp_path: Path) -> None:
+    before = os.umask(umask)
+    try:
+        write_whole(tmp_path / "new", "text")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == mode
+
+
+def test_a_link_to_itself_is_refused_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "lock").symlink_to("lock")
+    with pytest.raises(OSError, match="symbolic links") as error:
+        write_whole(tmp_path / "lock", "text")
+    assert (error.value.errno, error.value.filename) == (errno.ELOOP, str(tmp_path / "lock"))
+    assert [path.name for path in tmp_path.iterdir()] == ["lock"]

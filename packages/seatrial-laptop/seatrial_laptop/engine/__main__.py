@@ -55,7 +55,10 @@ def _main() -> int:
     _say(f"engine: {ENGINE_NAME}")
     _say(f"configuration: {settings}")
     if settings.slots < settings.max_num_seqs:
-        _say(f"slots: {settings.slots}, because llama.cpp batches no more; asked: {settings.max_num_seqs}")
+        tokens = f"{settings.max_total_tokens:,} tokens each"
+        _say(
+            f"slots: {settings.slots}, as many as the local engine holds with {tokens}; asked: {settings.max_num_seqs}"
+        )
     _say(weights.sentence)
     asyncio.run(_serve(arguments, settings, weights, token))
     return 0

@@ -64,7 +64,7 @@ class Llama:
 
         key = secrets.token_urlsafe(32)
         self._headers = {"authorization": f"Bearer {key}"}
-        self._server = xllamacpp.Server(_parameters(xllamacpp.CommonParams(), weights, settings, key))
+        self._server = xllamacpp.Server(server_parameters(xllamacpp.CommonParams(), weights, settings, key))
         self.port = int(self._server.listening_address.rpartition(":")[2])
 
     async def tokenize(self, text: str) -> list[int]:
@@ -102,19 +102,18 @@ class Llama:
         return _object(json.loads(answer))
 
 
-def _parameters(
+def server_parameters(
     parameters: xllamacpp.CommonParams, weights: Path, settings: EngineSettings, key: str
 ) -> xllamacpp.CommonParams:
-    wanted = settings.slots * settings.max_total_tokens
-    pool = min(wanted, settings.batch_total_tokens)
+    """Set up llama.cpp for a configuration and return its parameters."""
     parameters.model.path = str(weights)
     parameters.hostnames = [HOST]
     parameters.port = 0
     parameters.api_keys = [key]
     parameters.cors_origins = ""
     parameters.n_parallel = settings.slots
-    parameters.n_ctx = pool
-    parameters.kv_unified = pool < wanted
+    parameters.n_ctx = settings.slots * settings.max_total_tokens
+    parameters.kv_unified = False
     parameters.n_batch = settings.prefill_tokens or parameters.n_batch
     parameters.n_ubatch = min(UBATCH_TOKENS, parameters.n_batch)
     parameters.cpuparams.n_threads = 1

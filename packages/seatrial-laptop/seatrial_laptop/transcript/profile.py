@@ -27,8 +27,12 @@ _VARYING: Final = (
     (re.compile(r"\d+(?:\.\d+)?"), "N"),
 )
 """What the words of an answer have that another run has not: the first that matches counts."""
+_HASH: Final = re.compile(r"[0-9A-F]{8}$")
+"""What the CDK puts after the path of a construct: another configuration may have another one."""
 _FREE: Final = frozenset({"Environment", "Parameters", "Tags", "Metadata"})
 """Mappings whose keys are the caller's own."""
+_FREE_ENTRIES: Final = tuple(f"{name}[]" for name in sorted(_FREE))
+"""Entries of lists that are the caller's own: another environment may have none."""
 
 
 class CallProfile(FrozenModel):
@@ -110,7 +114,7 @@ def _case(lines: Sequence[Line], words: Callable[[str], str]) -> CaseProfile:
         if isinstance(line, CallLine):
             calls.setdefault(f"{line.service}:{line.operation}", []).append(line)
         elif isinstance(line, StackEventLine):
-            events.setdefault(words(f"{line.stack}/{line.logical_id}"), []).append(line)
+            events.setdefault(words(f"{line.stack}/{_HASH.sub('', line.logical_id)}"), []).append(line)
     failed = {place: [each for each in of if each.status.endswith("FAILED")] for place, of in events.items()}
     return CaseProfile(
         seconds=_seconds(lines),
@@ -150,10 +154,10 @@ def _leaves(value: JsonValue, path: str = "") -> Iterator[tuple[str, JsonValue]]
     if isinstance(value, list):
         for inner in value:
             yield from _leaves(inner, f"{path}[]")
-    elif isinstance(value, dict) and path.rpartition(".")[2] not in _FREE:
+    elif isinstance(value, dict) and path.rpartition(".")[2].removesuffix("[]") not in _FREE:
         for name, inner in value.items():
             yield from _leaves(inner, f"{path}.{name}".lstrip("."))
-    elif path:
+    elif path and not path.endswith(_FREE_ENTRIES):
         yield path, value
 
 

@@ -80,8 +80,8 @@ class Recorder:
         )
 
     def stack_events(self, events: Iterable[Mapping[str, object]]) -> None:
-        """Record events of stacks, as `DescribeStackEvents` tells them: each once, the oldest first."""
-        fresh = [each for each in events if f"{each.get('EventId')}" not in self._events]
+        """Record events of stacks, as `DescribeStackEvents` tells them, the latest first: each once, in their order."""
+        fresh = [each for each in reversed([*events]) if f"{each.get('EventId')}" not in self._events]
         for event in sorted(fresh, key=lambda each: f"{_json(each.get('Timestamp'))}"):
             self._events.add(f"{event.get('EventId')}")
             self._write(

@@ -88,9 +88,15 @@ def lint_command(
 
 def _read(paths: list[Path], stdin_name: str) -> Iterator[ConfigSource | Unreadable]:
     from seatrial_lint.lint.read import STDIN, read_path, read_stdin
+    from seatrial_lint.lint.source import Unreadable
 
     for path in dict.fromkeys(paths):
-        yield from read_stdin(sys.stdin.buffer, stdin_name) if str(path) == STDIN else read_path(path)
+        if str(path) != STDIN:
+            yield from read_path(path)
+        elif sys.stdin is None:  # it was closed
+            yield Unreadable(stdin_name, "the standard input is closed", is_failure=True)
+        else:
+            yield from read_stdin(sys.stdin.buffer, stdin_name)
 
 
 def _report(sources: list[ConfigSource | Unreadable], given: Given) -> LintReport:

@@ -9,17 +9,26 @@ import ast
 import json
 import warnings
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from seatrial_lint.lint.literal import HOLE, as_object, scalar_text, unknown_node
 from seatrial_lint.lint.sagemaker_json import components, models, variant_sources
 from seatrial_lint.lint.source import ConfigSource, SourceEntry
-from seatrial_lint.text.json_text import Member, Node
+from seatrial_lint.text.json_text import Member, Node, has_lone_surrogate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 MARKS = (b"create_model", b"create_inference_component", b"create_endpoint_config", b"Model(", b"%%writefile")
+MOST_SIZE = 4_096
+"""Nodes of a value that is followed; so many characters of a text count as one. A larger value is unknown."""
+MOST_STEPS = 200_000
+"""Nodes that are followed in a file: values within values, as of `a=[a,a]`, have more than a machine can hold."""
+MOST_BRACES = 20_000
+"""In a file: CPython 3.11 parses an f-string in a time that grows with the square of its fields."""
+_TEXT_OF_NODE = 32
+_TOO_MUCH = "its values are followed to a bound"
 _OPAQUE = "**"  # as a member's name: further names may come
 # SageMaker Python SDK 2: model.py and djl_inference/model.py, Model.deploy.
 _DEPLOYED = {
@@ -55,6 +64,8 @@ def read_python(cells: Sequence[CodeCell], file: str) -> tuple[tuple[ConfigSourc
         cells: The file's text, or the code cells of a notebook in their order.
         file: Its path.
     """
+    if sum(cell.text.count("{") for cell in cells) > MOST_BRACES:
+        return (), [f"more than {MOST_BRACES:,} braces"]
     reader = _CallReader(file)
     wrong: list[str] = []
     for cell in cells:
@@ -68,7 +79,10 @@ def read_python(cells: Sequence[CodeCell], file: str) -> tuple[tuple[ConfigSourc
             wrong.append(f"not Python: line {line}: {error.msg}")
         except (ValueError, RecursionError, MemoryError):
             wrong.append("not Python: nested too deep")
-    return tuple(replace(one, is_fixable=False) for one in reader.found), wrong
+    unread = _TOO_MUCH if reader.steps_left <= 0 else ""
+    return tuple(
+        replace(one, is_fixable=False, unread=", ".join(filter(None, (one.unread, unread)))) for one in reader.found
+    ), wrong
 
 
 def notebook_cells(root: Node) -> Iterator[CodeCell]:
@@ -117,6 +131,7 @@ class _CallReader(ast.NodeVisitor):
         self.names: dict[str, Node] = {}
         self.made: dict[str, list[int]] = {}  # name of an SDK model to the places in `found`
         self.found: list[ConfigSource] = []
+        self.steps_left = MOST_STEPS
 
     def line(self, node: ast.AST) -> int:
         at = getattr(node, "lineno", 1)
@@ -146,7 +161,7 @@ class _CallReader(ast.NodeVisitor):
                 self.names[name] = self.value(value)
                 self.made[name] = list(made)
             case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=str(key))) if name in self.names:
-                self.names[name] = _with_member(self.names[name], key, self.value(value), self.line(target))
+                self._set(name, key, self.value(value), self.line(target))
             case _:
                 self._forget(target)
 
@@ -156,15 +171,23 @@ class _CallReader(ast.NodeVisitor):
             name = one.id if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store | ast.Del) else ""
             match one:
                 case ast.Subscript(value=ast.Name(id=known), slice=ast.Constant(value=str(key)), ctx=ast.Store()):
-                    line = self.line(one)
-                    self.names[known] = _with_member(
-                        self.names.get(known, unknown_node(line)), key, unknown_node(line), line
-                    )
+                    self._set(known, key, unknown_node(self.line(one)), self.line(one))
                 case ast.Subscript(ctx=ast.Store() | ast.Del()) | ast.Attribute(ctx=ast.Store() | ast.Del()):
                     name = next((each.id for each in ast.walk(one) if isinstance(each, ast.Name)), "")
             if name:
                 self.names[name] = unknown_node(self.line(node))
                 self.made.pop(name, None)
+
+    def _set(self, name: str, key: str, value: Node, line: int) -> None:
+        """Bind a member of a dictionary: `name[key] = value`."""
+        known = self.names.get(name, unknown_node(line))
+        self.names[name] = self._bounded(_with_member(known, key, value, line), line)
+
+    def _bounded(self, node: Node, line: int) -> Node:
+        """Return a value; an unknown one when it is too large, or when enough was followed."""
+        size = _size(node, MOST_SIZE) if self.steps_left > 0 else 0
+        self.steps_left -= size
+        return node if size <= MOST_SIZE and self.steps_left > 0 else unknown_node(line)
 
     def _branch(self, node: ast.AST) -> None:
         self.generic_visit(node)
@@ -173,7 +196,8 @@ class _CallReader(ast.NodeVisitor):
     visit_If = visit_For = visit_While = visit_Match = visit_AsyncFor = _branch  # noqa: N815 (names of the standard library)
 
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        outer = dict(self.names)
+        self.steps_left -= len(self.names)
+        outer = dict(self.names) if self.steps_left > 0 else {}
         for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
             self.names[one.arg] = unknown_node(self.line(node))
         self.generic_visit(node)
@@ -204,8 +228,10 @@ class _CallReader(ast.NodeVisitor):
         if known is None:
             return
         for part in parts:
+            if not _is_dict(known):
+                break
             members = part.members() if _is_dict(part) else (_opaque(self.line(node)),)
-            known = replace(known, value=(*known.members(), *members)) if _is_dict(known) else known
+            known = self._bounded(replace(known, value=(*known.members(), *members)), self.line(node))
         self.names[name] = known
 
     def _deploy(self, name: str, given: dict[str, ast.expr]) -> None:
@@ -229,19 +255,25 @@ class _CallReader(ast.NodeVisitor):
         container = as_object(members, self.line(node))
         return next(models(as_object({"PrimaryContainer": container}, self.line(node)), self.file))
 
-    def value(self, node: ast.expr) -> Node:  # noqa: PLR0911 (one for each kind of expression)
-        """Return what an expression is, as JSON; unknown where it is no literal."""
+    def value(self, node: ast.expr) -> Node:
+        """Return what an expression is, as JSON; unknown where it is no literal, or too large to be followed."""
         line = self.line(node)
+        return self._bounded(self._literal(node, line), line) if self.steps_left > 0 else unknown_node(line)
+
+    def _literal(self, node: ast.expr, line: int) -> Node:  # noqa: PLR0911 (one for each kind of expression)
         match node:
             case ast.Constant(value=bool() | int() | float() | str()):
                 text = node.value if isinstance(node.value, str) else json.dumps(node.value)
+                if has_lone_surrogate(text):
+                    return unknown_node(line)
                 return Node(text, quoted=isinstance(node.value, str), line=line, span=(0, 0))
             case ast.Constant(value=None):
                 return Node(None, quoted=False, line=line, span=(0, 0))
             case ast.Name(id=name):
                 return self.names.get(name, unknown_node(line))
             case ast.Dict():
-                return Node(tuple(self._members(node)), quoted=False, line=line, span=(0, 0), is_object=True)
+                members = tuple(islice(self._members(node), MOST_SIZE + 1))
+                return Node(members, quoted=False, line=line, span=(0, 0), is_object=True)
             case ast.List() | ast.Tuple():
                 return Node(tuple(self.value(one) for one in node.elts), quoted=False, line=line, span=(0, 0))
             case ast.JoinedStr() | ast.BinOp(op=ast.Add()):
@@ -264,20 +296,23 @@ class _CallReader(ast.NodeVisitor):
     def _joined(self, node: ast.JoinedStr | ast.BinOp) -> Node:
         parts: list[ast.expr] = [node.left, node.right] if isinstance(node, ast.BinOp) else list(node.values)
         inner = (one.value if isinstance(one, ast.FormattedValue) else one for one in parts)
-        text = "".join(scalar_text(self.value(one)) or HOLE for one in inner)
-        line = self.line(node)
+        text, line = "", self.line(node)
+        for one in inner:
+            text += scalar_text(self.value(one)) or HOLE
+            if len(text) > (MOST_SIZE if HOLE in text else MOST_SIZE * _TEXT_OF_NODE):
+                return unknown_node(line)
         return unknown_node(line, text) if HOLE in text else Node(text, quoted=True, line=line, span=(0, 0))
 
     def _called(self, node: ast.Call) -> Node:
         line, name = self.line(node), _called(node)
         given = {one.arg: scalar_text(self.value(one.value)) for one in node.keywords if one.arg}
+        first = scalar_text(self.value(node.args[0])) if node.args else None
         if name in ("str", "dumps") and len(node.args) == 1 and not node.keywords:
-            text = scalar_text(self.value(node.args[0]))
             is_text = isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str)
-            if text is not None and HOLE not in text and not (is_text and name == "dumps"):
-                return Node(text, quoted=True, line=line, span=(0, 0))
-        first = scalar_text(self.value(node.args[0])) if node.args else given.get("framework") or given.get("backend")
-        image = _image(name, first or "", given.get("version") or "")
+            if first is not None and HOLE not in first and not (is_text and name == "dumps"):
+                return Node(first, quoted=True, line=line, span=(0, 0))
+        framework = first if node.args else given.get("framework") or given.get("backend")
+        image = _image(name, framework or "", given.get("version") or "")
         return Node(image, quoted=True, line=line, span=(0, 0)) if image else unknown_node(line)
 
 
@@ -306,6 +341,17 @@ def _called(node: ast.Call) -> str:
 
 def _is_dict(node: Node) -> bool:
     return node.is_object and node.member("Fn::Sub") is None
+
+
+def _size(node: Node, most: int) -> int:
+    """Return how many nodes a value has, counted to one more than `most`: within itself, a node counts each time."""
+    waiting, size = [node], 0
+    while waiting and size <= most:
+        one = waiting.pop()
+        size += 1 + len(one.text() or "") // _TEXT_OF_NODE
+        waiting += islice((inner.node for inner in one.members()), most)
+        waiting += islice(one.items(), most)
+    return size
 
 
 def _opaque(line: int) -> Member:

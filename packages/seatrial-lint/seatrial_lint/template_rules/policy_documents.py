@@ -73,7 +73,7 @@ ARN_FORMS: Mapping[str, str] = {
 
 A table of DynamoDB has another one, of its stream, so it is left out.
 """
-_VARIABLE = re.compile(r"\$\{([*?$])\}|\$\{[^}]*\}")  # of IAM: `${aws:username}`; `${*}` is the character
+_VARIABLE = re.compile(r"\$\{([*?$])\}|\$\{[^${}]*\}")  # of IAM: `${aws:username}`; `${*}` is the character
 
 
 @dataclass(frozen=True, slots=True)

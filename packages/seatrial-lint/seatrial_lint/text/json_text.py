@@ -19,6 +19,7 @@ MAX_DEPTH = 64
 """Deeper texts are refused."""
 MAX_VALUES = 200_000  # a template of 1 MiB has fewer
 _STRINGS = json.JSONDecoder(strict=False)  # control characters pass
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _BLANK = re.compile(r"[ \t\r\n]*")
 _LONGEST_NUMBER = 100
 _YAML_SCALARS = {f"tag:yaml.org,2002:{name}" for name in ("bool", "int", "float")}
@@ -68,6 +69,11 @@ class Member:
     line: int
     span: Span
     node: Node
+
+
+def has_lone_surrogate(text: str) -> bool:
+    """Return whether a text holds half of a character, as an escape of one surrogate makes: UTF-8 can't write it."""
+    return not text.isascii() and _SURROGATE.search(text) is not None
 
 
 def plain_value(node: Node) -> JsonValue:
@@ -145,6 +151,8 @@ class _JsonReader:
             value, end = _STRINGS.raw_decode(self.text, at)
         except json.JSONDecodeError as error:
             raise ValueError(f"line {error.lineno}: {error.msg}") from error
+        if has_lone_surrogate(value):
+            raise ValueError(f"line {self.line(at)}: a text holds half a character, which no file can hold")
         return str(value), end
 
     def object(self, at: int, depth: int) -> Node:

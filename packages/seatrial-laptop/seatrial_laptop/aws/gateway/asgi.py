@@ -20,20 +20,36 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 def headers_of(scope: Scope) -> dict[str, str]:
-    """Return the headers of a request, names in lower case."""
+    """Return the headers of a request, names in lower case, values of repeated ones joined by commas."""
     pairs = scope["headers"]
     if not isinstance(pairs, list | tuple):
         raise TypeError(f"not headers: {pairs!r}")
-    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in pairs}
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in pairs:
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+        headers[name] = f"{headers[name]},{value}" if name in headers else value
+    return headers
 
 
-async def body_of(receive: Receive) -> bytes:
-    """Return the whole body of a request."""
-    parts = []
+class BodyTooLargeError(ValueError):
+    """A body has more bytes than are read."""
+
+
+async def body_of(receive: Receive, most_bytes: int | None = None) -> bytes:
+    """Return the whole body of a request.
+
+    Raises:
+        BodyTooLargeError: It has more than `most_bytes`; the rest is left unread.
+    """
+    parts: list[bytes] = []
+    length = 0
     while True:
         message = await receive()
         part = message.get("body", b"")
         parts.append(part if isinstance(part, bytes) else b"")
+        length += len(parts[-1])
+        if most_bytes is not None and length > most_bytes:
+            raise BodyTooLargeError(f"more than {most_bytes:,} bytes")
         if not message.get("more_body"):
             return b"".join(parts)
 

@@ -25,22 +25,34 @@ from xml.sax.saxutils import escape
 from ministack.core.router import detect_service
 from ministack.services.cloudformation import custom_resource
 
-from seatrial_laptop.aws.gateway.asgi import begin_response, body_of, chunk
+from seatrial_laptop.aws.gateway.asgi import BodyTooLargeError, begin_response, body_of, chunk, headers_of
 from seatrial_laptop.aws.gateway.authorization import refusal_of_caller
-from seatrial_laptop.aws.gateway.signature import EXPIRED, Received, Refusal, access_denied, read_claim
+from seatrial_laptop.aws.gateway.signature import (
+    EXPIRED,
+    Claim,
+    Received,
+    Refusal,
+    access_denied,
+    read_claim,
+    too_large,
+)
 from seatrial_laptop.loopback import foreign_request_reason
 from seatrial_load.decode.response import NO_MODEL_HEADER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from seatrial_laptop.aws.gateway.asgi import App, Message, Receive, Scope, Send
-    from seatrial_laptop.aws.gateway.signature import Claim
     from seatrial_laptop.aws.rights.request_rights import TagsOf
     from seatrial_laptop.state import RunningProcess
 
 
 RESPONSE_PATH: Final = "/_ministack/cfn-response/"
+CONTROL_PATHS: Final = ("/_", "/health")
+"""What begins so is no service of AWS: it tells and changes the embedded AWS itself, for the key of its start alone."""
+LONGEST_UNPROVEN_BYTES: Final = 80 * 2**20
+"""Of a body without which a signature can't be checked. Lambda's zip has up to 50 MiB, and a third more in Base64 (AWS
+Lambda quotas); nothing else that is sent without its hash is as long."""
 QUERY_SERVICES: Final = frozenset(
     {"autoscaling", "cloudformation", "cloudwatch", "ec2", "elasticache", "elasticloadbalancing", "iam", "monitoring"}
     | {"rds", "redshift", "route53", "ses", "sns", "sts"}
@@ -86,7 +98,7 @@ class AccessControl:
         if why := foreign_request_reason(received.headers, self.process.port):
             await _refuse(received, access_denied(why), send)
             return
-        if OPENAI_PATH.fullmatch(received.raw_path):
+        if OPENAI_PATH.fullmatch(received.path):
             await _refuse_model(send)
             return
         if is_awaited_response(received):
@@ -94,17 +106,33 @@ class AccessControl:
             return
         dates = (datetime.now(UTC), datetime.fromtimestamp(self.aws_date_s(), UTC))
         claim = claim_of_either(received, self.process, dates)
-        body = b"" if isinstance(claim, Refusal) else await body_of(receive)
-        refused = claim if isinstance(claim, Refusal) else claim.refusal(body) or self._denial(received, claim, body)
-        if refused:
-            await _refuse(received, refused, send)
-        else:
+        body = claim if isinstance(claim, Refusal) else await _body_of_claim(claim, receive)
+        refused = body if isinstance(body, Refusal) else self._denial(received, claim, body)
+        if isinstance(body, bytes) and refused is None:
             await self.behind(over_tls(scope), replayed(body, receive), without_cors(send))
+        elif refused:
+            await _refuse(received, refused, send)
 
-    def _denial(self, received: Received, claim: Claim, body: bytes) -> Refusal | None:
+    def _denial(self, received: Received, claim: Claim | Refusal, body: bytes) -> Refusal | None:
         """Return why whoever signed may not do this."""
+        if isinstance(claim, Refusal):
+            return claim
         signature = claim.signature
+        if received.path.startswith(CONTROL_PATHS) and signature.access_key_id != self.process.access_key_id:
+            return access_denied(f"{received.path} is for the access key of this start alone.")
         return refusal_of_caller(received, signature.access_key_id, signature.service, body, self.tags_of)
+
+
+async def _body_of_claim(claim: Claim, receive: Receive) -> bytes | Refusal:
+    """Return the body that was signed, or why the request isn't what its sender signed."""
+    if refused := claim.refusal_of_head():
+        return refused
+    most_bytes = None if claim.is_independent_of_body else LONGEST_UNPROVEN_BYTES
+    try:
+        body = await body_of(receive, most_bytes)
+    except BodyTooLargeError:
+        return too_large(LONGEST_UNPROVEN_BYTES)
+    return claim.refusal(body) or body
 
 
 def claim_of_either(received: Received, process: RunningProcess, dates: tuple[datetime, datetime]) -> Claim | Refusal:
@@ -119,10 +147,8 @@ def received_of(scope: Scope) -> Received:
     raw_path, query = scope.get("raw_path"), scope.get("query_string", b"")
     path = raw_path.decode("latin-1") if isinstance(raw_path, bytes) else quote(str(scope["path"]))
     text = query.decode("latin-1") if isinstance(query, bytes) else ""
-    headers: dict[str, str] = {}
-    for name, value in _pairs(scope["headers"]):
-        headers[name] = f"{headers[name]},{value}" if name in headers else value
-    return Received(str(scope["method"]), path, parse_qs(text, keep_blank_values=True), headers)
+    parameters = parse_qs(text, keep_blank_values=True)
+    return Received(str(scope["method"]), str(scope["path"]), path, parameters, headers_of(scope))
 
 
 def is_awaited_response(received: Received) -> bool:
@@ -170,7 +196,7 @@ async def _refuse(received: Received, refused: Refusal, send: Send) -> None:
     kind, body = aws_error_document(received, refused)
     await begin_response(
         send,
-        HTTPStatus.FORBIDDEN,
+        refused.status,
         {
             "content-type": kind,
             "content-length": str(len(body)),
@@ -201,9 +227,3 @@ def aws_error_document(received: Received, refused: Refusal) -> tuple[str, bytes
         return "application/xml", f"<Error><Code>{refused.s3}</Code><Message>{message}</Message></Error>".encode()
     document = {"__type": refused.json, "message": refused.message}
     return "application/x-amz-json-1.1", json.dumps(document).encode()
-
-
-def _pairs(headers: object) -> Iterable[tuple[str, str]]:
-    if not isinstance(headers, list | tuple):
-        raise TypeError(f"not headers: {headers!r}")
-    return ((name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in headers)

@@ -77,7 +77,7 @@ def _principal(access_key_id: str) -> iam_evaluator.PrincipalInfo | None:
 def _rights(received: Received, service: str, body: bytes, tags_of: TagsOf) -> Iterator[Right]:
     """Return what a request to our services needs, and the role that a request to any service passes."""
     operation = received.headers.get("x-amz-target", "").rpartition(".")[2]
-    if runtime := RUNTIME_PATH.fullmatch(received.raw_path):
+    if runtime := RUNTIME_PATH.fullmatch(received.path):
         yield from invocation_rights(RUNTIME_OPERATIONS[runtime[2]], runtime[1], received.headers, tags_of)
         return
     document = sessions.request_parameters(received.query, body, received.headers.get("content-type", ""))
@@ -94,6 +94,6 @@ def _rights(received: Received, service: str, body: bytes, tags_of: TagsOf) -> I
 def _action(received: Received, body: bytes) -> str:
     """Return the action that a request to a service of MiniStack asks for; empty when that isn't known."""
     query = {name: list(values) for name, values in received.query.items()}
-    headers, method, path = dict(received.headers), received.method, received.raw_path
+    headers, method, path = dict(received.headers), received.method, received.path
     detected = detect_service(method, path, headers, query)
     return str(iam_actions.extract_iam_action(detected, method, path, headers, body, query) or "")

@@ -12,7 +12,8 @@ import re
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
-from urllib.parse import unquote
+
+from ministack.core.sigv4 import HeaderSignature, parse_header_signature
 
 from seatrial_laptop.aws.api import ApiError, absent
 from seatrial_laptop.aws.autoscaling.scalable_targets import Scaling, call_autoscaling
@@ -29,7 +30,7 @@ from seatrial_laptop.aws.service_catalog.operations import call_service_catalog
 from seatrial_laptop.running import CONTROL_PATH, STATUS_PATH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from seatrial_laptop.aws.control_plane.cloud import Cloud
     from seatrial_laptop.aws.control_plane.records import Record
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from seatrial_laptop.aws.service_catalog.catalog import Catalog
 
 
-SERVICE_IN_SCOPE: Final = re.compile(r"Credential=([^/]+)/[^/]+/[^/]+/([^/]+)/")
 ASYNC_PATH: Final = re.compile(r"/endpoints/([^/]+)/async-invocations")
 RUNTIME_PATH: Final = re.compile(r"/endpoints/([^/]+)/invocations(-response-stream)?")
 
@@ -56,9 +56,8 @@ class Gateway:
         if scope["type"] != "http":
             await self.behind(scope, receive, send)
             return
-        path, headers = unquote(str(scope["path"])), headers_of(scope)
-        found = SERVICE_IN_SCOPE.search(headers.get("authorization", ""))
-        key_id, service = (found[1], found[2]) if found else ("", "")
+        path, headers = str(scope["path"]), headers_of(scope)
+        key_id, service = _signer(headers)
         if path == STATUS_PATH:
             await reply(send, HTTPStatus.OK, running_document(self.cloud), {"content-type": "application/json"})
         elif path == CONTROL_PATH:
@@ -91,6 +90,12 @@ class Gateway:
             principal = principal_of(key_id)
             return lambda name, ask: call_service_catalog(self.catalog, name, ask, principal)
         return None
+
+
+def _signer(headers: Mapping[str, str]) -> tuple[str, str]:
+    """Return the access key and the service of a signature, as whoever checked it read them; empty without one."""
+    found = parse_header_signature(headers)
+    return (found.access_key_id, found.service) if isinstance(found, HeaderSignature) else ("", "")
 
 
 def running_document(cloud: Cloud) -> Document:
@@ -157,13 +162,13 @@ def _change_control(cloud: Cloud, method: str, body: bytes) -> None:
         raise ApiError("ValidationException", f"{CONTROL_PATH} takes GET, PUT and DELETE, not {method}.")
 
 
-def _object(body: bytes) -> Document:
+def _object(body: bytes, code: str = "ValidationException") -> Document:
     try:
         document = json.loads(body)
-    except ValueError as error:
-        raise ApiError("ValidationException", f"the body is no JSON: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise ApiError(code, f"the body is no JSON: {error}") from error
     if not isinstance(document, dict):
-        raise ApiError("ValidationException", "the body is no JSON object")
+        raise ApiError(code, "the body is no JSON object")
     return document
 
 
@@ -171,8 +176,9 @@ async def _control(
     cloud: Cloud, call: Callable[[str, Document], Document], headers: dict[str, str], receive: Receive, send: Send
 ) -> None:
     operation = headers.get("x-amz-target", "").rpartition(".")[2]
-    request = json.loads(await body_of(receive) or b"{}")
+    body = await body_of(receive)
     try:
+        request = _object(body or b"{}", "SerializationException")
         if denied := denial(cloud, operation, request):
             raise denied
         answer = await asyncio.to_thread(call, operation, request)

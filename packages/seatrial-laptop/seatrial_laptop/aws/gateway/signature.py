@@ -14,6 +14,7 @@ import hmac
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from ministack.core.iam_evaluator import CredentialResolutionError, is_root_access_key, resolve_credential
@@ -46,24 +47,35 @@ UNSIGNED: Final = (
 """What `x-amz-content-sha256` may say instead of a hash; the signed chunks of the last two are checked one by one."""
 SKEW: Final = timedelta(minutes=15)
 LONGEST_EXPIRY_S: Final = 7 * 24 * 3600
+MOST_EXPIRY_DIGITS: Final = 9
 BODY_HEADER: Final = "x-amz-content-sha256"
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a request is refused: the error's code in each of AWS's three forms of errors, and its message."""
+    """Why a request is refused: the error's code in each of AWS's three forms of errors, its message and status."""
 
     json: str
     query: str
     s3: str
     message: str
+    status: HTTPStatus = HTTPStatus.FORBIDDEN
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """The head of a request as it arrived; names of headers in lower case, values of repeated ones joined by commas."""
+    """The head of a request as it arrived; names of headers in lower case, values of repeated ones joined by commas.
+
+    Attributes:
+        method: Its method.
+        path: Its path, decoded: by it the request is routed.
+        raw_path: Its path as it was sent: this is what its sender signed.
+        query: Its query.
+        headers: Its headers.
+    """
 
     method: str
+    path: str
     raw_path: str
     query: Mapping[str, Sequence[str]]
     headers: Mapping[str, str]
@@ -82,6 +94,17 @@ class Claim:
     secret: str
     presigned: bool
 
+    @property
+    def is_independent_of_body(self) -> bool:
+        """Whether the signature can be checked before the body arrives: the head states the body's hash, or none."""
+        stated = self.received.headers.get(BODY_HEADER, "")
+        is_of_s3 = self.presigned and self.signature.service == "s3"  # which leaves the body out
+        return is_of_s3 or bool(SHA256.fullmatch(stated)) or stated in UNSIGNED[:2]
+
+    def refusal_of_head(self) -> Refusal | None:
+        """Return why the head isn't what its sender signed; `None` when it is, or when the body must tell."""
+        return self._mismatch(b"") if self.is_independent_of_body else None
+
     def refusal(self, body: bytes) -> Refusal | None:
         """Return why the request isn't what its sender signed, or None when it is."""
         stated = self.received.headers.get(BODY_HEADER, "")
@@ -89,6 +112,9 @@ class Claim:
             return _body_differs("The provided 'x-amz-content-sha256' header does not match what was computed.")
         if stated and not SHA256.fullmatch(stated) and stated not in UNSIGNED:
             return _body_differs(f"x-amz-content-sha256 must be a SHA-256 hash or one of {', '.join(UNSIGNED)}.")
+        return self._mismatch(body)
+
+    def _mismatch(self, body: bytes) -> Refusal | None:
         failure = header_signature_failure(
             self.signature,
             self.secret,
@@ -144,7 +170,8 @@ def _out_of_time(received: Received, signature: HeaderSignature, now: datetime, 
 
 
 def _expired(expires: str, amz_date: str, now: datetime) -> Refusal | None:
-    if not (expires.isascii() and expires.isdigit() and 0 < int(expires[:9]) <= LONGEST_EXPIRY_S):
+    is_number = len(expires) <= MOST_EXPIRY_DIGITS and expires.isascii() and expires.isdigit()
+    if not (is_number and 0 < int(expires) <= LONGEST_EXPIRY_S):
         return _incomplete(f"X-Amz-Expires must be from 1 to {LONGEST_EXPIRY_S} s.")
     try:
         signed = datetime.strptime(amz_date, TIMESTAMP_FORM).replace(tzinfo=UTC)
@@ -167,6 +194,17 @@ def _secret_of(access_key_id: str, token: str, process: RunningProcess) -> str |
     if found.code == "ExpiredTokenException":
         return Refusal("ExpiredTokenException", "ExpiredToken", "ExpiredToken", found.message)
     return _unknown()
+
+
+def too_large(most_bytes: int) -> Refusal:
+    """Return the refusal of a body that is longer than what is read of a sender who is not proven."""
+    return Refusal(
+        "RequestEntityTooLargeException",
+        "RequestEntityTooLarge",
+        "EntityTooLarge",
+        f"A request whose head does not prove its sender has at most {most_bytes:,} bytes.",
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    )
 
 
 def _missing() -> Refusal:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
-from urllib.parse import unquote
 
 from ministack.services import iam, s3
 
@@ -84,7 +83,7 @@ def invocation_rights(operation: str, endpoint: str, headers: Mapping[str, str],
         tags_of: Returns the tags of an ARN.
     """
     component = headers.get(COMPONENT_HEADER)
-    named = [(Kind.ENDPOINT, unquote(endpoint)), *([(Kind.INFERENCE_COMPONENT, component)] if component else [])]
+    named = [(Kind.ENDPOINT, endpoint), *([(Kind.INFERENCE_COMPONENT, component)] if component else [])]
     for kind, name in named:
         arn = arn_of(kind, name)
         yield Right(f"sagemaker:{operation}", arn, resource_tags(tags_of, arn))

@@ -171,8 +171,12 @@ def test_the_async_form_needs_its_entry_point_before_djl_0_35() -> None:
     assert settings({**ASYNC}, image=LMI_15).wire_format is WireFormat.LMI_ASYNC
 
 
-def test_llama_cpp_batches_256_sequences_and_no_more() -> None:
-    assert settings({"option.max_rolling_batch_size": "257"}).slots == 256
+@pytest.mark.parametrize(("max_model_len", "slots"), [(512, 256), (1024, 256), (4096, 64), (262_144, 1)])
+def test_as_many_sequences_are_batched_as_the_kv_cache_holds_of_the_longest_and_256_at_most(
+    max_model_len: int, slots: int
+) -> None:
+    asked = {"option.max_rolling_batch_size": "257", "option.max_model_len": f"{max_model_len}"}
+    assert settings(asked).slots == slots
 
 
 @pytest.mark.parametrize(("image", "minor"), [(LMI_15, 33), (LMI_27, 36), ("r/djl-inference@sha256:00", 36)])

@@ -140,8 +140,22 @@ def test_other_words_of_a_failed_resource_are_told() -> None:
 def test_another_sequence_of_statuses_is_told() -> None:
     longer = [*STATES[:1], call(reply={"InferenceComponentStatus": "Updating"}), *STATES[1:]]
     (found,) = differences(profile_of(account(*longer)), profile_of(embedded(*STATES)))
-    assert found.rule == "SEA623"
+    assert (found.rule, found.severity) == ("SEA623", "warning")
     assert "Creating → Updating → Creating → InService" in found.message
+
+
+def test_a_status_that_fewer_looks_miss_is_a_note() -> None:
+    longer = [*STATES[:1], call(reply={"InferenceComponentStatus": "Updating"}), *STATES[1:]]
+    (found,) = differences(profile_of(account(*STATES)), profile_of(embedded(*longer)))
+    assert (found.rule, found.severity) == ("SEA623", "note")
+    (unfinished,) = differences(profile_of(account(*STATES[:1])), profile_of(embedded(*STATES)))
+    assert unfinished.severity == "warning"
+
+
+def test_another_hash_of_a_logical_id_is_none() -> None:
+    ours = event("CREATE_COMPLETE").model_copy(update={"logical_id": "EndpointModelRole09A1B2C3"})
+    theirs = ours.model_copy(update={"logical_id": "EndpointModelRoleFFDDEE00"})
+    assert rules(account(theirs), embedded(ours)) == []
 
 
 def test_another_sequence_of_events_is_told() -> None:
@@ -159,7 +173,7 @@ def test_a_field_of_one_side_is_told(there: str) -> None:
 
 
 def test_keys_of_the_callers_own_are_no_fields() -> None:
-    one, other = call(reply={"Tags": [{"Key": "a"}]}), call(reply={"Tags": []})
+    one, other = call(reply={"Name": "x", "Tags": [{"Key": "a"}]}), call(reply={"Name": "x", "Tags": []})
     assert rules(account(one), embedded(other)) == []
 
 

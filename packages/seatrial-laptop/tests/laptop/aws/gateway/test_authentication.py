@@ -19,8 +19,15 @@ from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 from ministack.services.cloudformation import custom_resource
 
-from seatrial_laptop.aws.gateway.authentication import AccessControl, claim_of_either, is_awaited_response, received_of
-from seatrial_laptop.aws.gateway.signature import Claim, Received, Refusal, read_claim
+from seatrial_laptop.aws.gateway.authentication import (
+    LONGEST_UNPROVEN_BYTES,
+    AccessControl,
+    claim_of_either,
+    is_awaited_response,
+    received_of,
+)
+from seatrial_laptop.aws.gateway.signature import UNSIGNED, Claim, Received, Refusal, read_claim
+from seatrial_laptop.loopback import NAMES, foreign_request_reason
 from seatrial_laptop.state import RunningProcess
 
 if TYPE_CHECKING:
@@ -181,6 +188,9 @@ def presigned(expires_s: int, *, key: tuple[str, str] = ("AKIAOFTHISSTART", "the
         (("X-Amz-Expires=60", "X-Amz-Expires=6000"), 0, "InvalidSignatureException"),
         (("X-Amz-Expires=60", "X-Amz-Expires=9999999"), 0, "IncompleteSignatureException"),
         (("X-Amz-Expires=60", "X-Amz-Expires=soon"), 0, "IncompleteSignatureException"),
+        (("X-Amz-Expires=60", f"X-Amz-Expires={60:09}"), 0, "InvalidSignatureException"),
+        (("X-Amz-Expires=60", f"X-Amz-Expires=000000001{'9' * 40}"), 0, "IncompleteSignatureException"),
+        (("X-Amz-Expires=60", f"X-Amz-Expires={'9' * 5_000}"), 0, "IncompleteSignatureException"),
         (("/bucket/key", "/bucket/another"), 0, "InvalidSignatureException"),
         (("AWS4-HMAC-SHA256", "AWS4-ECDSA-P256-SHA256"), 0, "IncompleteSignatureException"),
     ],
@@ -226,6 +236,113 @@ def test_a_websocket_is_refused() -> None:
         AccessControl(PROCESS, lambda _: [], behind)({"type": "websocket", "path": "/", "headers": []}, receive, send)
     )
     assert sent == [{"type": "websocket.close", "code": 1008}]
+
+
+def refused_before(most_bytes: int, headers: Mapping[str, str], *, method: str = "POST", path: str = "/") -> int:
+    """Return the status with which a sender is refused whose body never ends, of which at most so much was read."""
+    read = 0
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        nonlocal read
+        read += 2**20
+        assert read <= most_bytes + 2**20
+        return {"type": "http.request", "body": bytes(2**20), "more_body": True}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def behind(*_: object) -> None:
+        raise AssertionError("nobody is proven")
+
+    pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
+    scope = {"type": "http", "method": method, "path": path, "raw_path": path.encode(), "headers": pairs}
+    asyncio.run(AccessControl(PROCESS, lambda _: [], behind)(scope, receive, send))
+    status = sent[0]["status"]
+    assert isinstance(status, int)
+    return status
+
+
+@pytest.mark.parametrize(
+    "origin", ["null", "", "http://127.0.0.1:4566", "https://a.example", "file://", "moz-extension://x"]
+)
+def test_whatever_origin_a_page_has_it_is_refused(origin: str) -> None:
+    """A frame in a sandbox, or a page of a file, has the origin `null`."""
+    reason = "Requests of web pages (with an Origin header) are refused."
+    assert foreign_request_reason({"host": "127.0.0.1:4566", "origin": origin}, 4566) == reason
+
+
+def test_a_request_without_origin_for_this_port_is_none_of_a_page() -> None:
+    assert [foreign_request_reason({"host": f"{name}:4566"}, 4566) for name in NAMES] == [None, None]
+
+
+class TestBodies:
+    """The id of a key is no secret: whoever knows it alone can't make the embedded AWS hold what he sends."""
+
+    KEY = (PROCESS.access_key_id, "another-secret")
+
+    def test_of_a_body_whose_hash_is_stated_nothing_is_read_before_the_signature_is_right(self) -> None:
+        headers = signed(service="s3", method="PUT", path="/bucket/key", key=self.KEY)
+        assert refused_before(0, headers, method="PUT", path="/bucket/key") == 403
+
+    @pytest.mark.parametrize("stated", UNSIGNED[:2])
+    def test_nor_of_one_that_is_not_signed(self, stated: str) -> None:
+        headers = signed(service="s3", method="PUT", path="/b/k", key=self.KEY, X_Amz_Content_SHA256=stated)
+        assert refused_before(0, headers, method="PUT", path="/b/k") == 403
+
+    @pytest.mark.parametrize("stated", ["", *UNSIGNED[2:]])
+    def test_of_a_body_that_the_signature_needs_a_bounded_part_is_held(self, stated: str) -> None:
+        headers = signed(key=self.KEY, X_Amz_Content_SHA256=stated) if stated else signed(key=self.KEY)
+        assert refused_before(LONGEST_UNPROVEN_BYTES, headers) == 413
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b"1", b"\xff", b"[" * 100_000, b'{"a":' * 100_000])
+def test_a_signed_body_that_is_no_object_is_refused_as_aws_refuses_it(body: bytes, laptop: Laptop) -> None:
+    headers = signed_for(laptop, body=body, x_amz_target="SageMaker.ListEndpoints")
+    assert TestOnTheWire.ask(laptop, "POST", "/", body, **headers)[:2] == (400, "SerializationException")
+
+
+class TestRoutes:
+    """What a request does is told by where it goes; the service that its sender signed for changes nothing."""
+
+    @pytest.fixture
+    def bucket_user(self, roles: Roles) -> dict[str, str]:
+        role = roles.role({"Effect": "Allow", "Action": "s3:*", "Resource": "*"})
+        made: dict[str, str] = boto3.client("sts").assume_role(RoleArn=role, RoleSessionName="test")["Credentials"]
+        return made
+
+    @pytest.mark.parametrize("service", ["s3", "sagemaker", "execute-api"])
+    @pytest.mark.parametrize(
+        ("method", "path"),
+        [
+            ("POST", "/endpoints/x/invocations"),
+            ("POST", "/endpoints/x/%69nvocations"),
+            ("POST", "/endpoints/x/invocations-response-stream"),
+            ("POST", "/endpoints/x/async-invocations"),
+            ("GET", "/_seatrial/status"),
+            ("PUT", "/_seatrial/control"),
+            ("PUT", "/%5Fseatrial/control"),
+            ("DELETE", "/_seatrial/control"),
+            ("POST", "/_ministack/reset"),
+            ("POST", "/%5fministack/%72eset"),
+            ("GET", "/_ministack/config"),
+            ("GET", "/_localstack/health"),
+            ("GET", "/health"),
+        ],
+    )
+    def test_who_may_use_s3_alone_may_do_nothing_else(
+        self, laptop: Laptop, bucket_user: dict[str, str], method: str, path: str, service: str
+    ) -> None:
+        key = (bucket_user["AccessKeyId"], bucket_user["SecretAccessKey"])
+        headers = signed(
+            service=service, method=method, path=path, key=key, token=bucket_user["SessionToken"], port=port_of(laptop)
+        )
+        assert TestOnTheWire.ask(laptop, method, path, LIST, **headers)[:2] == (403, "AccessDeniedException")
+
+    @pytest.mark.parametrize("path", ["/_seatrial/status", "/_seatrial/control"])
+    def test_the_key_of_this_start_reads_what_runs(self, laptop: Laptop, path: str) -> None:
+        headers = signed_for(laptop, method="GET", path=path, body=b"")
+        assert TestOnTheWire.ask(laptop, "GET", path, b"", **headers)[0] == 200
 
 
 class TestOnTheWire:
@@ -371,7 +488,13 @@ def port_of(laptop: Laptop) -> int:
 
 
 def signed_for(
-    laptop: Laptop, *, method: str, path: str = "/", service: str = "sagemaker", body: bytes = LIST
+    laptop: Laptop,
+    *,
+    method: str = "POST",
+    path: str = "/",
+    service: str = "sagemaker",
+    body: bytes = LIST,
+    **headers: str,
 ) -> dict[str, str]:
     key = (laptop.local.access_key_id, laptop.local.secret_access_key)
-    return signed(service=service, method=method, path=path, body=body, key=key, port=port_of(laptop))
+    return signed(service=service, method=method, path=path, body=body, key=key, port=port_of(laptop), **headers)
