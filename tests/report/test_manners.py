@@ -10,13 +10,16 @@ import pytest
 from rich.console import Console
 
 from seatrial.planner.calibration_outlook import points_of_trial
+from seatrial.report.document.markdown import render_markdown
 from seatrial.report.document.page import page_of
 from seatrial.report.terminal.trial import conclusion_view
-from seatrial_load.cli.show import knee_line
+from seatrial_cdk.trials.runtime.report import evidence, short_report
+from seatrial_load.cli.show import knee_line, result_lines
 from seatrial_load.documents.progress import TrialProgress
-from seatrial_load.documents.result import LiveProof, TrialResult, Unmeasured, UsersLoad
+from seatrial_load.documents.result import AnswerDoubt, LiveProof, TrialResult, Unmeasured, UsersLoad
 from seatrial_load.documents.stop import Stop
 from seatrial_load.slo.baseline import compare_with_baseline
+from seatrial_load.slo.doubts import told_doubts
 from seatrial_load.trial.dependencies import Tools
 from seatrial_load.trial.finalize import conclude_trial
 from seatrial_load.trial.manner import next_sparing
@@ -66,6 +69,33 @@ def test_a_verification_reads_as_one(verified: TrialResult, plan: Plan) -> None:
     assert "knee" not in {section.anchor for section in (*page.sections, *page.details)}
     levels = next(section for section in page.sections if section.anchor == "levels")
     assert levels.paragraphs == ("No load was asked for: verified by 5 requests; no load.",)
+
+
+EARLY = AnswerDoubt(kind="ended_early", answers=9, of=9, because="9 of 9 answers are short")
+CANNED = AnswerDoubt(kind="same_text", answers=9, of=9, because="9 of 9 answers have the same text")
+
+
+def test_doubtful_answers_stand_at_the_head_of_report_and_terminal(beside: TrialResult, plan: Plan) -> None:
+    first, second = beside.levels
+    half = replace(EARLY, answers=5, because="5 of 9 answers are short")
+    levels = (replace(first, doubts=(half, CANNED)), replace(second, doubts=(EARLY,)))
+    doubtful = replace(beside, levels=levels)
+    early = "ended_early: 9 of 9 answers are short (concurrency 4, 8)"
+    canned = "same_text: 9 of 9 answers have the same text (concurrency 4)"
+    assert {f"Doubtful answers: {told}." for told in (early, canned)} <= set(page_of(doubtful, plan).cautions)
+    assert f"Doubtful answers: {early}." in render_markdown(doubtful, plan)
+    shown = io.StringIO()
+    Console(file=shown, width=200).print(conclusion_view(doubtful))
+    assert shown.getvalue().splitlines()[1:3] == [f"doubt: {early}", f"doubt: {canned}"]
+    assert list(result_lines(doubtful)).count(f"doubt: {early}") == 1
+    assert f"- doubt: {early}" in short_report(doubtful, "s3://b/r")
+    assert f"doubt: {early}" in list(evidence(doubtful))
+
+
+def test_what_random_weights_say_is_no_doubt_of_a_local_engine(beside: TrialResult) -> None:
+    first, second = beside.levels
+    local = replace(beside, engine_note="local", levels=(replace(first, doubts=(EARLY, CANNED)), second))
+    assert list(told_doubts(local)) == ["ended_early: 9 of 9 answers are short (concurrency 4)"]
 
 
 def test_load_beside_users_reads_as_such(beside: TrialResult, plan: Plan) -> None:

@@ -23,6 +23,7 @@ from seatrial.report.values import (
     why_missing,
 )
 from seatrial_base.table import Cell
+from seatrial_load.slo.doubts import told_doubts
 from seatrial_load.slo.evaluate import statistic_of
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def cautions(result: TrialResult, plan: Plan | None) -> Iterator[str]:
             f"Void (○): at concurrency {', '.join(void)} the client was the limit. Knee, verdict and cost ignore "
             f"these levels."
         )
+    yield from (f"Doubtful answers: {told}." for told in told_doubts(result))
     if result.comparison is not None and result.comparison.status == "worse":
         yield f"Worse than the last release: {comparison_sentence(result.comparison)}"
     if plan is None and result.request.target.kind == "sagemaker":

@@ -14,7 +14,7 @@ from seatrial.report.terminal.tables import heading, table_view
 from seatrial.report.values import bound_text, measured_text, objective_name
 from seatrial_base.table import number_columns, table_of, text_columns
 from seatrial_base.units import S_PER_HOUR, UNKNOWN, minutes
-from seatrial_load.cli.show import LEVEL_NUMBERS, fact_lines, level_cells, unmeasured_lines
+from seatrial_load.cli.show import LEVEL_NUMBERS, doubt_lines, fact_lines, level_cells, unmeasured_lines
 from seatrial_load.trial.budget import budget_s
 from seatrial_load.trial.events import LevelAdvanced, LevelEnded, LevelStarted, Told
 
@@ -34,6 +34,7 @@ _STATES = {True: "met", False: "missed", None: "not proven"}
 def conclusion_view(result: TrialResult) -> RenderableType:
     """Return what a trial found, the verdict first."""
     parts: list[RenderableType] = [Text(f"verdict: {result.verdict.status}: {verdict_reason(result)}")]
+    parts += map(Text, doubt_lines(result))
     if result.verdict.checks:
         parts.append(_checks(result.verdict.checks))
     parts += map(Text, fact_lines(result))

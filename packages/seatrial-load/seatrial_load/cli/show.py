@@ -9,6 +9,7 @@ from seatrial_base.table import aligned_lines, number_columns, table_of, text_co
 from seatrial_base.terminal import show_text
 from seatrial_base.units import UNKNOWN, short, usd, whole_or_tenths
 from seatrial_load.metrics.counts import outcome_sentence
+from seatrial_load.slo.doubts import told_doubts
 from seatrial_load.trial.events import LevelEnded, LevelStarted, Told
 
 if TYPE_CHECKING:
@@ -128,12 +129,18 @@ def result_lines(result: TrialResult) -> Iterator[str]:
     columns = (*number_columns(*(name.replace("\n", ", ") for name in LEVEL_NUMBERS)), *text_columns(""))
     yield from aligned_lines(table_of(columns, cells))
     yield f"verdict: {result.verdict.status}: {result.verdict.because}"
+    yield from doubt_lines(result)
     yield from (f"  {check.sentence}" for check in result.verdict.checks)
     yield from fact_lines(result)
     if result.comparison is not None:
         yield f"last release: {result.comparison.status}: {result.comparison.because}"
     yield from unmeasured_lines(result)
     yield f"stopped: {result.stopped.because}"
+
+
+def doubt_lines(result: TrialResult) -> Iterator[str]:
+    """Return what is doubtful of the answers."""
+    return (f"doubt: {told}" for told in told_doubts(result))
 
 
 def unmeasured_lines(result: TrialResult) -> Iterator[str]:

@@ -148,7 +148,7 @@ def send_worker_share(
         first=progress.sent,
     )
     dial = tools.dial_to(writer)
-    crew_order = CrewOrder(wave=wave, stream=request.workload.stream, secret=writer.secret)
+    crew_order = CrewOrder(wave=wave, stream=request.workload.stream, secret=writer.secret, asked=writer.asked)
     crew = load_with_workers(crew_order, writer, lambda: dial, workers=1, clock=tools.clock)
     _check_start(order, crew.started_s - (wave.start_s or crew.started_s), LATE_START_S)
     if crew.stopped is not None:

@@ -17,6 +17,7 @@ from seatrial_base.findings import Finding, Place
 from seatrial_load.aws.credentials import credential_source
 from seatrial_load.aws.sigv4 import Signer
 from seatrial_load.client.connection import address_of
+from seatrial_load.decode.judgement import ANYTHING, AnswerTerms
 from seatrial_load.payload.options import Options
 from seatrial_load.payload.request import CONTENT_TYPE, request_body
 from seatrial_load.payload.schema import FACTS, Schema
@@ -142,6 +143,19 @@ class RequestWriter:
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         head = f"POST {self.address.path} HTTP/1.1\r\n{lines}Content-Length: {len(body)}\r\n\r\n"
         return head.encode() + body
+
+    def asked(self, index: int) -> AnswerTerms:
+        """Return what the request with this number asks for."""
+        is_own = self.workload.source != "jsonl"
+        if not is_own and isinstance(self.prompts.content(index), RawBody):
+            return ANYTHING
+        return AnswerTerms(
+            most_tokens=self.prompts.output_tokens(index),
+            ignores_end=FACTS[SCHEMAS[self.workload.schema]].ignore_eos_key is not None,
+            is_plain=True,
+            is_unique=is_own,
+            model=self.model or "",
+        )
 
 
 def request_writer(

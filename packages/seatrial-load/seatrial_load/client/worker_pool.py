@@ -25,6 +25,7 @@ from seatrial_base.errors import BenchError
 from seatrial_base.findings import Finding, Place
 from seatrial_load.client.event_loop import ENOUGH_SHARE, TELL_EVERY_S, Watch, run_wave
 from seatrial_load.decode.failure import shorten
+from seatrial_load.decode.judgement import ANYTHING
 from seatrial_load.decode.response import RequestRecord, record_of
 from seatrial_load.documents.result import ClientEvidence
 from seatrial_load.documents.stop import Stop, StopReason
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from seatrial_load.client.connection import Dial
-    from seatrial_load.client.event_loop import Wave, WriteRequest
+    from seatrial_load.client.event_loop import Exchange, Wave, WriteRequest
+    from seatrial_load.decode.judgement import AnswerTerms
 
 
 STREAMS_PER_WORKER = 384
@@ -186,7 +188,8 @@ def _records(rows: list[list[object]], times_s: array[float]) -> Iterator[Reques
     for count, *values in rows:
         end = start + count  # type: ignore[operator]  # written above
         plain = dict(zip(_PLAIN_FIELDS, values, strict=True))
-        plain["retried"] = tuple(plain["retried"])  # type: ignore[arg-type]  # likewise
+        for name in ("retried", "doubts"):
+            plain[name] = tuple(plain[name])  # type: ignore[arg-type]  # likewise
         yield RequestRecord(token_times_s=tuple(times_s[start:end]), **plain)  # type: ignore[arg-type]  # likewise
         start = end
 
@@ -328,7 +331,7 @@ def _work(
     try:
         result = run_wave(wave, write_request, dial_factory(), clock=clock, ready=parent.ready)
         report = WorkerReport(
-            records=tuple(record_of(one, stream=share.stream, secret=share.secret) for one in result.every),
+            records=tuple(map(share.record, result.every)),
             evidence=evidence_of(wave, result),
             cut=result.cut,
             started_s=result.started_s,
@@ -393,11 +396,18 @@ class CrewOrder:
         wave: The load, all processes together.
         stream: Whether answers are asked for as streams of tokens.
         secret: The key that is sent, to be hidden in what is kept; empty for none.
+        asked: Tells what the request with an index asks for; None where nobody knows.
     """
 
     wave: Wave
     stream: bool
     secret: str = field(default="", repr=False)
+    asked: Callable[[int], AnswerTerms] | None = None
+
+    def record(self, exchange: Exchange) -> RequestRecord:
+        """Decode a request that is over."""
+        asked = ANYTHING if self.asked is None else self.asked(exchange.index)
+        return record_of(exchange, stream=self.stream, secret=self.secret, asked=asked)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -473,7 +483,7 @@ def load_with_workers(
 def _load_here(order: CrewOrder, write_request: WriteRequest, dial: Dial, clock: Callable[[], float]) -> CrewResult:
     result = run_wave(order.wave, write_request, dial, clock=clock)
     return CrewResult(
-        records=tuple(record_of(one, stream=order.stream, secret=order.secret) for one in result.every),
+        records=tuple(map(order.record, result.every)),
         cut=result.cut,
         started_s=result.started_s,
         ended_s=result.ended_s,

@@ -26,6 +26,9 @@ ErrorClass: TypeAlias = Literal[
     "stalled",
     "connection",
     "protocol",
+    "truncated",
+    "aborted",
+    "filtered",
     "answer_too_large",
     "server",
     "unanswered",
@@ -90,7 +93,9 @@ class Failure:
             `model_error` (the container answered with an error), `validation` (the request was refused as wrong),
             `auth` (who sent it was refused: credentials expired, unknown or not allowed, a wrong signature, a wrong
             clock, a wrong key), `timeout` (ours: no complete answer in time), `stalled` (ours: a stream that had begun
-            was silent for too long), `connection` (refused or broken), `protocol` (bytes that make no sense),
+            was silent for too long), `connection` (refused or broken), `protocol` (bytes that make no sense, or say
+            what can't be of what was asked), `truncated` (the engine says that the limit on tokens was reached, far
+            below what was asked), `aborted` (the engine broke the generation off), `filtered` (it withheld content),
             `answer_too_large` (ours: an answer was cut that passed a limit of the client's memory), `server` (the
             service's own failure), `unanswered` (ours: in flight when its level was cut).
         detail: The service's or the container's own words, shortened.

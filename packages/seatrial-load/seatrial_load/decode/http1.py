@@ -205,7 +205,10 @@ def parse_head(block: bytes) -> ResponseHead:
         name, colon, value = line.partition(":")
         if not colon or not name.strip():
             raise ProtocolError(f"not a header: {line[:80]!r}")
-        headers[name.strip().lower()] = value.strip()
+        key, value = name.strip().lower(), value.strip()
+        if key == "content-length" and headers.get(key, value) != value:
+            raise ProtocolError(f"two content lengths: {headers[key][:40]!r} and {value[:40]!r}")
+        headers[key] = value
     return ResponseHead(int(status), headers)
 
 

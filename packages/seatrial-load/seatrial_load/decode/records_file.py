@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 from seatrial_base.units import MS_PER_S
 from seatrial_load.decode.failure import ErrorClass  # noqa: TC001 (the strict reader resolves the fields' types)
 from seatrial_load.decode.response import TokenSource  # noqa: TC001 (likewise)
+from seatrial_load.documents.result import DoubtKind  # noqa: TC001 (likewise)
 from seatrial_load.documents.strict_json import read_document, write_document
 from seatrial_load.metrics.request_metrics import split
 
@@ -43,6 +44,7 @@ class RawRequest:
         status: The HTTP status.
         detail: The failure in the service's own words.
         retried: The failures that were repeated before.
+        doubts: What is doubtful of the answer.
     """
 
     concurrency: int
@@ -62,6 +64,7 @@ class RawRequest:
     status: int | None
     detail: str
     retried: tuple[ErrorClass, ...]
+    doubts: tuple[DoubtKind, ...] = ()
 
 
 def write_records(into: TextIO | Path, records: Sequence[RequestRecord], *, concurrency: int, ramp: int = 0) -> None:
@@ -118,4 +121,5 @@ def _raw(record: RequestRecord, began_s: float, *, concurrency: int, is_ramp: bo
         status=record.status,
         detail=record.detail,
         retried=record.retried,
+        doubts=record.doubts,
     )

@@ -17,6 +17,7 @@ from seatrial_load.decode.failure import (
     shorten,
 )
 from seatrial_load.decode.http1 import ProtocolError
+from seatrial_load.decode.judgement import ANYTHING, Judged, contradiction, judged
 from seatrial_load.decode.tokens import TimedAnswer, TimedAnswerReader, read_whole
 from seatrial_load.payload.reader import settled_count
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from seatrial_load.decode.event_stream import Frame
     from seatrial_load.decode.failure import ErrorClass
     from seatrial_load.decode.http1 import ResponseHead
+    from seatrial_load.decode.judgement import AnswerTerms
+    from seatrial_load.documents.result import DoubtKind
 
 
 TokenSource: TypeAlias = Literal["events", "reported"]
@@ -54,6 +57,9 @@ class RequestRecord:
             it was sent is the client's lag.
         parts: Pieces that carried the answer: frames of an event stream, SSE events or chunks; None when not streamed.
         retried: The failures that were repeated before this answer, in order; its times start with the first attempt.
+        doubts: What is doubtful of an answer that succeeded.
+        other_model: The model that it names, where another was asked; else empty.
+        text_digest: CRC-32 of its text, where no other request has the same prompt; else None.
     """
 
     sent_s: float
@@ -72,6 +78,9 @@ class RequestRecord:
     due_s: float | None = None
     parts: int | None = None
     retried: tuple[ErrorClass, ...] = ()
+    doubts: tuple[DoubtKind, ...] = ()
+    other_model: str = ""
+    text_digest: int | None = None
 
     @property
     def succeeded(self) -> bool:
@@ -96,18 +105,20 @@ class _Said(NamedTuple):
     parts: int | None = None
 
 
-def record_of(exchange: Exchange, *, stream: bool, secret: str = "") -> RequestRecord:
+def record_of(exchange: Exchange, *, stream: bool, secret: str = "", asked: AnswerTerms = ANYTHING) -> RequestRecord:
     """Decode an exchange. What the endpoint said about an error outranks how the connection ended.
 
     Args:
         exchange: A request that is over.
         stream: Whether the answer was asked for as a stream of tokens.
         secret: The key that was sent, to be hidden where the endpoint repeats it.
+        asked: What the request asked for.
     """
     said, found, parts = _read(exchange.inbox, stream=stream)
-    failure = _outranking(exchange, found)
+    failure = _outranking(exchange, found) or contradiction(said, asked)
     head = exchange.inbox.head
-    count, source = (None, None) if failure else generated_tokens(said)
+    count, source = (None, None) if failure else generated_tokens(said, asked.most_tokens)
+    seen = Judged() if failure else judged(said, asked)
     times_s = tuple([event.at_s for event in said.events])
     return RequestRecord(
         sent_s=exchange.sent_s,
@@ -126,6 +137,9 @@ def record_of(exchange: Exchange, *, stream: bool, secret: str = "") -> RequestR
         due_s=exchange.due_s,
         parts=parts or None,
         retried=exchange.retried,
+        doubts=seen.doubts,
+        other_model=seen.other_model,
+        text_digest=seen.text_digest,
     )
 
 
@@ -144,16 +158,17 @@ def _outranking(exchange: Exchange, found: Failure | None) -> Failure | None:
     return found if found and found.error != "protocol" else given_up or found
 
 
-def generated_tokens(said: TimedAnswer) -> tuple[int | None, TokenSource | None]:
+def generated_tokens(said: TimedAnswer, most: int | None = None) -> tuple[int | None, TokenSource | None]:
     """Choose the number of generated tokens, and tell whose count it is.
 
-    `settled_count` chooses; an answer that wasn't streamed has only the endpoint's own count.
+    `settled_count` chooses; an answer that wasn't streamed has only the endpoint's own count. More than were asked are
+    not counted.
     """
     events = len(said.events)
     count = settled_count(events, said.reported_tokens)
     if count is None:
         return None, None
-    return count, "events" if count == events else "reported"
+    return count if most is None else min(count, most), "events" if count == events else "reported"
 
 
 def _detail(failure: Failure | None, tokens: int) -> str:

@@ -6,21 +6,29 @@ may carry a token of its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial_load.decode.failure import Failure, failure_of_type
 from seatrial_load.decode.http1 import ProtocolError, TooLargeError
+from seatrial_load.payload.answer import FINISH_WORDS, FinishReason
 from seatrial_load.payload.error import AnswerError
 from seatrial_load.payload.fragment import read_fragment
 from seatrial_load.payload.json_text import parse_json
 from seatrial_load.payload.reader import DONE, LineReader
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from seatrial_load.decode.failure import ErrorClass
     from seatrial_load.payload.fragment import Fragment
 
 
-_ENDED_BY_ERROR = "the engine ended the generation with finish_reason error"
+_FAILURE_WORDS: Mapping[FinishReason, ErrorClass] = {
+    FinishReason.ERROR: "model_error",
+    FinishReason.ABORT: "aborted",
+    FinishReason.CONTENT_FILTER: "filtered",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +51,10 @@ class TimedAnswer:
         input_tokens: The endpoint's own count of the prompt's tokens.
         finish_reason: Why the generation stopped, in the engine's word; None when not told.
         failure: The error that the body carried.
+        text: The whole text, where the answer tells that; else empty.
+        model: The model that it says it comes from; None when not told.
+        is_plural: Whether it has more than one choice.
+        calls_tool: Whether it calls a tool.
     """
 
     events: tuple[TokenEvent, ...]
@@ -52,6 +64,15 @@ class TimedAnswer:
     input_tokens: int | None
     finish_reason: str | None
     failure: Failure | None
+    text: str = ""
+    model: str | None = None
+    is_plural: bool = False
+    calls_tool: bool = False
+
+    @property
+    def reason(self) -> FinishReason | None:
+        """Why the generation stopped, whatever the engine's word for it; None when not told."""
+        return None if self.finish_reason is None else FINISH_WORDS.get(self.finish_reason, FinishReason.OTHER)
 
 
 class TimedAnswerReader:
@@ -63,13 +84,17 @@ class TimedAnswerReader:
 
     __slots__ = (
         "_at_s",
+        "_calls_tool",
         "_events",
         "_failure",
         "_finish_reason",
         "_finished",
         "_input_tokens",
+        "_is_plural",
         "_lines",
+        "_model",
         "_reported_tokens",
+        "_text",
         "documents",
     )
 
@@ -83,6 +108,9 @@ class TimedAnswerReader:
         self._input_tokens: int | None = None
         self._finish_reason: str | None = None
         self._failure: Failure | None = None
+        self._text = ""
+        self._model: str | None = None
+        self._is_plural = self._calls_tool = False
 
     def feed(self, at_s: float, data: bytes) -> None:
         """Take the next bytes, which arrived at `at_s`.
@@ -117,6 +145,10 @@ class TimedAnswerReader:
             input_tokens=self._input_tokens,
             finish_reason=self._finish_reason,
             failure=self._failure,
+            text=self._text,
+            model=self._model,
+            is_plural=self._is_plural,
+            calls_tool=self._calls_tool,
         )
 
     def read_text(self, at_s: float, text: bytes) -> None:
@@ -130,12 +162,22 @@ class TimedAnswerReader:
         except AnswerError as malformed:
             raise ProtocolError(malformed.problems[0].message) from malformed
         self._at_s = at_s
-        self._failure = self._failure or _failure_of(said)
-        self._events.extend(TokenEvent(at_s, (piece.reasoning or "") + piece.text) for piece in said.pieces)
-        self._finished = self._finished or said.ended
-        self._finish_reason = self._finish_reason if said.reason is None else str(said.reason)
+        for piece in said.pieces:
+            self._events.append(TokenEvent(at_s, (piece.reasoning or "") + piece.text))
+        self._model = said.model or self._model
         self._reported_tokens = self._reported_tokens if said.output_tokens is None else said.output_tokens
         self._input_tokens = self._input_tokens if said.input_tokens is None else said.input_tokens
+        if said.is_plural or said.calls_tool:
+            self._is_plural = self._is_plural or said.is_plural
+            self._calls_tool = self._calls_tool or said.calls_tool
+        if said.ended or said.failure is not None:
+            self._end(said)
+
+    def _end(self, said: Fragment) -> None:
+        self._failure = self._failure or _failure_of(said)
+        self._finished = self._finished or said.ended
+        self._finish_reason = self._finish_reason if said.reason is None else str(said.reason)
+        self._text = said.text or said.reasoning or self._text
 
     def _read_line(self, at_s: float, line: bytes) -> None:
         self.documents += 1
@@ -153,13 +195,13 @@ def read_whole(at_s: float, body: bytes) -> TimedAnswer:
     """
     reader = TimedAnswerReader()
     reader.read_text(at_s, body)
-    said = reader.completion()
-    return TimedAnswer(
-        (), said.finished, at_s, said.reported_tokens, said.input_tokens, said.finish_reason, said.failure
-    )
+    return replace(reader.completion(), events=(), finished_at_s=at_s)
 
 
 def _failure_of(said: Fragment) -> Failure | None:
     if said.failure is not None:
         return failure_of_type(said.failure.kind, said.failure.message, code=said.failure.code)
-    return failure_of_type("", _ENDED_BY_ERROR) if said.reason == "error" else None
+    if said.reason is None:
+        return None
+    error = _FAILURE_WORDS.get(FINISH_WORDS.get(str(said.reason), FinishReason.OTHER))
+    return error and Failure(error, f"the engine ended the generation with finish_reason {said.reason}")

@@ -50,6 +50,37 @@ class Distribution:
     histogram: str = ""
 
 
+DoubtKind: TypeAlias = Literal[
+    "ended_early", "short", "uncounted", "burst", "blank", "repeated", "same_text", "other_model"
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerDoubt:
+    """Something of answers that succeeded, by which they may be worth less than their numbers.
+
+    Attributes:
+        kind: `ended_early` (below 90 % of the tokens asked, though the end of the text was to be ignored), `short` (the
+            same of a schema that can't ignore it), `uncounted` (no count of tokens, and fewer parts than a token in
+            eight), `burst` (every part at one instant: TPOT is not measured), `blank` (no visible character),
+            `repeated` (one token only), `same_text` (the same text for different prompts), `other_model` (another
+            `model` than asked).
+        answers: How many answers.
+        of: Answers that succeeded.
+        because: The same in words.
+    """
+
+    kind: DoubtKind
+    answers: int
+    of: int
+    because: str
+
+    @property
+    def share(self) -> float:
+        """Share of the answers, 0 to 1."""
+        return self.answers / self.of if self.of else 0.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unmeasured:
     """Requests of which no latency and no throughput is reported, and how they ended.
@@ -65,6 +96,7 @@ class Unmeasured:
         first_errors: The first failure of each class in the service's own words.
         longest_wait_s: How long it took until the last of the failures that took longest; None without a failure.
         because: Why the level was cut; empty where every request came to its end.
+        doubts: What is doubtful of the answers.
     """
 
     occasion: Occasion
@@ -76,6 +108,7 @@ class Unmeasured:
     first_errors: tuple[str, ...]
     longest_wait_s: float | None
     because: str = ""
+    doubts: tuple[AnswerDoubt, ...] = ()
 
     @property
     def place(self) -> str:
@@ -305,6 +338,7 @@ class LevelResult:
         client: How the client fared; None when nobody looked.
         void: Why the level says something of the client instead of the endpoint; None when it is valid.
         timeline: What happened within the level; None when it wasn't kept.
+        doubts: What is doubtful of the answers.
     """
 
     concurrency: int
@@ -341,6 +375,7 @@ class LevelResult:
     client: ClientEvidence | None = None
     void: Void | None = None
     timeline: Timeline | None = None
+    doubts: tuple[AnswerDoubt, ...] = ()
 
     @property
     def valid(self) -> bool:

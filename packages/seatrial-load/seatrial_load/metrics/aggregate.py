@@ -29,6 +29,7 @@ from seatrial_load.measure.interval import (
 from seatrial_load.metrics import request_metrics as metrics
 from seatrial_load.metrics.counts import Counts, Tokens, added_counts, added_tokens, counts_of, tokens_of
 from seatrial_load.metrics.histogram import PERCENTS, US_PER_MS, Histogram, Milliseconds
+from seatrial_load.metrics.oddities import NOTHING_ODD, Oddities, added_oddities, oddities_of
 from seatrial_load.metrics.request_metrics import has_steady_window, measured_time, record_share_inside, split
 from seatrial_load.metrics.timeline import added_timelines, timeline_of
 
@@ -367,6 +368,7 @@ class LevelTally:
         client: How the client fared; None when nobody looked.
         enough_because: Why no more was sent.
         timeline: What happened when; None when it wasn't kept.
+        oddities: What is odd about the answers.
     """
 
     concurrency: int
@@ -379,6 +381,7 @@ class LevelTally:
     client: ClientEvidence | None
     enough_because: str
     timeline: Timeline | None = None
+    oddities: Oddities = NOTHING_ODD
 
     def to_json(self) -> str:
         """Write the tally as one line of JSON."""
@@ -433,6 +436,7 @@ def tally_of(
         client=client,
         enough_because=enough_because,
         timeline=timeline_of(records),
+        oddities=oddities_of(succeeded),
     )
 
 
@@ -450,6 +454,7 @@ def merge(tallies: Sequence[LevelTally]) -> LevelTally:
         client=_together([tally.client for tally in tallies]),
         enough_because=next((tally.enough_because for tally in tallies if tally.enough_because), ""),
         timeline=added_timelines([tally.timeline for tally in tallies]),
+        oddities=added_oddities([tally.oddities for tally in tallies]),
     )
 
 

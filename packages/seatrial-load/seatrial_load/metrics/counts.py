@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from seatrial_load.decode.response import RequestRecord
-    from seatrial_load.documents.result import LevelResult
+    from seatrial_load.documents.result import AnswerDoubt, LevelResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +143,7 @@ def unmeasured_of(
     concurrency: int | None = None,
     offered_requests_per_s: float | None = None,
     because: str = "",
+    doubts: Sequence[AnswerDoubt] = (),
 ) -> Unmeasured:
     """Sum up requests, with those that were in flight at the end."""
     failed = [(record.error, record) for record in records if record.error is not None]
@@ -156,6 +157,7 @@ def unmeasured_of(
         first_errors=tuple(first_of_each((error, f"{error}: {record.detail}") for error, record in failed).values()),
         longest_wait_s=max((record.ended_s - record.sent_s for _, record in failed), default=None),
         because=because,
+        doubts=tuple(doubts),
     )
 
 

@@ -10,6 +10,7 @@ from seatrial_load.documents.result import LevelResult
 from seatrial_load.measure.interval import BOTH_TAILS, share_interval
 from seatrial_load.metrics import request_metrics as metrics
 from seatrial_load.metrics.aggregate import distribution_of, output_tok_s_interval, tally_of
+from seatrial_load.metrics.oddities import doubts_of
 from seatrial_load.slo.evaluate import requests_needed
 from seatrial_load.slo.verdict import judged
 
@@ -89,7 +90,7 @@ def level_of(
         requests_per_s=yielded.requests_per_s,
         goodput_requests_per_s=yielded.goodput_requests_per_s,
         ttft_ms=distribution_of(took.ttft_ms),
-        tpot_ms=distribution_of(took.tpot_ms),
+        tpot_ms=None if tally.oddities.hides_pace else distribution_of(took.tpot_ms),
         itl_ms=distribution_of(took.itl_ms, independent=False),
         ms_per_token=distribution_of(took.ms_per_token),
         e2e_latency_ms=distribution_of(took.e2e_latency_ms),
@@ -142,6 +143,7 @@ def _with_details(level: LevelResult, tally: LevelTally) -> LevelResult:
         enough_because=tally.enough_because,
         client=tally.client,
         timeline=tally.timeline,
+        doubts=doubts_of(tally.oddities),
     )
 
 

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from seatrial_load.documents.request import Arrival, Metric, Objective, PreparedBy
 
 
+FASTEST_TPOT_MS = 0.05
+"""20,000 tokens/s of one answer: no engine makes them so fast, only a buffer gives them out."""
+LEAST_HIDDEN_MS = 5.0
+"""Of an answer that took less time a token as a whole, nothing worth measuring is hidden."""
+
+
 def ttft_ms(record: RequestRecord) -> float | None:
     """Time to first token, ms: first token received - request sent, at the client; queueing counts."""
     if record.first_token_s is None:
@@ -37,6 +43,12 @@ def tpot_ms(record: RequestRecord) -> float | None:
     if total_ms is None or first_ms is None or record.output_tokens is None or record.output_tokens <= 1:
         return None
     return (total_ms - first_ms) / (record.output_tokens - 1)
+
+
+def is_burst(record: RequestRecord) -> bool:
+    """Tell whether an answer of several tokens was streamed and arrived at one instant: nobody saw it being made."""
+    per_token_ms, whole_ms = tpot_ms(record), ms_per_token(record)
+    return per_token_ms is not None and per_token_ms < FASTEST_TPOT_MS and (whole_ms or 0.0) >= LEAST_HIDDEN_MS
 
 
 def itl_ms(record: RequestRecord) -> tuple[float, ...]:

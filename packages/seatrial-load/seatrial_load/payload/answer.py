@@ -40,6 +40,9 @@ FINISH_WORDS: Mapping[str, FinishReason] = MappingProxyType(
         "function_call": FinishReason.TOOL_CALLS,
         "content_filter": FinishReason.CONTENT_FILTER,
         "abort": FinishReason.ABORT,
+        "aborted": FinishReason.ABORT,
+        "cancelled": FinishReason.ABORT,
+        "timeout": FinishReason.ABORT,
         "error": FinishReason.ERROR,
     }
 )

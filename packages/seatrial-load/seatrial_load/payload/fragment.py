@@ -37,6 +37,9 @@ class Fragment(NamedTuple):
         input_tokens: The prompt's tokens.
         output_tokens: The generated tokens, as they stand there.
         failure: The error object.
+        model: The model that it says it comes from; only OpenAI's schemas tell.
+        is_plural: Whether it has another choice than the first.
+        calls_tool: Whether it calls a tool.
     """
 
     spelling: Literal["generate", "choices"] | None = None
@@ -52,6 +55,9 @@ class Fragment(NamedTuple):
     input_tokens: int | None = None
     output_tokens: int | None = None
     failure: EngineFailure | None = None
+    model: str | None = None
+    is_plural: bool = False
+    calls_tool: bool = False
 
 
 def read_fragment(document: object) -> Fragment:
@@ -102,9 +108,11 @@ def _generation(said: JsonObject) -> Fragment:
 
 def _choices(said: JsonObject) -> Fragment:
     usage = object_of(said.get("usage"))
-    choice = next(filter(_is_first, map(object_of, list_of(said.get("choices")))), None) or {}
+    choices = list_of(said.get("choices"))
+    choice, others = _first_of(choices)
     message, reason = choice.get("message"), _reason(choice.get("finish_reason"))
-    piece = _choice_piece(choice) if message is None else None
+    calls_tool = _calls_tool(choice)
+    piece = _choice_piece(choice, calls_tool=calls_tool) if message is None else None
     return Fragment(
         spelling="choices",
         streamed=message is None,
@@ -119,18 +127,30 @@ def _choices(said: JsonObject) -> Fragment:
         input_tokens=json_count(usage.get("prompt_tokens")),
         output_tokens=json_count(usage.get("completion_tokens")),
         failure=_failure(said),
+        model=json_string(said.get("model")),
+        is_plural=others,
+        calls_tool=calls_tool,
     )
 
 
-def _is_first(choice: JsonObject) -> bool:
-    return choice.get("index") in (None, 0)
+def _calls_tool(choice: JsonObject) -> bool:
+    said = object_of(choice.get("delta") or choice.get("message"))
+    return bool(said.get("tool_calls") or said.get("function_call"))
 
 
-def _choice_piece(choice: JsonObject) -> Piece | None:
+def _first_of(choices: list[object]) -> tuple[JsonObject, bool]:
+    """Return the first choice, empty where there is none, and whether there are others."""
+    if len(choices) == 1 and isinstance(choice := choices[0], dict) and not choice.get("index"):
+        return choice, False
+    first = next((choice for choice in map(object_of, choices) if not choice.get("index")), None)
+    return first or {}, len(choices) > (first is not None)
+
+
+def _choice_piece(choice: JsonObject, *, calls_tool: bool) -> Piece | None:
     delta = object_of(choice.get("delta"))
     text = _joined(delta, _TEXT_KEYS) if delta else json_string(choice.get("text"))
     reasoning, tokens = _joined(delta, _REASONING_KEYS), _log_probabilities(choice)
-    if text or reasoning or tokens or delta.get("tool_calls"):
+    if text or reasoning or tokens or calls_tool:
         return Piece(text or "", reasoning, tokens)
     return None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from seatrial_load.payload.error import ANSWER_RULE, AnswerError
 
@@ -18,6 +18,20 @@ MAX_QUOTED_BYTES = 80
 MAX_COUNT = 1_000_000_000
 
 
+def _constant(name: str) -> float:
+    """Take the infinities that Python writes for a token that can't come; a model that computes NaN is broken.
+
+    Raises:
+        ValueError: It is NaN.
+    """
+    if name == "NaN":
+        raise ValueError("NaN is not a JSON number")
+    return float(name)
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_constant)
+
+
 def parse_json(text: bytes) -> object:
     """Parse UTF-8 JSON.
 
@@ -25,7 +39,7 @@ def parse_json(text: bytes) -> object:
         AnswerError: SEA371, it isn't.
     """
     try:
-        document: object = json.loads(text.decode())
+        document: object = _DECODER.decode(text.decode())
     except (ValueError, RecursionError) as malformed:
         raise AnswerError.of(ANSWER_RULE, f"not JSON: {text[:MAX_QUOTED_BYTES]!r}") from malformed
     return document

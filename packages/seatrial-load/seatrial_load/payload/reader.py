@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 DONE: Final = b"[DONE]"
 MAX_LINE_BYTES: Final = 1_048_576
 """A line is one event: some tokens, or an answer's closing words with its whole text."""
+_BOM = b"\xef\xbb\xbf"
 _SSE_FIELDS_WITHOUT_DATA = (b"event:", b"id:", b"retry:", b":")
 
 _ENDED_BY_ERROR = EngineFailure("", "the engine ended the generation with finish_reason error", None)
@@ -146,7 +147,10 @@ def _finish_reason(schema: Schema, end: Fragment) -> FinishReason | None:
 
 
 class LineReader:
-    """Takes bytes and returns the data of the lines that they completed: JSON texts, and `DONE` as it is."""
+    """Takes bytes and returns the data of the lines that they completed: JSON texts, and `DONE` as it is.
+
+    A line ends with LF, CR or both (WHATWG HTML, section 9.2.5); JSON has neither in a text.
+    """
 
     __slots__ = ("_held_bytes", "_pieces")
 
@@ -160,6 +164,8 @@ class LineReader:
         Raises:
             AnswerError: SEA371, a line has more than a MiB.
         """
+        if b"\r" in data:
+            data = data.replace(b"\r", b"\n")
         first, *rest = data.split(b"\n")
         self._pieces.append(first)
         self._held_bytes += len(first)
@@ -186,7 +192,7 @@ class LineReader:
 
 def data_of(line: bytes) -> bytes:
     """Return what a line carries; nothing for an empty line, a comment, or a field of the event stream."""
-    text = line.strip()
+    text = line.strip().removeprefix(_BOM)
     if text.startswith(_SSE_FIELDS_WITHOUT_DATA):
         return b""
     return text.removeprefix(b"data:").strip()

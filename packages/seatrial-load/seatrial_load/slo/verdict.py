@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from seatrial_load.documents.result import Verdict
 from seatrial_load.metrics.counts import nothing_answered, outcome_sentence
+from seatrial_load.slo.doubts import grave_doubts
 from seatrial_load.slo.evaluate import checks_of
 
 if TYPE_CHECKING:
@@ -186,6 +187,7 @@ def _verdict_of(level: LevelResult, objectives: Sequence[Objective], preface: st
         return Verdict(status="fail", because=preface + no_success(level), checks=())
     missed = [check.sentence for check in checks if check.met is False]
     unknown = [check.sentence for check in checks if check.met is None]
+    unknown += grave_doubts(level.doubts, objectives)
     if missed:
         return Verdict(status="fail", because=preface + "; ".join(missed + unknown), checks=checks)
     if unknown:

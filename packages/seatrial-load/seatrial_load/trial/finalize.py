@@ -21,6 +21,7 @@ from seatrial_load.metrics.level import with_queue_share
 from seatrial_load.quality.answers import MOST_AT_ONCE, QualityTools, measure_quality
 from seatrial_load.quality.scores import unmeasured_quality, with_quality
 from seatrial_load.slo.baseline import compare_with_baseline, with_regression
+from seatrial_load.slo.doubts import grave_doubts
 from seatrial_load.slo.verdict import inconclusive, no_success_at, verdict_at, with_error_rate
 from seatrial_load.trial.budget import beside_plan, left_s, live_request
 from seatrial_load.trial.dependencies import Tools
@@ -331,6 +332,8 @@ def _verified(request: TrialRequest, progress: TrialProgress) -> Verdict:
     if seen.sent < VERIFICATION_REQUESTS:
         because = f"{seen.sent} of {VERIFICATION_REQUESTS} requests were sent: {_because(stop)}"
         return Verdict(status="inconclusive", because=because, checks=())
+    if doubts := grave_doubts(seen.doubts, request.objectives):
+        return Verdict(status="inconclusive", because=f"{'; '.join(doubts)}; no load", checks=())
     told = f"verified: {outcome_sentence(seen)}, no load"
     return Verdict(status="pass", because=told, checks=())
 

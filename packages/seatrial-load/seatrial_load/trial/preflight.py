@@ -13,11 +13,13 @@ from seatrial_load.aws.deployment_check import DENIED_PATIENCE_S, DENIED_POLL_S,
 from seatrial_load.aws.wake import wake
 from seatrial_load.client.event_loop import Exchange, Inbox, Wave, limits_of, run_wave
 from seatrial_load.decode.failure import Failure
+from seatrial_load.decode.judgement import ANYTHING
 from seatrial_load.decode.response import NO_MODEL_HEADER, record_of
 from seatrial_load.documents.progress import TrialProgress
 from seatrial_load.documents.request_checks import check_trial_request
 from seatrial_load.health.self_calibration import calibrate_client
 from seatrial_load.metrics.counts import unmeasured_of
+from seatrial_load.metrics.oddities import doubts_of, oddities_of
 from seatrial_load.prompts.synthetic import BELOW_THE_LIMIT, FIRST_WORDS_PER_TOKEN, calibrated, is_too_long
 from seatrial_load.trial.budget import beside_plan, budget_over, budget_s
 from seatrial_load.trial.dependencies import go_on
@@ -25,12 +27,13 @@ from seatrial_load.trial.events import Told
 from seatrial_load.trial.manner import VERIFICATION_REQUESTS, adds_load, levels_beside, room_per_copy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from seatrial_load.aws.clock_skew import Probed
     from seatrial_load.aws.wake import Woken
     from seatrial_load.client.connection import Dial
     from seatrial_load.client.request_writer import RequestWriter
+    from seatrial_load.decode.judgement import AnswerTerms
     from seatrial_load.decode.response import RequestRecord
     from seatrial_load.documents.request import TrialRequest
     from seatrial_load.documents.result import ClientCalibration, LiveProof, Occasion, Unmeasured, UsersLoad
@@ -86,6 +89,7 @@ class _Opening:
     engine_note: str = ""
     seen: tuple[Unmeasured, ...] = ()
     users: UsersLoad | None = None
+    asked: Callable[[int], AnswerTerms] | None = None
 
     @classmethod
     def of(cls, request: TrialRequest, tools: Tools, should_stop: ShouldStop, waited_s: float) -> _Opening:
@@ -226,7 +230,8 @@ class _Opening:
             if stop is None:
                 records.append(record)
         if records:
-            self.seen += (unmeasured_of(records, "verification"),)
+            odd = oddities_of([record for record in records if record.succeeded])
+            self.seen += (unmeasured_of(records, "verification", doubts=doubts_of(odd)),)
         return stop
 
     def _single(self) -> tuple[RequestRecord, Stop | None]:
@@ -323,7 +328,9 @@ class _Opening:
             stop=self.should_stop,
             limits=limits_of(self.request.workload, requests),
         )
-        return run_wave(wave, self._writer(first), self.dial, clock=self.tools.clock).every
+        writer = self._writer(first)
+        self.asked = writer.asked
+        return run_wave(wave, writer, self.dial, clock=self.tools.clock).every
 
     def _writer(self, first: int) -> RequestWriter:
         return self.tools.writer(
@@ -340,7 +347,8 @@ class _Opening:
             self.seen += (unmeasured_of(records, occasion),)
 
     def _record(self, exchange: Exchange) -> RequestRecord:
-        record = record_of(exchange, stream=self.request.workload.stream, secret=self.secret)
+        asked = ANYTHING if self.asked is None else self.asked(exchange.index)
+        record = record_of(exchange, stream=self.request.workload.stream, secret=self.secret, asked=asked)
         self.engine_note = self.engine_note or record.engine
         return record
 

@@ -229,7 +229,7 @@ def load_level(
     )
     dial = tools.dial_to(writer)
     workers = 1 if tools.dial is not None else request.load.workers
-    order = CrewOrder(wave=wave, stream=request.workload.stream, secret=writer.secret)
+    order = CrewOrder(wave=wave, stream=request.workload.stream, secret=writer.secret, asked=writer.asked)
     crew = load_with_workers(order, writer, lambda: dial, workers=workers, clock=tools.clock)
     tools.keep(crew.over, concurrency=step.concurrency, ramp=size.ramp if plan is None else 0)
     return LoadedLevel(

@@ -128,7 +128,9 @@ def test_answers_of_no_token_have_a_throughput_of_zero_and_no_cost(tried: Callab
     assert (level.ttft_ms, level.tpot_ms, level.itl_ms, level.ms_per_token) == (None, None, None, None)
     assert level.goodput_requests_per_s == 0.0
     assert result.usd_per_million_output_tokens is None
-    assert result.verdict.because == "ttft_ms p95 was not measured at concurrency 2 per copy: no request has a value"
+    ttft, doubt = result.verdict.because.split("; ")
+    assert ttft == "ttft_ms p95 was not measured at concurrency 2 per copy: no request has a value"
+    assert doubt.startswith("ended_early: 4 of 4 answers have fewer than 90 % of the tokens asked")
     assert result.verdict.status == "inconclusive"
 
 
@@ -191,11 +193,11 @@ def test_a_key_that_the_server_repeats_stands_in_no_result(tried: Callable[..., 
 def test_answers_that_are_not_streamed(tried: Callable[..., TrialResult]) -> None:
     whole = {
         "choices": [{"index": 0, "message": {"role": "assistant", "content": "a"}, "finish_reason": "stop"}],
-        "usage": {"prompt_tokens": 8, "completion_tokens": 1},
+        "usage": {"prompt_tokens": 8, "completion_tokens": 3},
     }
     result = tried(json.dumps(whole).encode(), stream=False, objectives=(ERRORS,))
     level = result.levels[-1]
-    assert (level.succeeded, level.output_tokens_mean, level.parts_per_token, level.ttft_ms) == (4, 1.0, None, None)
+    assert (level.succeeded, level.output_tokens_mean, level.parts_per_token, level.ttft_ms) == (4, 3.0, None, None)
     assert result.verdict.status == "pass"
 
 
@@ -220,7 +222,7 @@ def test_the_warm_up_corrects_a_recordings_prompts_by_their_own_lengths(
     rows = [{"timestamp": 100 * at, "input_length": n, "output_length": 3} for at, n in enumerate((10, 900, 20, 500))]
     file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     result = tried(
-        lambda prompt: said("a", finish="length") + counted(2 * len(prompt.split()), 1) + DONE,
+        lambda prompt: said("a", finish="length") + counted(2 * len(prompt.split()), 3) + DONE,
         file=file,
         workload=Workload(input_tokens=357, output_tokens=3, schema="openai_chat", source="trace"),
         load=replace(LOAD, arrival="replay", warmup_requests=3),

@@ -153,7 +153,8 @@ main()
 def test_the_command_needs_the_standard_library_alone(server: Server, tmp_path: Path) -> None:
     output, records = tmp_path / "result.json", tmp_path / "records.jsonl"
     files = ["--output", str(output), "--records", str(records)]
-    options = "--model tiny --api-key-variable MY_KEY --levels 1,2 --requests 3 --workers 1 --slo error_rate=0.5"
+    options = "--model tiny --api-key-variable MY_KEY --output-tokens 3 --levels 1,2 --requests 3 --workers 1"
+    options += " --slo error_rate=0.5"
     finished = subprocess.run(
         [sys.executable, "-c", STANDARD_LIBRARY_ALONE, "--url", server.url, *options.split(), *files],
         env={**os.environ, "MY_KEY": KEY},

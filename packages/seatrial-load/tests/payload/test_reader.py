@@ -168,11 +168,16 @@ def test_an_error_after_the_first_tokens_keeps_the_text() -> None:
 
 @pytest.mark.parametrize(
     ("value", "read_as"),
-    [("-0.5", -0.5), ("0", 0.0), ("NaN", None), ("-Infinity", None), ("true", None), ("1e400", None)],
+    [("-0.5", -0.5), ("0", 0.0), ("-Infinity", None), ("Infinity", None), ("true", None), ("1e400", None)],
 )
 def test_a_log_probability_is_a_finite_number(value: str, read_as: float | None) -> None:
     (token,) = read(Schema.TGI, [f'{{"token":{{"id":1,"text":"x","logprob":{value}}}}}\n'.encode()]).tokens or ()
     assert token.log_probability == read_as
+
+
+def test_an_answer_with_nan_is_no_json() -> None:
+    with pytest.raises(SeatrialError, match="not JSON"):
+        read(Schema.TGI, [b'{"token":{"id":1,"text":"x","logprob":NaN}}\n'])
 
 
 def test_a_huge_whole_number_is_no_log_probability() -> None:

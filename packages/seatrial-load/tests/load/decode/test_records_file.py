@@ -41,6 +41,7 @@ def test_a_request_is_a_line_in_milliseconds_since_the_first(record: MakeRecord)
         "status": 200,
         "detail": "",
         "retried": [],
+        "doubts": [],
     }
 
 

@@ -145,6 +145,7 @@ def test_whole_answers_have_counts_but_no_token_events(
         input_tokens=input_tokens,
         finish_reason=said.finish_reason,
         failure=None,
+        text="x",
     )
 
 

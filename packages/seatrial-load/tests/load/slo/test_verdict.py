@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial_load.documents.request import Gate, Objective
-from seatrial_load.documents.result import Unmeasured, Verdict
+from seatrial_load.documents.result import AnswerDoubt, Unmeasured, Verdict
 from seatrial_load.metrics.aggregate import distribution_of, sample_of
 from seatrial_load.slo.evaluate import checks_of
 from seatrial_load.slo.verdict import judged, verdict_at, with_error_rate
@@ -15,7 +15,7 @@ from tests.load.conftest import lagging
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial_load.documents.result import LevelResult
+    from seatrial_load.documents.result import DoubtKind, LevelResult
 
     MakeLevel = Callable[..., LevelResult]
 
@@ -116,6 +116,48 @@ def test_the_gate_between_levels_fails_by_a_lower_one(level: MakeLevel) -> None:
     assert verdict.because == (
         "concurrency 8 per copy was not measured; ttft_ms p95 812.0 ms exceeds 500.0 ms at concurrency 2 per copy"
     )
+
+
+def test_of_several_levels_the_nearest_one_proves(level: MakeLevel) -> None:
+    passed = verdict_at(3, [level(2), level(4), level(8), level(16)], [TTFT])
+    assert passed.because.endswith("8 of 8 requests succeeded at concurrency 4 per copy")
+    failed = verdict_at(8, [level(1, ttft_ms=900.0), level(2, ttft_ms=812.0)], [TTFT])
+    assert failed.because.endswith("ttft_ms p95 812.0 ms exceeds 500.0 ms at concurrency 2 per copy")
+
+
+def doubt(kind: DoubtKind, answers: int, of: int = 50) -> AnswerDoubt:
+    return AnswerDoubt(kind=kind, answers=answers, of=of, because=f"{answers} of {of} answers")
+
+
+@pytest.mark.parametrize(
+    ("found", "objectives", "status"),
+    [
+        (doubt("ended_early", 5), [TTFT], "pass"),
+        (doubt("ended_early", 6), [TTFT], "inconclusive"),
+        (doubt("ended_early", 1), [TTFT, ERRORS], "inconclusive"),
+        (doubt("uncounted", 6), [TTFT], "inconclusive"),
+        (doubt("burst", 50), [TTFT], "pass"),
+        (doubt("burst", 6), [TTFT, TPOT], "inconclusive"),
+        (doubt("burst", 5), [TTFT, TPOT], "pass"),
+        (doubt("repeated", 50), [TTFT, TPOT], "pass"),
+        (doubt("other_model", 50), [TTFT, TPOT], "pass"),
+    ],
+)
+def test_more_doubtful_answers_than_may_fail_prove_nothing(
+    level: MakeLevel, found: AnswerDoubt, objectives: list[Objective], status: str
+) -> None:
+    verdict = verdict_at(4, [level(4, doubts=(found,))], objectives)
+    assert verdict.status == status
+    assert (f"{found.kind}: {found.because}" in verdict.because) == (status == "inconclusive")
+
+
+def test_doubtful_answers_beside_the_gate_prove_nothing_of_it(level: MakeLevel) -> None:
+    assert verdict_at(3, [level(4, doubts=(doubt("ended_early", 50),))], [TTFT]).status == "inconclusive"
+
+
+def test_a_missed_objective_fails_whatever_is_doubtful(level: MakeLevel) -> None:
+    doubtful = level(4, ttft_ms=812.0, doubts=(doubt("ended_early", 50),))
+    assert verdict_at(4, [doubtful], [TTFT]).status == "fail"
 
 
 def test_a_higher_level_that_misses_proves_nothing_about_the_gate(level: MakeLevel) -> None:

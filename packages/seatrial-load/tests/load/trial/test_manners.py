@@ -14,9 +14,10 @@ from seatrial_load.aws.deployment_check import not_proven
 from seatrial_load.documents.progress import TrialProgress
 from seatrial_load.documents.request import Load, TrialRequest, TrialTarget
 from seatrial_load.documents.request_checks import read_trial_request
-from seatrial_load.documents.result import LevelResult, TrialResult, UsersLoad
+from seatrial_load.documents.result import AnswerDoubt, LevelResult, TrialResult, Unmeasured, UsersLoad
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.search import NextLevel
+from seatrial_load.slo.doubts import told_doubts
 from seatrial_load.trial.dependencies import Tools, go_on
 from seatrial_load.trial.run import run_trial
 from seatrial_load.trial.steps import begin_trial, conclude_trial, next_step
@@ -163,6 +164,36 @@ def test_the_gates_error_rate_holds_of_the_single_requests(world: World, most: f
     (verified,) = [seen for seen in result.unmeasured if seen.occasion == "verification"]
     assert (verified.sent, verified.succeeded) in {(5, 3), (5, 4)}
     assert result.verdict.status == status
+
+
+def concluded(world: World, seen: Unmeasured, stop: Stop) -> TrialResult:
+    live = replace(not_proven(), copy_count=1)
+    progress = TrialProgress(
+        started_at=NOW.isoformat(), elapsed_s=1.0, sent=seen.sent, live=live, unmeasured=(seen,), stopped=stop
+    )
+    return conclude_trial(world.request("verify", expected=None), progress, Tools(asks_cloudwatch=False))
+
+
+SINGLE = Unmeasured(occasion="verification", sent=5, succeeded=5, errors={}, first_errors=(), longest_wait_s=None)
+
+
+@pytest.mark.parametrize("sent", [1, 4])
+def test_fewer_requests_than_a_verification_has_prove_nothing(world: World, sent: int) -> None:
+    over = Stop(reason=StopReason.BUDGET, because="the budget of 20 s ended")
+    verdict = concluded(world, replace(SINGLE, sent=sent, succeeded=sent), over).verdict
+    assert (verdict.status, verdict.because) == (
+        "inconclusive", f"{sent} of 5 requests were sent: the budget of 20 s ended"
+    )  # fmt: skip
+
+
+def test_answers_that_ended_early_verify_nothing(world: World) -> None:
+    doubt = AnswerDoubt(kind="ended_early", answers=5, of=5, because="5 of 5 answers are short")
+    stop = Stop(reason=StopReason.VERIFIED, because="verified by 5 requests; no load")
+    result = concluded(world, replace(SINGLE, doubts=(doubt,)), stop)
+    assert (result.verdict.status, result.verdict.because) == (
+        "inconclusive", "ended_early: 5 of 5 answers are short; no load"
+    )  # fmt: skip
+    assert list(told_doubts(result)) == ["ended_early: 5 of 5 answers are short"]
 
 
 def test_a_request_without_a_copy_is_repeated_while_copies_come_up(world: World) -> None:
