@@ -1,4 +1,4 @@
-"""A plugin of pytest that imports one module with a wrong line; no file is changed.
+"""A plugin of pytest that imports one module with a wrong line, in this process alone; no file is changed.
 
 The variable `SEATRIAL_MUTATION` is the number of the mutation in the table.
 """
