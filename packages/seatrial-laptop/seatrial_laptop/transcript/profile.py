@@ -30,7 +30,7 @@ _VARYING: Final = (
 _HASH: Final = re.compile(r"(?:[0-9A-F]{8})+$")
 """What the CDK puts after the path of a construct: another configuration may have another one."""
 _PREPARATION: Final = (("cdk", "bootstrap"), ("cdk", "synth"))
-"""Commands of one side alone: an account was bootstrapped before, and the embedded AWS is synthesized for in process."""
+"""Commands of one side alone: an account was bootstrapped before; for the embedded AWS the suite itself synthesizes."""
 _EVENTS: Final = "cloudformation:DescribeStackEvents"
 """Its statuses are those of events, which are told by resource."""
 _FREE: Final = frozenset({"Environment", "Parameters", "Tags", "Metadata"})
