@@ -92,6 +92,7 @@ def plan_command(
         _adopt(loaded[0], output_format, sections)
     else:
         made = _made(loaded, allowed)
+        of_every(made, _check_with_others)
         _show(made, output_format, sections, many=many)
         if write:
             _lock(made, many=many)
@@ -167,6 +168,27 @@ def _made(loaded: Sequence[LoadedSpec], allowed: _Allowed) -> tuple[_Made, ...]:
         return _Made(make_plan(one, accept_slo_miss=accepted, allow_unknown_price=unpriced), one)
 
     return of_every(loaded, made)
+
+
+def _check_with_others(one: _Made) -> None:
+    """Hold an endpoint against the guard rails together with what it runs of other specs, where these are locked.
+
+    Synthesis holds it against them in any case.
+
+    Raises:
+        SpecError: SEA111 with every guard rail that is broken.
+    """
+    from seatrial.deployment.load import runs_others, whole_problems
+
+    if not runs_others(one.loaded):
+        return
+    try:
+        problems = whole_problems(one.loaded, one.plan)
+    except SpecError as error:
+        typer.echo(f"{one.plan.endpoint}: guard rails not checked with its other specs yet\n{error}", err=True)
+        return
+    if problems:
+        raise SpecError(problems)
 
 
 def _show(made: Sequence[_Made], output_format: Format, sections: Sequence[Section], *, many: bool) -> None:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from seatrial.deployment.document import COMPONENT_SUFFIX, LONGEST_NAME, Deployment, products_stack, service_stack
 from seatrial.deployment.guests import packing_of, read_guests
 from seatrial.deployment.optimization_job import job_of
+from seatrial.deployment.packing import copies_of
 from seatrial.deployment.trial import request_template
 from seatrial.engines.render import render_plan
+from seatrial.locks.guard_rails import Beside, created_problems
 from seatrial.locks.lock_file import awaits_promotion, locked_environments, read_locked_plan
 from seatrial.locks.provenance import promotion_command
 from seatrial.specs.guests import hosts
@@ -22,6 +24,8 @@ from seatrial_base.findings import Finding, Place
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from seatrial.deployment.guests import Guest
+    from seatrial.deployment.packing import Packing
     from seatrial.documents.plan import Plan
     from seatrial.specs.environment import EnvironmentSpec
     from seatrial.specs.load import LoadedSpec
@@ -266,18 +270,51 @@ def deployment_of(loaded: LoadedSpec, *, packaged: bool = True, templates: Path 
         templates: Likewise.
 
     Raises:
-        SpecError: When the lock is wrong.
+        SpecError: When the lock is wrong; SEA111 for a guard rail that everything together breaks.
         RenderError: When the plan can't be rendered.
     """
     plan = read_locked_plan(loaded)
     guests = read_guests(loaded, plan)
-    deployment = _rendered(loaded, plan, packaged=packaged, templates=templates)
-    if not guests:
-        return deployment
+    variants = tuple(read_variants(loaded))
+    packing = packing_of(loaded, plan, guests) if guests else None
+    if problems := created_problems(plan, loaded, beside_of(variants, guests, packing)):
+        raise SpecError(problems)
     return replace(
-        deployment,
+        _rendered(loaded, plan, packaged=packaged, templates=templates),
+        variants=variants,
         guests=tuple(_rendered(each.loaded, each.plan, packaged=packaged, templates=templates) for each in guests),
-        packing=packing_of(loaded, plan, guests),
+        packing=packing,
+    )
+
+
+def runs_others(loaded: LoadedSpec) -> bool:
+    """Tell whether an endpoint runs something of other specs: further models, or variants."""
+    hosting = loaded.endpoint.hosting
+    named = [*(each.spec for each in hosting.variants or ()), hosting.shadow.spec if hosting.shadow else None]
+    return bool(hosting.more_models) or any(name is not None for name in named)
+
+
+def whole_problems(loaded: LoadedSpec, plan: Plan) -> tuple[Finding, ...]:
+    """Return every guard rail that an endpoint breaks with all that it runs of other specs: SEA111.
+
+    Args:
+        loaded: The endpoint's spec.
+        plan: Its plan, which need not be locked.
+
+    Raises:
+        SpecError: With every problem of the other specs and their locks.
+    """
+    guests = read_guests(loaded, plan)
+    packing = packing_of(loaded, plan, guests) if guests else None
+    return created_problems(plan, loaded, beside_of(tuple(read_variants(loaded)), guests, packing))
+
+
+def beside_of(variants: Iterable[Deployment], guests: Sequence[Guest], packing: Packing | None) -> Beside:
+    """Return what an endpoint runs of other specs, as guard rails are held against it."""
+    return Beside(
+        variants={each.endpoint.name: (each.endpoint, each.plan) for each in variants},
+        guest_copies=sum(copies_of(each.plan).most for each in guests),
+        instances=None if packing is None else packing.max_instances,
     )
 
 
@@ -291,7 +328,6 @@ def _rendered(loaded: LoadedSpec, plan: Plan, *, packaged: bool, templates: Path
         serving=serving,
         trial_request=request_template(loaded, plan, serving),
         has_local_nvme=instance is not None and bool(instance.nvme_gb),
-        variants=tuple(read_variants(loaded)),
         optimization_job=job_of(loaded, plan),
     )
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from seatrial.locks.path import lock_path
+from seatrial.specs.instance_fleets import InstanceFleet, ModelInstances, fleets_of
+from seatrial.specs.list_prices import list_price
 from seatrial_base.catalog import images
 from seatrial_base.catalog.images import image_repository_uri
 from seatrial_base.findings import Finding, Place
 from seatrial_base.units import usd
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from seatrial.documents.plan import Plan
-    from seatrial.specs.endpoint import Budget
+    from seatrial.specs.endpoint import Budget, EndpointSpec
     from seatrial.specs.guard_rails import GuardRails
     from seatrial.specs.load import LoadedSpec
     from seatrial.specs.yaml_source import FieldPath
@@ -23,55 +27,174 @@ if TYPE_CHECKING:
 
 _PRICE_STEP = 1e-4  # a locked price is rounded to it
 _PER_TOKEN = ("usd_per_million_output_tokens", "blended_usd_per_million_tokens")
+_LESS = "ask for less or cheaper instances, or change the guard rail"
 _RAIL, _LIMIT, _IMAGE = "SEA413", "SEA414", "SEA415"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenRail:
+    """A guard rail that what would be created breaks.
+
+    Attributes:
+        rail: The field of `guard_rails`.
+        path: The field of the spec that asks for it.
+        field: The field of the plan that says so.
+        message: What is beyond what.
+    """
+
+    rail: str
+    path: FieldPath
+    field: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What an endpoint runs of other specs.
+
+    Attributes:
+        variants: The specs that variants run and their plans, by name.
+        guest_copies: Copies at most of the further models on its instances.
+        instances: Instances at most with further models, an update's included; `None` without any.
+    """
+
+    variants: Mapping[str, tuple[EndpointSpec, Plan]] = field(default_factory=dict)
+    guest_copies: int = 0
+    instances: int | None = None
+
+
+ALONE = Beside()
 
 
 def limit_problems(plan: Plan, loaded: LoadedSpec) -> tuple[Finding, ...]:
     """Return everything in which a plan is beyond the guard rails, its spec's limits or the known images."""
-    checks = (*_rails(plan, loaded), *_spec_limits(plan, loaded), *_image(plan, loaded))
+    checks = (*rail_problems(plan, loaded), *_spec_limits(plan, loaded), *_image(plan, loaded))
     return tuple(dict.fromkeys(checks))
 
 
 def rail_problems(plan: Plan, loaded: LoadedSpec) -> tuple[Finding, ...]:
-    """Return every guard rail of the environment that a plan breaks."""
-    return tuple(_rails(plan, loaded))
+    """Return every guard rail of the environment that a locked plan breaks, by the fields of the lock.
+
+    What it runs of other specs is judged with them (`created_problems`).
+    """
+    return tuple(
+        _problem(loaded, each.field, _RAIL, f"{each.message}, {_of_rail(loaded, each.rail)}")
+        for each in broken_rails(plan, loaded)
+    )
 
 
-def usd_per_hour_at_most(plan: Plan) -> float | None:
-    """Return the cost per hour of a plan at its most copies, at the prices of the plan; `None` when none is known."""
-    if plan.cost.usd_per_hour is None:
-        return None
-    return plan.cost.usd_per_hour / max(1, plan.instance_count.value) * _most_instances(plan)
+def created_problems(plan: Plan, loaded: LoadedSpec, beside: Beside = ALONE) -> tuple[Finding, ...]:
+    """Return every guard rail that what would be created breaks, by the fields of the spec: SEA111.
+
+    Args:
+        plan: The plan, which need not be locked.
+        loaded: Its spec.
+        beside: What the endpoint runs of other specs.
+    """
+    return tuple(
+        loaded.problem(each.path, "SEA111", f"{each.message}, {_of_rail(loaded, each.rail)}", _LESS)
+        for each in broken_rails(plan, loaded, beside)
+    )
 
 
-def _most_instances(plan: Plan) -> int:
-    copies = max(plan.max_copies, plan.copy_count.value)
+def broken_rails(plan: Plan, loaded: LoadedSpec, beside: Beside = ALONE) -> Iterator[BrokenRail]:
+    """Yield every guard rail that what would be created breaks; what can't be judged breaks its rail.
+
+    Args:
+        plan: The plan.
+        loaded: Its spec.
+        beside: What the endpoint runs of other specs.
+    """
+    rails, fleets = loaded.environment.guard_rails, created_fleets(plan, loaded, beside)
+    if rails.engines is not None and plan.engine.value not in rails.engines:
+        message = f"{plan.engine.value} is not among {', '.join(rails.engines)}"
+        yield BrokenRail("engines", ("serving", "engine"), "engine", message)
+    for fleet in fleets if rails.instance_types is not None else ():
+        for name in fleet.types:
+            if name not in (rails.instance_types or ()):
+                message = f"{name} is not among {', '.join(rails.instance_types or ())}"
+                yield BrokenRail("instance_types", fleet.path, "instance_type", message)
+    yield from _copies(plan, rails, fleets, beside)
+    yield from _cost(plan, loaded, fleets)
+
+
+def created_fleets(plan: Plan, loaded: LoadedSpec, beside: Beside = ALONE) -> tuple[InstanceFleet, ...]:
+    """Return the instances that would be created of an endpoint, as the constructs create them.
+
+    Args:
+        plan: The plan.
+        loaded: Its spec.
+        beside: What the endpoint runs of other specs.
+    """
+    others = {name: (spec, _size(other, spec)) for name, (spec, other) in beside.variants.items()}
+    fleets = fleets_of(loaded.endpoint, _size(plan, loaded.endpoint), others)
+    if beside.instances is None:
+        return fleets
+    return tuple(replace(each, instances=beside.instances, updating=beside.instances) for each in fleets)
+
+
+def _size(plan: Plan, spec: EndpointSpec) -> ModelInstances:
+    copies = max(plan.max_copies, plan.copy_count.value, spec.scaling.max_copies)
     needed = math.ceil(copies / max(1, plan.copies_per_instance.value))
-    return max(needed, plan.max_instances, plan.instance_count.value)
+    return ModelInstances(
+        instance_type=plan.instance_type.value,
+        instance_count=plan.instance_count.value,
+        most_copies=copies,
+        most_instances=max(needed, plan.max_instances, plan.instance_count.value),
+        surge_instances=plan.surge_instances.value,
+    )
 
 
-def _rails(plan: Plan, loaded: LoadedSpec) -> Iterator[Finding]:
+def _copies(plan: Plan, rails: GuardRails, fleets: Sequence[InstanceFleet], beside: Beside) -> Iterator[BrokenRail]:
+    copies = sum(fleet.copies for fleet in fleets) + beside.guest_copies
+    if rails.max_copies is None or copies <= rails.max_copies:
+        return
+    alone = len(fleets) == 1 and not beside.guest_copies
+    whose = "" if alone else " of all models and variants"
+    path: FieldPath = max(fleets, key=lambda fleet: fleet.copies).path
+    path = ("hosting", "more_models") if beside.guest_copies else path
+    field = "copy_count" if alone and plan.copy_count.value > plan.max_copies else "max_copies"
+    yield BrokenRail("max_copies", path, field, f"{copies} copies{whose} exceed {rails.max_copies}")
+
+
+def _cost(plan: Plan, loaded: LoadedSpec, fleets: Sequence[InstanceFleet]) -> Iterator[BrokenRail]:
+    """Yield each rail on money: prices are list prices, whatever discount the spec says it has."""
     rails = loaded.environment.guard_rails
-    instance_type, copies = plan.instance_type.value, max(plan.copy_count.value, plan.max_copies)
-    for field, value, allowed in (
-        ("instance_type", instance_type, rails.instance_types),
-        ("engine", plan.engine.value, rails.engines),
-    ):
-        if allowed is not None and value not in allowed:
-            message = f"{value} is not among {', '.join(allowed)}, {_of_rail(loaded, f'{field}s')}"
-            yield _problem(loaded, field, _RAIL, message)
-    if rails.max_copies is not None and copies > rails.max_copies:
-        field = "max_copies" if copies == plan.max_copies else "copy_count"
-        message = f"{copies} copies exceed {rails.max_copies}, {_of_rail(loaded, 'max_copies')}"
-        yield _problem(loaded, field, _RAIL, message)
-    if rails.usd_per_hour is not None:
-        hourly, rail = usd_per_hour_at_most(plan), rails.usd_per_hour
-        if hourly is None or hourly - rail > _PRICE_STEP * _most_instances(plan):
-            price = "an unknown price" if hourly is None else f"{usd(hourly)} per hour at {copies} copies"
-            message = f"{price} exceeds {usd(rail)}, {_of_rail(loaded, 'usd_per_hour')}"
-            yield _problem(loaded, "cost.usd_per_hour", _RAIL, message)
-    for name, price, bound in _beyond(plan, rails, _PER_TOKEN):
-        yield _problem(loaded, f"cost.{name}", _RAIL, f"{price} exceeds {bound}, {_of_rail(loaded, name)}")
+    costs = [fleet.usd_per_hour(lambda name: list_price(name, loaded)) for fleet in fleets]
+    known = [cost for cost in costs if cost is not None]
+    hourly = sum(known) if len(known) == len(costs) else None
+    if rails.usd_per_hour is not None and (hourly is None or hourly - rails.usd_per_hour > _PRICE_STEP):
+        price = "an unknown price" if hourly is None else f"{usd(hourly)} per hour"
+        dearest = max(fleets, key=lambda fleet: fleet.usd_per_hour(lambda name: list_price(name, loaded)) or math.inf)
+        message = f"{price} at list prices for {_instances(fleets)} exceeds {usd(rails.usd_per_hour)}"
+        yield BrokenRail("usd_per_hour", dearest.path, "cost.usd_per_hour", message)
+    above = _above_list(plan, loaded)
+    for name, price, bound in _beyond(plan, rails, _PER_TOKEN, above):
+        message = f"{price} at list prices exceeds {bound}"
+        yield BrokenRail(name, ("budget", name), f"cost.{name}", message)
+
+
+def _above_list(plan: Plan, loaded: LoadedSpec) -> float | None:
+    """Return the list price over the price that a plan has; `None` when either is unknown.
+
+    The price of the catalog or of the team's file counts, not what the lock says: whoever writes a spec writes it too.
+    """
+    listed, planned = list_price(plan.instance_type.value, loaded), plan.cost.usd_per_hour
+    return None if listed is None or not planned else listed * plan.instance_count.value / planned
+
+
+def _instances(fleets: Iterable[InstanceFleet]) -> str:
+    """Return the instances that may run, by type: `2 x ml.g5.2xlarge, 1 more during an update`."""
+    steady, updating = Counter[str](), Counter[str]()
+    for fleet in fleets:
+        name = " or ".join(fleet.types)
+        steady[name] += fleet.instances
+        updating[name] += fleet.updating
+    parts = (
+        f"{count} x {name}" + (f" and {updating[name] - count} more in an update" if updating[name] > count else "")
+        for name, count in steady.items()
+    )
+    return ", ".join(parts)
 
 
 def _spec_limits(plan: Plan, loaded: LoadedSpec) -> Iterator[Finding]:
@@ -84,19 +207,29 @@ def _spec_limits(plan: Plan, loaded: LoadedSpec) -> Iterator[Finding]:
     if copies < scaling.min_copies:
         message = f"{copies} is below {scaling.min_copies}, {_of_spec(loaded, ('scaling', 'min_copies'))}"
         yield _problem(loaded, "copy_count", _LIMIT, message)
-    for field, value in (("copy_count", copies), ("max_copies", plan.max_copies)):
+    for name, value in (("copy_count", copies), ("max_copies", plan.max_copies)):
         if value > scaling.max_copies:
             message = f"{value} exceeds {scaling.max_copies}, {_of_spec(loaded, ('scaling', 'max_copies'))}"
-            yield _problem(loaded, field, _LIMIT, message)
+            yield _problem(loaded, name, _LIMIT, message)
     for name, price, bound in _beyond(plan, budget, ("usd_per_hour", *_PER_TOKEN)):
         message = f"{price} exceeds {bound}, {_of_spec(loaded, ('budget', name))}"
         yield _problem(loaded, f"cost.{name}", _LIMIT, message)
 
 
-def _beyond(plan: Plan, bounds: Budget | GuardRails, names: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
-    """Yield each price of a plan that is beyond its bound, or unknown: its name, itself and the bound, as shown."""
+def _beyond(
+    plan: Plan, bounds: Budget | GuardRails, names: tuple[str, ...], above: float | None = 1.0
+) -> Iterator[tuple[str, str, str]]:
+    """Yield each price of a plan that is beyond its bound, or unknown: its name, itself and the bound, as shown.
+
+    Args:
+        plan: The plan.
+        bounds: Whose.
+        names: The prices.
+        above: The price that counts over the plan's own; `None` when it is unknown.
+    """
     for name in names:
-        bound, price = getattr(bounds, name), getattr(plan.cost, name)
+        bound, planned = getattr(bounds, name), getattr(plan.cost, name)
+        price = None if planned is None or above is None else planned * above
         if bound is not None and (price is None or price - bound > _PRICE_STEP):
             yield name, "an unknown price" if price is None else usd(price), usd(bound)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.planner.decisions.batching import asked_max_model_len
-from seatrial.planner.prices import priced
 from seatrial.planner.search.fitting import possible_degrees
+from seatrial.specs.list_prices import priced
 from seatrial_base.catalog import neuron
 from seatrial_base.catalog.architecture import Architecture, shards_evenly
 from seatrial_base.catalog.instances import all_instances, find_instance

@@ -9,6 +9,7 @@ import math
 from typing import TYPE_CHECKING, Literal
 
 from seatrial.documents.plan import Decision, Plan, Probe
+from seatrial.locks.guard_rails import created_problems
 from seatrial.planner.calibration import model_name
 from seatrial.planner.decisions.derived_limits import Chosen, band_for, derive_limits, predict_copy
 from seatrial.planner.decisions.placement import lay_out
@@ -44,12 +45,16 @@ def make_plan(loaded: LoadedSpec, *, accept_slo_miss: bool = False, allow_unknow
         allow_unknown_price: Choose also among instance types whose price is unknown and that the spec does not name.
 
     Raises:
-        PlanError: When the model is unknown or nothing satisfies the spec; the nearest deployment is named.
+        PlanError: When the model is unknown or nothing satisfies the spec; the nearest deployment is named. SEA111 when
+            what would be created breaks a guard rail by what does not depend on the deployment, such as a pool.
     """
     resolved, found = search_for(loaded, accept_slo_miss=accept_slo_miss, allow_unknown_price=allow_unknown_price)
     if not found.ranked:
         raise no_deployment(loaded, resolved.demand, found.rejections)
-    return plan_of(loaded, resolved, found)
+    plan = plan_of(loaded, resolved, found)
+    if problems := created_problems(plan, loaded):
+        raise PlanError(problems)
+    return plan
 
 
 def plan_of(loaded: LoadedSpec, resolved: Resolved, found: SearchResult) -> Plan:

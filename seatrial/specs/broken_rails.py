@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, get_args
 
 from seatrial.specs.endpoint import Percentiles
 from seatrial.specs.guard_rails import GuardRails
+from seatrial.specs.instance_fleets import fleets_of, least_size
 from seatrial.specs.loaded_things import loaded_things
 from seatrial_base.catalog import images
 from seatrial_base.catalog.engine_versions import EngineName
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from seatrial.specs.endpoint import EndpointSpec, ModelSpec
     from seatrial.specs.environment import EnvironmentSpec
+    from seatrial.specs.instance_fleets import InstanceFleet
     from seatrial.specs.loaded_things import LoadedThing
     from seatrial.specs.yaml_source import Document, FieldPath
     from seatrial_base.findings import Finding
@@ -83,6 +86,10 @@ class _Rails:
         if most is not None and copies > most:
             message = f"max_copies {copies} exceeds {name}'s guard rail {most}"
             yield self._problem(("scaling", "max_copies"), "max_copies", message, f"at most {most}")
+        elif most is not None and (fewest := sum(each.copies for each in self._fleets)) > most:
+            path = max(self._fleets, key=lambda fleet: fleet.copies).path
+            message = f"at least {fewest} copies of all variants exceed {name}'s guard rail {most}"
+            yield self._problem(path, "max_copies", message, f"at most {most} together")
         asked, allowed = self._endpoint.serving.instance_types or (), self._rails.instance_types
         if allowed is not None and asked and not set(asked) & set(allowed):
             message = f"none of {', '.join(asked)} is allowed in {name}"
@@ -92,6 +99,14 @@ class _Rails:
             if allowed is not None and kind not in allowed:
                 message = f"{kind} is not allowed in {name}"
                 yield self._problem(path, "instance_types", message, f"allowed: {', '.join(allowed)}")
+
+    @cached_property
+    def _fleets(self) -> tuple[InstanceFleet, ...]:
+        """The fewest instances that any plan has; a variant of another spec has one at least."""
+        endpoint, size = self._endpoint, least_size(self._endpoint)
+        shadow, one = endpoint.hosting.shadow, (endpoint, replace(size, instance_count=1))
+        specs = [*(each.spec for each in endpoint.hosting.variants or ()), shadow.spec if shadow else None]
+        return fleets_of(endpoint, size, {name: one for name in specs if name is not None})
 
     @cached_property
     def _things(self) -> tuple[LoadedThing, ...]:

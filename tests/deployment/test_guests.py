@@ -91,3 +91,39 @@ def test_models_that_host_each_other_are_told_and_none_is_left_out(folders: Fold
     write(folders, "chat", HOST)
     write(folders, "summarize", "hosting: {more_models: [chat]}\n")
     assert refused(lambda: load_deployments(*folders, "dev")) == [("SEA128", "hosting.more_models")] * 2
+
+
+def railed(folders: Folders, rails: str) -> None:
+    (folders[1] / "dev.yaml").write_text(f"name: dev\nregion: us-east-1\nguard_rails: {{{rails}}}\n")
+
+
+@pytest.mark.parametrize(
+    ("rails", "told"),
+    [
+        ("max_copies: 3", "4 copies of all models and variants exceed 3"),
+        ("usd_per_hour: 10", "$14.18 per hour at list prices for 2 x ml.g5.12xlarge exceeds $10.00"),
+    ],
+)
+def test_rails_hold_for_everything_on_an_endpoint(folders: Folders, rails: str, told: str) -> None:
+    railed(folders, rails)
+    two = "scaling: {max_copies: 2}\n"
+    write(folders, "chat", HOST + two)
+    write(folders, "summarize", GUEST + two)
+    with pytest.raises(SpecError) as caught:
+        load_deployment(folders[0] / "chat.yaml", folders[1], "dev")
+    (problem,) = caught.value.problems
+    assert (problem.rule, told in problem.message) == ("SEA111", True), problem.message
+
+
+def test_a_variant_of_another_spec_counts_with_its_own_instances(folders: Folders) -> None:
+    railed(folders, "usd_per_hour: 8")
+    single = 'trial: {mode: "off"}\nhosting: {kind: single_model'
+    write(folders, "other", f"{single}}}\n", "ml.g6e.2xlarge")
+    write(folders, "chat", f"{single}, variants: [{{name: a}}, {{name: b, spec: other}}]}}\n", "ml.g5.2xlarge")
+    assert refused(lambda: load_deployment(folders[0] / "chat.yaml", folders[1], "dev")) == [
+        ("SEA111", "hosting.variants[1]")
+    ]
+    railed(folders, "usd_per_hour: 9")
+    write(folders, "other", f"{single}}}\n", "ml.g6e.2xlarge")
+    write(folders, "chat", f"{single}, variants: [{{name: a}}, {{name: b, spec: other}}]}}\n", "ml.g5.2xlarge")
+    assert len(load_deployment(folders[0] / "chat.yaml", folders[1], "dev").variants) == 1

@@ -154,8 +154,13 @@ def test_in_place_no_candidate_is_tried_and_load_is_added_beside_the_users(livin
 
 
 def raise_alarm(update: RunningUpdate) -> None:
-    """Raise an alarm of the endpoint as soon as its component is updated."""
+    """Raise an alarm of the endpoint as soon as its component is updated; minutes pass quickly until it is back.
+
+    Longer they must not: scaling goes on after the rollback, and would soon take idle copies away.
+    """
     living = update.living
     update.until_candidate()
     update.until(lambda: not living.candidates and living.status == "Updating", "the rolling update")
     living.raise_alarm()
+    update.until(lambda: living.status == "InService", "the component as it was")
+    living.control()

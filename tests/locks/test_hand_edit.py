@@ -18,7 +18,7 @@ from seatrial.locks.lock_file import changed_fields, read_edited_plan, read_lock
 from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_spec
 from seatrial_base.errors import SpecError
-from tests.sample_plan import decided, image_of, sample_plan
+from tests.sample_plan import COST, decided, image_of, sample_plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -194,8 +194,8 @@ class TestLimits:
             ),
             (
                 {"usd_per_hour": 1.5},
-                "dev.cost.usd_per_hour: SEA413: $1.515 per hour at 1 copies exceeds $1.50, which "
-                "guard_rails.usd_per_hour allows (environments/dev.yaml:4)",
+                "dev.cost.usd_per_hour: SEA413: $3.03 per hour at list prices for 1 x ml.g5.2xlarge and 1 more in an "
+                "update exceeds $1.50, which guard_rails.usd_per_hour allows (environments/dev.yaml:4)",
             ),
             (
                 {"engines": ["vllm", "tgi"]},
@@ -204,8 +204,8 @@ class TestLimits:
             ),
             (
                 {"usd_per_million_output_tokens": 0.5},
-                "dev.cost.usd_per_million_output_tokens: SEA413: $1.20 exceeds $0.50, which "
-                "guard_rails.usd_per_million_output_tokens allows (environments/dev.yaml:4)",
+                "dev.cost.usd_per_million_output_tokens: SEA413: $1.20 at list prices exceeds "
+                "$0.50, which guard_rails.usd_per_million_output_tokens allows (environments/dev.yaml:4)",
             ),
         ],
     )
@@ -220,7 +220,41 @@ class TestLimits:
         assert "(set by platform-team in environments/dev.yaml:4)" in problem.message
 
     def test_a_price_on_the_rail_is_within(self, ask: Ask) -> None:
-        assert self.problems(self.place(ask, {"usd_per_hour": 1.515})) == []
+        assert self.problems(self.place(ask, {"usd_per_hour": 3.03})) == []
+        assert len(self.problems(self.place(ask, {"usd_per_hour": 3.02}))) == 1
+
+    @pytest.mark.parametrize(
+        "rail", ["usd_per_hour", "usd_per_million_output_tokens", "blended_usd_per_million_tokens"]
+    )
+    def test_a_plan_without_a_price_breaks_each_rail_on_money(self, ask: Ask, rail: str) -> None:
+        unknown = COST.model_copy(update=dict.fromkeys(type(COST).model_fields, None) | {"discount": 0.0})
+        (problem,) = self.problems(
+            self.place(ask, {rail: 900}, serving={}), cost=unknown, instance_type=decided("ml.unknown.xlarge")
+        )
+        assert problem.startswith(f"dev.cost.{rail}: SEA413: an unknown price at list prices")
+
+    @pytest.mark.parametrize("budget", ["usd_per_hour", "usd_per_million_output_tokens"])
+    def test_a_plan_without_a_price_breaks_the_budget(self, ask: Ask, budget: str) -> None:
+        unknown = COST.model_copy(update=dict.fromkeys(type(COST).model_fields, None) | {"discount": 0.0})
+        (problem,) = self.problems(ask(budget={budget: 900}), cost=unknown)
+        assert problem.startswith(f"dev.cost.{budget}: SEA414: an unknown price exceeds $900.00")
+
+    def test_a_price_in_the_lock_does_not_count_for_a_rail(self, ask: Ask) -> None:
+        """Whoever writes a spec can write its lock, with new digests."""
+        cheap = COST.model_copy(update={"usd_per_hour": 0.015, "usd_per_million_output_tokens": 0.012})
+        rails: dict[str, object] = {"usd_per_hour": 3.0, "usd_per_million_output_tokens": 1.19}
+        found = self.problems(self.place(ask, rails, serving={}), cost=cheap)
+        assert [each.partition(": ")[0] for each in found] == [
+            "dev.cost.usd_per_hour",
+            "dev.cost.usd_per_million_output_tokens",
+        ]
+
+    def test_a_discount_lifts_no_rail(self, ask: Ask) -> None:
+        half = {name: getattr(COST, name) / 2 for name in ("usd_per_hour", "usd_per_million_output_tokens")}
+        discounted = COST.model_copy(update={**half, "discount": 0.5})
+        rails: dict[str, object] = {"usd_per_hour": 3.0, "usd_per_million_output_tokens": 1.19}
+        found = self.problems(self.place(ask, rails, serving={}, budget={"discount": 0.5}), cost=discounted)
+        assert [each.partition(" at list")[0].rpartition(": ")[2] for each in found] == ["$3.03 per hour", "$1.20"]
 
     def test_a_stale_lock_tells_the_rail_too(self, ask: Ask) -> None:
         loaded = locked(ask, serving={"instance_types": ["ml.g5.2xlarge"]}, scaling={"max_copies": 2})
@@ -229,8 +263,8 @@ class TestLimits:
         assert "dev: SEA402: " in text
         assert f"planned {loaded.digest}\n" in text
         assert (
-            "dev.cost.usd_per_hour: SEA413: $3.03 per hour at 2 copies exceeds $2.00, which guard_rails.usd_per_hour "
-            "allows (environments/dev.yaml:4)"
+            "dev.cost.usd_per_hour: SEA413: $6.06 per hour at list prices for 2 x ml.g5.2xlarge and 2 more in an "
+            "update exceeds $2.00, which guard_rails.usd_per_hour allows (environments/dev.yaml:4)"
         ) in text
 
     def test_the_limits_of_the_spec(self, ask: Ask) -> None:

@@ -223,8 +223,8 @@ CASES: dict[str, tuple[dict[str, object], tuple[Expected, ...]]] = {
         ),
     ),
     "SEA206 above the guard rail at the most copies": (
-        {"rails": {"usd_per_hour": 3.0}, "scaling": {"max_copies": 2}},
-        (Expected("chat.yaml:12: scaling.max_copies", "SEA206", ("1", "2", "$3.03", "$3.00", "ml.g5.2xlarge")),),
+        {"rails": {"usd_per_hour": 6.0}, "scaling": {"max_copies": 2}},
+        (Expected("chat.yaml:12: scaling.max_copies", "SEA206", ("1", "2", "$6.06", "$6.00", "ml.g5.2xlarge")),),
     ),
     "SEA206 above the guard rails on the price of tokens": (
         {"rails": {"usd_per_million_output_tokens": 0.01, "blended_usd_per_million_tokens": 0.01}},
@@ -334,7 +334,7 @@ def test_the_words_of_the_refusals_are_the_golden_file(ask: Ask) -> None:
     "fields",
     [
         {"budget": {"usd_per_hour": 1.52}},
-        {"rails": {"usd_per_hour": 3.03}, "scaling": {"max_copies": 2}},
+        {"rails": {"usd_per_hour": 6.06}, "scaling": {"max_copies": 2}},
         {"slo": {"tpot_ms": {"p95": 47}}},
         {"workload": {"input_tokens": 4000, "output_tokens": 96, "concurrency": 1}},
         {"serving": only("ml.g5.2xlarge", max_model_len=4096)},

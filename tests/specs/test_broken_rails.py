@@ -369,3 +369,19 @@ def test_no_link_in_a_folder_of_metadata_leads_out(write: Write, environments: P
 def test_prices_outside_of_the_repository_are_not_read(write: Write, environments: Path) -> None:
     found = broken("max_copies: 9", SPEC, write, environments, more="prices: ../../prices.yaml\n")
     assert [(problem.rule, problem.field) for problem in found] == [("SEA138", "prices")]
+
+
+@pytest.mark.parametrize(
+    ("hosting", "field"),
+    [
+        (f"shadow: {{image: '{OF_AWS}', instance_count: 900}}}}\n", "hosting.shadow"),
+        (f"variants: [{{name: a, instance_count: 900}}, {{name: b, image: '{OF_AWS}'}}]}}\n", "hosting.variants[0]"),
+        ("variants: [{name: a}, {name: b, spec: other, instance_count: 900}]}\n", "hosting.variants[1]"),
+        ("variants: [{name: a}, {name: b, spec: other}, {name: c, spec: third}]}\n", "hosting.variants[0]"),
+    ],
+)
+def test_the_copies_of_all_variants_count(hosting: str, field: str, write: Write, environments: Path) -> None:
+    (problem,) = broken("max_copies: 2", f"{SINGLE}{hosting}", write, environments)
+    assert (problem.rule, problem.field) == ("SEA111", field)
+    assert "copies of all variants exceed dev's guard rail 2" in problem.message
+    assert broken("max_copies: 1000", f"{SINGLE}{hosting}", write, environments) == []

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from aws_cdk import App
 from aws_cdk.assertions import Match, Template
 
+from seatrial.locks.guard_rails import Beside, created_fleets
 from seatrial.specs.endpoint import EndpointSpec
+from seatrial.specs.load import LoadedSpec
+from seatrial.specs.yaml_source import Document
 from seatrial_stacks.endpoint_stack import EndpointStack
 from tests.stacks.conftest import alarms_that_roles_may_describe
 from tests.stacks.conftest import dev as of_dev
+
+if TYPE_CHECKING:
+    from seatrial.deployment.document import Deployment
 
 TOPIC = "arn:aws:sns:us-east-1:123456789012:answers"
 IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/vllm:new"
@@ -22,12 +30,17 @@ SPLIT = {"variants": [{"name": "old", "weight": 9}, {"name": "new", "image": IMA
 TARGET = "AWS::ApplicationAutoScaling::ScalableTarget"
 
 
+def loaded_of(deployment: Deployment) -> LoadedSpec:
+    spec, place = Document("chat.yaml", {}, {}, {}), Document("dev.yaml", {}, {}, {})
+    return LoadedSpec(Path("chat.yaml"), deployment.endpoint, deployment.environment, spec, place)
+
+
 def asked(endpoint: EndpointSpec, **fields: object) -> EndpointSpec:
     return EndpointSpec.model_validate({**endpoint.model_dump(exclude_unset=True), **fields})
 
 
 @pytest.fixture(scope="module")
-def templates() -> dict[str, Template]:
+def deployments() -> dict[str, Deployment]:
     dev = of_dev()
     single = {"kind": "single_model"}
     off = {"mode": "off"}
@@ -47,14 +60,46 @@ def templates() -> dict[str, Template]:
             "trial": off,
         },
     }
-    app = App(analytics_reporting=False)
-    stacks = {
-        name: EndpointStack(
-            app, name, deployment=replace(dev, endpoint=asked(dev.endpoint, **fields), variants=(other,))
-        )
-        for name, fields in cases.items()
+    return {
+        name: replace(dev, endpoint=asked(dev.endpoint, **fields), variants=(other,)) for name, fields in cases.items()
     }
+
+
+@pytest.fixture(scope="module")
+def templates(deployments: dict[str, Deployment]) -> dict[str, Template]:
+    app = App(analytics_reporting=False)
+    stacks = {name: EndpointStack(app, name, deployment=each) for name, each in deployments.items()}
     return {name: Template.from_stack(stack) for name, stack in stacks.items()}
+
+
+def most_instances(template: Template) -> list[int]:
+    """Return the most instances that each variant of a template may run, as managed or application scaling has it."""
+    (config,) = template.find_resources("AWS::SageMaker::EndpointConfig").values()
+    limits = {
+        each["Properties"]["ResourceId"].rpartition("/")[2]: each["Properties"]["MaxCapacity"]
+        for each in template.find_resources(TARGET).values()
+    }
+    properties = config["Properties"]
+    variants = [*properties["ProductionVariants"], *properties.get("ShadowProductionVariants", [])]
+    return [
+        each["ManagedInstanceScaling"]["MaxInstanceCount"]
+        if "ManagedInstanceScaling" in each
+        else max(each["InitialInstanceCount"], limits.get(each["VariantName"], 0))
+        for each in variants
+    ]
+
+
+@pytest.mark.parametrize("name", ["zero", "night", "queue", "split", "shadow"])
+def test_guard_rails_are_held_against_the_instances_of_the_template(
+    deployments: dict[str, Deployment], templates: dict[str, Template], name: str
+) -> None:
+    deployment = deployments[name]
+    loaded = loaded_of(deployment)
+    variants = {each.endpoint.name: (each.endpoint, each.plan) for each in deployment.variants}
+    fleets = created_fleets(deployment.plan, loaded, Beside(variants=variants))
+    managed = deployment.endpoint.hosting.kind == "inference_component"
+    judged = [fleet.updating if managed else fleet.instances for fleet in fleets]
+    assert judged == most_instances(templates[name])
 
 
 @pytest.mark.parametrize("name", ["zero", "night"])

@@ -16,12 +16,11 @@ from seatrial.planner.decisions.batching import (
     choose_max_queued,
     settle_max_model_len,
 )
-from seatrial.planner.decisions.placement import decide_gate, decide_surge, decide_target, target_warnings
+from seatrial.planner.decisions.placement import decide_gate, decide_target, target_warnings
 from seatrial.planner.decisions.plan_warnings import (
     assumption_warnings,
     encoder_warnings,
     price_warnings,
-    surge_warnings,
 )
 from seatrial.planner.decisions.timeouts import download_timeout, startup_timeout_s, timeout_warnings
 from seatrial.planner.predict.band import band_of
@@ -117,7 +116,7 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
             *timeout_warnings(startup, download),
             *candidate_warnings(endpoint.trial, start_s),
             *target_warnings(best, demand, running),
-            *_price_warnings(chosen),
+            *price_warnings(chosen.best.candidate.instance, chosen.loaded.environment.region),
         ),
     )
     return DerivedLimits(limits, levels, band)
@@ -171,15 +170,6 @@ def _recipe_warnings(chosen: Chosen) -> tuple[str, ...]:
     unread = hub_id is not None and any(entry.job is not None for entry in recipe)
     job = (f"SEA456: An optimization job reads weights in S3, not the hub model {hub_id}: it can't be deployed so.",)
     return (*(f"SEA235: {each}" for each in limited), *(job if unread else ()))
-
-
-def _price_warnings(chosen: Chosen) -> tuple[str, ...]:
-    best, demand, instance = chosen.best, chosen.demand, chosen.best.candidate.instance
-    most, surge = instances_for(best.candidate, demand.endpoint.scaling.max_copies), decide_surge(best, demand)
-    return (
-        *price_warnings(instance, chosen.loaded.environment.region),
-        *surge_warnings(instance, most, surge.value, demand.rails, demand.discount),
-    )
 
 
 def predict_copy(chosen: Chosen, derived: DerivedLimits) -> CopyPrediction:

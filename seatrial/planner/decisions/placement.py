@@ -9,7 +9,7 @@ from seatrial.documents.plan import Decision, Layout
 from seatrial.planner.cost import cost_of, usd_per_hour
 from seatrial.planner.predict.knee import predicted_knee
 from seatrial.planner.search.ranking import known
-from seatrial.planner.search.sizing import instances_for
+from seatrial.planner.search.sizing import instances_for, surge_instances
 from seatrial.specs.scaling import copies_replaced_at_once
 from seatrial_base.catalog import neuron
 from seatrial_base.catalog.instances import SHARE_OF_CPUS
@@ -133,19 +133,18 @@ def decide_surge(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
     most = scaling.max_copies
     batch = copies_replaced_at_once(scaling.min_copies, most)
     beside = most if batch is None else batch
-    before, meanwhile = math.ceil(most / each), math.ceil((most + beside) / each)
-    price = hourly_words(usd_per_hour(best.candidate.instance, meanwhile - before, demand.discount), demand.discount)
+    before, more = math.ceil(most / each), surge_instances(best.candidate, scaling)
+    meanwhile = before + more
+    price = hourly_words(usd_per_hour(best.candidate.instance, more, demand.discount), demand.discount)
     room = (
-        "no further instances."
-        if meanwhile == before
-        else f"{counted(meanwhile, 'instance')} instead of {before}, {price} more."
+        "no further instances." if not more else f"{counted(meanwhile, 'instance')} instead of {before}, {price} more."
     )
     manner = "all copies at once" if batch is None else f"copies {batch} at a time"
     because = (
         f"During an update ({manner}), up to {counted(beside, 'new copy', 'new copies')} and "
         f"{counted(most, 'old copy', 'old copies')} run: {room}"
     )
-    return Decision(value=meanwhile - before, because=because)
+    return Decision(value=more, because=because)
 
 
 def decide_gate(best: FeasibleCandidate, demand: Demand) -> Decision[int]:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.planner.cost import usd_per_hour
 from seatrial.planner.predict.band import acceptance_words
 from seatrial_base.catalog.engine_options import bundled_vllm, unknown_options
-from seatrial_base.units import counted, gib, usd
+from seatrial_base.units import counted, gib
 
 if TYPE_CHECKING:
     from seatrial.planner.predict.copy_model import Speculation
     from seatrial.specs.endpoint import ServingOverrides
-    from seatrial.specs.guard_rails import GuardRails
     from seatrial_base.catalog.architecture import Architecture
     from seatrial_base.catalog.instances import Instance
 
@@ -33,20 +31,6 @@ def price_warnings(instance: Instance, region: str) -> tuple[str, ...]:
 
 _REFRESH = "`seatrial prices refresh` reads the current prices."
 _COMPONENTS = {"unnamed": "from a list that names no SageMaker component"}
-
-
-def surge_warnings(
-    instance: Instance, instance_count: int, surge: int, rails: GuardRails, discount: float
-) -> tuple[str, ...]:
-    """Warn when an update at the most copies costs more per hour than the guard rail allows for them."""
-    most, rail = usd_per_hour(instance, instance_count + surge, discount), rails.usd_per_hour
-    if not surge or most is None or rail is None or most <= rail:
-        return ()
-    warning = (
-        f"An update at max_copies needs {counted(surge, 'instance')} besides {instance_count}: {usd(most)} per hour, "
-        f"above the guard rail of {usd(rail)}, which does not cover updates."
-    )
-    return (warning,)
 
 
 def encoder_warnings(architecture: Architecture) -> tuple[str, ...]:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from seatrial.planner.cost import blended, usd_per_hour, usd_per_million
 from seatrial.planner.search.candidate import Excess, Score
 from seatrial.planner.search.capacity import copies_needed, spread
+from seatrial.specs.instance_fleets import ModelInstances, fleets_of
+from seatrial.specs.scaling import copies_replaced_at_once
 from seatrial_base.units import usd
 
 if TYPE_CHECKING:
@@ -18,8 +20,9 @@ if TYPE_CHECKING:
     from seatrial.planner.search.candidate import Candidate
     from seatrial.planner.search.capacity import LoadSpread
     from seatrial.planner.search.demand import Demand
-    from seatrial.specs.endpoint import Budget, WorkloadSpec
+    from seatrial.specs.endpoint import Budget, EndpointSpec, WorkloadSpec
     from seatrial.specs.guard_rails import GuardRails
+    from seatrial.specs.scaling import ScalingSpec
 
 
 UNKNOWN = math.inf  # an unknown price comes after every known one
@@ -116,26 +119,57 @@ def _bounds_per_token(bounds: Budget | GuardRails) -> tuple[float | None, float 
 
 
 def excesses(demand: Demand, candidate: Candidate, score: Score) -> list[Excess]:
-    """Return every bound on money that a size exceeds; its price is known."""
-    budget, most = demand.endpoint.budget, demand.endpoint.scaling.max_copies
+    """Return every bound on money that a size exceeds; its price is known.
+
+    A budget is held against the discounted price, as its author knows both. A guard rail is held against the list price
+    of all instances that may run, an update's included: nothing that a spec says lifts it.
+    """
+    budget, rails, most = demand.endpoint.budget, demand.rails, demand.endpoint.scaling.max_copies
     off = f" ({demand.discount:.0%} off the list price)" if demand.discount else ""
-    at_most = usd_per_hour(candidate.instance, instances_for(candidate, most), demand.discount) or 0.0
-    token, mixed = score.usd_per_million_output_tokens, blended(score.usd_per_million_output_tokens)
+    at_most = most_usd_per_hour(demand.endpoint, candidate)
+    token, listed = score.usd_per_million_output_tokens, score.usd_per_million_output_tokens / (1 - demand.discount)
     hourly, output, mix = "usd_per_hour", "usd_per_million_output_tokens", "blended_usd_per_million_tokens"
     per_hour, per_output, per_mixed = "per hour", "per million output tokens", "per million tokens, blended"
     what = f"{{}} {{}}{off}, above the budget of {{}}."
-    rail = f"{{}} {{}}{off}, above the environment's guard rail of {{}}."
-    most_rail = f"{{}} {{}}{off} at max_copies {most}, above the environment's guard rail of {{}}."
+    rail = "{} {} at list prices, above the environment's guard rail of {}."
+    place = f"at list prices at max_copies {most}, with an update's instances"
+    most_rail = f"{{}} {{}} {place}, above the environment's guard rail of {{}}."
     checks = (
         (("budget", hourly), score.usd_per_hour, budget.usd_per_hour, per_hour, what),
         (("budget", output), token, budget.usd_per_million_output_tokens, per_output, what),
-        (("budget", mix), mixed, budget.blended_usd_per_million_tokens, per_mixed, what),
-        (("scaling", "max_copies"), at_most, demand.rails.usd_per_hour, per_hour, most_rail),
-        (("guard_rails", output), token, demand.rails.usd_per_million_output_tokens, per_output, rail),
-        (("guard_rails", mix), mixed, demand.rails.blended_usd_per_million_tokens, per_mixed, rail),
+        (("budget", mix), blended(token), budget.blended_usd_per_million_tokens, per_mixed, what),
+        (("scaling", "max_copies"), at_most, rails.usd_per_hour, per_hour, most_rail),
+        (("guard_rails", output), listed, rails.usd_per_million_output_tokens, per_output, rail),
+        (("guard_rails", mix), blended(listed), rails.blended_usd_per_million_tokens, per_mixed, rail),
     )
     return [
         Excess(field, price, bound, words.format(usd(price), unit, usd(bound)))
         for field, price, bound, unit, words in checks
         if bound is not None and price > bound
     ]
+
+
+def most_usd_per_hour(endpoint: EndpointSpec, candidate: Candidate) -> float:
+    """Return the list price of all instances of a deployment that may run; its price is known.
+
+    Further pools and variants of other specs are left out: they cost the same whatever is chosen, and the plan is held
+    against the guard rails with them in the end.
+    """
+    scaling, kind = endpoint.scaling, candidate.instance.instance_type
+    most, surge = instances_for(candidate, scaling.max_copies), surge_instances(candidate, scaling)
+    size = ModelInstances(
+        instance_type=kind,
+        instance_count=1,
+        most_copies=scaling.max_copies,
+        most_instances=most,
+        surge_instances=surge,
+    )
+    price = candidate.instance.usd_per_hour or 0.0
+    return sum(fleet.updating * price for fleet in fleets_of(endpoint, size))
+
+
+def surge_instances(candidate: Candidate, scaling: ScalingSpec) -> int:
+    """Return the instances that an update needs beside those for the most copies: new copies run beside old ones."""
+    most = scaling.max_copies
+    beside = copies_replaced_at_once(scaling.min_copies, most) or most
+    return instances_for(candidate, most + beside) - instances_for(candidate, most)

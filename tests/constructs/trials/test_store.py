@@ -1,13 +1,21 @@
 from __future__ import annotations
 
 import io
+from typing import TYPE_CHECKING, cast
 
 import boto3
 import pytest
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.compat import HTTPHeaders
+from botocore.model import StructureShape
 from botocore.response import StreamingBody
 from botocore.stub import Stubber
+from urllib3 import HTTPResponse
 
-from seatrial_cdk.trials.runtime.store import S3TrialStore, UnavailableError, Versioned
+from seatrial_cdk.trials.runtime.store import S3TrialStore, UnavailableError, Versioned, with_conditions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 KEY = "trials/dev-chat/b/request-1.json"
 
@@ -33,6 +41,28 @@ def test_a_text_is_read(store: S3TrialStore) -> None:
         answer = {"Body": StreamingBody(io.BytesIO(body), len(body)), "ETag": '"1"'}
         stub.add_response("get_object", answer, {"Bucket": "results", "Key": KEY})
         assert store.read_versioned(KEY) == Versioned("{}", '"1"')
+
+
+def test_the_conditions_of_a_write_are_sent_by_a_boto3_that_has_none(store: S3TrialStore) -> None:
+    client, sent = with_conditions(store.client), list[AWSPreparedRequest]()
+    put = client.meta.service_model.operation_model("PutObject").input_shape
+    assert isinstance(put, StructureShape)
+    for name in ("IfMatch", "IfNoneMatch"):
+        del put.members[name]
+
+    def answer(request: AWSPreparedRequest, **_: object) -> AWSResponse:
+        sent.append(request)
+        status, empty = 412 if len(sent) == 3 else 200, HTTPResponse(io.BytesIO(), preload_content=False)
+        return AWSResponse(request.url, status, HTTPHeaders(), empty)
+
+    client.meta.events.register("before-send.s3.PutObject", cast("Callable[..., None]", answer))
+    assert store.create(KEY, "{}")
+    assert store.replace(KEY, "{}", '"1"')
+    assert not store.create(KEY, "{}")
+    store.write(KEY, "{}")
+    told = [(each.headers.get("If-None-Match"), each.headers.get("If-Match")) for each in sent]
+    assert told == [(b"*", None), (None, b'"1"'), (b"*", None), (None, None)]
+    assert b"if-none-match" in sent[0].headers["Authorization"], "it is signed"
 
 
 def test_a_missing_text_is_none(store: S3TrialStore) -> None:

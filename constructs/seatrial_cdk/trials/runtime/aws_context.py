@@ -19,7 +19,7 @@ from seatrial_cdk.trials.runtime.load_share import load_share
 from seatrial_cdk.trials.runtime.log_groups import RETENTION_DAYS, AwsLogGroups
 from seatrial_cdk.trials.runtime.ownership import LOOK_S, repeat_meanwhile
 from seatrial_cdk.trials.runtime.scaling import AwsCopyScaling
-from seatrial_cdk.trials.runtime.store import S3TrialStore, calling
+from seatrial_cdk.trials.runtime.store import S3TrialStore, calling, with_conditions
 from seatrial_load.measure.functions import SOCKETS_PER_FUNCTION
 from seatrial_load.trial import steps as course
 from seatrial_load.trial.dependencies import Tools
@@ -225,7 +225,7 @@ def aws_trial_context(lambda_context: LambdaContext) -> TrialContext:
     bucket, topic = os.environ["RESULTS_BUCKET"], os.environ.get("FINDINGS_TOPIC")
     return TrialContext(
         environment=os.environ["ENVIRONMENT"],
-        store=S3TrialStore(boto3.client("s3"), bucket),
+        store=S3TrialStore(with_conditions(boto3.client("s3")), bucket),
         bucket=bucket,
         scaling=AwsCopyScaling(boto3.client("application-autoscaling")),
         components=AwsComponents(boto3.client("sagemaker")),

@@ -34,10 +34,11 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from botocore.exceptions import ClientError
     from mypy_boto3_s3 import S3Client
@@ -62,6 +63,9 @@ CONFLICTS = 3
 """How often a write may meet another one of the same key (S3 answers 409) before that counts as unavailable."""
 
 
+CONDITIONS: Final[Mapping[str, str]] = MappingProxyType({"IfMatch": "If-Match", "IfNoneMatch": "If-None-Match"})
+"""Members of PutObject with their headers (S3 API reference, PutObject)."""
+
 UNUSABLE_KEY = ("KMS.DisabledException", "KMS.KMSInvalidStateException", "KMS.NotFoundException")
 """S3's codes for an object whose key is disabled, about to be deleted, or deleted."""
 
@@ -79,6 +83,21 @@ def calling(what: str) -> Iterator[None]:
         yield
     except (BotoCoreError, ClientError) as failed:
         raise UnavailableError(f"{what}: {failed}") from failed
+
+
+def with_conditions(client: S3Client) -> S3Client:
+    """Let a client of any age send the conditions of a write: botocore 1.35.1 has none, and refuses what it lacks."""
+    client.meta.events.register("before-parameter-build.s3.PutObject", _take_conditions)
+    client.meta.events.register("before-call.s3.PutObject", _send_conditions)
+    return client
+
+
+def _take_conditions(params: dict[str, object], context: dict[str, object], **_: object) -> None:
+    context["conditions"] = {header: params.pop(name) for name, header in CONDITIONS.items() if name in params}
+
+
+def _send_conditions(params: dict[str, dict[str, object]], context: dict[str, dict[str, object]], **_: object) -> None:
+    params["headers"].update(context["conditions"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,10 @@ _VARYING: Final = (
     (re.compile(r"\d+(?:\.\d+)?"), "N"),
 )
 """What the words of an answer have that another run has not: the first that matches counts."""
-_HASH: Final = re.compile(r"[0-9A-F]{8}$")
+_HASH: Final = re.compile(r"(?:[0-9A-F]{8})+$")
 """What the CDK puts after the path of a construct: another configuration may have another one."""
+_LOCAL: Final = (("cdk", "synth"),)
+"""Commands that ask nothing of AWS; on the embedded AWS the suite synthesizes in its own process."""
 _FREE: Final = frozenset({"Environment", "Parameters", "Tags", "Metadata"})
 """Mappings whose keys are the caller's own."""
 _FREE_ENTRIES: Final = tuple(f"{name}[]" for name in sorted(_FREE))
@@ -121,7 +123,9 @@ def _case(lines: Sequence[Line], words: Callable[[str], str]) -> CaseProfile:
         calls={name: _call(of, words) for name, of in sorted(calls.items())},
         events={place: tuple(_collapsed(each.status for each in of)) for place, of in sorted(events.items())},
         reasons={place: tuple(words(each.reason) for each in of) for place, of in sorted(failed.items()) if of},
-        exit_codes=tuple(line.exit_code for line in lines if isinstance(line, ToolLine)),
+        exit_codes=tuple(
+            line.exit_code for line in lines if isinstance(line, ToolLine) and line.command[:2] not in _LOCAL
+        ),
         answers={line.question: _answer(line.answer, words) for line in lines if isinstance(line, AnswerLine)},
     )
 

@@ -153,8 +153,8 @@ def test_a_status_that_fewer_looks_miss_is_a_note() -> None:
 
 
 def test_another_hash_of_a_logical_id_is_none() -> None:
-    ours = event("CREATE_COMPLETE").model_copy(update={"logical_id": "EndpointModelRole09A1B2C3"})
-    theirs = ours.model_copy(update={"logical_id": "EndpointModelRoleFFDDEE00"})
+    ours = event("CREATE_COMPLETE").model_copy(update={"logical_id": "EndpointModelRole09A1B2C30000000A"})
+    theirs = ours.model_copy(update={"logical_id": "EndpointModelRoleFFDDEE001111111B"})
     assert rules(account(theirs), embedded(ours)) == []
 
 
@@ -187,6 +187,12 @@ def test_times_of_another_order_of_magnitude_are_a_note() -> None:
 def test_another_answer_to_a_question_is_an_error() -> None:
     (found,) = differences(profile_of(account(answer("AccessDenied"))), profile_of(embedded(answer("Validation"))))
     assert (found.rule, found.severity) == ("SEA626", "error")
+
+
+def test_a_synthesis_is_no_command_of_aws() -> None:
+    deployed = ToolLine(case=CASE, at_s=0, took_s=1, command=("cdk", "deploy"), exit_code=0, output="")
+    synthesized = deployed.model_copy(update={"command": ("cdk", "synth", "--quiet")})
+    assert rules(account(synthesized, deployed), embedded(deployed)) == []
 
 
 def test_another_end_of_a_command_is_an_error() -> None:

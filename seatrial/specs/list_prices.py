@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from seatrial_base.catalog.instances import find_instance
+
 if TYPE_CHECKING:
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.catalog.instances import Instance
@@ -30,3 +32,12 @@ def priced(instance: Instance, loaded: LoadedSpec) -> Instance:
         price_date=prices.date,
         savings_plan_usd_per_hour=planned,
     )
+
+
+def list_price(instance_type: str, loaded: LoadedSpec) -> float | None:
+    """Return the list price of an instance type, in US dollars per hour; `None` when it is not known.
+
+    No discount of a spec counts: guard rails are held against it.
+    """
+    instance = find_instance(instance_type)
+    return None if instance is None else priced(instance, loaded).usd_per_hour
