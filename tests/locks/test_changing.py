@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.cli.prices import write_prices
-from seatrial.documents.calibration import EndpointCalibration
+from seatrial.documents.calibration import CalibrationSource, EndpointCalibration, MeasuredPoint
 from seatrial.locks.lock_file import changing_file, write_lock
 from seatrial.locks.migrate import write_migrated
 from seatrial.planner.calibration import write_calibration
@@ -32,7 +32,22 @@ if TYPE_CHECKING:
 
 SPEC = Path("chat.yaml")
 OLD = Path(__file__).parents[1] / "compatibility" / "schema-2" / "endpoints" / "llama-2-7b-chat.lock.json"
-ENTRY = EndpointCalibration.model_construct()
+ENTRY = EndpointCalibration(
+    instance_type="ml.g5.xlarge",
+    tensor_parallel_degree=1,
+    engine="vllm",
+    engine_version="1",
+    quantization=None,
+    model="m",
+    input_tokens=1,
+    output_tokens=1,
+    fixed=1.0,
+    marginal=1.0,
+    points=(MeasuredPoint(concurrency=1, output_tok_s=1.0, ms_per_token_p90=1.0),),
+    throughput_error=0.1,
+    latency_error=None,
+    source=CalibrationSource(file="f", digest="d"),
+)
 PRICES = RegionPrices(date="2026-11-24", source="here", usd_per_hour={"ml.g5.xlarge": 1.0})
 
 
