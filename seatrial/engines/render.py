@@ -6,10 +6,11 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from seatrial.engines.artifact import FIELD, code_files
+from seatrial.engines.artifact import FIELD, RENDERED, code_files
 from seatrial.engines.model_source import ModelSource, model_source
 from seatrial.engines.rendered import RenderedConfig, refuse_credentials, refuse_replaced
 from seatrial.specs.architecture import read_architecture
+from seatrial.specs.broken_rails import template_rail_problems
 from seatrial.specs.endpoint import ServingOverrides
 from seatrial.specs.recipe import is_quantized_at_start, quantizes
 from seatrial.specs.repository_files import repository_root
@@ -19,6 +20,7 @@ from seatrial_base.errors import RenderError
 from seatrial_base.findings import Place
 from seatrial_lint.engines.config import ServingConfig
 from seatrial_lint.engines.neutral import Form, Rendered, render_config
+from seatrial_lint.engines.properties import parse_properties
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +50,7 @@ def render_plan(
 
     Raises:
         RenderError: SEA301 to SEA310, SEA368 and SEA369, every problem at once; SEA374 when a credential is left;
-            SEA137 for what would be replaced when it is deployed.
+            SEA137 for what would be replaced when it is deployed; SEA111 for what a template loads and a rail forbids.
     """
     engine = _engine(plan)
     problems = list(_extra_option_problems(loaded, engine))
@@ -58,7 +60,18 @@ def render_plan(
     _refuse_short_prefill(loaded, plan)
     form: Form = "properties" if packaged and engine == "lmi" and not source.is_mounted else "env"
     own = templates or _project_templates(loaded)
-    return _config(loaded, plan, source, _rendered(loaded, plan, source, form, own))
+    rendered = _rendered(loaded, plan, source, form, own)
+    if own is not None and loaded.environment.guard_rails.judges_what_is_loaded:
+        plain = _options(_rendered(loaded, plan, source, form, None))
+        added = {name: text for name, text in _options(rendered).items() if plain.get(name) != text}
+        if problems := list(template_rail_problems(loaded, added, own.as_posix())):
+            raise RenderError(problems)
+    return _config(loaded, plan, source, rendered)
+
+
+def _options(rendered: Rendered) -> dict[str, str]:
+    """Return what a container is told: the keys of its file and its variables."""
+    return {**parse_properties(rendered.files.get(RENDERED, "")), **rendered.env}
 
 
 def _project_templates(loaded: LoadedSpec) -> Path | None:

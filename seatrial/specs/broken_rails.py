@@ -11,22 +11,23 @@ from typing import TYPE_CHECKING, get_args
 from seatrial.specs.endpoint import Percentiles
 from seatrial.specs.guard_rails import GuardRails
 from seatrial.specs.instance_fleets import fleets_of, least_size
-from seatrial.specs.loaded_things import loaded_things
+from seatrial.specs.loaded_things import loaded_things, option_things
 from seatrial_base.catalog import images
+from seatrial_base.catalog.engine_options import bare_name
 from seatrial_base.catalog.engine_versions import EngineName
 from seatrial_base.catalog.images import image_repository_uri
 from seatrial_base.catalog.model_names import licence_of
+from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from seatrial.specs.endpoint import EndpointSpec, ModelSpec
     from seatrial.specs.environment import EnvironmentSpec
     from seatrial.specs.instance_fleets import InstanceFleet
+    from seatrial.specs.load import LoadedSpec
     from seatrial.specs.loaded_things import LoadedThing
     from seatrial.specs.yaml_source import Document, FieldPath
-    from seatrial_base.findings import Finding
-
 
 _RULE = "SEA111"
 _LATENCIES = ("ttft_ms", "tpot_ms", "e2e_latency_ms")
@@ -64,6 +65,30 @@ def guard_rail_problems(
     if environment.network.isolated and endpoint.model.hub_id is not None:
         message = f"{environment.name} has network isolation, so the weights can't come from a hub"
         yield document.problem(("model",), _RULE, message, "stage the weights to S3 and give model.s3_uri")
+
+
+def template_rail_problems(loaded: LoadedSpec, options: Mapping[str, str], template: str) -> Iterator[Finding]:
+    """Yield every option that a serving template of the repository adds and that loads what a rail does not allow.
+
+    Args:
+        loaded: The spec.
+        options: What the template writes otherwise than Seatrial's own: values by key or variable.
+        template: The folder of the templates.
+    """
+    rails, environment = loaded.environment.guard_rails, loaded.environment
+    asked = next((name for name in ("models", "licences") if getattr(rails, name) is not None), None)
+    for name, value in options.items() if asked is not None else ():
+        bare = bare_name(name)
+        for each in option_things(bare, value) if bare not in map(str.lower, rails.extra) else ():
+            by_name = each.name is not None and _matches(each.name, rails.models or ("*",))
+            if by_name and (rails.licences is None or each.licence in rails.licences):
+                continue
+            what = each.because or f"{each.name} is not allowed in {environment.name}"
+            message = f"{what} ({set_by(environment, loaded.place, str(asked))})"
+            hint = (
+                f"remove it from the template, or let {environment.name} allow it: `extra: [{bare}]` below guard_rails"
+            )
+            yield Finding(_RULE, Place.at(template, name), message, hint)
 
 
 class _Rails:

@@ -133,7 +133,8 @@ def test_a_server_is_measured_and_the_report_written(seatrial: Seatrial, project
 
 
 def test_the_gate_is_the_lowest_level_unless_said(seatrial: Seatrial, origin: str) -> None:
-    done = seatrial("bench", "--url", f"{origin}/v1", "--levels", "4,2", "--requests", "4")
+    command = ["bench", "--url", f"{origin}/v1", "--output-tokens", str(TOKENS), "--requests", "4"]
+    done = seatrial(*command, "--levels", "4,2")
     verdict = told_of(done, "verdict")
     assert "at concurrency 2 per copy" in verdict
     assert THE_CLIENT in verdict or verdict == (

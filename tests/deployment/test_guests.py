@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.deployment.guests import packing_lines
-from seatrial.deployment.load import load_deployment, load_deployments
+from seatrial.deployment.load import load_deployment, load_deployments, runs_others, whole_problems
 from seatrial.locks.lock_file import write_lock
 from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_spec
@@ -127,3 +127,17 @@ def test_a_variant_of_another_spec_counts_with_its_own_instances(folders: Folder
     write(folders, "other", f"{single}}}\n", "ml.g6e.2xlarge")
     write(folders, "chat", f"{single}, variants: [{{name: a}}, {{name: b, spec: other}}]}}\n", "ml.g5.2xlarge")
     assert len(load_deployment(folders[0] / "chat.yaml", folders[1], "dev").variants) == 1
+
+
+def test_a_plan_is_held_against_the_rails_with_its_variants_once_they_are_locked(folders: Folders) -> None:
+    railed(folders, "usd_per_hour: 8")
+    single = 'trial: {mode: "off"}\nhosting: {kind: single_model'
+    write(folders, "chat", f"{single}, variants: [{{name: a}}, {{name: b, spec: other}}]}}\n", "ml.g5.2xlarge")
+    chat = load_spec(folders[0] / "chat.yaml", "dev", environments=folders[1])
+    plan = make_plan(chat)
+    assert runs_others(chat)
+    assert refused(lambda: whole_problems(chat, plan)) == [("SEA130", "hosting.variants[1].spec")]
+    write(folders, "other", f"{single}}}\n", "ml.g6e.2xlarge")
+    assert [(each.rule, each.field) for each in whole_problems(chat, plan)] == [("SEA111", "hosting.variants[1]")]
+    other = load_spec(folders[0] / "other.yaml", "dev", environments=folders[1])
+    assert (runs_others(other), whole_problems(other, make_plan(other))) == (False, ())

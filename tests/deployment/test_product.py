@@ -74,6 +74,19 @@ def test_a_guard_rail_holds_for_every_size(tmp_path: Path) -> None:
     ]
 
 
+def test_no_text_of_a_product_is_replaced_when_it_is_launched(tmp_path: Path) -> None:
+    text = "{{resolve:secretsmanager:prod/db}}"
+    endpoint = {**ENDPOINT, "serving": {"engine": "vllm", "overrides": {"extra": {"served_model_name": text}}}}
+    found = problems(tmp_path, endpoint=endpoint, description=text)
+    assert {("SEA137", "description"), ("SEA137", "endpoint.serving.overrides.extra.served_model_name")} <= set(found)
+
+
+def test_an_image_that_nobody_allows_is_refused_in_a_product(tmp_path: Path) -> None:
+    image = "666666666666.dkr.ecr.us-east-1.amazonaws.com/evil:1"
+    endpoint = {**ENDPOINT, "serving": {"instance_types": ["ml.g5.2xlarge"], "image": image}}
+    assert problems(tmp_path, endpoint=endpoint) == [("SEA111", "endpoint.serving.image")]
+
+
 def test_what_all_sizes_share_is_told_once(tmp_path: Path) -> None:
     endpoint = {**ENDPOINT, "workload": {"input_tokens": 48, "output_tokens": 16, "concurrency": -1}}
     sizes: dict[str, object] = {"small": None, "large": None}

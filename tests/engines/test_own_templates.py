@@ -125,3 +125,30 @@ def test_every_file_that_overrides_nothing_is_told(tmp_path: Path) -> None:
 def test_a_folder_that_is_missing_is_told(tmp_path: Path) -> None:
     with pytest.raises(RenderError, match="SEA301: there is no such folder"):
         rendered(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("line", "allowed"),
+    [
+        ("option.model_id=evil/model", False),
+        ("option.tokenizer=evil/tokens", False),
+        ("option.entryPoint=evil.py", False),
+        ("option.of_tomorrow=evil/model", False),
+        ("option.gpu_memory_utilization=0.8", True),
+        ("option.tokenizer=Qwen/tokens", True),
+    ],
+)
+def test_a_template_loads_what_the_rails_allow_alone(tmp_path: Path, line: str, *, allowed: bool) -> None:
+    shutil.copytree(ROOT / "examples/one_endpoint", tmp_path / "project")
+    place = tmp_path / "project/environments/dev.yaml"
+    place.write_text(f"{place.read_text()}guard_rails: {{models: [Qwen/*]}}\n")
+    properties = ALL_LINES.replace("variables", "properties")
+    written(tmp_path / "project/serving_templates", f"# {{{{ header }}}}\n{properties}{line}\n")
+    loaded = load_spec(tmp_path / "project/chat.yaml", "dev", environments=tmp_path / "project/environments")
+    plan = read_locked_plan(loaded)
+    if allowed:
+        assert line in render_plan(loaded, plan).files["serving.properties"]
+        return
+    with pytest.raises(RenderError) as refused:
+        render_plan(loaded, plan)
+    assert {problem.rule for problem in refused.value.problems} == {"SEA111"}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.locks.lock_file import read_locked_plan, write_lock
+from seatrial.locks.lock_file import freshness_of, read_locked_plan, write_lock
 from seatrial.locks.path import lock_path
 from seatrial.planner.planner import make_plan
 from seatrial_base.errors import SpecError
@@ -207,3 +207,16 @@ def test_a_credential_in_a_lock_is_refused_before_all_else_and_not_repeated(text
     assert token[3:] not in str(error.value)
     with pytest.raises(SpecError, match="SEA113"):
         write_lock(plan, Path("chat.yaml"))
+
+
+@pytest.mark.parametrize(
+    "escaped", ["{{resolve:ssm:/prod/key}}", r"\u007b\u007bresolve:ssm:/prod/key}}", "${Token[A.1]}"]
+)
+def test_a_text_in_a_lock_that_would_be_replaced_is_refused(escaped: str, plan: Plan, ask: Ask) -> None:
+    loaded = ask()
+    lock = write_lock(plan, loaded.path)
+    text = lock.read_text(encoding="utf-8").replace(plan.model_name, escaped, 1)
+    lock.write_text(text, encoding="utf-8")
+    with pytest.raises(SpecError, match="SEA137"):
+        read_locked_plan(loaded)
+    assert freshness_of(loaded).state == "unreadable"

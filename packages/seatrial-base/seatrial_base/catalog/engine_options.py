@@ -293,13 +293,13 @@ def reserved_names(engine: EngineName) -> Mapping[str, str]:
     for option in all_engine_options():
         if option.decided_by in ("planner", "renderer"):
             rows = [row for row in option.spellings if {dialects()[name].engine for name in row.dialects} & {*engines}]
-            written = {_bare(text) for row in rows for text in (row.key, row.env) if text}
+            written = {bare_name(text) for row in rows for text in (row.key, row.env) if text}
             names |= dict.fromkeys((*sorted(written), *option.also_named.get(engine, ())), option.set_in)
     return names
 
 
-def _bare(name: str) -> str:
-    """Return an option's name without prefix, in small letters."""
+def bare_name(name: str) -> str:
+    """Return the name of an option, as a key of a file or an environment variable, without prefix in small letters."""
     for prefix in ("option.", "OPTION_", *PREFIXES.values(), NEURON_PREFIX):
         name = name.removeprefix(prefix)
     return name.lower()
