@@ -31,7 +31,7 @@ THE_CLIENT = "is void: the client was the limit"
 
 
 class OpenAI(BaseHTTPRequestHandler):
-    """Answers by the first folder of the path: `v1` with a stream of as many tokens as are asked, the others with a refusal."""
+    """Answers by the first folder of the path: `v1` as many tokens as are asked, the others with a refusal."""
 
     protocol_version = "HTTP/1.1"
     turn = 0
