@@ -29,8 +29,10 @@ _VARYING: Final = (
 """What the words of an answer have that another run has not: the first that matches counts."""
 _HASH: Final = re.compile(r"(?:[0-9A-F]{8})+$")
 """What the CDK puts after the path of a construct: another configuration may have another one."""
-_LOCAL: Final = (("cdk", "synth"),)
-"""Commands that ask nothing of AWS; on the embedded AWS the suite synthesizes in its own process."""
+_PREPARATION: Final = (("cdk", "bootstrap"), ("cdk", "synth"))
+"""Commands of one side alone: an account was bootstrapped before; for the embedded AWS the suite itself synthesizes."""
+_EVENTS: Final = "cloudformation:DescribeStackEvents"
+"""Its statuses are those of events, which are told by resource."""
 _FREE: Final = frozenset({"Environment", "Parameters", "Tags", "Metadata"})
 """Mappings whose keys are the caller's own."""
 _FREE_ENTRIES: Final = tuple(f"{name}[]" for name in sorted(_FREE))
@@ -124,7 +126,7 @@ def _case(lines: Sequence[Line], words: Callable[[str], str]) -> CaseProfile:
         events={place: tuple(_collapsed(each.status for each in of)) for place, of in sorted(events.items())},
         reasons={place: tuple(words(each.reason) for each in of) for place, of in sorted(failed.items()) if of},
         exit_codes=tuple(
-            line.exit_code for line in lines if isinstance(line, ToolLine) and line.command[:2] not in _LOCAL
+            line.exit_code for line in lines if isinstance(line, ToolLine) and line.command[:2] not in _PREPARATION
         ),
         answers={line.question: _answer(line.answer, words) for line in lines if isinstance(line, AnswerLine)},
     )
@@ -144,7 +146,7 @@ def _call(lines: Sequence[CallLine], words: Callable[[str], str]) -> CallProfile
             errors.setdefault(line.error.code, set()).add(words(line.error.message))
         for path, value in _leaves(line.reply):
             fields.add(path)
-            if path.endswith("Status") and isinstance(value, str):
+            if path.endswith("Status") and isinstance(value, str) and f"{line.service}:{line.operation}" != _EVENTS:
                 statuses.setdefault(path, []).append(value)
     return CallProfile(
         errors={code: tuple(sorted(told)) for code, told in sorted(errors.items())},

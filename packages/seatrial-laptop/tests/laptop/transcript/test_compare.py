@@ -189,10 +189,20 @@ def test_another_answer_to_a_question_is_an_error() -> None:
     assert (found.rule, found.severity) == ("SEA626", "error")
 
 
-def test_a_synthesis_is_no_command_of_aws() -> None:
+def test_what_one_side_alone_prepares_is_none() -> None:
     deployed = ToolLine(case=CASE, at_s=0, took_s=1, command=("cdk", "deploy"), exit_code=0, output="")
     synthesized = deployed.model_copy(update={"command": ("cdk", "synth", "--quiet")})
-    assert rules(account(synthesized, deployed), embedded(deployed)) == []
+    bootstrapped = deployed.model_copy(update={"command": ("cdk", "bootstrap", "aws://ACCOUNT/us-east-1")})
+    assert rules(account(synthesized, deployed), embedded(bootstrapped, deployed)) == []
+
+
+def test_statuses_of_events_are_told_by_resource_alone() -> None:
+    def told(*statuses: str) -> CallLine:
+        events: JsonValue = {"StackEvents": [{"ResourceStatus": each} for each in statuses]}
+        return call(reply=events).model_copy(update={"service": "cloudformation", "operation": "DescribeStackEvents"})
+
+    done, failed = told("UPDATE_COMPLETE"), told("UPDATE_FAILED", "UPDATE_IN_PROGRESS")
+    assert rules(account(failed), embedded(done)) == []
 
 
 def test_another_end_of_a_command_is_an_error() -> None:
