@@ -287,6 +287,14 @@ class TestAnUpdate:
         data(scaled.ask(after))
         assert scaled.scaling.states == {COMPONENT: {}}
 
+    def test_of_the_rolling_policy_alone_carries_the_live_copies_though_others_were_told_last(
+        self, scaled: World, before: CustomResourceEvent
+    ) -> None:
+        write_copies(scaled.store, "dev-chat", ToldCopies(copies=2, is_new=False, previous=2))
+        before["OldResourceProperties"] = {**before["ResourceProperties"], "Component": "policy-0"}
+        scaled.components.found[COMPONENT] = component(specification=SPECIFICATION, current_copies=3, desired_copies=3)
+        assert data(run(scaled, before))["CopyCount"] == "3"
+
     def test_that_deploys_nothing_else_is_answered_at_once(self, scaled: World, before: CustomResourceEvent) -> None:
         write_copies(scaled.store, "dev-chat", ToldCopies(copies=2, is_new=False, previous=2))
         before["OldResourceProperties"] = before["ResourceProperties"]
@@ -590,6 +598,10 @@ class TestWhereNothingServesYet:
         assert data(scaled.ask(create))["CopyCount"] == copies
 
 
+class WorkflowDiedError(BaseException):
+    """No step follows, and nothing catches it."""
+
+
 class TestARollback:
     @pytest.mark.parametrize("status", ROLLBACKS)
     def test_of_a_cancelled_trial_removes_the_candidate_and_restores_scaling(
@@ -608,6 +620,23 @@ class TestARollback:
         machine.execute()
         assert (scaled.components.candidates(), scaled.scaling.states) == ([], {COMPONENT: {}})
         assert scaled.components.found[COMPONENT].copies == 3
+
+    def test_removes_the_candidate_and_restores_scaling_though_the_workflow_is_dead(
+        self, scaled: World, before: CustomResourceEvent
+    ) -> None:
+        assert scaled.ask(before) is None
+
+        def die(state: str) -> None:
+            if state == "Share":
+                raise WorkflowDiedError
+
+        with pytest.raises(WorkflowDiedError):
+            scaled.machine(die).execute()
+        assert (len(scaled.components.candidates()), scaled.scaling.states) == (1, {COMPONENT: SUSPENDED})
+        scaled.clock.wait(5.0)
+        scaled.status = "UPDATE_ROLLBACK_IN_PROGRESS"
+        data(scaled.ask(_back(before)))
+        assert (scaled.components.candidates(), scaled.scaling.states) == ([], {COMPONENT: {}})
 
     def test_of_a_component_that_moved_carries_the_live_copies_back(
         self, scaled: World, before: CustomResourceEvent
