@@ -37,13 +37,13 @@ def migrate_command(
 
     No value of a plan changes. Files that a newer release wrote are refused.
     """
-    from seatrial.locks.lock_file import replace_file
+    from seatrial.locks.migrate import write_migrated
 
     locks = _migrated(paths or [folder for folder in _FOLDERS if folder.is_dir()])
     outdated = [lock for lock in locks if lock.changes]
     for lock in outdated:
         if write:
-            replace_file(lock.path, lock.text, "SEA403")
+            write_migrated(lock.path)
         for change in lock.changes:
             typer.echo(f"{lock.path.as_posix()}: {change}")
     verb = "written" if write else "to be written with --write"

@@ -52,7 +52,7 @@ def refresh(
     _check_regions(wanted)
     read, failed = _read(wanted)
     if read:
-        _write(file, before, read)
+        write_prices(file, read)
     for name in failed:
         kept = ", its old prices are kept" if name in before.regions else ""
         typer.echo(f"{name}: not read{kept}", err=True)
@@ -135,14 +135,22 @@ def _clients() -> tuple[PriceList, SavingsPlans]:
     return cast("PriceList", pricing), cast("SavingsPlans", plans)
 
 
-def _write(file: Path, before: TeamPrices, read: dict[str, RegionPrices]) -> None:
+def write_prices(file: Path, read: dict[str, RegionPrices]) -> None:
+    """Put the prices of regions into a file; those of others stay.
+
+    Raises:
+        SpecError: SEA101, it can't be read or written.
+    """
     from seatrial.specs.prices import prices_text
     from seatrial_base.errors import SpecError
+    from seatrial_base.file_lock import changing
     from seatrial_base.files import write_whole
 
-    after = before.model_copy(update={"regions": dict(sorted({**before.regions, **read}.items()))})
     try:
-        write_whole(file, prices_text(after))
+        with changing(file):
+            before = _before(file)
+            after = before.model_copy(update={"regions": dict(sorted({**before.regions, **read}.items()))})
+            write_whole(file, prices_text(after))
     except OSError as error:
         message = f"the prices can't be written: {error}"
         raise SpecError.of("SEA101", message, where=file.as_posix()) from error

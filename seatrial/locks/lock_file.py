@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -16,6 +17,7 @@ from seatrial.locks.provenance import promotion_command, provenance_problems
 from seatrial.specs.schema_version import UPGRADE, compared
 from seatrial.specs.yaml_source import yaml_texts
 from seatrial_base.errors import SpecError
+from seatrial_base.file_lock import changing
 from seatrial_base.files import read_text, write_whole
 from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import FrozenModel, digest
@@ -23,7 +25,7 @@ from seatrial_base.replaced_text import replaced_text
 from seatrial_base.secrets import holds_credential
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from seatrial.documents.plan import Promoted
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 LOCK_SCHEMA = "1"
 _LONGEST_SHOWN = 120
+_WRITABLE = "the folder of the spec must be writable"
 
 
 def replace_file(path: Path, text: str, rule: str) -> None:
@@ -49,9 +52,24 @@ def replace_file(path: Path, text: str, rule: str) -> None:
     try:
         write_whole(path, text)
     except OSError as error:
-        hint = "the folder of the spec must be writable"
         message = f"can't be written: {error.strerror}"
-        raise SpecError.of(rule, message, hint=hint, where=path.as_posix()) from error
+        raise SpecError.of(rule, message, hint=_WRITABLE, where=path.as_posix()) from error
+
+
+@contextmanager
+def changing_file(path: Path, rule: str) -> Iterator[None]:
+    """Keep others from changing a file while it is read, changed and replaced; waits until they are done.
+
+    Raises:
+        SpecError: The rule, when the folder can't be read.
+    """
+    with ExitStack() as held:
+        try:
+            held.enter_context(changing(path))
+        except OSError as error:
+            message = f"can't be written: {error.strerror}"
+            raise SpecError.of(rule, message, hint=_WRITABLE, where=path.as_posix()) from error
+        yield
 
 
 class Seal(FrozenModel):
@@ -99,14 +117,15 @@ def write_lock(plan: Plan, spec_path: Path) -> Path:
     Raises:
         SpecError: SEA403 when there is a lock that can't be read or replaced: it is left alone.
     """
-    path = lock_path(spec_path)
-    lock, document = _read(path), plan.model_dump(mode="json")
-    whole = {
-        "schema_version": LOCK_SCHEMA,
-        "environments": {**lock.environments, plan.environment: document},
-        "digests": {**lock.digests, plan.environment: seal_of(document).model_dump()},
-    }
-    replace_file(path, lock_text(whole), "SEA403")
+    path, document = lock_path(spec_path), plan.model_dump(mode="json")
+    with changing_file(path, "SEA403"):
+        lock = _read(path)
+        whole = {
+            "schema_version": LOCK_SCHEMA,
+            "environments": {**lock.environments, plan.environment: document},
+            "digests": {**lock.digests, plan.environment: seal_of(document).model_dump()},
+        }
+        replace_file(path, lock_text(whole), "SEA403")
     return path
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from seatrial.documents.plan import PLAN_SCHEMA, Plan
-from seatrial.locks.lock_file import LOCK_SCHEMA, Seal, changed_fields, lock_text, seal_of
+from seatrial.locks.lock_file import LOCK_SCHEMA, Seal, changed_fields, changing_file, lock_text, replace_file, seal_of
 from seatrial.specs.schema_version import UPGRADE, compared
 from seatrial_base.errors import SpecError
 from seatrial_base.files import read_text
@@ -66,6 +66,16 @@ def migrate_lock(path: Path) -> MigratedLock:
     return MigratedLock(
         path, lock_text({**whole, "environments": plans, "digests": digests}) if changes else text, tuple(changes)
     )
+
+
+def write_migrated(path: Path) -> None:
+    """Bring a lock to the schema of this release, as it is by then.
+
+    Raises:
+        SpecError: As `migrate_lock`; SEA403 when it can't be replaced.
+    """
+    with changing_file(path, "SEA403"):
+        replace_file(path, migrate_lock(path).text, "SEA403")
 
 
 def _read(path: Path) -> tuple[str, PlanDocument]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.documents.calibration import Calibrated, EndpointCalibration, MeasuredPoint
 from seatrial.documents.prediction import Band
-from seatrial.locks.lock_file import replace_file
+from seatrial.locks.lock_file import changing_file, replace_file
 from seatrial.planner.predict.band import ASSUMED
 from seatrial.planner.predict.calibration import (
     BETWEEN_PROBES_LATENCY,
@@ -151,9 +151,10 @@ def write_calibration(entry: EndpointCalibration, spec_path: Path, environment: 
         SpecError: SEA405 when there is a file that can't be read or replaced: it is left alone.
     """
     path = calibration_path(spec_path)
-    every = every_calibration(spec_path) | {environment: entry.model_dump(mode="json")}
-    document = {"schema_version": SCHEMA_VERSION, "environments": every}
-    replace_file(path, json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n", "SEA405")
+    with changing_file(path, "SEA405"):
+        every = every_calibration(spec_path) | {environment: entry.model_dump(mode="json")}
+        document = {"schema_version": SCHEMA_VERSION, "environments": every}
+        replace_file(path, json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n", "SEA405")
     return path
 
 

@@ -13,6 +13,7 @@ from seatrial.specs.yaml_source import merge_environment, read_source
 from seatrial_base.catalog.presets import Preset, all_presets
 from seatrial_base.catalog.rows import nearest_names
 from seatrial_base.errors import SpecError
+from seatrial_base.file_lock import changing
 from seatrial_base.files import write_whole
 from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import FrozenModel
@@ -147,14 +148,19 @@ def write_team_preset(path: Path, preset: Preset) -> Literal["added", "replaced"
     Raises:
         SpecError: As `read_team_presets`; SEA251 where the file can't be written.
     """
+    try:
+        with changing(path):
+            return _put(path, preset)
+    except OSError as error:
+        message = f"the presets can't be written: {error.strerror}"
+        raise SpecError.of("SEA251", message, where=path.as_posix()) from error
+
+
+def _put(path: Path, preset: Preset) -> Literal["added", "replaced", "unchanged"]:
     before = read_team_presets(path)
     same = next((each for each in before if each.name == preset.name), None)
     if same == preset:
         return "unchanged"
     kept = [each for each in before if each.name != preset.name]
-    try:
-        write_whole(path, presets_text([*kept, preset]))
-    except OSError as error:
-        message = f"the presets can't be written: {error.strerror}"
-        raise SpecError.of("SEA251", message, where=path.as_posix()) from error
+    write_whole(path, presets_text([*kept, preset]))
     return "added" if same is None else "replaced"

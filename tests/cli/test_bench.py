@@ -31,7 +31,7 @@ THE_CLIENT = "is void: the client was the limit"
 
 
 class OpenAI(BaseHTTPRequestHandler):
-    """Answers by the first folder of the path: `v1` with a stream of five tokens, the others with a refusal."""
+    """Answers by the first folder of the path: `v1` as many tokens as are asked, the others with a refusal."""
 
     protocol_version = "HTTP/1.1"
     turn = 0
@@ -40,16 +40,16 @@ class OpenAI(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Answer one request."""
-        self.rfile.read(int(self.headers["Content-Length"]))
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["max_tokens"]
         manner = self.path.split("/")[1]
         if manner == "v1":
-            self._tell(200, "text/event-stream", _stream())
+            self._tell(200, "text/event-stream", _stream(asked))
         elif manner == "unauthorized":
             self._tell(401, "application/json", b'{"error":{"message":"wrong key","type":"invalid_request_error"}}')
         elif manner == "half":
             OpenAI.turn += 1
             if OpenAI.turn % 2:
-                self._tell(200, "text/event-stream", _stream())
+                self._tell(200, "text/event-stream", _stream(asked))
             else:
                 self._tell(429, "application/json", b'{"error":{"message":"slow down","type":"throttling"}}')
         elif manner == "page":
@@ -72,9 +72,12 @@ class OpenAI(BaseHTTPRequestHandler):
         """Keep standard error clean."""
 
 
-def _stream() -> bytes:
-    pieces = [{"choices": [{"index": 0, "delta": {"content": " word"}, "finish_reason": None}]} for _ in range(TOKENS)]
-    usage = {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": TOKENS, "total_tokens": 9 + TOKENS}}
+def _stream(tokens: int) -> bytes:
+    pieces = [
+        {"choices": [{"index": 0, "delta": {"content": f" word{number}"}, "finish_reason": None}]}
+        for number in range(tokens)
+    ]
+    usage = {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": tokens, "total_tokens": 9 + tokens}}
     return b"".join(b"data: %b\n\n" % json.dumps(piece).encode() for piece in (*pieces, usage)) + b"data: [DONE]\n\n"
 
 
@@ -130,7 +133,8 @@ def test_a_server_is_measured_and_the_report_written(seatrial: Seatrial, project
 
 
 def test_the_gate_is_the_lowest_level_unless_said(seatrial: Seatrial, origin: str) -> None:
-    done = seatrial("bench", "--url", f"{origin}/v1", "--levels", "4,2", "--requests", "4")
+    command = ["bench", "--url", f"{origin}/v1", "--output-tokens", str(TOKENS), "--requests", "4"]
+    done = seatrial(*command, "--levels", "4,2")
     verdict = told_of(done, "verdict")
     assert "at concurrency 2 per copy" in verdict
     assert THE_CLIENT in verdict or verdict == (

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -30,6 +32,32 @@ def hold_file_lock(path: Path) -> AbstractContextManager[FileIO] | None:
         file.close()
         return None
     return _held(file)
+
+
+_NO_LOCKS = (errno.ENOLCK, errno.EBADF, errno.ENOTSUP)
+"""A file system that locks no folders, as some that lie on another machine."""
+
+
+@contextmanager
+def changing(path: Path) -> Iterator[None]:
+    """Keep others from changing a file of this folder while it is read, changed and replaced; wait for them.
+
+    The folder itself is locked, so that nothing is left beside the file; where its file system locks no folders,
+    nobody waits. Not to be entered twice for one folder.
+
+    Raises:
+        OSError: There is no such folder, or it can't be read.
+    """
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+        except OSError as refused:
+            if refused.errno not in _NO_LOCKS:
+                raise
+        yield
+    finally:
+        os.close(folder)
 
 
 def try_lock(file: IO[bytes], *, shared: bool = False) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from seatrial.documents.live_endpoint import ROLLBACK_ALARMS_OFF
 from seatrial.operations.doctor.diagnose_scaling import scaling_diagnoses
 from seatrial.operations.doctor.diagnosis import by_symptom, diagnosis
+from seatrial.operations.doctor.facts import LOST_MINUTES, waiting_for
 from seatrial_lint.lint.checks.service import driver_gap
 
 if TYPE_CHECKING:
@@ -227,7 +228,6 @@ def _alarms(found: Examination) -> Iterator[Finding]:
 
 LONGEST_WAIT_MINUTES: Final = 60
 """CloudFormation waits for a custom resource for an hour at most."""
-_CUSTOM: Final = ("Custom::", "AWS::CloudFormation::CustomResource")
 _MEND: Final = {
     "ROLLBACK_FAILED": "Delete the stack; `seatrial doctor --fix` removes what blocks it.",
     "CREATE_FAILED": "Delete the stack; `seatrial doctor --fix` removes what blocks it.",
@@ -258,8 +258,10 @@ def stack_diagnoses(found: Examination) -> Iterator[Finding]:
         ]
         yield from causes[:1]
         yield diagnosis(rule="SEA762", part=part, cause=_cause(stack), mend=mend, seen=stack.status)
-    for resource in _waiting(found):
-        minutes = found.minutes_since(resource.changed)
+    for resource, minutes in waiting_for(stack, found.at):
+        if minutes <= LONGEST_WAIT_MINUTES:
+            yield from _lost(resource, minutes, found)
+            continue
         yield diagnosis(
             rule="SEA762",
             part=f"{part}, {resource.logical_id}",
@@ -288,9 +290,19 @@ def _cause(stack: StackFacts) -> str:
     return f"It is {stack.status}{f': {stack.reason}' if stack.reason else '.'}"
 
 
-def _waiting(found: Examination) -> Iterator[ResourceState]:
-    for resource in found.stack.resources:
-        is_custom = resource.resource_type.startswith(_CUSTOM)
-        waits = resource.status.endswith("IN_PROGRESS") and found.stack.is_at_work
-        if is_custom and waits and found.minutes_since(resource.changed) > LONGEST_WAIT_MINUTES:
-            yield resource
+def _lost(resource: ResourceState, minutes: float, found: Examination) -> Iterator[Finding]:
+    """Yield that nobody works on a request: no workflow began since, and no function lives that long."""
+    since = resource.changed
+    if found.workflows is None or since is None or minutes < LOST_MINUTES:
+        return
+    if any(began >= since for began in found.workflows):
+        return
+    yield diagnosis(
+        rule="SEA762",
+        part=f"stack {found.stack.name}, {resource.logical_id}",
+        cause=f"CloudFormation has waited {minutes:.0f} minutes for the custom resource, and no workflow of the trial "
+        "service works on it: its function died.",
+        mend="Wait: the trial service takes the request again within 5 minutes. If it doesn't, read the log of its "
+        f"function, or cancel the update: aws cloudformation cancel-update-stack --stack-name {found.stack.name}.",
+        seen=resource.status,
+    )

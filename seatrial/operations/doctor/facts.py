@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime
 
     from seatrial.documents.live_endpoint import Existence, LiveComponent, LiveEndpoint, LiveModel, RaisedAlarm
@@ -89,6 +90,19 @@ class StackFacts:
         return self.existence == "absent" or self.status == "DELETE_COMPLETE"
 
 
+CUSTOM_TYPES: Final = ("Custom::", "AWS::CloudFormation::CustomResource")
+LOST_MINUTES: Final = 16
+"""No function of Lambda lives longer than 15 minutes: without a workflow, nobody works on a request by then."""
+
+
+def waiting_for(stack: StackFacts, at: datetime) -> Iterator[tuple[ResourceState, float]]:
+    """Yield the custom resources that CloudFormation waits for, and for how many minutes it has."""
+    for resource in stack.resources:
+        is_custom = resource.resource_type.startswith(CUSTOM_TYPES)
+        if is_custom and resource.status.endswith("IN_PROGRESS") and stack.is_at_work and resource.changed is not None:
+            yield resource, (at - resource.changed).total_seconds() / 60
+
+
 @dataclass(frozen=True, slots=True)
 class LogFacts:
     """The end of a container's log; `lines` hold no credential."""
@@ -113,6 +127,8 @@ class Examination:
         stack: Its stack.
         logs: The ends of its containers' logs, by log group.
         checks: Role, weights, secrets and quotas.
+        workflows: When each running workflow of the trial service began; asked only while a custom resource has waited
+            for long, else None.
         not_asked: What could not be asked.
     """
 
@@ -126,6 +142,7 @@ class Examination:
     alarms: tuple[RaisedAlarm, ...] = ()
     logs: tuple[LogFacts, ...] = ()
     checks: tuple[AccountCheck, ...] = ()
+    workflows: tuple[datetime, ...] | None = None
     not_asked: tuple[str, ...] = ()
 
     @property

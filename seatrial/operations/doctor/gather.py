@@ -12,15 +12,23 @@ from seatrial.account.alarms import raised_alarms
 from seatrial.account.live_endpoint import component_names, read_component, read_endpoint, read_model, safe_text
 from seatrial.account.reader import AwsReader, aws_failures
 from seatrial.account.response import mapping, moment, rows, text_at
+from seatrial.deployment.document import service_stack
 from seatrial.documents.live_endpoint import CANDIDATE, LiveComponent, LiveEndpoint, LiveModel
-from seatrial.operations.doctor.facts import Examination, LogFacts, ResourceState, StackFacts
+from seatrial.operations.doctor.facts import (
+    LOST_MINUTES,
+    Examination,
+    LogFacts,
+    ResourceState,
+    StackFacts,
+    waiting_for,
+)
 from seatrial.operations.doctor.gather_scaling import scalable_targets
 from seatrial.operations.preflight.check import ok, problem, unread
 from seatrial.operations.preflight.instances import Need, quota_checks
 from seatrial.operations.preflight.parts import secret_check, weights_check
 from seatrial_base.printable import printable
 from seatrial_base.secrets import redacted
-from seatrial_base.tags import STACK_TAG
+from seatrial_base.tags import ENVIRONMENT_TAG, STACK_TAG
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -89,8 +97,35 @@ def examine(asked: AskedEndpoint, at: datetime) -> Examination:
         stack=stack,
         logs=tuple(_logs(name, endpoint, components, reader)),
         checks=tuple(account_checks(asked, endpoint, models, components, reader)),
+        workflows=_workflows(asked, endpoint, stack, at, reader),
         not_asked=tuple(reader.not_asked),
     )
+
+
+def _workflows(
+    asked: AskedEndpoint, endpoint: LiveEndpoint, stack: StackFacts, at: datetime, reader: AwsReader
+) -> tuple[datetime, ...] | None:
+    """Ask the trial service what it works on, where a custom resource has waited for longer than a function lives."""
+    if all(minutes < LOST_MINUTES for _, minutes in waiting_for(stack, at)):
+        return None
+    named = endpoint.tags.get(ENVIRONMENT_TAG, "")
+    environment = named if asked.deployment is None else asked.deployment.environment.name
+    service = service_stack(environment)
+    listed = reader.rows(
+        f"resources of {service}", "cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=service
+    )
+    machine = next(
+        (text_at(row, "PhysicalResourceId") for row in listed if text_at(row, "ResourceType") == MACHINE_TYPE), ""
+    )
+    if not machine:
+        return None
+    what = f"workflows of {service}"
+    answer = reader.read(
+        what, "stepfunctions", "list_executions", stateMachineArn=machine, statusFilter="RUNNING", maxResults=1000
+    )
+    if answer.state != "found":
+        return None
+    return tuple(began for row in rows(answer.document, "executions") if (began := moment(row, "startDate")))
 
 
 def _models(endpoint: LiveEndpoint, components: Iterable[LiveComponent], reader: AwsReader) -> Iterator[LiveModel]:
@@ -139,6 +174,7 @@ def _last_lines(group: str, stream: str, reader: AwsReader) -> Iterator[str]:
 
 
 MOST_EVENTS = 500
+MACHINE_TYPE = "AWS::StepFunctions::StateMachine"
 STACK_TYPE = "AWS::CloudFormation::Stack"
 _BEGINNINGS = frozenset({"CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS", "REVIEW_IN_PROGRESS"})
 _CONSEQUENCE = "cancelled"

@@ -401,6 +401,30 @@ class TestWithoutRoom:
         assert (answer["Status"], reason in str(answer.get("Reason", ""))) == (status, True)
         assert (scaled.store.read("state/dev-chat/no-room.json") is not None) is refusal.startswith("Resource")
 
+    def test_a_component_without_copies_is_updated_with_one(self, scaled: World, before: CustomResourceEvent) -> None:
+        scaled.components.found[COMPONENT] = component(current_copies=0, desired_copies=0)
+        assert data(run(scaled, before))["CopyCount"] == "1"
+
+    def test_a_candidate_without_a_copy_is_not_loaded(self, scaled: World, before: CustomResourceEvent) -> None:
+        before["ResourceProperties"] |= {"StartSeconds": "30", "InstanceSeconds": "0"}
+        scaled.components.born = {"status": "InService", "current_copies": 0}
+        data(run(scaled, before))
+        assert scaled.course.begun == []
+        assert scaled.store.read("state/dev-chat/no-room.json") is not None
+
+    @pytest.mark.parametrize("status", ROLLBACKS)
+    def test_whose_trial_goes_back_lets_scaling_go_on(
+        self, scaled: World, before: CustomResourceEvent, status: str
+    ) -> None:
+        run(scaled, before)
+        assert scaled.scaling.states == {COMPONENT: SUSPENDED}
+        scaled.status = status
+        properties = {**before["ResourceProperties"], "Phase": "endpoint"}
+        old = {**properties, "PlanDigest": "other"}
+        scaled.ask({**before, "RequestId": "request-2", "ResourceProperties": properties, "OldResourceProperties": old})
+        assert scaled.scaling.states == {COMPONENT: {}}
+        assert read_held(scaled.store, "dev-chat") is None
+
     def test_a_candidate_that_fails_to_start_fails_the_update(self, scaled: World, before: CustomResourceEvent) -> None:
         scaled.components.born = {"status": "Failed", "failure_reason": "The container ended with status 1"}
         answer = run(scaled, before)

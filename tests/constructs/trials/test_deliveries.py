@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial_base.bounds import LONGEST_ORDER_S
+from seatrial_cdk.trials.runtime.handler import dispatch
+from seatrial_cdk.trials.runtime.lost_requests import LOST_AFTER_S, note_request
 from seatrial_cdk.trials.runtime.order import ToldCopies, write_copies
 from seatrial_cdk.trials.runtime.store import UnavailableError
 from tests.constructs.conftest import SPECIFICATION, component
@@ -38,7 +41,7 @@ def test_a_request_is_noted_before_anything_is_asked_of_aws(
     noted: list[bool] = []
 
     def describe(_: str) -> None:
-        noted.append(f"{RUN}/seen.json" in world.store.texts)
+        noted.append({f"{RUN}/seen.json", f"{RUN}/noted.json"} <= world.store.texts.keys())
 
     monkeypatch.setattr(world.components, "describe", describe)
     world.ask(carried)
@@ -71,6 +74,74 @@ def test_a_trial_that_was_noted_and_not_started_is_started_by_the_next_delivery(
     monkeypatch.setattr(world.workflow, "start", start)
     assert world.ask(create) is None
     assert world.workflow.started == [("dev-chat", "request-1")]
+
+
+@pytest.fixture
+def lost(world: World, create: CustomResourceEvent, monkeypatch: pytest.MonkeyPatch) -> World:
+    """Return a world in which every function that took a request died before it owned the endpoint."""
+
+    def die(*_: object) -> None:
+        raise SystemExit
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.components, "describe", die)
+        patched.setattr(world.store, "replace", die)
+        patched.setattr(world.workflow, "start", die)
+        for _ in range(3):
+            with pytest.raises(SystemExit):
+                world.ask(create)
+    return world
+
+
+def test_a_request_of_which_every_delivery_died_is_taken_again_by_the_sweep(lost: World) -> None:
+    """CloudFormation has waited for longer than the trial may take: it gets an answer, and no trial."""
+    lost.clock.wait(LOST_AFTER_S)
+    dispatch({"Sweep": True}, lost.context)
+    assert lost.workflow.started == [("dev-chat", "request-1")]
+    lost.machine().execute()
+    (answer,) = lost.responses
+    assert answer["Status"] == "FAILED"
+    assert "the budget of 600 s ended before the trial started" in str(answer["Reason"])
+    dispatch({"Sweep": True}, lost.context)
+    assert (len(lost.workflow.started), len(lost.responses)) == (1, 1)
+
+
+def test_a_request_that_can_be_answered_at_once_is_answered_by_the_sweep(
+    world: World, create: CustomResourceEvent
+) -> None:
+    create["RequestType"] = "Delete"
+    note_request(world.store, create, world.clock.now_s)
+    world.clock.wait(LOST_AFTER_S)
+    dispatch({"Sweep": True}, world.context)
+    assert [(response["Status"], response["RequestId"]) for response in world.responses] == [("SUCCESS", "request-1")]
+
+
+@pytest.mark.parametrize("age_s", [LOST_AFTER_S - 1.0, LONGEST_ORDER_S])
+def test_a_request_that_a_function_may_be_at_work_for_or_that_nobody_waits_for_is_left(
+    lost: World, age_s: float
+) -> None:
+    lost.clock.wait(age_s)
+    dispatch({"Sweep": True}, lost.context)
+    assert (lost.workflow.started, lost.responses) == ([], [])
+
+
+def test_a_lost_request_that_cannot_be_answered_keeps_no_other_waiting(
+    world: World, create: CustomResourceEvent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create["RequestType"] = "Delete"
+    for number in (1, 2):
+        note_request(world.store, {**create, "RequestId": f"request-{number}"}, world.clock.now_s)
+    respond = world.respond
+
+    def refuse_first(url: str, body: bytes) -> None:
+        if json.loads(body)["RequestId"] == "request-1":
+            raise UnavailableError("HTTP 503")
+        respond(url, body)
+
+    monkeypatch.setattr(world, "respond", refuse_first)
+    world.clock.wait(LOST_AFTER_S)
+    dispatch({"Sweep": True}, world.context)
+    assert [response["RequestId"] for response in world.responses] == ["request-2"]
 
 
 def test_what_a_trial_is_ordered_to_do_stays(world: World, carried: CustomResourceEvent) -> None:

@@ -73,6 +73,7 @@ class Aws:
     other_stack: str = ""
     resources: list[Mapping[str, object]] = field(default_factory=list)
     events: list[Mapping[str, object]] = field(default_factory=list)
+    workflows: tuple[float, ...] = ()
     log: list[str] | None = field(default_factory=lambda: ["ready"])
     trust: object = field(default_factory=lambda: TRUST)
     errors: dict[str, list[ClientError]] = field(default_factory=lambda: defaultdict(list))
@@ -138,8 +139,15 @@ class Aws:
             raise error("ValidationError", "Stack with id seatrial-dev-chat does not exist")
         return {"Stacks": [{"StackStatus": self.stack}]}
 
-    def list_stack_resources(self, **_asked: object) -> object:
+    def list_stack_resources(self, *, StackName: str, **_asked: object) -> object:  # noqa: N803
+        if StackName == "seatrial-dev-trials":
+            machine = {"ResourceType": "AWS::StepFunctions::StateMachine", "PhysicalResourceId": "arn:machine"}
+            return {"StackResourceSummaries": [machine]}
         return {"StackResourceSummaries": self.resources}
+
+    def list_executions(self, **asked: object) -> object:
+        assert (asked["stateMachineArn"], asked["statusFilter"]) == ("arn:machine", "RUNNING")
+        return {"executions": [{"startDate": ago(minutes)} for minutes in self.workflows]}
 
     def describe_stack_events(self, **_asked: object) -> object:
         return {"StackEvents": self.events}

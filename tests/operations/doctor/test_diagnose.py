@@ -125,8 +125,44 @@ def test_a_custom_resource_that_never_answers_is_told() -> None:
     }
     aws = Aws(stack="UPDATE_IN_PROGRESS", resources=[row])
     assert aws.rules() == ["SEA762"]
-    row["LastUpdatedTimestamp"] = ago(59)
+    aws.workflows = (59.0,)
+    row["LastUpdatedTimestamp"] = ago(59.5)
     assert aws.rules() == []
+
+
+@pytest.mark.parametrize(
+    ("minutes", "workflows", "rules"),
+    [(15.0, (), []), (17.0, (), ["SEA762"]), (17.0, (16.9,), []), (17.0, (30.0,), ["SEA762"]), (59.0, (3.0, 70.0), [])],
+)
+def test_a_custom_resource_that_nobody_works_on_is_told(
+    minutes: float, workflows: tuple[float, ...], rules: list[str]
+) -> None:
+    row = {
+        "LogicalResourceId": "Candidate",
+        "ResourceType": "Custom::CandidateTrial",
+        "ResourceStatus": "UPDATE_IN_PROGRESS",
+        "LastUpdatedTimestamp": ago(minutes),
+    }
+    aws = Aws(stack="UPDATE_IN_PROGRESS", resources=[row], workflows=workflows)
+    found = aws.diagnosed()
+    assert [each.rule for each in found] == rules
+    if found:
+        assert "waited 17 minutes" in found[0].message
+        assert "no workflow of the trial service works on it" in found[0].message
+
+
+def test_a_trial_service_that_cannot_be_asked_is_no_proof() -> None:
+    row = {
+        "LogicalResourceId": "Candidate",
+        "ResourceType": "Custom::CandidateTrial",
+        "ResourceStatus": "UPDATE_IN_PROGRESS",
+        "LastUpdatedTimestamp": ago(20),
+    }
+    aws = Aws(stack="UPDATE_IN_PROGRESS", resources=[row])
+    aws.errors["list_executions"] = [error("AccessDeniedException", "not authorized")]
+    found = aws.examined()
+    assert (found.workflows, aws.rules()) == (None, [])
+    assert any("workflows of seatrial-dev-trials" in each for each in found.not_asked)
 
 
 @pytest.mark.parametrize(

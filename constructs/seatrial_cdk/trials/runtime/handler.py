@@ -11,6 +11,7 @@ from seatrial_cdk.trials.runtime.candidate import candidate_answer
 from seatrial_cdk.trials.runtime.cloudformation import send_answer
 from seatrial_cdk.trials.runtime.custom_resource import deleted, deployed_answer, restarted
 from seatrial_cdk.trials.runtime.log import log
+from seatrial_cdk.trials.runtime.lost_requests import lost_requests, note_request
 from seatrial_cdk.trials.runtime.order import Answer, TrialProperties
 from seatrial_cdk.trials.runtime.ownership import first_seen_s
 from seatrial_cdk.trials.runtime.scheduled import ScheduledCall, start_scheduled
@@ -66,6 +67,7 @@ def dispatch(event: Event, context: TrialContext) -> Position | WorkerShare | Sc
         return start_scheduled(cast("ScheduledEvent", event)["Scheduled"], context)
     if "Sweep" in event:
         sweep(context)
+        receive_lost(context)
     elif "detail" in event:
         end_dead_execution(cast("ExecutionEvent", event)["detail"], context)
     else:
@@ -93,10 +95,25 @@ def receive(event: CustomResourceEvent, context: TrialContext) -> None:
         _respond(event, endpoint_name, given, context)
 
 
+def receive_lost(context: TrialContext) -> None:
+    """Take the requests again that nobody answered; what can't be answered now, the next sweep takes.
+
+    Raises:
+        UnavailableError: They can't be told.
+    """
+    for event in lost_requests(context.store, context.now_s()):
+        log(f"sweep: {event['RequestType']} {event['RequestId']} has no answer: it is taken again")
+        try:
+            receive(event, context)
+        except UnavailableError as unavailable:
+            log(f"sweep: {event['RequestId']} is not answered: {unavailable}")
+
+
 def _given_before(event: CustomResourceEvent, endpoint_name: str, context: TrialContext) -> Answer | None:
     """Note a request, and return what an earlier delivery of it was answered; `None` when there was none."""
     store, request_id = context.store, event["RequestId"]
     try:
+        note_request(store, event, context.now_s())
         first_seen_s(store, endpoint_name, request_id, context.now_s())
         return given_before(store, endpoint_name, request_id)
     except UnavailableError as unavailable:

@@ -37,6 +37,12 @@ def test_a_lack_of_capacity_is_told_by_its_code_or_a_whole_phrase(reason: str) -
         "torch.OutOfMemoryError: CUDA out of memory",
         "AccessDeniedException: not authorized to perform sagemaker:CreateInferenceComponent",
         "ValueError: not enough tokens; see the resources of the model",
+        "CUDA device does not have sufficient memory",
+        "Execution role does not have sufficient permissions",
+        "insufficient capacity of KV cache blocks",
+        "There is insufficient capacity in the KV cache for 4096 tokens",
+        "The engine does not have enough capacity for 4096 tokens",
+        "The scheduler does not have enough KV capacity",
         "not enough values to unpack while the engine read its hardware",
     ],
 )

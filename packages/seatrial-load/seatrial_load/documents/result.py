@@ -6,6 +6,8 @@ from collections.abc import Mapping  # noqa: TC003 (the strict reader resolves t
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from seatrial_base.errors import BenchError
+from seatrial_base.findings import Finding, Place
 from seatrial_load.documents.request import (
     Arrival,  # noqa: TC001 (likewise)
     Objective,  # noqa: TC001 (likewise)
@@ -13,8 +15,9 @@ from seatrial_load.documents.request import (
     QualityObjective,  # noqa: TC001 (likewise)
     TrialRequest,  # noqa: TC001 (likewise)
 )
+from seatrial_load.documents.result_checks import impossible_values
 from seatrial_load.documents.stop import Stop, Void  # noqa: TC001 (likewise)
-from seatrial_load.documents.strict_json import read_document, write_document
+from seatrial_load.documents.strict_json import RULE, read_document, write_document
 
 Window: TypeAlias = Literal["steady", "whole"]
 Occasion: TypeAlias = Literal["first_request", "warm_up", "level", "verification"]
@@ -585,9 +588,14 @@ class TrialResult:
         """Read a result strictly.
 
         Raises:
-            BenchError: SEA501, with every unknown key and wrong type.
+            BenchError: SEA501, with every unknown key, wrong type and value that no trial can have measured.
         """
-        return read_document(cls, text, where="trial result")
+        result = read_document(cls, text, where="trial result")
+        if problems := [
+            Finding(RULE, Place.at("trial result", field), message) for field, message in impossible_values(result)
+        ]:
+            raise BenchError(problems)
+        return result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,7 +44,7 @@ def read_document(kind: type[DocumentT], text: str, *, where: str) -> DocumentT:
     """
     problems: list[Finding] = []
     try:
-        raw: object = json.loads(text, parse_constant=_refuse_constant)
+        raw: object = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_once)
     except (ValueError, RecursionError) as malformed:
         raise BenchError.of(RULE, f"not JSON: {malformed}", where=where) from malformed
     document = _Reader(where, problems).read(kind, raw, "")
@@ -63,6 +63,16 @@ def not_finite(value: object, path: str = "") -> Iterator[tuple[str, float]]:
     elif dataclasses.is_dataclass(value):
         for field in dataclasses.fields(value):
             yield from not_finite(getattr(value, field.name), _join(path, field.name))
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return an object whose keys stand there once; readers differ in which of two values they take."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        repeated = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {repeated!r} stands there twice")
+    return found
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -60,8 +60,8 @@ class Guard:
 
         Args:
             request: The trial.
-            cloudwatch: AnswerTerms for the users' latency.
-            alarms: AnswerTerms for the alarms' states.
+            cloudwatch: Asked for the users' latency.
+            alarms: Asked for the alarms' states.
             clock: Monotonic seconds.
             now: The time of day in UTC.
             every_s: Seconds between two looks, at least.

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from seatrial_base.errors import BenchError
 from seatrial_load.documents.request import Objective
-from seatrial_load.documents.result import Check, Knee, LiveProof, TrialResult, Verdict
+from seatrial_load.documents.result import Check, Knee, LiveProof, TrialResult, Unmeasured, Verdict
 from seatrial_load.documents.stop import Stop, StopReason
 
 if TYPE_CHECKING:
@@ -71,6 +72,54 @@ def test_a_wrong_count_of_errors_is_refused(result: TrialResult) -> None:
     assert str(caught.value) == (
         'trial result: levels[1].errors.throttled: SEA501: expected a whole number, got "many"'
     )
+
+
+def refused(text: str) -> list[str]:
+    with pytest.raises(BenchError) as caught:
+        TrialResult.from_json(text)
+    assert {problem.rule for problem in caught.value.problems} == {"SEA501"}
+    return [f"{problem.field}: {problem.message}" for problem in caught.value.problems]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"duration_s": -1.0}, "duration_s: -1 is below 0"),
+        ({"levels": {"succeeded": 9}}, "levels[0].succeeded: 9 of 8 requests"),
+        ({"levels": {"requests": 0, "succeeded": 0}}, "levels[0].requests: 0 is below 1"),
+        ({"levels": {"errors": {"throttled": 1}}}, "levels[0].errors: 1 failures of 0 requests that failed"),
+        ({"levels": {"output_tok_s": -0.5}}, "levels[0].output_tok_s: -0.5 is below 0"),
+        ({"levels": {"window_s": -2.0}}, "levels[0].window_s: -2 is below 0"),
+        ({"levels": {"concurrency": 2}}, "levels: concurrency 2 stands there 2 times"),
+    ],
+)
+def test_what_no_trial_can_have_measured_is_refused(result: TrialResult, change: dict[str, object], told: str) -> None:
+    raw = json.loads(result.to_json())
+    levels = change.pop("levels", {})
+    raw["levels"][0].update(levels)
+    assert refused(json.dumps({**raw, **change})) == [told]
+
+
+def test_a_latency_below_0_is_refused(result: TrialResult) -> None:
+    raw = json.loads(result.to_json())
+    raw["levels"][0]["ttft_ms"]["p95"] = -1.0
+    assert refused(json.dumps(raw)) == ["levels[0].ttft_ms: a value is below 0"]
+
+
+def test_two_levels_of_one_rate_are_refused(result: TrialResult, level: Callable[..., LevelResult]) -> None:
+    rates = (2.0, 3.0, 3.0)
+    levels = tuple(level(1, offered_requests_per_s=rate, arrival="poisson") for rate in rates)
+    assert refused(replace(result, levels=levels).to_json()) == ["levels: 3 requests/s stands there 2 times"]
+
+
+def test_more_answers_than_requests_are_refused_where_nothing_is_measured(result: TrialResult) -> None:
+    seen = Unmeasured(occasion="warm_up", sent=2, succeeded=3, errors={}, first_errors=(), longest_wait_s=None)
+    assert refused(replace(result, unmeasured=(seen,)).to_json()) == ["unmeasured[0].succeeded: 3 of 2 sent"]
+
+
+def test_a_key_that_stands_there_twice_is_refused(result: TrialResult) -> None:
+    text = result.to_json().replace('"duration_s":', '"duration_s":1.0,"duration_s":', 1)
+    assert refused(text) == [": not JSON: the key 'duration_s' stands there twice"]
 
 
 def test_error_rate_is_the_share_that_failed(level: Callable[..., LevelResult]) -> None:
