@@ -17,7 +17,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # With this variable Python compiles aws-cdk-lib anew in every process: 4 s of CPU for each synthesis.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install demo synth diff deploy environment test test-aws clean-aws test-random test-flaky test-updates test-failures test-recipes check lint bench bench-load-client check-security lock clean
+.PHONY: help install demo synth diff deploy environment test test-aws clean-aws test-random test-flaky test-updates test-failures test-recipes test-mutants check lint bench bench-load-client check-security lock clean
 
 help: ## Show this text.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -75,6 +75,9 @@ $(OLD_BOTO3): $(DEV_STAMP)
 
 test-recipes: $(DEV_STAMP) ## Compare weights of 16, 8 and 4 bits on the embedded AWS.
 	@SEATRIAL_ALL_RECIPES=1 $(BIN)/pytest tests/e2e/test_compare.py $(PYTEST_ARGS)
+
+test-mutants: $(DEV_STAMP) ## Write one wrong line after another, and tell which of them the nearest tests don't notice.
+	@$(BIN)/python -m tests.mutations.run $(ARGS)
 
 lint: $(DEV_STAMP) ## Format, lint, types and layers.
 	@$(BIN)/ruff format --check .

@@ -10,7 +10,7 @@ PRODUCT_NAME = r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$"
 TEAM_NAME = r"^[a-z][a-z0-9]{0,11}$"
 PRODUCT_VERSION = r"^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)$"
 PRINCIPAL = r"^arn:aws[a-z-]*:iam:(:[0-9]{12}:(role|user|group)/[\w+=,.@/-]+|::(role|user|group)/[\w+=,.@/*?-]+)$"
-EMAIL = r"^[^@\s]+@[^@\s]+\.[^@\s]+$"
+EMAIL = r"^[^@\s{}]+@[^@\s{}]+\.[^@\s{}]+$"  # no braces: CloudFormation would resolve a dynamic reference
 HTTPS_URL = r"^https://\S+$"
 INSTANCE_TYPE = r"^ml\.[a-z0-9-]+\.[a-z0-9]+$"
 S3_PREFIX = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/.*/$"

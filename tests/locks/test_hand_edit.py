@@ -94,6 +94,15 @@ class TestSeal:
             f"us-east-1: {registry}\n  hint: set serving.image in the spec for an image of your own, and plan again"
         )
 
+    def test_a_field_that_was_added_by_hand_is_told(self, ask: Ask) -> None:
+        """A plan has no `promoted` of itself: who adds it claims a trial that was never passed."""
+        loaded = locked(ask)
+        assert "promoted" not in json.loads(LOCK.read_text(encoding="utf-8"))["environments"]["dev"]
+        names = ("plan_digest", "spec_digest", "result_uri", "report_uri", "request_id")
+        claimed = dict.fromkeys(names, "x") | {"source": "staging", "verdict": "pass"}
+        edit("promoted", value={**claimed, "ended_at": "2026-11-21T01:01:01+00:00", "knee_concurrency_per_copy": 16.0})
+        assert refusal(loaded).startswith("chat.lock.json: dev.promoted: SEA411: changed by hand")
+
     def test_a_reason_is_a_part_of_the_plan(self, ask: Ask) -> None:
         loaded = locked(ask)
         edit("dtype", "because", value="Trust me.")
@@ -211,6 +220,13 @@ class TestLimits:
     )
     def test_a_guard_rail_that_was_set_later(self, ask: Ask, rails: dict[str, object], expected: str) -> None:
         assert self.problems(self.place(ask, rails, serving={})) == [expected]
+
+    @pytest.mark.parametrize("field", ["copy_count", "max_copies"])
+    def test_one_copy_more_than_the_spec_allows_is_too_many(self, ask: Ask, field: str) -> None:
+        loaded = ask(scaling={"max_copies": 1})
+        counts = {"copy_count": decided(2), "max_copies": 1} if field == "copy_count" else {"max_copies": 2}
+        plan: Plan = sample_plan(**{"max_instances": 1, **counts})
+        assert f"dev.{field}" in [each.field for each in limit_problems(plan, loaded)]
 
     def test_a_guard_rail_tells_its_owner(self, ask: Ask) -> None:
         loaded = self.place(ask, {"max_copies": 1}, serving={})

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial.locks.guard_rails import Beside, created_problems
 from seatrial.planner.planner import make_plan
 from seatrial_base.errors import PlanError
 
@@ -68,3 +69,12 @@ def test_the_instances_of_variants_and_shadows_count(hosting: dict[str, object],
     single = {"hosting": {"kind": "single_model", **hosting}, "trial": {"mode": "off"}}
     assert make_plan(ask(rails={"usd_per_hour": most * 1.515 + 0.01}, **single)).instance_type.value == G5
     assert problems(ask, rails={"usd_per_hour": most * 1.515 - 0.01}, **single) == [("SEA206", "scaling.max_copies")]
+
+
+def test_the_copies_of_further_models_count(ask: Ask) -> None:
+    loaded = ask(rails={"max_copies": 4}, scaling={"max_copies": 2})
+    plan = make_plan(loaded)
+    assert created_problems(plan, loaded, Beside(guest_copies=2)) == ()
+    (problem,) = created_problems(plan, loaded, Beside(guest_copies=3))
+    assert (problem.rule, problem.field) == ("SEA111", "hosting.more_models")
+    assert problem.message.startswith("5 copies of all models and variants exceed 4")

@@ -12,7 +12,13 @@ from seatrial_load.client.event_loop import Exchange, Inbox
 from seatrial_load.decode.event_stream import encode_frame
 from seatrial_load.decode.failure import Failure
 from seatrial_load.decode.http1 import ProtocolError
-from seatrial_load.decode.response import MAX_EARLY_BYTES, exchange_failure, generated_tokens, record_of
+from seatrial_load.decode.response import (
+    MAX_EARLY_BYTES,
+    MAX_ERROR_BYTES,
+    exchange_failure,
+    generated_tokens,
+    record_of,
+)
 from seatrial_load.decode.tokens import TimedAnswer, TokenEvent
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/vnd.amazon.eventstream\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -159,6 +165,20 @@ def test_what_the_endpoint_said_outranks_how_the_connection_ended() -> None:
     said_error = frames(b'{"error":"CUDA out of memory","code":424}\n')
     assert record_of(exchange([HEAD + said_error], stalled), stream=True).error == "model_error"
     assert record_of(exchange([HEAD + frames(lines(2)[0])], stalled), stream=True).error == "timeout"
+
+
+def test_an_answer_that_was_cut_for_its_size_is_one_whatever_it_began_with() -> None:
+    cut = Failure("answer_too_large", "more than 8 MiB")
+    said = exchange([HEAD + frames(b'{"error":"CUDA out of memory","code":424}\n')], cut)
+    assert record_of(said, stream=True).error == "answer_too_large"
+
+
+def test_of_an_error_s_body_only_the_beginning_is_read() -> None:
+    body = b'{"pad": "%b", "message": "said too late"}' % (b"x" * MAX_ERROR_BYTES)
+    head = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: %d\r\n\r\n" % len(body)
+    record = record_of(exchange([head + body]), stream=True)
+    assert (record.error, record.status) == ("server", 500)
+    assert "said too late" not in record.detail
 
 
 def test_a_whole_answer_has_no_first_token() -> None:

@@ -9,7 +9,7 @@ from seatrial_load.documents.request import Gate, Objective
 from seatrial_load.documents.result import AnswerDoubt, Unmeasured, Verdict
 from seatrial_load.metrics.aggregate import distribution_of, sample_of
 from seatrial_load.slo.evaluate import checks_of
-from seatrial_load.slo.verdict import judged, verdict_at, with_error_rate
+from seatrial_load.slo.verdict import inconclusive, judged, verdict_at, with_error_rate
 from tests.load.conftest import lagging
 
 if TYPE_CHECKING:
@@ -355,3 +355,16 @@ def test_a_level_above_that_proves_nothing_lets_nothing_pass(level: MakeLevel) -
 
 def test_the_level_itself_is_judged_by_its_measured_values(level: MakeLevel) -> None:
     assert judged(level(4), [TTFT]).meets_slo  # knees need no proof; the verdict does
+
+
+def test_a_missed_objective_fails_beside_one_that_was_not_measured(level: MakeLevel) -> None:
+    verdict = verdict_at(4, [level(4, ttft_ms=None, output_tok_s=80.0)], [TTFT, THROUGHPUT])
+    assert verdict.status == "fail"
+    assert [check.met for check in verdict.checks] == [None, False]
+
+
+def test_a_doubt_takes_the_proof_of_a_pass_and_keeps_what_was_measured(level: MakeLevel) -> None:
+    passed = verdict_at(4, [level(4)], [TTFT])
+    doubted = inconclusive(passed, "the client was the limit")
+    assert (passed.status, doubted.status, doubted.checks) == ("pass", "inconclusive", passed.checks)
+    assert doubted.because == f"the client was the limit; {passed.because}"

@@ -272,6 +272,13 @@ def test_whatever_origin_a_page_has_it_is_refused(origin: str) -> None:
     assert foreign_request_reason({"host": "127.0.0.1:4566", "origin": origin}, 4566) == reason
 
 
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:4566", "127.0.0.1", "127.0.0.1:1", "a.localhost:4566", ""]
+)
+def test_a_page_whose_name_was_rebound_to_this_machine_is_refused(host: str) -> None:
+    assert foreign_request_reason({"host": host}, 4566) == "Host must be 127.0.0.1:4566 or localhost:4566."
+
+
 def test_a_request_without_origin_for_this_port_is_none_of_a_page() -> None:
     assert [foreign_request_reason({"host": f"{name}:4566"}, 4566) for name in NAMES] == [None, None]
 
