@@ -10,6 +10,7 @@ policy, allows it.
 from __future__ import annotations
 
 import contextvars
+import re
 import sys
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -42,6 +43,9 @@ ROLE_KEYS: Final = frozenset(
 """Actions that carry `iam:PermissionsBoundary` (Service Authorization Reference, IAM)."""
 TARGET_ACTIONS: Final = {"lambda": INVOKE_FUNCTION, "states": "states:StartExecution", "sns": "sns:Publish"}
 
+_ENTRY: Final = re.compile(r"(?P<name>[^.]+)\.member\.(?P<number>[0-9]{1,6})")
+"""An entry of a list of texts in the query protocol."""
+
 NOTHING: Final[Document] = MappingProxyType({})
 _parameters: Final[contextvars.ContextVar[Document]] = contextvars.ContextVar("_parameters", default=NOTHING)
 """The parameters of the request that this task answers."""
@@ -50,11 +54,24 @@ _workflow_role: Final[contextvars.ContextVar[str]] = contextvars.ContextVar("_wo
 
 
 def request_parameters(query: Mapping[str, Sequence[str]], body: bytes, content_type: str) -> Document:
-    """Return the parameters of a request: of a JSON body, or of a query and a form, each name with its first value."""
+    """Return the parameters of a request: of a JSON body, or of a query and a form.
+
+    There each name has its first value, and a list one value for each `NAME.member.1` and so on, as clients wrote those
+    of CloudWatch before it took JSON (botocore 1.34).
+    """
     if body[:1] == b"{":
         return json_object(body)
     form = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True) if "form" in content_type else {}
-    return {name: values[0] for name, values in {**query, **form}.items() if values}
+    given = {name: values[0] for name, values in {**query, **form}.items() if values}
+    return {**given, **_lists(given)}
+
+
+def _lists(given: Mapping[str, str]) -> dict[str, list[str]]:
+    entries: dict[str, dict[int, str]] = {}
+    for name, value in given.items():
+        if found := _ENTRY.fullmatch(name):
+            entries.setdefault(found["name"], {})[int(found["number"])] = value
+    return {name: [of[number] for number in sorted(of)] for name, of in entries.items()}
 
 
 def pin_parameters(parameters: Document) -> None:

@@ -106,6 +106,20 @@ def test_which_count_is_used(events: int, reported: int | None, chosen: tuple[in
     assert generated_tokens(said) == chosen
 
 
+@pytest.mark.parametrize(("events", "reported", "most", "count"), [(2, 17, 16, 16), (40, None, 16, 16), (2, 9, 16, 9)])
+def test_no_more_tokens_are_counted_than_were_asked(events: int, reported: int | None, most: int, count: int) -> None:
+    said = TimedAnswer(
+        tuple(TokenEvent(0.0, "x") for _ in range(events)),
+        finished=True,
+        finished_at_s=0.0,
+        reported_tokens=reported,
+        input_tokens=None,
+        finish_reason=None,
+        failure=None,
+    )
+    assert generated_tokens(said, most)[0] == count
+
+
 @pytest.mark.parametrize(
     ("body", "error", "detail"),
     [

@@ -182,6 +182,17 @@ def test_parameters_are_read_of_json_and_of_forms() -> None:
     assert request_parameters({}, b"{" * 100_000, "application/json") == {}
 
 
+def test_a_list_of_a_form_is_one_list() -> None:
+    """So an older boto3 asks CloudWatch, which must not be taken for asking for every alarm."""
+    names = "&".join(f"AlarmNames.member.{number}=alarm-{number}" for number in (2, 10, 1))
+    asked = request_parameters({}, names.encode(), "application/x-www-form-urlencoded")
+    assert asked["AlarmNames"] == ["alarm-1", "alarm-2", "alarm-10"]
+    alarms = [arn.rpartition(":")[2] for arn in resources_of("cloudwatch:DescribeAlarms", "*", asked)]
+    assert alarms == ["alarm-1", "alarm-2", "alarm-10"]
+    nested = request_parameters({}, b"Tags.member.1.Key=team", "application/x-www-form-urlencoded")
+    assert nested == {"Tags.member.1.Key": "team"}
+
+
 OPERATIONS = [
     f"{verb}{kind}"
     for kind in ("Model", "EndpointConfig", "Endpoint", "InferenceComponent", "OptimizationJob")
