@@ -10,6 +10,8 @@ from seatrial_cdk.trials.runtime.outcome import keep_error, keep_result
 from tests.constructs.trials.conftest import LATEST, PASSED, RELEASED, TRIAL
 
 if TYPE_CHECKING:
+    from typing import Literal
+
     from seatrial_cdk.trials.runtime.order import CustomResourceEvent
     from seatrial_load.documents.result import TrialResult
     from tests.constructs.trials.conftest import World
@@ -38,3 +40,25 @@ def test_no_credential_of_an_error_is_kept(world: World, order: Order) -> None:
     assert "denied for" in world.store.texts[TRIAL]
     assert TOKEN not in world.store.texts[TRIAL]
     assert TOKEN not in str(world.events.details)
+
+
+@pytest.mark.parametrize("status", ["fail", "inconclusive"])
+def test_what_was_not_passed_is_neither_kept_as_passed_nor_released(
+    world: World, order: Order, passed: TrialResult, status: Literal["fail", "inconclusive"]
+) -> None:
+    result = replace(passed, verdict=replace(passed.verdict, status=status))
+    keep_result(world.store, order, result, bus=world.events, now_s=0.0)
+    assert {TRIAL, LATEST} <= world.store.texts.keys()
+    assert {PASSED, RELEASED}.isdisjoint(world.store.texts)
+
+
+@pytest.mark.parametrize(
+    ("status", "released"), [("pass", "candidate"), ("fail", "before"), ("inconclusive", "before")]
+)
+def test_a_candidate_s_pass_is_released_once_it_is_verified(
+    world: World, order: Order, passed: TrialResult, status: Literal["pass", "fail", "inconclusive"], released: str
+) -> None:
+    world.store.texts |= {PASSED: "candidate", RELEASED: "before"}
+    result = replace(passed, verdict=replace(passed.verdict, status=status))
+    keep_result(world.store, replace(order, manner="verify"), result, bus=world.events, now_s=0.0)
+    assert (world.store.texts[PASSED], world.store.texts[RELEASED]) == ("candidate", released)
