@@ -258,7 +258,8 @@ class TestTables:
             ("Qwen/Qwen3-8B-GGUF,vllm,,,H200,,1,900,900,8", [("model", "SEA223")]),
             ("Qwen/Qwen3-8B,vllm,,,H200,,1,900,inf,8", [("output_tokens", "SEA222")]),
             ("Qwen/Qwen3-8B,vllm,,,H200,,1,0.2,900,8", [("input_tokens", "SEA222")]),
-            (f"{'x' * 10_000},vllm,,,H200,,1,900,900,8", [("model", "SEA223")]),
+            (f"{'x' * 1_000},vllm,,,H200,,1,900,900,8", [("model", "SEA223")]),
+            (f"{'x' * 1_001},vllm,,,H200,,1,900,900,8", [("model", "SEA222")]),
             ("Qwen/Qwen3-8B,vllm,,,H200,,1,900,900,8,9", [("", "SEA222")]),
         ],
     )

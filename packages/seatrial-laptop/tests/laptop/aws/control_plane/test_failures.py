@@ -189,6 +189,9 @@ NO_CAPACITY = {
     "capacity": (
         "InsufficientInstanceCapacity",
         "CapacityError: Insufficient capacity for ml.g5.2xlarge.",
+        "Insufficient capacity.",
+        "We currently do not have sufficient ml.g5.2xlarge capacity in the Availability Zone you requested.",
+        "The variant AllTraffic does not have enough capacity.",
         "Unable to provision requested ML compute capacity due to InsufficientInstanceCapacity error.",
         "Amazon SageMaker does not have enough capacity to fulfil the request.",
     ),
@@ -203,9 +206,10 @@ NO_CAPACITY = {
 def wordings(name: str) -> list[str]:
     """Return the alternatives of a symptom's pattern at its top level."""
     pattern = next(each.pattern for each in all_symptoms() if each.name == name)
-    depth, found = 0, [""]
+    depth, in_class, found = 0, False, [""]
     for sign in pattern:
-        depth += {"(": 1, ")": -1}.get(sign, 0)
+        in_class = sign == "[" or (in_class and sign != "]")
+        depth += 0 if in_class else {"(": 1, ")": -1}.get(sign, 0)
         if sign == "|" and not depth:
             found.append("")
         else:
