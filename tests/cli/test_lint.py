@@ -179,3 +179,13 @@ def test_a_version_names_its_engine(seatrial: Seatrial, file: Path) -> None:
     file.write_text("option.model_id=a/b\n")
     done = seatrial("lint", "serving.properties", "--engine", "lmi", "--version", "0.29.0-tensorrtllm0.11.0-cu124")
     assert done.stderr.startswith("serving.properties: serving.properties, read as LMI 11, lmi-trtllm (as given)\n")
+
+
+def test_half_a_character_in_one_file_keeps_no_other_from_being_linted(seatrial: Seatrial, project: Path) -> None:
+    (project / "half.json").write_text('{"OPTION_ROLLING_BATCH": "\\ud800"}', encoding="utf-8")
+    (project / "whole.env").write_text("OPTION_MODEL_IDD=org/model\n", encoding="utf-8")
+    done = seatrial("lint", "half.json", "whole.env")
+    assert done.returncode == 2
+    assert "half.json" in done.stderr + done.stdout
+    assert "OPTION_MODEL_IDD" in done.stdout + done.stderr
+    assert "--version: SEA107" not in done.stderr

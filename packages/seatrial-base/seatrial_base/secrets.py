@@ -29,8 +29,7 @@ import re
 from base64 import b64decode, b64encode
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
-from string import ascii_lowercase, ascii_uppercase
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -552,12 +551,14 @@ _FLAG = re.compile(
     rf"(?<![\w-])--?(?P<noun>[A-Za-z][\w-]{{1,60}})(?P<close>{_QUOTE})?(?P<gap>[ \t]*,\s*|[ \t]+)(?P<open>{_QUOTE})?",
     re.VERBOSE,
 )
-_ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
+_CAPITALS = re.compile(r"[A-Z]+")
 _NAME = re.compile(r"[A-Za-z0-9_.\-]+\Z")
 _LONGEST_NAME = 64
 _UNQUOTED = re.compile(r"[^\s\"'`,;&<>(){}\[\]|\\#]++")
 _MOST_NAMES = 8
 """Names within one value without quotes, `a=b=c`, that are judged one by one; what follows is one value."""
+_MOST_ASSIGNED = 10_000
+"""Values behind names that are told one by one; what follows the last one is told as a whole."""
 _TO_LINE_END = re.compile(r"[^\s\"'`(){}\[\]<>|\\]++(?=[ \t\r]*(?:\n|\Z|\\+[nr]))")
 _LINE_START = re.compile(r"(?:^|\n|\\n)[ \t+-]*(?:(?:export|ENV|ARG|set|env)[ \t]+)?(?:option\.)?\Z", re.IGNORECASE)
 _LINE_HEAD = 80  # characters before a name that tell whether it begins its line
@@ -568,14 +569,23 @@ _LEAST_MIXED = 6
 
 def _by_name(text: str) -> Iterator[Credential]:
     """Yield what stands behind a name that says that it is secret, in any text: JSON, YAML, code, a log."""
-    spans = _assigned(text) if ":" in text or "=" in text else iter(())
+    spans: Iterator[tuple[int, int] | None] = _assigned(text) if ":" in text or "=" in text else iter(())
     if "-" in text and any(map(text.__contains__, " ,\t")):
         flags = _FLAG.finditer(text)
         spans = chain(spans, (_behind(text, one, _says_secret(one["noun"]), one["noun"], one.start()) for one in flags))
     yield from (Credential(*span, BY_NAME) for span in spans if span)
 
 
-def _assigned(text: str) -> Iterator[tuple[int, int] | None]:
+def _assigned(text: str) -> Iterator[tuple[int, int]]:
+    spans = filter(None, _judged_names(text))
+    last = 0
+    for start, last in islice(spans, _MOST_ASSIGNED):
+        yield start, last
+    if rest := next(spans, None):
+        yield max(rest[0], last), len(text)
+
+
+def _judged_names(text: str) -> Iterator[tuple[int, int] | None]:
     judged_to = value_end = nested = 0
     for found in _NAMED.finditer(_lower(text)):
         start = found.end()
@@ -606,7 +616,7 @@ def _run_end(text: str, start: int) -> int:
 def _lower(text: str) -> str:
     """Return a text in lower case, with every character in its place: a few have two in lower case."""
     lower = text.lower()
-    return lower if len(lower) == len(text) else text.translate(_ASCII_LOWER)
+    return lower if len(lower) == len(text) else _CAPITALS.sub(lambda found: found[0].lower(), text)
 
 
 def _behind(text: str, found: re.Match[str], says: Says, name: str, name_at: int) -> tuple[int, int] | None:

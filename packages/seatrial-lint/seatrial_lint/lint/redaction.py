@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from seatrial_base.secrets import BY_NAME, credentials, holds_credential, redacted
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from seatrial_base.findings import Finding
+    from seatrial_base.secrets import Credential
     from seatrial_lint.lint.source import ConfigSource, SourceEntry
 
 
@@ -39,7 +41,7 @@ class _FileSecrets:
 
 def secret_in(key: str, value: str) -> str:
     """Return what kind of secret stands in a value; empty for none, and for a reference to one."""
-    kinds = {one.kind for one in credentials(value, name=key)}
+    kinds = {one.kind for one in _credentials_of(value, key)}
     if kinds == {BY_NAME}:
         return "a secret"
     return "a credential" if kinds or holds_credential(key) else ""
@@ -89,9 +91,15 @@ def _by_file(sources: Iterable[ConfigSource]) -> dict[str, _FileSecrets]:
 
 
 def _secrets_of(entry: SourceEntry) -> Iterator[str]:
-    for one in credentials(entry.value, name=entry.key):
+    for one in _credentials_of(entry.value, entry.key):
         if one.end - one.start >= _SHORTEST:
             yield entry.value[one.start : one.end]
+
+
+@lru_cache(maxsize=1_024)
+def _credentials_of(value: str, key: str) -> tuple[Credential, ...]:
+    """Return the credentials of a value: asked when it is judged, covered, and when findings are redacted."""
+    return credentials(value, name=key)
 
 
 def covered(source: ConfigSource) -> str:
