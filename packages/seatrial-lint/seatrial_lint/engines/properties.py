@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from seatrial_base.findings import Finding, Place
@@ -55,6 +56,7 @@ def escape_key(key: str) -> str:
     return re.sub(r"([ =:#!])", r"\\\1", "".join(_ESCAPES.get(char) or _ascii(char) for char in key))
 
 
+@lru_cache(maxsize=4_096)
 def _ascii(char: str) -> str:
     if " " <= char <= "~":
         return char
