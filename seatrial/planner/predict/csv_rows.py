@@ -421,15 +421,20 @@ def _rank(problem: Finding) -> int:
     return list(COUNTS).index(problem.field) if problem.field in COUNTS else len(COUNTS) + (problem.field in named)
 
 
+def _size_problems(cells: Mapping[str, str], columns: int, fields: int, where: str) -> tuple[Finding, ...]:
+    if fields != columns:
+        message = f"the row has {fields} fields, the header {columns}"
+        return (Finding("SEA222", Place.at(where), message, "quote a field that holds a comma"),)
+    message, hint = f"the cell has more than {MOST_CHARACTERS:,} characters", "shorten it"
+    long = [name for name, cell in cells.items() if len(cell) > MOST_CHARACTERS]
+    return tuple(Finding("SEA222", Place.at(where, name), message, hint) for name in long)
+
+
 def _read(columns: tuple[str, ...], values: list[str], where: str, default: NamedEngine, load: Load) -> CsvRow:
     """Read one record."""
     cells = dict(zip_longest(columns, values[: len(columns)], fillvalue=""))
-    if len(values) != len(columns):
-        message = f"the row has {len(values)} fields, the header {len(columns)}"
-        return CsvRow(cells, None, (Finding("SEA222", Place.at(where), message, "quote a field that holds a comma"),))
-    if long := [name for name, cell in cells.items() if len(cell) > MOST_CHARACTERS]:
-        message = f"the cell has more than {MOST_CHARACTERS:,} characters"
-        return CsvRow(cells, None, tuple(Finding("SEA222", Place.at(where, name), message) for name in long))
+    if problems := _size_problems(cells, len(columns), len(values), where):
+        return CsvRow(cells, None, problems)
     read = Cells(cells, where)
     place = read.place()
     counts = {name: read.count(name) for name in COUNTS if name not in {"tp_degree", "concurrency"}}

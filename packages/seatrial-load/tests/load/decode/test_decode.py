@@ -80,6 +80,19 @@ def test_bytes_that_only_look_like_an_end_are_not_one() -> None:
     assert inbox.add(1.0, b"abc\r\n" + END)
 
 
+def answer_of(events: int, reported: int | None) -> TimedAnswer:
+    """Return an answer of so many parts that tells a count of tokens."""
+    return TimedAnswer(
+        tuple(TokenEvent(0.0, "x") for _ in range(events)),
+        finished=True,
+        finished_at_s=0.0,
+        reported_tokens=reported,
+        input_tokens=None,
+        finish_reason=None,
+        failure=None,
+    )
+
+
 @pytest.mark.parametrize(
     ("events", "reported", "chosen"),
     [
@@ -94,30 +107,12 @@ def test_bytes_that_only_look_like_an_end_are_not_one() -> None:
     ],
 )
 def test_which_count_is_used(events: int, reported: int | None, chosen: tuple[int | None, str | None]) -> None:
-    said = TimedAnswer(
-        tuple(TokenEvent(0.0, "x") for _ in range(events)),
-        finished=True,
-        finished_at_s=0.0,
-        reported_tokens=reported,
-        input_tokens=None,
-        finish_reason=None,
-        failure=None,
-    )
-    assert generated_tokens(said) == chosen
+    assert generated_tokens(answer_of(events, reported)) == chosen
 
 
 @pytest.mark.parametrize(("events", "reported", "most", "count"), [(2, 17, 16, 16), (40, None, 16, 16), (2, 9, 16, 9)])
 def test_no_more_tokens_are_counted_than_were_asked(events: int, reported: int | None, most: int, count: int) -> None:
-    said = TimedAnswer(
-        tuple(TokenEvent(0.0, "x") for _ in range(events)),
-        finished=True,
-        finished_at_s=0.0,
-        reported_tokens=reported,
-        input_tokens=None,
-        finish_reason=None,
-        failure=None,
-    )
-    assert generated_tokens(said, most)[0] == count
+    assert generated_tokens(answer_of(events, reported), most)[0] == count
 
 
 @pytest.mark.parametrize(
