@@ -116,13 +116,18 @@ def test_a_stack_tells_the_cause_of_its_rollback() -> None:
     assert "Component" in status.message
 
 
-def test_a_custom_resource_that_never_answers_is_told() -> None:
-    row = {
-        "LogicalResourceId": "Trial",
-        "ResourceType": "Custom::SmokeBenchmark",
+def in_progress(name: str, resource_type: str, minutes: float) -> dict[str, object]:
+    """Return a resource of a stack that has been updated for so long."""
+    return {
+        "LogicalResourceId": name,
+        "ResourceType": resource_type,
         "ResourceStatus": "UPDATE_IN_PROGRESS",
-        "LastUpdatedTimestamp": ago(61),
+        "LastUpdatedTimestamp": ago(minutes),
     }
+
+
+def test_a_custom_resource_that_never_answers_is_told() -> None:
+    row = in_progress("Trial", "Custom::SmokeBenchmark", 61)
     aws = Aws(stack="UPDATE_IN_PROGRESS", resources=[row])
     assert aws.rules() == ["SEA762"]
     aws.workflows = (59.0,)
@@ -137,12 +142,7 @@ def test_a_custom_resource_that_never_answers_is_told() -> None:
 def test_a_custom_resource_that_nobody_works_on_is_told(
     minutes: float, workflows: tuple[float, ...], rules: list[str]
 ) -> None:
-    row = {
-        "LogicalResourceId": "Candidate",
-        "ResourceType": "Custom::CandidateTrial",
-        "ResourceStatus": "UPDATE_IN_PROGRESS",
-        "LastUpdatedTimestamp": ago(minutes),
-    }
+    row = in_progress("Candidate", "Custom::CandidateTrial", minutes)
     aws = Aws(stack="UPDATE_IN_PROGRESS", resources=[row], workflows=workflows)
     found = aws.diagnosed()
     assert [each.rule for each in found] == rules
@@ -152,12 +152,7 @@ def test_a_custom_resource_that_nobody_works_on_is_told(
 
 
 def test_a_trial_service_that_cannot_be_asked_is_no_proof() -> None:
-    row = {
-        "LogicalResourceId": "Candidate",
-        "ResourceType": "Custom::CandidateTrial",
-        "ResourceStatus": "UPDATE_IN_PROGRESS",
-        "LastUpdatedTimestamp": ago(20),
-    }
+    row = in_progress("Candidate", "Custom::CandidateTrial", 20)
     aws = Aws(stack="UPDATE_IN_PROGRESS", resources=[row])
     aws.errors["list_executions"] = [error("AccessDeniedException", "not authorized")]
     found = aws.examined()
