@@ -16,7 +16,7 @@ from seatrial_base.catalog.instances import find_instance
 from seatrial_base.catalog.models import find_model
 from seatrial_base.units import MS_PER_S
 from seatrial_load.documents.request import PredictedLevel, Prior
-from seatrial_load.documents.result import Distribution, LevelResult
+from seatrial_load.documents.result import Distribution, Interval, LevelResult
 from seatrial_load.measure.interval import percentile
 from seatrial_load.slo.evaluate import is_met
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 MOST = 512
 FINE_STEP = 1.03
+DEVIATIONS = 1.96  # of a normal distribution, on either side of 95 % of it
+FALL = 0.5  # beyond the load from which it falls, throughput is multiplied by the inverse of the load to this power
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,19 +126,21 @@ class Endpoint:
         copy: What answers.
         noise: Standard deviation of the logarithm of each level's speed.
         chance: Where the noise comes from.
+        falls_from: The load from which throughput falls; None where it doesn't.
         spent_s: Simulated time of all levels so far.
     """
 
     copy: Copy
     noise: float
     chance: random.Random
+    falls_from: int | None = None
     spent_s: float = 0.0
     levels: list[LevelResult] = field(default_factory=list)
 
     def measure(self, concurrency: int, objectives: Sequence[Objective]) -> LevelResult:
         """Simulate one level, slower or faster by a factor of its own."""
-        slower = self.chance.lognormvariate(0, self.noise)
-        level = level_of(self.copy, concurrency, objectives, slower=slower)
+        slower = self.chance.lognormvariate(0, self.noise) * slowdown(concurrency, self.falls_from)
+        level = level_of(self.copy, concurrency, objectives, slower=slower, noise=self.noise)
         self.spent_s += level.duration_s or 0.0
         self.levels.append(level)
         return level
@@ -154,10 +158,17 @@ def _latencies(copy: Copy, concurrency: int) -> tuple[dict[str, list[float]], di
     return every, {name: _spread(values) for name, values in every.items()}
 
 
-def level_of(copy: Copy, concurrency: int, objectives: Sequence[Objective], *, slower: float = 1.0) -> LevelResult:
-    """Return a simulated level as the trial reports one."""
+def slowdown(concurrency: int, falls_from: int | None) -> float:
+    """Return how much slower than its copy an endpoint is whose throughput falls with the load."""
+    return 1.0 if falls_from is None else max(1.0, concurrency / falls_from) ** FALL
+
+
+def level_of(
+    copy: Copy, concurrency: int, objectives: Sequence[Objective], *, slower: float = 1.0, noise: float = 0.0
+) -> LevelResult:
+    """Return a simulated level as the trial reports one; its intervals are those of the noise."""
     every, spreads = _latencies(copy, concurrency)
-    found = {name: _scaled(values, slower) for name, values in spreads.items()}
+    found = {name: _scaled(values, slower, noise) for name, values in spreads.items()}
     tok_s, requests = _outcome(copy, concurrency).output_tok_s / slower, TRIAL.measured(concurrency)
     bounds = [(every[one.metric], one.bound / slower) for one in objectives if one.metric in every]
     good = sum(all(values[at] <= bound for values, bound in bounds) for at in range(requests))
@@ -180,6 +191,7 @@ def level_of(copy: Copy, concurrency: int, objectives: Sequence[Objective], *, s
         output_tokens_mean=float(copy.output_tokens),
         meets_slo=True,
         misses=(),
+        output_tok_s_interval=_interval(tok_s, noise),
         duration_s=duration_s(copy, concurrency) * slower,
     )
     misses = tuple(f"{one.metric} {one.statistic}" for one in objectives if not _holds(level, one))
@@ -193,7 +205,8 @@ def _spread(values: Sequence[float]) -> Distribution:
     return Distribution(count=len(ordered), mean=mean, p50=p50, p90=p90, p95=p95, p99=p99, max=ordered[-1])
 
 
-def _scaled(values: Distribution, factor: float) -> Distribution:
+def _scaled(values: Distribution, factor: float, noise: float) -> Distribution:
+    every = {"mean": values.mean, "p50": values.p50, "p95": values.p95, "p99": values.p99}
     return replace(
         values,
         mean=values.mean * factor,
@@ -202,7 +215,13 @@ def _scaled(values: Distribution, factor: float) -> Distribution:
         p95=values.p95 * factor,
         p99=values.p99 * factor,
         max=values.max * factor,
+        intervals={name: _interval(value * factor, noise) for name, value in every.items()},
     )
+
+
+def _interval(value: float, noise: float) -> Interval:
+    """Return the 95 % interval that noise of a level gives what it measures."""
+    return Interval(low=value * (1 - DEVIATIONS * noise), high=value * (1 + DEVIATIONS * noise))
 
 
 def _holds(level: LevelResult, objective: Objective) -> bool:
@@ -230,9 +249,10 @@ def fine_grid() -> list[int]:
     return grid
 
 
-def doubling_s(copy: Copy) -> float:
+def doubling_s(copy: Copy, falls_from: int | None) -> float:
     """Return the time of the full doubling sweep, 1, 2, …, 512."""
-    return sum(duration_s(copy, 2**power) for power in range(10))
+    loads = [2**power for power in range(10)]
+    return sum(duration_s(copy, load) * slowdown(load, falls_from) for load in loads)
 
 
 def calibrated(copy: Copy, calibration: Calibration) -> Copy:

@@ -10,7 +10,6 @@ by 2 % (standard deviation). The `slo` knee is held against a sweep of 3 % steps
 from __future__ import annotations
 
 import argparse
-import math
 import random
 from dataclasses import dataclass
 from functools import cache
@@ -23,15 +22,16 @@ from benchmarks.search.endpoints import (
     Endpoint,
     copy_at,
     doubling_s,
-    duration_s,
     fine_grid,
     level_of,
     prior_of,
+    slowdown,
 )
 from seatrial_load.documents.request import Load, Objective, Prior, TrialRequest, TrialTarget, Workload
-from seatrial_load.knee.detectors import saturation_knee, slo_knee
+from seatrial_load.documents.result import Knee
+from seatrial_load.knee.detectors import knees_of, slo_knee
+from seatrial_load.knee.scaling_target import scaling_target
 from seatrial_load.search import NextLevel, next_level
-from seatrial_load.search.adaptive import NEARLY_ALL, SIDE, doublings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +55,6 @@ class Found:
         error: Of the knee's concurrency, as a share; for goodput, which may be flat, of the lesser of load and goodput.
         time_share: Time of the search over that of the doubling sweep.
         steps: What was measured, and why.
-        least_share: Time of the levels without which nothing is proven, over that of the doubling sweep.
         rises: Whether an SLO that is missed is missed by all loads above, too.
     """
 
@@ -66,13 +65,7 @@ class Found:
     error: float
     time_share: float
     steps: tuple[str, ...]
-    least_share: float
     rises: bool
-
-    @property
-    def feasible(self) -> bool:
-        """Whether a search that guesses right at once needs at most a third of the time."""
-        return self.least_share <= A_THIRD
 
     @property
     def succeeded(self) -> bool:
@@ -81,18 +74,15 @@ class Found:
 
 
 @cache
-def _fine(copy: Copy, objectives: tuple[Objective, ...]) -> tuple[LevelResult, ...]:
-    return tuple(level_of(copy, concurrency, objectives) for concurrency in fine_grid())
-
-
-@cache
-def _doubling(copy: Copy, objectives: tuple[Objective, ...]) -> tuple[LevelResult, ...]:
-    return tuple(level_of(copy, concurrency, objectives) for concurrency in doublings(1, MOST))
+def _fine(copy: Copy, objectives: tuple[Objective, ...], falls_from: int | None) -> tuple[LevelResult, ...]:
+    return tuple(
+        level_of(copy, concurrency, objectives, slower=slowdown(concurrency, falls_from)) for concurrency in fine_grid()
+    )
 
 
 def search(case: Case, goal: Goal, seed: int, noise: float = NOISE) -> tuple[Endpoint, list[str]]:
     """Search one simulated endpoint; return it with what was measured, and why each level was."""
-    endpoint = Endpoint(case.real, noise, random.Random(f"{seed} {case}"))  # noqa: S311 (noise, no secret)
+    endpoint = Endpoint(case.real, noise, random.Random(f"{seed} {case}"), case.falls_from)  # noqa: S311 (noise, no secret)
     request = request_of(case, goal)
     steps: list[str] = []
     for _ in range(MOST_LEVELS):
@@ -108,33 +98,17 @@ def run(case: Case, goal: Goal, seed: int) -> Found:
     """Search one simulated endpoint, and hold what it found against the truth."""
     endpoint, steps = search(case, goal, seed)
     detector, found, true, error = _judge(case, endpoint.levels, goal)
-    whole_s = doubling_s(case.real)
-    met = [level.meets_slo for level in _fine(case.real, case.objectives)]
+    met = [level.meets_slo for level in _fine(case.real, case.objectives, case.falls_from)]
     return Found(
         case=case,
         detector=detector,
         found=found,
         true=true,
         error=error,
-        time_share=endpoint.spent_s / whole_s,
+        time_share=endpoint.spent_s / doubling_s(case.real, case.falls_from),
         steps=tuple(steps),
-        least_share=_least_s(case, detector, true) / whole_s,
         rises=met == sorted(met, reverse=True),
     )
-
-
-def _least_s(case: Case, detector: str, true: float | None) -> float:
-    """Return the time of what proves a knee that is known beforehand.
-
-    That is the gate with the true knee and 10 % above it, of `saturation` with the levels that it needs.
-    """
-    if detector == "saturation":
-        full = _full(_doubling(case.real, case.objectives))
-        needed = {1, *(load for load in doublings(1, MOST) if full / SIDE <= load <= full * 2)}
-    else:
-        knee = math.floor(true or 1)
-        needed = {knee, min(MOST, math.ceil(knee * (1 + WITHIN)))}
-    return sum(duration_s(case.real, concurrency) for concurrency in {case.gate, *needed})
 
 
 def request_of(case: Case, goal: Goal) -> TrialRequest:
@@ -170,30 +144,38 @@ def request_of(case: Case, goal: Goal) -> TrialRequest:
 
 
 def _judge(case: Case, levels: Sequence[LevelResult], goal: Goal) -> tuple[str, float | None, float | None, float]:
-    fine = _fine(case.real, case.objectives)
+    fine = _fine(case.real, case.objectives, case.falls_from)
     found: float | None
     true: float | None
     if goal == "max_goodput":
         best = max(levels, key=lambda level: level.goodput_requests_per_s or 0.0)
         top = max(fine, key=lambda level: level.goodput_requests_per_s or 0.0)
-        here = level_of(case.real, best.concurrency, case.objectives).goodput_requests_per_s or 0.0
+        slower = slowdown(best.concurrency, case.falls_from)
+        here = level_of(case.real, best.concurrency, case.objectives, slower=slower).goodput_requests_per_s or 0.0
         most = top.goodput_requests_per_s or 0.0
         beside = abs(best.concurrency / top.concurrency - 1)
         return "goodput", best.concurrency, top.concurrency, min(beside, 1 - here / most) if most else 0.0
-    if goal == "knee" and not case.objectives:
-        sweep = _doubling(case.real, case.objectives)
-        name, found, true = "saturation", saturation_knee(levels).concurrency, saturation_knee(sweep).concurrency
-    else:
+    if goal == "max_concurrency":
         name = "slo"
         found, true = (slo_knee(some, case.objectives).concurrency for some in (levels, fine))
+    else:
+        request = request_of(case, goal)
+        truth = _true_knee(case)
+        found, true, name = _knee(request, levels).concurrency, truth.concurrency, truth.detector
     if found is None or true is None:
         return name, found, true, 0.0 if found is true else 1.0
     return name, found, true, 0.0 if abs(found - true) <= 1 else abs(found / true - 1)
 
 
-def _full(levels: Sequence[LevelResult]) -> int:
-    highest = max(level.output_tok_s or 0.0 for level in levels)
-    return min(level.concurrency for level in levels if (level.output_tok_s or 0.0) >= NEARLY_ALL * highest)
+@cache
+def _true_knee(case: Case) -> Knee:
+    return _knee(request_of(case, "knee"), _fine(case.real, case.objectives, case.falls_from))
+
+
+def _knee(request: TrialRequest, levels: Sequence[LevelResult]) -> Knee:
+    """Return the knee that leads; one without a load where scaling would take the plan's target."""
+    found = scaling_target(request, levels, knees_of(request, levels)).knee
+    return Knee(detector="slo", concurrency=None, because="fallback") if found is None else found
 
 
 def main() -> None:
@@ -222,20 +204,18 @@ def _table(suite: Suite, results: Sequence[Found]) -> None:
         _row(f"SLO {slo}", [found for found in results if found.case.slo == slo])
     for gate in suite.gates:
         _row(f"gate {gate}", [found for found in results if found.case.gate == gate])
+    _row("throughput falls", [found for found in results if found.case.falls_from])
     for detector in dict.fromkeys(found.detector for found in results):
         ours = [found for found in results if found.detector == detector]
-        _row(f"detector {detector}", ours)
-        _row(f"detector {detector}, a third is enough at all", [found for found in ours if found.feasible])
+        _row(f"leading knee {detector}", ours)
     _row("SLO missed and met again by more load", [found for found in results if not found.rises])
     _row("all but these", [found for found in results if found.rises])
-    _row("a third is enough at all", [found for found in results if found.feasible])
-    _row("a third is enough, plan right", [one for one in results if one.feasible and one.case.wrong == (1.0, 1.0)])
 
 
 def _failure(found: Found) -> None:
     case = found.case
     print(f"\n{case.place}, {case.slo}, gate {case.gate}, wrong {case.wrong}: {found.detector} {found.found} for")
-    print(f"  {found.true}, error {found.error:.2f}, time {found.time_share:.2f}, least {found.least_share:.2f}")
+    print(f"  {found.true}, error {found.error:.2f}, time {found.time_share:.2f}, falls from {case.falls_from}")
     print("  " + "\n  ".join(found.steps))
 
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from benchmarks.search.cases import TUNED, Case, cases
 from benchmarks.search.simulated import NOISE, request_of, search
-from seatrial_load.documents.request import Prior
 from seatrial_load.knee.detectors import knees_of
 from seatrial_load.knee.scaling_target import scaling_target
 
@@ -30,8 +29,8 @@ def targets(case: Case, noise: float) -> list[float]:
     found = []
     for seed in range(TRIALS):
         endpoint, _ = search(case, "knee", seed, noise)
-        knees = knees_of(endpoint.levels, Prior(), case.objectives)
-        found.append(scaling_target(request_of(case, "knee"), endpoint.levels, knees).concurrency_per_copy)
+        request = request_of(case, "knee")
+        found.append(scaling_target(request, endpoint.levels, knees_of(request, endpoint.levels)).concurrency_per_copy)
     return found
 
 

@@ -8,7 +8,8 @@ from typing import Literal, TypeAlias
 from seatrial_load.documents.strict_json import write_document
 
 Arrival: TypeAlias = Literal["closed", "poisson", "constant", "ramp", "replay"]
-Search: TypeAlias = Literal["sweep", "adaptive"]
+Search: TypeAlias = Literal["sweep", "adaptive", "every_level"]
+TargetKnee: TypeAlias = Literal["lowest", "slo"]
 Goal: TypeAlias = Literal["knee", "max_concurrency", "max_goodput"]
 PreparedBy: TypeAlias = Literal["seatrial", "jumpstart-2024"]
 Manner: TypeAlias = Literal["load", "in_place", "verify"]
@@ -49,7 +50,8 @@ class Load:
         max_retries: How often a request is repeated that was throttled, or whose model wasn't ready; every repetition
             is counted, and its time is part of the request's.
         stall_timeout_s: A stream that is silent for so long has failed; None waits for `request_timeout_s`.
-        search: `sweep` measures every level; `adaptive` chooses the next level from what was measured.
+        search: `sweep` measures the levels in turn until more load can't change the scaling target, `every_level` all
+            of them; `adaptive` chooses the next level from what was measured.
         goal: What the search looks for: the knee, the highest concurrency within the SLO, or the most goodput.
         budget_usd: The trial ends before it costs more, at the copies' price; None is no such bound.
         workers: Processes that load; None chooses by the number of streams and of cores.
@@ -296,6 +298,8 @@ class TrialRequest:
         usd_per_hour_per_copy: Price of the hardware that one copy occupies; None when unknown.
         fallback_target_concurrency: The scaling target per copy when the trial finds no knee.
         target_utilization: Share of the knee's concurrency to scale at, above 0 and at most 1.
+        target_knee: Which knee scaling takes: `lowest` of where the SLO begins to be missed and where more load buys
+            little throughput, or that of the SLO alone.
         gate: When a measurement is proof enough.
         prior: What the plan predicts.
         manner: `load` loads as hard as `load` says, and looks for the knee; `in_place` adds load beside users'
@@ -323,6 +327,7 @@ class TrialRequest:
     manner: Manner = "load"
     alarms: tuple[str, ...] = ()
     quality: QualityFloor | None = None
+    target_knee: TargetKnee = "lowest"
 
     def to_json(self) -> str:
         """Write the request as one line of JSON."""

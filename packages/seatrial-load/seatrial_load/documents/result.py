@@ -276,7 +276,7 @@ class Comparison:
 
 
 SCHEMA_VERSION: Literal["3"] = "3"
-Detector: TypeAlias = Literal["slo", "saturation", "half_latency", "kneedle", "two_segment", "theory"]
+Detector: TypeAlias = Literal["slo", "saturation", "gate", "half_latency", "kneedle", "two_segment", "theory"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

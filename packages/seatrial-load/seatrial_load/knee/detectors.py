@@ -1,4 +1,4 @@
-"""Where more load stops paying: six detectors, each named, each with its reason, None when it sees no knee."""
+"""Where more load stops paying: seven detectors, each named, each with its reason, None when it sees no knee."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from seatrial_base.units import tenths, whole_or_tenths
 from seatrial_load.documents.result import Interval, Knee
-from seatrial_load.measure.crossing import Crossing, Reading, crossing, saturation
+from seatrial_load.measure.crossing import Crossing, Reading, crossing
+from seatrial_load.measure.saturation import FILLED, KEPT, saturation
 from seatrial_load.slo.evaluate import is_met, reading, reading_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seatrial_load.documents.request import Objective, Prior
+    from seatrial_load.documents.request import Objective, Prior, TrialRequest
     from seatrial_load.documents.result import LevelResult
+    from seatrial_load.measure.saturation import Saturation
 
 
 def ascending(levels: Sequence[LevelResult]) -> list[LevelResult]:
@@ -107,24 +109,57 @@ def _first_knee(differences: Sequence[float]) -> int | None:
     return None
 
 
-def saturation_knee(levels: Sequence[LevelResult]) -> Knee:
-    """Find the load at which the unloaded pace would give the highest throughput (`measure.saturation`).
+def saturation_of(levels: Sequence[LevelResult]) -> Saturation | None:
+    """Return what the levels without a failed request say of saturation (`measure.saturation`); None without any.
 
-    Levels with a failed request don't count: what an endpoint gives while it refuses is not what it can keep.
+    What an endpoint gives while it refuses is not what it can keep.
     """
-    clean = [level for level in levels if level.succeeded == level.requests]
-    found = saturation(throughputs(clean))
+    return saturation(throughputs([level for level in levels if level.succeeded == level.requests]))
+
+
+def saturation_knee(levels: Sequence[LevelResult], batch_limit: int | None = None) -> Knee:
+    """Find the load from which more load buys little throughput, at most the batch limit: more only queues.
+
+    Args:
+        levels: The measured levels, in any order.
+        batch_limit: Sequences that one copy batches at once, by the plan; None is unknown.
+    """
+    found = saturation_of(levels)
     if found is None:
         because = "no level without an error has a throughput" if levels else "no level was measured"
         return Knee(detector="saturation", concurrency=None, because=because)
-    at = whole_or_tenths(found.load)
-    low, high = (f"{tenths(one.value)} tok/s at {whole_or_tenths(one.load)}" for one in (found.lowest, found.highest))
-    because = (
-        f"the highest throughput ({high}) needs {at} per copy at the latency of {low} per copy"
-        if found.is_reached
-        else f"throughput grows with the load up to {at} per copy, the highest level without an error"
+    if batch_limit is not None and batch_limit < found.load:
+        because = f"batch limit of one copy, {batch_limit}; {_saturation_words(found)}"
+        return Knee(detector="saturation", concurrency=float(batch_limit), because=because)
+    return Knee(
+        detector="saturation", concurrency=found.load, because=_saturation_words(found), interval=found.interval
     )
-    return Knee(detector="saturation", concurrency=found.load, because=because, interval=found.interval)
+
+
+def _saturation_words(found: Saturation) -> str:
+    at, filling = whole_or_tenths(found.load), whole_or_tenths(found.filling)
+    if found.falls_from == found.load:
+        return f"throughput falls below {KEPT:.0%} of its highest from {at} per copy"
+    if found.load < FILLED * found.filling:
+        return f"throughput grows with the load up to {at} per copy, the highest level without an error"
+    highest = f"{tenths(found.highest.value)} tok/s, measured at {whole_or_tenths(found.highest.load)} per copy"
+    return f"{FILLED:g} x {filling} per copy, which give the highest throughput ({highest}) at unloaded latency"
+
+
+def gate_knee(levels: Sequence[LevelResult], gate: int) -> Knee:
+    """Return the load that copies are planned for, unless throughput has fallen there.
+
+    Args:
+        levels: The measured levels, in any order.
+        gate: Requests in flight per copy at which the SLO must hold.
+    """
+    found = saturation_of(levels)
+    if found is None:
+        return Knee(detector="gate", concurrency=None, because="no level without an error has a throughput")
+    if found.falls_from is not None and found.falls_from < gate:
+        falls = f"throughput falls below {KEPT:.0%} of its highest from {whole_or_tenths(found.falls_from)} per copy"
+        return Knee(detector="gate", concurrency=None, because=f"{falls}, less than the gate of {gate}")
+    return Knee(detector="gate", concurrency=float(gate), because=f"the gate, {gate} per copy: copies are planned for it")
 
 
 class SloBracket(NamedTuple):
@@ -323,14 +358,18 @@ def _slope_from(height: float, side: Sequence[tuple[float, float]]) -> float:
     return sum(u * (y - height) for u, y in side) / sum(u * u for u, _ in side)
 
 
-def knees_of(levels: Sequence[LevelResult], prior: Prior, objectives: Sequence[Objective] = ()) -> tuple[Knee, ...]:
-    """Return the knee of every detector: first the two that scaling takes, then those shown beside.
+def knees_of(request: TrialRequest, levels: Sequence[LevelResult]) -> tuple[Knee, ...]:
+    """Return the knee of every detector: first those that scaling takes, then those shown beside.
 
     Args:
+        request: What was asked: the SLO, the gate, and what the plan predicts.
         levels: The measured levels, in any order; those that the client limited don't count.
-        prior: What the plan predicts.
-        objectives: The SLO.
     """
-    taken = (slo_knee(levels, objectives), saturation_knee(levels))
+    prior = request.prior
+    taken = (
+        slo_knee(levels, request.objectives),
+        saturation_knee(levels, prior.batch_limit),
+        gate_knee(levels, request.gate_concurrency),
+    )
     shown = (kneedle_knee(levels), two_segment_knee(levels), half_latency_knee(levels), theory_knee(prior))
     return (*taken, *shown)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from seatrial_base.units import BLENDED_TOKENS_PER_OUTPUT_TOKEN, S_PER_HOUR, as_exported, whole_or_tenths
 from seatrial_load.documents.result import Interval
 from seatrial_load.knee.detectors import ascending
+from seatrial_load.knee.leading import leading_knee
 from seatrial_load.measure.crossing import Reading
 from seatrial_load.slo.evaluate import reading
 
@@ -145,25 +146,20 @@ class ScalingTarget:
 
 
 def scaling_target(request: TrialRequest, levels: Sequence[LevelResult], knees: Sequence[Knee]) -> ScalingTarget:
-    """Choose what scaling shall track: the knee times the target utilization.
-
-    With objectives the knee is that of `slo`: where the SLO begins to be missed, or the highest level where none is.
-    Without, it is that of `saturation`. Neither takes a slope of throughput, which is mostly noise: the same endpoint,
-    tried again, gets the same target within 15 %. Without that knee it is the request's fallback, as it is.
+    """Choose what scaling shall track: the knee that leads times the target utilization.
 
     Args:
         request: What was asked.
         levels: What was measured.
         knees: What each detector found.
     """
-    detector: Detector = "slo" if request.objectives else "saturation"
-    knee = next((knee for knee in knees if knee.detector == detector), None)
+    knee, reason = leading_knee(knees, has_slo=bool(request.objectives), target_knee=request.target_knee)
     if knee is None or knee.concurrency is None:
-        return fallback_target(request, f"no {detector} knee: {'not evaluated' if knee is None else knee.because}")
+        return fallback_target(request, reason)
     at = whole_or_tenths(knee.concurrency)
-    because = f"knee ({detector}) {at} per copy{_bounded(knee)} x target utilization {request.target_utilization:g}"
+    because = f"knee ({knee.detector}) {at} per copy{_bounded(knee)} x target utilization {request.target_utilization:g}"
     target = as_exported(knee.concurrency * request.target_utilization)
-    return ScalingTarget(target, knee, at_load(levels, knee.concurrency), because)
+    return ScalingTarget(target, knee, at_load(levels, knee.concurrency), f"{because}; {reason}")
 
 
 def fallback_target(request: TrialRequest, reason: str) -> ScalingTarget:

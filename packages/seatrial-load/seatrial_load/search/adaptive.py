@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from seatrial_load.documents.progress import NextLevel, Step
 from seatrial_load.documents.stop import Stop, StopReason
-from seatrial_load.knee.detectors import saturation_knee
+from seatrial_load.knee.detectors import slo_knee
+from seatrial_load.search.saturating import load_that_pays, settling
 from seatrial_load.search.view import View, search_view
 
 if TYPE_CHECKING:
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
     from seatrial_load.documents.request import Goal, TrialRequest
     from seatrial_load.documents.result import LevelResult
-    from seatrial_load.search.view import View
+    from seatrial_load.search.saturating import Pays
+    from seatrial_load.search.view import Unsure
 
 
 CLOSE = 1.1  # ends that differ by this factor or less: the highest good load is known within 10 %
@@ -30,8 +32,9 @@ CREEP = 1.3  # a step by less than this, after which the end still isn't found, 
 PATIENCE = 5  # levels near a bracket after which an expectation isn't asked any more
 NEAR = 1.6  # a level is near a bracket within this factor of an end
 
-NEARLY_ALL = 0.93  # of the highest throughput: a level that gives as much is full
-SIDE = 8  # the rising line is drawn from an eighth of the least full load
+AROUND = 1.3  # a level within this factor of the SLO's knee helps to place it
+STEADY = 0.1  # half the interval of the knee, over it: known well enough
+ENOUGH = 8  # levels around the knee, after which it is taken as it is
 
 GOLDEN = (3 - math.sqrt(5)) / 2  # the smaller part of a golden section
 CLIENT_AT_GATE = "the client was the limit at the gate; next: less load"
@@ -86,14 +89,23 @@ def _fits(concurrency: int, view: View, left_s: float) -> bool:
 
 
 def _toward_knee(view: View) -> Step:
-    """Look for the knee that scaling takes: with objectives that of the SLO, without that of saturation.
-
-    An SLO that holds where throughput is full still has its knee above: to stop there, at a level that noise chooses,
-    would give another target each time.
-    """
-    if view.request.objectives or not view.valid:
+    """Look for the knee that scaling takes: the lower of where the SLO is missed and where more load stops to pay."""
+    pays = load_that_pays(view)
+    if pays is None or (view.request.objectives and view.request.target_knee == "slo"):
         return _toward_slo(view, view.crossing)
-    return toward_bend(view)
+    bracket = Bracket(view.held, view.missed)
+    if bracket.good is None or (bracket.bad is not None and bracket.bad <= pays.low * CLOSE):
+        return _toward_slo(view, view.crossing)
+    if view.valid[0].concurrency > view.bottom:
+        return NextLevel(concurrency=view.bottom, because=f"{_slo_so_far(bracket)}; the unloaded latency")
+    if (unsure := view.unsure) is not None and unsure.low < pays.high:
+        return _between_unsure(unsure)
+    if bracket.good < pays.high and bracket.good <= pays.low:
+        if bracket.bad is None and not pays.is_known:
+            return _up(view, pays)
+        if bracket.bad is not None and not bracket.is_closed(view.crossing):
+            return _toward_slo(view, view.crossing)
+    return settling(view, pays)
 
 
 def _toward_highest(view: View) -> Step:
@@ -110,9 +122,40 @@ def _toward_slo(view: View, crossing: float | None) -> Step:
     if found is not None:
         return NextLevel(concurrency=found, because=f"{_slo_so_far(bracket)}{_expected(crossing)}")
     if (unsure := view.unsure) is not None:
-        because = f"the SLO margin is small from {unsure.low:.0f} to {unsure.high} per copy; a level between"
-        return NextLevel(concurrency=unsure.middle, because=because)
+        return _between_unsure(unsure)
+    if view.request.load.goal == "knee" and (beside := _beside_knee(view)) is not None:
+        because = f"{_slo_so_far(bracket)}; the interval of the knee is wide: a level beside it"
+        return NextLevel(concurrency=beside, because=because)
     return Stop(reason=StopReason.GOAL_KNOWN, because=_slo_known(bracket, crossing))
+
+
+def _beside_knee(view: View) -> int | None:
+    """Return a load beside the SLO's knee, where the levels around it leave it uncertain; None where they don't.
+
+    Its interval is that of one level; so many levels around it make it narrower by the root of their number.
+    """
+    knee = slo_knee(view.valid, view.request.objectives)
+    at, bounds = knee.concurrency, knee.interval
+    if at is None or bounds is None or bounds.low is None or bounds.high is None:
+        return None
+    near = [level for level in view.valid if at / AROUND <= level.concurrency <= at * AROUND]
+    if len(near) >= ENOUGH or bounds.high - bounds.low <= 2 * STEADY * at * math.sqrt(len(near)):
+        return None
+    loads = range(max(view.bottom, math.ceil(at / AROUND)), min(view.top, math.floor(at * AROUND)) + 1)
+    return min((load for load in loads if load not in view.measured), key=lambda load: abs(load - at), default=None)
+
+
+def _between_unsure(unsure: Unsure) -> NextLevel:
+    because = f"the SLO margin is small from {unsure.low:.0f} to {unsure.high} per copy; a level between"
+    return NextLevel(concurrency=unsure.middle, because=because)
+
+
+def _up(view: View, pays: Pays) -> Step:
+    """Go up while the SLO holds and throughput grows: no farther than where the SLO is expected to be missed."""
+    step, slo = settling(view, pays), _toward_slo(view, view.crossing)
+    if view.crossing is None or not isinstance(step, NextLevel) or not isinstance(slo, NextLevel):
+        return step
+    return min(step, slo, key=attrgetter("concurrency"))
 
 
 def _slo_known(bracket: Bracket, crossing: float | None) -> str:
@@ -206,53 +249,6 @@ def _gap(here: int, neighbour: LevelResult) -> float:
 
 def _goodput(level: LevelResult) -> float:
     return level.goodput_requests_per_s or 0.0
-
-
-def toward_bend(view: View) -> Step:
-    """Choose the next level that `two_segment` needs, or say where it sees the bend.
-
-    The view holds a valid level.
-    """
-    lattice = doublings(view.bottom, view.top)
-    full = _least_full(view.valid)
-    highest = view.valid[-1].concurrency
-    if highest < min(lattice[-1], full * DOUBLE):
-        return _up(view, lattice, highest)
-    wanted = [load for load in lattice if full / SIDE <= load <= full or load == lattice[0]]
-    missing = [load for load in wanted if not any(load / CLOSE <= one <= load * CLOSE for one in view.measured)]
-    filled = f"{full} per copy gives {NEARLY_ALL * 100:.0f} % of the highest throughput"
-    if missing:
-        return NextLevel(concurrency=missing[-1], because=f"{filled}; the bend is below")
-    return Stop(reason=StopReason.GOAL_KNOWN, because=f"{filled}; {saturation_knee(view.valid).because}")
-
-
-def doublings(bottom: int, top: int) -> list[int]:
-    """Return the levels of the doubling sweep of a range, its top included."""
-    found = [bottom]
-    while found[-1] * 2 <= top:
-        found.append(found[-1] * 2)
-    return found if found[-1] == top else [*found, top]
-
-
-def _up(view: View, lattice: Sequence[int], highest: int) -> NextLevel:
-    following = lattice[bisect_right(lattice, highest)]
-    expected = view.forecast.full(view.bottom, view.top, NEARLY_ALL) if view.forecast.predicted else None
-    if expected is None or expected <= following:
-        return NextLevel(concurrency=following, because=f"throughput may grow above {highest} per copy")
-    reach = max(bisect_right(lattice, highest * FARTHEST) - 1, 0)
-    wanted = lattice[min(bisect_left(lattice, expected), reach)]
-    because = f"throughput is expected to saturate at {expected:.0f} per copy"
-    return NextLevel(concurrency=max(wanted, following), because=because)
-
-
-def _least_full(levels: Sequence[LevelResult]) -> int:
-    highest = max(tok_s(level) for level in levels)
-    return min(level.concurrency for level in levels if tok_s(level) >= NEARLY_ALL * highest)
-
-
-def tok_s(level: LevelResult) -> float:
-    """Return the throughput that levels are compared by: output tokens, or requests where tokens weren't told."""
-    return level.requests_per_s or 0.0 if level.output_tok_s is None else level.output_tok_s
 
 
 GOALS: Mapping[Goal, Callable[[View], Step]] = {

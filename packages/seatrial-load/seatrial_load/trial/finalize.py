@@ -155,7 +155,7 @@ class _Doubt:
 
 def _judged(request: TrialRequest, progress: TrialProgress, stop: Stop, doubt: _Doubt | None) -> TrialResult:
     levels = with_queue_share(distinct_levels(progress.levels))
-    knees = knees_of(levels, request.prior, request.objectives) if request.manner == "load" else ()
+    knees = knees_of(request, levels) if request.manner == "load" else ()
     target = _target(request, levels, knees, doubt)
     priced = without_price(request) if progress.engine_note else request
     return TrialResult(

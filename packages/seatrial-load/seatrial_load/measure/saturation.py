@@ -1,0 +1,224 @@
+"""The load that saturates an endpoint: beyond it, more load buys little throughput and much latency.
+
+Operational analysis (Lazowska, Zahorjan, Graham and Sevcik, Quantitative System Performance, 1984, 5.2): by Little's law
+N* = X_max x R_0 requests in flight, highest throughput times unloaded latency, would fill an endpoint if none waited.
+Requests do slow each other, so the knee is `FILLED` times N*. With the latency of a batch, R = a + bN, throughput there
+is at least F / (1 + F) of the highest, and latency at most 1 + F times the unloaded one: 75 % at 4 times.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import TYPE_CHECKING, NamedTuple
+
+from seatrial_load.documents.result import Interval
+from seatrial_load.measure.crossing import Reading, crossing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FILLED = 3.0
+KEPT = 0.9  # of the highest throughput: an endpoint that gives less at more load has fallen
+GROWN = 1.1  # twice the load gave less than this much more: on R = a + bN any more load gives at most half of that
+STEP = 1.02  # of the loads at which throughput may stop to grow
+DOUBLING = math.log(2)
+SAME = 1e-9  # fits and determinants that differ by less are equal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saturation:
+    """The load that saturates an endpoint.
+
+    Attributes:
+        load: Requests in flight per copy; at most the highest measured load, and where throughput falls.
+        at_most: What it may grow to when more load is measured; `load` where throughput has stopped to grow.
+        filling: N*, the requests in flight that would fill the endpoint if none waited.
+        lowest: The throughput at the lowest load.
+        highest: The highest throughput of the fit, at the load where it was measured highest.
+        falls_from: The load from which throughput is below 90 % of the highest; None where it doesn't fall.
+        falls_between: The measured loads around it; None likewise.
+        interval: 95 % interval of the load; None without intervals of throughput.
+    """
+
+    load: float
+    at_most: float
+    filling: float
+    lowest: Reading
+    highest: Reading
+    falls_from: float | None
+    falls_between: tuple[float, float] | None
+    interval: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """R = a + bN up to `full` requests in flight, beyond which throughput stays.
+
+    Attributes:
+        alone: a, in seconds per token of one stream.
+        each: b, the same for each request in flight.
+        full: Requests in flight.
+        squares: What it leaves: the sum of squared relative distances.
+    """
+
+    alone: float
+    each: float
+    full: float
+    squares: float
+
+    @property
+    def highest(self) -> float:
+        """The throughput from `full` on."""
+        return self.full / (self.alone + self.each * self.full)
+
+    @property
+    def asymptote(self) -> float:
+        """N* if throughput went on to grow as it does: b alone bounds it then."""
+        return self.alone / self.each if self.each > 0 else math.inf
+
+
+def saturation(throughputs: Sequence[Reading]) -> Saturation | None:
+    """Find the load that saturates an endpoint; None without any throughput.
+
+    X_max and R_0 are those of one fit through every level (least squares of relative distances), so that one level's
+    noise hardly moves them: R = a + bN while throughput rises (an iteration's time grows with its batch in that way),
+    N / X_max beyond. Levels past a fall don't count.
+
+    Args:
+        throughputs: Throughput by load, ascending, each load once.
+    """
+    positive = [one for one in throughputs if one.value > 0]
+    if not positive:
+        return None
+    lowest, highest = positive[0], max(positive, key=lambda one: one.value)
+    kept = positive[: 1 + max(at for at, one in enumerate(positive) if not _is_below(one, highest))]
+    below = positive[len(kept)] if len(kept) < len(positive) else None
+    fit = _fitted(kept)
+    falls_from = None if below is None else _fall(positive[len(kept) - 1 :], KEPT * fit.highest)
+    filling = fit.alone * fit.highest
+    most = kept[-1].load if falls_from is None else falls_from
+    load = min(FILLED * filling, most)
+    at_most = load if has_settled(positive) else max(load, FILLED * fit.asymptote)
+    return Saturation(
+        load=load,
+        at_most=at_most,
+        filling=filling,
+        lowest=lowest,
+        highest=replace(highest, value=fit.highest),
+        falls_from=falls_from,
+        falls_between=None if below is None else (kept[-1].load, below.load),
+        interval=_interval(load, lowest, highest, most),
+    )
+
+
+def has_settled(throughputs: Sequence[Reading]) -> bool:
+    """Tell whether more load would bring no more throughput.
+
+    It has fallen; or twice the load brought less than 10 % more; or four times the load no more than the intervals of
+    both levels leave open.
+
+    Args:
+        throughputs: Throughput by load, ascending, each load once.
+    """
+    last = throughputs[-1]
+    half, quarter = (_best([one for one in throughputs if one.load <= last.load / part]) for part in (2, 4))
+    fallen = any(_is_below(last, one) for one in throughputs)
+    flat = half is not None and last.value < GROWN * half.value
+    return fallen or flat or (quarter is not None and _overlap(quarter, last))
+
+
+def _best(throughputs: Sequence[Reading]) -> Reading | None:
+    return max(throughputs, key=lambda one: one.value, default=None)
+
+
+def _is_below(one: Reading, highest: Reading) -> bool:
+    """Tell whether a throughput is below 90 % of the highest, and not for the noise of the two."""
+    return one.load > highest.load and one.value < KEPT * highest.value and not _overlap(highest, one)
+
+
+def _overlap(one: Reading, other: Reading) -> bool:
+    if one.interval is None or other.interval is None:
+        return False
+    (low, high), (other_low, other_high) = ((own.low, own.high) for own in (one.interval, other.interval))
+    if low is None or high is None or other_low is None or other_high is None:
+        return False
+    return low <= other_high and other_low <= high
+
+
+def _fall(falling: Sequence[Reading], bound: float) -> float:
+    """Return where throughput falls below a bound, from the last level that keeps it."""
+    kept, below = falling[:2]
+    return crossing(falling, kept, below, min(max(bound, below.value), kept.value)).load
+
+
+def _fitted(throughputs: Sequence[Reading]) -> _Fit:
+    """Return the fit that lies nearest; of equally near ones that with the highest `full`, which is the least bold.
+
+    For each `full`, (a + b min(N, full)) max(1, N / full) X / N = 1 is linear in a and b. Its sums are those of the
+    levels up to `full` and of those beyond.
+    """
+    loads = [one.load for one in throughputs]
+    sums = _sums(throughputs)
+    full, best = loads[0], _fit_at(loads[0], bisect_right(loads, loads[0]), sums)
+    while full < loads[-1]:
+        full = min(full * STEP, loads[-1])
+        found = _fit_at(full, bisect_right(loads, full), sums)
+        best = found if found.squares <= best.squares + SAME else best
+    return best
+
+
+class _Sums(NamedTuple):
+    """Weighted sums over the first so many levels: of throughput X, of its pace X / N, and of their products."""
+
+    weights: Sequence[float]
+    paces: Sequence[float]
+    values: Sequence[float]
+    paces_squared: Sequence[float]
+    paces_by_values: Sequence[float]
+    values_squared: Sequence[float]
+
+
+def _sums(throughputs: Sequence[Reading]) -> _Sums:
+    ones, values = [1.0] * len(throughputs), [one.value for one in throughputs]
+    paces, weights = [one.value / one.load for one in throughputs], _weights([one.load for one in throughputs])
+    columns = ((ones, ones), (paces, ones), (values, ones), (paces, paces), (paces, values), (values, values))
+    products = ([w * x * y for w, x, y in zip(weights, one, other, strict=True)] for one, other in columns)
+    return _Sums(*(list(accumulate(column, initial=0.0)) for column in products))
+
+
+def _weights(loads: Sequence[float]) -> list[float]:
+    """Return half of the distance between a load's neighbours, as logarithms: loads that lie together count as one.
+
+    None counts for more than a doubling of the load.
+    """
+    if len(loads) == 1:
+        return [1.0]
+    places = [math.log(load) for load in loads]
+    before, after = 2 * places[0] - places[1], 2 * places[-1] - places[-2]
+    around = [before, *places, after]
+    return [min((above - below) / 2, DOUBLING) for below, above in zip(around, around[2:], strict=False)]
+
+
+def _fit_at(full: float, rising: int, sums: _Sums) -> _Fit:
+    """Return the least squares of the fit that is full at a load, which so many levels don't exceed."""
+    a = sums.paces[rising] + (sums.values[-1] - sums.values[rising]) / full
+    beyond = sums.values_squared[-1] - sums.values_squared[rising]
+    aa, ab = sums.paces_squared[rising] + beyond / full**2, sums.paces_by_values[rising] + beyond / full
+    b, bb = sums.values[-1], sums.values_squared[-1]
+    alone, each = a / aa, 0.0  # where latency doesn't rise, or falls for its noise
+    determinant = aa * bb - ab * ab
+    if determinant > SAME * aa * bb and b * aa > a * ab and a * bb > b * ab:
+        alone, each = (a * bb - b * ab) / determinant, (b * aa - a * ab) / determinant
+    return _Fit(alone, each, full, sums.weights[-1] - alone * a - each * b)
+
+
+def _interval(load: float, lowest: Reading, highest: Reading, most: float) -> Interval | None:
+    low, high = lowest.interval, highest.interval
+    if low is None or high is None or not low.low or low.high is None or high.low is None or high.high is None:
+        return None
+    least = load * (high.low / highest.value) * (lowest.value / low.high)
+    greatest = load * (high.high / highest.value) * (lowest.value / low.low)
+    return Interval(low=min(least, load), high=min(max(greatest, load), most))

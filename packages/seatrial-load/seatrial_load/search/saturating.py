@@ -1,0 +1,154 @@
+"""Where more load stops to pay: what the levels say of it so far, and which level says more."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+from typing import TYPE_CHECKING
+
+from seatrial_base.units import whole_or_tenths
+from seatrial_load.documents.progress import NextLevel, Step
+from seatrial_load.documents.stop import Stop, StopReason
+from seatrial_load.knee.detectors import saturation_of
+from seatrial_load.measure.saturation import FILLED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seatrial_load.documents.result import LevelResult
+    from seatrial_load.search.view import View
+
+KNOWN = 1.1  # ends that differ by this factor or less
+FARTHEST = 8.0  # most that one level may lie outside of what was measured, as a factor: load above the knee costs time
+NEARLY_ALL = 0.93  # of the highest throughput: a level that gives as much is expected to be full
+FLAT = 1.3  # twice the load that gives less than this much more throughput: the next level is half-way, not above
+BESIDE = 1.1  # a level within this factor of a load says as much
+NARROW = 1.25  # throughput falls between two loads that differ by this factor or less: known well enough
+UNSEEN = 4  # two levels that differ by more hide a peak of throughput
+WIDE = 0.06  # half the interval of a level's throughput, over it: its noise is more than 3 %
+LEAST, MOST = 8, 2  # the latency of the batch is drawn from an eighth of the filling load to twice as much
+
+
+@dataclass(frozen=True, slots=True)
+class Pays:
+    """Where more load stops to pay.
+
+    Attributes:
+        low: It pays up to here, whatever is measured above.
+        high: It doesn't from here on.
+        filling: Requests in flight that would fill the endpoint if none waited; None where nothing depends on them.
+        fall: The measured loads between which throughput falls; None where it doesn't, or nothing depends on it.
+    """
+
+    low: float
+    high: float
+    filling: float | None
+    fall: tuple[float, float] | None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the two are near enough."""
+        return self.high <= self.low * KNOWN
+
+
+def load_that_pays(view: View) -> Pays | None:
+    """Return what the levels say of the load from which more stops to pay; None where none has a throughput.
+
+    It is that of `saturation`, at most the plan's batch limit, at least the gate where throughput hasn't fallen
+    (`knee.leading`). A level with errors above the others is as good as one without more throughput.
+    """
+    found = saturation_of(view.valid)
+    if found is None:
+        return None
+    gate, limit = view.request.gate_concurrency, view.request.prior.batch_limit or view.top
+    falls = found.falls_from is not None and found.falls_from < max(gate, FILLED * found.filling)
+    floor = 0 if found.falls_from is not None and found.falls_from < gate else gate
+    refused = view.valid[-1].succeeded < view.valid[-1].requests
+    at_most = found.load if refused else min(found.at_most, view.top)
+    counts = max(floor, found.load / KNOWN) < min(limit, found.load * KNOWN)
+    return Pays(
+        low=max(min(found.load, limit), floor),
+        high=max(min(at_most, limit), floor),
+        filling=found.filling if counts else None,
+        fall=found.falls_between if falls else None,
+    )
+
+
+def settling(view: View, pays: Pays) -> Step:
+    """Choose the level that tells most about where more load stops to pay; stop where nothing is left to tell."""
+    lattice = doublings(view.bottom, view.top)
+    highest = view.valid[-1].concurrency
+    if (unseen := _unseen(view)) is not None:
+        return NextLevel(concurrency=unseen, because="throughput may be higher below the gate")
+    if not pays.is_known and highest < lattice[-1]:
+        return _higher(view, lattice, highest)
+    so_far = f"more load stops to pay at {whole_or_tenths(pays.low)} per copy"
+    if pays.fall is not None and pays.fall[1] > max(pays.fall[0] * NARROW, pays.fall[0] + 1):
+        because = f"{so_far}: throughput falls between {pays.fall[0]:g} and {pays.fall[1]:g}"
+        return NextLevel(concurrency=round(math.sqrt(pays.fall[0] * pays.fall[1])), because=because)
+    if pays.filling is not None:
+        wanted = [load for load in _steps(view, pays.filling, lattice) if pays.filling / LEAST <= load]
+        missing = [load for load in wanted if not any(load / BESIDE <= one <= load * BESIDE for one in view.measured)]
+        if missing:
+            return NextLevel(concurrency=missing[-1], because=f"{so_far}; a level below steadies it")
+    return Stop(reason=StopReason.GOAL_KNOWN, because=so_far)
+
+
+def _steps(view: View, filling: float, lattice: Sequence[int]) -> list[int]:
+    """Return the levels that steady the fit: twice as many, and higher ones, where throughput is known badly."""
+    if median(_half_interval(level) for level in view.valid) <= WIDE:
+        return [load for load in lattice if load <= filling * MOST]
+    between = [round(math.sqrt(low * high)) for low, high in pairwise(lattice)]
+    return sorted(load for load in {*lattice, *between} if load < view.valid[-1].concurrency)
+
+
+def _half_interval(level: LevelResult) -> float:
+    """Return half the interval of a level's throughput, over it; 0 without one."""
+    bounds, value = level.output_tok_s_interval, level.output_tok_s
+    if bounds is None or bounds.low is None or bounds.high is None or not value:
+        return 0.0
+    return (bounds.high - bounds.low) / 2 / value
+
+
+def _unseen(view: View) -> int | None:
+    """Return a load between the lowest level and the next, where they lie so far apart that a peak may hide."""
+    if len(view.valid) < 2:  # noqa: PLR2004 (one level has none beside it)
+        return None
+    lowest, following = (level.concurrency for level in view.valid[:2])
+    return round(math.sqrt(lowest * following)) if following > lowest * UNSEEN else None
+
+
+def doublings(bottom: int, top: int) -> list[int]:
+    """Return the levels of the doubling sweep of a range, its top included."""
+    found = [bottom]
+    while found[-1] * 2 <= top:
+        found.append(found[-1] * 2)
+    return found if found[-1] == top else [*found, top]
+
+
+def _higher(view: View, lattice: Sequence[int], highest: int) -> NextLevel:
+    if (half := _halfway(view)) is not None:
+        return NextLevel(concurrency=half, because=f"throughput may have stopped to grow below {highest} per copy")
+    following = lattice[bisect_right(lattice, highest)]
+    expected = view.forecast.full(view.bottom, view.top, NEARLY_ALL) if view.forecast.predicted else None
+    if expected is None or expected <= following:
+        return NextLevel(concurrency=following, because=f"throughput may grow above {highest} per copy")
+    reach = max(bisect_right(lattice, highest * FARTHEST) - 1, 0)
+    wanted = lattice[min(bisect_left(lattice, expected), reach)]
+    because = f"throughput is expected to saturate at {expected:.0f} per copy"
+    return NextLevel(concurrency=max(wanted, following), because=because)
+
+
+def _halfway(view: View) -> int | None:
+    """Return half of the highest load, where throughput grew little on the way to it and nothing near was measured."""
+    if len(view.valid) < 2:  # noqa: PLR2004 (one level has grown from nothing)
+        return None
+    before, last = view.valid[-2], view.valid[-1]
+    ratio, half = last.concurrency / before.concurrency, last.concurrency // 2
+    if ratio <= 2 * BESIDE or not before.output_tok_s or not last.output_tok_s:
+        return None
+    growth = (last.output_tok_s / before.output_tok_s) ** (1 / math.log2(ratio))
+    return half if growth < FLAT else None
