@@ -81,6 +81,7 @@ def trial_request(
         gate=_gate(endpoint.trial),
         prior=_prior(plan),
         quality=quality_floor(loaded, serving),
+        target_knee=endpoint.trial.target,
     )
 
 

@@ -43,10 +43,12 @@ class Limit(StrEnum):
     ADMISSION = "admission"
 
 
-PredictedBy: TypeAlias = Literal["slo", "batch_limit"]
+PredictedBy: TypeAlias = Literal["slo", "saturation", "gate", "batch_limit"]
 
 MEANING = {
     "slo": "the highest load predicted to meet the SLO",
+    "saturation": "more load is predicted to add little throughput",
+    "gate": "the load that copies are planned for",
     "batch_limit": "the sequences that the engine batches at once",
 }
 
@@ -56,7 +58,7 @@ class PredictedKnee(FrozenModel):
 
     Attributes:
         concurrency: Requests in flight on the copy.
-        detector: What sets it: `slo`, as in a trial, or `batch_limit` where the engine batches fewer.
+        detector: What sets it, as in a trial; `batch_limit` in plans of earlier releases.
     """
 
     concurrency: int

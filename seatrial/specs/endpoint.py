@@ -37,10 +37,15 @@ class TrialSpec(FrozenModel):
         "the copies that serve; `in_place` updates them, then adds load up to the gate less the users' requests; "
         "`verify_only` updates them, then sends a few single requests.",
     )
-    search: Literal["sweep", "adaptive"] = Field(
+    search: Literal["sweep", "adaptive", "every_level"] = Field(
         "sweep",
-        description="`sweep` measures every level; `adaptive` chooses each level from the earlier results, between "
-        "the lowest and the highest.",
+        description="`sweep` measures the levels upward until more load can't change verdict or target; `adaptive` "
+        "chooses each level from the earlier results, between the lowest and the highest; `every_level` measures all.",
+    )
+    target: Literal["lowest", "slo"] = Field(
+        "lowest",
+        description="Knee that sets the autoscaling target: the lowest of SLO and saturation, or that of the SLO "
+        "alone.",
     )
     goal: Literal["knee", "max_concurrency", "max_goodput"] = Field("knee", description="Goal of an adaptive search.")
     concurrency_levels: Annotated[tuple[Level, ...], Field(min_length=1)] | None = Field(

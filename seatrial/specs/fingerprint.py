@@ -81,6 +81,7 @@ _LEFT_OUT: tuple[object, ...] = (None, 0, "auto", [])
 _TRIAL_ADDED_LATER = (
     "update",
     "search",
+    "target",
     "goal",
     "ramp_per_concurrency",
     "max_requests_per_concurrency",

@@ -45,7 +45,7 @@ Gate = Annotated[int | None, _option("--gate")]
 UsdPerHour = Annotated[float | None, _option("--usd-per-hour")]
 
 Levels = Annotated[str | None, _option("--levels")]
-Search = Annotated[Literal["sweep", "adaptive"] | None, _option("--search")]
+Search = Annotated[Literal["sweep", "adaptive", "every_level"] | None, _option("--search")]
 Goal = Annotated[Literal["knee", "max_concurrency", "max_goodput"] | None, _option("--goal")]
 Requests = Annotated[int | None, _option("--requests")]
 Rate = Annotated[str | None, _option("--rate")]

@@ -16,7 +16,7 @@ from seatrial.planner.decisions.batching import (
     choose_max_queued,
     settle_max_model_len,
 )
-from seatrial.planner.decisions.placement import decide_gate, decide_target, target_warnings
+from seatrial.planner.decisions.placement import decide_gate, decide_target, predict_target, target_warnings
 from seatrial.planner.decisions.plan_warnings import (
     assumption_warnings,
     encoder_warnings,
@@ -25,7 +25,6 @@ from seatrial.planner.decisions.plan_warnings import (
 from seatrial.planner.decisions.timeouts import download_timeout, startup_timeout_s, timeout_warnings
 from seatrial.planner.predict.band import band_of
 from seatrial.planner.predict.closed_form import predict_at
-from seatrial.planner.predict.knee import predicted_knee
 from seatrial.planner.predict.memory import weights_bytes
 from seatrial.planner.predict.regime import regime_of
 from seatrial.planner.quantized_weights import stored_bytes
@@ -92,6 +91,8 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
     in_time = answered_in_time(levels, demand.timeout)
     gate = decide_gate(best, demand)
     size = stored_bytes(endpoint, demand.architecture)
+    concurrency_levels = choose_levels(endpoint.trial.concurrency_levels, running, gate.value)
+    predicted = predict_target(best, demand, running, levels, concurrency_levels.value)
     startup = _startup(chosen, size)
     download = download_timeout(endpoint.model, size)
     start_s = download.value + startup.value
@@ -102,10 +103,10 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
         max_queued_requests=choose_max_queued(overrides, running, in_time, endpoint.trial.request_timeout_s),
         startup_timeout_s=startup,
         download_timeout_s=download,
-        knee=predicted_knee(best.capacity, batch.value),
-        target_concurrency_per_copy=decide_target(best, demand, batch.value),
+        knee=predicted.knee,
+        target_concurrency_per_copy=decide_target(best, demand, predicted),
         gate_concurrency_per_copy=gate,
-        concurrency_levels=choose_levels(endpoint.trial.concurrency_levels, running, gate.value),
+        concurrency_levels=concurrency_levels,
         trial_update=decide_trial_update(best, demand, start_s),
         warnings=(
             *chosen.resolved.warnings,
@@ -115,7 +116,7 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
             *batch_limit_warnings(overrides, memory),
             *timeout_warnings(startup, download),
             *candidate_warnings(endpoint.trial, start_s),
-            *target_warnings(best, demand, running),
+            *target_warnings(best, demand, predicted),
             *price_warnings(chosen.best.candidate.instance, chosen.loaded.environment.region),
         ),
     )

@@ -7,16 +7,21 @@ from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import Decision, Layout
 from seatrial.planner.cost import cost_of, usd_per_hour
-from seatrial.planner.predict.knee import predicted_knee
+from seatrial.planner.predict.knee import predicted_target
 from seatrial.planner.search.ranking import known
 from seatrial.planner.search.sizing import instances_for, surge_instances
 from seatrial.specs.scaling import copies_replaced_at_once
 from seatrial_base.catalog import neuron
 from seatrial_base.catalog.instances import SHARE_OF_CPUS
 from seatrial_base.units import counted, gib, hourly_words
+from seatrial_load.measure.crossing import Reading
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from seatrial.planner.predict.knee import PredictedTarget
     from seatrial.planner.search.candidate import FeasibleCandidate
+    from seatrial.planner.search.capacity import Levels
     from seatrial.planner.search.demand import Demand
     from seatrial.specs.endpoint import WorkloadSpec
 
@@ -154,23 +159,31 @@ def decide_gate(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
     return Decision(value=best.load.concurrency_per_copy, because=because)
 
 
-def decide_target(best: FeasibleCandidate, demand: Demand, max_num_seqs: int) -> Decision[float]:
-    """Return the autoscaling target: a share of the predicted knee."""
-    knee = predicted_knee(best.capacity, max_num_seqs).concurrency
-    share = demand.endpoint.scaling.target_utilization
-    target = _target(best, demand, max_num_seqs)
-    wanted = _copies_at(best, target)
-    because = (
-        f"{share:.0%} of the predicted knee, {counted(knee, 'concurrent request')} (SLO {best.capacity}, batch limit "
-        f"{max_num_seqs}). Peak traffic needs {counted(wanted, 'copy', 'copies')}; max_copies is "
-        f"{demand.endpoint.scaling.max_copies}."
+def predict_target(
+    best: FeasibleCandidate, demand: Demand, batch_limit: int, levels: Levels, loads: Iterable[int]
+) -> PredictedTarget:
+    """Return the knee of the chosen deployment that a trial would find at these loads, and what scaling takes of it."""
+    trial = demand.endpoint.trial
+    return predicted_target(
+        [Reading(load=float(load), value=levels.at(load).output_tok_s) for load in loads],
+        capacity=best.capacity,
+        batch_limit=batch_limit,
+        gate=best.load.concurrency_per_copy,
+        target_knee=trial.target,
+        utilization=demand.endpoint.scaling.target_utilization,
     )
-    return Decision(value=target, because=because)
 
 
-def _target(best: FeasibleCandidate, demand: Demand, max_num_seqs: int) -> float:
-    knee = predicted_knee(best.capacity, max_num_seqs).concurrency
-    return round(knee * demand.endpoint.scaling.target_utilization, 1)
+def decide_target(best: FeasibleCandidate, demand: Demand, predicted: PredictedTarget) -> Decision[float]:
+    """Return the autoscaling target: what the predicted knee gives."""
+    scaling, knee = demand.endpoint.scaling, predicted.knee
+    at = counted(knee.concurrency, "concurrent request")
+    source = "The gate" if knee.detector == "gate" else f"{scaling.target_utilization:.0%} of the predicted knee"
+    because = (
+        f"{source}, {at} ({knee.detector}); {predicted.because}. Peak traffic needs "
+        f"{counted(_copies_at(best, predicted.concurrency), 'copy', 'copies')}; max_copies is {scaling.max_copies}."
+    )
+    return Decision(value=predicted.concurrency, because=because)
 
 
 def _copies_at(best: FeasibleCandidate, target: float) -> int:
@@ -178,10 +191,10 @@ def _copies_at(best: FeasibleCandidate, target: float) -> int:
     return math.ceil(best.load.concurrency_per_copy * best.load.copy_count / target)
 
 
-def target_warnings(best: FeasibleCandidate, demand: Demand, max_num_seqs: int) -> tuple[str, ...]:
+def target_warnings(best: FeasibleCandidate, demand: Demand, predicted: PredictedTarget) -> tuple[str, ...]:
     """Warn when autoscaling will run more copies at the peak than the plan counts and prices."""
     most, planned = demand.endpoint.scaling.max_copies, best.load.copy_count
-    wanted = min(most, _copies_at(best, _target(best, demand, max_num_seqs)))
+    wanted = min(most, _copies_at(best, predicted.concurrency))
     if wanted <= planned:
         return ()
     instances = instances_for(best.candidate, wanted)

@@ -43,7 +43,8 @@ WINDOWS = (
     "level, as a share."
 )
 SEARCHES = {
-    "sweep": "The trial measured every level of its list.",
+    "sweep": "The trial measured the levels of its list until more load could not change verdict or target.",
+    "every_level": "The trial measured every level of its list.",
     "adaptive": "The search chose each level from earlier results",
 }
 GOALS = {
@@ -168,7 +169,7 @@ def _chosen(result: TrialResult) -> str:
     load = result.request.load
     if result.request.manner != "load":
         return "The levels are those that users leave of the gate: half of it, then all."
-    return f"{SEARCHES[load.search]}{'' if load.search == 'sweep' else f' {GOALS[load.goal]}'}"
+    return f"{SEARCHES[load.search]}{f' {GOALS[load.goal]}' if load.search == 'adaptive' else ''}"
 
 
 def _throughput_row(level: LevelResult, result: TrialResult) -> tuple[Cell, ...]:

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 DETECTORS: Mapping[Detector, str] = {
     "slo": "highest load that meets the SLO",
-    "saturation": "highest throughput at unloaded latency",
+    "saturation": "load from which more adds little throughput",
+    "gate": "load that copies are planned for",
     "half_latency": "twice the unloaded latency",
     "kneedle": "bend of the throughput curve",
     "two_segment": "intersection of two lines through throughput",
@@ -92,7 +93,7 @@ def knees_section(result: TrialResult) -> Section:
     return Section(
         anchor="knee",
         heading="Knee detectors",
-        paragraphs=("Knee: concurrency beyond which throughput grows little. One detector sets the target.",),
+        paragraphs=("Knee: concurrency beyond which more load does not pay. One detector sets the target.",),
         tables=(knee_table(result),),
         detail=True,
     )

@@ -72,9 +72,10 @@ _ROWS: Final = (
     Option(
         "--search",
         "search",
-        "Measure every level, or choose levels between the lowest and the highest.",
+        "Measure levels upward until more load can't change the target, choose levels between the lowest and the "
+        "highest, or measure every level. Default with --levels: every level.",
         LOAD,
-        choices=("sweep", "adaptive"),
+        choices=("sweep", "adaptive", "every_level"),
     ),
     Option("--goal", "goal", "Goal of an adaptive search.", LOAD, choices=("knee", "max_concurrency", "max_goodput")),
     Option("--requests", "requests", "Measured requests per level.", LOAD, int),

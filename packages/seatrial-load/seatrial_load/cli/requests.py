@@ -87,7 +87,7 @@ class LoadOptions:
     """
 
     levels: str | None = None
-    search: Literal["sweep", "adaptive"] | None = None
+    search: Literal["sweep", "adaptive", "every_level"] | None = None
     goal: Literal["knee", "max_concurrency", "max_goodput"] | None = None
     requests: int | None = None
     budget_minutes: float | None = None
@@ -120,7 +120,7 @@ def _changed(load: Load, options: LoadOptions, levels: tuple[int, ...] | None, r
     closed = replace(
         load,
         concurrency_levels=load.concurrency_levels if levels is None else levels,
-        search=options.search or load.search,
+        search=options.search or ("every_level" if levels is not None and load.search == "sweep" else load.search),
         goal=options.goal or load.goal,
         requests=_else(options.requests, load.requests),
         budget_s=load.budget_s if options.budget_minutes is None else options.budget_minutes * S_PER_MINUTE,
@@ -283,7 +283,7 @@ def _with_gate(request: TrialRequest, server: ServerOptions) -> TrialRequest:
     lowest, load = min(request.load.concurrency_levels), request.load
     if server.gate is None and lowest > 0:
         request = replace(request, gate_concurrency=lowest)
-    if server.gate is None and load.search == "sweep" and load.protocol == "seatrial":
+    if server.gate is None and load.search != "adaptive" and load.protocol == "seatrial":
         return request
     return replace(request, gate=replace(request.gate, max_error_rate_up_to=request.gate_concurrency))
 
@@ -362,7 +362,7 @@ class Mistakes:
             return
         if request.load.search == "adaptive" and not levels[0] <= gate <= levels[-1]:
             self.say("--gate", f"{gate} is not between the lowest and the highest level, {levels[0]} and {levels[-1]}")
-        if request.load.search == "sweep" and gate not in levels:
+        if request.load.search != "adaptive" and gate not in levels:
             self.say("--gate", f"{gate} is not one of the levels {', '.join(map(str, levels))}")
 
     def _too_much(self, request: TrialRequest) -> None:

@@ -105,7 +105,7 @@ def line_watch(request: TrialRequest) -> Watch:
 
     def watch(event: TrialEvent) -> None:
         match event:
-            case LevelStarted() if request.load.search != "sweep":
+            case LevelStarted() if request.load.search == "adaptive":
                 show_text(f"next: concurrency {event.concurrency}: {event.because}\n")
             case LevelEnded(level=level):
                 show_text(f"{level_line(level, has_slo=bool(request.objectives))}\n")

@@ -156,10 +156,10 @@ def gate_knee(levels: Sequence[LevelResult], gate: int) -> Knee:
     found = saturation_of(levels)
     if found is None:
         return Knee(detector="gate", concurrency=None, because="no level without an error has a throughput")
-    if found.falls_from is not None and found.falls_from < gate:
+    if found.falls_from is not None and not found.keeps(gate):
         falls = f"throughput falls below {KEPT:.0%} of its highest from {whole_or_tenths(found.falls_from)} per copy"
         return Knee(detector="gate", concurrency=None, because=f"{falls}, less than the gate of {gate}")
-    return Knee(detector="gate", concurrency=float(gate), because=f"the gate, {gate} per copy: copies are planned for it")
+    return Knee(detector="gate", concurrency=float(gate), because=f"copies are planned for {gate} each")
 
 
 class SloBracket(NamedTuple):

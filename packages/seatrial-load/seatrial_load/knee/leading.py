@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from seatrial_base.units import whole_or_tenths
 
@@ -13,62 +14,64 @@ if TYPE_CHECKING:
     from seatrial_load.documents.result import Detector, Knee
 
 
-class LeadingKnee(NamedTuple):
-    """The knee that scaling takes, and why it leads; None, and why there is none."""
+@dataclass(frozen=True, slots=True)
+class LeadingKnee:
+    """The knee that scaling takes.
+
+    Attributes:
+        knee: The knee; None where there is none to take.
+        target: What it gives: requests in flight per copy that scaling shall track; 0 without a knee.
+        because: Why it leads, or why there is none.
+    """
 
     knee: Knee | None
+    target: float
     because: str
 
 
-def leading_knee(knees: Sequence[Knee], *, has_slo: bool, target_knee: TargetKnee) -> LeadingKnee:
+def leading_knee(knees: Sequence[Knee], *, has_slo: bool, target_knee: TargetKnee, utilization: float) -> LeadingKnee:
     """Choose the knee that scaling takes: where the SLO begins to be missed, or where more load stops to pay.
 
-    More load stops to pay at the knee of `saturation`, but not below the gate: so many requests are planned for each
-    copy, and the SLO says whether they are too many. The lower of the two leads. Neither takes a slope of throughput,
-    which is mostly noise.
+    A knee gives its share of target utilization. More load stops to pay at the knee of `saturation`; it gives at least
+    the gate, as it is: so many requests are planned for each copy, and the SLO says whether they are too many. What is
+    lower leads. Neither takes a slope of throughput, which is mostly noise.
 
     Args:
         knees: Those of `slo`, `saturation` and `gate`, measured or predicted; others don't count.
         has_slo: Whether there is an SLO.
         target_knee: `slo` takes the SLO's knee alone.
+        utilization: Target utilization, above 0 and at most 1.
     """
-    slo, saturation, gate = (_of(detector, knees) for detector in _TAKEN)
-    pays = max((knee for knee in (saturation, gate) if knee is not None), key=_load, default=None)
+    slo, saturation, gate = (_given(detector, knees, utilization) for detector in _TAKEN)
+    pays = max((one for one in (saturation, gate) if one.knee is not None), key=_target, default=saturation)
+    told = [one.because for one in (saturation,) if one.knee is not None and pays is not one]
     if not has_slo:
-        return _missing("saturation", knees) if pays is None else LeadingKnee(pays, _why_pays(pays, saturation, None))
-    if slo is None:
-        return _missing("slo", knees)
-    if target_knee == "slo":
-        return LeadingKnee(slo, "trial.target is slo")
-    if pays is None:
-        return LeadingKnee(slo, _missing("saturation", knees).because)
-    if _load(slo) <= _load(pays):
-        return LeadingKnee(slo, f"at most {_told(pays)}")
-    return LeadingKnee(pays, _why_pays(pays, saturation, slo))
+        return _leading(pays, [*told, "no SLO is set"])
+    if slo.knee is None or target_knee == "slo":
+        return _leading(slo, ["trial.target is slo"])
+    if pays.knee is None or slo.target <= pays.target:
+        return _leading(slo, [pays.because])
+    return _leading(pays, [*told, slo.because])
 
 
 _TAKEN: tuple[Detector, ...] = ("slo", "saturation", "gate")
 
 
-def _of(detector: Detector, knees: Sequence[Knee]) -> Knee | None:
-    return next((knee for knee in knees if knee.detector == detector and knee.concurrency is not None), None)
+def _target(given: LeadingKnee) -> float:
+    return given.target
 
 
-def _load(knee: Knee) -> float:
-    return knee.concurrency or 0.0
+def _leading(given: LeadingKnee, others: Sequence[str]) -> LeadingKnee:
+    if given.knee is None:
+        return given
+    return LeadingKnee(given.knee, given.target, "; ".join(others))
 
 
-def _told(knee: Knee) -> str:
-    return f"the knee of {knee.detector}, {whole_or_tenths(_load(knee))}"
-
-
-def _missing(detector: Detector, knees: Sequence[Knee]) -> LeadingKnee:
-    because = next((knee.because for knee in knees if knee.detector == detector), "not evaluated")
-    return LeadingKnee(None, f"no {detector} knee: {because}")
-
-
-def _why_pays(pays: Knee, saturation: Knee | None, slo: Knee | None) -> str:
-    """Say why the SLO's knee doesn't lead, and, of the gate, why that of saturation doesn't."""
-    above = f"above {_told(saturation)}" if saturation is not None and pays is not saturation else ""
-    below = "no SLO is set" if slo is None else f"below {_told(slo)}"
-    return ", ".join(part for part in (above, below) if part)
+def _given(detector: Detector, knees: Sequence[Knee], utilization: float) -> LeadingKnee:
+    """Return what a detector's knee gives by itself."""
+    knee = next((knee for knee in knees if knee.detector == detector), None)
+    if knee is None or knee.concurrency is None:
+        because = "not evaluated" if knee is None else knee.because
+        return LeadingKnee(None, 0.0, f"no {detector} knee: {because}")
+    target = knee.concurrency * (1.0 if detector == "gate" else utilization)
+    return LeadingKnee(knee, target, f"{detector} would give {whole_or_tenths(target)}")

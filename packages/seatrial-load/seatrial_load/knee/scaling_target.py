@@ -153,13 +153,21 @@ def scaling_target(request: TrialRequest, levels: Sequence[LevelResult], knees: 
         levels: What was measured.
         knees: What each detector found.
     """
-    knee, reason = leading_knee(knees, has_slo=bool(request.objectives), target_knee=request.target_knee)
+    leads = leading_knee(
+        knees,
+        has_slo=bool(request.objectives),
+        target_knee=request.target_knee,
+        utilization=request.target_utilization,
+    )
+    knee = leads.knee
     if knee is None or knee.concurrency is None:
-        return fallback_target(request, reason)
-    at = whole_or_tenths(knee.concurrency)
-    because = f"knee ({knee.detector}) {at} per copy{_bounded(knee)} x target utilization {request.target_utilization:g}"
-    target = as_exported(knee.concurrency * request.target_utilization)
-    return ScalingTarget(target, knee, at_load(levels, knee.concurrency), f"{because}; {reason}")
+        return fallback_target(request, leads.because)
+    at = f"{whole_or_tenths(knee.concurrency)} per copy"
+    source = f"knee ({knee.detector}) {at}{_bounded(knee)} x target utilization {request.target_utilization:g}"
+    source = f"the gate, {at}, which copies are planned for" if knee.detector == "gate" else source
+    return ScalingTarget(
+        as_exported(leads.target), knee, at_load(levels, knee.concurrency), f"{source}; {leads.because}"
+    )
 
 
 def fallback_target(request: TrialRequest, reason: str) -> ScalingTarget:

@@ -1,9 +1,9 @@
 """Where a metric that rises (or falls) with load reaches its bound: between a load that is within it and one beyond.
 
 Latency and throughput follow a power law over short stretches of load, so the line is drawn logarithm over logarithm:
-least squares through every measured load within a factor of three of the middle of the two. More loads than the two that
-enclose the bound make the crossing steadier: of simulated endpoints whose levels vary by 2 %, ten trials differ by at
-most 15 % in more cases than by the line between the two alone (benchmarks/search/stability.py).
+least squares through every measured load within a factor of three of the middle of the two. More loads than the two
+that enclose the bound make the crossing steadier: of simulated endpoints whose levels vary by 2 %, ten trials differ by
+at most 15 % in more cases than by the line between the two alone (benchmarks/search/stability.py).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The load that saturates an endpoint: beyond it, more load buys little throughput and much latency.
 
-Operational analysis (Lazowska, Zahorjan, Graham and Sevcik, Quantitative System Performance, 1984, 5.2): by Little's law
-N* = X_max x R_0 requests in flight, highest throughput times unloaded latency, would fill an endpoint if none waited.
-Requests do slow each other, so the knee is `FILLED` times N*. With the latency of a batch, R = a + bN, throughput there
-is at least F / (1 + F) of the highest, and latency at most 1 + F times the unloaded one: 75 % at 4 times.
+Operational analysis (Lazowska, Zahorjan, Graham and Sevcik, Quantitative System Performance, 1984, 5.2): by Little's
+law N* = X_max x R_0 requests in flight, highest throughput times unloaded latency, would fill an endpoint if none
+waited. Requests do slow each other, so the knee is `FILLED` times N*. Where latency is that of a batch, R = a + bN, it
+gives at least F / (1 + F) of the highest throughput at 1 + F times the unloaded latency at most: 75 % at 4 times.
 """
 
 from __future__ import annotations
@@ -52,6 +52,10 @@ class Saturation:
     falls_between: tuple[float, float] | None
     interval: Interval | None
 
+    def keeps(self, load: float) -> bool:
+        """Tell whether throughput hasn't fallen at a load."""
+        return self.falls_from is None or self.falls_from >= load
+
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
@@ -75,9 +79,14 @@ class _Fit:
         return self.full / (self.alone + self.each * self.full)
 
     @property
+    def unloaded(self) -> float:
+        """R_0, the latency of a request that is alone."""
+        return self.alone + self.each
+
+    @property
     def asymptote(self) -> float:
         """N* if throughput went on to grow as it does: b alone bounds it then."""
-        return self.alone / self.each if self.each > 0 else math.inf
+        return self.unloaded / self.each if self.each > 0 else math.inf
 
 
 def saturation(throughputs: Sequence[Reading]) -> Saturation | None:
@@ -98,7 +107,7 @@ def saturation(throughputs: Sequence[Reading]) -> Saturation | None:
     below = positive[len(kept)] if len(kept) < len(positive) else None
     fit = _fitted(kept)
     falls_from = None if below is None else _fall(positive[len(kept) - 1 :], KEPT * fit.highest)
-    filling = fit.alone * fit.highest
+    filling = fit.unloaded * fit.highest
     most = kept[-1].load if falls_from is None else falls_from
     load = min(FILLED * filling, most)
     at_most = load if has_settled(positive) else max(load, FILLED * fit.asymptote)

@@ -8,15 +8,18 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from seatrial_base.units import whole_or_tenths
 from seatrial_load.documents.progress import NextLevel, Step
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.search.adaptive import next_adaptive
+from seatrial_load.search.saturating import load_that_pays
+from seatrial_load.search.view import search_view
 from seatrial_load.trial.budget import budget_over
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial_load.documents.request import Load, TrialRequest
+    from seatrial_load.documents.request import TrialRequest
     from seatrial_load.documents.result import LevelResult
 
 
@@ -36,18 +39,42 @@ def next_level(request: TrialRequest, levels: Sequence[LevelResult], *, left_s: 
     """
     if left_s <= 0:
         return budget_over(request)
-    if request.load.search == "sweep":
-        return next_of_sweep(request.load, levels)
-    return next_adaptive(request, levels, left_s=left_s)
+    if request.load.search == "adaptive":
+        return next_adaptive(request, levels, left_s=left_s)
+    return next_of_sweep(request, levels)
 
 
-def next_of_sweep(load: Load, levels: Sequence[LevelResult]) -> Step:
+def next_of_sweep(request: TrialRequest, levels: Sequence[LevelResult]) -> Step:
     """Return the lowest listed level above the last one, unless there is a reason to stop."""
     if levels and (stop := why_stop(levels)) is not None:
+        return stop
+    load = request.load
+    if load.search == "sweep" and load.protocol == "seatrial" and (stop := why_enough(request, levels)) is not None:
         return stop
     highest = max((level.concurrency for level in levels), default=0)
     following = next((concurrency for concurrency in load.concurrency_levels if concurrency > highest), None)
     return ALL_MEASURED if following is None else NextLevel(concurrency=following, because=LISTED)
+
+
+def why_enough(request: TrialRequest, levels: Sequence[LevelResult]) -> Stop | None:
+    """Return why more load can't change verdict or scaling target any more, levels ascending; None while it can.
+
+    That is so when the gate was measured, and either the SLO is missed at a load up to which more load pays in any
+    case, or the load from which more stops to pay is known (`measure.saturation.has_settled`).
+    """
+    view = search_view(request, levels)
+    if not view.valid or view.valid[-1].concurrency < request.gate_concurrency:
+        return None
+    missed, pays = view.missed, load_that_pays(view)
+    slo_leads = pays is None or request.target_knee == "slo" or (missed or 0) <= pays.low
+    if request.objectives and missed is not None and (slo_leads or view.held is None):
+        return Stop(reason=StopReason.GOAL_KNOWN, because=f"SLO missed at {missed} per copy")
+    if pays is None or not pays.is_known or (request.objectives and request.target_knee == "slo"):
+        return None
+    if missed is None and view.valid[-1].concurrency < pays.low:
+        return None
+    because = f"more load stops to pay at {whole_or_tenths(pays.low)} per copy"
+    return Stop(reason=StopReason.GOAL_KNOWN, because=because)
 
 
 def why_stop(levels: Sequence[LevelResult]) -> Stop | None:

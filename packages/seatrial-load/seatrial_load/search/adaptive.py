@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from seatrial_base.units import whole_or_tenths
 from seatrial_load.documents.progress import NextLevel, Step
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.knee.detectors import slo_knee
@@ -90,19 +91,27 @@ def _fits(concurrency: int, view: View, left_s: float) -> bool:
 
 def _toward_knee(view: View) -> Step:
     """Look for the knee that scaling takes: the lower of where the SLO is missed and where more load stops to pay."""
-    pays = load_that_pays(view)
-    if pays is None or (view.request.objectives and view.request.target_knee == "slo"):
+    pays, bracket = load_that_pays(view), Bracket(view.held, view.missed)
+    if pays is None or bracket.good is None or (view.request.objectives and view.request.target_knee == "slo"):
         return _toward_slo(view, view.crossing)
-    bracket = Bracket(view.held, view.missed)
-    if bracket.good is None or (bracket.bad is not None and bracket.bad <= pays.low * CLOSE):
+    if bracket.bad is not None and bracket.bad <= pays.low * CLOSE:
         return _toward_slo(view, view.crossing)
     if view.valid[0].concurrency > view.bottom:
         return NextLevel(concurrency=view.bottom, because=f"{_slo_so_far(bracket)}; the unloaded latency")
     if (unsure := view.unsure) is not None and unsure.low < pays.high:
         return _between_unsure(unsure)
-    if bracket.good < pays.high and bracket.good <= pays.low:
+    return _toward_lower(view, pays, bracket)
+
+
+def _toward_lower(view: View, pays: Pays, bracket: Bracket) -> Step:
+    """Look for the lower of two knees, of which the SLO's lies above `pays.low`."""
+    good = bracket.good or 0
+    if good < pays.high and good <= pays.low:
         if bracket.bad is None and not pays.is_known:
             return _up(view, pays)
+        if bracket.bad is None and good < min(math.ceil(pays.low), view.top):
+            because = f"{_slo_so_far(bracket)}; more load stops to pay at {whole_or_tenths(pays.low)}"
+            return NextLevel(concurrency=min(math.ceil(pays.low), view.top), because=because)
         if bracket.bad is not None and not bracket.is_closed(view.crossing):
             return _toward_slo(view, view.crossing)
     return settling(view, pays)

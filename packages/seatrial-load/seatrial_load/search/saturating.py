@@ -65,7 +65,8 @@ def load_that_pays(view: View) -> Pays | None:
         return None
     gate, limit = view.request.gate_concurrency, view.request.prior.batch_limit or view.top
     falls = found.falls_from is not None and found.falls_from < max(gate, FILLED * found.filling)
-    floor = 0 if found.falls_from is not None and found.falls_from < gate else gate
+    planned = gate / view.request.target_utilization  # the knee whose share is the gate
+    floor = planned if found.keeps(gate) else 0.0
     refused = view.valid[-1].succeeded < view.valid[-1].requests
     at_most = found.load if refused else min(found.at_most, view.top)
     counts = max(floor, found.load / KNOWN) < min(limit, found.load * KNOWN)
@@ -81,7 +82,7 @@ def settling(view: View, pays: Pays) -> Step:
     """Choose the level that tells most about where more load stops to pay; stop where nothing is left to tell."""
     lattice = doublings(view.bottom, view.top)
     highest = view.valid[-1].concurrency
-    if (unseen := _unseen(view)) is not None:
+    if (unseen := _unseen(view, lattice)) is not None:
         return NextLevel(concurrency=unseen, because="throughput may be higher below the gate")
     if not pays.is_known and highest < lattice[-1]:
         return _higher(view, lattice, highest)
@@ -113,12 +114,14 @@ def _half_interval(level: LevelResult) -> float:
     return (bounds.high - bounds.low) / 2 / value
 
 
-def _unseen(view: View) -> int | None:
+def _unseen(view: View, lattice: Sequence[int]) -> int | None:
     """Return a load between the lowest level and the next, where they lie so far apart that a peak may hide."""
     if len(view.valid) < 2:  # noqa: PLR2004 (one level has none beside it)
         return None
     lowest, following = (level.concurrency for level in view.valid[:2])
-    return round(math.sqrt(lowest * following)) if following > lowest * UNSEEN else None
+    between = [load for load in lattice if lowest < load < following]
+    middle = math.log(lowest * following) / 2
+    return None if following <= lowest * UNSEEN else min(between, key=lambda load: abs(math.log(load) - middle))
 
 
 def doublings(bottom: int, top: int) -> list[int]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_load.documents.request import Objective, Prior
+from seatrial_load.documents.request import Objective
 from seatrial_load.knee.detectors import knees_of
 from seatrial_load.knee.scaling_target import scaling_target
 from tests.load.conftest import make_level
@@ -38,9 +38,7 @@ def targets(request: TrialRequest, line: Line) -> list[float]:
             request,
             lambda load: line.measure(make_level, load, slower=chance.lognormvariate(0, NOISE)),  # noqa: B023
         ).levels
-        found.append(
-            scaling_target(request, levels, knees_of(levels, Prior(), request.objectives)).concurrency_per_copy
-        )
+        found.append(scaling_target(request, levels, knees_of(request, levels)).concurrency_per_copy)
     return found
 
 

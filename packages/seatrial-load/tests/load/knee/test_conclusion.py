@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial_base.units import exported
-from seatrial_load.documents.request import Prior
 from seatrial_load.documents.result import Interval, Knee
 from seatrial_load.knee.detectors import knees_of
 from seatrial_load.knee.scaling_target import blended_cost_at, cost_at, scaling_target
@@ -22,50 +21,82 @@ if TYPE_CHECKING:
 
 SLO = Knee(detector="slo", concurrency=4, because="held")
 NO_SLO = Knee(detector="slo", concurrency=None, because="no level meets the SLO")
-SATURATION = Knee(detector="saturation", concurrency=3, because="full")
+SATURATION = Knee(detector="saturation", concurrency=12, because="full")
+GATE = Knee(detector="gate", concurrency=2, because="planned")
 
 
-def test_with_objectives_the_slo_knee(trial_request: MakeRequest, level: MakeLevel) -> None:
-    target = scaling_target(trial_request(), [level(2), level(4)], [SLO, SATURATION])
+def test_an_slo_that_is_missed_first_leads(trial_request: MakeRequest, level: MakeLevel) -> None:
+    target = scaling_target(trial_request(), [level(2), level(4)], [SLO, SATURATION, GATE])
     assert target.concurrency_per_copy == pytest.approx(3.0)  # 4 x 0.75
     assert target.knee is SLO
-    assert target.because == "knee (slo) 4 per copy x target utilization 0.75"
+    assert target.because == "knee (slo) 4 per copy x target utilization 0.75; saturation would give 9"
+
+
+def test_saturation_leads_where_the_slo_allows_more(trial_request: MakeRequest, level: MakeLevel) -> None:
+    loose = replace(SLO, concurrency=128)
+    target = scaling_target(trial_request(), [level(2), level(128)], [loose, SATURATION, GATE])
+    assert (target.concurrency_per_copy, target.detector) == (9.0, "saturation")
+    assert target.because == "knee (saturation) 12 per copy x target utilization 0.75; slo would give 96"
+
+
+def test_the_gate_leads_as_it_is_where_saturation_would_give_less(trial_request: MakeRequest, level: MakeLevel) -> None:
+    """Copies are planned for it: less would run more of them than were asked for."""
+    loose, gate = replace(SLO, concurrency=128), replace(GATE, concurrency=10)
+    target = scaling_target(trial_request(), [level(2), level(128)], [loose, SATURATION, gate])
+    assert (target.concurrency_per_copy, target.detector) == (10.0, "gate")
+    assert target.because == (
+        "the gate, 10 per copy, which copies are planned for; saturation would give 9; slo would give 96"
+    )
+
+
+def test_a_gate_that_leaves_the_slo_no_room_does_not_lead(trial_request: MakeRequest, level: MakeLevel) -> None:
+    near, gate = replace(SLO, concurrency=12), replace(GATE, concurrency=10)
+    target = scaling_target(trial_request(), [level(2), level(128)], [near, SATURATION, gate])
+    assert (target.concurrency_per_copy, target.detector) == (9.0, "slo")
+
+
+def test_the_slo_alone_for_who_asks_for_it(trial_request: MakeRequest, level: MakeLevel) -> None:
+    request, loose = trial_request(target_knee="slo"), replace(SLO, concurrency=128)
+    target = scaling_target(request, [level(2), level(128)], [loose, SATURATION, GATE])
+    assert (target.concurrency_per_copy, target.detector) == (96.0, "slo")
+    assert target.because == "knee (slo) 128 per copy x target utilization 0.75; trial.target is slo"
 
 
 def test_the_interval_of_the_knee_is_told_with_the_target(trial_request: MakeRequest, level: MakeLevel) -> None:
     knee = replace(SLO, concurrency=12.437, interval=Interval(low=11.02, high=14.0))
     target = scaling_target(trial_request(), [level(2), level(16)], [knee])
-    assert target.because == "knee (slo) 12.4 per copy (11 to 14 with 95 % confidence) x target utilization 0.75"
+    assert target.because == (
+        "knee (slo) 12.4 per copy (11 to 14 with 95 % confidence) x target utilization 0.75; "
+        "no saturation knee: not evaluated"
+    )
 
 
-def test_where_every_level_meets_the_slo_the_highest_whatever_the_slope_of_throughput(
-    trial_request: MakeRequest, level: MakeLevel
-) -> None:
-    """Three trials of one endpoint gave targets of 4, 3.2 and 1.6, though the SLO held at 16 to 32 throughout."""
-    noisy = [(100, 180, 210, 212, 209, 214), (100, 150, 212, 205, 214, 210), (100, 199, 205, 203, 216, 211)]
-    request = trial_request(target_utilization=1.0)
-    found = set()
+def test_noise_of_full_levels_hardly_moves_the_target(trial_request: MakeRequest, level: MakeLevel) -> None:
+    """Three trials of one endpoint gave targets of 4, 3.2 and 1.6 where one level's slope set the knee."""
+    noisy = [(100, 180, 210, 212, 209, 214), (100, 170, 212, 205, 214, 210), (100, 190, 205, 203, 216, 211)]
+    request = trial_request(target_utilization=1.0, gate_concurrency=1)
+    found = []
     for speeds in noisy:
         levels = [level(2**power, output_tok_s=speed) for power, speed in enumerate(speeds)]
-        found.add(scaling_target(request, levels, knees_of(levels, Prior(), request.objectives)).concurrency_per_copy)
-    assert found == {32.0}
+        found.append(scaling_target(request, levels, knees_of(request, levels)).concurrency_per_copy)
+    assert found == pytest.approx([6.2] * 3, rel=0.05)
 
 
 def test_with_objectives_and_no_slo_knee_the_fallback_as_it_is(trial_request: MakeRequest, level: MakeLevel) -> None:
-    target = scaling_target(trial_request(), [level(2), level(4)], [NO_SLO, SATURATION])
+    target = scaling_target(trial_request(), [level(2), level(4)], [NO_SLO, SATURATION, GATE])
     assert (target.concurrency_per_copy, target.knee, target.at) == (2.0, None, None)
     assert target.because == "fallback 2 per copy: no slo knee: no level meets the SLO"
 
 
 def test_without_objectives_the_saturation_knee(trial_request: MakeRequest, level: MakeLevel) -> None:
-    target = scaling_target(trial_request(objectives=()), [level(2), level(4)], [SLO, SATURATION])
-    assert target.concurrency_per_copy == pytest.approx(2.25)  # 3 x 0.75
-    assert target.because == "knee (saturation) 3 per copy x target utilization 0.75"
+    target = scaling_target(trial_request(objectives=()), [level(2), level(4)], [SLO, SATURATION, GATE])
+    assert target.concurrency_per_copy == pytest.approx(9.0)
+    assert target.because == "knee (saturation) 12 per copy x target utilization 0.75; no SLO is set"
 
 
 def test_errors_everywhere_give_the_fallback(trial_request: MakeRequest, level: MakeLevel) -> None:
-    levels = [level(1, succeeded=7)]
-    target = scaling_target(trial_request(objectives=()), levels, knees_of(levels, Prior()))
+    levels, request = [level(1, succeeded=7)], trial_request(objectives=())
+    target = scaling_target(request, levels, knees_of(request, levels))
     assert target.because == "fallback 2 per copy: no saturation knee: no level without an error has a throughput"
 
 

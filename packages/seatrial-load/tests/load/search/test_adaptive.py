@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 from seatrial_load.documents.request import Objective, Prior
 from seatrial_load.documents.stop import Stop, StopReason
-from seatrial_load.knee.detectors import slo_knee, two_segment_knee
+from seatrial_load.knee.detectors import knees_of, slo_knee
+from seatrial_load.knee.scaling_target import scaling_target
 from seatrial_load.search import NextLevel, next_level
-from seatrial_load.search.adaptive import TRUSTED, doublings
+from seatrial_load.search.adaptive import TRUSTED
+from seatrial_load.search.saturating import doublings
 from tests.load.conftest import lagging, make_level
-from tests.load.search.conftest import Line, searched
+from tests.load.search.conftest import TOKENS, Line, flat, searched
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +37,7 @@ def test_the_gate_comes_first(adaptive: MakeRequest) -> None:
 
 
 def test_a_right_plan_leads_to_the_knee_at_once(adaptive: MakeRequest, level: MakeLevel) -> None:
-    found = searched(adaptive(prior=LINE.prior()), lambda load: LINE.measure(level, load))
+    found = searched(adaptive(prior=LINE.prior(), target_knee="slo"), lambda load: LINE.measure(level, load))
     assert found.loads == [16, 94, 103]
     assert found.reasons[1] == "SLO met at 16 per copy; expected to be missed from 99"
     assert found.stopped == "SLO met at 94 and missed at 103 per copy; less than 10 % apart"
@@ -54,7 +56,7 @@ def test_a_wrong_plan_costs_some_levels_but_not_the_knee(
 
 def test_without_a_plan_it_doubles_and_halves(adaptive: MakeRequest, level: MakeLevel) -> None:
     found = searched(adaptive(), lambda load: LINE.measure(level, load))
-    assert found.loads[:2] == [16, 32]
+    assert found.loads[:4] == [16, 1, 4, 32]
     assert is_right(found.held, 100)
 
 
@@ -112,19 +114,38 @@ def test_a_throughput_without_a_bend_is_followed_to_the_highest_level(adaptive: 
     straight = Line(each_ms=0)
     request = adaptive(concurrency_levels=(1, 64), objectives=())
     found = searched(request, lambda load: straight.measure(level, load))
-    assert found.loads == [16, 32, 64, 8, 1]
-    assert found.stopped == (
-        "64 per copy gives 93 % of the highest throughput; "
-        "throughput grows with the load up to 64 per copy, the highest level without an error"
-    )
+    assert found.loads == [16, 1, 4, 32, 64, 8]
+    assert found.stopped == "more load stops to pay at 64 per copy"
 
 
-def test_an_slo_that_holds_where_throughput_is_full_is_followed_to_its_own_knee(
+def knee_of(request: TrialRequest, levels: Sequence[LevelResult]) -> float:
+    """The knee that scaling takes."""
+    knee = scaling_target(request, levels, knees_of(request, levels)).knee
+    assert knee is not None
+    assert knee.concurrency is not None
+    return knee.concurrency
+
+
+def test_an_slo_that_holds_where_throughput_is_full_ends_the_search_there(
     adaptive: MakeRequest, level: MakeLevel
 ) -> None:
-    """A search that ended where throughput is full would take the target from a level that noise chooses."""
+    """It climbed to the highest level, where the target was the load that the SLO allows, and most of it queued."""
     bound = Objective(metric="e2e_latency_ms", statistic="p95", bound=FULL.bound_ms, sense="at_most")
-    request = adaptive(concurrency_levels=(1, 64), objectives=(bound,))
+    request = adaptive(objectives=(bound,), gate_concurrency=8)
+    found = searched(request, lambda load: FULL.measure(level, load))
+    assert found.loads == [8, 1, 2, 16, 32, 64, 4]
+    assert found.reasons[1:4] == [
+        "SLO met at 8 per copy; the unloaded latency",
+        "throughput may be higher below the gate",
+        "throughput may grow above 8 per copy",
+    ]
+    assert found.stopped == "more load stops to pay at 58.6 per copy"
+    assert knee_of(request, found.levels) == pytest.approx(58.6, abs=0.1)
+
+
+def test_with_the_slo_alone_it_is_followed_to_the_highest_level(adaptive: MakeRequest, level: MakeLevel) -> None:
+    bound = Objective(metric="e2e_latency_ms", statistic="p95", bound=FULL.bound_ms, sense="at_most")
+    request = adaptive(concurrency_levels=(1, 64), objectives=(bound,), target_knee="slo")
     found = searched(request, lambda load: FULL.measure(level, load))
     assert found.loads == [16, 32, 64]
     assert found.stopped == "SLO met at 64 per copy, the highest level"
@@ -133,36 +154,51 @@ def test_an_slo_that_holds_where_throughput_is_full_is_followed_to_its_own_knee(
 FULL = Line(batch=24, bound_ms=60_000)  # 24 requests are batched; more load only queues, and the SLO allows it
 
 
-def test_over_saturation_ends_the_climb(adaptive: MakeRequest, level: MakeLevel) -> None:
-    found = searched(adaptive(objectives=()), lambda load: FULL.measure(level, load))
-    assert found.loads == [16, 32, 64, 8, 4, 1]
-    assert found.reasons[1:4] == [
-        "throughput may grow above 16 per copy",
-        "throughput may grow above 32 per copy",
-        "32 per copy gives 93 % of the highest throughput; the bend is below",
-    ]
-    assert found.stopped == (
-        "32 per copy gives 93 % of the highest throughput; the highest throughput (1935.5 tok/s at 32) needs 19.5 per "
-        "copy at the latency of 99.0 tok/s at 1 per copy"
-    )
-
-
-def test_a_plan_leads_to_the_load_that_fills_the_endpoint(adaptive: MakeRequest, level: MakeLevel) -> None:
+def test_a_batch_limit_of_the_plan_bounds_the_load_that_pays(adaptive: MakeRequest, level: MakeLevel) -> None:
     request = adaptive(objectives=(), prior=FULL.prior(3.0), gate_concurrency=4)
     found = searched(request, lambda load: FULL.measure(level, load))
-    assert found.loads == [4, 32, 64, 16, 8, 1]
-    assert found.reasons[1] == "throughput is expected to saturate at 28 per copy"
+    assert found.loads == [4, 1, 32]
+    assert found.reasons[2] == "throughput is expected to saturate at 28 per copy"
+    assert knee_of(request, found.levels) == 24.0
+
+
+def test_an_slo_that_is_missed_at_the_gate_needs_no_unloaded_latency(adaptive: MakeRequest, level: MakeLevel) -> None:
+    found = searched(adaptive(gate_concurrency=128), lambda load: LINE.measure(level, load))
+    assert 1 not in found.loads
+    assert found.stopped.startswith("SLO met at ")
+
+
+def falling(level: MakeLevel, load: int) -> LevelResult:
+    """The local engine of the first deployment on a laptop: throughput fell from 1,089 tok/s at 2 to 253 at 32."""
+    seen = {1: 640.0, 2: 1_089.0, 4: 860.0, 8: 560.0, 16: 370.0}
+    speed = seen.get(load) or (253.0 if load >= 32 else 1_089.0 * (2 / load) ** 0.5)
+    latency_ms = load * TOKENS / speed * 1_000
+    return level(load, e2e_latency_ms=flat(latency_ms), output_tok_s=speed, duration_s=4 * latency_ms / 1_000)
+
+
+@pytest.mark.parametrize("search", ["sweep", "adaptive"])
+@pytest.mark.parametrize("gate", [1, 2, 4, 8])
+def test_a_throughput_that_falls_ends_the_trial_at_the_load_that_pays(
+    adaptive: MakeRequest, level: MakeLevel, search: str, gate: int
+) -> None:
+    """The trial climbed to 256 in flight, 624 s, and set the target to 102.4, a quarter of the highest throughput."""
+    loose = Objective(metric="e2e_latency_ms", statistic="p95", bound=1e6, sense="at_most")
+    levels = tuple(2**power for power in range(9))
+    request = adaptive(gate_concurrency=gate, search=search, concurrency_levels=levels, objectives=(loose,))
+    found = searched(request, lambda load: falling(level, load))
+    assert max(found.loads) <= 8
+    assert 2 <= knee_of(request, found.levels) <= 4
 
 
 @pytest.mark.parametrize("gate", [1, 4, 16, 64])
 @pytest.mark.parametrize("batch", [12, 24, 50, 100])
-def test_the_bend_is_the_one_that_a_full_sweep_shows(
+def test_the_knee_is_the_one_that_a_full_sweep_shows(
     adaptive: MakeRequest, level: MakeLevel, gate: int, batch: int
 ) -> None:
-    full = replace(FULL, batch=batch)
-    sweep = two_segment_knee([full.measure(level, 2**power) for power in range(10)])
-    found = searched(adaptive(objectives=(), gate_concurrency=gate), lambda load: full.measure(level, load))
-    assert is_right(two_segment_knee(found.levels).concurrency, sweep.concurrency or 0)
+    full, request = replace(FULL, batch=batch), adaptive(objectives=(), gate_concurrency=gate)
+    sweep = [full.measure(level, 2**power) for power in range(10)]
+    found = searched(request, lambda load: full.measure(level, load))
+    assert is_right(knee_of(request, found.levels), knee_of(request, sweep))
 
 
 def test_levels_of_the_doubling_sweep_end_at_the_top() -> None:
@@ -220,13 +256,14 @@ def test_a_level_that_the_client_limited_lowers_the_range(adaptive: MakeRequest,
         found = LINE.measure(level, load)
         return replace(found, void=lagging("the client lagged by 80 ms")) if load > 70 else found
 
-    found = searched(adaptive(prior=LINE.prior()), measure)  # type: ignore[arg-type]  # a level it is
+    request = adaptive(prior=LINE.prior(), target_knee="slo")
+    found = searched(request, measure)  # type: ignore[arg-type]  # a level it is
     assert found.loads == [16, 94, 75]
     assert found.stopped == "the client was the limit at concurrency 75 and 94 per copy: the client lagged by 80 ms"
 
 
 def test_a_level_that_does_not_fit_into_the_time_left_is_replaced(adaptive: MakeRequest, level: MakeLevel) -> None:
-    request, gate = adaptive(prior=LINE.prior()), LINE.measure(level, 16)
+    request, gate = adaptive(prior=LINE.prior(), target_knee="slo"), LINE.measure(level, 16)
     # a level of 94 takes 4 x 1.94 s = 7.8 s; 7 s are enough for 4 x 1.75 s: about 75 requests in flight
     step = next_level(request, [gate], left_s=7.0)
     assert isinstance(step, NextLevel)

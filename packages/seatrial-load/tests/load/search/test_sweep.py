@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial_load.documents.request import Objective
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.search import NextLevel, next_level, why_stop
 from tests.load.conftest import lagging
@@ -64,3 +65,41 @@ def test_a_client_that_was_the_limit_twice_in_a_row_stops(level: MakeLevel) -> N
         reason=StopReason.CLIENT_LIMIT,
         because="the client was the limit twice in a row, last at concurrency 8 per copy: the client lagged by 80 ms",
     )
+
+
+LOOSE = Objective(metric="e2e_latency_ms", statistic="p95", bound=1e6, sense="at_most")
+DOUBLING = tuple(2**power for power in range(10))
+
+
+def test_a_sweep_ends_where_more_load_stops_to_pay(adaptive: MakeRequest, level: MakeLevel) -> None:
+    request = adaptive(search="sweep", concurrency_levels=DOUBLING, objectives=(LOOSE,), gate_concurrency=4)
+    found = searched(request, lambda load: Line(batch=24, bound_ms=1e6).measure(level, load))
+    assert found.loads == [1, 2, 4, 8, 16, 32, 64]
+    assert found.stopped == "more load stops to pay at 58.6 per copy"
+
+
+def test_a_sweep_ends_where_the_slo_is_missed_at_a_load_that_pays(adaptive: MakeRequest, level: MakeLevel) -> None:
+    """1,000 ms + 10 ms for each in flight: 2,000 ms are reached at 100, at twice the unloaded latency."""
+    request = adaptive(search="sweep", concurrency_levels=DOUBLING)
+    found = searched(request, lambda load: Line().measure(level, load))
+    assert found.loads == [1, 2, 4, 8, 16, 32, 64, 128]
+    assert found.stopped == "SLO missed at 128 per copy"
+
+
+def test_a_sweep_does_not_end_below_the_gate(adaptive: MakeRequest, level: MakeLevel) -> None:
+    request = adaptive(search="sweep", concurrency_levels=DOUBLING, gate_concurrency=256)
+    found = searched(request, lambda load: Line().measure(level, load))
+    assert found.loads[-1] == 256
+
+
+def test_with_the_slo_alone_only_a_miss_ends_a_sweep(adaptive: MakeRequest, level: MakeLevel) -> None:
+    request = adaptive(search="sweep", concurrency_levels=DOUBLING, objectives=(LOOSE,), target_knee="slo")
+    found = searched(request, lambda load: Line(batch=24, bound_ms=1e6).measure(level, load))
+    assert found.loads == list(DOUBLING)
+
+
+def test_every_level_is_measured_for_who_asks_for_it(adaptive: MakeRequest, level: MakeLevel) -> None:
+    request = adaptive(search="every_level", concurrency_levels=DOUBLING, objectives=(LOOSE,))
+    found = searched(request, lambda load: Line(batch=24, bound_ms=1e6).measure(level, load))
+    assert found.loads == list(DOUBLING)
+    assert found.stopped == "every level was measured"

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from seatrial_load.knee.detectors import gate_knee, saturation_knee
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seatrial_load.documents.result import LevelResult
+
+    MakeLevel = Callable[..., LevelResult]
+
+
+def full_from(level: MakeLevel, full: int) -> list[LevelResult]:
+    """An endpoint of 10 tok/s a stream, which batches `full` requests."""
+    return [level(2**power, output_tok_s=10.0 * min(2**power, full)) for power in range(8)]
+
+
+def test_the_reason_names_throughput_and_filling_load(level: MakeLevel) -> None:
+    knee = saturation_knee(full_from(level, 16))
+    assert knee.concurrency == pytest.approx(48.0, rel=0.02)
+    assert knee.because == (
+        "3 x 16 per copy, which give the highest throughput (160.0 tok/s, measured at 16 per copy) at unloaded latency"
+    )
+
+
+def test_it_is_at_most_the_batch_limit_of_the_plan(level: MakeLevel) -> None:
+    knee = saturation_knee(full_from(level, 16), batch_limit=16)
+    assert knee.concurrency == 16.0
+    assert knee.because.startswith("batch limit of one copy, 16; 3 x 16")
+
+
+def test_growing_throughput_has_its_knee_at_the_highest_level(level: MakeLevel) -> None:
+    knee = saturation_knee([level(load, output_tok_s=10.0 * load) for load in (1, 2, 4)])
+    assert knee.concurrency == 4.0
+    assert knee.because == "throughput grows with the load up to 4 per copy, the highest level without an error"
+
+
+def test_levels_with_errors_do_not_count(level: MakeLevel) -> None:
+    levels = [level(load, output_tok_s=10.0 * load) for load in (1, 2, 4)]
+    assert saturation_knee([*levels, level(8, output_tok_s=400.0, succeeded=7)]).concurrency == 4.0
+
+
+def test_where_throughput_falls_below_the_gate_no_copy_is_planned_well(level: MakeLevel) -> None:
+    falling = [level(load, output_tok_s=speed) for load, speed in ((1, 600.0), (2, 1_089.0), (4, 900.0), (8, 600.0))]
+    assert gate_knee(falling, 2).concurrency == 2.0
+    knee = gate_knee(falling, 8)
+    assert knee.concurrency is None
+    assert knee.because == "throughput falls below 90% of its highest from 2.8 per copy, less than the gate of 8"
+    assert saturation_knee(falling).because == "throughput falls below 90% of its highest from 2.8 per copy"
