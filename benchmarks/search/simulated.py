@@ -3,8 +3,8 @@
     python -m benchmarks.search.simulated [--held-out] [--goal knee] [--seed 1] [--verbose]
 
 Every number is simulated: endpoints are the catalog's copies in the planner's simulation, each level slower or faster
-by 2 % (standard deviation). The `slo` knee is held against a sweep of 3 % steps from 1 to 512 without noise, the
-`saturation` knee against the doubling sweep 1, 2, …, 512 without noise, and the time against that sweep's.
+by 2 % (standard deviation). The knee that leads is held against that of a sweep of 3 % steps from 1 to 512 without
+noise, and the time against that of the doubling sweep 1, 2, …, 512.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from benchmarks.search.endpoints import (
 )
 from seatrial_load.documents.request import Load, Objective, Prior, TrialRequest, TrialTarget, Workload
 from seatrial_load.documents.result import Knee
-from seatrial_load.knee.detectors import knees_of, slo_knee
+from seatrial_load.knee.detectors import gate_knee, saturation_knee, slo_knee
 from seatrial_load.knee.scaling_target import scaling_target
 from seatrial_load.search import NextLevel, next_level
 
@@ -174,7 +174,12 @@ def _true_knee(case: Case) -> Knee:
 
 def _knee(request: TrialRequest, levels: Sequence[LevelResult]) -> Knee:
     """Return the knee that leads; one without a load where scaling would take the plan's target."""
-    found = scaling_target(request, levels, knees_of(request, levels)).knee
+    taken = (
+        slo_knee(levels, request.objectives),
+        saturation_knee(levels, request.prior.batch_limit),
+        gate_knee(levels, request.gate_concurrency),
+    )
+    found = scaling_target(request, levels, taken).knee
     return Knee(detector="slo", concurrency=None, because="fallback") if found is None else found
 
 

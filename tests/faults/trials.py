@@ -33,6 +33,7 @@ LOAD = Load(
     budget_s=30.0,
     request_timeout_s=10.0,
     workers=1,
+    search="every_level",
 )
 OBJECTIVES = (
     Objective(metric="error_rate", statistic="value", bound=0.01, sense="at_most"),

@@ -436,12 +436,29 @@ def test_the_gate_is_among_the_levels_that_the_spec_gives(ask: Ask) -> None:
 
 
 def test_the_target_is_a_share_of_the_knee(ask: Ask) -> None:
-    plan = make_plan(ask(scaling={"target_utilization": 0.5, "max_copies": 3}))
+    plan = make_plan(ask(scaling={"target_utilization": 0.7, "max_copies": 3}))
 
     knee = plan.max_num_seqs.value
-    assert (plan.knee.concurrency, plan.knee.detector) == (knee, "batch_limit")
-    assert plan.target_concurrency_per_copy.value == knee / 2
-    assert plan.target_concurrency_per_copy.because.startswith(f"50% of the predicted knee, {knee} concurrent requests")
+    assert (plan.knee.concurrency, plan.knee.detector) == (knee, "saturation")
+    assert plan.target_concurrency_per_copy.value == pytest.approx(knee * 0.7)
+    assert plan.target_concurrency_per_copy.because.startswith(
+        f"70% of the predicted knee, {knee} concurrent requests (saturation); slo would give "
+    )
+
+
+def test_where_saturation_would_give_less_the_target_is_the_gate(ask: Ask) -> None:
+    plan = make_plan(ask(scaling={"target_utilization": 0.5, "max_copies": 3}))
+
+    gate = plan.gate_concurrency_per_copy.value
+    assert (plan.knee.concurrency, plan.knee.detector) == (gate, "gate")
+    assert plan.target_concurrency_per_copy.value == gate
+    assert plan.target_concurrency_per_copy.because.startswith(f"The gate, {gate} concurrent requests (gate); ")
+
+
+def test_with_the_slo_alone_saturation_does_not_count(ask: Ask) -> None:
+    plan = make_plan(ask(trial={"target": "slo"}))
+
+    assert plan.knee.detector == "slo"
 
 
 def test_overrides_are_taken_as_given(ask: Ask) -> None:

@@ -121,7 +121,11 @@ def _unseen(view: View, lattice: Sequence[int]) -> int | None:
     lowest, following = (level.concurrency for level in view.valid[:2])
     between = [load for load in lattice if lowest < load < following]
     middle = math.log(lowest * following) / 2
-    return None if following <= lowest * UNSEEN else min(between, key=lambda load: abs(math.log(load) - middle))
+    return (
+        None
+        if following <= lowest * UNSEEN
+        else min(between, key=lambda load: abs(math.log(load) - middle), default=None)
+    )
 
 
 def doublings(bottom: int, top: int) -> list[int]:

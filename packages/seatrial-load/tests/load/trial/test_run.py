@@ -34,7 +34,12 @@ if TYPE_CHECKING:
 
 CREDENTIALS = Credentials("AKIDEXAMPLE", "secret", "token")
 LOAD = Load(
-    concurrency_levels=(1, 2, 4), requests_per_concurrency=3, warmup_requests=2, budget_s=20.0, request_timeout_s=2.0
+    concurrency_levels=(1, 2, 4),
+    requests_per_concurrency=3,
+    warmup_requests=2,
+    budget_s=20.0,
+    request_timeout_s=2.0,
+    search="every_level",
 )
 
 
