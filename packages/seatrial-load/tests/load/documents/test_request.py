@@ -55,6 +55,34 @@ def test_defaults_may_be_left_out(trial_request: MakeRequest) -> None:
     assert read_trial_request(document(trial_request, workload=workload)).workload.stream
 
 
+def test_lengths_that_no_requests_have(trial_request: MakeRequest) -> None:
+    """All at once: too wide a deviation, one beside counted lengths, and a pair that is none."""
+    workload = {
+        "input_tokens": 101,
+        "output_tokens": 64,
+        "schema": "tgi",
+        "input_tokens_stddev": 51,
+        "output_tokens_stddev": 8,
+        "lengths": [[100, 64], [100], [0, 64]],
+    }
+    assert problems(document(trial_request, workload=workload)) == [
+        "trial request: workload.input_tokens_stddev: SEA501: 51 is not at least 0 and at most 50, half of the mean "
+        "less 1",
+        "trial request: workload.output_tokens_stddev: SEA501: the counted lengths have a standard deviation of their "
+        "own",
+        "trial request: workload.lengths[1]: SEA501: [100] is not prompt and answer, from 1 to 10,000,000 tokens",
+        "trial request: workload.lengths[2]: SEA501: [0, 64] is not prompt and answer, from 1 to 10,000,000 tokens",
+    ]
+
+
+def test_a_file_has_its_own_lengths(trial_request: MakeRequest) -> None:
+    workload = {"input_tokens": 9, "output_tokens": 9, "schema": "tgi", "source": "jsonl", "input_tokens_stddev": 1}
+    assert problems(document(trial_request, workload=workload)) == [
+        "trial request: workload.source: SEA501: only synthetic prompts have lengths of a distribution, not those of a "
+        "jsonl file"
+    ]
+
+
 def test_every_problem_at_once_each_with_its_path(trial_request: MakeRequest) -> None:
     raw = json.loads(trial_request().to_json())
     raw["load"]["budget_s"] = "fast"
