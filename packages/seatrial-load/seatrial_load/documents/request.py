@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import json
+from dataclasses import dataclass, field, fields
 from typing import Literal, TypeAlias
 
 from seatrial_load.documents.strict_json import write_document
@@ -20,6 +21,10 @@ LISTED_RATES: tuple[Arrival, ...] = ("poisson", "gamma", "constant")
 """Open loops whose levels are the listed rates."""
 JUMPSTART_LEVELS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 """Concurrency per copy of the published protocol `jumpstart-2024`."""
+_CAME_LATER = {
+    "workload": ("input_tokens_stddev", "output_tokens_stddev", "lengths"),
+    "load": ("arrival_smoothness", "rates_for_copies"),
+}
 PER_REQUEST_METRICS: tuple[Metric, ...] = ("ttft_ms", "tpot_ms", "e2e_latency_ms")
 
 
@@ -341,5 +346,14 @@ class TrialRequest:
     quality: QualityFloor | None = None
 
     def to_json(self) -> str:
-        """Write the request as one line of JSON."""
-        return write_document(self)
+        """Write the request as one line of JSON; a field that came later is left out where it has its default.
+
+        So what was written before is still written alike, and a function of an older release refuses only what it does
+        not know how to send.
+        """
+        document: dict[str, dict[str, object]] = json.loads(write_document(self))
+        for part, kind in (("workload", Workload), ("load", Load)):
+            for each in fields(kind):
+                if each.name in _CAME_LATER[part] and getattr(getattr(self, part), each.name) == each.default:
+                    del document[part][each.name]
+        return json.dumps(document, separators=(",", ":"))

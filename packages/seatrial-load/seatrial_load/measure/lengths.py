@@ -1,9 +1,9 @@
 """How long prompts and answers are: one definition for the planner that reckons with it and the client that sends it.
 
 A length is fixed, normal with a mean and a standard deviation (SageMaker's benchmark jobs: `prompt_input_tokens_mean`,
-`prompt_input_tokens_stddev`, `output_tokens_mean`, `output_tokens_stddev`), or one of those of a file. A normal one lies
-within three standard deviations of its mean and is at least 1; the distribution is widened by what these bounds cut off,
-so that mean and standard deviation are those asked for.
+`prompt_input_tokens_stddev`, `output_tokens_mean`, `output_tokens_stddev`), or one of those of a file. A normal one is
+within three standard deviations of its mean and at least 1. The distribution is widened by what these bounds cut off:
+mean and standard deviation are those asked for.
 
 Requests take their lengths in blocks of 32: each block has the whole distribution of prompts and that of answers, in an
 order that looks like chance. So the mean of a level is near the one asked for, though it has few requests, and every
@@ -107,7 +107,7 @@ def widened(reach: float) -> float:
 
 
 def _bounded_variance(deviation: float, reach: float) -> float:
-    """Return the variance of a normal distribution that is cut off at both sides (Johnson, Kotz, Balakrishnan 13.134)."""
+    """Return the variance of a normal distribution of mean 0 that is cut off at both sides alike."""
     bound = reach / deviation
     inside = 2 * _STANDARD.cdf(bound) - 1
     return deviation**2 * (1 - 2 * bound * _STANDARD.pdf(bound) / inside)

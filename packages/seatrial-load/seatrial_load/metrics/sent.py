@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from seatrial_base.units import short
+from seatrial_base.units import short, whole_or_tenths
 from seatrial_load.measure.lengths import BLOCK, lengths_of
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ def lengths_asked(workload: Workload) -> str:
     if lengths.are_fixed:
         return f"{workload.input_tokens:,} + {workload.output_tokens:,} tokens"
     return (
-        f"{workload.input_tokens:,} ± {short(lengths.input.stddev)} + "
-        f"{workload.output_tokens:,} ± {short(lengths.output.stddev)} tokens"
+        f"{workload.input_tokens:,} ± {whole_or_tenths(lengths.input.stddev)} + "
+        f"{workload.output_tokens:,} ± {whole_or_tenths(lengths.output.stddev)} tokens"
     )
 
 
@@ -64,7 +64,7 @@ def arrivals_asked(load: Load) -> str:
 
 
 def sent_lines(result: TrialResult) -> Iterator[str]:
-    """Return what was asked for, and what the largest level got; nothing of a closed loop of requests that are alike."""
+    """Return what was asked for and what the largest level got; nothing of a closed loop of requests of one length."""
     work, load = result.request.workload, result.request.load
     is_open = load.arrival != "closed"
     if not is_open and lengths_of(work).are_fixed and not work.shared_prefix_tokens:
@@ -83,10 +83,10 @@ def sent_lines(result: TrialResult) -> Iterator[str]:
 def _realised(name: str, mean: float | None, median: float | None, p95: float | None) -> str:
     if mean is None or median is None or p95 is None:
         return ""
-    return f"{name} mean {short(mean)}, p50 {short(median)}, p95 {short(p95)} tokens"
+    return f"{name} mean {whole_or_tenths(mean)}, p50 {whole_or_tenths(median)}, p95 {whole_or_tenths(p95)} tokens"
 
 
 def _realised_rate(level: LevelResult) -> str:
     if level.offered_requests_per_s is None or not level.duration_s:
         return ""
-    return f"{short(level.requests)} requests at {short(level.offered_requests_per_s)}/s"
+    return f"{level.requests:,} requests at {short(level.offered_requests_per_s)}/s"

@@ -22,12 +22,13 @@ from seatrial_load.trial.dependencies import Tools
 from seatrial_load.trial.run import run_trial
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from seatrial_load.documents.request import Load
 
 ANSWER_S = 0.03
 LENGTHS = "--input-tokens 60 --input-tokens-stddev 12 --output-tokens 20 --output-tokens-stddev 4"
-OPEN = {"arrival": "constant", "rates_per_s": (40.0,), "level_s": 0.4}
 QUEUED_MS = (16 * ANSWER_S - 15 / 40) * 1000
 """What the last of 16 requests waits at least, by the server's pace alone."""
 
@@ -90,12 +91,19 @@ def server() -> Iterator[Server]:
         thread.join(5)
 
 
-def trial(server: Server, *, shared_prefix_tokens: int = 0, **load: object) -> TrialResult:
+def opened(load: Load) -> Load:
+    return replace(load, arrival="constant", rates_per_s=(40.0,), level_s=0.4)
+
+
+def closed(concurrency: int, requests: int) -> Callable[[Load], Load]:
+    return lambda load: replace(load, concurrency_levels=(concurrency,), requests=requests)
+
+
+def trial(server: Server, load: Callable[[Load], Load], *, shared_prefix_tokens: int = 0) -> TrialResult:
     """Run a trial without the client's self-calibration, which costs two seconds."""
     request = request_of_server(options(server, shared_prefix_tokens), Mistakes(given=frozenset()))
     plain = replace(request.load, workers=1, warmup_requests=0, ramp_per_concurrency=0)
-    changed = replace(request, load=replace(plain, **load))  # type: ignore[arg-type]  # a maker for tests
-    result = run_trial(changed, tools=Tools(calibrates=False))
+    result = run_trial(replace(request, load=load(plain)), tools=Tools(calibrates=False))
     assert isinstance(result, TrialResult)
     return result
 
@@ -132,23 +140,23 @@ def test_the_command_sends_a_distribution_and_tells_it(
     assert "latencies count from when a request was due: they hold the queue" in told
 
 
-def test_an_open_loop_tells_the_queue_and_a_closed_one_does_not(server: Server) -> None:
-    """16 requests in 0.4 s to a server that needs 0.48 s for them: the last waits. One in flight never does."""
-    opened = trial(server, **OPEN).levels[0]
-    assert (opened.requests, opened.succeeded, opened.offered_requests_per_s) == (16, 16, 40.0)
-    assert opened.ttft_ms is not None
-    assert opened.ttft_ms.max >= QUEUED_MS
+def test_an_open_loop_tells_the_queue(server: Server) -> None:
+    """16 requests in 0.4 s to a server that needs 0.48 s for them: the last waits."""
+    level = trial(server, opened).levels[0]
+    assert (level.requests, level.succeeded, level.offered_requests_per_s) == (16, 16, 40.0)
+    assert level.ttft_ms is not None
+    assert level.ttft_ms.max >= QUEUED_MS
 
 
 def test_a_client_that_runs_out_of_connections_leaves_no_queue_out(server: Server) -> None:
-    level = trial(server, **OPEN, max_connections=1).levels[0]
+    level = trial(server, lambda load: replace(opened(load), max_connections=1)).levels[0]
     assert level.ttft_ms is not None
     assert level.ttft_ms.max >= QUEUED_MS
     assert not level.valid  # the endpoint never had the requests that were ordered
 
 
 def test_every_trial_sends_the_same_lengths_in_other_words(server: Server) -> None:
-    first, _ = (trial(server, concurrency_levels=(4,), requests=32) for _ in range(2))
+    first, _ = (trial(server, closed(4, 32)) for _ in range(2))
     asked = lengths_of(first.request.workload)
     trials = server.asked[: len(server.asked) // 2], server.asked[len(server.asked) // 2 :]
     answers = [sorted(body["max_tokens"] for body in sent[-32:]) for sent in trials]
@@ -157,7 +165,7 @@ def test_every_trial_sends_the_same_lengths_in_other_words(server: Server) -> No
 
 
 def test_a_level_tells_the_lengths_that_came_of_it(server: Server) -> None:
-    result = trial(server, concurrency_levels=(4,), requests=32)
+    result = trial(server, closed(4, 32))
     (level,), asked = result.levels, lengths_of(result.request.workload)
     answers = sorted(asked.of(row)[1] for row in range(32))
     assert level.output_tokens_mean == fmean(answers)
@@ -167,7 +175,7 @@ def test_a_level_tells_the_lengths_that_came_of_it(server: Server) -> None:
 
 
 def test_prompts_share_the_beginning_that_was_asked_for(server: Server) -> None:
-    result = trial(server, shared_prefix_tokens=30, concurrency_levels=(1,), requests=6)
+    result = trial(server, closed(1, 6), shared_prefix_tokens=30)
     first, second, third = server.prompts[-3:]
     same = list(takewhile(lambda pair: pair[0] == pair[1], zip(first, third, strict=False)))
     assert len(same) == round(30 * (result.words_per_token or 1))

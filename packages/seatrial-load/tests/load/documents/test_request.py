@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial_base.errors import BenchError
-from seatrial_load.documents.request import Load, Objective, TrialRequest
+from seatrial_load.documents.request import Load, Objective, TrialRequest, Workload
 from seatrial_load.documents.request_checks import check_trial_request, read_trial_request
 
 if TYPE_CHECKING:
@@ -38,6 +38,51 @@ def test_equal_requests_give_equal_bytes_on_one_line(trial_request: MakeRequest)
     text = trial_request().to_json()
     assert text == trial_request().to_json()
     assert "\n" not in text
+
+
+def test_a_request_of_one_length_is_written_as_the_first_releases_wrote_it(trial_request: MakeRequest) -> None:
+    """A function of an older release refuses keys that it doesn't know: it must get none that say nothing."""
+    written = json.loads(trial_request().to_json())
+    assert not {"input_tokens_stddev", "output_tokens_stddev", "lengths"} & written["workload"].keys()
+    assert not {"arrival_smoothness", "rates_for_copies"} & written["load"].keys()
+
+
+def test_a_workload_as_it_is_written(trial_request: MakeRequest) -> None:
+    """The golden document of a distribution in an open loop: what a function in an account reads."""
+    workload = Workload(
+        input_tokens=550,
+        output_tokens=150,
+        schema="openai_chat",
+        shared_prefix_tokens=200,
+        prefix_groups=4,
+        input_tokens_stddev=150.0,
+        output_tokens_stddev=50.0,
+    )
+    plain = trial_request()
+    rates = replace(plain.load, arrival="gamma", arrival_smoothness=0.5, rates_per_s=(1.0, 2.0), rates_for_copies=2)
+    request = replace(plain, workload=workload, load=rates)
+    written = json.loads(request.to_json())
+    assert written["workload"] == {
+        "input_tokens": 550,
+        "output_tokens": 150,
+        "schema": "openai_chat",
+        "stream": True,
+        "source": "synthetic",
+        "source_digest": "",
+        "shared_prefix_tokens": 200,
+        "prefix_groups": 4,
+        "input_tokens_stddev": 150.0,
+        "output_tokens_stddev": 50.0,
+    }
+    asked = ("arrival", "arrival_smoothness", "rates_per_s", "rates_for_copies")
+    assert [written["load"][name] for name in asked] == ["gamma", 0.5, [1.0, 2.0], 2]
+    assert read_trial_request(request.to_json()) == request
+
+
+def test_counted_lengths_survive_the_way(trial_request: MakeRequest) -> None:
+    workload = replace(trial_request().workload, lengths=((812, 120), (40, 300)))
+    request = trial_request(workload=workload)
+    assert read_trial_request(request.to_json()) == request
 
 
 def test_what_may_be_missing_may_be_null(trial_request: MakeRequest) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from statistics import fmean, pstdev
 
 import pytest
@@ -75,7 +76,7 @@ def test_prompts_and_answers_do_not_hang_together() -> None:
 
 def test_neighbours_do_not_hang_together() -> None:
     prompts = [lengths_of(CHAT).of(row)[0] for row in range(6_400)]
-    moment = fmean((one - 550) * (other - 550) for one, other in zip(prompts, prompts[1:], strict=False))
+    moment = fmean((one - 550) * (other - 550) for one, other in pairwise(prompts))
     assert abs(moment / 150**2) < 0.08
 
 
