@@ -98,7 +98,7 @@ def _row_of(
     cells: Mapping[str, object], spelling: TraceColumns, line: int, problems: LineProblems
 ) -> Iterator[TraceRow]:
     at_s = _seconds(cells.get(spelling.time), spelling.unit)
-    tokens_in, tokens_out = _count(cells.get(spelling.input)), _count(cells.get(spelling.output))
+    tokens_in, tokens_out = whole_count(cells.get(spelling.input)), whole_count(cells.get(spelling.output))
     blocks = _blocks(cells.get("hash_ids"))
     if at_s is None or tokens_in is None or tokens_out is None or blocks is None:
         _note_wrong(cells, spelling, line, problems)
@@ -113,8 +113,8 @@ def _note_wrong(cells: Mapping[str, object], spelling: TraceColumns, line: int, 
     time = "a date and time" if spelling.unit == "date" else f"a number of {spelling.unit}"
     for field, right, wanted in (
         (spelling.time, _seconds(cells.get(spelling.time), spelling.unit), time),
-        (spelling.input, _count(cells.get(spelling.input)), "a whole number from 0"),
-        (spelling.output, _count(cells.get(spelling.output)), "a whole number from 0"),
+        (spelling.input, whole_count(cells.get(spelling.input)), "a whole number from 0"),
+        (spelling.output, whole_count(cells.get(spelling.output)), "a whole number from 0"),
         ("hash_ids", _blocks(cells.get("hash_ids")), "a list of whole numbers"),
     ):
         value = cells.get(field)
@@ -152,7 +152,8 @@ def _number(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _count(value: object) -> int | None:
+def whole_count(value: object) -> int | None:
+    """Return a number of tokens, from 0; None for what is none."""
     if isinstance(value, str) and len(value) < _MANY_DIGITS and value.isascii() and value.isdigit():
         return int(value)  # nearly every cell; traces have millions
     number = _number(value)
