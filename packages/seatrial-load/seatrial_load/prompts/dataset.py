@@ -14,7 +14,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from seatrial_load.prompts.line_problems import LineProblems, why_not_json
-from seatrial_load.prompts.trace import RULE, csv_rows, whole_count
+from seatrial_load.prompts.trace_rows import RULE, csv_rows, whole_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
