@@ -251,11 +251,14 @@ class LivingEndpoint:
         return targets[0] if targets else None
 
     def sweep(self) -> bool:
-        """Let the trial service do now what it does every five minutes; return whether no candidate is left."""
+        """Let the trial service do now what it does every five minutes; return whether nothing is left for it to do.
+
+        One call may not do it: a request of its own is throttled, or copies that it gives back are in transit.
+        """
         with environment_of(self.cloud):
             functions = boto3.client("lambda")
         functions.invoke(FunctionName=f"seatrial-{ENVIRONMENT}-trials", Payload=json.dumps({"Sweep": True}))
-        return not self.candidates
+        return not self.candidates and not self.is_scale_in_suspended
 
     def until(self, done: Callable[[], object], what: str, *, ended: Callable[[], bool] = lambda: False) -> None:
         """Wait until something is so.
