@@ -136,14 +136,16 @@ def exact_prompts(request: TrialRequest, tokenizer: Path | None, files: PromptFi
 def _write_exact(request: TrialRequest, tokenizer: Path, path: Path) -> None:
     from seatrial.workload.tokenizer import token_count
     from seatrial.workload.write import write_prompts
+    from seatrial_load.measure.lengths import lengths_of
     from seatrial_load.metrics.level import level_size
 
     load = request.load
     sizes = (level_size(request, concurrency).requests for concurrency in load.concurrency_levels)
     requests = sum(sizes) if load.arrival == "closed" else round(sum(load.rates_per_s) * load.level_s)
     prompts = min(MOST_EXACT_PROMPTS, requests + load.warmup_requests + 1)
-    length = (request.workload.input_tokens, request.workload.output_tokens)
-    write_prompts(path, token_count(tokenizer), [length] * prompts, seed=f"{request.plan_digest}:exact")
+    lengths = lengths_of(request.workload)
+    asked = (lengths.of(row) for row in range(prompts))
+    write_prompts(path, token_count(tokenizer), asked, seed=f"{request.plan_digest}:exact")
 
 
 def bench_command(
@@ -165,12 +167,17 @@ def bench_command(
     requests: options.Requests = None,
     rate: options.Rate = None,
     arrival: options.Arrival = "poisson",
+    smoothness: options.Smoothness = None,
     level_seconds: options.LevelSeconds = None,
     connections: options.Connections = None,
     protocol: options.Protocol = None,
     workers: options.Workers = None,
     input_tokens: options.InputTokens = 256,
+    input_tokens_stddev: options.InputTokensStddev = 0.0,
     output_tokens: options.OutputTokens = 128,
+    output_tokens_stddev: options.OutputTokensStddev = 0.0,
+    shared_prefix_tokens: options.SharedPrefixTokens = 0,
+    prefix_groups: options.PrefixGroups = 1,
     prompts: options.Prompts = None,
     trace: options.Trace = None,
     speed: options.Speed = 1.0,
@@ -198,6 +205,10 @@ def bench_command(
             api_key_variable=api_key_variable,
             input_tokens=input_tokens,
             output_tokens=output_tokens,
+            input_tokens_stddev=input_tokens_stddev,
+            output_tokens_stddev=output_tokens_stddev,
+            shared_prefix_tokens=shared_prefix_tokens,
+            prefix_groups=prefix_groups,
             objectives=tuple(slo or ()),
             max_error_rate=max_error_rate,
             usd_per_hour=usd_per_hour,
@@ -216,6 +227,7 @@ def bench_command(
         workers=workers,
         rates=rate,
         arrival=arrival,
+        arrival_smoothness=smoothness,
         level_s=level_seconds,
         max_connections=connections,
         protocol=protocol,

@@ -40,7 +40,8 @@ def test_the_schema_names_its_version() -> None:
 
 def test_every_property_of_a_level_is_described() -> None:
     level = json.loads(result_schema_text())["$defs"]["LevelResult"]["properties"]
-    assert level["ttft_ms"]["description"] == "Time to first token; None when nothing streamed."
+    told = "Time to first token, of an open loop from the time that the request was due; None when nothing streamed."
+    assert level["ttft_ms"]["description"] == told
     assert [name for name, one in level.items() if "description" not in one] == []
 
 

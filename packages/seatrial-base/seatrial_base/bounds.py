@@ -13,6 +13,8 @@ MOST_IN_FLIGHT = 65_536
 """Sequences, requests, connections at once: as many as one address has ports."""
 MOST_REQUESTS = 1_000_000
 """Of a level; of requests per second likewise."""
+MOST_SMOOTHNESS = 1_000
+"""Of random arrivals: beyond it they are a constant rate."""
 MOST_WORKERS = 1_024
 MOST_SECONDS = 86_400
 LONGEST_LATENCY_MS = 86_400_000
@@ -74,3 +76,14 @@ def wrong_prefix(shared_tokens: int, prompt_tokens: int) -> str:
     if 0 <= shared_tokens < prompt_tokens:
         return ""
     return f"{shared_tokens} is not at least 0 and below the prompt length {prompt_tokens}"
+
+
+def wrong_stddev(mean: float, stddev: float) -> str:
+    """Say why lengths can't have this standard deviation; empty where they can.
+
+    A normal distribution that is wider has so many lengths below 1 that what is left of it is none.
+    """
+    most = (mean - 1) / 2
+    if 0 <= stddev <= most or not stddev:
+        return ""
+    return f"{stddev:g} is not at least 0 and at most {most:g}, half of the mean less 1"

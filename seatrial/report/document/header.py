@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from seatrial.report.document.baseline import comparison_sentence
 from seatrial.report.document.cost import NO_MEASURED_COST
-from seatrial.report.document.provenance import ARRIVALS
 from seatrial.report.document.section import Fact
 from seatrial.report.planned import plan_of_trial
 from seatrial.report.values import (
@@ -23,6 +22,7 @@ from seatrial.report.values import (
     why_missing,
 )
 from seatrial_base.table import Cell
+from seatrial_load.metrics.sent import QUEUEING, arrivals_asked, lengths_asked, prefix_asked
 from seatrial_load.slo.doubts import told_doubts
 from seatrial_load.slo.evaluate import statistic_of
 
@@ -70,7 +70,8 @@ def header_facts(result: TrialResult, plan: Plan | None) -> Iterator[Fact]:
         yield Fact("Model", Cell(plan.model_name))
         yield Fact("Planned on", Cell(plan.instance_type.value), f"{plan.engine.value} {plan.engine_version.value}")
     streamed = "streamed" if work.stream else "not streamed"
-    yield Fact("Workload", Cell(f"{work.input_tokens:,} + {work.output_tokens:,} tokens"), f"{work.schema}, {streamed}")
+    aside = ", ".join(part for part in (work.schema, streamed, prefix_asked(work)) if part)
+    yield Fact("Workload", Cell(lengths_asked(work)), aside)
     yield _load_fact(result)
     if result.users is not None:
         known = result.users.concurrency_per_copy
@@ -84,9 +85,10 @@ def header_facts(result: TrialResult, plan: Plan | None) -> Iterator[Fact]:
 def _load_fact(result: TrialResult) -> Fact:
     load = result.request.load
     if result.request.manner == "load":
-        return Fact("Load", Cell(ARRIVALS[load.arrival]), f"{load.search}, {load.protocol}")
+        aside = f"{load.search}, {load.protocol}" if load.arrival == "closed" else QUEUEING
+        return Fact("Load", Cell(arrivals_asked(load)), aside)
     if result.levels:
-        return Fact("Load", Cell(ARRIVALS[load.arrival]), "beside users' requests; no knee was sought")
+        return Fact("Load", Cell(arrivals_asked(load)), "beside users' requests; no knee was sought")
     return Fact("Load", Cell("none"), "single requests; no knee was sought")
 
 

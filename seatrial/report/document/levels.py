@@ -24,6 +24,7 @@ from seatrial.report.values import (
     with_interval,
 )
 from seatrial_base.table import CONCURRENCY, Cell, Column, Table
+from seatrial_load.measure.lengths import lengths_of
 from seatrial_load.slo.evaluate import statistic_of
 from seatrial_load.trial.manner import adds_load
 
@@ -100,6 +101,7 @@ def throughput_table(result: TrialResult) -> Table:
 def protocol_table(result: TrialResult) -> Table:
     """Return how each level was measured, and for how long."""
     opened = any(level.arrival != "closed" for level in result.levels)
+    varied = result.request.workload.source != "synthetic" or not lengths_of(result.request.workload).are_fixed
     columns = (
         CONCURRENCY,
         *((Column("arrival", kind="text"), Column("offered", "1/s")) if opened else ()),
@@ -107,14 +109,15 @@ def protocol_table(result: TrialResult) -> Table:
         Column("window", kind="text"),
         Column("window", "s"),
         Column("input", "tokens"),
+        *((Column("input p50", "tokens"), Column("input p95", "tokens")) if varied else ()),
         Column("output", "tokens"),
+        *((Column("output p50", "tokens"), Column("output p95", "tokens")) if varied else ()),
         Column("parts", "per token"),
         Column("queueing"),
         Column("stop reason", kind="prose"),
     )
-    return Table(
-        "How each level was measured", columns, tuple(tuple(_protocol_row(level, opened)) for level in result.levels)
-    )
+    rows = tuple(tuple(_protocol_row(level, opened=opened, varied=varied)) for level in result.levels)
+    return Table("How each level was measured", columns, rows)
 
 
 def summary_table(result: TrialResult) -> Table:
@@ -185,7 +188,7 @@ def _throughput_row(level: LevelResult, result: TrialResult) -> tuple[Cell, ...]
     )
 
 
-def _protocol_row(level: LevelResult, opened: bool) -> Iterator[Cell]:  # noqa: FBT001 (a column more or less)
+def _protocol_row(level: LevelResult, *, opened: bool, varied: bool) -> Iterator[Cell]:
     yield level_name(level)
     if opened:
         yield Cell(level.arrival)
@@ -193,8 +196,11 @@ def _protocol_row(level: LevelResult, opened: bool) -> Iterator[Cell]:  # noqa: 
     yield count_cell(level.ramp_requests)
     yield Cell(level.window)
     yield number_cell(level.window_s, NO_DURATION)
-    yield number_cell(level.input_tokens_mean, why_missing(level, NO_INPUT_COUNT))
-    yield number_cell(level.output_tokens_mean, why_missing(level, NO_TOKEN_COUNT))
+    prompts = (level.input_tokens_mean, level.input_tokens_p50, level.input_tokens_p95)
+    answers = (level.output_tokens_mean, level.output_tokens_p50, level.output_tokens_p95)
+    for numbers, otherwise in ((prompts, NO_INPUT_COUNT), (answers, NO_TOKEN_COUNT)):
+        for number in numbers if varied else numbers[:1]:
+            yield number_cell(number, why_missing(level, otherwise))
     yield number_cell(level.parts_per_token, why_missing(level, NOT_STREAMED))
     queueing = level.queue_share
     yield (missing_cell("no lower level, or no stream") if queueing is None else share_cell(queueing))

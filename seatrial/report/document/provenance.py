@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.documents.plan import Plan
-    from seatrial_load.documents.request import Load, TrialRequest
+    from seatrial_load.documents.request import Load, TrialRequest, Workload
     from seatrial_load.documents.result import TrialResult
 
 
@@ -111,15 +111,6 @@ def _decided(value: object) -> Cell:
     return Cell(", ".join(map(str, value)) if isinstance(value, tuple) else str(value))
 
 
-ARRIVALS = {
-    "closed": "closed loop",
-    "poisson": "Poisson arrivals",
-    "constant": "constant rate",
-    "ramp": "rising rate",
-    "replay": "replayed trace",
-}
-
-
 def trial_name(request: TrialRequest) -> str:
     """Name what was tried: an endpoint in its environment, or a server by its address."""
     if request.target.kind == "openai":
@@ -142,7 +133,7 @@ def _target_options(request: TrialRequest) -> Iterator[str]:
         if value is not None:
             yield from (option, value)
     if work.source != "trace":
-        yield from ("--input-tokens", str(work.input_tokens), "--output-tokens", str(work.output_tokens))
+        yield from _length_options(work)
     for objective in request.objectives:
         statistic = "" if objective.statistic == "value" else f".{objective.statistic}"
         yield from ("--slo", f"{objective.metric}{statistic}={_exact(objective.bound)}")
@@ -150,6 +141,19 @@ def _target_options(request: TrialRequest) -> Iterator[str]:
         yield from ("--gate", str(request.gate_concurrency))
     if request.usd_per_hour_per_copy is not None:
         yield from ("--usd-per-hour", _exact(request.usd_per_hour_per_copy))
+
+
+def _length_options(work: Workload) -> Iterator[str]:
+    yield from ("--input-tokens", str(work.input_tokens), "--output-tokens", str(work.output_tokens))
+    usual = {
+        "--input-tokens-stddev": (work.input_tokens_stddev, 0),
+        "--output-tokens-stddev": (work.output_tokens_stddev, 0),
+        "--shared-prefix-tokens": (work.shared_prefix_tokens, 0),
+        "--prefix-groups": (work.prefix_groups, 1),
+    }
+    for option, (value, default) in usual.items():
+        if value != default:
+            yield from (option, _exact(value))
 
 
 def _load_options(request: TrialRequest) -> Iterator[str]:
@@ -194,6 +198,8 @@ def _timing(load: Load) -> Iterator[str]:
         case _:
             rates = ",".join(_exact(rate) for rate in load.rates_per_s)
             yield from ("--rate", rates, "--arrival", load.arrival, "--level-seconds", _exact(load.level_s))
+            if load.arrival == "gamma":
+                yield from ("--smoothness", _exact(load.arrival_smoothness))
     if load.search != "sweep":
         yield from ("--search", load.search, "--goal", load.goal)
 

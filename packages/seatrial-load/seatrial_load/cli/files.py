@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from seatrial_load.decode.response import RequestRecord
-    from seatrial_load.documents.request import TrialRequest
+    from seatrial_load.documents.request import Load, TrialRequest
     from seatrial_load.documents.result import TrialResult
     from seatrial_load.trial.dependencies import Keep
     from seatrial_load.trial.events import Watch
@@ -64,7 +64,17 @@ def _named(request: TrialRequest, source: Literal["jsonl", "trace"], path: Path)
         digest = digest_of(path)
     except OSError as unread:
         raise BenchError.of(rule, f"can't be read: {unread.strerror}", where=path.as_posix()) from unread
-    return replace(request, workload=replace(request.workload, source=source, source_digest=digest))
+    workload = replace(
+        request.workload,
+        source=source,
+        source_digest=digest,
+        shared_prefix_tokens=0,
+        prefix_groups=1,
+        input_tokens_stddev=0.0,
+        output_tokens_stddev=0.0,
+        lengths=(),
+    )
+    return replace(request, workload=workload)
 
 
 def _replayed(request: TrialRequest, path: Path) -> TrialRequest:
@@ -76,7 +86,11 @@ def _replayed(request: TrialRequest, path: Path) -> TrialRequest:
     workload = replace(
         request.workload, input_tokens=round(trace.tokens_in_mean), output_tokens=round(trace.tokens_out_mean)
     )
-    return replace(request, workload=workload, load=replace(request.load, arrival="replay", rates_per_s=()))
+    return replace(request, workload=workload, load=_replay(request.load))
+
+
+def _replay(load: Load) -> Load:
+    return replace(load, arrival="replay", arrival_smoothness=1.0, rates_per_s=(), rates_for_copies=None)
 
 
 def check_folder(path: Path | None) -> None:

@@ -37,7 +37,7 @@ class Option:
     repeats: bool = False
 
 
-ArrivalChoice: TypeAlias = Literal["poisson", "constant", "ramp"]
+ArrivalChoice: TypeAlias = Literal["poisson", "gamma", "constant", "ramp"]
 _ROWS: Final = (
     Option("--url", "url", "Base URL of an OpenAI-compatible server, instead of SPEC.", TARGET),
     Option("--model", "model", "With --url: model name in requests.", TARGET),
@@ -84,8 +84,15 @@ _ROWS: Final = (
         "arrival",
         "With --rate: arrival process.",
         LOAD,
-        choices=("poisson", "constant", "ramp"),
+        choices=("poisson", "gamma", "constant", "ramp"),
         default="poisson",
+    ),
+    Option(
+        "--smoothness",
+        "arrival_smoothness",
+        "With --arrival gamma: 1 is Poisson, less comes in bursts, more comes evenly. Default: 1.",
+        LOAD,
+        float,
     ),
     Option("--level-seconds", "level_s", "With --rate: duration of a level. Default: 30.", LOAD, float, "S"),
     Option(
@@ -99,8 +106,43 @@ _ROWS: Final = (
         choices=("jumpstart-2024",),
     ),
     Option("--workers", "workers", "Number of load processes.", LOAD, int),
-    Option("--input-tokens", "input_tokens", "With --url: prompt length.", PROMPTS, int, default=256),
-    Option("--output-tokens", "output_tokens", "With --url: answer length.", PROMPTS, int, default=128),
+    Option("--input-tokens", "input_tokens", "With --url: mean prompt length.", PROMPTS, int, default=256),
+    Option(
+        "--input-tokens-stddev",
+        "input_tokens_stddev",
+        "With --url: standard deviation of the prompt length. Default: 0.",
+        PROMPTS,
+        float,
+        "TOKENS",
+        default=0.0,
+    ),
+    Option("--output-tokens", "output_tokens", "With --url: mean answer length.", PROMPTS, int, default=128),
+    Option(
+        "--output-tokens-stddev",
+        "output_tokens_stddev",
+        "With --url: standard deviation of the answer length. Default: 0.",
+        PROMPTS,
+        float,
+        "TOKENS",
+        default=0.0,
+    ),
+    Option(
+        "--shared-prefix-tokens",
+        "shared_prefix_tokens",
+        "With --url: length of the prefix that prompts share. Default: 0.",
+        PROMPTS,
+        int,
+        "TOKENS",
+        default=0,
+    ),
+    Option(
+        "--prefix-groups",
+        "prefix_groups",
+        "With --shared-prefix-tokens: number of different prefixes. Default: 1.",
+        PROMPTS,
+        int,
+        default=1,
+    ),
     Option("--prompts", "prompts", "JSONL file of prompts.", PROMPTS, Path),
     Option("--trace", "trace", "Trace to replay: CSV or JSONL.", PROMPTS, Path),
     Option(

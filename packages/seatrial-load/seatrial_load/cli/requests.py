@@ -31,23 +31,34 @@ SERVER_OPTIONS = (
     "--model",
     "--api-key-variable",
     "--input-tokens",
+    "--input-tokens-stddev",
     "--output-tokens",
+    "--output-tokens-stddev",
+    "--shared-prefix-tokens",
     "--slo",
     "--max-error-rate",
     "--gate",
     "--usd-per-hour",
 )
 _CLOSED_LOOP = ("--levels", "--search", "--goal", "--gate", "--requests", "--protocol")
+_MADE_UP = ("--input-tokens-stddev", "--output-tokens-stddev", "--shared-prefix-tokens")
 _EXCLUDED = (
     ("--rate", _CLOSED_LOOP, "the levels of an open loop are its rates"),
     ("--trace", (*_CLOSED_LOOP, "--rate"), "a replay is one level with the recorded times"),
-    ("--trace", ("--input-tokens", "--output-tokens", "--prompts", "--tokenizer"), "the trace has the lengths"),
-    ("--prompts", ("--tokenizer",), "the prompts are sent unchanged"),
+    (
+        "--trace",
+        ("--input-tokens", "--output-tokens", *_MADE_UP, "--prompts", "--tokenizer"),
+        "the trace has the lengths",
+    ),
+    ("--prompts", ("--tokenizer", *_MADE_UP), "the prompts are sent unchanged"),
+    ("--tokenizer", ("--shared-prefix-tokens",), "prompts of exact lengths share none"),
     ("--protocol", ("--search", "--goal", "--timeout", "--retries"), "the article's protocol sets them"),
 )
 _NEEDS = (
     *((option, ("--url",)) for option in SERVER_OPTIONS),
     ("--arrival", ("--rate",)),
+    ("--smoothness", ("--rate",)),
+    ("--prefix-groups", ("--shared-prefix-tokens",)),
     ("--level-seconds", ("--rate",)),
     ("--connections", ("--rate", "--trace")),
     ("--speed", ("--trace",)),
@@ -57,6 +68,10 @@ _OPTION_OF = {
     "target.api_key_variable": "--api-key-variable",
     "workload.input_tokens": "--input-tokens",
     "workload.output_tokens": "--output-tokens",
+    "workload.input_tokens_stddev": "--input-tokens-stddev",
+    "workload.output_tokens_stddev": "--output-tokens-stddev",
+    "workload.shared_prefix_tokens": "--shared-prefix-tokens",
+    "workload.prefix_groups": "--prefix-groups",
     "objectives": "--slo",
     "gate.max_error_rate": "--max-error-rate",
     "gate_concurrency": "--gate",
@@ -64,6 +79,7 @@ _OPTION_OF = {
     "load.concurrency_levels": "--levels",
     "load.requests": "--requests",
     "load.rates_per_s": "--rate",
+    "load.arrival_smoothness": "--smoothness",
     "load.level_s": "--level-seconds",
     "load.max_connections": "--connections",
     "load.budget_s": "--budget (in s)",
@@ -84,6 +100,7 @@ class LoadOptions:
         levels: Concurrency per copy, as in `1,2,4`.
         rates: Requests per second of an open loop, as in `1,2,4`; of a ramp, its start and its end.
         arrival: How an open loop times its requests.
+        arrival_smoothness: Shape of the gaps of `gamma`.
     """
 
     levels: str | None = None
@@ -98,6 +115,7 @@ class LoadOptions:
     workers: int | None = None
     rates: str | None = None
     arrival: ArrivalChoice = "poisson"
+    arrival_smoothness: float | None = None
     level_s: float | None = None
     max_connections: int | None = None
     protocol: Literal["jumpstart-2024"] | None = None
@@ -134,7 +152,15 @@ def _changed(load: Load, options: LoadOptions, levels: tuple[int, ...] | None, r
     )
     if rates is None or options.protocol is not None:
         return closed
-    return replace(closed, arrival=options.arrival, rates_per_s=rates, search="sweep")
+    smoothness = 1.0 if options.arrival_smoothness is None else options.arrival_smoothness
+    return replace(
+        closed,
+        arrival=options.arrival,
+        arrival_smoothness=smoothness,
+        rates_per_s=rates,
+        rates_for_copies=None,
+        search="sweep",
+    )
 
 
 def _else(option: Number | None, otherwise: Number | None) -> Number | None:
@@ -169,8 +195,12 @@ class ServerOptions:
         url: Its base URL, as in `http://localhost:8000/v1`.
         model: The `model` of a request.
         api_key_variable: The environment variable that holds its key.
-        input_tokens: Length of a prompt.
-        output_tokens: Length of an answer.
+        input_tokens: Mean length of a prompt.
+        output_tokens: Mean length of an answer.
+        input_tokens_stddev: Standard deviation of the length of a prompt.
+        output_tokens_stddev: Standard deviation of the length of an answer.
+        shared_prefix_tokens: Length of the prefix that prompts share.
+        prefix_groups: Number of different prefixes.
         objectives: Bounds such as `ttft_ms.p95=500`, `error_rate=0.01` or `output_tok_s=1000`.
         max_error_rate: Share of a level's requests that may fail; None is the default, or what an objective says.
         usd_per_hour: What the server costs.
@@ -182,6 +212,10 @@ class ServerOptions:
     api_key_variable: str | None
     input_tokens: int
     output_tokens: int
+    input_tokens_stddev: float = 0.0
+    output_tokens_stddev: float = 0.0
+    shared_prefix_tokens: int = 0
+    prefix_groups: int = 1
     objectives: tuple[str, ...]
     max_error_rate: float | None
     usd_per_hour: float | None
@@ -210,7 +244,15 @@ def request_of_server(options: ServerOptions, mistakes: Mistakes) -> TrialReques
             api_key_variable=options.api_key_variable,
         ),
         expected=None,
-        workload=Workload(input_tokens=options.input_tokens, output_tokens=options.output_tokens, schema="openai_chat"),
+        workload=Workload(
+            input_tokens=options.input_tokens,
+            output_tokens=options.output_tokens,
+            schema="openai_chat",
+            shared_prefix_tokens=options.shared_prefix_tokens,
+            prefix_groups=options.prefix_groups,
+            input_tokens_stddev=options.input_tokens_stddev,
+            output_tokens_stddev=options.output_tokens_stddev,
+        ),
         load=Load(
             concurrency_levels=DEFAULT_LEVELS,
             ramp_per_concurrency=1,

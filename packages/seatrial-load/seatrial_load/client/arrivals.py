@@ -10,6 +10,7 @@ import random
 from typing import TYPE_CHECKING
 
 from seatrial_base.errors import BenchError
+from seatrial_load.documents.request import LISTED_RATES
 from seatrial_load.prompts.trace import TracePrompts
 
 if TYPE_CHECKING:
@@ -31,13 +32,27 @@ def poisson(rate_per_s: float, seconds: float, seed: str) -> tuple[float, ...]:
         seconds: Length of the level.
         seed: Another seed gives another draw.
     """
-    _check(rate_per_s=rate_per_s, seconds=seconds)
+    return gamma(rate_per_s, seconds, seed, smoothness=1.0)
+
+
+def gamma(rate_per_s: float, seconds: float, seed: str, *, smoothness: float) -> tuple[float, ...]:
+    """Return times whose gaps are drawn from a gamma distribution of mean 1 / rate.
+
+    Args:
+        rate_per_s: Mean requests per second, above 0.
+        seconds: Length of the level.
+        seed: Another seed gives another draw.
+        smoothness: The shape: 1 is a Poisson process, less comes in bursts, more comes evenly. The gaps' coefficient of
+            variation is 1 / its square root (AIPerf's `--arrival-smoothness`, vLLM's `--burstiness`).
+    """
+    _check(rate_per_s=rate_per_s, seconds=seconds, smoothness=smoothness)
     draw = random.Random(seed)  # noqa: S311 (a schedule that can be made again, not a secret)
+    scale_s = 1 / (smoothness * rate_per_s)
     times: list[float] = []
-    at_s = draw.expovariate(rate_per_s)
+    at_s = draw.gammavariate(smoothness, scale_s)
     while at_s < seconds:
         times.append(at_s)
-        at_s += draw.expovariate(rate_per_s)
+        at_s += draw.gammavariate(smoothness, scale_s)
     return tuple(times)
 
 
@@ -91,9 +106,9 @@ def _check(**numbers: float) -> None:
 
 
 def schedule(request: TrialRequest, progress: TrialProgress, tools: Tools) -> tuple[float, ...]:
-    """Return the seconds from the level's start at which its requests are due.
+    """Return the seconds from the level's start at which its requests are due: the same in every trial.
 
-    Where a Poisson process draws none, one leaves at once: chance shall not end a trial.
+    Where chance draws none, one leaves at once: it shall not end a trial.
 
     Raises:
         BenchError: SEA501, the level has no request, or a replay has no trace.
@@ -101,8 +116,10 @@ def schedule(request: TrialRequest, progress: TrialProgress, tools: Tools) -> tu
     load, number = request.load, len(progress.levels)
     match load.arrival:
         case "poisson":
-            seed = f"{progress.started_at}:{number}"
-            due_s = poisson(load.rates_per_s[number], load.level_s, seed) or (0.0,)
+            due_s = poisson(load.rates_per_s[number], load.level_s, f"level {number}") or (0.0,)
+        case "gamma":
+            smoothness, seed = load.arrival_smoothness, f"level {number}"
+            due_s = gamma(load.rates_per_s[number], load.level_s, seed, smoothness=smoothness) or (0.0,)
         case "constant":
             due_s = constant(load.rates_per_s[number], load.level_s)
         case "ramp":
@@ -130,10 +147,10 @@ def offered_per_s(load: Load, due_s: Sequence[float]) -> float:
 def ordered_per_s(load: Load, number: int) -> float | None:
     """Return the rate that the level of this number was to offer, by which levels are told apart; None if it has none.
 
-    A draw of a Poisson process has a few requests more or less: by its count, two rates might be one, and no trial
+    A draw has a few requests more or less: by its count, two rates might be one, and no trial
     would find its level in another.
     """
-    return load.rates_per_s[number] if load.arrival in ("poisson", "constant") else None
+    return load.rates_per_s[number] if load.arrival in LISTED_RATES else None
 
 
 def _recorded(request: TrialRequest, progress: TrialProgress, tools: Tools) -> tuple[float, ...]:

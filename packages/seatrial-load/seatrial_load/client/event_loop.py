@@ -23,6 +23,7 @@ from seatrial_load.client.retry import repetition_of
 from seatrial_load.decode.failure import Failure, failure_of_malformed, shorten
 from seatrial_load.decode.http1 import ProtocolError, ResponseParser, TooLargeError
 from seatrial_load.health.client_health import LagMeter, UsageMeter
+from seatrial_load.measure.lengths import lengths_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -74,7 +75,7 @@ def limits_of(workload: Workload, requests: int) -> Limits:
     """
     tokens = requests * max(workload.output_tokens, LEAST_TOKENS_PER_REQUEST)
     return Limits(
-        answer_bytes=max(LEAST_ANSWER_BYTES, workload.output_tokens * ANSWER_BYTES_PER_TOKEN),
+        answer_bytes=max(LEAST_ANSWER_BYTES, lengths_of(workload).output.longest * ANSWER_BYTES_PER_TOKEN),
         wave_bytes=LEAST_WAVE_BYTES + tokens * WAVE_BYTES_PER_TOKEN,
     )
 

@@ -53,8 +53,8 @@ class RequestRecord:
         detail: The failure in the service's own words; empty on success.
         engine: The header by which a simulated or local engine announces itself; empty on AWS.
         index: The request's number in the trial; the prompts and a trace's lengths follow from it.
-        due_s: When an open loop had to send it; None in a closed loop. Its latencies count from `sent_s`, and how late
-            it was sent is the client's lag.
+        due_s: When an open loop had to send it; None in a closed loop. Its latencies count from then: what it waited
+            for a free connection, a user would have waited too.
         parts: Pieces that carried the answer: frames of an event stream, SSE events or chunks; None when not streamed.
         retried: The failures that were repeated before this answer, in order; its times start with the first attempt.
         doubts: What is doubtful of an answer that succeeded.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import json
+from dataclasses import dataclass, field, fields
 from typing import Literal, TypeAlias
 
 from seatrial_load.documents.strict_json import write_document
 
-Arrival: TypeAlias = Literal["closed", "poisson", "constant", "ramp", "replay"]
+Arrival: TypeAlias = Literal["closed", "poisson", "gamma", "constant", "ramp", "replay"]
 Search: TypeAlias = Literal["sweep", "adaptive"]
 Goal: TypeAlias = Literal["knee", "max_concurrency", "max_goodput"]
 PreparedBy: TypeAlias = Literal["seatrial", "jumpstart-2024"]
@@ -16,8 +17,14 @@ Metric: TypeAlias = Literal["ttft_ms", "tpot_ms", "e2e_latency_ms", "error_rate"
 Statistic: TypeAlias = Literal["p50", "p90", "p95", "p99", "mean", "value"]
 PayloadSchema: TypeAlias = Literal["lmi", "tgi", "openai_chat", "openai_completions"]
 QualityMetric: TypeAlias = Literal["exact_match", "mean_logprob", "perplexity"]
+LISTED_RATES: tuple[Arrival, ...] = ("poisson", "gamma", "constant")
+"""Open loops whose levels are the listed rates."""
 JUMPSTART_LEVELS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 """Concurrency per copy of the published protocol `jumpstart-2024`."""
+_CAME_LATER = {
+    "workload": ("input_tokens_stddev", "output_tokens_stddev", "lengths"),
+    "load": ("arrival_smoothness", "rates_for_copies"),
+}
 PER_REQUEST_METRICS: tuple[Metric, ...] = ("ttft_ms", "tpot_ms", "e2e_latency_ms")
 
 
@@ -42,8 +49,12 @@ class Load:
         precision: Half the 95 % interval of the median end-to-end latency, over it, at which a level is measured well
             enough.
         arrival: `closed` keeps C requests in flight; the others send at times of their own, whatever is answered.
-        rates_per_s: The levels of an open loop (`poisson`, `constant`): requests per second, all copies together,
-            ascending; the start and the end of a `ramp`.
+        arrival_smoothness: Shape of the gamma distribution of the gaps between requests (`gamma`): 1 is a Poisson
+            process, less comes in bursts, more comes evenly. Their coefficient of variation is 1 / its square root.
+        rates_per_s: The levels of an open loop (`poisson`, `gamma`, `constant`): requests per second, all copies
+            together, ascending; the start and the end of a `ramp`.
+        rates_for_copies: The rates are for so many copies: where another number is live, they change with it. None
+            leaves them as they are.
         level_s: How long a level of an open loop sends.
         max_connections: Most requests in flight of an open loop.
         max_retries: How often a request is repeated that was throttled, or whose model wasn't ready; every repetition
@@ -66,7 +77,9 @@ class Load:
     requests: int | None = None
     precision: float = 0.05
     arrival: Arrival = "closed"
+    arrival_smoothness: float = 1.0
     rates_per_s: tuple[float, ...] = ()
+    rates_for_copies: int | None = None
     level_s: float = 30.0
     max_connections: int = 512
     max_retries: int = 0
@@ -154,17 +167,22 @@ class Expected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """The requests of a trial.
+    """The requests of a trial; when they come is said by its `Load`.
 
     Attributes:
-        input_tokens: Length of a prompt; of a file's, the mean.
-        output_tokens: Length of an answer; of a file's, the mean.
+        input_tokens: Length of a prompt; where lengths differ, the mean.
+        output_tokens: Length of an answer; where lengths differ, the mean.
         schema: The body's schema.
         stream: Whether tokens are asked for as they are made.
         source: Where prompts come from: made up, or read from a file of prompts or of a recorded trace.
         source_digest: SHA-256 of that file; empty for made-up prompts.
-        shared_prefix_tokens: So many first tokens of a prompt are those of the others of its group.
+        shared_prefix_tokens: So many first tokens of a prompt are those of the others of its group; a prompt that is
+            no longer keeps one token of its own.
         prefix_groups: So many different shared beginnings, taken in turn.
+        input_tokens_stddev: Standard deviation of the length of a made-up prompt; 0 is one length.
+        output_tokens_stddev: Standard deviation of the length of its answer; 0 is one length.
+        lengths: Prompt and answer of requests that were counted, in tokens: made-up prompts have these lengths, taken
+            in turn; empty where the means say them.
     """
 
     input_tokens: int
@@ -175,6 +193,9 @@ class Workload:
     source_digest: str = ""
     shared_prefix_tokens: int = 0
     prefix_groups: int = 1
+    input_tokens_stddev: float = 0.0
+    output_tokens_stddev: float = 0.0
+    lengths: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -325,5 +346,14 @@ class TrialRequest:
     quality: QualityFloor | None = None
 
     def to_json(self) -> str:
-        """Write the request as one line of JSON."""
-        return write_document(self)
+        """Write the request as one line of JSON; a field that came later is left out where it has its default.
+
+        So what was written before is still written alike, and a function of an older release refuses only what it does
+        not know how to send.
+        """
+        document: dict[str, dict[str, object]] = json.loads(write_document(self))
+        for part, kind in (("workload", Workload), ("load", Load)):
+            for each in fields(kind):
+                if each.name in _CAME_LATER[part] and getattr(getattr(self, part), each.name) == each.default:
+                    del document[part][each.name]
+        return json.dumps(document, separators=(",", ":"))

@@ -10,10 +10,12 @@ from seatrial_base.bounds import (
     MOST_IN_FLIGHT,
     MOST_REQUESTS,
     MOST_SECONDS,
+    MOST_SMOOTHNESS,
     MOST_TOKENS,
     MOST_WORKERS,
     wrong_objective,
     wrong_prefix,
+    wrong_stddev,
 )
 from seatrial_base.errors import BenchError
 from seatrial_base.findings import Finding, Place
@@ -57,6 +59,7 @@ def _impossible(request: TrialRequest) -> Iterator[tuple[str, str]]:
     yield from ((f"load.{field}", message) for field, message in wrong_load(request.load))
     yield from _wrong_objectives(request.objectives)
     yield from _wrong_prefix(request.workload)
+    yield from _wrong_lengths(request.workload)
     if not 0 < request.target_utilization <= 1:
         yield "target_utilization", f"{request.target_utilization:g} is not above 0 and at most 1"
     if not 0 <= request.gate.confidence < 1:
@@ -96,6 +99,31 @@ def _wrong_prefix(workload: Workload) -> Iterator[tuple[str, str]]:
         yield "workload.shared_prefix_tokens", wrong
 
 
+def _wrong_lengths(workload: Workload) -> Iterator[tuple[str, str]]:
+    """Yield lengths that no distribution has, and those that contradict one another."""
+    for name, mean, stddev in (
+        ("input_tokens_stddev", workload.input_tokens, workload.input_tokens_stddev),
+        ("output_tokens_stddev", workload.output_tokens, workload.output_tokens_stddev),
+    ):
+        if mean > 0 and (wrong := wrong_stddev(mean, stddev)):
+            yield f"workload.{name}", wrong
+        elif stddev and workload.lengths:
+            yield f"workload.{name}", "the counted lengths have a standard deviation of their own"
+    for place, pair in enumerate(workload.lengths):
+        if len(pair) != len(("prompt", "answer")) or not all(0 < tokens <= MOST_TOKENS for tokens in pair):
+            yield (
+                f"workload.lengths[{place}]",
+                f"{list(pair)} is not prompt and answer, from 1 to {MOST_TOKENS:,} tokens",
+            )
+    if workload.source != "synthetic" and (
+        workload.lengths or workload.input_tokens_stddev or workload.output_tokens_stddev
+    ):
+        yield (
+            "workload.source",
+            f"only synthetic prompts have lengths of a distribution, not those of a {workload.source} file",
+        )
+
+
 def _wrong_objectives(objectives: tuple[Objective, ...]) -> Iterator[tuple[str, str]]:
     for index, objective in enumerate(objectives):
         if (objective.metric in PER_REQUEST_METRICS) == (objective.statistic == "value"):
@@ -118,6 +146,8 @@ def wrong_load(load: Load) -> Iterator[tuple[str, str]]:
     if most is not None and most < least:
         yield "max_requests_per_concurrency", f"{most} is below requests_per_concurrency {least}"
     yield from _wrong_rates(load)
+    if load.arrival != "gamma" and load.arrival_smoothness != 1:
+        yield "arrival_smoothness", f"{load.arrival} arrivals have none; use gamma"
 
 
 def _positive(load: Load) -> Iterator[tuple[str, float]]:
@@ -126,9 +156,11 @@ def _positive(load: Load) -> Iterator[tuple[str, float]]:
     yield "request_timeout_s", load.request_timeout_s
     yield "precision", load.precision
     yield "level_s", load.level_s
+    yield "arrival_smoothness", load.arrival_smoothness
     yield "max_connections", load.max_connections
     optional = {"requests": load.requests, "stall_timeout_s": load.stall_timeout_s, "budget_usd": load.budget_usd}
-    yield from ((name, value) for name, value in {**optional, "workers": load.workers}.items() if value is not None)
+    optional |= {"workers": load.workers, "rates_for_copies": load.rates_for_copies}
+    yield from ((name, value) for name, value in optional.items() if value is not None)
 
 
 def _from_zero(load: Load) -> Iterator[tuple[str, int]]:
@@ -143,6 +175,7 @@ def _bounded(load: Load) -> Iterator[tuple[str, float, float]]:
     yield "warmup_requests", load.warmup_requests, MOST_REQUESTS
     yield "rates_per_s", max(load.rates_per_s, default=0.0), MOST_REQUESTS
     yield "level_s", load.level_s, MOST_SECONDS
+    yield "arrival_smoothness", load.arrival_smoothness, MOST_SMOOTHNESS
     yield "max_connections", load.max_connections, MOST_IN_FLIGHT
     yield "workers", load.workers or 0, MOST_WORKERS
     yield "budget_s", load.budget_s, MOST_SECONDS

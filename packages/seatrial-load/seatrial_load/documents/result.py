@@ -313,11 +313,12 @@ class LevelResult:
         output_tok_s: Output tokens per second, all copies together; None when the endpoint didn't tell counts.
         requests_per_s: Successful requests per second, all copies together.
         goodput_requests_per_s: Those of them that met every per-request objective.
-        ttft_ms: Time to first token; None when nothing streamed.
+        ttft_ms: Time to first token, of an open loop from the time that the request was due; None when nothing
+            streamed.
         tpot_ms: Time per output token after the first; None when no request had two.
         itl_ms: Gaps between token events, pooled.
         ms_per_token: End-to-end latency by output tokens, to compare with published tables.
-        e2e_latency_ms: Request sent to last token.
+        e2e_latency_ms: Request sent to last token, of an open loop from the time that it was due.
         input_tokens_mean: Prompt length by the endpoint's own count.
         output_tokens_mean: Generated tokens per successful request.
         meets_slo: Whether some request succeeded and every objective was met, by the measured values as they are.
@@ -336,6 +337,10 @@ class LevelResult:
         error_rate_interval: Wilson's 95 % interval of the error rate.
         parts_per_token: Pieces on the wire per output token: 1 is a piece a token.
         queue_share: Share of the median TTFT that the lowest level's doesn't have: waiting for other requests.
+        input_tokens_p50: Median prompt length by the endpoint's own count; None when it told none.
+        input_tokens_p95: Its 95th percentile.
+        output_tokens_p50: Median of the generated tokens of a successful request.
+        output_tokens_p95: Its 95th percentile.
         duration_s: From the level's first sending to its last answer, ramp included.
         enough_because: Why the level sent no more.
         client: How the client fared; None when nobody looked.
@@ -373,6 +378,10 @@ class LevelResult:
     error_rate_interval: Interval | None = None
     parts_per_token: float | None = None
     queue_share: float | None = None
+    input_tokens_p50: float | None = None
+    input_tokens_p95: float | None = None
+    output_tokens_p50: float | None = None
+    output_tokens_p95: float | None = None
     duration_s: float | None = None
     enough_because: str = ""
     client: ClientEvidence | None = None

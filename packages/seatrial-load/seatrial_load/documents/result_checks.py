@@ -39,7 +39,8 @@ def _impossible_of(level: LevelResult) -> Iterator[tuple[str, str]]:
     ):
         yield "errors", f"{failed} failures of {level.requests - level.succeeded} requests that failed"
     for name in ("concurrency", "window_s", "duration_s", "output_tok_s", "requests_per_s", "goodput_requests_per_s",
-                 "total_tok_s", "offered_requests_per_s", "input_tokens_mean", "output_tokens_mean"):  # fmt: skip
+                 "total_tok_s", "offered_requests_per_s", "input_tokens_mean", "output_tokens_mean",
+                 "input_tokens_p50", "input_tokens_p95", "output_tokens_p50", "output_tokens_p95"):  # fmt: skip
         if (value := getattr(level, name)) is not None and value < 0:
             yield name, f"{value:g} is below 0"
     for name in ("ttft_ms", "tpot_ms", "itl_ms", "ms_per_token", "e2e_latency_ms"):

@@ -202,7 +202,8 @@ MAX_CPU_SHARE = 0.70
 MIN_CPU_READS_PER_S = 100.0
 """A process that reads less isn't kept busy by the load, whatever its CPU share."""
 MAX_FULL_SHARE = 0.01
-"""Of an open loop's requests, those that found every connection taken: beyond it, latencies leave out a queue."""
+"""Of an open loop's requests, those that found every connection taken: beyond it, the endpoint never had the requests
+that were ordered."""
 MAX_SEND_LAG_SHARE = 0.10
 """Send lag p99 of an open loop over the median end-to-end latency: beyond it, the arrivals aren't those ordered."""
 REMEDY = "use more workers or an idle machine"
@@ -229,7 +230,7 @@ def void_of(
     - CPU: the busiest process used more than 70 % of a core.
     - Self-calibration: the busiest process read more often than 70 % of what it can here.
     - Arrivals (open loop): the p99 send lag of requests that found a free connection is above 10 % of the median
-      end-to-end latency, and above 5 ms; or more than 1 % found none, so that they queued where no latency shows it.
+      end-to-end latency, and above 5 ms; or more than 1 % found none, so that they queued in the client.
 
     Args:
         evidence: How the client fared.

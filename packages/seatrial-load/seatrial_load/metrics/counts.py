@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial_load.documents.result import Occasion, Unmeasured
+from seatrial_load.measure.interval import percentile
+from seatrial_load.metrics.histogram import Histogram
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -52,6 +54,8 @@ class Tokens:
         answers: How many did.
         parts: Pieces that carried the streamed ones among these answers.
         written_in_parts: Their tokens.
+        prompt_lengths: The prompts' tokens as an HDR histogram, as in `Distribution.histogram`; empty for none.
+        answer_lengths: The answers' tokens, likewise.
     """
 
     read: int
@@ -60,6 +64,8 @@ class Tokens:
     answers: int
     parts: int
     written_in_parts: int
+    prompt_lengths: str = ""
+    answer_lengths: str = ""
 
 
 def counts_of(first: Sequence[RequestRecord], measured: Sequence[RequestRecord]) -> Counts:
@@ -106,7 +112,33 @@ def tokens_of(succeeded: Iterable[RequestRecord]) -> Tokens:
         answers=len(answers),
         parts=sum(parts for _, parts in in_parts),
         written_in_parts=sum(tokens for tokens, _ in in_parts),
+        prompt_lengths=_histogram_of(prompts),
+        answer_lengths=_histogram_of([tokens for tokens, _ in answers]),
     )
+
+
+def _histogram_of(lengths: Sequence[int]) -> str:
+    if not lengths:
+        return ""
+    histogram = Histogram()
+    for tokens in lengths:
+        histogram.add(tokens)
+    return histogram.encode()
+
+
+def _merged(histograms: Sequence[str]) -> str:
+    known = [text for text in histograms if text]
+    if len(known) <= 1:
+        return known[0] if known else ""
+    merged = Histogram()
+    for text in known:
+        merged.merge(Histogram.decode(text))
+    return merged.encode()
+
+
+def percentile_of_lengths(histogram: str, percent: float) -> float | None:
+    """Return a percentile of the lengths in a histogram, within 0.1 %; None of an empty one."""
+    return percentile(Histogram.decode(histogram).ranked(), percent) if histogram else None
 
 
 def added_tokens(shares: Sequence[Tokens]) -> Tokens:
@@ -118,6 +150,8 @@ def added_tokens(shares: Sequence[Tokens]) -> Tokens:
         answers=sum(share.answers for share in shares),
         parts=sum(share.parts for share in shares),
         written_in_parts=sum(share.written_in_parts for share in shares),
+        prompt_lengths=_merged([share.prompt_lengths for share in shares]),
+        answer_lengths=_merged([share.answer_lengths for share in shares]),
     )
 
 

@@ -10,6 +10,7 @@ from seatrial_load.documents.result import LevelResult
 from seatrial_load.measure.interval import BOTH_TAILS, share_interval
 from seatrial_load.metrics import request_metrics as metrics
 from seatrial_load.metrics.aggregate import distribution_of, output_tok_s_interval, tally_of
+from seatrial_load.metrics.counts import percentile_of_lengths
 from seatrial_load.metrics.oddities import doubts_of
 from seatrial_load.slo.evaluate import requests_needed
 from seatrial_load.slo.verdict import judged
@@ -139,6 +140,10 @@ def _with_details(level: LevelResult, tally: LevelTally) -> LevelResult:
         output_tok_s_interval=output_tok_s_interval(yielded, request_ms=request_ms, arrival=tally.arrival),
         error_rate_interval=share_interval(counts.requests - counts.succeeded, counts.requests, tail=BOTH_TAILS),
         parts_per_token=metrics.parts_per_token(tokens.parts, tokens.written_in_parts),
+        input_tokens_p50=percentile_of_lengths(tokens.prompt_lengths, 50),
+        input_tokens_p95=percentile_of_lengths(tokens.prompt_lengths, 95),
+        output_tokens_p50=percentile_of_lengths(tokens.answer_lengths, 50),
+        output_tokens_p95=percentile_of_lengths(tokens.answer_lengths, 95),
         duration_s=counts.duration_s,
         enough_because=tally.enough_because,
         client=tally.client,

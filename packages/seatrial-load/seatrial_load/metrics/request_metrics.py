@@ -23,18 +23,27 @@ LEAST_HIDDEN_MS = 5.0
 """Of an answer that took less time a token as a whole, nothing worth measuring is hidden."""
 
 
+def asked_s(record: RequestRecord) -> float:
+    """Return the time that a request's latencies count from: when an open loop had to send it, else when it was sent.
+
+    A client that waits for a free connection would else leave the queue out of the latencies, which Gil Tene calls
+    coordinated omission.
+    """
+    return record.sent_s if record.due_s is None else min(record.due_s, record.sent_s)
+
+
 def ttft_ms(record: RequestRecord) -> float | None:
-    """Time to first token, ms: first token received - request sent, at the client; queueing counts."""
+    """Time to first token, ms: first token received - request sent, or due, at the client; queueing counts."""
     if record.first_token_s is None:
         return None
-    return (record.first_token_s - record.sent_s) * MS_PER_S
+    return (record.first_token_s - asked_s(record)) * MS_PER_S
 
 
 def e2e_latency_ms(record: RequestRecord) -> float | None:
-    """End-to-end latency, ms: last token received - request sent."""
+    """End-to-end latency, ms: last token received - request sent, or due."""
     if record.last_token_s is None:
         return None
-    return (record.last_token_s - record.sent_s) * MS_PER_S
+    return (record.last_token_s - asked_s(record)) * MS_PER_S
 
 
 def tpot_ms(record: RequestRecord) -> float | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from seatrial_base.bounds import wrong_prefix
 from seatrial_base.errors import BenchError
 from seatrial_base.findings import Finding, Place
+from seatrial_load.measure.lengths import lengths_of
 from seatrial_load.prompts.jsonl import RULE as JSONL_RULE
 from seatrial_load.prompts.jsonl import JsonlPrompts
 from seatrial_load.prompts.synthetic import SyntheticPrompts
@@ -38,7 +39,7 @@ def prompts_of(
         seed: Of made-up prompts.
         words_per_token: Of made-up prompts.
         file: Where the workload's file lies here; None for made-up prompts.
-        first: The number of the request that takes a trace's first row.
+        first: The number of the request that takes the first of the lengths, or a trace's first row.
 
     Raises:
         BenchError: SEA501, a shared prefix that can't be, or a file that is missing or another one; SEA509 or SEA510,
@@ -51,11 +52,11 @@ def prompts_of(
     if workload.source == "synthetic" or file is None:
         return SyntheticPrompts(
             seed=seed,
-            tokens_in=workload.input_tokens,
-            tokens_out=workload.output_tokens,
+            lengths=lengths_of(workload),
             words_per_token=words_per_token,
             shared_prefix_tokens=workload.shared_prefix_tokens,
             prefix_groups=workload.prefix_groups,
+            first=first,
         )
     rule = JSONL_RULE if workload.source == "jsonl" else TRACE_RULE
     seen = _seen(file, rule)

@@ -75,44 +75,46 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from seatrial_load.decode.response import RequestRecord
+    from seatrial_load.measure.lengths import RequestLengths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntheticPrompts:
-    """Prompts of one length.
+    """Prompts of the lengths of a workload.
 
     Attributes:
-        seed: Another seed gives prompts that share nothing with these.
-        tokens_in: Length of a prompt.
-        tokens_out: Length of an answer.
+        seed: Another seed gives prompts that share nothing with these, of the same lengths.
+        lengths: Of prompts and answers.
         words_per_token: Words that make one token of the endpoint's own count.
-        shared_prefix_tokens: So many first tokens are those of the others of the same group; at most `tokens_in`.
+        shared_prefix_tokens: So many first tokens are those of the others of the same group; of a prompt that is no
+            longer, all but its last word.
         prefix_groups: So many different shared beginnings, taken in turn.
+        first: The number of the request that takes the first of the lengths.
     """
 
     seed: str
-    tokens_in: int
-    tokens_out: int
+    lengths: RequestLengths
     words_per_token: float = 1.0
     shared_prefix_tokens: int = 0
     prefix_groups: int = 1
+    first: int = 0
 
     def content(self, index: int) -> str:
         """Write the prompt of the request with this number."""
-        total = word_count(self.tokens_in, self.words_per_token)
-        shared = min(round(self.shared_prefix_tokens * self.words_per_token), total)
+        total = word_count(self.input_tokens(index), self.words_per_token)
+        shared = min(round(self.shared_prefix_tokens * self.words_per_token), total - 1)
         own = words(f"{self.seed}:{index}", total - shared)
         if not shared:
             return " ".join(own)
         return " ".join(words(f"{self.seed}:group {index % self.prefix_groups}", shared) + own)
 
-    def output_tokens(self, _index: int) -> int:
-        """Return the length of an answer."""
-        return self.tokens_out
+    def output_tokens(self, index: int) -> int:
+        """Return the length of the answer of the request with this number."""
+        return self.lengths.of(index - self.first)[1]
 
-    def input_tokens(self, _index: int) -> int:
-        """Return the length of a prompt."""
-        return self.tokens_in
+    def input_tokens(self, index: int) -> int:
+        """Return the length of its prompt."""
+        return self.lengths.of(index - self.first)[0]
 
 
 def words(seed: str, count: int) -> list[str]:

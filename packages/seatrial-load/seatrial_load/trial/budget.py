@@ -10,7 +10,7 @@ from seatrial_load.documents.stop import Stop, StopReason
 
 if TYPE_CHECKING:
     from seatrial_load.documents.progress import TrialProgress
-    from seatrial_load.documents.request import TrialRequest
+    from seatrial_load.documents.request import Load, TrialRequest
     from seatrial_load.documents.result import LiveProof
 
 
@@ -43,13 +43,20 @@ def budget_over(request: TrialRequest) -> Stop:
 def live_request(request: TrialRequest, progress: TrialProgress) -> TrialRequest:
     """Return the request with the number of copies that was proven live; as it is, where none was.
 
-    A level opens its concurrency for every copy, and what a trial costs is the price of all of them. Of a request that
-    has the live number already, it is the same.
+    A level opens its concurrency for every copy, what a trial costs is the price of all of them, and rates for so many
+    copies become those of the live ones. Of a request that has the live number already, it is the same.
     """
     live = progress.live.copy_count
     if not progress.live.proven or live is None or live < 1 or live == request.copy_count:
         return request
-    return replace(request, copy_count=live)
+    return replace(request, copy_count=live, load=_for_copies(request.load, live))
+
+
+def _for_copies(load: Load, copies: int) -> Load:
+    if load.rates_for_copies is None:
+        return load
+    rates = tuple(rate * copies / load.rates_for_copies for rate in load.rates_per_s)
+    return replace(load, rates_per_s=rates, rates_for_copies=copies)
 
 
 def beside_plan(live: LiveProof, planned: int | None) -> LiveProof:

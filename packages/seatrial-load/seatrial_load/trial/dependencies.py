@@ -110,7 +110,7 @@ class Tools:
             started_at: When it started; with the plan's digest it seeds the prompts.
             words_per_token: Of made-up prompts; None before the endpoint counted.
             clock_offset_s: What is to be added to this machine's clock; None when it is right.
-            first: The number of the request that takes the first row of a trace.
+            first: The number of the request that takes the first of the lengths, or the first row of a trace.
 
         Raises:
             BenchError: SEA501, SEA503, SEA504, SEA509 or SEA510, as its parts do.

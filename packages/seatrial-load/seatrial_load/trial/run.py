@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from seatrial_load.aws.cloudwatch import LATE_S
 from seatrial_load.client.arrivals import schedule
+from seatrial_load.documents.request import LISTED_RATES
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.metrics.level import level_size
 from seatrial_load.search.forecast import forecast
@@ -174,7 +175,7 @@ class _Run:
     def _announce(self, progress: TrialProgress, step: NextLevel) -> None:
         request = self._request
         load, size = request.load, level_size(request, step.concurrency)
-        rates = load.rates_per_s if load.arrival in ("poisson", "constant") else ()
+        rates = load.rates_per_s if load.arrival in LISTED_RATES else ()
         self._tools.watch(
             LevelStarted(
                 concurrency=step.concurrency,

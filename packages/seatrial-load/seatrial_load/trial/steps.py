@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from seatrial_load.client.arrivals import offered_per_s, ordered_per_s, schedule
 from seatrial_load.client.event_loop import Wave, limits_of
 from seatrial_load.client.worker_pool import CrewOrder, load_with_workers
-from seatrial_load.documents.request import JUMPSTART_LEVELS
+from seatrial_load.documents.request import JUMPSTART_LEVELS, LISTED_RATES
 from seatrial_load.documents.result import LevelResult, SearchStep
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.health.client_health import void_of
@@ -140,7 +140,7 @@ def _next_load(request: TrialRequest, measured: Sequence[LevelResult], time_left
 
 
 def _next_rate(request: TrialRequest, measured: Sequence[LevelResult]) -> Step:
-    rates = request.load.rates_per_s if request.load.arrival in ("poisson", "constant") else (0.0,)
+    rates = request.load.rates_per_s if request.load.arrival in LISTED_RATES else (0.0,)
     if measured and not measured[-1].succeeded:
         return Stop(reason=StopReason.NO_SUCCESS, because="no request succeeded at the last rate")
     if len(measured) >= len(rates):

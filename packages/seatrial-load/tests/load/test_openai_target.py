@@ -23,6 +23,7 @@ from seatrial_load.client.request_writer import request_writer
 from seatrial_load.decode.response import record_of
 from seatrial_load.documents.request import TrialTarget, Workload
 from seatrial_load.documents.result import TrialResult
+from seatrial_load.measure.lengths import lengths_of
 from seatrial_load.prompts.synthetic import SyntheticPrompts
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from seatrial_load.documents.request import PayloadSchema
 
 KEY = "sk-right"
-PROMPTS = SyntheticPrompts(seed="seed", tokens_in=8, tokens_out=3)
+PROMPTS = SyntheticPrompts(seed="seed", lengths=lengths_of(Workload(input_tokens=8, output_tokens=3, schema="lmi")))
 
 
 @dataclass

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial_load.client.arrivals import constant, poisson, ramp, replay
+from seatrial_load.client.arrivals import constant, gamma, poisson, ramp, replay
 
 RATES = st.floats(min_value=0.01, max_value=200)
 SECONDS = st.floats(min_value=0.1, max_value=30)
@@ -35,6 +35,21 @@ def test_poisson_has_the_rates_mean_and_an_exponentials_spread() -> None:
     deviation = math.sqrt(sum((gap - mean) ** 2 for gap in gaps) / len(gaps))
     assert mean == pytest.approx(0.2, rel=0.02)
     assert deviation == pytest.approx(0.2, rel=0.02)
+
+
+@pytest.mark.parametrize("smoothness", [0.25, 1.0, 16.0])
+def test_gamma_has_the_rates_mean_and_a_spread_of_its_smoothness(smoothness: float) -> None:
+    """Over 4,000 s at 5/s; the gaps' coefficient of variation is 1 / the square root of the shape."""
+    times = gamma(5, 4_000, "seed", smoothness=smoothness)
+    gaps = [after - before for before, after in pairwise(times)]
+    mean = sum(gaps) / len(gaps)
+    deviation = math.sqrt(sum((gap - mean) ** 2 for gap in gaps) / len(gaps))
+    assert mean == pytest.approx(0.2, rel=0.05)
+    assert deviation / mean == pytest.approx(smoothness**-0.5, rel=0.05)
+
+
+def test_gamma_of_shape_one_is_poisson() -> None:
+    assert gamma(10, 3.0, "seed", smoothness=1.0) == poisson(10, 3.0, "seed")
 
 
 def test_a_ramp_from_zero_grows_with_the_square_of_time() -> None:
@@ -65,7 +80,7 @@ def test_by_each_time_of_a_ramp_as_many_requests_are_due_as_were_sent(
 
 @given(rate=RATES, seconds=SECONDS)
 def test_times_ascend_and_lie_in_the_level(rate: float, seconds: float) -> None:
-    for times in (constant(rate, seconds), poisson(rate, seconds, "seed"), ramp(rate, 2 * rate, seconds)):
+    for times in (constant(rate, seconds), gamma(rate, seconds, "seed", smoothness=0.5), ramp(rate, 2 * rate, seconds)):
         assert list(times) == sorted(times)
         assert all(0 <= at_s < seconds + 1e-6 for at_s in times)
 

@@ -13,6 +13,7 @@ from seatrial_load.aws.clock_skew import shifted
 from seatrial_load.aws.credentials import Credentials
 from seatrial_load.client.request_writer import RequestWriter, request_writer
 from seatrial_load.documents.request import TrialTarget, Workload
+from seatrial_load.measure.lengths import lengths_of
 from seatrial_load.prompts.synthetic import SyntheticPrompts
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from seatrial_load.aws.credentials import CredentialSource
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
-PROMPTS = SyntheticPrompts(seed="seed", tokens_in=8, tokens_out=64)
+PROMPTS = SyntheticPrompts(seed="seed", lengths=lengths_of(Workload(input_tokens=8, output_tokens=64, schema="lmi")))
 LMI = Workload(input_tokens=8, output_tokens=64, schema="lmi")
 CHAT = Workload(input_tokens=8, output_tokens=64, schema="openai_chat")
 SAGEMAKER = TrialTarget(

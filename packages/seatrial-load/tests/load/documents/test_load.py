@@ -21,6 +21,7 @@ OPEN = replace(LOAD, arrival="poisson", rates_per_s=(1.0, 2.0))
         replace(LOAD, max_requests_per_concurrency=3),
         replace(LOAD, arrival="ramp", rates_per_s=(4.0, 1.0)),
         replace(LOAD, arrival="replay"),
+        replace(OPEN, arrival="gamma", arrival_smoothness=0.5),
     ],
 )
 def test_possible_loads(load: Load) -> None:
@@ -44,6 +45,12 @@ def test_possible_loads(load: Load) -> None:
             replace(OPEN, arrival="ramp", rates_per_s=(1.0,)),
             ("rates_per_s", "[1.0] is not the start and the end of a ramp, both above 0"),
         ),
+        (
+            replace(OPEN, arrival_smoothness=0.5),
+            ("arrival_smoothness", "poisson arrivals have none; use gamma"),
+        ),
+        (replace(OPEN, arrival="gamma", arrival_smoothness=0.0), ("arrival_smoothness", "0 is not above 0")),
+        (replace(OPEN, rates_for_copies=0), ("rates_for_copies", "0 is not above 0")),
         (replace(LOAD, budget_usd=0.0), ("budget_usd", "0 is not above 0")),
         (replace(LOAD, ramp_per_concurrency=-1), ("ramp_per_concurrency", "-1 is below 0")),
     ],

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial_base.errors import BenchError
-from seatrial_load.documents.request import Load, Objective, TrialRequest
+from seatrial_load.documents.request import Load, Objective, TrialRequest, Workload
 from seatrial_load.documents.request_checks import check_trial_request, read_trial_request
 
 if TYPE_CHECKING:
@@ -40,6 +40,51 @@ def test_equal_requests_give_equal_bytes_on_one_line(trial_request: MakeRequest)
     assert "\n" not in text
 
 
+def test_a_request_of_one_length_is_written_as_the_first_releases_wrote_it(trial_request: MakeRequest) -> None:
+    """A function of an older release refuses keys that it doesn't know: it must get none that say nothing."""
+    written = json.loads(trial_request().to_json())
+    assert not {"input_tokens_stddev", "output_tokens_stddev", "lengths"} & written["workload"].keys()
+    assert not {"arrival_smoothness", "rates_for_copies"} & written["load"].keys()
+
+
+def test_a_workload_as_it_is_written(trial_request: MakeRequest) -> None:
+    """The golden document of a distribution in an open loop: what a function in an account reads."""
+    workload = Workload(
+        input_tokens=550,
+        output_tokens=150,
+        schema="openai_chat",
+        shared_prefix_tokens=200,
+        prefix_groups=4,
+        input_tokens_stddev=150.0,
+        output_tokens_stddev=50.0,
+    )
+    plain = trial_request()
+    rates = replace(plain.load, arrival="gamma", arrival_smoothness=0.5, rates_per_s=(1.0, 2.0), rates_for_copies=2)
+    request = replace(plain, workload=workload, load=rates)
+    written = json.loads(request.to_json())
+    assert written["workload"] == {
+        "input_tokens": 550,
+        "output_tokens": 150,
+        "schema": "openai_chat",
+        "stream": True,
+        "source": "synthetic",
+        "source_digest": "",
+        "shared_prefix_tokens": 200,
+        "prefix_groups": 4,
+        "input_tokens_stddev": 150.0,
+        "output_tokens_stddev": 50.0,
+    }
+    asked = ("arrival", "arrival_smoothness", "rates_per_s", "rates_for_copies")
+    assert [written["load"][name] for name in asked] == ["gamma", 0.5, [1.0, 2.0], 2]
+    assert read_trial_request(request.to_json()) == request
+
+
+def test_counted_lengths_survive_the_way(trial_request: MakeRequest) -> None:
+    workload = replace(trial_request().workload, lengths=((812, 120), (40, 300)))
+    request = trial_request(workload=workload)
+    assert read_trial_request(request.to_json()) == request
+
+
 def test_what_may_be_missing_may_be_null(trial_request: MakeRequest) -> None:
     request = trial_request(expected=None, usd_per_hour_per_copy=None, objectives=())
     assert read_trial_request(request.to_json()) == request
@@ -53,6 +98,34 @@ def test_a_whole_number_stands_for_a_number(trial_request: MakeRequest) -> None:
 def test_defaults_may_be_left_out(trial_request: MakeRequest) -> None:
     workload = {"input_tokens": 16, "output_tokens": 4, "schema": "tgi"}
     assert read_trial_request(document(trial_request, workload=workload)).workload.stream
+
+
+def test_lengths_that_no_requests_have(trial_request: MakeRequest) -> None:
+    """All at once: too wide a deviation, one beside counted lengths, and a pair that is none."""
+    workload = {
+        "input_tokens": 101,
+        "output_tokens": 64,
+        "schema": "tgi",
+        "input_tokens_stddev": 51,
+        "output_tokens_stddev": 8,
+        "lengths": [[100, 64], [100], [0, 64]],
+    }
+    assert problems(document(trial_request, workload=workload)) == [
+        "trial request: workload.input_tokens_stddev: SEA501: 51 is not at least 0 and at most 50, half of the mean "
+        "less 1",
+        "trial request: workload.output_tokens_stddev: SEA501: the counted lengths have a standard deviation of their "
+        "own",
+        "trial request: workload.lengths[1]: SEA501: [100] is not prompt and answer, from 1 to 10,000,000 tokens",
+        "trial request: workload.lengths[2]: SEA501: [0, 64] is not prompt and answer, from 1 to 10,000,000 tokens",
+    ]
+
+
+def test_a_file_has_its_own_lengths(trial_request: MakeRequest) -> None:
+    workload = {"input_tokens": 9, "output_tokens": 9, "schema": "tgi", "source": "jsonl", "input_tokens_stddev": 1}
+    assert problems(document(trial_request, workload=workload)) == [
+        "trial request: workload.source: SEA501: only synthetic prompts have lengths of a distribution, not those of a "
+        "jsonl file"
+    ]
 
 
 def test_every_problem_at_once_each_with_its_path(trial_request: MakeRequest) -> None:

@@ -33,6 +33,14 @@ def test_e2e_is_sent_to_last_token(record: MakeRecord) -> None:
     assert metrics.e2e_latency_ms(record()) == pytest.approx(800.0)  # (10.8 - 10.0) x 1000
 
 
+def test_latencies_of_an_open_loop_count_from_when_a_request_was_due(record: MakeRecord) -> None:
+    """It waited half a second for a free connection: so would a user (coordinated omission)."""
+    late = record(due_s=9.5)
+    assert metrics.ttft_ms(late) == pytest.approx(700.0)  # (10.2 - 9.5) x 1000
+    assert metrics.e2e_latency_ms(late) == pytest.approx(1300.0)
+    assert metrics.tpot_ms(late) == metrics.tpot_ms(record())
+
+
 def test_tpot_leaves_the_first_token_out(record: MakeRecord) -> None:
     assert metrics.tpot_ms(record()) == pytest.approx(200.0)  # (800 - 200) / (4 - 1)
 

@@ -9,6 +9,7 @@ import pytest
 from seatrial_base.errors import BenchError
 from seatrial_load.documents.request import Workload
 from seatrial_load.documents.request_checks import check_trial_request
+from seatrial_load.measure.lengths import lengths_of
 from seatrial_load.prompts.choose import digest_of, prompts_of
 from seatrial_load.prompts.jsonl import JsonlPrompts
 from seatrial_load.prompts.synthetic import SyntheticPrompts
@@ -33,7 +34,7 @@ def jsonl(tmp_path: Path) -> Path:
 def test_made_up_prompts_share_what_the_workload_says() -> None:
     workload = replace(WORKLOAD, shared_prefix_tokens=80, prefix_groups=4)
     assert prompts_of(workload, seed="seed", words_per_token=0.8) == SyntheticPrompts(
-        seed="seed", tokens_in=100, tokens_out=64, words_per_token=0.8, shared_prefix_tokens=80, prefix_groups=4
+        seed="seed", lengths=lengths_of(WORKLOAD), words_per_token=0.8, shared_prefix_tokens=80, prefix_groups=4
     )
 
 

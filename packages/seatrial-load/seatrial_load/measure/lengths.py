@@ -1,0 +1,202 @@
+"""How long prompts and answers are: one definition for the planner that reckons with it and the client that sends it.
+
+A length is fixed, normal with a mean and a standard deviation (SageMaker's benchmark jobs: `prompt_input_tokens_mean`,
+`prompt_input_tokens_stddev`, `output_tokens_mean`, `output_tokens_stddev`), or one of those of a file. A normal one is
+within three standard deviations of its mean and at least 1. The distribution is widened by what these bounds cut off:
+mean and standard deviation are those asked for.
+
+Requests take their lengths in blocks of 32: each block has the whole distribution of prompts and that of answers, in an
+order that looks like chance. So the mean of a level is near the one asked for, though it has few requests, and every
+level of every trial begins with the same lengths.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass, field
+from functools import lru_cache
+from statistics import NormalDist, fmean
+from typing import TYPE_CHECKING, Final
+
+from seatrial_load.measure.interval import percentile
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seatrial_load.documents.request import Workload
+
+
+BLOCK: Final = 32
+"""Requests that have the whole distribution among them."""
+MOST_DEVIATIONS: Final = 3
+"""No length is further from the mean."""
+_STANDARD: Final = NormalDist()
+_WIDEST: Final = 64.0
+"""Of the widened deviation over the distance to the bounds: flat, as a float sees it."""
+_BISECTIONS: Final = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenLengths:
+    """The lengths of prompts, or of answers, in tokens.
+
+    Attributes:
+        mean: Their mean.
+        stddev: Their standard deviation; 0 is one length.
+        listed: Those of a file, ascending; empty where they are normal or fixed.
+    """
+
+    mean: float
+    stddev: float = 0.0
+    listed: tuple[int, ...] = field(default=(), repr=False)
+
+    def at(self, share: float) -> int:
+        """Return the length that this share of the requests does not exceed.
+
+        Args:
+            share: From 0 to 1; 0.95 is the 95th percentile.
+        """
+        if self.listed:
+            return round(percentile(self.listed, 100 * share))
+        return max(1, round(self.mean + self._deviation(share)))
+
+    @property
+    def longest(self) -> int:
+        """The longest of them."""
+        return self.at(1.0)
+
+    @property
+    def shortest(self) -> int:
+        """The shortest of them."""
+        return self.at(0.0)
+
+    @property
+    def relative_variance(self) -> float:
+        """Variance over the square of the mean: 0 is one length."""
+        return (self.stddev / self.mean) ** 2
+
+    def _deviation(self, share: float) -> float:
+        if not self.stddev:
+            return 0.0
+        reach = _reach(self.mean, self.stddev)
+        if share in (0.0, 1.0):
+            return reach if share else -reach
+        parent = widened(reach / self.stddev) * self.stddev
+        tail = _STANDARD.cdf(-reach / parent)
+        return parent * _STANDARD.inv_cdf(tail + share * (1 - 2 * tail))
+
+
+def _reach(mean: float, stddev: float) -> float:
+    """Return how far a length may be from the mean: as far below it as above it, so that it stays the mean."""
+    return min(mean - 1, MOST_DEVIATIONS * stddev)
+
+
+@lru_cache(maxsize=64)
+def widened(reach: float) -> float:
+    """Return the deviation of the normal distribution that has deviation 1 within some bounds.
+
+    Args:
+        reach: The bounds' distance from the mean; above the square root of 3, where all within them are alike.
+    """
+    low, high = 1.0, _WIDEST * reach
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _bounded_variance(middle, reach) < 1 else (low, middle)
+    return (low + high) / 2
+
+
+def _bounded_variance(deviation: float, reach: float) -> float:
+    """Return the variance of a normal distribution of mean 0 that is cut off at both sides alike."""
+    bound = reach / deviation
+    inside = 2 * _STANDARD.cdf(bound) - 1
+    return deviation**2 * (1 - 2 * bound * _STANDARD.pdf(bound) / inside)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestLengths:
+    """The lengths of requests.
+
+    Attributes:
+        input: Of prompts.
+        output: Of answers.
+        pairs: Prompt and answer of each request of a file, whose lengths hang together; empty where they don't.
+    """
+
+    input: TokenLengths
+    output: TokenLengths
+    pairs: tuple[tuple[int, int], ...] = field(default=(), repr=False)
+
+    @property
+    def are_fixed(self) -> bool:
+        """Whether all requests are alike."""
+        return not (self.input.stddev or self.output.stddev)
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest request, prompt and answer."""
+        if self.pairs:
+            return max(sum(pair) for pair in self.pairs)
+        return self.input.longest + self.output.longest
+
+    def of(self, row: int) -> tuple[int, int]:
+        """Return prompt and answer of a request, in tokens.
+
+        Args:
+            row: Its number among those of its level.
+        """
+        if self.pairs:
+            turn, place = divmod(row, len(self.pairs))
+            return self.pairs[_order(f"pair {turn}", len(self.pairs))[place]]
+        return self.input.at(_share("input", row)), self.output.at(_share("output", row))
+
+
+def _share(name: str, row: int) -> float:
+    """Return a share from 0 to 1: each block has one in each thirty-second, in an order of its own."""
+    block, place = divmod(row, BLOCK)
+    within = int.from_bytes(hashlib.blake2b(f"{name} {row}".encode(), digest_size=4).digest(), "big") / 2**32
+    return (_order(f"{name} {block}", BLOCK)[place] + within) / BLOCK
+
+
+@lru_cache(maxsize=256)
+def _order(seed: str, among: int) -> tuple[int, ...]:
+    """Return the numbers below a number in an order that the seed gives."""
+    drawn = hashlib.shake_256(seed.encode()).digest(4 * among)
+    return tuple(sorted(range(among), key=lambda number: drawn[4 * number : 4 * number + 4]))
+
+
+def normal_lengths(
+    *, input_tokens: float, output_tokens: float, input_tokens_stddev: float, output_tokens_stddev: float
+) -> RequestLengths:
+    """Return lengths by their means and standard deviations; prompts and answers don't hang together."""
+    return RequestLengths(
+        input=TokenLengths(mean=input_tokens, stddev=input_tokens_stddev),
+        output=TokenLengths(mean=output_tokens, stddev=output_tokens_stddev),
+    )
+
+
+def paired_lengths(pairs: Sequence[tuple[int, int]]) -> RequestLengths:
+    """Return the lengths of requests that were counted, at least one."""
+    return RequestLengths(
+        input=_listed([prompt for prompt, _ in pairs]),
+        output=_listed([answer for _, answer in pairs]),
+        pairs=tuple(pairs),
+    )
+
+
+def _listed(lengths: Sequence[int]) -> TokenLengths:
+    mean = fmean(lengths)
+    stddev = math.sqrt(fmean((length - mean) ** 2 for length in lengths))
+    return TokenLengths(mean=mean, stddev=stddev, listed=tuple(sorted(lengths)))
+
+
+def lengths_of(workload: Workload) -> RequestLengths:
+    """Return the lengths of a trial's requests."""
+    if workload.lengths:
+        return paired_lengths([(prompt, answer) for prompt, answer in workload.lengths])
+    return normal_lengths(
+        input_tokens=workload.input_tokens,
+        output_tokens=workload.output_tokens,
+        input_tokens_stddev=workload.input_tokens_stddev,
+        output_tokens_stddev=workload.output_tokens_stddev,
+    )

@@ -1,0 +1,92 @@
+"""What a trial sent, in words: the lengths and arrivals that were asked for, and those that came of it."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from seatrial_base.units import short, whole_or_tenths
+from seatrial_load.measure.lengths import BLOCK, lengths_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial_load.documents.request import Load, Workload
+    from seatrial_load.documents.result import LevelResult, TrialResult
+
+
+QUEUEING = "latencies count from when a request was due: they hold the queue"
+
+
+def lengths_asked(workload: Workload) -> str:
+    """Return the lengths that were asked for: `550 + 150 tokens`, with their standard deviations where they differ."""
+    lengths = lengths_of(workload)
+    if lengths.are_fixed:
+        return f"{workload.input_tokens:,} + {workload.output_tokens:,} tokens"
+    return (
+        f"{workload.input_tokens:,} ± {whole_or_tenths(lengths.input.stddev)} + "
+        f"{workload.output_tokens:,} ± {whole_or_tenths(lengths.output.stddev)} tokens"
+    )
+
+
+def prefix_share(workload: Workload) -> float:
+    """Return the share of the prompt tokens that other prompts begin with too, 0 to 1."""
+    if not workload.shared_prefix_tokens:
+        return 0.0
+    lengths = lengths_of(workload)
+    prompts = [lengths.of(row)[0] for row in range(max(BLOCK, len(lengths.pairs)))]
+    return sum(min(workload.shared_prefix_tokens, tokens - 1) for tokens in prompts) / sum(prompts)
+
+
+def prefix_asked(workload: Workload) -> str:
+    """Return what prompts were to share; empty where nothing."""
+    if not workload.shared_prefix_tokens:
+        return ""
+    groups = "" if workload.prefix_groups == 1 else f" in {workload.prefix_groups:,} groups"
+    share = prefix_share(workload) * 100
+    return f"{workload.shared_prefix_tokens:,} shared prefix tokens{groups} ({share:.0f} % of the prompt tokens)"
+
+
+def arrivals_asked(load: Load) -> str:
+    """Return how requests were timed, in words."""
+    match load.arrival:
+        case "closed":
+            return "closed loop"
+        case "poisson":
+            return "Poisson arrivals"
+        case "gamma":
+            return f"gamma arrivals, smoothness {load.arrival_smoothness:g}"
+        case "constant":
+            return "constant rate"
+        case "ramp":
+            return "rising rate"
+    return "replayed trace"
+
+
+def sent_lines(result: TrialResult) -> Iterator[str]:
+    """Return what was asked for and what the largest level got; nothing of a closed loop of requests of one length."""
+    work, load = result.request.workload, result.request.load
+    is_open = load.arrival != "closed"
+    if not is_open and lengths_of(work).are_fixed and not work.shared_prefix_tokens:
+        return
+    asked = (lengths_asked(work), prefix_asked(work), arrivals_asked(load), QUEUEING if is_open else "")
+    yield f"sent: {'; '.join(part for part in asked if part)}"
+    counted = sorted((level for level in result.levels if level.succeeded), key=lambda level: -level.succeeded)
+    for level in islice(counted, 1):
+        parts = (_realised("input", level.input_tokens_mean, level.input_tokens_p50, level.input_tokens_p95),
+                 _realised("output", level.output_tokens_mean, level.output_tokens_p50, level.output_tokens_p95),
+                 _realised_rate(level))  # fmt: skip
+        if told := "; ".join(part for part in parts if part):
+            yield f"of {level.succeeded:,} answered requests: {told}"
+
+
+def _realised(name: str, mean: float | None, median: float | None, p95: float | None) -> str:
+    if mean is None or median is None or p95 is None:
+        return ""
+    return f"{name} mean {whole_or_tenths(mean)}, p50 {whole_or_tenths(median)}, p95 {whole_or_tenths(p95)} tokens"
+
+
+def _realised_rate(level: LevelResult) -> str:
+    if level.offered_requests_per_s is None or not level.duration_s:
+        return ""
+    return f"{level.requests:,} requests at {short(level.offered_requests_per_s)}/s"
