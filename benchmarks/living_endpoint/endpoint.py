@@ -318,14 +318,16 @@ def _with_clients(folder: Path, cloud: EmbeddedAws, tools: CdkCli) -> LivingEndp
 @contextmanager
 def environment_of(cloud: EmbeddedAws) -> Iterator[None]:
     """Let this process be one that reaches the embedded AWS alone."""
-    users = dict(os.environ)
+    users, session = dict(os.environ), boto3.DEFAULT_SESSION
     os.environ.clear()
     os.environ.update(lifecycle.child_variables(cloud.local))
+    boto3.DEFAULT_SESSION = None  # it keeps the credentials that it found first: perhaps those of another embedded AWS
     try:
         yield
     finally:
         os.environ.clear()
         os.environ.update(users)
+        boto3.DEFAULT_SESSION = session
 
 
 def kill_functions(folder: Path) -> int:

@@ -27,7 +27,8 @@ from tests.e2e.killed_functions import DELIVERIES, killed_functions, let_pass
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from benchmarks.living_endpoint.cases import Outcome, RunningUpdate
+    from benchmarks.living_endpoint.cases import Outcome
+    from seatrial_laptop.demo.cdk_cli import ToolOutcome
     from tests.e2e.killed_functions import KilledFunctions
 
 pytestmark = [
@@ -39,8 +40,8 @@ NOTED: Final = "/seen.json HTTP"
 """Of the first request that follows the note."""
 STARTED: Final = "AWSStepFunctions.StartExecution"
 SHORT: Final = {"concurrency_levels": [1, 2, 4], "requests_per_concurrency": 4, "budget_minutes": 5}
-LONG: Final = {"trial": {**SHORT, "budget_minutes": 30, "mode": "report"}}
-"""Its trial may begin as late as the sweep starts it; with few requests it proves nothing, and refuses nothing."""
+LONG: Final = {**SHORT, "budget_minutes": 30, "mode": "report"}
+"""It may begin as late as the sweep starts it; with few requests it proves nothing, and refuses nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,21 +82,22 @@ class Losing:
     def status(self) -> str:
         return self.living.cloud.stack(STACK).status
 
+    def create(self, **changes: object) -> ToolOutcome:
+        """Deploy the stack that is not there yet; the request for its first trial is lost, and found again."""
+        self.living.write(**changes)
+        assembly = self.living.synth("first")
+        self.functions.die_before(STARTED)
+        with ThreadPoolExecutor(1) as beside:
+            deployment = beside.submit(self.living.deploy, assembly)
+            self.find_again("Trial")
+            return deployment.result()
+
 
 @pytest.fixture(scope="module")
 def losing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Losing]:
-    """Deploy an endpoint; the request for its first trial is lost, and found again."""
     functions = killed_functions(tmp_path_factory.mktemp("functions"))
     with living_endpoint(tmp_path_factory.mktemp("living"), functions.settings) as living:
-        living.write(**LONG)
-        assembly, losing = living.synth("first"), Losing(living, functions)
-        functions.die_before(STARTED)
-        with ThreadPoolExecutor(1) as beside:
-            deployment = beside.submit(living.deploy, assembly)
-            losing.find_again("Trial")
-            first = deployment.result()
-        assert first.exit_code == 0, first.last_lines()
-        yield losing
+        yield Losing(living, functions)
 
 
 def unharmed(outcome: Outcome) -> None:
@@ -103,30 +105,27 @@ def unharmed(outcome: Outcome) -> None:
     assert outcome.least_copies >= 3
 
 
-def test_a_trial_whose_budget_lasts_is_made_after_all(losing: Losing) -> None:
-    assert losing.status == "CREATE_COMPLETE"
+def test_a_creation_whose_budget_is_over_fails_and_is_rolled_back(losing: Losing) -> None:
+    ended = losing.create(trial=SHORT)
+    assert ended.exit_code != 0
+    assert losing.status == "ROLLBACK_COMPLETE"
+    events = losing.living.cloud.client("cloudformation").describe_stack_events(StackName=STACK)["StackEvents"]
+    (told,) = (each for each in events if each["ResourceStatus"] == "CREATE_FAILED")
+    assert told.get("ResourceType") == "Custom::SmokeBenchmark"
+    assert "the budget of 300 s ended before the trial started" in told.get("ResourceStatusReason", "")
+
+
+def test_a_creation_whose_budget_lasts_is_tried_after_all(losing: Losing) -> None:
+    ended = losing.create(trial=LONG)
+    assert ended.exit_code == 0, ended.last_lines()
     assert losing.living.cloud.stack(STACK).output("TrialResultUri") != "unknown"
 
 
 @pytest.mark.parametrize(("mark", "batch"), [(NOTED, 4), (STARTED, 5)])
-def test_an_update_whose_budget_is_over_fails_and_leaves_what_serves(losing: Losing, mark: str, batch: int) -> None:
-    living = losing.living
-    before = living.cloud.live(living.component)
-
-    def beside(_: RunningUpdate) -> None:
-        losing.find_again("Candidate")
-
+def test_an_update_is_tried_and_deployed_after_all(losing: Losing, mark: str, batch: int) -> None:
+    """A candidate's budget begins when it serves, and CloudFormation waits an hour for it."""
     losing.functions.die_before(mark)
-    case = Case("lost", {**batch_of(batch), "trial": SHORT}, beside, deploys=False)
-    outcome = run_case(living, case, before_s=BEFORE_S)
-    unharmed(outcome)
-    assert (outcome.deployed, losing.status) == (False, "UPDATE_ROLLBACK_COMPLETE")
-    assert living.cloud.live(living.component) == before
-
-
-def test_an_update_whose_budget_lasts_is_tried_and_deployed(losing: Losing) -> None:
-    losing.functions.die_before(STARTED)
-    case = Case("found", {**batch_of(6), **LONG}, lambda _: losing.find_again("Candidate"))
+    case = Case("lost", {**batch_of(batch), "trial": LONG}, lambda _: losing.find_again("Candidate"))
     outcome = run_case(losing.living, case, before_s=BEFORE_S)
     unharmed(outcome)
     assert (outcome.deployed, outcome.tried, outcome.copies) == (True, 1, 3)
