@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import json
 import tomllib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import constructs
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[1]
 SOURCE_ROOTS = {"constructs": "seatrial_cdk", "stacks": "seatrial_stacks"}
@@ -65,3 +70,31 @@ def test_a_public_class_name_means_one_thing() -> None:
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     homes.setdefault(node.name, []).append(file.relative_to(ROOT).as_posix())
     assert {name: sorted(files) for name, files in homes.items() if len(files) > 1} == {}
+
+
+READ_BY_OTHERS = {"aws_cdk._jsii", "aws_cdk.interfaces"}
+
+
+def test_every_module_of_the_cdk_that_is_used_has_its_types_checked() -> None:
+    overrides = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]["overrides"]
+    followed = next(each["module"] for each in overrides if each.get("follow_imports") == "normal")
+    assert set(followed) == READ_BY_OTHERS.union(*map(cdk_modules, sources()))
+
+
+def sources() -> Iterator[Path]:
+    """Return the checked files that name the CDK."""
+    checked = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]["files"]
+    paths = (
+        path for each in checked for path in ([ROOT / each] if each.endswith(".py") else (ROOT / each).rglob("*.py"))
+    )
+    return (path for path in paths if "aws_cdk" in path.read_text(encoding="utf-8"))
+
+
+def cdk_modules(path: Path) -> set[str]:
+    """Return the modules of the CDK that a file imports."""
+    imports = [
+        node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.ImportFrom)
+    ]
+    ours = [node for node in imports if (node.module or "").partition(".")[0] == "aws_cdk"]
+    services = {f"aws_cdk.{alias.name}" for node in ours for alias in node.names if node.module == "aws_cdk"}
+    return {f"{node.module}" for node in ours} | {name for name in services if importlib.util.find_spec(name)}

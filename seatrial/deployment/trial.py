@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial.deployment.evaluation_file import read_evaluation_set
 from seatrial.engines.rendered import refuse_replaced
+from seatrial.specs.workload import rates_of
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding, Place
 from seatrial_base.replaced_text import replaced_text
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from seatrial.engines.rendered import RenderedConfig
     from seatrial.specs.endpoint import Percentiles, QualitySpec, Slo, TrialSpec
     from seatrial.specs.load import LoadedSpec
-    from seatrial_load.documents.request import Metric, Statistic
+    from seatrial_load.documents.request import Metric, PayloadSchema, Statistic
     from seatrial_load.quality.evaluation_set import EvaluationSet
 
 
@@ -63,13 +64,7 @@ def trial_request(
         plan_digest=plan.digest,
         target=target,
         expected=expected,
-        workload=Workload(
-            input_tokens=endpoint.workload.input_tokens,
-            output_tokens=endpoint.workload.output_tokens,
-            schema=serving.payload_schema,
-            shared_prefix_tokens=endpoint.trial.shared_prefix_tokens,
-            prefix_groups=endpoint.trial.prefix_groups,
-        ),
+        workload=trial_workload(loaded, serving.payload_schema),
         load=_load(loaded, plan),
         objectives=tuple(slo_objectives(endpoint.slo)),
         gate_concurrency=plan.gate_concurrency_per_copy.value,
@@ -81,6 +76,25 @@ def trial_request(
         gate=_gate(endpoint.trial),
         prior=_prior(plan),
         quality=quality_floor(loaded, serving),
+    )
+
+
+def trial_workload(loaded: LoadedSpec, schema: PayloadSchema) -> Workload:
+    """Return the requests that a trial of this spec sends; of a dataset, made-up ones of its lengths.
+
+    What users wrote is in no template: `seatrial bench --prompts` sends it.
+    """
+    asked, trial = loaded.endpoint.workload, loaded.endpoint.trial
+    shares = asked.shared_prefix_tokens > 0
+    return Workload(
+        input_tokens=asked.input_tokens,
+        output_tokens=asked.output_tokens,
+        schema=schema,
+        shared_prefix_tokens=asked.shared_prefix_tokens if shares else trial.shared_prefix_tokens,
+        prefix_groups=asked.prefix_groups if shares else trial.prefix_groups,
+        input_tokens_stddev=asked.input_tokens_stddev,
+        output_tokens_stddev=asked.output_tokens_stddev,
+        lengths=loaded.dataset,
     )
 
 
@@ -126,7 +140,8 @@ def _bounds(percentiles: Percentiles) -> Iterator[tuple[Statistic, float]]:
 
 
 def _load(loaded: LoadedSpec, plan: Plan) -> Load:
-    trial = loaded.endpoint.trial
+    trial, asked = loaded.endpoint.trial, loaded.endpoint.workload
+    rates = rates_of(loaded.endpoint)
     return Load(
         concurrency_levels=plan.concurrency_levels.value,
         ramp_per_concurrency=trial.ramp_per_concurrency,
@@ -141,6 +156,10 @@ def _load(loaded: LoadedSpec, plan: Plan) -> Load:
         max_retries=trial.max_retries,
         search=trial.search,
         goal=trial.goal,
+        arrival=asked.arrivals if rates else "closed",
+        arrival_smoothness=asked.arrival_smoothness,
+        rates_per_s=rates,
+        rates_for_copies=plan.copy_count.value if rates else None,
     )
 
 

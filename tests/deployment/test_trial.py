@@ -56,6 +56,43 @@ def test_what_the_deployed_trial_would_refuse_is_refused_before() -> None:
     assert str(caught.value) == ("trial request: load.budget_usd: SEA501: a budget of 5 USD needs a price per hour")
 
 
+def described(folder: Path, workload: str) -> tuple[Plan, TrialRequest]:
+    (folder / "dev.yaml").write_text("name: dev\nregion: us-east-1\n")
+    text = f"name: chat\nmodel: {{hub_id: meta-llama/Llama-2-7b-chat-hf}}\nworkload: {{{workload}}}\n"
+    (folder / "chat.yaml").write_text(text)
+    loaded = load_spec(folder / "chat.yaml", "dev", environments=folder)
+    plan = make_plan(loaded)
+    serving = render_plan(loaded, plan)
+    return plan, read_trial_request(trial_request(loaded, plan, serving, NOWHERE, None).to_json())
+
+
+def test_a_trial_sends_what_the_plan_was_made_for(tmp_path: Path) -> None:
+    """A distribution that arrives at random: three rates up to the planned one, for as many copies as are planned."""
+    plan, request = described(
+        tmp_path,
+        "input_tokens: 550, output_tokens: 150, input_tokens_stddev: 150, output_tokens_stddev: 50, "
+        "shared_prefix_tokens: 200, prefix_groups: 4, requests_per_second: 4, arrivals: gamma, arrival_smoothness: 0.5",
+    )
+    sent, load = request.workload, request.load
+    assert (sent.input_tokens_stddev, sent.output_tokens_stddev) == (150.0, 50.0)
+    assert (sent.shared_prefix_tokens, sent.prefix_groups) == (200, 4)
+    assert (load.arrival, load.arrival_smoothness, load.rates_per_s) == ("gamma", 0.5, (2.0, 3.0, 4.0))
+    assert load.rates_for_copies == plan.copy_count.value
+    assert plan.max_model_len.value >= 1_299
+    assert [warning for warning in plan.warnings if "Prompts share 200 tokens" in warning]
+
+
+def test_a_trial_of_a_dataset_sends_its_lengths_and_nothing_that_users_wrote(tmp_path: Path) -> None:
+    lines = (
+        '{"prompt": "my secret", "input_tokens": 100, "output_tokens": 10}\n{"input_tokens": 300, "output_tokens": 30}'
+    )
+    (tmp_path / "requests.jsonl").write_text(lines)
+    _, request = described(tmp_path, "input_tokens: 200, output_tokens: 20, concurrency: 4, dataset: requests.jsonl")
+    assert request.workload.lengths == ((100, 10), (300, 30))
+    assert (request.workload.source, request.load.arrival) == ("synthetic", "closed")
+    assert "my secret" not in request.to_json()
+
+
 def test_a_request_with_a_prior_is_read_as_it_was_written(planned: tuple[Plan, TrialRequest]) -> None:
     request = planned[1]
     assert read_trial_request(request.to_json()) == request

@@ -24,12 +24,12 @@ validate`; and the Lambda could not carry it, so that there would be two lists a
 
 from __future__ import annotations
 
-import binascii
 import re
 from base64 import b64decode, b64encode
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, islice
+from string import ascii_letters, digits
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -315,11 +315,10 @@ def _by_form(text: str) -> Iterator[Credential]:
         return
     for form, pattern in _PATTERNS:
         if any(map(text.__contains__, form.needles)):
-            for found in pattern.finditer(text):
-                if not _is_filled(found[0], form):
-                    yield Credential(*found.span(), form.kind)
-                    if form.kind == _KEY_ID:
-                        yield from _beside_key_id(text, found)
+            spans = [found.span() for found in pattern.finditer(text) if not _is_filled(found[0], form)]
+            yield from (Credential(*span, form.kind) for span in spans)
+            if form.kind == _KEY_ID:
+                yield from _beside_key_ids(text, spans)
 
 
 def _is_filled(found: str, form: Form) -> bool:
@@ -351,17 +350,29 @@ def _by_encoded_form(text: str) -> Iterator[Credential]:
 
 # A secret access key is 40 characters of Base64, as other things are: an access key id beside it tells, or its name.
 _NEAR = 200  # characters
+_LENGTH_OF_KEY = 40
 _SECRET_ACCESS_KEY = re.compile(
     r"(?<![A-Za-z0-9+/=])(?=[A-Za-z0-9+/]*[A-Z])(?=[A-Za-z0-9+/]*[a-z])(?=[A-Za-z0-9+/]*[0-9])"
     r"[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])"
 )
 
 
-def _beside_key_id(text: str, key_id: re.Match[str]) -> Iterator[Credential]:
-    """Yield secret access keys near an access key id."""
-    start, end = max(0, key_id.start() - _NEAR), min(len(text), key_id.end() + _NEAR)
-    for found in _SECRET_ACCESS_KEY.finditer(text, start, end):
-        yield Credential(*found.span(), "an AWS secret access key")
+def _beside_key_ids(text: str, key_ids: Iterable[tuple[int, int]]) -> Iterator[Credential]:
+    """Yield secret access keys near access key ids."""
+    for start, end in _near(key_ids):
+        for found in _SECRET_ACCESS_KEY.finditer(text, start, end):
+            yield Credential(*found.span(), "an AWS secret access key")
+
+
+def _near(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield spans with what is near them; those that overlap are one, so that nothing is read twice."""
+    start = end = 0
+    for low, high in spans:
+        if low - _NEAR > end:
+            yield start, end
+            start = low - _NEAR
+        end = high + _NEAR
+    yield start, end
 
 
 # By place.
@@ -416,7 +427,7 @@ def _is_basic(value: str) -> bool:
     """Return whether a text is what RFC 7617 makes of a user and a password."""
     try:
         user, colon, password = b64decode(value + "=" * (-len(value) % 4), validate=True).decode().partition(":")
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:  # no Base64, or no text; a Kelvin sign is a K to the pattern
         return False
     return bool(colon) and f"{user}{password}".isprintable()
 
@@ -427,27 +438,22 @@ _JUDGED = 4096
 """Characters of a value that are judged; all of it is hidden. Every pattern below reads each of them a few times."""
 _MOST_DIGITS = 5  # a number up to this length is a count or a switch, no password
 _LEAST_VALUE = 4
-_REFERENCE = re.compile(
-    r"""\$\w+|\$\(.*|%\w+%|<[^<>]*>|\[[^\[\]]*\]|\(.*|!\w+\b.*|arn:.*
+_REFERENCE = r"""\$\w+|\$\(.*|%\w+%|<[^<>]*>|\[[^\[\]]*\]|\(.*|!\w+\b.*|arn:.*
     |(?:env|file|secret|secretsmanager|ssm|vault|op|keyring|ref\+\w+):.*
     |(?:os|process|self|args|config|settings)\.\w.*|SEA\d{3}:?
     |(?:~|\.{1,2}|[A-Za-z]:)?[/\\](?:[\w.-]{1,24}[/\\])*[\w.-]{1,24}[/\\]?
-    |[A-Za-z]+(?:[-_.][A-Za-z]+)*(?:/[A-Za-z]+(?:[-_.][A-Za-z]+)*)+""",
-    re.VERBOSE | re.DOTALL,
-)
+    |[A-Za-z]++(?:[-_.][A-Za-z]++)*+(?:/[A-Za-z]++(?:[-_.][A-Za-z]++)*+)++"""
 """A variable, a template's hole, a tag of YAML, an ARN, a path, a name of Secrets Manager, the ID of a rule."""
 _FILLED_IN = re.compile(r"\{\{|\$\{|\{[\w.!:\[\]]*\}|%s|%\(\w+\)|…|\[hidden\]|\(hidden\)")
-_PLACEHOLDER = re.compile(
-    r"""[x*.•\#0_-]+|[a-z_]{0,10}[_-]?(?:proj-|live_)?(?:x{3}|\*{3}|\.{3})[x*.-]*
+_PLACEHOLDER = r"""[x*.•\#0_-]+|(?=.*[x*.-]\Z)[a-z_]{0,10}[_-]?(?:proj-|live_)?(?:x{3}|\*{3}|\.{3})[x*.-]*
     |(?:your|insert|enter|put|paste|replace|change|fill)(?:[-_ ].*|(?:me|this|it|in|your).*)?
     |none|null|nil|true|false|yes|no|off|empty|unset|undefined|default|auto|optional|required|string|str|text|bytes
     |test|n/?a|tbd|todo|fixme|unused|not[-_ ]?(?:needed|used|set|required|real|applicable)
-    |(?:sk-)?no[-_](?:key|token|password|auth)(?:[-_](?:required|needed))?""",
-    re.VERBOSE | re.IGNORECASE,
-)
-_NUMBER = re.compile(rf"[-+]?\d{{0,{_MOST_DIGITS}}}(?:\.\d+)?")
-_WORDS = re.compile(r"[A-Za-z]{1,19}(?:[-_. ][A-Za-z]+)*")
-_JOINED_WORDS = re.compile(r"[a-z]+(?:[-_ ][a-z]+)*", re.IGNORECASE)
+    |(?:sk-)?no[-_](?:key|token|password|auth)(?:[-_](?:required|needed))?"""
+_NUMBER = rf"[-+]?\d{{0,{_MOST_DIGITS}}}(?:\.\d+)?"
+_NO_VALUE = re.compile(rf"(?s:{_REFERENCE})|(?i:{_PLACEHOLDER})|{_NUMBER}", re.VERBOSE)
+_WORDS = re.compile(r"[A-Za-z]{1,19}+(?:[-_. ][A-Za-z]++)*+")
+_JOINED_WORDS = re.compile(r"[a-z]++(?:[-_ ][a-z]++)*+", re.IGNORECASE)
 _BETWEEN_WORDS = re.compile(r"[-_ ]")
 _OF_PLACEHOLDERS = {"example", "placeholder", "dummy", "fake", "sample", "redacted", "hidden", "masked"}
 _BEHIND_MY = {"secret", "token", "key", "password"}
@@ -460,10 +466,10 @@ _DIGEST = re.compile(r"(?:sha\d+|md5)[:-].*|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a
 def _is_value(text: str) -> bool:
     """Return whether a text could be a secret: it is no reference, placeholder, switch or small number."""
     text = text[:_JUDGED]
-    return _SECRET_ACCESS_KEY.fullmatch(text) is not None or (
+    return (len(text) == _LENGTH_OF_KEY and _SECRET_ACCESS_KEY.fullmatch(text) is not None) or (
         len(text) >= _LEAST_VALUE
         and not _FILLED_IN.search(text)
-        and not any(one.fullmatch(text) for one in (_REFERENCE, _PLACEHOLDER, _NUMBER))
+        and not _NO_VALUE.fullmatch(text)
         and not _are_placeholder_words(text)
     )
 
@@ -551,20 +557,23 @@ _FLAG = re.compile(
     rf"(?<![\w-])--?(?P<noun>[A-Za-z][\w-]{{1,60}})(?P<close>{_QUOTE})?(?P<gap>[ \t]*,\s*|[ \t]+)(?P<open>{_QUOTE})?",
     re.VERBOSE,
 )
+_CLOSING = {quote: re.compile(rf"(?<!\\)(\\*+){quote}|\n") for quote in "\"'"}
 _CAPITALS = re.compile(r"[A-Z]+")
-_NAME = re.compile(r"[A-Za-z0-9_.\-]+\Z")
+_OF_NAMES = f"{ascii_letters}{digits}_.-"
 _LONGEST_NAME = 64
 _UNQUOTED = re.compile(r"[^\s\"'`,;&<>(){}\[\]|\\#]++")
 _MOST_NAMES = 8
 """Names within one value without quotes, `a=b=c`, that are judged one by one; what follows is one value."""
-_MOST_ASSIGNED = 10_000
+_MOST_ASSIGNED = 4_096
 """Values behind names that are told one by one; what follows the last one is told as a whole."""
 _TO_LINE_END = re.compile(r"[^\s\"'`(){}\[\]<>|\\]++(?=[ \t\r]*(?:\n|\Z|\\+[nr]))")
-_LINE_START = re.compile(r"(?:^|\n|\\n)[ \t+-]*(?:(?:export|ENV|ARG|set|env)[ \t]+)?(?:option\.)?\Z", re.IGNORECASE)
-_LINE_HEAD = 80  # characters before a name that tell whether it begins its line
+_LINE_HEAD = re.compile(r"[ \t+-]*+(?:(?:export|ENV|ARG|set|env)[ \t]++)?(?:option\.)?", re.IGNORECASE)
+_LONGEST_HEAD = 80  # characters before a name that tell whether it begins its line
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 _SECRET_WORD = re.compile(r"pass|pwd|key|token|secret|cred|auth", re.IGNORECASE)
 _LEAST_MIXED = 6
+_DIGIT = re.compile(r"\d")
+_LETTER = re.compile(r"[^\W\d_]")
 
 
 def _by_name(text: str) -> Iterator[Credential]:
@@ -589,9 +598,11 @@ def _judged_names(text: str) -> Iterator[tuple[int, int] | None]:
     judged_to = value_end = nested = 0
     for found in _NAMED.finditer(_lower(text)):
         start = found.end()
-        name = _name_before(text, found) if start >= judged_to else None
-        says = _says_secret(name[0]) if name else "no"
-        if name is None or says == "no":
+        if start < judged_to or (text[start : start + 1].isspace() and not found["open"]):
+            continue
+        name = _name_before(text, found)
+        says = _says_secret(name)
+        if says == "no":
             continue
         nested = nested + 1 if start < value_end else 0
         if nested == 0 and not found["open"]:
@@ -599,13 +610,14 @@ def _judged_names(text: str) -> Iterator[tuple[int, int] | None]:
         if nested >= _MOST_NAMES:
             judged_to = min(value_end, start + _JUDGED)
             yield (start, judged_to) if _is_text(text[start:judged_to]) else None
-        elif span := _behind(text, found, says, name[0], name.start()):
+        elif span := _behind(text, found, says, name, found.end("noun") - len(name)):
             judged_to = span[1]
             yield span
 
 
-def _name_before(text: str, found: re.Match[str]) -> re.Match[str] | None:
-    return _NAME.search(text, max(0, found.start() - _LONGEST_NAME), found.end("noun"))
+def _name_before(text: str, found: re.Match[str]) -> str:
+    near = text[max(0, found.start() - _LONGEST_NAME) : found.end("noun")]
+    return near[len(near.rstrip(_OF_NAMES)) :]
 
 
 def _run_end(text: str, start: int) -> int:
@@ -644,7 +656,7 @@ def _closing(text: str, start: int, quote: str) -> int:
         end = text.find(quote, start)
         return end if end >= 0 else start
     level = len(quote) - 1
-    for found in re.compile(rf"(?<!\\)(\\*+){quote[-1]}|\n").finditer(text, start):
+    for found in _CLOSING[quote[-1]].finditer(text, start):
         if found[1] is None:
             return start
         if len(found[1]) % (2 * (level + 1)) == level:
@@ -656,7 +668,7 @@ def _unquoted(text: str, found: re.Match[str], says: Says, name: str, name_at: i
     """Return the span of a value without quotes, which may well be code: `password=password`, `token: str`."""
     if found["close"]:  # JSON: a number, true, null
         return None
-    starts_line = _LINE_START.search(text, max(0, name_at - _LINE_HEAD), name_at)
+    starts_line = _starts_line(text, name_at)
     whole = (starts_line and _TO_LINE_END.match(text, found.end())) or _UNQUOTED.match(text, found.end())
     if whole is None or text[whole.end() : whole.end() + 1] in ("(", "[", "{"):
         return None
@@ -670,13 +682,19 @@ def _unquoted(text: str, found: re.Match[str], says: Says, name: str, name_at: i
     return (whole.start(), whole.start() + len(value)) if counts else None
 
 
+def _starts_line(text: str, at: int) -> bool:
+    r"""Return whether nothing but what exports a variable stands before it on its line; `\n` ends a line, too."""
+    _, line_end, head = text[max(0, at - _LONGEST_HEAD) : at].replace("\\n", "\n").rpartition("\n")
+    return (line_end != "" or at <= _LONGEST_HEAD) and _LINE_HEAD.fullmatch(head) is not None
+
+
 def _is_text(value: str) -> bool:
-    return _is_value(value) and not _is_code(value)
+    return not _is_code(value) and _is_value(value)
 
 
 def _is_code(value: str) -> bool:
     """Return whether a value without quotes is a name rather than a text."""
-    mixed = len(value) >= _LEAST_MIXED and any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+    mixed = len(value) >= _LEAST_MIXED and _DIGIT.search(value) and _LETTER.search(value)
     if not _IDENTIFIER.fullmatch(value):
         return not mixed
     return not _is_random(value) and ("." in value or not mixed or _SECRET_WORD.search(value) is not None)

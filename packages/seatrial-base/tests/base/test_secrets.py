@@ -263,11 +263,18 @@ def test_of_a_credential_three_characters_are_shown(text: str, shown: str) -> No
         "b1946ac92492d2347c6235b4d2611184e1a5b3c4",  # a commit
         "AKIALESS",
         AWS_KEY,  # forty characters say nothing without their name
+        "Basic abcdef\N{KELVIN SIGN}ghi",  # a K to a pattern without case, and no Base64
     ],
 )
 def test_what_is_no_credential_is_left_alone(text: str) -> None:
     assert not holds_credential(text)
     assert redacted(text) == text
+
+
+def test_a_key_near_one_of_several_ids_is_found() -> None:
+    ids = [f"{AWS_ID[:-2]}{number:02}" for number in range(10, 30)]
+    text = f"{' '.join(ids)} {AWS_KEY} {'- ' * 200} {AWS_KEY} {'- ' * 50}{ids[0]}"
+    assert AWS_KEY[SHOWN:] not in redacted(text)
 
 
 @given(st.text(), st.sampled_from(TOKENS), st.text(alphabet=" \n\"'=:,/;", min_size=1))

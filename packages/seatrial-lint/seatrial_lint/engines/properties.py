@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from seatrial_base.findings import Finding, Place
@@ -13,14 +12,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 
-_ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
+_ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"})
 _UNESCAPES = {"n": "\n", "r": "\r", "t": "\t", "f": "\f"}
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
 _JOINT = r"\\(?:\r\n|\r|\n)[ \t\f]*"  # a line that goes on: the next one's leading blanks don't count
 _KEY = re.compile(rf"(?:{_JOINT}|\\.|[^\\=: \t\f])*", re.DOTALL)
 _GAP = re.compile(rf"(?:[ \t\f]|{_JOINT})*(?:[=:](?:[ \t\f]|{_JOINT})*)?")
 _CONTINUED = re.compile(_JOINT)
-_ESCAPED = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
+_ESCAPED = re.compile(r"((?:\\u[0-9A-Fa-f]{4})+)|\\(.)", re.DOTALL)
+_NOT_ASCII = re.compile("[^ -~]+")
 Span = tuple[int, int]
 
 
@@ -47,21 +47,22 @@ class PropertyLine:
 
 def escape_property(value: str) -> str:
     r"""Write a value as `java.util.Properties` reads it back: `\`, line ends, leading blanks, non-Latin-1 escaped."""
-    text = "".join(_ESCAPES.get(char) or _ascii(char) for char in value)
+    text = _escape(value)
     return f"\\{text}" if text.startswith(" ") else text
 
 
 def escape_key(key: str) -> str:
     """Write a key as `java.util.Properties` reads it back: what ends a key or starts a comment is escaped."""
-    return re.sub(r"([ =:#!])", r"\\\1", "".join(_ESCAPES.get(char) or _ascii(char) for char in key))
+    return re.sub(r"([ =:#!])", r"\\\1", _escape(key))
 
 
-@lru_cache(maxsize=4_096)
-def _ascii(char: str) -> str:
-    if " " <= char <= "~":
-        return char
-    units = char.encode("utf-16-be")
-    return "".join(f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2))
+def _escape(text: str) -> str:
+    return _NOT_ASCII.sub(_units, text.translate(_ESCAPES))
+
+
+def _units(found: re.Match[str]) -> str:
+    """Write each UTF-16 unit of a text as an escape."""
+    return "\\u" + found[0].encode("utf-16-be", "surrogatepass").hex(" ", 2).replace(" ", "\\u")
 
 
 def parse_properties(text: str) -> dict[str, str]:
@@ -134,8 +135,9 @@ def _unescape(text: str) -> str:
 
 
 def _escaped(found: re.Match[str]) -> str:
-    char = found[1]
-    return chr(int(char[1:], 16)) if len(char) > 1 else _UNESCAPES.get(char, char)
+    if units := found[1]:
+        return bytes.fromhex(units.replace("\\u", "")).decode("utf-16-be", "surrogatepass")
+    return _UNESCAPES.get(found[2], found[2])
 
 
 def _count_lines(text: str) -> int:

@@ -347,10 +347,12 @@ def _size(node: Node, most: int) -> int:
     """Return how many nodes a value has, counted to one more than `most`: within itself, a node counts each time."""
     waiting, size = [node], 0
     while waiting and size <= most:
-        one = waiting.pop()
-        size += 1 + len(one.text() or "") // _TEXT_OF_NODE
-        waiting += islice((inner.node for inner in one.members()), most)
-        waiting += islice(one.items(), most)
+        value = waiting.pop().value
+        size += 1
+        if isinstance(value, str):
+            size += len(value) // _TEXT_OF_NODE
+        elif value:
+            waiting += [one.node if isinstance(one, Member) else one for one in value[:most]]
     return size
 
 

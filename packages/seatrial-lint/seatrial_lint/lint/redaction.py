@@ -22,6 +22,7 @@ HIDDEN = "(hidden)"
 _SHORTEST = 4  # a shorter value is hidden by no search: it stands in other words too
 _SHORTEST_DISTINCT = 8
 _ORDINARY = re.compile(r"[A-Za-z_. /-]*|[0-9.]*")  # words and numbers, which messages are made of
+_OF_WORD = re.compile("[A-Za-z0-9_]")
 _TELLS_NO_VALUE = "SEA330"  # that a secret is there
 _COVER = "\ue000"  # of Unicode's private use area: stands for one character of a secret
 
@@ -73,10 +74,27 @@ def redact_findings(findings: Iterable[Finding], sources: Iterable[ConfigSource]
 def _redacted(finding: Finding, secrets: list[str]) -> Finding:
     message, hint = finding.message, finding.hint
     for secret in sorted(secrets, key=len, reverse=True):
-        whole = re.compile(rf"(?<![A-Za-z0-9_]){re.escape(secret)}(?![A-Za-z0-9_])")
-        message, hint = whole.sub(HIDDEN, message), whole.sub(HIDDEN, hint)
+        message, hint = _without(message, secret), _without(hint, secret)
     place = replace(finding.place, field=redacted(finding.field))
     return replace(finding, place=place, message=redacted(message), hint=redacted(hint))
+
+
+def _without(text: str, secret: str) -> str:
+    """Return a text in which a secret that is no part of a longer word is hidden.
+
+    A pattern of the secret would be compiled anew for each one, which takes a second for a megabyte.
+    """
+    parts: list[str] = []
+    at = 0
+    found = text.find(secret)
+    while found >= 0:
+        end = found + len(secret)
+        if _OF_WORD.match(text[found - 1 : found]) or _OF_WORD.match(text, end):
+            found = text.find(secret, found + 1)
+            continue
+        parts += [text[at:found], HIDDEN]
+        at, found = end, text.find(secret, end)
+    return "".join((*parts, text[at:]))
 
 
 def _by_file(sources: Iterable[ConfigSource]) -> dict[str, _FileSecrets]:

@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seatrial_base.findings import Finding, Place
 from seatrial_base.printer import text_lines
 from seatrial_base.rules import LINT_RULES, RULES
 from seatrial_lint.lint.lint import CHECKS, MOST_LISTED, Given, lint_sources
 from seatrial_lint.lint.read import MAX_BYTES, MAX_KEYS, read_content, read_file, read_path, read_stdin
-from seatrial_lint.lint.source import ConfigSource, Unreadable
+from seatrial_lint.lint.redaction import redact_findings
+from seatrial_lint.lint.source import ConfigSource, SourceEntry, Unreadable
 from seatrial_lint.lint.target import ENGINES
 from seatrial_lint.text.json_text import read_json
 from tests.lint.cases import linted
@@ -170,6 +172,18 @@ class TestSecrets:
     def test_a_repeated_secret_is_hidden_in_its_file(self, secret: str) -> None:
         report = linted(f"option.api_key=other9\noption.api_key={secret}\n")
         assert secret not in " ".join(f"{one.message} {one.hint}" for one in report.findings)
+
+    @pytest.mark.parametrize("secret", ["a9-b9", "a9.*b9(", "-a9-", "a" * 40])
+    def test_a_secret_is_hidden_where_it_is_no_part_of_a_longer_word(self, secret: str) -> None:
+        source = ConfigSource("a.env", "environment file", (SourceEntry("API_KEY", secret, 1, "env"),))
+        words = f"{secret} x{secret} {secret}_ '{secret}',{secret}"
+        (told,) = redact_findings(
+            [Finding("SEA320", Place("a.env", 1, field="API_KEY"), words, f"={secret}")], [source]
+        )
+        assert told.message.startswith("(hidden) ")
+        assert told.message.endswith(" '(hidden)',(hidden)")
+        assert f"{secret}_" in told.message
+        assert told.hint == "=(hidden)"
 
     def test_a_secret_of_the_packaged_file_is_hidden_in_what_overrules_it(self) -> None:
         packaged = read_content(b"option.model_id=a/b\noption.api_key=swordfish\n", "m/serving.properties")
