@@ -27,7 +27,8 @@ from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_spec
 from seatrial_base.tags import ENVIRONMENT_TAG
 from seatrial_laptop import lifecycle
-from seatrial_laptop.control import change_control, reset_control
+from seatrial_laptop.aws.faults import ControlSettings
+from seatrial_laptop.control import change_control
 from seatrial_laptop.demo.cdk_cli import CdkCli
 from seatrial_laptop.demo.embedded_aws import EmbeddedAws
 from seatrial_load.documents.request_checks import read_trial_request
@@ -50,6 +51,7 @@ STACK: Final = f"seatrial-{ENVIRONMENT}-{NAME}"
 ENDPOINT: Final = f"{ENVIRONMENT}-{NAME}"
 BESIDE: Final = f"{ENDPOINT}-beside"
 FUNCTION: Final = f"AWS_LAMBDA_FUNCTION_NAME=seatrial-{ENVIRONMENT}-trials"
+NO_FAULTS: Final[Mapping[str, object]] = ControlSettings().model_dump(mode="json")
 COPIES: Final = 3
 """The copies that serve, however few are planned."""
 PATIENCE_S: Final = 180.0
@@ -104,9 +106,11 @@ class LivingEndpoint:
     faults: Mapping[str, object] = field(default_factory=dict)
 
     def control(self, **settings: object) -> None:
-        """Let these settings of the control interface hold, beside the faults of this endpoint, and no other ones."""
-        reset_control(self.folder / "aws")
-        change_control(self.folder / "aws", {**self.faults, **settings})
+        """Let these settings of the control interface hold, beside the faults of this endpoint, and no other ones.
+
+        At once: functions that load an older boto3 would be ended by a moment without it.
+        """
+        change_control(self.folder / "aws", {**NO_FAULTS, **self.faults, **settings})
 
     def write(self, **changes: object) -> None:
         """Write the spec with top-level fields changed, and lock its plan, even one that is to miss its SLO.

@@ -58,6 +58,7 @@ class Losing:
             waiting: The beginning of the logical ID of the custom resource.
         """
         try:
+            self.living.until(lambda: self.functions.unsent, "the death at the first delivery")
             self.living.until(lambda: len(self.functions.unsent) == DELIVERIES, "the death at every delivery")
             self.functions.live()
             assert self.diagnoses(LOST_MINUTES - 2) == []
