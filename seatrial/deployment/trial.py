@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
@@ -28,9 +29,10 @@ from seatrial_load.documents.request import (
     Workload,
 )
 from seatrial_load.documents.request_checks import check_trial_request, read_trial_request
+from seatrial_load.slo.evaluate import requests_needed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from seatrial.deployment.document import Deployment
     from seatrial.documents.live_stack import LiveStack
@@ -103,6 +105,7 @@ def request_template(loaded: LoadedSpec, plan: Plan, serving: RenderedConfig) ->
 
     Raises:
         BenchError: SEA501, with every value that the deployed trial would refuse.
+        SpecError: SEA108, an open loop of so few requests that the budget ends before they prove the SLO.
         RenderError: SEA137 for what would be replaced when it is deployed.
     """
     nowhere = TrialTarget(endpoint_name="", inference_component=None, region=loaded.environment.region)
@@ -160,7 +163,40 @@ def _load(loaded: LoadedSpec, plan: Plan) -> Load:
         arrival_smoothness=asked.arrival_smoothness,
         rates_per_s=rates,
         rates_for_copies=plan.copy_count.value if rates else None,
+        level_s=level_s(loaded, plan.copy_count.value, rates) if rates else SHORTEST_LEVEL_S,
     )
+
+
+SHORTEST_LEVEL_S: Final = 30.0
+LONGEST_LEVEL_S: Final = 600.0
+"""A function loads for 14 minutes at most; what is in flight at the end is waited for."""
+_MORE_ARRIVALS: Final = 1.5  # than are needed on average: chance gives fewer, and ramps and failures take some
+_LEVELS_SHARE: Final = 0.8  # of the budget; the rest is for proofs, warm-up and what is in flight at the end
+
+
+def level_s(loaded: LoadedSpec, copies: int, rates: Sequence[float]) -> float:
+    """Return how long each level of an open loop sends: until one copy's share of the rate can prove the SLO.
+
+    Args:
+        loaded: What was asked for.
+        copies: Copies that the rates are for; a candidate is one of them.
+        rates: The levels, ascending.
+
+    Raises:
+        SpecError: SEA108, so few requests come that the budget ends before.
+    """
+    trial = loaded.endpoint.trial
+    needed = requests_needed(tuple(slo_objectives(loaded.endpoint.slo)), trial.confidence)
+    wanted_s = max(SHORTEST_LEVEL_S, math.ceil(_MORE_ARRIVALS * needed * copies / rates[-1]))
+    most_s = min(LONGEST_LEVEL_S, _LEVELS_SHARE * trial.budget_minutes * S_PER_MINUTE / len(rates))
+    if wanted_s <= most_s or trial.mode == "off":
+        return min(wanted_s, most_s)
+    message = (
+        f"one copy gets {rates[-1] / copies:.3g} requests/s: {needed} requests, which prove the SLO, take "
+        f"{wanted_s:,.0f} s in each of {len(rates)} levels; {most_s:,.0f} s are left for one"
+    )
+    hint = "raise trial.budget_minutes, lower trial.confidence, bound a lower percentile, or write arrivals: closed"
+    raise SpecError([loaded.problem(("workload", "arrivals"), "SEA108", message, hint)])
 
 
 def _prior(plan: Plan) -> Prior:
