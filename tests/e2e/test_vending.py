@@ -21,8 +21,9 @@ from seatrial.planner.planner import make_plan
 from seatrial_laptop.control import change_control, reset_control
 from seatrial_laptop.lifecycle import child_variables
 from seatrial_stacks.publish_products import publish
-from tests.e2e.conftest import ENVIRONMENT, ROOT
+from tests.e2e.conftest import ENVIRONMENT
 from tests.environment import environment
+from tests.tools import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -70,7 +71,7 @@ def lock_and_publish(workspace: Workspace, product: dict[str, object]) -> Path:
         write_lock(plan, spec.path)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(ROOT)
-        (template,) = publish([file], workspace.environments)
+        template, _ = publish([file], workspace.environments)
     return template
 
 
