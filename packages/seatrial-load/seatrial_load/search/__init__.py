@@ -48,12 +48,13 @@ def next_of_sweep(request: TrialRequest, levels: Sequence[LevelResult]) -> Step:
     """Return the lowest listed level above the last one, unless there is a reason to stop."""
     if levels and (stop := why_stop(levels)) is not None:
         return stop
-    load = request.load
+    load, highest = request.load, max((level.concurrency for level in levels), default=0)
+    following = next((concurrency for concurrency in load.concurrency_levels if concurrency > highest), None)
+    if following is None:
+        return ALL_MEASURED
     if load.search == "sweep" and load.protocol == "seatrial" and (stop := why_enough(request, levels)) is not None:
         return stop
-    highest = max((level.concurrency for level in levels), default=0)
-    following = next((concurrency for concurrency in load.concurrency_levels if concurrency > highest), None)
-    return ALL_MEASURED if following is None else NextLevel(concurrency=following, because=LISTED)
+    return NextLevel(concurrency=following, because=LISTED)
 
 
 def why_enough(request: TrialRequest, levels: Sequence[LevelResult]) -> Stop | None:
