@@ -65,9 +65,10 @@ test-flaky: $(DEV_STAMP) ## Run the tests that depend on time 20 times while all
 test-updates: $(DEV_STAMP) ## Update an endpoint under load in every way, also those that the gate leaves out.
 	@SEATRIAL_ALL_UPDATES=1 $(BIN)/pytest tests/e2e/test_updates.py $(PYTEST_ARGS)
 
-test-failures: $(DEV_STAMP) $(OLD_BOTO3) ## Update an endpoint under load while AWS fails in each way that can be switched on.
+test-failures: $(DEV_STAMP) $(OLD_BOTO3) ## Update an endpoint under load while AWS fails in each way that can be switched on, and while functions die.
 	@SEATRIAL_ALL_FAILURES=1 SEATRIAL_FAULTS=$(FAULTS) SEATRIAL_OLD_BOTO3=$(OLD_BOTO3) \
-		$(BIN)/pytest tests/e2e/test_failures.py tests/e2e/test_updates.py $(PYTEST_ARGS)
+		$(BIN)/pytest tests/e2e/test_failures.py tests/e2e/test_lost_requests.py \
+			tests/e2e/test_updates.py $(PYTEST_ARGS)
 
 $(OLD_BOTO3): $(DEV_STAMP)
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --target $@ boto3==1.34.0 botocore==1.34.0
@@ -94,7 +95,6 @@ bench: $(DEV_STAMP) ## Measure speed and memory (benchmarks/).
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 bench-load-client: $(DEV_STAMP) ## Load clients side by side: Seatrial, boto3, aiohttp, and what else is installed.
-	@sh benchmarks/load_client/install.sh || echo "aiohttp could not be installed: its rows are missing"
 	@$(BIN)/python -m benchmarks.load_client.run
 
 lock: ## Resolve the dependencies anew and export requirements.txt.

@@ -27,7 +27,8 @@ from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_spec
 from seatrial_base.tags import ENVIRONMENT_TAG
 from seatrial_laptop import lifecycle
-from seatrial_laptop.control import change_control, reset_control
+from seatrial_laptop.aws.faults import ControlSettings
+from seatrial_laptop.control import change_control
 from seatrial_laptop.demo.cdk_cli import CdkCli
 from seatrial_laptop.demo.embedded_aws import EmbeddedAws
 from seatrial_load.documents.request_checks import read_trial_request
@@ -50,6 +51,7 @@ STACK: Final = f"seatrial-{ENVIRONMENT}-{NAME}"
 ENDPOINT: Final = f"{ENVIRONMENT}-{NAME}"
 BESIDE: Final = f"{ENDPOINT}-beside"
 FUNCTION: Final = f"AWS_LAMBDA_FUNCTION_NAME=seatrial-{ENVIRONMENT}-trials"
+NO_FAULTS: Final[Mapping[str, object]] = ControlSettings().model_dump(mode="json")
 COPIES: Final = 3
 """The copies that serve, however few are planned."""
 PATIENCE_S: Final = 180.0
@@ -104,9 +106,11 @@ class LivingEndpoint:
     faults: Mapping[str, object] = field(default_factory=dict)
 
     def control(self, **settings: object) -> None:
-        """Let these settings of the control interface hold, beside the faults of this endpoint, and no other ones."""
-        reset_control(self.folder / "aws")
-        change_control(self.folder / "aws", {**self.faults, **settings})
+        """Let these settings of the control interface hold, beside the faults of this endpoint, and no other ones.
+
+        At once: functions that load an older boto3 would be ended by a moment without it.
+        """
+        change_control(self.folder / "aws", {**NO_FAULTS, **self.faults, **settings})
 
     def write(self, **changes: object) -> None:
         """Write the spec with top-level fields changed, and lock its plan, even one that is to miss its SLO.
@@ -251,11 +255,14 @@ class LivingEndpoint:
         return targets[0] if targets else None
 
     def sweep(self) -> bool:
-        """Let the trial service do now what it does every five minutes; return whether no candidate is left."""
+        """Let the trial service do now what it does every five minutes; return whether nothing is left for it to do.
+
+        One call may not do it: a request of its own is throttled, or copies that it gives back are in transit.
+        """
         with environment_of(self.cloud):
             functions = boto3.client("lambda")
         functions.invoke(FunctionName=f"seatrial-{ENVIRONMENT}-trials", Payload=json.dumps({"Sweep": True}))
-        return not self.candidates
+        return not self.candidates and not self.is_scale_in_suspended
 
     def until(self, done: Callable[[], object], what: str, *, ended: Callable[[], bool] = lambda: False) -> None:
         """Wait until something is so.
@@ -315,14 +322,16 @@ def _with_clients(folder: Path, cloud: EmbeddedAws, tools: CdkCli) -> LivingEndp
 @contextmanager
 def environment_of(cloud: EmbeddedAws) -> Iterator[None]:
     """Let this process be one that reaches the embedded AWS alone."""
-    users = dict(os.environ)
+    users, session = dict(os.environ), boto3.DEFAULT_SESSION
     os.environ.clear()
     os.environ.update(lifecycle.child_variables(cloud.local))
+    boto3.DEFAULT_SESSION = None  # it keeps the credentials that it found first: perhaps those of another embedded AWS
     try:
         yield
     finally:
         os.environ.clear()
         os.environ.update(users)
+        boto3.DEFAULT_SESSION = session
 
 
 def kill_functions(folder: Path) -> int:

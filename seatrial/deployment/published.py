@@ -1,8 +1,9 @@
 """The published versions of products: templates that never change, and what each was made from.
 
 A version has a template for each environment at `products/NAME/versions/VERSION/ENVIRONMENT.template.json`. It is
-committed. Its metadata has the digest of what it was made from, which needs no CDK and outlasts an upgrade of Seatrial,
-and the digest of the template itself, so that an edit is found.
+committed, and so is what it was made from, at `ENVIRONMENT.source.json` (`version_source`). Its metadata has the digest
+of that, which needs no CDK and outlasts an upgrade of Seatrial, and the digest of the template itself, so that an edit
+is found.
 """
 
 from __future__ import annotations
@@ -13,6 +14,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from seatrial.deployment.product import product_deployments
+from seatrial.deployment.version_source import (
+    MADE_FROM,
+    SOURCE_SUFFIX,
+    OfferedVersion,
+    forbidden_version,
+    made_from,
+    source_text,
+)
 from seatrial_base.errors import SpecError
 from seatrial_base.files import read_text
 from seatrial_base.frozen_model import digest
@@ -21,15 +30,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from seatrial.deployment.document import Deployment
     from seatrial.deployment.product import LoadedProduct
+    from seatrial_base.findings import Finding
 
 TEMPLATE_SUFFIX = ".template.json"
-SECTION, MADE_FROM, TEMPLATE = "Seatrial", "MadeFrom", "Template"
-"""The section of a template's metadata, and its digests."""
-State: TypeAlias = Literal["published", "not published", "changed"]
-_NOT_IN_TEMPLATES = {"guard_rails", "owner", "prices", "promotion", "schema_version", "trial_schedule", "vending"}
-"""Fields of an environment that no template of a product depends on."""
+SECTION, TEMPLATE = "Seatrial", "Template"
+"""The section of a template's metadata, and the digest of the template in it, beside that of what it was made from."""
+State: TypeAlias = Literal["published", "not published", "changed", "published without its source"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -58,56 +65,48 @@ def template_path(product: Path, version: str, environment: str) -> Path:
     return product.with_suffix("") / "versions" / version / f"{environment}{TEMPLATE_SUFFIX}"
 
 
+def source_path(template: Path) -> Path:
+    """Return where lies what a template was made from."""
+    return template.with_name(template.name.removesuffix(TEMPLATE_SUFFIX) + SOURCE_SUFFIX)
+
+
 def published_versions(loaded: LoadedProduct, environment: str) -> tuple[PublishedVersion, ...]:
     """Return what was published of a product for an environment, the oldest version first.
 
     Raises:
-        SpecError: SEA494 when the current version is not among them, SEA498 when a template was edited.
+        SpecError: SEA494 when the current version is not among them, SEA498 when a template was edited, SEA487 when a
+            version that teams may launch is beyond a guard rail of today.
     """
+    found = _versions(loaded, environment)
+    if loaded.product.version not in {each.version for each in found}:
+        raise unpublished_version(loaded, environment)
+    edited = [problem for each in found if (problem := _edited(each.template)) is not None]
+    problems = [*(each for error in edited for each in error.problems), *forbidden_versions(loaded, environment)]
+    if problems:
+        raise SpecError(problems)
+    return found
+
+
+def forbidden_versions(loaded: LoadedProduct, environment: str) -> Iterator[Finding]:
+    """Yield each guard rail that an older version breaks which teams may still launch: SEA487."""
+    for each in _versions(loaded, environment):
+        if each.version not in (loaded.product.version, *loaded.product.deprecated):
+            digest_of_source = str(_seal(_template(each.template)).get(MADE_FROM))
+            offered = OfferedVersion(each.version, source_path(each.template), digest_of_source)
+            yield from forbidden_version(loaded, environment, offered)
+
+
+def _versions(loaded: LoadedProduct, environment: str) -> tuple[PublishedVersion, ...]:
     files = template_path(loaded.path, "*", environment)
-    found = sorted(
+    found = (
         PublishedVersion(_number(file.parent.name), file.parent.name, file)
         for file in files.parent.parent.glob(f"*/{files.name}")
     )
-    if loaded.product.version not in {each.version for each in found}:
-        raise unpublished_version(loaded, environment)
-    problems = [problem for each in found if (problem := _edited(each.template)) is not None]
-    if problems:
-        raise SpecError(problem for error in problems for problem in error.problems)
-    return tuple(found)
+    return tuple(sorted(found))
 
 
 def _number(version: str) -> tuple[int, ...]:
     return tuple(int(part) if part.isdigit() else 0 for part in version.split("."))
-
-
-def made_from(loaded: LoadedProduct, deployments: Mapping[str, Deployment]) -> str:
-    """Return the digest of what a template is made from: the product, the plans of its sizes, their environment.
-
-    A field that is left out does not count, so that one that a later Seatrial adds changes nothing.
-
-    Args:
-        loaded: The product.
-        deployments: Its sizes in the environment.
-    """
-    product = loaded.product
-    document = {
-        "name": product.name,
-        "description": product.description,
-        "parameters": product.parameters.model_dump(mode="json", exclude_defaults=True),
-        "sizes": [
-            {
-                "size": size,
-                "endpoint": each.endpoint.model_dump(mode="json", exclude_defaults=True),
-                "environment": each.environment.model_dump(
-                    mode="json", exclude=_NOT_IN_TEMPLATES, exclude_defaults=True
-                ),
-                "plan": each.plan.digest,
-            }
-            for size, each in deployments.items()
-        ],
-    }
-    return digest(_canonical(document))
 
 
 def sealed(template: Mapping[str, object], source: str) -> dict[str, object]:
@@ -129,13 +128,17 @@ def publication_state(loaded: LoadedProduct, environment: str) -> State:
     Raises:
         SpecError: With every problem of every lock; SEA498 when the template was edited.
     """
-    source = made_from(loaded, product_deployments(loaded, environment))
+    deployments = product_deployments(loaded, environment)
     file = template_path(loaded.path, loaded.product.version, environment)
     if not file.is_file():
         return "not published"
     if (error := _edited(file)) is not None:
         raise error
-    return "published" if _seal(_template(file)).get(MADE_FROM) == source else "changed"
+    if _seal(_template(file)).get(MADE_FROM) != made_from(loaded, deployments):
+        return "changed"
+    source = source_path(file)
+    is_whole = source.is_file() and read_text(source) == source_text(loaded, deployments)
+    return "published" if is_whole else "published without its source"
 
 
 def changed_version(loaded: LoadedProduct, environment: str) -> SpecError:

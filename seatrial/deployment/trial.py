@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from seatrial.deployment.evaluation_file import read_evaluation_set
 from seatrial.engines.rendered import refuse_replaced
+from seatrial.specs.workload import rates_of
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding, Place
 from seatrial_base.replaced_text import replaced_text
@@ -27,9 +29,10 @@ from seatrial_load.documents.request import (
     Workload,
 )
 from seatrial_load.documents.request_checks import check_trial_request, read_trial_request
+from seatrial_load.slo.evaluate import requests_needed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from seatrial.deployment.document import Deployment
     from seatrial.documents.live_stack import LiveStack
@@ -37,7 +40,7 @@ if TYPE_CHECKING:
     from seatrial.engines.rendered import RenderedConfig
     from seatrial.specs.endpoint import Percentiles, QualitySpec, Slo, TrialSpec
     from seatrial.specs.load import LoadedSpec
-    from seatrial_load.documents.request import Metric, Statistic
+    from seatrial_load.documents.request import Metric, PayloadSchema, Statistic
     from seatrial_load.quality.evaluation_set import EvaluationSet
 
 
@@ -63,13 +66,7 @@ def trial_request(
         plan_digest=plan.digest,
         target=target,
         expected=expected,
-        workload=Workload(
-            input_tokens=endpoint.workload.input_tokens,
-            output_tokens=endpoint.workload.output_tokens,
-            schema=serving.payload_schema,
-            shared_prefix_tokens=endpoint.trial.shared_prefix_tokens,
-            prefix_groups=endpoint.trial.prefix_groups,
-        ),
+        workload=trial_workload(loaded, serving.payload_schema),
         load=_load(loaded, plan),
         objectives=tuple(slo_objectives(endpoint.slo)),
         gate_concurrency=plan.gate_concurrency_per_copy.value,
@@ -84,11 +81,31 @@ def trial_request(
     )
 
 
+def trial_workload(loaded: LoadedSpec, schema: PayloadSchema) -> Workload:
+    """Return the requests that a trial of this spec sends; of a dataset, made-up ones of its lengths.
+
+    What users wrote is in no template: `seatrial bench --prompts` sends it.
+    """
+    asked, trial = loaded.endpoint.workload, loaded.endpoint.trial
+    shares = asked.shared_prefix_tokens > 0
+    return Workload(
+        input_tokens=asked.input_tokens,
+        output_tokens=asked.output_tokens,
+        schema=schema,
+        shared_prefix_tokens=asked.shared_prefix_tokens if shares else trial.shared_prefix_tokens,
+        prefix_groups=asked.prefix_groups if shares else trial.prefix_groups,
+        input_tokens_stddev=asked.input_tokens_stddev,
+        output_tokens_stddev=asked.output_tokens_stddev,
+        lengths=loaded.dataset,
+    )
+
+
 def request_template(loaded: LoadedSpec, plan: Plan, serving: RenderedConfig) -> str:
     """Return the trial's request as JSON, without what only the stack knows: target, expected, manner and alarms.
 
     Raises:
         BenchError: SEA501, with every value that the deployed trial would refuse.
+        SpecError: SEA108, an open loop of so few requests that the budget ends before they prove the SLO.
         RenderError: SEA137 for what would be replaced when it is deployed.
     """
     nowhere = TrialTarget(endpoint_name="", inference_component=None, region=loaded.environment.region)
@@ -126,7 +143,8 @@ def _bounds(percentiles: Percentiles) -> Iterator[tuple[Statistic, float]]:
 
 
 def _load(loaded: LoadedSpec, plan: Plan) -> Load:
-    trial = loaded.endpoint.trial
+    trial, asked = loaded.endpoint.trial, loaded.endpoint.workload
+    rates = rates_of(loaded.endpoint)
     return Load(
         concurrency_levels=plan.concurrency_levels.value,
         ramp_per_concurrency=trial.ramp_per_concurrency,
@@ -141,7 +159,44 @@ def _load(loaded: LoadedSpec, plan: Plan) -> Load:
         max_retries=trial.max_retries,
         search=trial.search,
         goal=trial.goal,
+        arrival=asked.arrivals if rates else "closed",
+        arrival_smoothness=asked.arrival_smoothness,
+        rates_per_s=rates,
+        rates_for_copies=plan.copy_count.value if rates else None,
+        level_s=level_s(loaded, plan.copy_count.value, rates) if rates else SHORTEST_LEVEL_S,
     )
+
+
+SHORTEST_LEVEL_S: Final = 30.0
+LONGEST_LEVEL_S: Final = 600.0
+"""A function loads for 14 minutes at most; what is in flight at the end is waited for."""
+_MORE_ARRIVALS: Final = 1.5  # than are needed on average: chance gives fewer, and ramps and failures take some
+_LEVELS_SHARE: Final = 0.8  # of the budget; the rest is for proofs, warm-up and what is in flight at the end
+
+
+def level_s(loaded: LoadedSpec, copies: int, rates: Sequence[float]) -> float:
+    """Return how long each level of an open loop sends: until one copy's share of the rate can prove the SLO.
+
+    Args:
+        loaded: What was asked for.
+        copies: Copies that the rates are for; a candidate is one of them.
+        rates: The levels, ascending.
+
+    Raises:
+        SpecError: SEA108, so few requests come that the budget ends before.
+    """
+    trial = loaded.endpoint.trial
+    needed = requests_needed(tuple(slo_objectives(loaded.endpoint.slo)), trial.confidence)
+    wanted_s = max(SHORTEST_LEVEL_S, math.ceil(_MORE_ARRIVALS * needed * copies / rates[-1]))
+    most_s = min(LONGEST_LEVEL_S, _LEVELS_SHARE * trial.budget_minutes * S_PER_MINUTE / len(rates))
+    if wanted_s <= most_s or trial.mode == "off":
+        return min(wanted_s, most_s)
+    message = (
+        f"one copy gets {rates[-1] / copies:.3g} requests/s: {needed} requests, which prove the SLO, take "
+        f"{wanted_s:,.0f} s in each of {len(rates)} levels; {most_s:,.0f} s are left for one"
+    )
+    hint = "raise trial.budget_minutes, lower trial.confidence, bound a lower percentile, or write arrivals: closed"
+    raise SpecError([loaded.problem(("workload", "arrivals"), "SEA108", message, hint)])
 
 
 def _prior(plan: Plan) -> Prior:

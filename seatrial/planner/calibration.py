@@ -79,6 +79,7 @@ def measured_copy(loaded: LoadedSpec, plan: Plan) -> Copy:
         speculation=speculation_of(drafted, architecture),
         prefix_hit_rate=workload.prefix_hit_rate,
         max_model_len=plan.max_model_len.value,
+        lengths=loaded.lengths,
     )
 
 

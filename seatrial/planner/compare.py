@@ -164,7 +164,7 @@ def basis_of(loaded: LoadedSpec) -> Basis:
         engine=choice.engine.value,
         engine_version=choice.version.value,
         constants=choice.facts.performance.id,
-        workload=f"{endpoint.workload.input_tokens:,} + {endpoint.workload.output_tokens:,} tokens",
+        workload=demand.lengths.words,
         discount=demand.discount,
         bands=bands,
     )

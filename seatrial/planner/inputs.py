@@ -107,12 +107,32 @@ def batching_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
     return (warning,)
 
 
+def arrival_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
+    """Warn that predicted latencies are those of a closed loop where requests arrive at random."""
+    arrivals = loaded.endpoint.workload.arrivals
+    if arrivals in ("closed", "constant"):
+        return ()
+    return (f"Predicted latencies are of a closed loop: with {arrivals} arrivals requests queue. Rely on the trial.",)
+
+
+def prefix_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
+    """Warn that a shared prefix is counted as computed where nothing says that the engine caches it."""
+    shared, caches = loaded.endpoint.workload.shared_prefix_tokens, loaded.endpoint.serving.overrides.prefix_caching
+    if not shared or caches is True:
+        return ()
+    off = "prefix caching is off" if caches is False else "the spec does not turn prefix caching on"
+    return (
+        f"Prompts share {shared:,} tokens, but {off}: they are counted as computed. Add prefix_cache to optimization.",
+    )
+
+
 def _context_problems(loaded: LoadedSpec, architecture: Architecture) -> list[Finding]:
     workload, fixed = loaded.endpoint.workload, asked_max_model_len(loaded.endpoint)
-    tokens, context = workload.input_tokens + workload.output_tokens, architecture.max_context
+    tokens, context = loaded.lengths.longest, architecture.max_context
     name = architecture.id
     if tokens > context:
-        message = f"the workload needs {tokens:,} tokens; the context of {name} is {context:,}"
+        longest = "" if loaded.lengths.are_fixed else " for its longest request"
+        message = f"the workload needs {tokens:,} tokens{longest}; the context of {name} is {context:,}"
         hint = f"shorten input_tokens or output_tokens by {tokens - context:,}, or choose a model with a longer context"
         return [loaded.problem(("workload", "input_tokens"), "SEA208", message, hint)]
     if fixed is not None and fixed > context:

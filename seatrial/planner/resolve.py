@@ -57,8 +57,8 @@ def resolve(loaded: LoadedSpec) -> Resolved:
     endpoint = loaded.endpoint
     overrides = endpoint.serving.overrides
     calibrated, misfit = read_calibrated(loaded, choice)
-    max_model_len = choose_max_model_len(endpoint, architecture, compiled=choice.facts.compiled_shapes)
-    batched_tokens = choose_batched_tokens(endpoint, choice.facts, max_model_len.value)
+    max_model_len = choose_max_model_len(endpoint, loaded.lengths, architecture, compiled=choice.facts.compiled_shapes)
+    batched_tokens = choose_batched_tokens(endpoint, loaded.lengths, choice.facts, max_model_len.value)
     demand = Demand(
         endpoint=endpoint,
         rails=loaded.environment.guard_rails,
@@ -68,6 +68,7 @@ def resolve(loaded: LoadedSpec) -> Resolved:
         batched_tokens=batched_tokens.value,
         objectives=read_objectives(endpoint),
         protocol=trial_protocol(endpoint.trial),
+        lengths=loaded.lengths,
         speculation=speculation_of(overrides.speculative_decoding, architecture),
         calibrated=calibrated,
         recipe_engine=recipe_engine(choice),

@@ -37,7 +37,12 @@ _NOT_OF_PROBES: Final = (
     *("trial_mode", "trial", "slo"),
     *("usd_per_million_output_tokens", "blended_usd_per_million_tokens"),
 )
-_FILES: Final = (("model", "config_file"), ("model", "jumpstart_metadata"), ("serving", "code"))
+_FILES: Final = (
+    ("model", "config_file"),
+    ("model", "jumpstart_metadata"),
+    ("serving", "code"),
+    ("workload", "dataset"),
+)
 """Fields that name a file relative to the spec."""
 
 
@@ -111,7 +116,8 @@ def one_copy(document: dict[str, Yaml], loaded: LoadedSpec, *, gate: int, levels
         levels: Requests in flight, ascending.
     """
     workload = _mapping(document, "workload")
-    workload.pop("requests_per_second", None)
+    for of_a_rate in ("requests_per_second", "arrivals", "arrival_smoothness"):
+        workload.pop(of_a_rate, None)
     workload["concurrency"] = gate
     document["scaling"] = {**_mapping(document, "scaling"), "min_copies": 1, "max_copies": 1}
     document.pop("hosting", None)  # one copy alone on one instance type

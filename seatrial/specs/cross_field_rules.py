@@ -13,9 +13,11 @@ from seatrial.specs.model_shape import MOST_HEAD_DIM, ModelShape
 from seatrial.specs.recipe_rules import recipe_problems
 from seatrial.specs.repository_files import RELATIVE, repository_root, stays_in, why_away
 from seatrial.specs.scaling import scaling_problems
+from seatrial_base.bounds import wrong_stddev
 from seatrial_base.catalog import jumpstart
 from seatrial_base.catalog.jumpstart import find_jumpstart_model
 from seatrial_base.catalog.model_names import licence_of
+from seatrial_load.measure.lengths import normal_lengths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -238,6 +240,59 @@ def _traffic(document: Document) -> Iterator[Finding]:
         yield document.problem(("workload", "requests_per_second"), "SEA108", message, hint)
 
 
+_DEVIATIONS = ("input_tokens", "output_tokens")
+
+
+def _lengths(document: Document) -> Iterator[Finding]:
+    """Yield lengths that no distribution has, and what a file and a distribution say of the same."""
+    for name in _DEVIATIONS:
+        mean, stddev = document.value("workload", name), document.value("workload", f"{name}_stddev")
+        if isinstance(mean, int) and isinstance(stddev, int | float) and (wrong := wrong_stddev(mean, stddev)):
+            hint = "reduce it, or give a dataset: its lengths need no such distribution"
+            yield document.problem(("workload", f"{name}_stddev"), "SEA108", wrong, hint)
+    if document.value("workload", "dataset") is not None:
+        for name in _given(document, "workload", tuple(f"{name}_stddev" for name in _DEVIATIONS)):
+            message = f"dataset and {name} exclude each other"
+            yield document.problem(("workload", name), "SEA108", message, "leave it out: the file has the lengths")
+
+
+def _arrivals(document: Document) -> Iterator[Finding]:
+    """Yield an open loop without a rate, or beside what only a closed one has."""
+    arrivals, smoothness = (document.value("workload", name) for name in ("arrivals", "arrival_smoothness"))
+    if smoothness is not None and arrivals != "gamma":
+        message = "arrival_smoothness needs gamma arrivals"
+        hint = "write arrivals: gamma, or leave it out"
+        yield document.problem(("workload", "arrival_smoothness"), "SEA108", message, hint)
+    if arrivals not in ("poisson", "gamma", "constant"):
+        return
+    if document.value("workload", "requests_per_second") is None:
+        message = f"{arrivals} arrivals need a rate"
+        hint = "give requests_per_second in place of concurrency"
+        yield document.problem(("workload", "arrivals"), "SEA108", message, hint)
+    for name in _given(document, "trial", ("search", "goal", "concurrency_levels")):
+        if document.value("trial", name) != "sweep":
+            message = f"{name} is of a closed loop, but workload.arrivals is {arrivals}"
+            hint = "leave it out: the levels of an open loop are rates"
+            yield document.problem(("trial", name), "SEA108", message, hint)
+
+
+def _prefix(document: Document) -> Iterator[Finding]:
+    """Yield a shared prefix that is told twice, or that no prompt can have."""
+    shared, prompt = document.value("workload", "shared_prefix_tokens"), document.value("workload", "input_tokens")
+    if isinstance(shared, int) and isinstance(prompt, int) and shared >= prompt:
+        message = f"shared_prefix_tokens {shared} is not below the prompt length of {prompt} tokens"
+        yield document.problem(("workload", "shared_prefix_tokens"), "SEA108", message, f"set it below {prompt}")
+    if document.value("workload", "prefix_groups") is not None and not shared:
+        message = "prefix_groups needs shared_prefix_tokens"
+        yield document.problem(("workload", "prefix_groups"), "SEA108", message, "give it, or leave prefix_groups out")
+    if not shared:
+        return
+    for path in (("workload", "prefix_hit_rate"), ("trial", "shared_prefix_tokens"), ("trial", "prefix_groups")):
+        if document.value(*path) is not None:
+            message = f"workload.shared_prefix_tokens and {'.'.join(path)} exclude each other"
+            yield document.problem(path, "SEA108", message, "leave it out: it follows from shared_prefix_tokens")
+
+
 def _trial(document: Document) -> Iterator[Finding]:
     least, most = (document.value("trial", f"{name}requests_per_concurrency") for name in ("", "max_"))
     if isinstance(least, int) and isinstance(most, int) and least > most:
@@ -260,13 +315,36 @@ def _context(document: Document) -> Iterator[Finding]:
         message = f"workload.max_model_len is {given[0][1]}, but serving.overrides.max_model_len is {given[1][1]}"
         yield document.problem(_LONGEST[1], "SEA120", message, "keep workload.max_model_len only")
     numbers = [value for value in lengths if isinstance(value, int)]
+    if len(numbers) < len(lengths):
+        return
+    needed = _longest_request(document, *numbers)
     for path, longest in given:
-        if len(numbers) == len(lengths) and sum(numbers) > longest:
-            message = f"max_model_len {longest} is below the workload's {numbers[0]} + {numbers[1]} tokens"
-            yield document.problem(path, "SEA108", message, f"set it to at least {sum(numbers)}")
+        if needed > longest:
+            what = (
+                f"{numbers[0]} + {numbers[1]} tokens" if needed == sum(numbers) else f"longest request, {needed} tokens"
+            )
+            message = f"max_model_len {longest} is below the workload's {what}"
+            yield document.problem(path, "SEA108", message, f"set it to at least {needed}")
 
 
-_FILES = (("model", "config_file"), ("model", "jumpstart_metadata"), ("slo", "quality", "evaluation_set"))
+def _longest_request(document: Document, prompt: int, answer: int) -> int:
+    """Return the tokens of the longest request of a distribution; of one that is none, those of the mean."""
+    deviations = [document.value("workload", f"{name}_stddev") for name in _DEVIATIONS]
+    known = [value if isinstance(value, int | float) else 0.0 for value in deviations]
+    if prompt < 1 or answer < 1 or any(map(wrong_stddev, (prompt, answer), known)):
+        return prompt + answer
+    lengths = normal_lengths(
+        input_tokens=prompt, output_tokens=answer, input_tokens_stddev=known[0], output_tokens_stddev=known[1]
+    )
+    return lengths.longest
+
+
+_FILES = (
+    ("workload", "dataset"),
+    ("model", "config_file"),
+    ("model", "jumpstart_metadata"),
+    ("slo", "quality", "evaluation_set"),
+)
 _MAY_BE_FOLDER = ("model", "jumpstart_metadata")
 
 
@@ -300,6 +378,9 @@ _RULES: tuple[Callable[[Document], Iterator[Finding]], ...] = (
     _architecture,
     shape_problems,
     _traffic,
+    _lengths,
+    _arrivals,
+    _prefix,
     scaling_problems,
     _trial,
     _context,

@@ -20,6 +20,7 @@ LONGEST_BUDGET_MINUTES = 50  # CloudFormation waits an hour for a custom resourc
 Level = Annotated[int, Field(ge=1, le=4096)]
 Requests = Annotated[int, Field(ge=0, le=MOST_REQUESTS)]
 Tokens = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
+Deviation = Annotated[float, Field(ge=0, le=MOST_TOKENS)]
 Positive = Annotated[int, Field(gt=0, le=MOST_REQUESTS)]
 
 
@@ -63,8 +64,10 @@ class TrialSpec(FrozenModel):
         "below this share of it.",
     )
     warmup_requests: Requests = Field(2, description="Warm-up requests before the first level.")
-    shared_prefix_tokens: Tokens = Field(0, description="Length of the prefix that prompts share, in tokens.")
-    prefix_groups: Positive = Field(1, description="Number of different shared prefixes.")
+    shared_prefix_tokens: Tokens = Field(
+        0, description="Older spelling of `workload.shared_prefix_tokens`, which the plan does not see."
+    )
+    prefix_groups: Positive = Field(1, description="Older spelling of `workload.prefix_groups`.")
     budget_minutes: Annotated[float, Field(gt=0, le=LONGEST_BUDGET_MINUTES)] = Field(
         10, description="Time limit of the trial, in minutes."
     )
@@ -169,12 +172,29 @@ class ModelSpec(FrozenModel):
 class WorkloadSpec(FrozenModel):
     """The traffic that the endpoint is planned for: exactly one of `concurrency` and `requests_per_second`."""
 
-    input_tokens: TokenCount = Field(description="Typical prompt length, in tokens; `max_model_len` is the limit.")
-    output_tokens: TokenCount = Field(description="Typical answer length, in tokens.")
+    input_tokens: TokenCount = Field(description="Mean prompt length, in tokens; `max_model_len` is the limit.")
+    input_tokens_stddev: Deviation = Field(
+        0.0, description="Standard deviation of the prompt length, in tokens; at most half of the mean. 0: one length."
+    )
+    output_tokens: TokenCount = Field(description="Mean answer length, in tokens.")
+    output_tokens_stddev: Deviation = Field(
+        0.0, description="Standard deviation of the answer length, in tokens; at most half of the mean. 0: one length."
+    )
+    dataset: FilePath | None = Field(
+        None,
+        description="File of requests whose lengths yours have, relative to the spec: JSON lines or CSV with the "
+        "tokens of each prompt and answer. Its means are `input_tokens` and `output_tokens`.",
+    )
+    shared_prefix_tokens: Tokens = Field(
+        0,
+        description="Length of the prefix that prompts share, in tokens. With prefix caching on, the plan counts it as "
+        "cached.",
+    )
+    prefix_groups: Positive = Field(1, description="Number of different shared prefixes.")
     max_model_len: TokenCount | None = Field(
         None,
         description="Longest request (prompt + answer), in tokens; longer ones are refused. Default: twice the "
-        "typical request, at least 4,096, at most what the model's context and the KV cache allow.",
+        "mean request, at least 4,096, at most what the model's context and the KV cache allow.",
     )
     prefix_hit_rate: Annotated[float, Field(ge=0, lt=1)] = Field(
         0.0,
@@ -186,6 +206,14 @@ class WorkloadSpec(FrozenModel):
     )
     requests_per_second: Annotated[float, Field(gt=0, le=bounds.MOST_REQUESTS)] | None = Field(
         None, description="Requests per second at peak."
+    )
+    arrivals: Literal["closed", "poisson", "gamma", "constant"] = Field(
+        "closed",
+        description="Timing of the trial's requests. `closed`: each follows an answer. `poisson`, `gamma` and "
+        "`constant` send at `requests_per_second`, whatever is answered, so that latencies hold the queue.",
+    )
+    arrival_smoothness: Annotated[float, Field(gt=0, le=bounds.MOST_SMOOTHNESS)] = Field(
+        1.0, description="Shape of `gamma` arrivals: 1 is Poisson, less comes in bursts, more comes evenly."
     )
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from seatrial.specs.endpoint import ServingOverrides, TrialSpec
+from seatrial.specs.endpoint import ServingOverrides, TrialSpec, WorkloadSpec
 from seatrial.specs.optimization import SPECULATIONS
 from seatrial_base.files import read_text
 from seatrial_base.frozen_model import digest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from seatrial.specs.endpoint import EndpointSpec
@@ -58,6 +58,10 @@ _ADDED_LATER = (
     ("serving", "code"),
     ("workload", "max_model_len"),
     ("workload", "prefix_hit_rate"),
+    ("workload", "input_tokens_stddev"),
+    ("workload", "output_tokens_stddev"),
+    ("workload", "dataset"),
+    ("workload", "shared_prefix_tokens"),
     ("budget", "usd_per_million_output_tokens"),
     ("budget", "blended_usd_per_million_tokens"),
     ("budget", "discount"),
@@ -77,7 +81,8 @@ _FIRST_OVERRIDES = frozenset(
     }
 )
 _LEFT_OUT: tuple[object, ...] = (None, 0, "auto", [])
-# Fields of the trial that came later; each is left out when it has its default.
+# Fields of the workload and of the trial that came later; each is left out when it has its default.
+_WORKLOAD_ADDED_LATER = ("prefix_groups", "arrivals", "arrival_smoothness")
 _TRIAL_ADDED_LATER = (
     "update",
     "search",
@@ -96,12 +101,15 @@ _TRIAL_ADDED_LATER = (
     "regression_tolerance",
 )
 
+_LATER_WITH_DEFAULTS = (("workload", WorkloadSpec, _WORKLOAD_ADDED_LATER), ("trial", TrialSpec, _TRIAL_ADDED_LATER))
+
 
 def fingerprint(
     endpoint: EndpointSpec,
     environment: EnvironmentSpec,
     *,
     config_file: str | None = None,
+    dataset: Sequence[tuple[int, int]] | None = None,
     calibration: Mapping[str, object] | None = None,
     prices: Mapping[str, object] | None = None,
 ) -> str:
@@ -113,6 +121,7 @@ def fingerprint(
         endpoint: The endpoint.
         environment: The environment.
         config_file: The content of `model.config_file`; `None` without one.
+        dataset: Prompt and answer of the requests of `workload.dataset`, in tokens; `None` without one.
         calibration: What trials measured of this endpoint in this environment; `None` without any.
         prices: What the team's prices file says of the environment's region; `None` without any.
     """
@@ -123,6 +132,8 @@ def fingerprint(
     }
     if config_file is not None:
         asked["config_file"] = config_file
+    if dataset is not None:
+        asked["dataset"] = digest(_canonical(dataset))
     if calibration is not None:
         asked["calibration"] = calibration
     if prices is not None:
@@ -154,9 +165,10 @@ def _endpoint(endpoint: EndpointSpec) -> dict[str, object]:
             node = node[parent]
         if node[name] in _LEFT_OUT and node[name] is not False:
             del node[name]
-    for name in _TRIAL_ADDED_LATER:
-        if dumped["trial"][name] == TrialSpec.model_fields[name].default:
-            del dumped["trial"][name]
+    for part, kind, names in _LATER_WITH_DEFAULTS:
+        for name in names:
+            if dumped[part][name] == kind.model_fields[name].default:
+                del dumped[part][name]
     if any(entry.name in SPECULATIONS for entry in endpoint.optimization):
         dumped["serving"]["overrides"].pop("speculative_decoding", None)  # the recipe says it, the catalog its defaults
     if hosting := endpoint.hosting.model_dump(mode="json", include=_PLANNED_HOSTING, exclude_defaults=True):

@@ -31,6 +31,7 @@ from seatrial.specs.recipe import expanded
 from seatrial.specs.repository_files import why_away
 from seatrial.specs.schema_version import newer_schema
 from seatrial.specs.text_rules import file_problems, secret_values, without_secrets
+from seatrial.specs.workload import lengths_of_spec, read_dataset, with_shared_prefix
 from seatrial.specs.yaml_source import (
     OVERRIDES,
     Document,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from seatrial.specs.yaml_source import Document
+    from seatrial_load.measure.lengths import RequestLengths
 
 
 ENVIRONMENTS = "environments"
@@ -66,6 +68,7 @@ class LoadedSpec:
         config_file: The content of `model.config_file` in canonical form; `None` without one.
         calibration_json: What trials measured of this endpoint in this environment, as JSON; `None` without any.
         prices: The team's prices file; `None` without one.
+        dataset: Prompt and answer of the requests of `workload.dataset`, in tokens; empty without one.
     """
 
     path: Path
@@ -76,6 +79,12 @@ class LoadedSpec:
     config_file: str | None = None
     calibration_json: str | None = None
     prices: TeamPrices | None = None
+    dataset: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def lengths(self) -> RequestLengths:
+        """How long prompts and answers are: what is planned for, and what a trial sends."""
+        return lengths_of_spec(self.endpoint, self.dataset)
 
     @property
     def calibration(self) -> Mapping[str, object] | None:
@@ -90,6 +99,7 @@ class LoadedSpec:
             self.endpoint,
             self.environment,
             config_file=self.config_file,
+            dataset=self.dataset or None,
             calibration=self.calibration,
             prices=prices,
         )
@@ -143,7 +153,9 @@ def load_source(source: YamlSource, path: Path, environment: str, *, environment
     endpoint, wrong = validated(EndpointSpec, document) if source.data else (None, [])
     problems += wrong
     problems += [*contradictions(document), *tag_problems(document)] if source.data else []
-    endpoint = None if endpoint is None else expanded(endpoint)
+    dataset, unread = read_dataset(path, endpoint, document)
+    problems += unread
+    endpoint = None if endpoint is None else with_shared_prefix(expanded(endpoint), dataset)
     if endpoint is not None and place is not None and place_document is not None:
         problems += guard_rail_problems(endpoint, place, document, place_document)
         problems += tag_count_problems(endpoint, place, document)
@@ -155,7 +167,7 @@ def load_source(source: YamlSource, path: Path, environment: str, *, environment
         raise SpecError(ordered(problems, secret_values(source)))
     name = endpoint.model.config_file
     config_file = None if name is None else config_file_content(path.parent / name)
-    return LoadedSpec(path, endpoint, place, document, place_document, config_file, calibration, prices)
+    return LoadedSpec(path, endpoint, place, document, place_document, config_file, calibration, prices, dataset)
 
 
 def read_prices(environments: Path, named: str | None) -> tuple[TeamPrices | None, list[Finding]]:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, cast
 from aws_cdk import App, BootstraplessSynthesizer
 
 from seatrial.deployment.product import product_deployments
-from seatrial.deployment.published import made_from, sealed
+from seatrial.deployment.published import sealed
+from seatrial.deployment.version_source import made_from
 from seatrial.specs.product import PRODUCT_ENDPOINT
 from seatrial_base.errors import SpecError
 from seatrial_base.tags import COST_CENTER_TAG, ENVIRONMENT_TAG, PRODUCT_TAG, PRODUCT_VERSION_TAG, TEAM_TAG

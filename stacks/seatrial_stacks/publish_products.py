@@ -12,8 +12,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seatrial.deployment.product import load_product
-from seatrial.deployment.published import changed_version, publication_state, template_path
+from seatrial.deployment.product import load_product, product_deployments
+from seatrial.deployment.published import changed_version, publication_state, source_path, template_path
+from seatrial.deployment.version_source import source_text
 from seatrial_base.errors import SeatrialError, SpecError
 from seatrial_base.files import read_text, write_whole
 from seatrial_base.printable import printable
@@ -30,7 +31,7 @@ FEWEST_ARGUMENTS, USAGE = 2, 2
 
 
 def publish(products: Iterable[Path], environments: Path) -> tuple[Path, ...]:
-    """Write the templates that are not there yet, and return the path of every one; all or none is written.
+    """Write the templates that are not there yet, and their sources, and return every path; all or none is written.
 
     A template that is there is left alone, also by a later Seatrial that would write another one.
 
@@ -59,18 +60,19 @@ def publish(products: Iterable[Path], environments: Path) -> tuple[Path, ...]:
 
 
 def _texts(loaded: LoadedProduct, context: Mapping[str, object]) -> dict[Path, str | None]:
-    """Return the template of each environment by its path; `None` for one that is published."""
+    """Return the template of each environment, and what it is made from, by path; `None` for what is there."""
     names = loaded.product.environments
     states = {name: publication_state(loaded, name) for name in names}
     changed = [changed_version(loaded, name) for name, state in states.items() if state == "changed"]
     if changed:
         raise SpecError(problem for error in changed for problem in error.problems)
-    return {
-        template_path(loaded.path, loaded.product.version, name): None
-        if states[name] == "published"
-        else product_template(loaded, name, context)
-        for name in names
-    }
+    found: dict[Path, str | None] = {}
+    for name in names:
+        template = template_path(loaded.path, loaded.product.version, name)
+        is_new, source = states[name] == "not published", source_text(loaded, product_deployments(loaded, name))
+        found[template] = product_template(loaded, name, context) if is_new else None
+        found[source_path(template)] = None if states[name] == "published" else source
+    return found
 
 
 def main() -> int:

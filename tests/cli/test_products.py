@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 PRODUCT = "products/chat.yaml"
 TEMPLATE = "products/chat/versions/1.0.0/lab.template.json"
+SOURCE = "products/chat/versions/1.0.0/lab.source.json"
 NOT_CHECKED = {"CDK_VALIDATION": "false"}
 """The CDK's own check takes half of a synthesis; tests/stacks/test_vending.py makes it."""
 
@@ -50,12 +51,17 @@ def test_a_product_is_checked_planned_published_and_listed(seatrial: Seatrial, t
     missing = seatrial("products", "list", PRODUCT, folder=team)
     assert (missing.returncode, "SEA494" in missing.stderr) == (2, True)
     published = seatrial("products", "publish", PRODUCT, folder=team, env=NOT_CHECKED)
-    assert (published.returncode, published.stdout) == (0, f"{TEMPLATE}\n"), published.stderr
+    assert (published.returncode, published.stdout) == (0, f"{TEMPLATE}\n{SOURCE}\n"), published.stderr
     checked = seatrial("products", "publish", PRODUCT, "--check", folder=team)
     assert (checked.returncode, checked.stdout) == (0, f"{PRODUCT}: lab: 1.0.0: published\n")
     write_product(team, description="Another chat endpoint.")
     changed = seatrial("products", "publish", PRODUCT, "--check", folder=team)
     assert (changed.returncode, changed.stdout) == (1, f"{PRODUCT}: lab: 1.0.0: changed\n")
+    tightened: dict[str, object] = {"guard_rails": {"max_copies": 2}}
+    write_product(team, lab=tightened, version="1.1.0", sizes={"small": {"scaling": {"max_copies": 2}}})
+    forbidden = seatrial("products", "validate", PRODUCT, folder=team)
+    assert (forbidden.returncode, forbidden.stdout, forbidden.stderr.count("SEA487")) == (2, "", 1)
+    write_product(team, description="Another chat endpoint.")
     assert "SEA495" in seatrial("products", "publish", PRODUCT, folder=team).stderr
     listed = seatrial("products", "list", PRODUCT, folder=team)
     assert listed.stdout == "chat: lab: sizes small, large; versions 1.0.0\n"

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+import shutil
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from seatrial.deployment.product import load_product, product_deployments
-from seatrial.deployment.published import made_from, publication_state, published_versions, sealed, template_path
+from seatrial.deployment.published import publication_state, published_versions, sealed, source_path, template_path
+from seatrial.deployment.version_source import made_from, source_text
 from seatrial_base.errors import SpecError
 from tests.sample_product import ENDPOINT, lock_sizes, write_product
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ROLE = "arn:aws:iam::123456789012:role/team"
 
@@ -122,7 +122,7 @@ def test_a_locked_size_is_a_deployment_without_files(tmp_path: Path) -> None:
 
 
 def test_versions_are_sorted_as_numbers_and_the_current_one_must_be_there(tmp_path: Path) -> None:
-    file = write_product(tmp_path, version="1.10.0")
+    file = write_product(tmp_path, version="1.10.0", deprecated=["1.9.0", "1.2.0"])
     loaded = load_product(file, tmp_path / "environments")
     for version in ("1.9.0", "1.10.0", "1.2.0"):
         path = template_path(file, version, "lab")
@@ -157,9 +157,79 @@ def test_a_version_is_changed_by_what_its_template_is_made_from(tmp_path: Path) 
     assert state() == "not published"
     loaded = load_product(file, environments)
     path.parent.mkdir(parents=True)
-    path.write_text(json.dumps(sealed({}, made_from(loaded, product_deployments(loaded, "lab")))))
+    deployments = product_deployments(loaded, "lab")
+    path.write_text(json.dumps(sealed({}, made_from(loaded, deployments))))
+    assert state() == "published without its source"
+    source_path(path).write_text(source_text(loaded, deployments))
     assert state() == "published"
     kept = {"principals": [ROLE], "deprecated": ["0.9.0"], "support": {"email": "a@example.com"}}
     assert state({"owner": "platform", "trial_schedule": "rate(7 days)"}, **kept) == "published"
     assert state({"tags": {"stage": "test"}}) == "changed"
     assert state(parameters={"teams": ["search"]}) == "changed"
+
+
+def offer(folder: Path, version: str) -> None:
+    """Lock the sizes, and write what stands for the template of a version, with its source."""
+    environments = folder / "environments"
+    file = write_product(folder, version=version)
+    lock_sizes(file, environments)
+    loaded = load_product(file, environments)
+    deployments, path = product_deployments(loaded, "lab"), template_path(file, version, "lab")
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(sealed({}, made_from(loaded, deployments))))
+    source_path(path).write_text(source_text(loaded, deployments))
+
+
+TWO_COPIES: dict[str, object] = {"small": {"scaling": {"max_copies": 2}}}
+
+
+class TestAGuardRailThatIsTightened:
+    """Version 1.0.0 has a size of three copies; of 1.1.0 there are two copies at most."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def published(cls, tmp_path_factory: pytest.TempPathFactory) -> Path:
+        folder = tmp_path_factory.mktemp("team")
+        offer(folder, "1.0.0")
+        path = template_path(folder / "products/chat.yaml", "1.1.0", "lab")
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(sealed({}, "from")))
+        return folder
+
+    @pytest.fixture
+    def folder(self, published: Path, tmp_path: Path) -> Path:
+        return Path(shutil.copytree(published, tmp_path / "team"))
+
+    def told(self, folder: Path, rails: dict[str, object], *, deprecated: tuple[str, ...] = ()) -> list[str]:
+        """Return what is told of what may be launched while guard rails hold."""
+        changes: dict[str, object] = {"version": "1.1.0", "sizes": TWO_COPIES, "deprecated": [*deprecated]}
+        file = write_product(folder, lab={"guard_rails": rails}, **changes)
+        try:
+            published_versions(load_product(file, folder / "environments"), "lab")
+        except SpecError as error:
+            return [f"{problem}" for problem in error.problems]
+        return []
+
+    def test_forbids_the_versions_that_it_would_not_let_be_published(self, folder: Path) -> None:
+        assert self.told(folder, {"max_copies": 3}) == []
+        (one,) = self.told(folder, {"max_copies": 2})
+        assert "SEA487: version 1.0.0 is offered: size large: max_copies 3 exceeds lab's guard rail 2" in one
+        assert "add 1.0.0 to `deprecated`" in one
+
+    def test_holds_for_what_was_planned_then(self, folder: Path) -> None:
+        told = self.told(folder, {"usd_per_hour": 7})
+        assert [one.partition(": size ")[2].partition(": $")[0] for one in told] == ["large"]
+
+    def test_lets_a_deprecated_version_be(self, folder: Path) -> None:
+        assert self.told(folder, {"max_copies": 2}, deprecated=("1.0.0",)) == []
+
+    @pytest.mark.parametrize("harm", ["missing", "of another version", "no JSON"])
+    def test_forbids_what_it_can_not_judge(self, folder: Path, harm: str) -> None:
+        file = source_path(template_path(folder / "products/chat.yaml", "1.0.0", "lab"))
+        if harm == "missing":
+            file.unlink()
+        else:
+            file.write_text(file.read_text().replace("A chat", "Another") if harm == "of another version" else "[")
+        (one,) = self.told(folder, {"max_copies": 3})
+        assert "SEA487: version 1.0.0 is offered: it can't be held against the guard rails of lab: " in one
+        assert self.told(folder, {}) == [], "there is nothing to be held against"

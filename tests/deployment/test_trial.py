@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,9 +11,10 @@ from seatrial.deployment.trial import request_template, trial_request
 from seatrial.engines.render import render_plan
 from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_spec
-from seatrial_base.errors import BenchError
+from seatrial_base.errors import BenchError, SpecError
 from seatrial_load.documents.request import PredictedLevel, TrialRequest, TrialTarget
 from seatrial_load.documents.request_checks import read_trial_request
+from seatrial_load.slo.evaluate import requests_needed
 
 if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
@@ -54,6 +56,66 @@ def test_what_the_deployed_trial_would_refuse_is_refused_before() -> None:
     with pytest.raises(BenchError) as caught:
         request_template(asked, unpriced, render_plan(loaded, plan))
     assert str(caught.value) == ("trial request: load.budget_usd: SEA501: a budget of 5 USD needs a price per hour")
+
+
+def described(folder: Path, workload: str, rest: str = "") -> tuple[Plan, TrialRequest]:
+    (folder / "dev.yaml").write_text("name: dev\nregion: us-east-1\n")
+    text = f"name: chat\nmodel: {{hub_id: meta-llama/Llama-2-7b-chat-hf}}\nworkload: {{{workload}}}\n{rest}\n"
+    (folder / "chat.yaml").write_text(text)
+    loaded = load_spec(folder / "chat.yaml", "dev", environments=folder)
+    plan = make_plan(loaded)
+    serving = render_plan(loaded, plan)
+    return plan, read_trial_request(trial_request(loaded, plan, serving, NOWHERE, None).to_json())
+
+
+def test_a_trial_sends_what_the_plan_was_made_for(tmp_path: Path) -> None:
+    """A distribution that arrives at random: three rates up to the planned one, for as many copies as are planned."""
+    plan, request = described(
+        tmp_path,
+        "input_tokens: 550, output_tokens: 150, input_tokens_stddev: 150, output_tokens_stddev: 50, "
+        "shared_prefix_tokens: 200, prefix_groups: 4, requests_per_second: 4, arrivals: gamma, arrival_smoothness: 0.5",
+    )
+    sent, load = request.workload, request.load
+    assert (sent.input_tokens_stddev, sent.output_tokens_stddev) == (150.0, 50.0)
+    assert (sent.shared_prefix_tokens, sent.prefix_groups) == (200, 4)
+    assert (load.arrival, load.arrival_smoothness, load.rates_per_s) == ("gamma", 0.5, (2.0, 3.0, 4.0))
+    assert load.rates_for_copies == plan.copy_count.value
+    assert plan.max_model_len.value >= 1_299
+    for warning in ("with gamma arrivals requests queue", "Prompts share 200 tokens"):
+        assert [told for told in plan.warnings if warning in told]
+
+
+RARE = "input_tokens: 200, output_tokens: 20, requests_per_second: 0.25, arrivals: poisson"
+
+
+def test_a_level_of_an_open_loop_lasts_until_the_slo_can_be_proven(tmp_path: Path) -> None:
+    """45 requests bound a p95 at confidence 0.9; half as many more come at 0.25 requests/s in 270 s."""
+    slo = "slo: {ttft_ms: {p95: 20000}}\ntrial: {budget_minutes: 20}"
+    _, request = described(tmp_path, RARE, slo)
+    assert requests_needed(request.objectives, 0.9) == 45
+    assert request.load.level_s == math.ceil(1.5 * 45 / 0.25)
+
+
+def test_an_open_loop_of_too_few_requests_is_refused_before_it_is_deployed(tmp_path: Path) -> None:
+    with pytest.raises(SpecError) as refused:
+        described(tmp_path, RARE, "slo: {ttft_ms: {p95: 20000}}")
+    (problem,) = refused.value.problems
+    assert (problem.rule, problem.field) == ("SEA108", "workload.arrivals")
+    assert problem.message == (
+        "one copy gets 0.25 requests/s: 45 requests, which prove the SLO, take 270 s in each of 3 levels; 160 s are "
+        "left for one"
+    )
+
+
+def test_a_trial_of_a_dataset_sends_its_lengths_and_nothing_that_users_wrote(tmp_path: Path) -> None:
+    lines = (
+        '{"prompt": "my secret", "input_tokens": 100, "output_tokens": 10}\n{"input_tokens": 300, "output_tokens": 30}'
+    )
+    (tmp_path / "requests.jsonl").write_text(lines)
+    _, request = described(tmp_path, "input_tokens: 200, output_tokens: 20, concurrency: 4, dataset: requests.jsonl")
+    assert request.workload.lengths == ((100, 10), (300, 30))
+    assert (request.workload.source, request.load.arrival) == ("synthetic", "closed")
+    assert "my secret" not in request.to_json()
 
 
 def test_a_request_with_a_prior_is_read_as_it_was_written(planned: tuple[Plan, TrialRequest]) -> None:

@@ -19,6 +19,7 @@ import pytest
 
 from seatrial.operations.app import source_roots
 from seatrial_laptop import lifecycle
+from tests.checkout import copy_repository
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,18 +72,6 @@ def script_of(steps: tuple[File | Command, ...]) -> str:
         elif step.line not in DONE_ALREADY:
             lines += [f"printf '\\n%s\\n' '{MARK}'", step.line]
     return "\n".join(lines) + "\n"
-
-
-def copy_repository(folder: Path) -> Path:
-    git = shutil.which("git") or "git"
-    listed = subprocess.run(
-        [git, "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True
-    )
-    for name in filter(None, os.fsdecode(listed.stdout).split("\0")):
-        if (ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, folder / name)
-    return folder
 
 
 def environment_of(repository: Path, home: Path) -> dict[str, str]:

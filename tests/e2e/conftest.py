@@ -24,6 +24,7 @@ from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_spec
 from seatrial_laptop import lifecycle
 from seatrial_laptop.demo.embedded_aws import EmbeddedAws
+from tests.checkout import copy_repository
 from tests.environment import environment
 
 if TYPE_CHECKING:
@@ -280,19 +281,5 @@ def workspace(new_workspace: Callable[[], Workspace]) -> Workspace:
 
 @pytest.fixture(scope="session")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Copy the repository's files: what is committed and what would be."""
-    git = shutil.which("git")
-    assert git, "git is needed to tell the repository's files"
-    listing = subprocess.run(
-        [git, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    copy = tmp_path_factory.mktemp("checkout")
-    for name in filter(None, listing.stdout.split("\0")):
-        if (ROOT / name).is_file():
-            (copy / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, copy / name)
-    return copy
+    """Copy the repository's files."""
+    return copy_repository(tmp_path_factory.mktemp("checkout"))

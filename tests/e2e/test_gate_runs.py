@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial_base.bounds import LOST_AFTER_S
 from seatrial_cdk.trials.runtime.ownership import STOPPED
+from seatrial_laptop.control import change_control, reset_control
 from tests.e2e.gate import (
     SERVICE,
     CloudFormation,
@@ -23,13 +25,16 @@ from tests.e2e.gate import (
     events_queue,
     kill_function,
 )
+from tests.e2e.killed_functions import DELIVERIES, killed_functions, let_pass
 from tests.e2e.paced_runtime import paced_runtime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from seatrial_laptop.demo.embedded_aws import EmbeddedAws
     from tests.e2e.conftest import RunCdk, Workspace
+    from tests.e2e.killed_functions import KilledFunctions
 
 pytestmark = pytest.mark.e2e
 
@@ -80,6 +85,15 @@ def gate(
         yield deploying
     finally:
         remove_stacks()
+
+
+@pytest.fixture
+def dying(state_dir: Path, tmp_path: Path) -> Iterator[KilledFunctions]:
+    """Return functions of which none dies yet, on an AWS that skips minutes."""
+    functions = killed_functions(tmp_path)
+    change_control(state_dir, functions.settings)
+    yield functions
+    reset_control(state_dir)
 
 
 def test_a_level_whose_function_was_killed_is_loaded_again_and_the_trial_goes_on(gate: Gate) -> None:
@@ -154,6 +168,27 @@ def test_an_execution_that_is_stopped_from_outside_is_answered_all_the_same(
     assert answers.answers["aborted"]["Data"]["Verdict"] == "error"
     key = answers.answers["aborted"]["Data"]["ResultUri"].partition(gate.bucket + "/")[2]
     assert json.loads(gate.text(key))["error"].startswith("its workflow ended with ABORTED: ")
+
+
+def test_a_request_of_which_every_delivery_is_killed_is_answered_by_the_sweep(
+    gate: Gate, answers: CloudFormation, dying: KilledFunctions
+) -> None:
+    """Lambda calls a function twice more; none of the three comes further than to its note of the request."""
+    dying.die_before("/seen.json HTTP")
+    update = {**gate.request("Update", "killed", answers.url), "OldResourceProperties": gate.properties()}
+    boto3_client(gate.cloud, "lambda").invoke(
+        FunctionName=SERVICE, InvocationType="Event", Payload=json.dumps(update).encode()
+    )
+    awaited(lambda: len(dying.unsent) == DELIVERIES)
+    dying.live()
+    assert [key.rpartition("/")[2] for key in gate.keys(f"runs/{gate.endpoint}/killed/")] == ["noted.json"]
+    gate.call({"Sweep": True})
+    assert "killed" not in answers.answers, "a function that Lambda lets live may be at work"
+    let_pass(gate.cloud, LOST_AFTER_S)
+    gate.call({"Sweep": True})
+    assert answers.answers["killed"]["Status"] == "SUCCESS"
+    assert answers.answers["killed"]["Data"]["Verdict"] == gate.cloud.stack(gate.stack_name).output("Verdict")
+    assert len(dying.unsent) == DELIVERIES
 
 
 def test_a_deletion_stops_the_load_and_leaves_nothing(gate: Gate, cdk: RunCdk, answers: CloudFormation) -> None:

@@ -54,10 +54,10 @@ class Moment:
 
 
 MOMENTS = {
-    "ctrl-c-while-the-embedded-aws-starts": Moment("-m seatrial_laptop.aws", os.killpg, signal.SIGINT),
-    "termination-while-the-cdk-synthesizes": Moment("jsii-runtime.js", os.kill, signal.SIGTERM, "ended by SIGTERM"),
+    "termination-while-the-embedded-aws-starts": Moment(
+        "-m seatrial_laptop.aws", os.kill, signal.SIGTERM, "ended by SIGTERM"
+    ),
     "closed-terminal-while-the-cdk-synthesizes": Moment("jsii-runtime.js", os.killpg, signal.SIGHUP, "ended by SIGHUP"),
-    "ctrl-c-while-the-first-engine-starts": Moment("-m seatrial_laptop.engine", os.killpg, signal.SIGINT),
     "ctrl-c-in-the-trial": Moment("ministack-lambda-seatrial-local-trials", os.killpg, signal.SIGINT),
 }
 

@@ -52,11 +52,10 @@ def unnoticed(outcome: Outcome, living: LivingEndpoint) -> None:
     """
     assert (outcome.failed, outcome.first_failure) == (0, "")
     assert outcome.least_copies >= 3
-    if not {"wait_speed", "throttled"} & living.faults.keys():
+    if {"wait_speed", "throttled"} & living.faults.keys():
+        living.until(living.sweep, "the sweep removes the candidate and restores scaling")
+    else:
         assert outcome.left == ()
-        return
-    living.until(living.sweep, "the sweep removes the candidate")
-    assert not living.is_scale_in_suspended
 
 
 def model_of(living: LivingEndpoint) -> str:

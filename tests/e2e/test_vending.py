@@ -70,7 +70,7 @@ def lock_and_publish(workspace: Workspace, product: dict[str, object]) -> Path:
         write_lock(plan, spec.path)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(ROOT)
-        (template,) = publish([file], workspace.environments)
+        template, _ = publish([file], workspace.environments)
     return template
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.deployment.product import load_product, product_deployments
-from seatrial.deployment.published import made_from, sealed, template_path
+from seatrial.deployment.published import sealed, source_path, template_path
+from seatrial.deployment.version_source import made_from, source_text
 from seatrial.operations.review.document import review_text
 from seatrial.operations.review.markdown import review_markdown
 from seatrial.operations.review.review import AskedEndpoints, Review, make_review
@@ -33,7 +34,9 @@ def publish(folder: Path, version: str) -> None:
     loaded = load_product(file, environments)
     path = template_path(file, version, "lab")
     path.parent.mkdir(parents=True)
-    path.write_text(json.dumps(sealed({}, made_from(loaded, product_deployments(loaded, "lab")))))
+    deployments = product_deployments(loaded, "lab")
+    path.write_text(json.dumps(sealed({}, made_from(loaded, deployments))))
+    source_path(path).write_text(source_text(loaded, deployments))
 
 
 @pytest.fixture
@@ -96,6 +99,17 @@ def test_a_stale_lock_a_broken_guard_rail_and_an_edit_are_errors(sides: tuple[Pa
     template_path(sides[1] / FILE, "1.0.0", "lab").write_text("{}")
     (product,) = review(sides).products
     assert [one.rule for one in product.findings] == ["SEA498"]
+
+
+def test_an_older_version_that_a_tightened_guard_rail_forbids_is_an_error(sides: tuple[Path, Path]) -> None:
+    two: dict[str, object] = {"small": {"scaling": {"max_copies": 2}}}
+    write_product(sides[1], version="1.1.0", sizes=two, lab={"guard_rails": {"max_copies": 2}})
+    publish(sides[1], "1.1.0")
+    (product,) = review(sides).products
+    assert [one.rule for one in product.findings] == ["SEA487"]
+    write_product(sides[1], version="1.1.0", sizes=two, lab={"guard_rails": {"max_copies": 2}}, deprecated=["1.0.0"])
+    (product,) = review(sides).products
+    assert product.findings == ()
 
 
 def test_new_and_removed_products_are_told(sides: tuple[Path, Path]) -> None:

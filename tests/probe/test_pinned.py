@@ -54,6 +54,28 @@ def test_rates_budget_and_adaptive_search_give_way(tmp_path: Path) -> None:
     assert (endpoint.trial.search, endpoint.trial.goal, endpoint.trial.requests_per_concurrency) == ("sweep", "knee", 5)
 
 
+def test_random_arrivals_give_way_and_the_lengths_of_a_file_stay(tmp_path: Path) -> None:
+    """A probe is one level of a closed loop, of the requests that the spec describes."""
+    (tmp_path / "cdk.json").write_text("{}")
+    (tmp_path / "requests.jsonl").write_text('{"input_tokens": 64, "output_tokens": 64}\n')
+    locked = locked_as(
+        tmp_path,
+        workload={
+            "input_tokens": 64,
+            "output_tokens": 64,
+            "requests_per_second": 8,
+            "arrivals": "gamma",
+            "arrival_smoothness": 0.5,
+            "dataset": "requests.jsonl",
+        },
+    )
+    probed = probed_as(locked.plan, ProbedHardware(CHEAP, 1), 3)
+    (pinned,) = pin(locked.loaded, [probed], tmp_path / "probe", locked.environments)
+    workload = pinned.loaded.endpoint.workload
+    assert (workload.arrivals, workload.arrival_smoothness, workload.concurrency) == ("closed", 1.0, 3)
+    assert pinned.loaded.dataset == locked.loaded.dataset == ((64, 64),)
+
+
 def test_a_throughput_of_all_copies_is_shared_by_them_and_not_planned_for(tmp_path: Path) -> None:
     """The planner refuses a deployment that is predicted to miss it: the probe is to measure just that."""
     scaling = {"min_copies": 3, "max_copies": 3}

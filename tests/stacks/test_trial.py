@@ -12,7 +12,7 @@ from aws_cdk.assertions import Annotations, Match, Template
 
 from seatrial.specs.endpoint import Percentiles
 from seatrial.specs.environment import EnvironmentSpec
-from seatrial_base.bounds import LONGEST_FUNCTION_S
+from seatrial_base.bounds import LONGEST_FUNCTION_S, LOST_AFTER_S, SWEEP_S
 from seatrial_base.errors import RenderError, SpecError
 from seatrial_cdk.trials.runtime import store
 from seatrial_cdk.trials.trials_stack import TrialsStack
@@ -69,10 +69,6 @@ def test_the_resource_is_another_one_than_that_of_the_release_before(dev_templat
     """CloudFormation refuses another function for a resource that is there, so it is a new resource that it gets."""
     (name,) = dev_template.find_resources("Custom::SmokeBenchmark")
     assert name.startswith("Trial")
-
-
-def test_cloudformation_waits_ten_minutes_longer_than_the_budget(prod_template: Template) -> None:
-    prod_template.has_resource_properties("Custom::SmokeBenchmark", {"BudgetSeconds": "840", "ServiceTimeout": "1440"})
 
 
 def test_the_longest_trial_stays_within_cloudformations_hour(dev_deployment: Deployment) -> None:
@@ -292,18 +288,19 @@ def test_a_trial_that_makes_no_candidate_needs_no_time_for_one(dev_deployment: D
     assert Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("SEA505")) == []
 
 
-def test_a_budget_is_rounded_up_to_whole_seconds(dev_deployment: Deployment) -> None:
-    template = Template.from_stack(EndpointStack(App(), "odd", deployment=with_budget(dev_deployment, 6.001)))
-    template.has_resource_properties("Custom::SmokeBenchmark", {"BudgetSeconds": "361", "ServiceTimeout": "961"})
+def test_cloudformation_waits_ten_minutes_longer_than_the_budget_in_whole_seconds(dev_deployment: Deployment) -> None:
+    template = Template.from_stack(EndpointStack(App(), "odd", deployment=with_budget(dev_deployment, 20.001)))
+    template.has_resource_properties("Custom::SmokeBenchmark", {"BudgetSeconds": "1201", "ServiceTimeout": "1801"})
 
 
-@pytest.mark.parametrize("budget", [1.0, 6.0])
-def test_a_deletion_has_time_for_a_whole_function_however_short_the_budget(
+@pytest.mark.parametrize("budget", [1.0, 16.0])
+def test_a_lost_deletion_is_answered_before_cloudformation_gives_up_however_short_the_budget(
     dev_deployment: Deployment, budget: float
 ) -> None:
+    """A rollback or a deletion that times out leaves the stack stuck; one sweep may fail."""
     template = Template.from_stack(EndpointStack(App(), "short", deployment=with_budget(dev_deployment, budget)))
-    template.has_resource_properties("Custom::SmokeBenchmark", {"ServiceTimeout": "960"})
-    assert LONGEST_FUNCTION_S < 960
+    template.has_resource_properties("Custom::SmokeBenchmark", {"ServiceTimeout": "1560"})
+    assert LONGEST_FUNCTION_S < LOST_AFTER_S < 1560 - SWEEP_S
 
 
 def test_the_log_of_trials_ends_after_a_month_and_is_kept_with_the_results(

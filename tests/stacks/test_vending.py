@@ -168,7 +168,8 @@ def test_a_trial_hears_of_tags_that_are_parameters(template: Template) -> None:
 def test_a_published_version_never_changes(folder: Path) -> None:
     product, environments = folder / "products" / "chat.yaml", folder / "environments"
     before = product.read_text()
-    (path,) = publish([product], environments)
+    path, source = publish([product], environments)
+    assert source == path.with_name("lab.source.json")
     published = path.read_bytes()
     write_product(folder, endpoint={**ENDPOINT, "slo": {"ttft_ms": {"p95": 10_000}}})
     lock_sizes(product, environments)
@@ -204,6 +205,38 @@ def test_the_boundary_keeps_the_weights_of_what_teams_may_still_run(folder: Path
     vending = json.loads((assembly / "seatrial-lab-products.template.json").read_text())
     (boundary,) = of_type(vending, "AWS::IAM::ManagedPolicy")
     assert "arn:aws:s3:::weights/gone/*" in json.dumps(boundary)
+
+
+def test_what_is_published_without_its_source_gets_it_and_stays(folder: Path) -> None:
+    """An older Seatrial published templates alone."""
+    path, source = publish([folder / "products" / "chat.yaml"], folder / "environments")
+    published, written = path.read_bytes(), source.read_bytes()
+    source.unlink()
+    assert publish([folder / "products" / "chat.yaml"], folder / "environments") == (path, source)
+    assert (path.read_bytes(), source.read_bytes()) == (published, written)
+
+
+def test_a_version_that_a_tightened_guard_rail_forbids_is_not_offered(folder: Path, tmp_path: Path) -> None:
+    """Version 1.0.0 has a size of three copies."""
+    team = tmp_path / "team"
+    shutil.copytree(folder, team)
+    sizes = {"small": {"scaling": {"max_copies": 2}}}
+    product = write_product(team, version="1.1.0", sizes=sizes)
+    lock_sizes(product, team / "environments")
+    publish([product], team / "environments")
+    folders = {name: team / name for name in ("endpoints", "environments", "products")}
+    context: dict[str, str | Path] = {**folders, "environment": "lab"}
+    tightened: dict[str, object] = {"guard_rails": {"max_copies": 2}}
+    write_product(team, lab=tightened, version="1.1.0", sizes=sizes)
+    with pytest.raises(SpecError) as caught:
+        synthesize(tmp_path / "refused", context)
+    assert [problem.rule for problem in caught.value.problems] == ["SEA487"]
+    write_product(team, lab=tightened, version="1.1.0", sizes=sizes, deprecated=["1.0.0"])
+    assembly = synthesize(tmp_path / "out", context)
+    vending = json.loads((assembly / "seatrial-lab-products.template.json").read_text())
+    (offered,) = of_type(vending, "AWS::ServiceCatalog::CloudFormationProduct")
+    versions = [each["Name"] for each in offered["Properties"]["ProvisioningArtifactParameters"]]
+    assert versions == ["1.0.0", "1.1.0"], "what was launched stays on its version"
 
 
 def test_too_many_copies_to_choose_from_are_refused(tmp_path: Path) -> None:

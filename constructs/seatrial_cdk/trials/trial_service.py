@@ -18,7 +18,7 @@ import seatrial_cdk
 import seatrial_load
 from seatrial.packaging import zip_bytes
 from seatrial.specs.environment import Retention
-from seatrial_base.bounds import LONGEST_FUNCTION_S
+from seatrial_base.bounds import LONGEST_FUNCTION_S, SWEEP_S
 from seatrial_cdk.acknowledgements import acknowledge, acknowledge_wildcards
 from seatrial_cdk.endpoint.container_network import ContainerNetwork
 from seatrial_cdk.endpoint.endpoint_interface import INVOKE_ACTIONS, arn_name
@@ -89,7 +89,7 @@ def runtime_archive() -> bytes:
 DESCRIBE = "sagemaker:DescribeEndpoint"
 HANDLER = "seatrial_cdk.trial_service.runtime.handler.handler"
 ONE_VCPU_MEMORY_MB = 1769  # Lambda gives one full vCPU at this size (Lambda developer guide, memory)
-SWEEP = "rate(5 minutes)"
+SWEEP = f"rate({SWEEP_S // 60} minutes)"
 ACKNOWLEDGED = {
     "L1": "The function runs on the Python version that its code is tested with.",
     "SF1": "Step Functions keeps the history of an execution for 90 days, and each step writes to the function's log.",

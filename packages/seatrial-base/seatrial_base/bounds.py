@@ -41,11 +41,19 @@ TRIAL_MARGIN_S = 600
 """How long CloudFormation waits after a trial's budget: proof, what passes between steps, functions that died."""
 LONGEST_FUNCTION_S = 900
 """How long a function runs at most (AWS Lambda). A deletion waits in one, for a candidate to go or users to leave."""
+LOST_AFTER_S = LONGEST_FUNCTION_S + 60
+"""A request of CloudFormation without an answer by then has no function any more: the sweep takes it again."""
+SWEEP_S = 300
+"""Between two sweeps."""
 
 
 def trial_timeout_s(budget_s: int) -> int:
-    """Return how long CloudFormation waits for a trial of what is deployed, and for its deletion: a minute longer."""
-    return max(budget_s + TRIAL_MARGIN_S, LONGEST_FUNCTION_S + 60)
+    """Return how long CloudFormation waits for a trial of what is deployed, and for its deletion.
+
+    At least until a request that was lost is answered, though one sweep fails: a rollback or a deletion that times out
+    before leaves the stack stuck.
+    """
+    return max(budget_s + TRIAL_MARGIN_S, LOST_AFTER_S + 2 * SWEEP_S)
 
 
 def wrong_objective(metric: str, bound: float) -> str:

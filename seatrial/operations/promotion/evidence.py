@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from seatrial.deployment.trial import slo_objectives
+from seatrial.deployment.trial import slo_objectives, trial_workload
 from seatrial.documents.plan import Promoted
 from seatrial_base.findings import Finding, Place
 from seatrial_load.slo.verdict import verdict_at
@@ -152,16 +152,22 @@ def _verdict_problems(promotion: PromotionStep, result: TrialResult) -> Iterator
 
 def workload_problems(promotion: PromotionStep, result: TrialResult) -> Iterator[Finding]:
     """Yield what the trial's requests were like, where the environment to come has others."""
-    asked, tried, trial = promotion.target.endpoint.workload, result.request.workload, promotion.target.endpoint.trial
+    tried = result.request.workload
+    asked = trial_workload(promotion.target, tried.schema)
+    place = "workload" if promotion.target.endpoint.workload.shared_prefix_tokens else "trial"
     pairs = {
         "workload.input_tokens": (asked.input_tokens, tried.input_tokens),
         "workload.output_tokens": (asked.output_tokens, tried.output_tokens),
-        "trial.shared_prefix_tokens": (trial.shared_prefix_tokens, tried.shared_prefix_tokens),
-        "trial.prefix_groups": (trial.prefix_groups, tried.prefix_groups),
+        "workload.input_tokens_stddev": (asked.input_tokens_stddev, tried.input_tokens_stddev),
+        "workload.output_tokens_stddev": (asked.output_tokens_stddev, tried.output_tokens_stddev),
+        f"{place}.shared_prefix_tokens": (asked.shared_prefix_tokens, tried.shared_prefix_tokens),
+        f"{place}.prefix_groups": (asked.prefix_groups, tried.prefix_groups),
     }
     other = [
         f"{field} is {ours}, the trial's was {theirs}" for field, (ours, theirs) in pairs.items() if ours != theirs
     ]
+    if asked.lengths != tried.lengths:
+        other.append("workload.dataset has other lengths than the trial's")
     if other:
         hint = f"give both environments the same requests, and try them in {promotion.source.environment.name}"
         yield promotion.problem("SEA475", "; ".join(other), hint)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.engines.rendered import rendered_files
 from seatrial.specs.prices import region_document
+from seatrial_base.frozen_model import digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -63,6 +64,9 @@ def _fields(loaded: LoadedSpec) -> Iterator[tuple[str, str]]:
     yield from flat_fields("environment", loaded.place.data)
     if loaded.config_file is not None:
         yield "content of model.config_file", json.dumps(loaded.config_file)
+    if loaded.dataset:
+        told = f"{loaded.lengths.words}, {len(loaded.dataset):,} requests, {digest(json.dumps(loaded.dataset))}"
+        yield "content of workload.dataset", json.dumps(told, ensure_ascii=False)
     if loaded.calibration is not None:
         yield from flat_fields("calibration", loaded.calibration)
     if loaded.prices is not None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from seatrial.deployment.product import load_product, size_deployment
 from seatrial.deployment.published import (
     changed_version,
+    forbidden_versions,
     kept_templates,
     publication_state,
     unpublished_version,
@@ -170,8 +171,12 @@ def _size(side: RepositorySide, loaded: LoadedProduct, environment: str, size: s
 
 
 def _publication_problems(loaded: LoadedProduct) -> Iterator[Finding]:
-    """Yield why the current version is not what the product says; what is wrong with a lock is told by its size."""
+    """Yield why the current version is not what the product says, and which version no guard rail allows any more.
+
+    What is wrong with a lock is told by its size.
+    """
     for environment in loaded.product.environments:
+        yield from forbidden_versions(loaded, environment)
         try:
             state = publication_state(loaded, environment)
         except SeatrialError as error:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from seatrial.specs.endpoint import EndpointSpec, ServingOverrides
     from seatrial_base.catalog.architecture import Architecture
     from seatrial_base.catalog.engines import Engine
+    from seatrial_load.measure.lengths import RequestLengths
 
 
 ENGINE_BATCH_LIMIT = 256
@@ -31,24 +32,29 @@ def asked_max_model_len(endpoint: EndpointSpec) -> int | None:
     return endpoint.serving.overrides.max_model_len or endpoint.workload.max_model_len
 
 
-def choose_max_model_len(endpoint: EndpointSpec, architecture: Architecture, *, compiled: bool) -> Decision[int]:
-    """Return the longest request that a deployment must hold: the spec's, or the typical one's, rounded up.
+def choose_max_model_len(
+    endpoint: EndpointSpec, lengths: RequestLengths, architecture: Architecture, *, compiled: bool
+) -> Decision[int]:
+    """Return the longest request that a deployment must hold: the spec's, or the workload's longest one's, rounded up.
 
     Args:
         endpoint: The endpoint.
+        lengths: How long prompts and answers are.
         architecture: The model.
         compiled: The engine is compiled for one length; powers of two are compiled most often, so caches have them.
     """
     fixed, workload = asked_max_model_len(endpoint), endpoint.workload
     if fixed is not None:
         return Decision(value=fixed, because="The spec fixes it.")
-    typical = workload.input_tokens + workload.output_tokens
+    longest = lengths.longest
     if compiled:
-        length = min(compiled_length(typical), architecture.max_context)
-        because = f"{typical:,} tokens of the workload, up to a power of 2, at least 1,024."
+        length = min(compiled_length(longest), architecture.max_context)
+        because = f"{longest:,} tokens of the workload, up to a power of 2, at least 1,024."
         return Decision(value=length, because=because)
-    length = min(_rounded_up(typical), architecture.max_context)
+    length = min(_rounded_up(longest), architecture.max_context)
     because = f"{workload.input_tokens:,} + {workload.output_tokens:,} tokens of the workload, rounded up."
+    if not lengths.are_fixed:
+        because = f"{longest:,} tokens of the workload's longest request, rounded up."
     return Decision(value=length, because=because)
 
 
@@ -70,6 +76,8 @@ def settle_max_model_len(least: Decision[int], demand: Demand, memory: MemoryFit
         bounds["one prompt per iteration"] = batched_tokens + demand.endpoint.workload.output_tokens
     bound, most = min(bounds.items(), key=lambda pair: pair[1])
     length = max(least.value, min(_rounded_up(wanted), most))
+    if length == least.value > wanted:
+        return Decision(value=length, because=f"{least.because} {_kv_words(length, demand, memory)}")
     within = f", bounded by {bound}" if length < wanted else ""
     because = f"Twice the typical request of {typical:,} tokens, at least {_USUAL_LENGTH:,}{within}."
     return Decision(value=length, because=f"{because} {_kv_words(length, demand, memory)}")
@@ -94,7 +102,9 @@ def _kv_words(length: int, demand: Demand, memory: MemoryFit) -> str:
     )
 
 
-def choose_batched_tokens(endpoint: EndpointSpec, engine: Engine, max_model_len: int) -> Decision[int]:
+def choose_batched_tokens(
+    endpoint: EndpointSpec, lengths: RequestLengths, engine: Engine, max_model_len: int
+) -> Decision[int]:
     """Return the tokens of one engine iteration: the override, or the engine's default unless a prompt is longer.
 
     An engine with compiled shapes takes one prompt at a time and fills it up to `max_model_len`.
@@ -104,7 +114,7 @@ def choose_batched_tokens(endpoint: EndpointSpec, engine: Engine, max_model_len:
     overrides, workload = endpoint.serving.overrides, endpoint.workload
     if overrides.max_num_batched_tokens is not None:
         return Decision(value=overrides.max_num_batched_tokens, because="The spec fixes it.")
-    longest = max(workload.input_tokens, (asked_max_model_len(endpoint) or 0) - workload.output_tokens)
+    longest = max(lengths.input.longest, (asked_max_model_len(endpoint) or 0) - workload.output_tokens)
     prompt = _rounded_up(longest)
     default = engine.default_batched_tokens
     if prompt > default and engine.scheduler == "separate":

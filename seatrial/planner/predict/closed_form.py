@@ -143,7 +143,7 @@ def _decoding(copy: Copy, costs: Costs, batch: float) -> Seconds:
     """Return the time of a decode step in the middle of the outputs; nothing when a prefill yields the only token."""
     if not copy.decode_steps:
         return _NOTHING
-    context = batch * copy.architecture.cached_tokens(copy.input_tokens + copy.output_tokens // 2)
+    context = batch * copy.architecture.cached_tokens(copy.input_tokens + int(copy.running_output_tokens) // 2)
     linear = _linear(costs, batch * costs.verified)
     busy = _with_share(linear, _drafting(costs, linear, batch), 1.0, server=batch * costs.sequence, prefill=0.0)
     return replace(busy, memory=busy.memory + context * costs.attention(batch))

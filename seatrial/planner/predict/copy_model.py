@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from seatrial.documents.calibration import UNCALIBRATED, Calibration
-from seatrial.planner.predict.memory import kv_bytes_per_token, weights_bytes
+from seatrial.planner.predict.memory import kv_bytes_per_token, sequences_held, weights_bytes
 from seatrial_base.catalog.instances import flops_4bit, multiprocessors
 from seatrial_base.catalog.precision import find_precision
 from seatrial_base.units import GIB
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from seatrial_base.catalog.engines import Engine
     from seatrial_base.catalog.instances import Instance
     from seatrial_base.catalog.speculation import Draft, Provenance
+    from seatrial_load.measure.lengths import RequestLengths
 
 _SHORTEST_COMPILED = 1024  # tokens; the shortest sequence of the public cache of compiled models
 _LARGE_BYTES = 70 * GIB  # from here on vLLM takes larger iterations by default; A100 excepted (engine/arg_utils.py)
@@ -102,6 +103,7 @@ class Copy:
         calibration: What measurements of the endpoint said.
         prefix_hit_rate: Share of the prompt tokens that the engine finds in its prefix cache.
         compiled_length: Tokens of a sequence that an engine with compiled shapes is compiled for; 0 elsewhere.
+        lengths: How prompts and answers differ; `None` where all are alike.
     """
 
     architecture: Architecture
@@ -120,6 +122,20 @@ class Copy:
     calibration: Calibration = UNCALIBRATED
     prefix_hit_rate: float = 0.0
     compiled_length: int = 0
+    lengths: RequestLengths | None = None
+
+    @property
+    def running_output_tokens(self) -> float:
+        """Mean output of the running requests: long ones run longer, so that there are more of them at any time."""
+        return self.output_tokens * (1 + (self.lengths.output.relative_variance if self.lengths else 0.0))
+
+    @property
+    def reserved_stddev(self) -> float:
+        """Standard deviation of what a request holds of the KV cache, in tokens."""
+        if self.lengths is None or self.compiled_length:
+            return 0.0
+        share = self.engine.kv_reserved_output
+        return math.hypot(self.lengths.input.stddev, share * self.lengths.output.stddev)
 
     @property
     def prefilled_tokens(self) -> int:
@@ -131,15 +147,15 @@ class Copy:
         """KV cache that one request holds on average, in tokens: whole blocks for its prompt and its output."""
         if self.compiled_length:
             return self.compiled_length
-        held = math.ceil(self.output_tokens * self.engine.kv_reserved_output)
+        held = math.ceil(self.running_output_tokens * self.engine.kv_reserved_output)
         prompt, output = self._blocks(self.input_tokens), self._blocks(held)
         cached = self.architecture.cached_tokens(prompt + output)
         return math.ceil(cached)
 
     @property
     def kv_limited_batch(self) -> int:
-        """Sequences that the KV room holds."""
-        return self.kv_room_tokens // self.tokens_reserved
+        """Sequences that the KV room holds; where lengths differ, in 95 % of the time."""
+        return sequences_held(self.kv_room_tokens, self.tokens_reserved, self.reserved_stddev)
 
     @property
     def most_running(self) -> int:
@@ -222,6 +238,7 @@ def place_copy(
     calibration: Calibration | None = None,
     prefix_hit_rate: float = 0.0,
     max_model_len: int = 0,
+    lengths: RequestLengths | None = None,
 ) -> Copy:
     """Place one copy.
 
@@ -240,6 +257,7 @@ def place_copy(
         calibration: What measurements of the endpoint said; `None` without any.
         prefix_hit_rate: Share of the prompt tokens that the engine finds in its prefix cache.
         max_model_len: Tokens of the longest sequence, which an engine with compiled shapes is compiled for.
+        lengths: How prompts and answers differ; `None` where all are alike.
     """
     return Copy(
         architecture=architecture,
@@ -258,6 +276,7 @@ def place_copy(
         calibration=calibration or Calibration(),
         prefix_hit_rate=0.0 if engine.compiled_shapes else prefix_hit_rate,
         compiled_length=max_model_len if engine.compiled_shapes else 0,
+        lengths=None if lengths is None or lengths.are_fixed else lengths,
     )
 
 

@@ -68,6 +68,26 @@ def held_tokens(engine: Engine, input_tokens: int, output_tokens: int) -> int:
     return input_tokens + math.ceil(output_tokens * engine.kv_reserved_output)
 
 
+_SURE_DEVIATIONS = 1.645  # of the sum of the batch's tokens: room in 95 % of the time, so that few are preempted
+
+
+def sequences_held(room_tokens: float, tokens: float, stddev: float = 0.0) -> int:
+    """Return how many sequences a room holds, of lengths that differ: those whose sum fits in 95 % of the time.
+
+    Formula: n * tokens + 1.645 * stddev * sqrt(n) <= room. An engine that lacks the room preempts a sequence.
+
+    Args:
+        room_tokens: What the room holds.
+        tokens: What a sequence holds on average.
+        stddev: Its standard deviation; 0 where all are alike.
+    """
+    if not stddev or room_tokens <= 0:
+        return int(room_tokens // tokens)
+    spread = _SURE_DEVIATIONS * stddev
+    root = (math.sqrt(spread * spread + 4 * tokens * room_tokens) - spread) / (2 * tokens)
+    return int(root * root)
+
+
 def fit_memory(
     architecture: Architecture,
     instance: Instance,
@@ -79,6 +99,7 @@ def fit_memory(
     batched_tokens: int,
     kv_bits: int = 16,
     draft: Draft | None = None,
+    tokens_stddev: float = 0.0,
 ) -> MemoryFit:
     """Divide the memory of one accelerator.
 
@@ -95,6 +116,7 @@ def fit_memory(
         batched_tokens: Prompt tokens of one iteration, for the activations.
         kv_bits: Bits of a cached element.
         draft: The draft of speculative decoding whose shape is known.
+        tokens_stddev: Standard deviation of `tokens`.
     """
     memory = instance.accelerator_memory_bytes
     reserve = max(engine.performance.reserve_bytes, round(memory * (1 - engine.memory_utilization)))
@@ -103,7 +125,12 @@ def fit_memory(
     per_token = kv_bytes_per_token(architecture, degree, kv_bits)
     drafted = kv_bytes_per_token(draft.shape, degree) if draft else 0
     room = (memory - reserve - activations - weights) * per_token // (per_token + drafted)
-    batch = int(room // (per_token * architecture.cached_tokens(tokens)))
+    cached = architecture.cached_tokens(tokens)
+    batch = (
+        sequences_held(room / per_token, cached, tokens_stddev * cached / tokens)
+        if tokens_stddev
+        else int(room // (per_token * cached))
+    )
     return MemoryFit(
         accelerator_memory_bytes=memory,
         weights_bytes=weights,

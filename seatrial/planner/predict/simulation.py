@@ -25,6 +25,7 @@ from seatrial.planner.predict.memory import kv_bytes_per_token
 from seatrial_base.units import MS_PER_S
 from seatrial_load.documents.result import Distribution
 from seatrial_load.measure.interval import MeasuredTime, percentile, share_inside, steady_window
+from seatrial_load.measure.lengths import BLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -386,17 +387,50 @@ def outcome(copy: Copy, concurrency: int, protocol: Protocol, timeout_s: float =
     requests = simulate(copy, concurrency, protocol)
     ramp = protocol.ramp(concurrency)
     measured = sorted(requests, key=attrgetter("sent_s"))[ramp:] if ramp else requests
-    output, later = copy.output_tokens, copy.output_tokens - 1 or 1
-    e2e = [request.last_token_s - request.sent_s for request in measured]
+    took = _of_their_lengths(copy, measured)
     return SimulatedLevel(
         concurrency=concurrency,
-        output_tok_s=_tok_s(requests, measured, output),
-        ttft_ms=_distribution(_ttft(request) for request in measured),
-        tpot_ms=_distribution((request.last_token_s - request.first_token_s) / later for request in measured),
-        e2e_latency_ms=_distribution(e2e),
-        ms_per_token=_distribution(seconds / output for seconds in e2e),
-        late=sum(seconds > timeout_s for seconds in e2e) / len(e2e),
+        output_tok_s=_tok_s(requests, measured, copy.output_tokens),
+        ttft_ms=_distribution(each.ttft_s for each in took),
+        tpot_ms=_distribution(each.tpot_s for each in took),
+        e2e_latency_ms=_distribution(each.e2e_s for each in took),
+        ms_per_token=_distribution(each.e2e_s / each.output for each in took),
+        late=sum(each.e2e_s > timeout_s for each in took) / len(took),
     )
+
+
+class _Took(NamedTuple):
+    """What a request took, in seconds, and its output in tokens."""
+
+    ttft_s: float
+    tpot_s: float
+    e2e_s: float
+    output: int
+
+
+def _of_their_lengths(copy: Copy, measured: Sequence[Request]) -> list[_Took]:
+    """Return what requests took; where lengths differ, each with the length that the trial's request has.
+
+    The simulated requests are all of the mean length: they wait and share the batch alike. A longer prompt adds its own
+    prefill to the time to first token, a longer answer its own tokens, at its request's pace, to the end.
+    """
+    later = copy.output_tokens - 1 or 1
+    alike = [
+        _Took(_ttft(each), (each.last_token_s - each.first_token_s) / later, each.last_token_s - each.sent_s,
+              copy.output_tokens)
+        for each in measured
+    ]  # fmt: skip
+    if copy.lengths is None:
+        return alike
+    per_token_s = costs_of(copy).prefill(1.0, copy.prefilled_tokens) / copy.prefilled_tokens
+    often = math.ceil(BLOCK / len(alike))  # few requests stand for the whole distribution too
+    varied: list[_Took] = []
+    for row, each in enumerate(each for each in alike for _ in range(often)):
+        prompt, output = copy.lengths.of(row)
+        own_s = per_token_s * max(1 - copy.prefilled_tokens, prompt - copy.input_tokens)
+        ttft_s = max(each.ttft_s + own_s, 0.0)
+        varied.append(_Took(ttft_s, each.tpot_s, ttft_s + each.tpot_s * (output - 1), output))
+    return varied
 
 
 def _tok_s(requests: Sequence[Request], measured: Sequence[Request], output: int) -> float:

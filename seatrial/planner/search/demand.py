@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from seatrial_base.catalog.architecture import Architecture
     from seatrial_base.catalog.engines import Engine
     from seatrial_base.catalog.instances import Instance
+    from seatrial_load.measure.lengths import RequestLengths
 
 
 Metric = Literal["ttft_ms", "tpot_ms", "e2e_latency_ms"]
@@ -75,6 +77,7 @@ class Demand:
         speculation: Speculative decoding, as the spec assumes it.
         calibrated: What was measured of one deployment of this endpoint; `None` when nothing was.
         unknown_price_accepted: Instance types without a price may be chosen, also where the spec does not name them.
+        lengths: How long prompts and answers are.
         recipe_engine: The engine that the spec's recipe is held against; `None` where none is.
     """
 
@@ -86,6 +89,7 @@ class Demand:
     batched_tokens: int
     objectives: tuple[LatencyBound, ...]
     protocol: Protocol
+    lengths: RequestLengths
     slo_miss_accepted: bool = False
     speculation: Speculation | None = None
     calibrated: Calibrated | None = None
@@ -120,8 +124,19 @@ class Demand:
 
     @property
     def tokens(self) -> int:
-        """Tokens of one request, prompt and output."""
+        """Tokens of one request on average, prompt and output."""
         return self.endpoint.workload.input_tokens + self.endpoint.workload.output_tokens
+
+    @property
+    def running_tokens(self) -> int:
+        """Tokens that one of the running requests has in the end on average: long answers run longer."""
+        workload = self.endpoint.workload
+        return workload.input_tokens + round(workload.output_tokens * (1 + self.lengths.output.relative_variance))
+
+    @property
+    def tokens_stddev(self) -> float:
+        """Their standard deviation."""
+        return math.hypot(self.lengths.input.stddev, self.lengths.output.stddev)
 
     @property
     def discount(self) -> float:

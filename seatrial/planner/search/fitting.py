@@ -148,7 +148,8 @@ def memory_of(demand: Demand, instance: Instance, degree: int) -> MemoryFit:
         demand.engine,
         degree=degree,
         quantization=demand.quantization,
-        tokens=demand.max_model_len if demand.engine.compiled_shapes else demand.tokens,
+        tokens=demand.max_model_len if demand.engine.compiled_shapes else demand.running_tokens,
+        tokens_stddev=0.0 if demand.engine.compiled_shapes else demand.tokens_stddev,
         batched_tokens=demand.batched_tokens,
         kv_bits=demand.kv_bits,
         draft=demand.speculation.draft if demand.speculation else None,
@@ -196,6 +197,7 @@ def _candidate(demand: Demand, instance: Instance, hardware: Hardware, degree: i
         calibration=demand.calibration_of(instance.instance_type, degree),
         prefix_hit_rate=workload.prefix_hit_rate,
         max_model_len=demand.max_model_len,
+        lengths=demand.lengths,
     )
     published = demand.architecture.dtype if overrides.dtype == "auto" else overrides.dtype
     return Candidate(

@@ -22,7 +22,8 @@ from seatrial.report.values import (
     why_missing,
 )
 from seatrial_base.table import Cell
-from seatrial_load.metrics.sent import QUEUEING, arrivals_asked, lengths_asked, prefix_asked
+from seatrial_load.measure.lengths import lengths_of
+from seatrial_load.metrics.sent import QUEUEING, arrivals_asked, prefix_asked
 from seatrial_load.slo.doubts import told_doubts
 from seatrial_load.slo.evaluate import statistic_of
 
@@ -71,7 +72,7 @@ def header_facts(result: TrialResult, plan: Plan | None) -> Iterator[Fact]:
         yield Fact("Planned on", Cell(plan.instance_type.value), f"{plan.engine.value} {plan.engine_version.value}")
     streamed = "streamed" if work.stream else "not streamed"
     aside = ", ".join(part for part in (work.schema, streamed, prefix_asked(work)) if part)
-    yield Fact("Workload", Cell(lengths_asked(work)), aside)
+    yield Fact("Workload", Cell(lengths_of(work).words), aside)
     yield _load_fact(result)
     if result.users is not None:
         known = result.users.concurrency_per_copy

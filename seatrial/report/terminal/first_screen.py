@@ -130,9 +130,8 @@ def _ratio(bound: Bounded, point: CurvePoint) -> float:
 
 
 def _lines(plan: Plan, loaded: LoadedSpec) -> Iterator[tuple[str, str]]:
-    load = loaded.endpoint.workload
     yield "model", plan.model_name
-    yield "load", f"{load.input_tokens:,} + {load.output_tokens:,} tokens, {_traffic(loaded)}"
+    yield "load", f"{loaded.lengths.words}, {_traffic(loaded)}"
     yield "deployment", deployment(plan)
     if hosting := "\n".join(_hosting(loaded)):
         yield "hosting", hosting

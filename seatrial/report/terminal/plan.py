@@ -318,9 +318,8 @@ def plan_view(plan: Plan, loaded: LoadedSpec, sections: Collection[Section] = ()
 
 def subtitle(plan: Plan, loaded: LoadedSpec) -> str:
     """Name the model, the workload and the objective that the plan was made for."""
-    load = loaded.endpoint.workload
     return (
-        f"{plan.model_name} ({plan.architecture}), {load.input_tokens} + {load.output_tokens} tokens, objective "
+        f"{plan.model_name} ({plan.architecture}), {loaded.lengths.words}, objective "
         f"{loaded.endpoint.objective}, plan {plan.digest}"
     )
 

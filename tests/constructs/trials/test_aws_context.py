@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import boto3
 import pytest
 from botocore.stub import Stubber
 
-from seatrial_cdk.trials.runtime.aws_context import AwsWorkflow
+from seatrial_cdk.trials.runtime.aws_context import AwsWorkflow, aws_trial_context
 from seatrial_cdk.trials.runtime.store import UnavailableError
+from tests.environment import environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,3 +72,31 @@ def test_an_execution_that_was_never_started_needs_no_stop(client: SFNClient, se
 def test_an_execution_that_has_ended_needs_no_stop(client: SFNClient, service: Stubber) -> None:
     service.add_client_error("stop_execution", "ValidationException", "Execution is not running")
     AwsWorkflow(client, MACHINE).stop("request-1", "the stack is deleted")
+
+
+FUNCTION = {
+    "ENVIRONMENT": "dev",
+    "RESULTS_BUCKET": "results",
+    "STATE_MACHINE": MACHINE,
+    "AWS_REGION": "us-east-1",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_ACCESS_KEY_ID": "x",
+    "AWS_SECRET_ACCESS_KEY": "y",
+}
+
+
+class Call:
+    """A call of the function that has some milliseconds left."""
+
+    def __init__(self, left_ms: int) -> None:
+        self.left_ms = left_ms
+
+    def get_remaining_time_in_millis(self) -> int:
+        return self.left_ms
+
+
+def test_a_warm_function_has_its_clients_and_each_call_its_own_end() -> None:
+    with environment(FUNCTION):
+        first, second = aws_trial_context(Call(1_000)), aws_trial_context(Call(900_000))
+    assert second.ends_s - first.ends_s > 800
+    assert replace(second, ends_s=first.ends_s) == first, "nothing else is made anew: a client equals itself alone"

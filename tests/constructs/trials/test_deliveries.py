@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_base.bounds import LONGEST_ORDER_S
+from seatrial_base.bounds import LONGEST_ORDER_S, LOST_AFTER_S
 from seatrial_cdk.trials.runtime.handler import dispatch
-from seatrial_cdk.trials.runtime.lost_requests import LOST_AFTER_S, note_request
+from seatrial_cdk.trials.runtime.lost_requests import note_request
 from seatrial_cdk.trials.runtime.order import ToldCopies, write_copies
 from seatrial_cdk.trials.runtime.store import UnavailableError
 from tests.constructs.conftest import SPECIFICATION, component
@@ -114,6 +114,16 @@ def test_a_request_that_can_be_answered_at_once_is_answered_by_the_sweep(
     world.clock.wait(LOST_AFTER_S)
     dispatch({"Sweep": True}, world.context)
     assert [(response["Status"], response["RequestId"]) for response in world.responses] == [("SUCCESS", "request-1")]
+
+
+def test_the_budget_begins_with_the_note(world: World, create: CustomResourceEvent) -> None:
+    """Who noted it died at once: CloudFormation has waited since, and a whole trial would come too late."""
+    note_request(world.store, create, world.clock.now_s)
+    world.clock.wait(LOST_AFTER_S)
+    dispatch({"Sweep": True}, world.context)
+    world.machine().execute()
+    (answer,) = world.responses
+    assert "the budget of 600 s ended before the trial started" in str(answer["Reason"])
 
 
 @pytest.mark.parametrize("age_s", [LOST_AFTER_S - 1.0, LONGEST_ORDER_S])

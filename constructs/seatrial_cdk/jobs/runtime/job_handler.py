@@ -7,6 +7,7 @@ import os
 import time
 import urllib.request
 from datetime import UTC, datetime
+from functools import cache
 from typing import TYPE_CHECKING, Final, TypeAlias, TypedDict, cast
 
 from seatrial_cdk.jobs.runtime.job_calls import Aws
@@ -27,6 +28,9 @@ PAUSES_S: Final = (1.0, 2.0, 4.0, 8.0)
 TIMEOUT_S: Final = 10.0
 LONGEST_REASON: Final = 900  # consoles show 1 KB of a reason; the answer as a whole may have 4 KB
 
+_cloud: Final = cache(Aws)
+"""A warm function has its clients, which take long to make."""
+
 
 class StepEvent(TypedDict):
     """A step of the workflow."""
@@ -46,7 +50,7 @@ class StartEvent(TypedDict):
 def handler(event: JobEvent | StepEvent | StartEvent, _context: object) -> Next | dict[str, str] | None:
     """Do one task in this function's region."""
     place = JobPlace(os.environ["BUCKET"], os.environ["KEY_ARN"], os.environ["PARAMETERS"])
-    return dispatch(event, Aws(place.bucket, os.environ["STATE_MACHINE"]), place, put_answer)
+    return dispatch(event, _cloud(place.bucket, os.environ["STATE_MACHINE"]), place, put_answer)
 
 
 def dispatch(

@@ -6,9 +6,9 @@ import json
 import os
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from seatrial_cdk.trials.runtime.announcements import AwsBus, NoTopic, TopicFindings
@@ -215,13 +215,21 @@ def _most_requests(component: str) -> dict[str, object]:
 
 
 def aws_trial_context(lambda_context: LambdaContext) -> TrialContext:
-    """Return what is around this function on AWS.
+    """Return what is around this call of the function on AWS."""
+    ends_s = time.time() + lambda_context.get_remaining_time_in_millis() / MS_PER_S
+    return replace(_function_context(), ends_s=ends_s)
+
+
+@cache
+def _function_context() -> TrialContext:
+    """Return what is around every call of this function: a warm one has its clients, which take long to make.
 
     Variables: `ENVIRONMENT`, `RESULTS_BUCKET`, `STATE_MACHINE`, and, if they differ from the defaults,
     `SOCKETS_PER_FUNCTION`, `LOG_DAYS` and `FINDINGS_TOPIC`.
     """
     import boto3  # noqa: PLC0415 (a second of start that tests and synth need not wait for)
 
+    cloudwatch = boto3.client("cloudwatch")
     bucket, topic = os.environ["RESULTS_BUCKET"], os.environ.get("FINDINGS_TOPIC")
     return TrialContext(
         environment=os.environ["ENVIRONMENT"],
@@ -231,8 +239,8 @@ def aws_trial_context(lambda_context: LambdaContext) -> TrialContext:
         components=AwsComponents(boto3.client("sagemaker")),
         logs=AwsLogGroups(boto3.client("logs"), int(os.environ.get("LOG_DAYS", f"{RETENTION_DAYS}"))),
         serving=ServingEndpoint(boto3.client("ssm")),
-        raised=RaisedAlarmNames(boto3.client("cloudwatch")),
-        requests_since=ConcurrentRequests(boto3.client("cloudwatch")),
+        raised=RaisedAlarmNames(cloudwatch),
+        requests_since=ConcurrentRequests(cloudwatch),
         bus=AwsBus(boto3.client("events")),
         findings=TopicFindings(boto3.client("sns"), topic) if topic else NoTopic(),
         workflow=AwsWorkflow(boto3.client("stepfunctions"), os.environ["STATE_MACHINE"]),
@@ -242,7 +250,7 @@ def aws_trial_context(lambda_context: LambdaContext) -> TrialContext:
         load=load_share,
         region=os.environ["AWS_REGION"],
         sockets_per_function=int(os.environ.get("SOCKETS_PER_FUNCTION", f"{SOCKETS_PER_FUNCTION}")),
-        ends_s=time.time() + lambda_context.get_remaining_time_in_millis() / MS_PER_S,
+        ends_s=0.0,
         now_s=time.time,
         sleep=time.sleep,
         repeat_meanwhile=partial(repeat_meanwhile, LOOK_S),

@@ -110,11 +110,13 @@ def receive_lost(context: TrialContext) -> None:
 
 
 def _given_before(event: CustomResourceEvent, endpoint_name: str, context: TrialContext) -> Answer | None:
-    """Note a request, and return what an earlier delivery of it was answered; `None` when there was none."""
+    """Note a request, and return what an earlier delivery of it was answered; `None` when there was none.
+
+    CloudFormation's patience, and with it the trial's budget, begins with the note: whoever made it may have died.
+    """
     store, request_id = context.store, event["RequestId"]
     try:
-        note_request(store, event, context.now_s())
-        first_seen_s(store, endpoint_name, request_id, context.now_s())
+        first_seen_s(store, endpoint_name, request_id, note_request(store, event, context.now_s()))
         return given_before(store, endpoint_name, request_id)
     except UnavailableError as unavailable:
         log(f"whether {request_id} came before is unknown: {unavailable}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from seatrial_base.bounds import LONGEST_ORDER_S
+from seatrial_base.bounds import LONGEST_ORDER_S, LOST_AFTER_S
 from seatrial_cdk.trials.runtime.answer import SENT
 from seatrial_cdk.trials.runtime.store import RUNS, run_key
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from seatrial_cdk.trials.runtime.store import TrialStore
 
 NOTED: Final = "noted"
-LOST_AFTER_S: Final = 960.0
-"""Longer than a function of Lambda lives, 15 min: whoever took the request is gone."""
 
 
-def note_request(store: TrialStore, event: CustomResourceEvent, now_s: float) -> None:
-    """Write a request down as it came, unless an earlier delivery did.
+def note_request(store: TrialStore, event: CustomResourceEvent, now_s: float) -> float:
+    """Write a request down as it came, unless an earlier delivery did; return when that was, in s since the epoch.
 
     Raises:
         UnavailableError: It may not have been written.
     """
-    endpoint_name = event["ResourceProperties"].get("EndpointName", "")
-    store.create(run_key(endpoint_name, event["RequestId"], NOTED), json.dumps({"at_s": now_s, "event": event}))
+    key = run_key(event["ResourceProperties"].get("EndpointName", ""), event["RequestId"], NOTED)
+    if store.create(key, json.dumps({"at_s": now_s, "event": event})):
+        return now_s
+    return float(json.loads(store.read(key) or "{}").get("at_s", now_s))
 
 
 def lost_requests(store: TrialStore, now_s: float) -> Iterator[CustomResourceEvent]:

@@ -7,6 +7,7 @@ import os
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Literal, overload
 
 from seatrial.account.stacks import describe_stack, fetch_result
@@ -76,16 +77,7 @@ class EmbeddedAws:
     def client(self, service: Literal["application-autoscaling"]) -> ApplicationAutoScalingClient: ...
     def client(self, service: Service) -> object:
         """Return a boto3 client that reaches the embedded AWS and nothing else, through no proxy and by no profile."""
-        import boto3  # noqa: PLC0415 (costs a second; the scenario begins without it)
-        from botocore.config import Config  # noqa: PLC0415 (likewise)
-
-        with _environment(child_variables(self.local)):
-            return boto3.Session().client(
-                service,
-                region_name=self.region,
-                endpoint_url=self.local.endpoint_url,
-                config=Config(s3={"addressing_style": "path"}, proxies={}),
-            )
+        return _client(self.local, self.region, service)
 
     def stack(self, name: str) -> LiveStack:
         """Return a stack.
@@ -156,6 +148,21 @@ class EmbeddedAws:
             *(target["ResourceId"] for target in targets["ScalableTargets"]),
             *(bucket for bucket in buckets if bucket.startswith(stack)),
         ]
+
+
+@cache
+def _client(local: LocalAws, region: str, service: Service) -> object:
+    """Make a client once: its service's model is read for a second, and whoever waits for a stack looks often."""
+    import boto3  # noqa: PLC0415 (costs a second; the scenario begins without it)
+    from botocore.config import Config  # noqa: PLC0415 (likewise)
+
+    with _environment(child_variables(local)):
+        return boto3.Session().client(
+            service,
+            region_name=region,
+            endpoint_url=local.endpoint_url,
+            config=Config(s3={"addressing_style": "path"}, proxies={}),
+        )
 
 
 @contextmanager

@@ -90,7 +90,9 @@ def _replayed(request: TrialRequest, path: Path) -> TrialRequest:
 
 
 def _replay(load: Load) -> Load:
-    return replace(load, arrival="replay", arrival_smoothness=1.0, rates_per_s=(), rates_for_copies=None)
+    from seatrial_load.documents.request import closed_loop
+
+    return replace(closed_loop(load), arrival="replay")
 
 
 def check_folder(path: Path | None) -> None:

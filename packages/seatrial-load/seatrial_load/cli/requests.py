@@ -135,8 +135,10 @@ def with_load(request: TrialRequest, options: LoadOptions, mistakes: Mistakes) -
 
 
 def _changed(load: Load, options: LoadOptions, levels: tuple[int, ...] | None, rates: tuple[float, ...] | None) -> Load:
+    from seatrial_load.documents.request import closed_loop
+
     closed = replace(
-        load,
+        load if levels is None else closed_loop(load),
         concurrency_levels=load.concurrency_levels if levels is None else levels,
         search=options.search or load.search,
         goal=options.goal or load.goal,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal, TypeAlias
 
 from seatrial_load.documents.strict_json import write_document
@@ -89,6 +89,11 @@ class Load:
     budget_usd: float | None = None
     workers: int | None = None
     protocol: PreparedBy = "seatrial"
+
+
+def closed_loop(load: Load) -> Load:
+    """Return a load without arrivals of its own: each request follows an answer."""
+    return replace(load, arrival="closed", arrival_smoothness=1.0, rates_per_s=(), rates_for_copies=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

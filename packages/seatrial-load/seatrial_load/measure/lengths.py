@@ -19,6 +19,7 @@ from functools import lru_cache
 from statistics import NormalDist, fmean
 from typing import TYPE_CHECKING, Final
 
+from seatrial_base.units import whole_or_tenths
 from seatrial_load.measure.interval import percentile
 
 if TYPE_CHECKING:
@@ -139,12 +140,23 @@ class RequestLengths:
             return max(sum(pair) for pair in self.pairs)
         return self.input.longest + self.output.longest
 
+    @property
+    def words(self) -> str:
+        """Mean prompt and answer, with their standard deviations where they differ: `550 ± 150 + 150 ± 50 tokens`."""
+        prompt, answer = (
+            f"{round(each.mean):,}" + ("" if self.are_fixed else f" ± {whole_or_tenths(each.stddev)}")
+            for each in (self.input, self.output)
+        )
+        return f"{prompt} + {answer} tokens"
+
     def of(self, row: int) -> tuple[int, int]:
         """Return prompt and answer of a request, in tokens.
 
         Args:
             row: Its number among those of its level.
         """
+        if self.are_fixed:
+            return round(self.input.mean), round(self.output.mean)
         if self.pairs:
             turn, place = divmod(row, len(self.pairs))
             return self.pairs[_order(f"pair {turn}", len(self.pairs))[place]]
@@ -188,6 +200,17 @@ def _listed(lengths: Sequence[int]) -> TokenLengths:
     mean = fmean(lengths)
     stddev = math.sqrt(fmean((length - mean) ** 2 for length in lengths))
     return TokenLengths(mean=mean, stddev=stddev, listed=tuple(sorted(lengths)))
+
+
+def shared_share(lengths: RequestLengths, shared_tokens: int) -> float:
+    """Return the share of the prompt tokens that other prompts begin with too, 0 to 1.
+
+    Args:
+        lengths: Of the prompts.
+        shared_tokens: So many first tokens are shared; a prompt that is no longer keeps one of its own.
+    """
+    prompts = lengths.input.listed or [lengths.input.at((place + 0.5) / BLOCK) for place in range(BLOCK)]
+    return sum(min(shared_tokens, tokens - 1) for tokens in prompts) / sum(prompts)
 
 
 def lengths_of(workload: Workload) -> RequestLengths:

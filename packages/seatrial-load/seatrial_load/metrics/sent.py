@@ -6,7 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from seatrial_base.units import short, whole_or_tenths
-from seatrial_load.measure.lengths import BLOCK, lengths_of
+from seatrial_load.measure.lengths import lengths_of, shared_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,32 +18,12 @@ if TYPE_CHECKING:
 QUEUEING = "latencies count from when a request was due: they hold the queue"
 
 
-def lengths_asked(workload: Workload) -> str:
-    """Return the lengths that were asked for: `550 + 150 tokens`, with their standard deviations where they differ."""
-    lengths = lengths_of(workload)
-    if lengths.are_fixed:
-        return f"{workload.input_tokens:,} + {workload.output_tokens:,} tokens"
-    return (
-        f"{workload.input_tokens:,} ± {whole_or_tenths(lengths.input.stddev)} + "
-        f"{workload.output_tokens:,} ± {whole_or_tenths(lengths.output.stddev)} tokens"
-    )
-
-
-def prefix_share(workload: Workload) -> float:
-    """Return the share of the prompt tokens that other prompts begin with too, 0 to 1."""
-    if not workload.shared_prefix_tokens:
-        return 0.0
-    lengths = lengths_of(workload)
-    prompts = [lengths.of(row)[0] for row in range(max(BLOCK, len(lengths.pairs)))]
-    return sum(min(workload.shared_prefix_tokens, tokens - 1) for tokens in prompts) / sum(prompts)
-
-
 def prefix_asked(workload: Workload) -> str:
     """Return what prompts were to share; empty where nothing."""
     if not workload.shared_prefix_tokens:
         return ""
     groups = "" if workload.prefix_groups == 1 else f" in {workload.prefix_groups:,} groups"
-    share = prefix_share(workload) * 100
+    share = shared_share(lengths_of(workload), workload.shared_prefix_tokens) * 100
     return f"{workload.shared_prefix_tokens:,} shared prefix tokens{groups} ({share:.0f} % of the prompt tokens)"
 
 
@@ -69,7 +49,7 @@ def sent_lines(result: TrialResult) -> Iterator[str]:
     is_open = load.arrival != "closed"
     if not is_open and lengths_of(work).are_fixed and not work.shared_prefix_tokens:
         return
-    asked = (lengths_asked(work), prefix_asked(work), arrivals_asked(load), QUEUEING if is_open else "")
+    asked = (lengths_of(work).words, prefix_asked(work), arrivals_asked(load), QUEUEING if is_open else "")
     yield f"sent: {'; '.join(part for part in asked if part)}"
     counted = sorted((level for level in result.levels if level.succeeded), key=lambda level: -level.succeeded)
     for level in islice(counted, 1):

@@ -3,6 +3,9 @@
     {"prompt": "Why is the sea salt?"}
     {"messages": [{"role": "user", "content": "Why is the sea salt?"}], "output_tokens": 128}
     {"body": {"inputs": "Why is the sea salt?", "parameters": {"max_new_tokens": 128}}}
+    {"prompt": "Why is the sea salt?", "input_tokens": 6, "output_tokens": 128, "timestamp": 1500}
+
+`input_tokens` and `timestamp` are read by others of the same file: `workload.dataset` and `--trace`.
 
 Every line is checked before anything is sent. Request i takes line i, and after the last line the first one again.
 """
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
 
 
 RULE: Final = "SEA509"
-KEYS: Final = ("prompt", "messages", "body", "output_tokens")
+KEYS: Final = ("prompt", "messages", "body", "output_tokens", "input_tokens", "timestamp")
 _CONTENT_KEYS: Final = KEYS[:3]
 
 

@@ -190,6 +190,8 @@ def _target(
         return fallback_target(request, doubt.because)
     if request.manner != "load":
         return fallback_target(request, "no knee was sought")
+    if request.load.rates_for_copies is not None:
+        return fallback_target(request, "no knee was sought: the rates end at the planned one")
     return scaling_target(request, levels, knees)
 
 

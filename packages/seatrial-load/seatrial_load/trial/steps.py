@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from seatrial_load.client.arrivals import offered_per_s, ordered_per_s, schedule
 from seatrial_load.client.event_loop import Wave, limits_of
 from seatrial_load.client.worker_pool import CrewOrder, load_with_workers
-from seatrial_load.documents.request import JUMPSTART_LEVELS, LISTED_RATES
+from seatrial_load.documents.request import JUMPSTART_LEVELS, LISTED_RATES, closed_loop
 from seatrial_load.documents.result import LevelResult, SearchStep
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.health.client_health import void_of
@@ -54,7 +54,7 @@ def jumpstart_2024(request: TrialRequest) -> TrialRequest:
     one after the other (some 30 ms apart); these start at once.
     """
     load = replace(
-        request.load,
+        closed_loop(request.load),
         concurrency_levels=JUMPSTART_LEVELS,
         ramp_per_concurrency=0,
         requests_per_concurrency=JUMPSTART_REQUESTS_PER_CONCURRENCY,
@@ -62,7 +62,6 @@ def jumpstart_2024(request: TrialRequest) -> TrialRequest:
         warmup_requests=0,
         request_timeout_s=JUMPSTART_TIMEOUT_S,
         max_retries=0,
-        arrival="closed",
         search="sweep",
         protocol="jumpstart-2024",
     )

@@ -148,6 +148,13 @@ def test_an_open_loop_tells_the_queue(server: Server) -> None:
     assert level.ttft_ms.max >= QUEUED_MS
 
 
+def test_planned_rates_seek_no_knee(server: Server) -> None:
+    """They end at the planned rate, and nobody measured what is beyond: scaling keeps the plan's target."""
+    result = trial(server, lambda load: replace(opened(load), rates_per_s=(20.0,), rates_for_copies=1))
+    assert (result.target_detector, result.target_concurrency_per_copy) == (None, 1.0)
+    assert "the rates end at the planned one" in result.target_because
+
+
 def test_a_client_that_runs_out_of_connections_leaves_no_queue_out(server: Server) -> None:
     level = trial(server, lambda load: replace(opened(load), max_connections=1)).levels[0]
     assert level.ttft_ms is not None

@@ -1,17 +1,18 @@
 """Stacks that are cancelled or deleted while they are created, as on AWS.
 
-CancelUpdateStack ends the wait for a custom resource; MiniStack looks between two resources only. The resource counts
-as failed, so that the rollback sends it its old properties. DeleteStack ends a creation that runs; MiniStack goes on
-creating. What is still created is awaited and deleted too, before the stack counts as deleted. Done through names that
-are not MiniStack's interface; `packages/seatrial-laptop/tests/laptop` holds the contract on them.
+CancelUpdateStack ends the wait for a custom resource; MiniStack looks between two resources only. The wait lasts as
+long as the resource's ServiceTimeout by AWS's date: minutes that are skipped count. The resource counts as failed, so
+that the rollback sends it its old properties. DeleteStack ends a creation that runs; MiniStack goes on creating. What
+is still created is awaited and deleted too, before the stack counts as deleted. Done through names that are not
+MiniStack's interface; `packages/seatrial-laptop/tests/laptop` holds the contract on them.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
+import math
 import threading
-import time
 from typing import TYPE_CHECKING, Final
 
 from ministack.services import cloudformation
@@ -36,26 +37,34 @@ class CancellableWait(threading.Event):
     Args:
         cancelled: Whether the update was cancelled.
         cancel: Answers in place of the function.
+        date_s: Tells AWS's date.
     """
 
-    def __init__(self, cancelled: Callable[[], bool], cancel: Callable[[], object]) -> None:
+    def __init__(
+        self, cancelled: Callable[[], bool], cancel: Callable[[], object], date_s: Callable[[], float]
+    ) -> None:
         super().__init__()
         self._cancelled = cancelled
         self._cancel = cancel
+        self._date_s = date_s
 
     def wait(self, timeout: float | None = None) -> bool:
         """Return whether there is an answer; a cancelled update gives one."""
-        deadline = None if timeout is None else time.monotonic() + timeout
-        while not super().wait(_next_s(deadline)):
-            if deadline is not None and time.monotonic() >= deadline:
+        deadline_s = math.inf if timeout is None else self._date_s() + timeout
+        while not super().wait(max(0.0, min(POLL_S, deadline_s - self._date_s()))):
+            if self._date_s() >= deadline_s:
                 return False
             if self._cancelled():
                 self._cancel()
         return True
 
 
-def end_waits_on_cancel() -> None:
-    """Let MiniStack's custom resources wait by `CancellableWait`; deletions are never cancelled."""
+def end_waits_on_cancel(date_s: Callable[[], float]) -> None:
+    """Let MiniStack's custom resources wait by `CancellableWait`; deletions are never cancelled.
+
+    Args:
+        date_s: Tells AWS's date.
+    """
     invoke = custom_resource.invoke_custom_resource
 
     def invoke_custom_resource(
@@ -70,7 +79,9 @@ def end_waits_on_cancel() -> None:
     def register_token(token: str) -> threading.Event:
         stack = _stack.get()
         told = {"Status": "FAILED", "Reason": CANCELLED}
-        wait = CancellableWait(lambda: is_cancelled(stack), lambda: custom_resource.deliver_response(token, told))
+        wait = CancellableWait(
+            lambda: is_cancelled(stack), lambda: custom_resource.deliver_response(token, told), date_s
+        )
         with custom_resource._lock:  # noqa: SLF001 (the contract)
             custom_resource._pending[token] = {"event": wait, "result": None}  # noqa: SLF001 (the contract)
         return wait
@@ -83,10 +94,6 @@ def is_cancelled(stack_name: str) -> bool:
     """Return whether the running update of a stack was cancelled; its rollback isn't."""
     stack = cloudformation._stacks.get(stack_name) if stack_name else None  # noqa: SLF001 (the contract)
     return bool(stack and stack.get("StackStatus") == "UPDATE_IN_PROGRESS" and stack.get("_cancel_requested"))
-
-
-def _next_s(deadline: float | None) -> float:
-    return POLL_S if deadline is None else max(0.0, min(POLL_S, deadline - time.monotonic()))
 
 
 class StackTasks:

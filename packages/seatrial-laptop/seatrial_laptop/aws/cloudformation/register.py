@@ -18,6 +18,7 @@ from seatrial_laptop.aws.cloudformation.dynamic_references import resolve_with_r
 from seatrial_laptop.aws.cloudformation.failed_updates import send_back_failed_updates
 from seatrial_laptop.aws.cloudformation.guarded_resources import guard_resources
 from seatrial_laptop.aws.cloudformation.joined_conditions import join_in_conditions
+from seatrial_laptop.aws.cloudformation.resources_in_progress import list_resources_in_progress
 from seatrial_laptop.aws.cloudformation.sagemaker_types import sagemaker_types
 from seatrial_laptop.aws.cloudformation.service_catalog_types import service_catalog_types
 
@@ -46,9 +47,10 @@ def register_types(cloud: Cloud, scaling: Scaling, catalog: Catalog) -> None:
     guard_resources()
     resolve_with_rights()
     remember_deployers()
-    end_waits_on_cancel()
+    end_waits_on_cancel(cloud.clock.aws_date_s)
     delete_what_is_still_created()
     send_back_failed_updates(cloud.faults)
+    list_resources_in_progress()
     tagging._COLLECTORS["sagemaker"] = cloud.store.tagged  # noqa: SLF001 (the contract)
     theirs = stacks._runs_on_worker_thread  # noqa: SLF001 (the contract)
 

@@ -1,0 +1,98 @@
+"""The workload of a spec as planner, trial and report read it: lengths, their file, what prompts share, arrivals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from seatrial.specs.repository_files import why_away
+from seatrial_base.errors import BenchError
+from seatrial_load.measure.lengths import RequestLengths, normal_lengths, paired_lengths, shared_share
+from seatrial_load.prompts.dataset import read_lengths
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from seatrial.specs.endpoint import EndpointSpec
+    from seatrial.specs.yaml_source import Document
+    from seatrial_base.findings import Finding
+
+
+RATE_SHARES: Final = (0.5, 0.75, 1.0)
+"""Of the planned rate: the levels of an open loop. The last decides; the others tell how the queue grows."""
+
+
+def lengths_of_spec(endpoint: EndpointSpec, dataset: Sequence[tuple[int, int]]) -> RequestLengths:
+    """Return the lengths of the workload.
+
+    Args:
+        endpoint: The spec.
+        dataset: Prompt and answer of the requests of its file, in tokens; empty without one.
+    """
+    if dataset:
+        return paired_lengths(dataset)
+    workload = endpoint.workload
+    return normal_lengths(
+        input_tokens=workload.input_tokens,
+        output_tokens=workload.output_tokens,
+        input_tokens_stddev=workload.input_tokens_stddev,
+        output_tokens_stddev=workload.output_tokens_stddev,
+    )
+
+
+def read_dataset(
+    spec: Path, endpoint: EndpointSpec | None, document: Document
+) -> tuple[tuple[tuple[int, int], ...], list[Finding]]:
+    """Read the file of requests of a spec; return their lengths, with every problem of it.
+
+    A file that is not there, or that is another repository's, is told by the spec's own rules and not read.
+    """
+    name = None if endpoint is None else endpoint.workload.dataset
+    if endpoint is None or name is None or why_away(spec, name) or not (spec.parent / name).is_file():
+        return (), []
+    try:
+        pairs = read_lengths(spec.parent / name)
+    except BenchError as unreadable:
+        return (), [*unreadable.problems]
+    return pairs, _other_means(endpoint, paired_lengths(pairs), document)
+
+
+def _other_means(endpoint: EndpointSpec, lengths: RequestLengths, document: Document) -> list[Finding]:
+    """Return where the spec's means are not those of its file, and a limit that its longest request exceeds."""
+    workload, problems = endpoint.workload, []
+    for name, ours, theirs in (
+        ("input_tokens", workload.input_tokens, lengths.input.mean),
+        ("output_tokens", workload.output_tokens, lengths.output.mean),
+    ):
+        if ours != round(theirs):
+            message = f"{name} {ours:,} is not the mean of the dataset, {theirs:,.1f}"
+            hint = f"write {name}: {round(theirs)}"
+            problems.append(document.problem(("workload", name), "SEA108", message, hint))
+    fixed = endpoint.serving.overrides.max_model_len or workload.max_model_len
+    if fixed is not None and lengths.longest > fixed:
+        message = f"max_model_len {fixed:,} is below the dataset's longest request, {lengths.longest:,} tokens"
+        path = ("workload", "max_model_len")
+        problems.append(document.problem(path, "SEA108", message, f"set it to at least {lengths.longest}"))
+    return problems
+
+
+def with_shared_prefix(endpoint: EndpointSpec, dataset: Sequence[tuple[int, int]]) -> EndpointSpec:
+    """Return the spec with the hit rate that its shared prefix makes, where prefix caching is on.
+
+    Only a spec that turns it on counts (`serving.overrides.prefix_caching`, or `prefix_cache` of its recipe): engines
+    and versions differ in what they do by themselves.
+    """
+    shared = endpoint.workload.shared_prefix_tokens
+    if not shared or endpoint.serving.overrides.prefix_caching is not True:
+        return endpoint
+    share = shared_share(lengths_of_spec(endpoint, dataset), shared)
+    workload = endpoint.workload.model_copy(update={"prefix_hit_rate": round(share, 4)})
+    return endpoint.model_copy(update={"workload": workload})
+
+
+def rates_of(endpoint: EndpointSpec) -> tuple[float, ...]:
+    """Return the levels of the trial's open loop in requests per second, all copies together; none of a closed loop."""
+    workload = endpoint.workload
+    if workload.arrivals == "closed" or workload.requests_per_second is None:
+        return ()
+    return tuple(share * workload.requests_per_second for share in RATE_SHARES)

@@ -1,0 +1,170 @@
+"""What users send, as a spec describes it: lengths, their file, shared prefixes, arrivals."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from seatrial.specs.load import load_spec
+from seatrial.specs.workload import rates_of
+from seatrial_base.errors import SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from seatrial.specs.load import LoadedSpec
+
+FIXED = "input_tokens: 550, output_tokens: 150"
+SPREAD = f"{FIXED}, input_tokens_stddev: 150, output_tokens_stddev: 50"
+RATE = "requests_per_second: 4"
+
+
+def loaded(folder: Path, workload: str, rest: str = "") -> LoadedSpec:
+    (folder / "dev.yaml").write_text("name: dev\nregion: us-east-1\n")
+    text = f"name: chat\nmodel: {{hub_id: meta-llama/Llama-2-7b-chat-hf}}\nworkload: {{{workload}}}\n{rest}\n"
+    (folder / "chat.yaml").write_text(text)
+    return load_spec(folder / "chat.yaml", "dev", environments=folder)
+
+
+def problems(folder: Path, workload: str, rest: str = "") -> list[tuple[str, str, str]]:
+    """Return rule, field and message of each problem."""
+    with pytest.raises(SpecError) as refused:
+        loaded(folder, workload, rest)
+    return [(problem.rule, problem.field, problem.message) for problem in refused.value.problems]
+
+
+def requests_file(folder: Path, *lines: Mapping[str, object]) -> None:
+    (folder / "requests.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "input_tokens_stddev: 1",
+        "output_tokens_stddev: 1",
+        "shared_prefix_tokens: 1",
+        "shared_prefix_tokens: 1, prefix_groups: 2",
+        "arrivals: poisson",
+        "arrivals: gamma, arrival_smoothness: 2",
+    ],
+)
+def test_each_field_makes_a_lock_stale(tmp_path: Path, more: str) -> None:
+    assert loaded(tmp_path, f"{FIXED}, {RATE}, {more}").digest != loaded(tmp_path, f"{FIXED}, {RATE}").digest
+
+
+def test_a_distribution(tmp_path: Path) -> None:
+    lengths = loaded(tmp_path, f"{SPREAD}, concurrency: 4").lengths
+    assert lengths.words == "550 ± 150 + 150 ± 50 tokens"
+    assert lengths.longest == 1_299
+
+
+def test_every_mistake_of_a_workload_at_once(tmp_path: Path) -> None:
+    workload = (
+        "input_tokens: 101, input_tokens_stddev: 60, output_tokens: 150, output_tokens_stddev: 50, concurrency: 4, "
+        "shared_prefix_tokens: 101, prefix_hit_rate: 0.5, arrivals: poisson, arrival_smoothness: 2, max_model_len: 260"
+    )
+    found = problems(tmp_path, workload, "trial: {search: adaptive}")
+    assert sorted((rule, field) for rule, field, _ in found) == [
+        ("SEA108", "trial.search"),
+        ("SEA108", "workload.arrival_smoothness"),
+        ("SEA108", "workload.arrivals"),
+        ("SEA108", "workload.input_tokens_stddev"),
+        ("SEA108", "workload.prefix_hit_rate"),
+        ("SEA108", "workload.shared_prefix_tokens"),
+    ]
+
+
+def test_the_longest_request_must_fit(tmp_path: Path) -> None:
+    assert problems(tmp_path, f"{SPREAD}, concurrency: 4, max_model_len: 1298") == [
+        ("SEA108", "workload.max_model_len", "max_model_len 1298 is below the workload's longest request, 1299 tokens")
+    ]
+    assert loaded(tmp_path, f"{SPREAD}, concurrency: 4, max_model_len: 1299").lengths.longest == 1_299
+
+
+def test_a_prefix_is_told_once(tmp_path: Path) -> None:
+    found = problems(tmp_path, f"{FIXED}, concurrency: 4, shared_prefix_tokens: 9", "trial: {shared_prefix_tokens: 9}")
+    assert found == [
+        (
+            "SEA108",
+            "trial.shared_prefix_tokens",
+            "workload.shared_prefix_tokens and trial.shared_prefix_tokens exclude each other",
+        )
+    ]
+
+
+def test_groups_need_a_prefix(tmp_path: Path) -> None:
+    found = problems(tmp_path, f"{FIXED}, concurrency: 4, prefix_groups: 2")
+    assert found == [("SEA108", "workload.prefix_groups", "prefix_groups needs shared_prefix_tokens")]
+
+
+@pytest.mark.parametrize(
+    ("caching", "rate"),
+    [("", 0.0), ("serving: {overrides: {prefix_caching: true}}", 0.4), ("optimization: [prefix_cache]", 0.4)],
+)
+def test_a_shared_prefix_is_cached_where_the_spec_turns_caching_on(tmp_path: Path, caching: str, rate: float) -> None:
+    """220 of 550 tokens."""
+    endpoint = loaded(tmp_path, f"{FIXED}, concurrency: 4, shared_prefix_tokens: 220", caching).endpoint
+    assert endpoint.workload.prefix_hit_rate == rate
+
+
+def test_a_recipes_hit_rate_follows_from_the_prefix(tmp_path: Path) -> None:
+    recipe = "optimization: [{prefix_cache: {hit_rate: 0.5}}]"
+    (found,) = problems(tmp_path, f"{FIXED}, concurrency: 4, shared_prefix_tokens: 220", recipe)
+    assert found[0] == "SEA230"
+
+
+def test_an_open_loop_offers_shares_of_the_rate(tmp_path: Path) -> None:
+    assert rates_of(loaded(tmp_path, f"{FIXED}, {RATE}, arrivals: poisson").endpoint) == (2.0, 3.0, 4.0)
+    assert rates_of(loaded(tmp_path, f"{FIXED}, {RATE}").endpoint) == ()
+
+
+def test_the_lengths_of_a_file(tmp_path: Path) -> None:
+    requests_file(
+        tmp_path,
+        {"input_tokens": 100, "output_tokens": 10},
+        {"prompt": "Why is the sea salt?", "input_tokens": 300, "output_tokens": 30, "timestamp": 1500},
+        {"timestamp": 0, "input_length": 200, "output_length": 20, "hash_ids": [0]},
+        {"input_length": 9, "output_length": 0},
+    )
+    spec = loaded(tmp_path, "input_tokens: 200, output_tokens: 20, concurrency: 4, dataset: requests.jsonl")
+    assert spec.dataset == ((100, 10), (300, 30), (200, 20))
+    assert spec.lengths.input.at(0.5) == 200
+
+
+def test_another_file_makes_a_lock_stale(tmp_path: Path) -> None:
+    workload = "input_tokens: 200, output_tokens: 20, concurrency: 4, dataset: requests.jsonl"
+    requests_file(tmp_path, *({"input_tokens": tokens, "output_tokens": 20} for tokens in (100, 300)))
+    before = loaded(tmp_path, workload).digest
+    requests_file(tmp_path, *({"input_tokens": tokens, "output_tokens": 20} for tokens in (150, 250)))
+    assert loaded(tmp_path, workload).digest != before
+
+
+def test_the_means_are_those_of_the_file(tmp_path: Path) -> None:
+    requests_file(tmp_path, *({"input_tokens": tokens, "output_tokens": 20} for tokens in (100, 301)))
+    workload = "input_tokens: 500, output_tokens: 20, concurrency: 4, dataset: requests.jsonl, max_model_len: 520"
+    assert problems(tmp_path, workload) == [
+        ("SEA108", "workload.input_tokens", "input_tokens 500 is not the mean of the dataset, 200.5"),
+    ]
+
+
+def test_every_bad_line_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "requests.jsonl").write_text('{"prompt": "a", "output_tokens": 1}\n[]\n{"input_tokens": "x"}\n{\n')
+    found = problems(tmp_path, f"{FIXED}, concurrency: 4, dataset: requests.jsonl")
+    assert [(rule, field) for rule, field, _ in found] == [
+        ("SEA510", "input_tokens"),
+        ("SEA510", ""),
+        ("SEA510", "input_tokens"),
+        ("SEA510", "output_tokens"),
+        ("SEA510", ""),
+    ]
+
+
+@pytest.mark.parametrize(("name", "rule"), [("none.jsonl", "SEA101"), ("../none.jsonl", "SEA138")])
+def test_a_file_that_is_not_there(tmp_path: Path, name: str, rule: str) -> None:
+    (tmp_path / "endpoints").mkdir()
+    (tmp_path / ".git").mkdir()
+    (found,) = problems(tmp_path, f"{FIXED}, concurrency: 4, dataset: {name}")
+    assert found[:2] == (rule, "workload.dataset")
