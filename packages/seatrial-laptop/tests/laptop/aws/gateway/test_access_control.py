@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+import botocore.auth
 import pytest
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
@@ -18,7 +21,7 @@ from seatrial_laptop.aws.gateway.authentication import RESPONSE_PATH, AccessCont
 from seatrial_laptop.state import RunningProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from seatrial_laptop.aws.gateway.asgi import Message, Receive, Scope, Send
 
@@ -84,6 +87,7 @@ def answer(
     parts: Sequence[bytes] = (b"{}",),
     headers: Mapping[str, str] | None = None,
     key: tuple[str, str] = (PROCESS.access_key_id, PROCESS.secret_access_key),
+    aws_date_s: Callable[[], float] = time.time,
 ) -> tuple[int, dict[str, str], int]:
     """Return status and headers of what a request is answered, and how many parts of its body were read."""
     sent: list[Message] = []
@@ -106,7 +110,8 @@ def answer(
         "raw_path": raw_path.encode(),
         "headers": pairs,
     }
-    asyncio.run(AccessControl(PROCESS, lambda _: [], behind)({**scope, "query_string": b""}, receive, send))
+    control = AccessControl(PROCESS, lambda _: [], behind, aws_date_s)
+    asyncio.run(control({**scope, "query_string": b""}, receive, send))
     status, told = sent[0]["status"], sent[0]["headers"]
     assert isinstance(status, int)
     assert isinstance(told, list)
@@ -117,6 +122,16 @@ def test_what_its_user_signed_reaches_the_embedded_aws_whole(behind: Behind) -> 
     status, _, _ = answer(behind, "/", parts=(b'{"a"', b": 1}"))
     assert status == 200
     assert behind.bodies == {"/": b'{"a": 1}'}
+
+
+def test_a_request_is_signed_by_the_real_date_or_by_that_of_aws(
+    behind: Behind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert answer(behind, "/", aws_date_s=lambda: 0.0)[0] == 200
+    of_aws = datetime(2020, 1, 1, tzinfo=UTC)
+    monkeypatch.setattr(botocore.auth, "get_current_datetime", lambda: of_aws)
+    assert answer(behind, "/", aws_date_s=of_aws.timestamp)[0] == 200
+    assert answer(behind, "/")[0] == 403
 
 
 def test_an_answer_invites_no_page(behind: Behind) -> None:
