@@ -95,7 +95,6 @@ bench: $(DEV_STAMP) ## Measure speed and memory (benchmarks/).
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 bench-load-client: $(DEV_STAMP) ## Load clients side by side: Seatrial, boto3, aiohttp, and what else is installed.
-	@sh benchmarks/load_client/install.sh || echo "aiohttp could not be installed: its rows are missing"
 	@$(BIN)/python -m benchmarks.load_client.run
 
 lock: ## Resolve the dependencies anew and export requirements.txt.

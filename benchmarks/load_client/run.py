@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.load_client.neutral_server import neutral_server, stats
-from benchmarks.load_client.tools import AIOHTTP_PYTHON, missing_tools, tool_commands
+from benchmarks.load_client.tools import missing_tools, tool_commands
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent.parent
 ROUNDS = 4
 MANY_STREAMS = 1024
+STREAMS = (128, 512, MANY_STREAMS)
 REPEATS = 3
 TIMEOUT_S = 150
 OFFERED_TOK_S = 64 / (0.05 + 63 * 0.02)
@@ -68,16 +69,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, neutral_server(Path(folder)) as where:
         environment = {**os.environ, **where, "PYTHONPATH": str(ROOT)}
         ours = _ours(environment)
-        boto3 = [_row("boto3, threads", "boto3_threads", streams, environment) for streams in (128, 512, 1024)]
-        if AIOHTTP_PYTHON.exists():
-            for streams in (128, 512, 1024):
-                _row("aiohttp", "aiohttp_tasks", streams, environment, python=str(AIOHTTP_PYTHON))
+        _, theirs, _ = (row("boto3, threads", "boto3_threads", streams, environment) for streams in STREAMS)
+        for streams in STREAMS:
+            row("aiohttp", "aiohttp_tasks", streams, environment)
         for name, streams, command in tool_commands(environment["HTTP_PORT"], Path(folder)):
             _tool(name, streams, command, environment)
     for line in missing_tools():
         print(line)
     print(f"import and client start: {_start_cpu_s():.3f} CPU s (median of 5, the interpreter's own start included)")
-    theirs = boto3[1]
     assert ours.cpu_s_per_1k is not None  # noqa: S101 (tells the type checker)
     assert theirs.cpu_s_per_1k is not None  # noqa: S101 (likewise)
     print(
@@ -88,22 +87,40 @@ def main() -> None:
 
 
 def _ours(environment: Mapping[str, str]) -> Row:
-    _row("ours", "ours", 128, environment)
-    runs = [_row("ours", "ours", 512, environment) for _ in range(REPEATS)]
-    _row("ours", "ours", 1024, environment)
-    _row("ours, 2 processes", "ours", 1024, environment, workers=2)
+    few, some, many = STREAMS
+    row("ours", "ours", few, environment)
+    runs = [row("ours", "ours", some, environment) for _ in range(REPEATS)]
+    row("ours", "ours", many, environment)
+    row("ours, 2 processes", "ours", many, environment, workers=2)
     return sorted(runs, key=lambda run: run.tok_s)[REPEATS // 2]
 
 
-def _row(
-    name: str, module: str, streams: int, environment: Mapping[str, str], *, workers: int = 1, python: str = ""
+def row(
+    name: str,
+    module: str,
+    streams: int,
+    environment: Mapping[str, str],
+    *,
+    workers: int = 1,
+    rounds: int | None = None,
 ) -> Row:
-    rounds = ROUNDS if streams < MANY_STREAMS or module == "ours" else ROUNDS // 2
-    command = [python or sys.executable, "-m", f"benchmarks.load_client.clients.{module}"]
+    """Run a client in a process of its own, print its row and return it.
+
+    Args:
+        name: Its name in the table.
+        module: Its module below `clients`.
+        streams: Requests in flight.
+        environment: Where the server is.
+        workers: Processes of ours.
+        rounds: Requests of each stream; the table's where not given.
+    """
+    if rounds is None:
+        rounds = ROUNDS if streams < MANY_STREAMS or module == "ours" else ROUNDS // 2
+    command = [sys.executable, "-m", f"benchmarks.load_client.clients.{module}"]
     command += [str(streams), str(streams * rounds), str(workers)]
     output, cpu_s, peak_mib = _run(command, environment)
     told = json.loads(output.splitlines()[-1])
-    row = Row(
+    measured = Row(
         client=name,
         streams=streams,
         tok_s=told["tok_s"],
@@ -114,8 +131,8 @@ def _row(
         run_delay=told["run_delay"],
         peak_mib=max(peak_mib, told.get("worker_mib", 0.0)),
     )
-    print(row, flush=True)
-    return row
+    print(measured, flush=True)
+    return measured
 
 
 def _tool(name: str, streams: int, command: list[str], environment: Mapping[str, str]) -> None:

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ENVIRONMENTS = Path(__file__).parent / ".venv"
-AIOHTTP_PYTHON = ENVIRONMENTS / "aiohttp" / "bin" / "python"
 TOOLS = ("guidellm",)
 STREAMS = 512
 REQUESTS = 1_024
@@ -18,8 +17,8 @@ REQUESTS = 1_024
 
 def missing_tools() -> Iterator[str]:
     """Say what isn't installed, and so isn't in the table."""
-    for name, program in (("aiohttp", AIOHTTP_PYTHON), *((name, _program(name)) for name in TOOLS)):
-        if not program.exists():
+    for name in TOOLS:
+        if not _program(name).exists():
             yield f"{name}: skipped, not installed (sh benchmarks/load_client/install.sh {name})"
     yield "aiperf, inference-perf: skipped, this benchmark can't drive them yet"
 

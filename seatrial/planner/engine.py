@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import Decision, Image
 from seatrial.planner.decisions.plan_warnings import option_warnings
-from seatrial.planner.inputs import allowed_instances, batching_warnings, prefix_warnings, token_warnings
+from seatrial.planner.inputs import (
+    allowed_instances,
+    arrival_warnings,
+    batching_warnings,
+    prefix_warnings,
+    token_warnings,
+)
 from seatrial.planner.neuron_limits import refuse_on_neuron
 from seatrial.specs.architecture import read_architecture
 from seatrial_base.catalog import images
@@ -101,7 +107,7 @@ def choose_engine(loaded: LoadedSpec) -> EngineChoice:
         choice = _given_image(taken, serving.image, serving.engine_version)
     else:
         choice = _catalog_image(loaded, taken)
-    warned = (*batching_warnings(loaded), *prefix_warnings(loaded), *token_warnings(loaded))
+    warned = (*batching_warnings(loaded), *arrival_warnings(loaded), *prefix_warnings(loaded), *token_warnings(loaded))
     return replace(choice, warnings=(*said, *choice.warnings, *warned))
 
 

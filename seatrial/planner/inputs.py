@@ -107,6 +107,14 @@ def batching_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
     return (warning,)
 
 
+def arrival_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
+    """Warn that predicted latencies are those of a closed loop where requests arrive at random."""
+    arrivals = loaded.endpoint.workload.arrivals
+    if arrivals in ("closed", "constant"):
+        return ()
+    return (f"Predicted latencies are of a closed loop: with {arrivals} arrivals requests queue. Rely on the trial.",)
+
+
 def prefix_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
     """Warn that a shared prefix is counted as computed where nothing says that the engine caches it."""
     shared, caches = loaded.endpoint.workload.shared_prefix_tokens, loaded.endpoint.serving.overrides.prefix_caching

@@ -89,8 +89,10 @@ def seconds(value_s: float) -> str:
 
 
 def level_name(level: LevelResult) -> Cell:
-    """Return a level's concurrency, with a ring when it is void."""
-    cell = count_cell(level.concurrency)
+    """Return a level's concurrency, of an open loop with its rate, with a ring when it is void."""
+    cell, rate = count_cell(level.concurrency), level.offered_requests_per_s
+    if rate is not None:
+        cell = replace(cell, text=f"{cell.text} at {rate:.3g}/s")
     return cell if level.valid else replace(cell, text=f"○ {cell.text}")
 
 

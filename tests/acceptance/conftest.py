@@ -20,8 +20,9 @@ from seatrial_laptop.transcript.recorder import Recorder
 from tests.acceptance.account.lifeline import LIFELINE, end_with
 from tests.acceptance.account.removal import RUN_TAG
 from tests.acceptance.endpoint import Endpoint
-from tests.acceptance.target import BIN, ROOT, Ended, Target
+from tests.acceptance.target import Target
 from tests.environment import environment
+from tests.tools import BIN, ROOT, Ended
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

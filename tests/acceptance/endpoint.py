@@ -15,7 +15,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from tests.acceptance.target import Ended, Target
+    from tests.acceptance.target import Target
+    from tests.tools import Ended
 
 INSTANCE_TYPES: Final = ("ml.g4dn.xlarge", "ml.g6.xlarge", "ml.g5.xlarge")
 """The smallest GPU types of the catalog with one accelerator; the planner takes the cheapest that holds the model."""

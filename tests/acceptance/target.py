@@ -6,43 +6,26 @@ synthesize in this process. The cases know boto3, the CDK CLI and `seatrial`.
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from benchmarks.living_endpoint.synthesis import synthesize
 from seatrial_laptop.control import change_control, reset_control
 from tests.acceptance.account.removal import RUN_TAG
+from tests.tools import BIN, ROOT, run_to_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
     import boto3
 
     from seatrial_laptop.transcript.recorder import Recorder
+    from tests.tools import Ended
 
-ROOT: Final = Path(__file__).parents[2]
-BIN: Final = Path(sys.executable).parent
 Client = Any  # boto3's clients have no type of their own that a service's name chooses
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """How a command ended, and what it wrote."""
-
-    exit_code: int
-    output: str
-
-    @property
-    def last_lines(self) -> str:
-        """Its last 25 lines that are not empty."""
-        return "\n".join([line for line in self.output.splitlines() if line.strip()][-25:])
 
 
 class RunSeatrial(Protocol):
@@ -122,7 +105,7 @@ class Target:
         """Run the CDK CLI, in the repository if no other folder is given."""
         began_s = time.monotonic()
         command = (BIN / "cdk", *words, "--no-notices")
-        ended = run_to_end(command, folder, self.variables, self.patience_s * 4)
+        ended = run_to_end(*command, folder=folder, env=self.variables, longest_s=self.patience_s * 4)
         self.recorder.tool(["cdk", *words], began_s, ended.exit_code, ended.output)
         return ended
 
@@ -220,24 +203,3 @@ class Target:
             self._settings.update(before)
             reset_control(self.state)
             change_control(self.state, before)
-
-
-def run_to_end(command: tuple[str | Path, ...], folder: Path, variables: Mapping[str, str], longest_s: float) -> Ended:
-    """Run a command in a session of its own; when it takes too long, or we are interrupted, all of it is killed."""
-    with subprocess.Popen(
-        command,
-        cwd=folder,
-        env=dict(variables),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    ) as process:
-        try:
-            output, _ = process.communicate(timeout=longest_s)
-        except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise
-    return Ended(process.returncode, output)

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from benchmarks.load_client.measure import TOKENS, Answer, Usage, middle_rate, tell
+from benchmarks.load_client.neutral_server import PACKAGES, neutral_server, stats
+from benchmarks.load_client.run import row
 from benchmarks.load_client.tools import missing_tools
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping
 
 
 def test_errors_are_the_clients_times_minus_the_servers(capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,9 +46,28 @@ def test_the_middle_half_counts() -> None:
 
 
 def test_what_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("benchmarks.load_client.tools.AIOHTTP_PYTHON", tmp_path / "python")
     monkeypatch.setattr("benchmarks.load_client.tools.ENVIRONMENTS", tmp_path)
-    assert next(iter(missing_tools())) == (
-        "aiohttp: skipped, not installed (sh benchmarks/load_client/install.sh aiohttp)"
-    )
-    assert all(re.fullmatch(r"[a-z, -]+: skipped, .*", line) for line in missing_tools())
+    first, *others = missing_tools()
+    assert first == "guidellm: skipped, not installed (sh benchmarks/load_client/install.sh guidellm)"
+    assert all(re.fullmatch(r"[a-z, -]+: skipped, .*", line) for line in others)
+
+
+CAN_BUILD = shutil.which("gcc") and shutil.which("openssl") and Path("/usr/include/openssl/ssl.h").exists()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str]]:
+    """Build and start the neutral server."""
+    with neutral_server(tmp_path_factory.mktemp("server")) as where:
+        yield {**os.environ, **where, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
+@pytest.mark.skipif(not CAN_BUILD, reason=f"the neutral server can't be built: {PACKAGES}")
+@pytest.mark.parametrize(("module", "workers"), [("ours", 1), ("ours", 2), ("boto3_threads", 1), ("aiohttp_tasks", 1)])
+def test_each_client_takes_in_every_token(server: Mapping[str, str], module: str, workers: int) -> None:
+    streams = 4
+    measured = row(module, module, streams, server, workers=workers, rounds=1)
+    assert measured.streams == streams
+    assert measured.tok_s > 0
+    assert measured.all_in_s_per_1k > 0
+    assert stats(server)["tokens"] == streams * TOKENS

@@ -81,7 +81,8 @@ def test_a_trial_sends_what_the_plan_was_made_for(tmp_path: Path) -> None:
     assert (load.arrival, load.arrival_smoothness, load.rates_per_s) == ("gamma", 0.5, (2.0, 3.0, 4.0))
     assert load.rates_for_copies == plan.copy_count.value
     assert plan.max_model_len.value >= 1_299
-    assert [warning for warning in plan.warnings if "Prompts share 200 tokens" in warning]
+    for warning in ("with gamma arrivals requests queue", "Prompts share 200 tokens"):
+        assert [told for told in plan.warnings if warning in told]
 
 
 RARE = "input_tokens: 200, output_tokens: 20, requests_per_second: 0.25, arrivals: poisson"

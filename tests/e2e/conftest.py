@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +24,7 @@ from seatrial_laptop import lifecycle
 from seatrial_laptop.demo.embedded_aws import EmbeddedAws
 from tests.checkout import copy_repository
 from tests.environment import environment
+from tests.tools import BIN, ROOT, Ended, run_to_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -35,21 +34,10 @@ if TYPE_CHECKING:
 
     Processes = Callable[[Path], list[str]]
 
-ROOT = Path(__file__).parents[2]
-BIN = Path(sys.executable).parent
 ENVIRONMENT = "local"
-LONGEST_TOOL_S = 420.0
 LONGEST_END_S = 120.0
 LONGEST_REMOVAL_S = 300.0
 NOT_CHECKED = {"CDK_VALIDATION": "false"}
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a tool ended, and what it wrote."""
-
-    exit_code: int
-    output: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +70,13 @@ class Workspace:
 
 
 class RunTool(Protocol):
-    def __call__(self, *command: str | Path, folder: Path, env: Mapping[str, str]) -> Outcome: ...
+    def __call__(self, *command: str | Path, folder: Path, env: Mapping[str, str]) -> Ended: ...
 
 
 class RunCdk(Protocol):
     """Runs the CDK CLI in the repository, on the embedded AWS."""
 
-    def __call__(self, *arguments: str | Path, folder: Path = ROOT) -> Outcome: ...
+    def __call__(self, *arguments: str | Path, folder: Path = ROOT) -> Ended: ...
 
 
 def plain_spec(name: str) -> dict[str, object]:
@@ -106,26 +94,6 @@ def plain_spec(name: str) -> dict[str, object]:
 def variables_of(local: LocalAws) -> dict[str, str]:
     """Return the variables of a tool on an embedded AWS; the user's CDK_* are not among those of `child_variables`."""
     return {**lifecycle.child_variables(local), **NOT_CHECKED}
-
-
-def run_to_end(*command: str | Path, folder: Path, env: Mapping[str, str]) -> Outcome:
-    """Run a tool in a session of its own; when it takes too long, it and all its children are killed."""
-    with subprocess.Popen(
-        command,
-        cwd=folder,
-        env=env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    ) as process:
-        try:
-            output, _ = process.communicate(timeout=LONGEST_TOOL_S)
-        except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise
-    return Outcome(process.returncode, output)
 
 
 def make_workspace(folder: Path) -> Workspace:
@@ -225,7 +193,7 @@ def cdk(cloud: EmbeddedAws, account_free: dict[str, str], tmp_path_factory: pyte
     with environment(account_free):
         env = variables_of(cloud.local)
 
-    def run(*arguments: str | Path, folder: Path = ROOT) -> Outcome:
+    def run(*arguments: str | Path, folder: Path = ROOT) -> Ended:
         return run_to_end(BIN / "cdk", *arguments, "--no-notices", folder=folder, env=env)
 
     nothing_to_synthesize = tmp_path_factory.mktemp("bootstrap")
@@ -262,7 +230,7 @@ def remove_stacks(cloud: EmbeddedAws) -> Callable[[], None]:
 def synth(variables: dict[str, str]) -> RunCdk:
     """Return the way to synthesize without an AWS account, real or embedded."""
 
-    def run(*arguments: str | Path, folder: Path = ROOT) -> Outcome:
+    def run(*arguments: str | Path, folder: Path = ROOT) -> Ended:
         return run_to_end(BIN / "cdk", "synth", "--quiet", *arguments, "--no-notices", folder=folder, env=variables)
 
     return run

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from seatrial_laptop.demo.embedded_aws import EmbeddedAws
-    from tests.e2e.conftest import Outcome, RunCdk, RunTool
+    from tests.e2e.conftest import RunCdk, RunTool
+    from tests.tools import Ended
 
 pytestmark = [
     pytest.mark.e2e,
@@ -45,14 +46,14 @@ def folder(checkout: Path) -> Path:
 @pytest.fixture(scope="module")
 def compare(
     folder: Path, cloud: EmbeddedAws, account_free: dict[str, str], run_tool: RunTool, cdk: RunCdk
-) -> Callable[..., Outcome]:
+) -> Callable[..., Ended]:
     """Return the way to run the command on the bootstrapped embedded AWS."""
     assert cdk
     code = os.pathsep.join(source_roots(folder.parent))
     with environment(account_free):
         env = {**variables_of(cloud.local), "PYTHONPATH": code, "COLUMNS": "200"}
 
-    def run(*arguments: str | Path) -> Outcome:
+    def run(*arguments: str | Path) -> Ended:
         return run_tool(SEATRIAL, "compare", *arguments, folder=folder, env=env)
 
     return run
@@ -73,7 +74,7 @@ def measured(output: Path) -> tuple[float, float, float]:
 
 
 def test_fewer_bits_are_smaller_and_farther_and_nothing_is_left(
-    compare: Callable[..., Outcome],
+    compare: Callable[..., Ended],
     folder: Path,
     cloud: EmbeddedAws,
     engines: Callable[[], list[int]],

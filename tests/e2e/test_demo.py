@@ -13,7 +13,8 @@ import pytest
 from seatrial.operations.app import source_roots
 
 if TYPE_CHECKING:
-    from tests.e2e.conftest import Outcome, Processes, RunTool
+    from tests.e2e.conftest import Processes, RunTool
+    from tests.tools import Ended
 
 pytestmark = pytest.mark.e2e
 
@@ -34,24 +35,24 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def told(checkout: Path, trace: Path, variables: dict[str, str], run_tool: RunTool) -> Outcome:
+def told(checkout: Path, trace: Path, variables: dict[str, str], run_tool: RunTool) -> Ended:
     code = os.pathsep.join(source_roots(checkout))
     env = {**variables, "PYTHONPATH": code, "TMPDIR": str(trace), "COLUMNS": "80"}
     return run_tool(SEATRIAL, "demo", folder=checkout, env=env)
 
 
-def test_the_story_is_told_to_its_end(told: Outcome) -> None:
+def test_the_story_is_told_to_its_end(told: Ended) -> None:
     assert told.exit_code == 0, told.output
     assert [line for line in told.output.splitlines() if re.match(r"\d\. ", line)] == CHAPTERS
     assert re.search(r"\nFinished in \d+ s\.\n$", told.output)
 
 
-def test_no_step_failed(told: Outcome) -> None:
+def test_no_step_failed(told: Ended) -> None:
     assert "✗" not in told.output
     assert told.output.count("✓") == 11
 
 
-def test_each_passed_trial_has_its_report_page(told: Outcome) -> None:
+def test_each_passed_trial_has_its_report_page(told: Ended) -> None:
     pages = [Path(path).read_text("utf-8") for path in re.findall(r"^report: (.+\.html)$", told.output, re.MULTILINE)]
     assert len(pages) == 2
     assert pages[0] != pages[1]
@@ -61,12 +62,12 @@ def test_each_passed_trial_has_its_report_page(told: Outcome) -> None:
         assert "local-cpu-random-llama (not the model named)" in page
 
 
-def test_nothing_runs_any_more(told: Outcome, checkout: Path, trace: Path, left: Processes) -> None:
+def test_nothing_runs_any_more(told: Ended, checkout: Path, trace: Path, left: Processes) -> None:
     assert told.exit_code == 0
     assert left(trace) == []
     assert left(checkout / ".seatrial") == []
 
 
-def test_no_temporary_file_is_left(told: Outcome, checkout: Path, trace: Path) -> None:
+def test_no_temporary_file_is_left(told: Ended, checkout: Path, trace: Path) -> None:
     demo = checkout / ".seatrial" / "demo"
     assert [path for path in (*trace.iterdir(), demo / "tmp", demo / "local" / "tmp") if path.exists()] == []

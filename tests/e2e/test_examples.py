@@ -12,8 +12,8 @@ import pytest
 
 from seatrial.client import Options, Schema, Target, generate
 from seatrial_laptop.lifecycle import child_variables
-from tests.e2e.conftest import BIN, ROOT, run_to_end
 from tests.environment import environment
+from tests.tools import BIN, ROOT, run_to_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

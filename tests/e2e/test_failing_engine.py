@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seatrial_laptop.demo.embedded_aws import EmbeddedAws
-    from tests.e2e.conftest import Outcome, RunCdk, Workspace
+    from tests.e2e.conftest import RunCdk, Workspace
+    from tests.tools import Ended
 
-    Deploy = Callable[[str, Path], Outcome]
+    Deploy = Callable[[str, Path], Ended]
 
 pytestmark = pytest.mark.e2e
 
@@ -45,7 +46,7 @@ def assemblies(new_workspace: Callable[[], Workspace]) -> tuple[Path, Path]:
 def deploy(cdk: RunCdk, remove_stacks: Callable[[], None]) -> Iterator[Deploy]:
     """Return a function that deploys one stack of an assembly; whatever was deployed is destroyed in the end."""
 
-    def run(stack: str, assembly: Path) -> Outcome:
+    def run(stack: str, assembly: Path) -> Ended:
         return cdk("deploy", stack, "--app", assembly, "--require-approval", "never", "--progress", "events")
 
     try:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial_laptop import lifecycle
-from tests.e2e.conftest import BIN
 from tests.e2e.gate import boto3_client
+from tests.tools import BIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from seatrial.documents.plan import Plan
     from seatrial_laptop.demo.embedded_aws import EmbeddedAws
-    from tests.e2e.conftest import Outcome, RunCdk, RunTool, Workspace
+    from tests.e2e.conftest import RunCdk, RunTool, Workspace
+    from tests.tools import Ended
 
 pytestmark = pytest.mark.e2e
 
@@ -100,12 +101,12 @@ def test_a_deployment_without_a_trial_has_the_planned_target(
 
 
 @pytest.fixture(scope="module")
-def probe(cloud: EmbeddedAws, run_tool: RunTool, workspace: Workspace, assembly: Path) -> Callable[..., Outcome]:
+def probe(cloud: EmbeddedAws, run_tool: RunTool, workspace: Workspace, assembly: Path) -> Callable[..., Ended]:
     """Return a function that runs a command on the endpoint without a trial, once it was measured at two levels."""
     del assembly
     env = lifecycle.child_variables(cloud.local)
 
-    def run(command: str, *arguments: str) -> Outcome:
+    def run(command: str, *arguments: str) -> Ended:
         spec = ("endpoints/off.yaml", "-e", "local")
         return run_tool(BIN / "seatrial", command, *spec, *arguments, folder=workspace.folder, env=env)
 
@@ -128,7 +129,7 @@ def _level_out(report: Path) -> None:
     report.write_text(json.dumps(document))
 
 
-def test_two_probes_stand_beside_the_prediction(probe: Callable[..., Outcome]) -> None:
+def test_two_probes_stand_beside_the_prediction(probe: Callable[..., Ended]) -> None:
     calibrated = probe("calibrate", "--result", "probes/report.json")
     assert calibrated.exit_code == 0, calibrated.output
     words = " ".join(calibrated.output.split())
@@ -137,7 +138,7 @@ def test_two_probes_stand_beside_the_prediction(probe: Callable[..., Outcome]) -
     assert "measured on: local-cpu-random-llama (not the model named)" in words
 
 
-def test_a_cpus_numbers_become_no_constants(probe: Callable[..., Outcome], workspace: Workspace) -> None:
+def test_a_cpus_numbers_become_no_constants(probe: Callable[..., Ended], workspace: Workspace) -> None:
     """They were written, and scaled a GPU's steps by 0.052 and 16.97."""
     written = probe("calibrate", "--result", "probes/report.json", "--write")
     assert written.exit_code == 2

@@ -23,9 +23,10 @@ from seatrial.repository.write import write_repository
 from seatrial.specs.load import load_spec
 from seatrial_laptop import lifecycle
 from seatrial_laptop.demo.embedded_aws import EmbeddedAws
-from tests.e2e.conftest import BIN, plain_spec, run_to_end, variables_of
+from tests.e2e.conftest import plain_spec, variables_of
 from tests.e2e.web_identity import assumed, provider_arn
 from tests.e2e.workflow_runner import Runner, link_installed
+from tests.tools import BIN, run_to_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
         InferenceComponentSpecificationTypeDef,
     )
 
-    from tests.e2e.conftest import Outcome
+    from tests.tools import Ended
 
 pytestmark = pytest.mark.e2e
 
@@ -83,7 +84,7 @@ class Team:
         self.git("commit", "--quiet", "--message", message)
         self.git("push", "--quiet", "origin", branch)
 
-    def run(self, *command: str, cloud: EmbeddedAws, role: str = "") -> Outcome:
+    def run(self, *command: str, cloud: EmbeddedAws, role: str = "") -> Ended:
         """Run a command in the clone, on an account: as its root, or in a job of main with a role of the workflows."""
         root = variables_of(cloud.local)
         arn = f"arn:aws:iam::{cloud.local.account}:role/{role}"
@@ -96,7 +97,7 @@ class Team:
         subprocess.run([git, *author, *arguments], cwd=self.work, check=True, capture_output=True)
 
 
-def bootstrapped(folder: Path, local: lifecycle.LocalAws) -> Outcome:
+def bootstrapped(folder: Path, local: lifecycle.LocalAws) -> Ended:
     where = f"aws://{local.account}/{local.region}"
     env = variables_of(local)
     return run_to_end(BIN / "cdk", "bootstrap", where, "--no-notices", folder=folder, env=env)

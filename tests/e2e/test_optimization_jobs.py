@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from mypy_boto3_sagemaker.type_defs import OptimizationJobSummaryTypeDef
 
     from seatrial_laptop.demo.embedded_aws import EmbeddedAws
-    from tests.e2e.conftest import Outcome, RunCdk, Workspace
+    from tests.e2e.conftest import RunCdk, Workspace
+    from tests.tools import Ended
 
-    Deploy = Callable[[str], Outcome]
+    Deploy = Callable[[str], Ended]
 
 Ssm = Any  # there are no stubs of its client here
 pytestmark = pytest.mark.e2e
@@ -48,7 +49,7 @@ def assembly(workspace: Workspace, cloud: EmbeddedAws, tmp_path_factory: pytest.
 
 @pytest.fixture(scope="module")
 def deploy(cdk: RunCdk, assembly: Path, remove_stacks: Callable[[], None], state_dir: Path) -> Iterator[Deploy]:
-    def run(stack: str) -> Outcome:
+    def run(stack: str) -> Ended:
         arguments = ("--app", assembly, "--exclusively", "--require-approval", "never", "--progress", "events")
         return cdk("deploy", stack, *arguments)
 

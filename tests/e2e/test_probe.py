@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from seatrial_laptop.demo.embedded_aws import EmbeddedAws
-    from tests.e2e.conftest import Outcome, RunCdk, RunTool
+    from tests.e2e.conftest import RunCdk, RunTool
+    from tests.tools import Ended
 
 pytestmark = pytest.mark.e2e
 
@@ -39,14 +40,14 @@ def probed(checkout: Path) -> Workspace:
 @pytest.fixture(scope="module")
 def probe(
     probed: Workspace, cloud: EmbeddedAws, account_free: dict[str, str], run_tool: RunTool, cdk: RunCdk
-) -> Callable[..., Outcome]:
+) -> Callable[..., Ended]:
     """Return the way to run the command on the bootstrapped embedded AWS."""
     assert cdk
     code = os.pathsep.join(source_roots(probed.folder.parent))
     with environment(account_free):
         env = {**variables_of(cloud.local), "PYTHONPATH": code, "COLUMNS": "200"}
 
-    def run(*arguments: str) -> Outcome:
+    def run(*arguments: str) -> Ended:
         spec = probed.endpoints / f"{NAME}.yaml"
         return run_tool(SEATRIAL, "probe", spec, "-e", ENVIRONMENT, *arguments, folder=probed.folder, env=env)
 
@@ -60,7 +61,7 @@ def nothing_left(remove_stacks: Callable[[], None]) -> Iterator[None]:
 
 
 def test_both_deployments_are_measured_in_turn_and_deleted(
-    probe: Callable[..., Outcome], probed: Workspace, cloud: EmbeddedAws
+    probe: Callable[..., Ended], probed: Workspace, cloud: EmbeddedAws
 ) -> None:
     done = probe("--candidate", "ml.g6e.2xlarge:1", "--level", "2")
     assert done.exit_code == 0, done.output
@@ -76,7 +77,7 @@ def test_both_deployments_are_measured_in_turn_and_deleted(
 
 
 def test_a_level_of_an_endpoint_that_serves_is_measured(
-    probe: Callable[..., Outcome], probed: Workspace, cdk: RunCdk, cloud: EmbeddedAws, tmp_path: Path
+    probe: Callable[..., Ended], probed: Workspace, cdk: RunCdk, cloud: EmbeddedAws, tmp_path: Path
 ) -> None:
     stack = f"seatrial-{ENVIRONMENT}-{NAME}"
     output = ("--output", tmp_path, "--require-approval", "never", "--method", "direct")

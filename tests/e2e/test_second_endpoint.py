@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seatrial_laptop.demo.embedded_aws import EmbeddedAws
-    from tests.e2e.conftest import Outcome, RunCdk, Workspace
+    from tests.e2e.conftest import RunCdk, Workspace
+    from tests.tools import Ended
 
-    Deploy = Callable[[Path], Outcome]
+    Deploy = Callable[[Path], Ended]
 
 pytestmark = pytest.mark.e2e
 
@@ -50,7 +51,7 @@ def assemblies(new_workspace: Callable[[], Workspace]) -> tuple[Path, ...]:
 def deploy(cdk: RunCdk, remove_stacks: Callable[[], None]) -> Iterator[Deploy]:
     """Return a function that deploys the stack of an assembly; whatever was deployed is destroyed in the end."""
 
-    def run(assembly: Path) -> Outcome:
+    def run(assembly: Path) -> Ended:
         return cdk("deploy", STACK, "--app", assembly, "--require-approval", "never", "--progress", "events")
 
     try:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks.living_endpoint.synthesis import synthesize
-from tests.e2e.conftest import BIN, ROOT
+from tests.tools import BIN, ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from tests.e2e.conftest import Outcome, RunCdk, RunTool, Workspace
+    from tests.e2e.conftest import RunCdk, RunTool, Workspace
+    from tests.tools import Ended
 
 pytestmark = pytest.mark.e2e
 
@@ -78,7 +79,7 @@ def mistakes(new_workspace: Callable[[], Workspace]) -> Workspace:
 
 
 @pytest.fixture(scope="module")
-def refused(synth: RunCdk, mistakes: Workspace, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
+def refused(synth: RunCdk, mistakes: Workspace, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ended]:
     """Synthesize what must be refused, side by side, and check that it leaves no template."""
     asked = {
         "locks": mistakes.synth_arguments(),
@@ -86,7 +87,7 @@ def refused(synth: RunCdk, mistakes: Workspace, tmp_path_factory: pytest.TempPat
         "unnamed": ("-c", f"endpoints={mistakes.endpoints}", "-c", f"environments={mistakes.environments}"),
     }
 
-    def outcome(name: str) -> Outcome:
+    def outcome(name: str) -> Ended:
         assembly = tmp_path_factory.mktemp(name)
         ended = synth(*asked[name], "--output", assembly)
         assert list(assembly.rglob("*.template.json")) == []
@@ -96,7 +97,7 @@ def refused(synth: RunCdk, mistakes: Workspace, tmp_path_factory: pytest.TempPat
         return dict(zip(asked, side_by_side.map(outcome, asked), strict=True))
 
 
-def test_every_stale_and_every_missing_lock_is_told(refused: dict[str, Outcome], mistakes: Workspace) -> None:
+def test_every_stale_and_every_missing_lock_is_told(refused: dict[str, Ended], mistakes: Workspace) -> None:
     assert refused["locks"].exit_code == 1
     stale, first_hint, missing, second_hint, *end = refused["locks"].output.splitlines(keepends=True)
     folder = mistakes.endpoints
@@ -107,7 +108,7 @@ def test_every_stale_and_every_missing_lock_is_told(refused: dict[str, Outcome],
     assert "".join(end) == LAST_LINE
 
 
-def test_an_unknown_environment_is_told_with_the_known_ones(refused: dict[str, Outcome], mistakes: Workspace) -> None:
+def test_an_unknown_environment_is_told_with_the_known_ones(refused: dict[str, Ended], mistakes: Workspace) -> None:
     folder = mistakes.environments
     assert refused["unknown"].exit_code == 1
     assert refused["unknown"].output == (
@@ -116,7 +117,7 @@ def test_an_unknown_environment_is_told_with_the_known_ones(refused: dict[str, O
     )
 
 
-def test_without_an_environment_what_must_be_named_is_told(refused: dict[str, Outcome], mistakes: Workspace) -> None:
+def test_without_an_environment_what_must_be_named_is_told(refused: dict[str, Ended], mistakes: Workspace) -> None:
     assert refused["unnamed"].exit_code == 1
     assert refused["unnamed"].output == (
         f"{mistakes.endpoints}: SEA404: no endpoint has a lock in any environment\n"

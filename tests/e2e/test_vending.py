@@ -21,8 +21,9 @@ from seatrial.planner.planner import make_plan
 from seatrial_laptop.control import change_control, reset_control
 from seatrial_laptop.lifecycle import child_variables
 from seatrial_stacks.publish_products import publish
-from tests.e2e.conftest import ENVIRONMENT, ROOT
+from tests.e2e.conftest import ENVIRONMENT
 from tests.environment import environment
+from tests.tools import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

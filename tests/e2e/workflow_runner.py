@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, TypedDict
 
 import yaml
 
-from tests.e2e.conftest import BIN, ROOT, run_to_end
 from tests.e2e.web_identity import assumed
+from tests.tools import BIN, ROOT, run_to_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

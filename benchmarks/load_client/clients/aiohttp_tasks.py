@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import importlib
 import ssl
 import time
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
+
+import aiohttp
 
 from benchmarks.load_client.clients.asking import (
     ACCESS_KEY_ID,
@@ -25,7 +26,6 @@ from seatrial_load.aws.credentials import Credentials
 from seatrial_load.aws.sigv4 import Signer
 from seatrial_load.decode.event_stream import FrameDecoder
 
-aiohttp = importlib.import_module("aiohttp")  # not a dependency of the project: the type checker needn't know it
 SIGNER = Signer(Credentials(ACCESS_KEY_ID, SECRET_ACCESS_KEY, SESSION_TOKEN), REGION)
 
 

@@ -53,6 +53,18 @@ def test_at_a_knee_between_two_levels_nothing_is_unknown(passed: TrialResult) ->
     assert attributes["OutputTokensPerSecond"] == "320.351"  # the square root of 250 x 410.5
 
 
+def test_an_open_loop_without_a_knee_tells_its_highest_rate(passed: TrialResult) -> None:
+    """Three rates were all below one request in flight: the numbers were those of the lowest one."""
+    alike = passed.levels[0]
+    rates = tuple(
+        replace(alike, concurrency=1, offered_requests_per_s=rate, output_tok_s=100 * rate) for rate in (1.0, 1.5, 2.0)
+    )
+    opened = replace(passed, levels=rates, target_detector=None)
+    attributes = measured_attributes(opened, "s3://results/x.json")
+    assert attributes["OutputTokensPerSecond"] == "200"
+    assert attributes["KneeConcurrencyPerCopy"] == "unknown"
+
+
 def test_what_was_not_measured_is_unknown_and_never_zero(passed: TrialResult) -> None:
     silent = tuple(
         replace(level, output_tok_s=None, ttft_ms=None, tpot_ms=None, e2e_latency_ms=None) for level in passed.levels

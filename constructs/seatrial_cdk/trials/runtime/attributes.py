@@ -43,8 +43,9 @@ class Headline:
 
     Attributes:
         knee: The load in requests in flight per copy: the knee that the scaling target comes from; of a pass without a
-            knee, the gate. None otherwise.
-        at: What was measured at the knee, without one at the gate, or interpolated between two levels.
+            knee, the gate. None otherwise, and of an open loop without a knee.
+        at: What was measured at the knee, without one at the gate, or interpolated between two levels; of an open loop
+            without a knee, at the highest rate.
     """
 
     knee: float | None
@@ -55,6 +56,9 @@ def headline(result: TrialResult) -> Headline:
     """Return what stands for the whole trial."""
     knee, gate = result.knee, float(result.request.gate_concurrency)
     found = None if knee is None else knee.concurrency
+    opened = [level for level in result.levels if level.offered_requests_per_s is not None]
+    if opened and found is None:
+        return Headline(None, at_load(opened[-1:], gate))
     known = gate if found is None and result.verdict.status == "pass" else found
     return Headline(known, at_load(result.levels, gate if found is None else found))
 

@@ -56,9 +56,14 @@ def _levels(result: TrialResult) -> Iterator[str]:
     yield ""
 
 
+def _load_of(level: LevelResult) -> str:
+    rate = level.offered_requests_per_s
+    return f"{level.concurrency}" if rate is None else f"{level.concurrency} at {rate:.3g} requests/s"
+
+
 def _row(level: LevelResult, *, at_knee: bool) -> str:
     cells = (
-        f"{level.concurrency}{' (knee)' if at_knee else ''}",
+        f"{_load_of(level)}{' (knee)' if at_knee else ''}",
         f"{level.requests}",
         f"{level.requests - level.succeeded}",
         MISSING if level.output_tok_s is None else tenths(level.output_tok_s),

@@ -1,4 +1,4 @@
-"""The AWS event stream (`application/vnd.amazon.eventstream`): frames with two checksums, read by botocore's parser.
+"""The AWS event stream (`application/vnd.amazon.eventstream`): frames with two checksums; botocore reads their headers.
 
 A frame is: total length (4 bytes, big-endian), length of the headers (4), CRC-32 of these eight bytes (4), headers,
 payload, CRC-32 of everything before (4). Facts: AWS Smithy specification, "Amazon Event Stream".
@@ -21,6 +21,8 @@ MEDIA_TYPE = "application/vnd.amazon.eventstream"
 _PRELUDE_BYTES = 12
 _CRC_BYTES = 4
 _LENGTHS = struct.Struct(">II")
+_CRC = struct.Struct(">I")
+_CRC_AT = 8
 _STRING_TYPE = 7
 
 
@@ -39,16 +41,18 @@ class FrameDecoder:
     call.
 
     botocore gets the first bytes of a frame as soon as they are here, so that an impossible length is refused at once,
-    and the rest when it is whole: botocore copies all it holds with each piece that it gets.
+    and the rest when it is whole: botocore copies all it holds with each piece that it gets. A whole frame with
+    headers that came before needs no parser: so come the tokens of an answer, and botocore takes 15 us for each.
     """
 
-    __slots__ = ("_given_bytes", "_held", "_malformed", "_parser")
+    __slots__ = ("_given_bytes", "_headers", "_held", "_malformed", "_parser")
 
     def __init__(self) -> None:
         from botocore.eventstream import EventStreamBuffer  # noqa: PLC0415 (costs 40 ms; not every answer is a stream)
 
         self._parser = EventStreamBuffer()
         self._held = bytearray()
+        self._headers: dict[bytes, Mapping[str, str]] = {}
         self._given_bytes = 0
         self._malformed: ProtocolError | None = None
 
@@ -98,6 +102,9 @@ class FrameDecoder:
             return None
         length, headers_length = _LENGTHS.unpack_from(held)
         is_whole = len(held) >= length
+        if is_whole and not self._given_bytes and (frame := self._like_one_before(length, headers_length)) is not None:
+            del held[:length]
+            return frame
         if is_whole or not self._given_bytes:
             self._parser.add_data(bytes(held[self._given_bytes : length if is_whole else _PRELUDE_BYTES]))
             self._given_bytes = _PRELUDE_BYTES
@@ -107,17 +114,31 @@ class FrameDecoder:
         if message is None:
             return None
         headers = cast("Mapping[str, object]", message.headers)  # the stubs take it for a number
+        strings = {name: value for name, value in headers.items() if isinstance(value, str)}
+        self._headers[bytes(held[_PRELUDE_BYTES : _PRELUDE_BYTES + headers_length])] = strings
         del held[:length]
         self._given_bytes = 0
-        return Frame({name: value for name, value in headers.items() if isinstance(value, str)}, message.payload)
+        return Frame(strings, message.payload)
+
+    def _like_one_before(self, length: int, headers_length: int) -> Frame | None:
+        """Return the whole frame at the beginning, if its headers are known and both its checksums are right."""
+        payload_at = _PRELUDE_BYTES + headers_length
+        headers = self._headers.get(bytes(self._held[_PRELUDE_BYTES:payload_at]))
+        if headers is None or length < payload_at + _CRC_BYTES:
+            return None
+        frame = bytes(self._held[:length])
+        prelude_crc, crc = _CRC.unpack_from(frame, _CRC_AT)[0], _CRC.unpack_from(frame, length - _CRC_BYTES)[0]
+        if zlib.crc32(frame[:_CRC_AT]) != prelude_crc or zlib.crc32(frame[:-_CRC_BYTES]) != crc:
+            return None
+        return Frame(headers, frame[payload_at:-_CRC_BYTES])
 
 
 def encode_frame(headers: Mapping[str, str], payload: bytes) -> bytes:
     """Write one frame with string headers, both checksums right; for servers that speak the protocol."""
     block = b"".join(_string_header(name, value) for name, value in headers.items())
     lengths = _LENGTHS.pack(_PRELUDE_BYTES + len(block) + len(payload) + _CRC_BYTES, len(block))
-    frame = lengths + struct.pack(">I", zlib.crc32(lengths)) + block + payload
-    return frame + struct.pack(">I", zlib.crc32(frame))
+    frame = lengths + _CRC.pack(zlib.crc32(lengths)) + block + payload
+    return frame + _CRC.pack(zlib.crc32(frame))
 
 
 def _string_header(name: str, value: str) -> bytes:

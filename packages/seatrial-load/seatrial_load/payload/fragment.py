@@ -108,8 +108,7 @@ def _generation(said: JsonObject) -> Fragment:
 
 def _choices(said: JsonObject) -> Fragment:
     usage = object_of(said.get("usage"))
-    choices = list_of(said.get("choices"))
-    choice, others = _first_of(choices)
+    choice, others = _first_of(list_of(said.get("choices")))
     message, reason = choice.get("message"), _reason(choice.get("finish_reason"))
     calls_tool = _calls_tool(choice)
     piece = _choice_piece(choice, calls_tool=calls_tool) if message is None else None
@@ -118,7 +117,7 @@ def _choices(said: JsonObject) -> Fragment:
         streamed=message is None,
         pieces=(piece,) if piece else (),
         text=None if message is None else _joined(object_of(message), _TEXT_KEYS) or "",
-        reasoning=_joined(object_of(message), _REASONING_KEYS),
+        reasoning=None if message is None else _joined(object_of(message), _REASONING_KEYS),
         tokens=None if message is None else _log_probabilities(choice),
         ended=reason is not None or message is not None,
         reason=reason,
@@ -156,7 +155,7 @@ def _choice_piece(choice: JsonObject, *, calls_tool: bool) -> Piece | None:
 
 
 def _joined(said: JsonObject, keys: tuple[str, ...]) -> str | None:
-    return "".join(text for key in keys if (text := json_string(said.get(key)))) or None
+    return "".join([text for key in keys if isinstance(text := said.get(key), str)]) or None
 
 
 def _token_piece(said: JsonObject) -> Piece:
@@ -181,7 +180,9 @@ def _token(said: JsonObject) -> Token:
 
 def _log_probabilities(choice: JsonObject) -> tuple[Token, ...] | None:
     """Read the tokens of OpenAI's schemas: chat has a list of objects, completions has two lists side by side."""
-    told = object_of(choice.get("logprobs"))
+    told = choice.get("logprobs")
+    if not isinstance(told, dict):
+        return None
     entries = [
         (object_of(entry).get("token"), object_of(entry).get("logprob")) for entry in list_of(told.get("content"))
     ]
