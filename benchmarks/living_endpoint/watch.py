@@ -34,8 +34,13 @@ class Seen:
 
 @contextmanager
 def watching(living: LivingEndpoint, copies: Callable[[], int]) -> Iterator[Seen]:
-    """Look twice a second while the block runs."""
+    """Look twice a second while the block runs; a look that is throttled is made again.
+
+    Raises:
+        BotoCoreError, ClientError, OSError: A look failed, and none was made any more.
+    """
     seen, ended = Seen(), threading.Event()
+    failures: list[Exception] = []
 
     def look() -> None:
         while not ended.is_set():
@@ -43,9 +48,10 @@ def watching(living: LivingEndpoint, copies: Callable[[], int]) -> Iterator[Seen
                 seen.copies.append(copies())
                 seen.candidates |= set(living.candidates)
                 seen.scale_in_was_suspended |= living.is_scale_in_suspended
-            except (BotoCoreError, ClientError, OSError):
-                if not ended.is_set():
-                    raise
+            except (BotoCoreError, ClientError, OSError) as failure:
+                if not _is_throttled(failure):
+                    failures.append(failure)
+                    return
             ended.wait(LOOK_S)
 
     thread = threading.Thread(target=look, daemon=True)
@@ -55,3 +61,9 @@ def watching(living: LivingEndpoint, copies: Callable[[], int]) -> Iterator[Seen
     finally:
         ended.set()
         thread.join()
+    if failures:
+        raise failures[0]
+
+
+def _is_throttled(failure: Exception) -> bool:
+    return isinstance(failure, ClientError) and failure.response["Error"]["Code"] == "ThrottlingException"

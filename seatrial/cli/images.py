@@ -68,8 +68,8 @@ def lock(
 ) -> None:
     """Pin the image of the locked plan: its tag is pinned; its digest too where AWS credentials are at hand."""
     from seatrial.locks.changes import dropped_provenance
-    from seatrial.locks.lock_file import read_locked_plan, write_lock
-    from seatrial.locks.pinned_image import pin_image
+    from seatrial.locks.lock_file import change_locked_plan, read_locked_plan
+    from seatrial.locks.pinned_image import pin_same_image
     from seatrial.specs.load import load_spec
     from seatrial_base.catalog.images import image_digest
 
@@ -92,7 +92,7 @@ def lock(
         return
     if before is not None:
         typer.echo(f"the tag {image.tag} has moved; it was pinned to {before}", err=True)
-    file = write_lock(pin_image(plan, digest), loaded.path)
+    file = change_locked_plan(loaded, lambda now: pin_same_image(now, image, digest))  # others may have changed it
     for line in dropped_provenance(plan.promoted):
         typer.echo(line, err=True)
     typer.echo(f"{name} is pinned to {digest}")

@@ -25,7 +25,7 @@ from seatrial_base.replaced_text import replaced_text
 from seatrial_base.secrets import holds_credential
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from seatrial.documents.plan import Promoted
@@ -117,16 +117,35 @@ def write_lock(plan: Plan, spec_path: Path) -> Path:
     Raises:
         SpecError: SEA403 when there is a lock that can't be read or replaced: it is left alone.
     """
-    path, document = lock_path(spec_path), plan.model_dump(mode="json")
+    path = lock_path(spec_path)
     with changing_file(path, "SEA403"):
-        lock = _read(path)
-        whole = {
-            "schema_version": LOCK_SCHEMA,
-            "environments": {**lock.environments, plan.environment: document},
-            "digests": {**lock.digests, plan.environment: seal_of(document).model_dump()},
-        }
-        replace_file(path, lock_text(whole), "SEA403")
+        _write(plan, path)
     return path
+
+
+def change_locked_plan(loaded: LoadedSpec, change: Callable[[Plan], Plan]) -> Path:
+    """Read the locked plan, change it, and write it; nobody else writes the lock meanwhile.
+
+    Returns:
+        The lock's path.
+
+    Raises:
+        SpecError: What `read_locked_plan` and `write_lock` raise.
+    """
+    path = lock_path(loaded.path)
+    with changing_file(path, "SEA403"):
+        _write(change(read_locked_plan(loaded)), path)
+    return path
+
+
+def _write(plan: Plan, path: Path) -> None:
+    lock, document = _read(path), plan.model_dump(mode="json")
+    whole = {
+        "schema_version": LOCK_SCHEMA,
+        "environments": {**lock.environments, plan.environment: document},
+        "digests": {**lock.digests, plan.environment: seal_of(document).model_dump()},
+    }
+    replace_file(path, lock_text(whole), "SEA403")
 
 
 def lock_text(whole: Mapping[str, object]) -> str:

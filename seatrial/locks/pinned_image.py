@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import Decision, Image
 from seatrial_base.catalog.images import image_digest, image_repository_uri
+from seatrial_base.errors import SeatrialError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +30,18 @@ def pin_image(plan: Plan, digest: str) -> Plan:
     because = f"{plan.image.because.partition(_GIVEN)[0]}{_GIVEN} {image.tag}."
     named: Decision[Image] = Decision(value=Image(uri=uri, repository=image.repository, tag=image.tag), because=because)
     return plan.model_copy(update={"image": named, "promoted": None})
+
+
+def pin_same_image(plan: Plan, image: Image, digest: str) -> Plan:
+    """Return the plan with its image named by the digest that was asked for an image.
+
+    Raises:
+        SeatrialError: SEA350, the plan names another image now.
+    """
+    if plan.image.value != image:
+        message = f"the plan names another image since the registry was asked for {image.repository}:{image.tag}"
+        raise SeatrialError.of("SEA350", message, where=plan.image.value.uri, hint="run the command again")
+    return pin_image(plan, digest)
 
 
 def keep_digest(locked: Mapping[str, object] | None, plan: Plan) -> Plan:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from seatrial_base.table import DASH, Cell
 from seatrial_base.units import digits, exported, fine_percent, tenths, usd, whole_or_tenths
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from seatrial_load.documents.request import Metric, Objective
     from seatrial_load.documents.result import Interval, LevelResult
 
 
+OfLevelT = TypeVar("OfLevelT")
 NO_SUCCESS = "no request succeeded"
 NO_TOKEN_COUNT = "the endpoint did not report output tokens"  # noqa: S105 (a sentence about tokens of text)
 NO_INPUT_COUNT = "the endpoint did not report input tokens"
@@ -34,12 +34,12 @@ def number_cell(value: float | None, because: str, *, unit: str = "") -> Cell:
     """Return the cell of a number with about three digits, or a dash with the reason."""
     if value is None:
         return missing_cell(because)
-    return Cell(f"{digits(value)} {unit}".rstrip(), exact=json.dumps(value))
+    return Cell(f"{digits(value)} {unit}".rstrip(), exact=repr(value))
 
 
 def as_set(value: float) -> Cell:
     """Return the cell of a number that is set elsewhere to what is written here, such as the target of scaling."""
-    return Cell(exported(value), exact=json.dumps(value))
+    return Cell(exported(value), exact=repr(value))
 
 
 def with_interval(cell: Cell, interval: Interval | None, write: Callable[[float], Cell]) -> Cell:
@@ -62,17 +62,17 @@ def count_cell(value: int) -> Cell:
 
 def load_value(value: float) -> Cell:
     """Return the cell of a load in requests in flight, which may lie between two levels."""
-    return Cell(whole_or_tenths(value), exact=json.dumps(value))
+    return Cell(whole_or_tenths(value), exact=repr(value))
 
 
 def money_cell(value: float | None, because: str) -> Cell:
     """Return the cell of an amount of US dollars, or a dash with the reason."""
-    return missing_cell(because) if value is None else Cell(usd(value), exact=json.dumps(value))
+    return missing_cell(because) if value is None else Cell(usd(value), exact=repr(value))
 
 
 def share_cell(value: float) -> Cell:
     """Return the cell of a share (0 to 1) in percent, one decimal."""
-    return Cell(percent(value), exact=json.dumps(value))
+    return Cell(percent(value), exact=repr(value))
 
 
 def percent(value: float) -> str:
@@ -86,6 +86,23 @@ def seconds(value_s: float) -> str:
     """Write a duration: `48.2 s`, `4 min 12 s`."""
     minutes, rest = divmod(round(value_s), 60)
     return f"{minutes} min {rest} s" if minutes else f"{value_s:.1f} s"
+
+
+MOST_DRAWN = 32
+"""Levels with a curve of their own in a chart; of more, no eye tells one from the next."""
+
+
+def drawn(levels: Sequence[OfLevelT]) -> tuple[OfLevelT, ...]:
+    """Return the levels that a chart draws one by one: all, or as many as can be told apart, with first and last."""
+    if len(levels) <= MOST_DRAWN:
+        return tuple(levels)
+    last = len(levels) - 1
+    return tuple(levels[round(index * last / (MOST_DRAWN - 1))] for index in range(MOST_DRAWN))
+
+
+def drawn_of(count: int) -> str:
+    """Return how many levels are drawn, as a sentence; empty where all are."""
+    return f"Of {count:,} levels, {MOST_DRAWN} are drawn; the table has all." if count > MOST_DRAWN else ""
 
 
 def level_name(level: LevelResult) -> Cell:

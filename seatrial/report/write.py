@@ -53,10 +53,11 @@ def write_trial_report(
         BenchError: SEA506 when the files can't be written; then none is changed.
     """
     report = Report(html=folder / "report.html", markdown=folder / "report.md", json=folder / "report.json")
+    document = render_json(result)
     texts = {
-        report.html.name: redacted(render_html(result, plan, outlook)),
+        report.html.name: render_html(result, plan, outlook, document=document),
         report.markdown.name: redacted(render_markdown(result, plan)),
-        report.json.name: redacted(render_json(result)),
+        report.json.name: document,
     }
     try:
         folder.mkdir(parents=True, exist_ok=True)

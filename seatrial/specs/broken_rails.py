@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, get_args
 from seatrial.specs.endpoint import Percentiles
 from seatrial.specs.guard_rails import GuardRails
 from seatrial.specs.instance_fleets import fleets_of, least_size
-from seatrial.specs.loaded_things import loaded_things, option_things
+from seatrial.specs.loaded_things import EXTRA, loaded_things, option_things
 from seatrial_base.catalog import images
 from seatrial_base.catalog.engine_options import bare_name
 from seatrial_base.catalog.engine_versions import EngineName
@@ -91,6 +91,10 @@ def template_rail_problems(loaded: LoadedSpec, options: Mapping[str, str], templ
             yield Finding(_RULE, Place.at(template, name), message, hint)
 
 
+_PULL_REQUESTS = "refs/pr/"
+"""How the Hugging Face hub names the head of a pull request (huggingface_hub, "Interact with Discussions and PRs")."""
+
+
 class _Rails:
     """The guard rails of one environment, held against one spec."""
 
@@ -153,8 +157,23 @@ class _Rails:
             elif not _matches(each.name, allowed or ()):
                 message = f"the model {each.name} is not allowed in {name}"
                 yield self._problem(each.path, "models", message, f"allowed: {', '.join(allowed or ())}")
+        yield from self._pull_requests(allowed or ())
         if self._rails.code == "refused" and self._endpoint.serving.code is not None:
             yield self._problem(("serving", "code"), "code", f"code is not allowed in {name}", "leave it out")
+
+    def _pull_requests(self, allowed: tuple[str, ...]) -> Iterator[Finding]:
+        """Yield each revision that is a pull request's, which anybody may open: only a pattern with `@` allows one."""
+        hub_id, extra = self._endpoint.model.hub_id or "", self._endpoint.serving.overrides.extra
+        named = ((*EXTRA, name) for name in extra if name.lower().endswith("revision"))
+        given: list[tuple[FieldPath, object]] = [(path, extra[path[-1]]) for path in named]
+        for path, revision in [(("model", "revision"), self._endpoint.model.revision), *given]:
+            what = f"{hub_id}@{revision}"
+            by_name = [pattern for pattern in allowed if "@" in pattern]
+            if not allowed or not str(revision).startswith(_PULL_REQUESTS) or _matches(what, by_name):
+                continue
+            message = f"{revision} is a pull request, which anybody may open, not the work of the owner of {hub_id}"
+            hint = f"name a commit of its own, or let {self._environment.name} allow it: `models: [{what}]`"
+            yield self._problem(path, "models", message, f"{hint} below guard_rails in {self._place.path}")
 
     def _unjudged(self, thing: LoadedThing, rail: str) -> Finding:
         """Return the problem of something of which can't be told what it loads, with who can allow it."""

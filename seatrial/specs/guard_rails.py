@@ -80,7 +80,8 @@ class GuardRails(FrozenModel):
     models: Annotated[tuple[ModelPattern, ...], Field(min_length=1)] | None = Field(
         None,
         description="Allowed models: patterns of hub ids, S3 URIs, JumpStart ids and ARNs, in which `*` stands for any "
-        "text, `?` for one character. Upper and lower case differ. Drafts, adapters and what an option loads count.",
+        "text, `?` for one character. Upper and lower case differ. Drafts, adapters and what an option loads count. A "
+        "revision `refs/pr/N` of the hub is allowed only by a pattern with `@`, as in `org/model@refs/pr/7`.",
     )
     licences: Annotated[tuple[LicenceId, ...], Field(min_length=1)] | None = Field(
         None, description="Allowed licences, by their ids on the hub; a model without a known licence is refused."

@@ -42,7 +42,7 @@ MODEL_PATH = r"^(s3://|/)?[A-Za-z0-9_][A-Za-z0-9_./-]*$"
 ENGINE_VERSION = r"^[A-Za-z0-9][A-Za-z0-9._+-]*$"
 OPTION_NAME = r"^[A-Za-z][A-Za-z0-9_]*$"
 TAG_TEXT = r"^[\w .:/=+@-]*$"  # letters and digits of every language, and what AWS allows beside them
-MODEL_PATTERN = r"^[A-Za-z0-9_.:/*?-]+$"  # of hub ids, S3 URIs, JumpStart ids, ARNs
+MODEL_PATTERN = r"^[A-Za-z0-9_.:/@*?-]+$"  # of hub ids, with `@REVISION` too, S3 URIs, JumpStart ids, ARNs
 IMAGE_PATTERN = r"^[A-Za-z0-9_.:/@*?-]+$"
 SECRET_PATTERN = r"^[A-Za-z0-9/_+=.@:*?-]+$"  # noqa: S105 (the form of a name, no secret)
 LICENCE_ID = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"

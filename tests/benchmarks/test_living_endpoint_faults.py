@@ -1,14 +1,24 @@
 from __future__ import annotations
 
+import threading
+from typing import TYPE_CHECKING, cast
+
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 
 from benchmarks.living_endpoint.endpoint import environment_of
 from benchmarks.living_endpoint.faults import FAULTS, OLD_BOTO3, chosen_faults, faults_of
+from benchmarks.living_endpoint.watch import watching
 from seatrial_laptop.aws.faults import ControlSettings
 from seatrial_laptop.demo.embedded_aws import EmbeddedAws
 from seatrial_laptop.running import LocalAws
 from tests.environment import environment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from benchmarks.living_endpoint.endpoint import LivingEndpoint
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -41,3 +51,41 @@ def test_each_of_several_embedded_aws_is_reached_by_its_own_key() -> None:
     with environment({}):
         assert [default_key("AKIAONE"), default_key("AKIATWO")] == ["AKIAONE", "AKIATWO"]
         assert boto3.DEFAULT_SESSION is None
+
+
+class Idle:
+    """An endpoint of which nothing is left."""
+
+    candidates: tuple[str, ...] = ()
+    is_scale_in_suspended = False
+
+
+def refused(code: str) -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": ""}}, "DescribeInferenceComponent")
+
+
+def test_a_look_that_is_throttled_is_made_again() -> None:
+    is_seen = threading.Event()
+    answers: Iterator[ClientError | int] = iter([refused("ThrottlingException"), 3, 3])
+
+    def copies() -> int:
+        answer = next(answers, 3)
+        if isinstance(answer, ClientError):
+            raise answer
+        is_seen.set()
+        return answer
+
+    with watching(cast("LivingEndpoint", Idle()), copies) as seen:
+        assert is_seen.wait(30)
+    assert set(seen.copies) == {3}
+
+
+def test_a_look_that_fails_otherwise_fails_the_case() -> None:
+    looked = threading.Event()
+
+    def copies() -> int:
+        looked.set()
+        raise refused("AccessDeniedException")
+
+    with pytest.raises(ClientError, match="AccessDenied"), watching(cast("LivingEndpoint", Idle()), copies):
+        looked.wait(30)

@@ -14,7 +14,7 @@ from seatrial.locks.lock_file import seal_of
 from tests.cli.conftest import SPECS, files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tests.cli.conftest import Seatrial
@@ -33,11 +33,17 @@ NOBODY = {
 
 
 @contextmanager
-def registry(digest: str) -> Iterator[dict[str, str]]:
-    """Stand for Amazon ECR on this machine; yields the variables that lead the SDK to it."""
+def registry(digest: str, meanwhile: Callable[[], None] = lambda: None) -> Iterator[dict[str, str]]:
+    """Stand for Amazon ECR on this machine; yields the variables that lead the SDK to it.
+
+    Args:
+        digest: Of every image.
+        meanwhile: What somebody else does while it is asked.
+    """
 
     class Answer(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
+            meanwhile()
             asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             found = {"imageId": asked["imageIds"][0] | {"imageDigest": digest}}
             body = json.dumps({"images": [found], "failures": []}).encode()
@@ -160,6 +166,27 @@ def test_the_digest_is_pinned_and_a_tag_that_moved_is_told(seatrial: Seatrial, l
     }
     assert moved.stderr.startswith(f"the tag {TAG} has moved; it was pinned to {DIGEST}\n")
     assert locked_image(locked)["uri"].endswith("@sha256:" + "2" * 64)
+
+
+def test_what_somebody_changed_while_the_registry_was_asked_is_kept(seatrial: Seatrial, locked: Path) -> None:
+    def plan_again() -> None:
+        replace_in_lock(locked, "An instance has", "An instance had")
+
+    assert "An instance has" in locked.read_text()
+    with registry(DIGEST, plan_again) as account:
+        done = seatrial("images", "lock", SPEC, "-e", "dev", env=account)
+    assert done.returncode == 0, done.stderr
+    assert locked_image(locked)["uri"].endswith(f"@{DIGEST}")
+    assert "An instance had" in locked.read_text()
+
+
+def test_the_digest_of_an_image_that_is_no_longer_planned_is_not_pinned(seatrial: Seatrial, locked: Path) -> None:
+    with registry(DIGEST, lambda: replace_in_lock(locked, TAG, "0.35.0-lmi17.0.0-cu128")) as account:
+        done = seatrial("images", "lock", SPEC, "-e", "dev", env=account)
+    assert done.returncode == 1
+    assert "SEA350: the plan names another image since the registry was asked" in done.stderr
+    assert locked_image(locked)["tag"] == "0.35.0-lmi17.0.0-cu128"
+    assert DIGEST not in locked.read_text()
 
 
 def test_a_pinned_plan_is_rendered(seatrial: Seatrial, locked: Path) -> None:

@@ -41,6 +41,15 @@ CREATED = [
     ("slo: {output_tok_s: 500}", SPEC, ["slo.output_tok_s"]),
     ("models: [meta-llama/*]", PACKAGE, ["model.model_package_arn"]),
     (f"models: ['{PACKAGE_ARN[:-2]}*']", PACKAGE, []),
+    ("models: [meta-llama/*]", SPEC.replace("hub_id", "revision: refs/pr/7, hub_id"), ["model.revision"]),
+    ("models: [meta-llama/*, 'meta-llama/*@refs/pr/7']", SPEC.replace("hub_id", "revision: refs/pr/7, hub_id"), []),
+    ("models: [meta-llama/*]", SPEC.replace("hub_id", "revision: 4f2b1e0, hub_id"), []),
+    ("max_copies: 9", SPEC.replace("hub_id", "revision: refs/pr/7, hub_id"), []),
+    (
+        "models: [meta-llama/*]",
+        f"{SPEC}serving: {{engine: vllm, overrides: {{extra: {{code_revision: refs/pr/7}}}}}}\n",
+        ["serving.overrides.extra.code_revision"],
+    ),
     (
         "models: ['s3://b00/*']",
         IN_S3.replace("}", f", hub_content_arn: '{HUB_CONTENT}'}}", 1),

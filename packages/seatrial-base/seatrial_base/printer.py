@@ -28,6 +28,8 @@ Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json
 SCHEMA: Final = "2"
 """Of the JSON document; 1 were the documents of each command."""
 SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+LONGEST_SHOWN: Final = 4_096
+"""Characters of a message, or of another part of a finding, that are printed: what it quotes may be of any length."""
 _GITHUB_LEVELS: Final[Mapping[Severity, str]] = {"error": "error", "warning": "warning", "note": "notice"}
 _COLUMNS = ("severity", "rule", "where", "what", "to do")
 
@@ -92,7 +94,8 @@ def _shown(finding: Finding) -> Finding:
 
 
 def _plain(text: str) -> str:
-    return redacted(printable(text.replace("\r\n", "\n")))
+    shown = redacted(printable(text.replace("\r\n", "\n")))
+    return shown if len(shown) <= LONGEST_SHOWN else f"{shown[:LONGEST_SHOWN]}… ({len(shown):,} characters)"
 
 
 def _text(finding: Finding) -> list[str]:

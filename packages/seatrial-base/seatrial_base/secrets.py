@@ -50,7 +50,8 @@ class Form:
 
     Attributes:
         kind: What it is, for messages.
-        needles: Every match contains one of them: a quick search for these spares most texts the pattern.
+        needles: Every match contains one of them, and begins with it where the pattern begins with `_START`: a quick
+            search for these spares most texts the pattern.
         pattern: Regular expression; nothing but the credential matches.
         source: Who documents the form.
     """
@@ -315,10 +316,27 @@ def _by_form(text: str) -> Iterator[Credential]:
         return
     for form, pattern in _PATTERNS:
         if any(map(text.__contains__, form.needles)):
-            spans = [found.span() for found in pattern.finditer(text) if not _is_filled(found[0], form)]
+            spans = [found.span() for found in _matches(text, form, pattern) if not _is_filled(found[0], form)]
             yield from (Credential(*span, form.kind) for span in spans)
             if form.kind == _KEY_ID:
                 yield from _beside_key_ids(text, spans)
+
+
+def _matches(text: str, form: Form, pattern: re.Pattern[str]) -> Iterable[re.Match[str]]:
+    if not form.pattern.startswith(_START):
+        return pattern.finditer(text)
+    return sorted(_beginning(text, form.needles, pattern), key=re.Match.start)
+
+
+def _beginning(text: str, needles: Iterable[str], pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
+    """Yield the matches that begin with one of these; such a search is faster than the pattern's."""
+    for needle in needles:
+        at = text.find(needle)
+        while at >= 0:
+            found = pattern.match(text, at)
+            if found:
+                yield found
+            at = text.find(needle, found.end() if found else at + 1)
 
 
 def _is_filled(found: str, form: Form) -> bool:
@@ -338,9 +356,7 @@ _ENCODED = re.compile(rf"(?<![A-Za-z0-9+/=])(?:{'|'.join(_ENCODED_NEEDLES)})[A-Z
 
 
 def _by_encoded_form(text: str) -> Iterator[Credential]:
-    if not any(map(text.__contains__, _ENCODED_NEEDLES)):
-        return
-    for found in _ENCODED.finditer(text):
+    for found in _beginning(text, _ENCODED_NEEDLES, _ENCODED):
         bare = found[0].rstrip("=")
         whole = bare[:-1] if len(bare) % 4 == 1 else bare
         for inner in _by_form(b64decode(whole + "=" * (-len(whole) % 4)).decode("latin-1")):
@@ -377,11 +393,11 @@ def _near(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 
 # By place.
 
-_AT = re.compile(r"(?<=://)[^\s/@:?#\"'<>\\]{0,200}:(?P<secret>[^\s/@?#\"'<>\\]{1,500})@(?!sha256:)(?=[\w\[])")
+_AT = re.compile(r"://[^\s/@:?#\"'<>\\]{0,200}:(?P<secret>[^\s/@?#\"'<>\\]{1,500})@(?!sha256:)(?=[\w\[])")
 # X-Amz-*: Amazon S3, authenticating requests with query parameters; X-Goog-Signature: Cloud Storage, signed URLs;
 # Signature: Amazon CloudFront, signed URLs; sig: Azure Storage, service SAS.
 _SIGNED = re.compile(
-    r"(?:(?<=[?&])|(?<=&amp;)|(?<=\\u0026))(?:X-Amz-Signature|X-Amz-Security-Token|X-Goog-Signature|Signature|sig)="
+    r"(?:[?&]|&amp;|\\u0026)(?:X-Amz-Signature|X-Amz-Security-Token|X-Goog-Signature|Signature|sig)="
     r"(?P<secret>[A-Za-z0-9%+/=_~.-]{16,})",
     re.IGNORECASE,
 )

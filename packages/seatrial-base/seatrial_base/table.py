@@ -216,7 +216,9 @@ def html_table(table: Table) -> str:
     """Write a table as HTML, escaped; a narrow page shows each value beside its column's heading."""
     caption = escape(printable(table.caption))
     first, *rest = table.columns
-    body = "\n".join(_html_row(first, rest, row) for row in table.rows)
+    heads = [f'class="{column.kind}" data-label="{escape(printable(column.heading))}"' for column in rest]
+    label = escape(printable(first.heading))
+    body = "\n".join(_html_row(label, heads, row) for row in table.rows)
     below = "".join(f"<li>{escape(printable(line))}</li>\n" for line in (*table.missing_because, *table.notes))
     return (
         f'<div class="scroll" role="region" tabindex="0" aria-label="{caption}">\n<table role="table">\n'
@@ -257,15 +259,11 @@ def _th(label: str, unit: str, attributes: str) -> str:
     return f'<th role="columnheader" {attributes}>{escape(printable(label))}{small}</th>'
 
 
-def _html_row(first: Column, rest: Sequence[Column], row: Sequence[Cell]) -> str:
+def _html_row(label: str, heads: Sequence[str], row: Sequence[Cell]) -> str:
     name, *values = row
     cells = [
-        f'<th role="rowheader" scope="row" data-label="{escape(printable(first.heading))}">{_html_span(name)}</th>',
-        *(
-            f'<td role="cell" class="{column.kind}" data-label="{escape(printable(column.heading))}">'
-            f"{_html_span(cell)}</td>"
-            for column, cell in zip(rest, values, strict=True)
-        ),
+        f'<th role="rowheader" scope="row" data-label="{label}">{_html_span(name)}</th>',
+        *(f'<td role="cell" {head}>{_html_span(cell)}</td>' for head, cell in zip(heads, values, strict=True)),
     ]
     return "\n".join(('<tr role="row">', *cells, "</tr>"))
 

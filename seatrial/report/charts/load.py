@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.report.charts.model import Axis, Chart, ChartBand, ChartPoint, Dot, Mark, Outline, Region, Series
 from seatrial.report.planned import edges, expectation_of
-from seatrial.report.values import METRICS, bound_text
+from seatrial.report.values import METRICS, bound_text, drawn
 from seatrial_base.units import digits, whole_or_tenths
 from seatrial_load.slo.evaluate import latency_of, statistic_of
 
@@ -94,7 +94,7 @@ class LoadView:
         """Return the axis of the load."""
         places = tuple(dict.fromkeys(level_load(level, self.result) for level in self.result.levels))
         label = "offered load, requests/s" if is_open(self.result) else "concurrency, requests in flight per copy"
-        return Axis(label=label, scale="log2", ticks=places)
+        return Axis(label=label, scale="log2", ticks=drawn(places))
 
     def marks(self) -> tuple[Mark, ...]:
         """Return the gate and the knee, as one where they stand together."""

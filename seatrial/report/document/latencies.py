@@ -12,6 +12,8 @@ from seatrial.report.values import (
     NO_TOKEN_COUNT,
     NOT_STREAMED,
     count_cell,
+    drawn,
+    drawn_of,
     level_name,
     measured_cell,
     missing_cell,
@@ -24,7 +26,7 @@ from seatrial_load.measure.interval import percentile
 from seatrial_load.metrics.histogram import Histogram
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from seatrial_load.documents.result import Distribution, LevelResult, TrialResult
 
@@ -124,26 +126,32 @@ def distribution_charts(result: TrialResult) -> tuple[Chart, ...]:
 
 
 def _chart(result: TrialResult, field: str, title: str) -> Chart:
-    series = tuple(_series(result, field))
+    kept = tuple(_kept(result, field))
+    series = tuple(_series(drawn(kept)))
     highest = series[-1].name if series else ""
     return Chart(
         anchor=f"cdf-{field.replace('_', '-')}",
         title=title,
         description=f"Share of requests up to a latency, one curve per level up to {highest}. The table below has the "
-        f"percentiles.",
+        f"percentiles. {drawn_of(len(kept))}".rstrip(),
         x=Axis(label="ms (log)", scale="log10"),
         y=Axis(label="share of requests", percent=True),
         series=series,
     )
 
 
-def _series(result: TrialResult, field: str) -> Iterator[Series]:
+def _kept(result: TrialResult, field: str) -> Iterator[tuple[str, float, Distribution]]:
+    """Yield name and shade of each level that kept its histogram."""
     last = max(len(result.levels) - 1, 1)
     for index, level in enumerate(result.levels):
         values: Distribution | None = getattr(level, field)
         if values is not None and values.histogram:
-            name = _name(level)
-            yield Series(name=name, points=tuple(_points(values, name)), shade=index / last, marked=False)
+            yield _name(level), index / last, values
+
+
+def _series(kept: Sequence[tuple[str, float, Distribution]]) -> Iterator[Series]:
+    for name, shade, values in kept:
+        yield Series(name=name, points=tuple(_points(values, name)), shade=shade, marked=False)
 
 
 def _points(values: Distribution, name: str) -> Iterator[ChartPoint]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.report.charts.model import Axis, Chart, ChartPoint, Mark, Series
 from seatrial.report.document.section import Section
-from seatrial.report.values import level_name, missing_cell, number_cell, seconds
+from seatrial.report.values import drawn, drawn_of, level_name, missing_cell, number_cell, seconds
 from seatrial_base.table import CONCURRENCY, Cell, Column, Table
 from seatrial_base.units import digits
 
@@ -109,7 +109,8 @@ def _chart(result: TrialResult, quantity: TimelineQuantity) -> Chart:
     series: list[Series] = []
     marks: list[Mark] = []
     start_s = 0.0
-    for level, timeline in timed_levels(result):
+    timed = timed_levels(result)
+    for level, timeline in drawn(timed):
         name = f"concurrency {level.concurrency}{'' if level.valid else ' (void)'}"
         marks.append(Mark(start_s, str(level.concurrency), "level"))
         points = tuple(_points(timeline, quantity, start_s, name))
@@ -118,7 +119,8 @@ def _chart(result: TrialResult, quantity: TimelineQuantity) -> Chart:
     return Chart(
         anchor=quantity.anchor,
         title=quantity.title,
-        description=f"{quantity.title}, {len(series)} levels in sequence. The table below has the totals.",
+        description=f"{quantity.title}, {len(series)} levels in sequence. The table below has the totals. "
+        f"{drawn_of(len(timed))}".rstrip(),
         x=Axis(label="seconds of load, without pauses between levels"),
         y=Axis(label=quantity.unit),
         series=tuple(series),

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jinja2 import Environment
+    from pydantic import JsonValue
 
     from seatrial.documents.calibration import Outlook
     from seatrial.documents.plan import Plan
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 
 SIGNS = {"pass": "✓ Pass", "fail": "✗ Fail", "inconclusive": "? Inconclusive"}
-SCRIPTS = "<!-- scripts -->"  # in the template; a text from elsewhere is escaped, so it can't say this
+_PLACE = "<!-- {} -->"  # in the template; a text from elsewhere is escaped, so it can't say this
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,27 +79,39 @@ class Page:
 
 
 def render_html(
-    result: TrialResult, plan: Plan | None, outlook: Outlook | None = None, *, library: Path = LIBRARY
+    result: TrialResult,
+    plan: Plan | None,
+    outlook: Outlook | None = None,
+    *,
+    library: Path = LIBRARY,
+    document: str | None = None,
 ) -> str:
     """Write the report as one HTML page that needs nothing else; equal input gives equal bytes.
+
+    Of credentials, only the first characters are left. Scripts and downloads are put in after these were sought: a
+    download is masked already, and its Base64 is three quarters of a page of many levels.
 
     Args:
         result: The trial.
         plan: A locked plan.
         outlook: The calibration that the trial would give; None when the spec isn't at hand.
         library: The chart library; where it is missing, the page says so and holds the tables alone.
+        document: What `render_json` wrote of the result, where it is at hand.
     """
     carried = scripts(library)
     policy = " ".join(map(source_hash, carried)) or "'none'"
-    page = page_of(result, plan, outlook)
+    page = page_of(result, plan, outlook, document)
     absent = "" if carried else ABSENT
-    text = _templates().get_template("report.html.j2").render(page=page, policy=policy, absent=absent)
-    elements = "\n".join(f"<script>{script}</script>" for script in carried)
-    lines = (line if line.isprintable() else printable(line) for line in text.split("\n"))
-    return "\n".join(lines).replace(SCRIPTS, elements)
+    text = redacted(_templates().get_template("report.html.j2").render(page=page, policy=policy, absent=absent))
+    text = "\n".join(line if line.isprintable() else printable(line) for line in text.split("\n"))
+    for download in page.downloads:
+        text = text.replace(_PLACE.format(download.name), download.uri)
+    return text.replace(_PLACE.format("scripts"), "\n".join(f"<script>{script}</script>" for script in carried))
 
 
-def page_of(result: TrialResult, plan: Plan | None, outlook: Outlook | None = None) -> Page:
+def page_of(
+    result: TrialResult, plan: Plan | None, outlook: Outlook | None = None, document: str | None = None
+) -> Page:
     """Return the report's content; a plan that the trial was not made from is left out, and this is said."""
     own = plan_of_trial(result, plan)
     sections = [section for section in _sections(result, own, outlook) if not section.is_empty]
@@ -112,7 +125,7 @@ def page_of(result: TrialResult, plan: Plan | None, outlook: Outlook | None = No
         key_figures=tuple(key_figures(result)),
         sections=tuple(section for section in sections if not section.detail),
         details=tuple(section for section in sections if section.detail),
-        downloads=downloads_of(result),
+        downloads=downloads_of(result, document),
         footer=_footer(result),
     )
 
@@ -194,17 +207,37 @@ class Download:
     uri: str
 
 
-def downloads_of(result: TrialResult) -> tuple[Download, ...]:
+def downloads_of(result: TrialResult, document: str | None = None) -> tuple[Download, ...]:
     """Return the result as JSON and its levels as CSV; of credentials, only the first characters are left."""
     return (
-        Download("report.json", "JSON", _uri("application/json", redacted(render_json(result)))),
+        Download("report.json", "JSON", _uri("application/json", document or render_json(result))),
         Download("report.csv", "CSV", _uri("text/csv", redacted(render_csv(result)))),
     )
 
 
 def render_json(result: TrialResult) -> str:
-    """Write the result as indented JSON."""
-    return json.dumps(json.loads(result.to_json()), indent=2) + "\n"
+    """Write the result as indented JSON; of credentials, only the first characters are left."""
+    return redacted(f"{_indented(json.loads(result.to_json()), '')}\n")
+
+
+def _indented(value: JsonValue, pad: str) -> str:
+    """Write JSON as `json.dumps` does with `indent=2`; what holds no other object or list is written in C."""
+    if not isinstance(value, dict | list) or not value:
+        return json.dumps(value)
+    inner = f"{pad}  "
+    members = value.values() if isinstance(value, dict) else value
+    if not any(isinstance(one, dict | list) for one in members):
+        text = _encoder(inner).encode(value)
+        return f"{text[0]}\n{inner}{text[1:-1]}\n{pad}{text[-1]}"
+    if isinstance(value, dict):
+        lines = (f"{json.dumps(key)}: {_indented(one, inner)}" for key, one in value.items())
+        return f"{{\n{inner}{f',{chr(10)}{inner}'.join(lines)}\n{pad}}}"
+    return f"[\n{inner}{f',{chr(10)}{inner}'.join(_indented(one, inner) for one in value)}\n{pad}]"
+
+
+@cache
+def _encoder(inner: str) -> json.JSONEncoder:
+    return json.JSONEncoder(separators=(f",\n{inner}", ": "))
 
 
 def render_csv(result: TrialResult) -> str:

@@ -154,6 +154,8 @@ def test_another_model_or_option_is_refused(staged: Staged) -> None:
         staged.promote(evidence_of(staged.result(staged.lock())))
     found = [each.message for each in caught.value.problems]
     assert {each.rule for each in caught.value.problems} == {"SEA476"}
+    hint = "give both environments the same model and serving options, and try them in staging"
+    assert {each.hint for each in caught.value.problems} == {hint}
     assert "model.revision: None in staging, abc in prod" in found
     assert "serving.properties: option.enforce_eager: absent in staging, true in prod" in found
 

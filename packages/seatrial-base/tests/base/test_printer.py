@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding, Format, Place, is_wrong
-from seatrial_base.printer import Judgement, formatted, tally
+from seatrial_base.printer import LONGEST_SHOWN, Judgement, formatted, tally
 from seatrial_base.rules import LINT_RULES, RULES, TEMPLATE_RULES
 
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -153,3 +153,18 @@ def test_hostile_text_is_escaped_and_secrets_are_redacted(output_format: Format)
 @given(finding=findings)
 def test_no_text_leaves_its_format(output_format: Format, finding: Finding) -> None:
     _check(output_format, finding)
+
+
+@pytest.mark.parametrize("output_format", FORMATS)
+def test_a_text_of_any_length_is_quoted_in_part(output_format: Format) -> None:
+    long = f"no such action: {'s3:Get' * 200_000}"
+    told = printed(output_format, Finding("SEA101", Place("a.json", 1, "Role"), long, long))
+    assert "no such action: s3:Gets3:Get" in told
+    assert f"… ({len(long):,} characters)" in told
+    assert len(told) < 4 * LONGEST_SHOWN
+
+
+@pytest.mark.parametrize("output_format", FORMATS)
+def test_a_credential_at_the_end_of_what_is_quoted_is_masked_first(output_format: Format) -> None:
+    text = f"{'- ' * (LONGEST_SHOWN // 2 - 4)}{TOKEN}{'- ' * LONGEST_SHOWN}"
+    assert TOKEN[3:12] not in printed(output_format, Finding("SEA101", Place("a.json", 1), text))

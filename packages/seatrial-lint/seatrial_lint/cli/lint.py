@@ -18,6 +18,7 @@ from seatrial_lint.cli.judging import FindingsFormat, exit_judged, show_judgemen
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from seatrial_base.catalog.engine_versions import EngineName
     from seatrial_base.findings import Format
     from seatrial_lint.lint.lint import Given, LintReport
     from seatrial_lint.lint.source import ConfigSource, Unreadable
@@ -65,10 +66,12 @@ def lint_command(
 
     Which container reads a file is taken from its image or guessed from its keys, and told. Notes alone exit 0.
     """
-    from seatrial_lint.lint.lint import Given
+    from seatrial_lint.lint.lint import Given, lint_sources
 
     if version is not None and engine is None:
         raise SpecError.of("SEA108", "--version needs --engine", field="--version", hint="add --engine")
+    if version is not None and engine is not None:
+        _check_version(engine, version)
     _check_instance(instance_type)
     gc.disable()  # a short run that makes hardly a cycle: collecting was a tenth of its time
     given = Given(engine, version, instance_type, ami_version, startup_timeout_s)
@@ -77,9 +80,9 @@ def lint_command(
     sources = list(_read(paths, stdin_name))
     if skip_others:
         sources = [one for one in sources if getattr(one, "is_failure", True)]
-    report = _report(sources, given)
+    report = lint_sources(sources, given)
     if fix and (changed := _fix(sources, report, given)) is not None:
-        report = _report([*_read(paths, stdin_name), *changed], given)
+        report = lint_sources([*_read(paths, stdin_name), *changed], given)
     _show(report, output_format, quiet=quiet)
     if report.unreadable:
         raise typer.Exit(UNREADABLE)
@@ -99,11 +102,11 @@ def _read(paths: list[Path], stdin_name: str) -> Iterator[ConfigSource | Unreada
             yield from read_stdin(sys.stdin.buffer, stdin_name)
 
 
-def _report(sources: list[ConfigSource | Unreadable], given: Given) -> LintReport:
-    from seatrial_lint.lint.lint import lint_sources as apply_rules
+def _check_version(engine: EngineName, version: str) -> None:
+    from seatrial_base.catalog.engine_versions import given_version
 
     try:
-        return apply_rules(sources, given)
+        given_version(engine, version)
     except ValueError as error:
         hint = "write an LMI number (lmi27), a DJL version (0.36.0) or an engine version (3.3.6)"
         raise SpecError.of("SEA107", str(error), field="--version", hint=hint) from error

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import errno
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seatrial_base.file_lock import changing
 from seatrial_base.files import write_whole
 from seatrial_lint.lint.read import read_content
 from seatrial_lint.lint.redaction import covered, uncovered
@@ -53,6 +55,10 @@ def write_fixed(source: ConfigSource, text: str) -> None:
     """Write a mended file whole or not at all; its mode stays.
 
     Raises:
-        OSError: When the file can't be written; it is then as it was.
+        OSError: When the file can't be written, or holds another text by now; it is then as it was.
     """
-    write_whole(Path(source.file), text.encode(source.encoding))
+    path = Path(source.file)
+    with changing(path):
+        if path.read_bytes() != source.text.encode(source.encoding):
+            raise OSError(errno.EAGAIN, "it has changed since it was read")
+        write_whole(path, text.encode(source.encoding))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial_base.file_lock import changing
 from seatrial_lint.lint.fix import fixed_text, mended_diff, write_fixed
 from seatrial_lint.lint.lint import Given, lint_sources
 from seatrial_lint.lint.read import read_content, read_file
@@ -65,6 +67,31 @@ def test_the_file_keeps_its_mode_and_encoding(tmp_path: Path) -> None:
     assert file.read_bytes() == b"# caf\xe9\noption.dtype=bf16\n"
     assert file.stat().st_mode & 0o777 == 0o640
     assert [one.name for one in tmp_path.iterdir()] == ["serving.properties"]
+
+
+def test_a_file_that_was_changed_since_it_was_read_is_left_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "serving.properties"
+    file.write_text("option.dtype=bfloat16\n")
+    (source,) = read_file(file)
+    assert isinstance(source, ConfigSource)
+    file.write_text("option.dtype=fp32\n")
+    with pytest.raises(OSError, match="it has changed since it was read"):
+        write_fixed(source, "option.dtype=bf16\n")
+    assert file.read_text() == "option.dtype=fp32\n"
+
+
+def test_a_file_is_not_mended_while_somebody_else_changes_one_of_its_folder(tmp_path: Path) -> None:
+    file = tmp_path / "serving.properties"
+    file.write_text("option.dtype=bfloat16\n")
+    (source,) = read_file(file)
+    assert isinstance(source, ConfigSource)
+    with changing(file):
+        waiting = Thread(target=write_fixed, args=(source, "option.dtype=bf16\n"))
+        waiting.start()
+        waiting.join(0.05)
+        assert file.read_text() == "option.dtype=bfloat16\n"
+    waiting.join()
+    assert file.read_text() == "option.dtype=bf16\n"
 
 
 def test_the_difference_hides_secrets() -> None:

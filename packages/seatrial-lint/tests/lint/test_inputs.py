@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import gc
 import json
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seatrial_lint.cli.lint import lint_command
+from seatrial_lint.lint import lint
 from seatrial_lint.lint.lint import lint_sources
 from seatrial_lint.lint.read import read_content
 from seatrial_lint.lint.source import ConfigSource, Unreadable
 from tests.lint.cases import linted
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LMI = "djl-inference:0.36.0-lmi27.0.0-cu128"
 TEMPLATE = f"""
@@ -214,3 +221,15 @@ WORDS = st.sampled_from(
 @given(st.lists(WORDS, max_size=25).map("\n".join), st.sampled_from(["a.yaml", "a.py", "a.template"]))
 def test_lines_in_any_order_never_crash_it(text: str, name: str) -> None:
     lint_sources(read_content(text.encode(), name))
+
+
+def test_a_mistake_of_the_rules_is_told_as_none_of_the_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def mistaken(*_: object) -> None:
+        raise ValueError("a mistake of ours")
+
+    file = tmp_path / "a.env"
+    file.write_text("OPTION_DTYPE=fp16\n")
+    monkeypatch.setattr(lint, "lint_sources", mistaken)
+    with pytest.raises(ValueError, match="a mistake of ours"):
+        lint_command([file], engine="lmi", version="lmi27")
+    gc.enable()  # a run of the command does without

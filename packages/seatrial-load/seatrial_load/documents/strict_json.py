@@ -8,6 +8,7 @@ import math
 import types
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import cache
 from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from seatrial_base.errors import BenchError
@@ -28,7 +29,23 @@ DocumentT = TypeVar("DocumentT", bound="DataclassInstance")
 
 def write_document(document: DataclassInstance) -> str:
     """Write a document as one line of JSON, fields in their declared order: equal documents give equal bytes."""
-    return json.dumps(dataclasses.asdict(document), separators=(",", ":"), allow_nan=False)
+    return json.dumps(_plain(document), separators=(",", ":"), allow_nan=False)
+
+
+def _plain(value: object) -> object:
+    """Return a value as JSON has it; `asdict` would copy every number before."""
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {name: _plain(getattr(value, name)) for name in _names(type(value))}
+    return value
+
+
+@cache
+def _names(kind: type[DataclassInstance]) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def read_document(kind: type[DocumentT], text: str, *, where: str) -> DocumentT:
