@@ -56,6 +56,7 @@ settings.load_profile("seatrial")
 os.environ.setdefault("CDK_VALIDATION", "false")
 
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup, what the tests start would ignore it
+signal.signal(signal.SIGINT, signal.default_int_handler)  # likewise in the background of a shell
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

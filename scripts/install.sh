@@ -25,7 +25,14 @@ if [ "$("$venv/bin/uv" --version 2>/dev/null | cut -d' ' -f2)" != "$uv_version" 
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "uv==$uv_version"
 fi
 say "installing the locked Python packages"
-UV_PROJECT_ENVIRONMENT="$venv" "$venv/bin/uv" sync --quiet --locked --inexact --extra cdk --extra local "$@"
+sync() { UV_PROJECT_ENVIRONMENT="$venv" "$venv/bin/uv" sync --quiet --locked --inexact --extra cdk --extra local "$@"; }
+sync "$@"
+# Two packages bring this file, uv installs them side by side, and aws-cdk-lib needs its own: without it, jsii knows no
+# annotation of a construct.
+shared=$(echo "$venv"/lib/python3*/site-packages/aws_cdk/cloud_assembly_schema/__init__.py)
+if ! grep -q 'aws-cdk-lib.cloud_assembly_schema' "$shared"; then
+    sync --reinstall-package aws-cdk-lib "$@"
+fi
 if [ ! -f node_modules/.package-lock.json ] || [ package-lock.json -nt node_modules/.package-lock.json ]; then
     say "installing the CDK CLI and the chart library"
     PATH="$PWD/$venv/bin:$PATH" "$venv/bin/npm" ci --silent --no-audit --no-fund --ignore-scripts

@@ -10,6 +10,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from aws_cdk import cloud_assembly_schema
 
 from seatrial_base import __version__
 
@@ -92,3 +93,8 @@ def test_a_package_has_a_readme_and_the_version_of_the_whole(name: str) -> None:
     assert (folder / "README.md").read_text(encoding="utf-8").startswith(f"# {name}\n")
     assert (folder / OURS[name] / "py.typed").is_file()
     assert any((folder / "tests").rglob("test_*.py"))
+
+
+def test_the_file_that_two_packages_of_the_cdk_bring_is_that_of_aws_cdk_lib() -> None:
+    """uv installs them side by side; where the other one comes last, jsii knows no annotation (scripts/install.sh)."""
+    assert "aws-cdk-lib.cloud_assembly_schema.MetadataEntry" in Path(cloud_assembly_schema.__file__).read_text("utf-8")
