@@ -76,7 +76,7 @@ def main() -> None:
             _tool(name, streams, command, environment)
     for line in missing_tools():
         print(line)
-    print(f"import and client start: {_start_cpu_s():.3f} CPU s (median of 5, the interpreter's own start included)")
+    print(f"import and client start: {start_cpu_s(5):.3f} CPU s (median of 5, the interpreter's own start included)")
     assert ours.cpu_s_per_1k is not None  # noqa: S101 (tells the type checker)
     assert theirs.cpu_s_per_1k is not None  # noqa: S101 (likewise)
     print(
@@ -173,14 +173,18 @@ def _run(command: list[str], environment: Mapping[str, str]) -> tuple[str, float
         return output.read(), used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
 
 
-def _start_cpu_s() -> float:
-    """Return the CPU seconds of a process that imports the client and could dial, as a Lambda function does first."""
+def start_cpu_s(times: int) -> float:
+    """Return the CPU seconds of a process that imports the client and could dial, as a Lambda function does first.
+
+    Args:
+        times: So often, of which the median counts.
+    """
     code = (
-        "from seatrial_load.client.worker_pool import load; from seatrial_load.client.connection import Address;"
-        " from seatrial_load.client.connection import dialer;"
+        "from seatrial_load.client.worker_pool import load_with_workers;"
+        " from seatrial_load.client.connection import Address, dialer;"
         " dialer(Address(tls=True, host='localhost', port=443, path='/'), ())"
     )
-    return statistics.median(_run([sys.executable, "-c", code], os.environ)[1] for _ in range(5))
+    return statistics.median(_run([sys.executable, "-c", code], os.environ)[1] for _ in range(times))
 
 
 def _number(value: float | None, digits: int) -> str:

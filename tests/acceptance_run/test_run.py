@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.acceptance.account.removal import Clients
+    from tests.command_line import CommandLine
 
 ROOT: Final = Path(__file__).parents[2]
 PLACE: Final = "name: sandbox\nregion: us-east-1\nremoval: destroy\ntags: {team: platform}\n"
@@ -70,24 +72,32 @@ def make(account: Clients, name: str, run_id: str | None) -> None:
     account("cloudformation").get_waiter("stack_create_complete").wait(StackName=name, WaiterConfig={"Delay": 1})
 
 
-def refusals(options: Options, around: Surroundings | None = None) -> list[str]:
+@pytest.fixture
+def around(command_line: CommandLine, tmp_path: Path) -> Surroundings:
+    """Return what a run takes from outside, with the commands in forks."""
+    return Surroundings(seatrial=lambda *words: command_line.run(*words, folder=tmp_path))
+
+
+def refusals(options: Options, around: Surroundings) -> list[str]:
     with pytest.raises(SpecError) as refused:
         run(options, around)
     assert {each.rule for each in refused.value.problems} == {"SEA629"}
     return [each.message for each in refused.value.problems]
 
 
-def test_a_missing_environment_is_told_with_a_way_out(options: Options) -> None:
+def test_a_missing_environment_is_told_with_a_way_out(options: Options, around: Surroundings) -> None:
     (options.environments / "sandbox.yaml").unlink()
-    assert refusals(options) == ["No such file or directory"]
+    assert refusals(options, around) == ["No such file or directory"]
 
 
-def test_every_reason_against_an_environment_is_told_at_once(account: Clients, options: Options) -> None:
+def test_every_reason_against_an_environment_is_told_at_once(
+    account: Clients, options: Options, around: Surroundings
+) -> None:
     file = options.environments / "sandbox.yaml"
     file.write_text(PLACE.replace("destroy", "retain") + 'account: "210987654321"\n')
     make(account, "seatrial-sandbox-chat", "e1e2e3e4")
     try:
-        told = refusals(options, Surroundings(price_of=lambda _: 100.0))
+        told = refusals(options, replace(around, price_of=lambda _: 100.0))
     finally:
         assert remove(account, "sandbox", "e1e2e3e4", longest_s=LONGEST_S, tell=lambda _: None, look_s=0.2) == []
     assert [each.split(":")[0] for each in told if "USD" not in each][:3] == [
@@ -99,10 +109,12 @@ def test_every_reason_against_an_environment_is_told_at_once(account: Clients, o
     assert len(told) > len(["removal", "credentials", "in use", "price"]), "what preflight finds missing is told too"
 
 
-def test_who_says_no_gets_the_price_and_nothing_else(bootstrapped: Clients, options: Options) -> None:
+def test_who_says_no_gets_the_price_and_nothing_else(
+    bootstrapped: Clients, options: Options, around: Surroundings
+) -> None:
     shown: list[str] = []
     asking = Options(environment="sandbox", environments=options.environments, folder=options.folder)
-    assert run(asking, Surroundings(ask=lambda _: "no", tell=shown.append)) == 1
+    assert run(asking, replace(around, ask=lambda _: "no", tell=shown.append)) == 1
     assert shown[0].startswith("ml.g4dn.xlarge at 0.7364 USD per hour")
     assert shown[-1] == "nothing was done"
     assert not options.folder.exists()

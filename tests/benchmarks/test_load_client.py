@@ -14,7 +14,7 @@ import pytest
 
 from benchmarks.load_client.measure import TOKENS, Answer, Usage, middle_rate, tell
 from benchmarks.load_client.neutral_server import PACKAGES, neutral_server, stats
-from benchmarks.load_client.run import row
+from benchmarks.load_client.run import row, start_cpu_s
 from benchmarks.load_client.tools import missing_tools
 
 if TYPE_CHECKING:
@@ -71,3 +71,7 @@ def test_each_client_takes_in_every_token(server: Mapping[str, str], module: str
     assert measured.tok_s > 0
     assert measured.all_in_s_per_1k > 0
     assert stats(server)["tokens"] == streams * TOKENS
+
+
+def test_the_start_of_the_client_is_measured() -> None:
+    assert start_cpu_s(1) > 0

@@ -63,17 +63,23 @@ class Options:
     pytest: Sequence[str] = ()
 
 
+def _run_seatrial(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([f"{BIN / 'seatrial'}", *words], capture_output=True, text=True, check=False)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """What a run takes from outside; tests give other prices and times.
 
     Attributes:
+        seatrial: Runs `seatrial` with words to its end.
         price_of: Returns the price of an instance type in USD per hour.
         look_s: Between two looks at what runs.
         ask: Asks the caller and returns the answer.
         tell: Shows a line.
     """
 
+    seatrial: Callable[..., subprocess.CompletedProcess[str]] = _run_seatrial
     price_of: Callable[[str], float] = list_price
     look_s: float = LOOK_S
     ask: Callable[[str], str] = input
@@ -113,7 +119,7 @@ def run(options: Options, around: Surroundings | None = None) -> int:
     around = around or Surroundings()
     place = read_environment(options.environments, options.environment)
     clients = Account(f"{place['region']}")
-    planned = _planned(options)
+    planned = _planned(options, around)
     usd_per_hour = around.price_of(planned.instance_type)
     _check(options, place, clients, expected_usd(usd_per_hour), planned.lacking)
     for line in price_lines(planned.instance_type, usd_per_hour):
@@ -156,32 +162,27 @@ class Planned:
     lacking: tuple[tuple[str, str], ...]
 
 
-def _planned(options: Options) -> Planned:
+def _planned(options: Options, around: Surroundings) -> Planned:
     """Plan the suite's endpoint and ask the account for what its deployment needs: quota among it.
 
     Raises:
         SpecError: SEA629, there is no plan.
     """
+    where = ("-e", options.environment, "--environments", f"{options.environments.absolute()}")
     with tempfile.TemporaryDirectory() as folder:
         spec = Path(folder) / "endpoints" / "chat.yaml"
         spec.parent.mkdir()
         spec.write_text(yaml.safe_dump({"name": "chat", **SPEC, **batch_of(8)}), encoding="utf-8")
-        planned = _seatrial(options, "plan", f"{spec}", "--write")
+        planned = around.seatrial("plan", f"{spec}", "--write", *where)
         if planned.returncode:
             raise SpecError.of(RULE, f"the suite's endpoint has no plan there: {planned.stderr.strip()}")
         lock = json.loads(spec.with_suffix(".lock.json").read_text(encoding="utf-8"))
-        asked = _seatrial(options, "preflight", f"{spec}", "--format", "json")
+        asked = around.seatrial("preflight", f"{spec}", "--format", "json", *where)
     instance_type = str(lock["environments"][options.environment]["instance_type"]["value"])
     if asked.returncode not in JUDGED:
         return Planned(instance_type, ((f"seatrial preflight: {asked.stderr.strip()}", ""),))
     errors = (each for each in json.loads(asked.stdout)["findings"] if each["severity"] == "error")
     return Planned(instance_type, tuple((f"{each['message']}", f"{each['hint']}") for each in errors))
-
-
-def _seatrial(options: Options, command: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a command of `seatrial` for the environment."""
-    where = ("-e", options.environment, "--environments", f"{options.environments.absolute()}")
-    return subprocess.run([f"{BIN / 'seatrial'}", command, *words, *where], capture_output=True, text=True, check=False)
 
 
 def _check(
