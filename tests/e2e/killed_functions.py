@@ -60,7 +60,7 @@ class KilledFunctions:
 
 def killed_functions(folder: Path) -> KilledFunctions:
     """Return the functions that load the module of a folder; none dies yet."""
-    shutil.copy(Path(__file__).with_name("killed_function.py"), folder / "sitecustomize.py")
+    shutil.copy(Path(__file__).with_name("sigkill_at_request.py"), folder / "sitecustomize.py")
     return KilledFunctions(folder)
 
 

@@ -30,9 +30,9 @@ class LeadingKnee:
 
 
 def leading_knee(knees: Sequence[Knee], *, has_slo: bool, target_knee: TargetKnee, utilization: float) -> LeadingKnee:
-    """Choose the knee that scaling takes: where the SLO begins to be missed, or where more load stops to pay.
+    """Choose the knee that scaling takes: where the SLO begins to be missed, or where more load stops paying.
 
-    A knee gives its share of target utilization. More load stops to pay at the knee of `saturation`; it gives at least
+    A knee gives its share of target utilization. More load stops paying at the knee of `saturation`; it gives at least
     the gate, as it is: so many requests are planned for each copy, and the SLO says whether they are too many. What is
     lower leads. Neither takes a slope of throughput, which is mostly noise.
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FILLED = 3.0
 KEPT = 0.9  # of the highest throughput: an endpoint that gives less at more load has fallen
 GROWN = 1.1  # twice the load gave less than this much more: on R = a + bN any more load gives at most half of that
-STEP = 1.02  # of the loads at which throughput may stop to grow
+STEP = 1.02  # of the loads at which throughput may stop growing
 DOUBLING = math.log(2)
 SAME = 1e-9  # fits and determinants that differ by less are equal
 
@@ -34,7 +34,7 @@ class Saturation:
 
     Attributes:
         load: Requests in flight per copy; at most the highest measured load, and where throughput falls.
-        at_most: What it may grow to when more load is measured; `load` where throughput has stopped to grow.
+        at_most: What it may grow to when more load is measured; `load` where throughput has stopped growing.
         filling: N*, the requests in flight that would fill the endpoint if none waited.
         lowest: The throughput at the lowest load.
         highest: The highest throughput of the fit, at the load where it was measured highest.

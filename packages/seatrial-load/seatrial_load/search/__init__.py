@@ -61,7 +61,7 @@ def why_enough(request: TrialRequest, levels: Sequence[LevelResult]) -> Stop | N
     """Return why more load can't change verdict or scaling target any more, levels ascending; None while it can.
 
     That is so when the gate was measured, and either the SLO is missed at a load up to which more load pays in any
-    case, or the load from which more stops to pay is known (`measure.saturation.has_settled`).
+    case, or the load from which more stops paying is known (`measure.saturation.has_settled`).
     """
     view = search_view(request, levels)
     if not view.valid or view.valid[-1].concurrency < request.gate_concurrency:
@@ -74,7 +74,7 @@ def why_enough(request: TrialRequest, levels: Sequence[LevelResult]) -> Stop | N
         return None
     if missed is None and view.valid[-1].concurrency < pays.low:
         return None
-    because = f"more load stops to pay at {whole_or_tenths(pays.low)} per copy"
+    because = f"more load stops paying at {whole_or_tenths(pays.low)} per copy"
     return Stop(reason=StopReason.GOAL_KNOWN, because=because)
 
 

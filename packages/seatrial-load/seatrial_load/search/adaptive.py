@@ -90,7 +90,7 @@ def _fits(concurrency: int, view: View, left_s: float) -> bool:
 
 
 def _toward_knee(view: View) -> Step:
-    """Look for the knee that scaling takes: the lower of where the SLO is missed and where more load stops to pay."""
+    """Look for the knee that scaling takes: the lower of where the SLO is missed and where more load stops paying."""
     pays, bracket = load_that_pays(view), Bracket(view.held, view.missed)
     if pays is None or bracket.good is None or (view.request.objectives and view.request.target_knee == "slo"):
         return _toward_slo(view, view.crossing)
@@ -110,7 +110,7 @@ def _toward_lower(view: View, pays: Pays, bracket: Bracket) -> Step:
         if bracket.bad is None and not pays.is_known:
             return _up(view, pays)
         if bracket.bad is None and good < min(math.ceil(pays.low), view.top):
-            because = f"{_slo_so_far(bracket)}; more load stops to pay at {whole_or_tenths(pays.low)}"
+            because = f"{_slo_so_far(bracket)}; more load stops paying at {whole_or_tenths(pays.low)}"
             return NextLevel(concurrency=min(math.ceil(pays.low), view.top), because=because)
         if bracket.bad is not None and not bracket.is_closed(view.crossing):
             return _toward_slo(view, view.crossing)

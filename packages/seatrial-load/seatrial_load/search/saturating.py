@@ -1,4 +1,4 @@
-"""Where more load stops to pay: what the levels say of it so far, and which level says more."""
+"""Where more load stops paying: what the levels say of it so far, and which level says more."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LEAST, MOST = 8, 2  # the latency of the batch is drawn from an eighth of the fi
 
 @dataclass(frozen=True, slots=True)
 class Pays:
-    """Where more load stops to pay.
+    """Where more load stops paying.
 
     Attributes:
         low: It pays up to here, whatever is measured above.
@@ -55,7 +55,7 @@ class Pays:
 
 
 def load_that_pays(view: View) -> Pays | None:
-    """Return what the levels say of the load from which more stops to pay; None where none has a throughput.
+    """Return what the levels say of the load from which more stops paying; None where none has a throughput.
 
     It is that of `saturation`, at most the plan's batch limit, at least the gate where throughput hasn't fallen
     (`knee.leading`). A level with errors above the others is as good as one without more throughput.
@@ -79,14 +79,14 @@ def load_that_pays(view: View) -> Pays | None:
 
 
 def settling(view: View, pays: Pays) -> Step:
-    """Choose the level that tells most about where more load stops to pay; stop where nothing is left to tell."""
+    """Choose the level that tells most about where more load stops paying; stop where nothing is left to tell."""
     lattice = doublings(view.bottom, view.top)
     highest = view.valid[-1].concurrency
     if (unseen := _unseen(view, lattice)) is not None:
         return NextLevel(concurrency=unseen, because="throughput may be higher below the gate")
     if not pays.is_known and highest < lattice[-1]:
         return _higher(view, lattice, highest)
-    so_far = f"more load stops to pay at {whole_or_tenths(pays.low)} per copy"
+    so_far = f"more load stops paying at {whole_or_tenths(pays.low)} per copy"
     if pays.fall is not None and pays.fall[1] > max(pays.fall[0] * NARROW, pays.fall[0] + 1):
         because = f"{so_far}: throughput falls between {pays.fall[0]:g} and {pays.fall[1]:g}"
         return NextLevel(concurrency=round(math.sqrt(pays.fall[0] * pays.fall[1])), because=because)
@@ -138,7 +138,7 @@ def doublings(bottom: int, top: int) -> list[int]:
 
 def _higher(view: View, lattice: Sequence[int], highest: int) -> NextLevel:
     if (half := _halfway(view)) is not None:
-        return NextLevel(concurrency=half, because=f"throughput may have stopped to grow below {highest} per copy")
+        return NextLevel(concurrency=half, because=f"throughput may have stopped growing below {highest} per copy")
     following = lattice[bisect_right(lattice, highest)]
     expected = view.forecast.full(view.bottom, view.top, NEARLY_ALL) if view.forecast.predicted else None
     if expected is None or expected <= following:

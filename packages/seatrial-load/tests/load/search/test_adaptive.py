@@ -115,7 +115,7 @@ def test_a_throughput_without_a_bend_is_followed_to_the_highest_level(adaptive: 
     request = adaptive(concurrency_levels=(1, 64), objectives=())
     found = searched(request, lambda load: straight.measure(level, load))
     assert found.loads == [16, 1, 4, 32, 64, 8]
-    assert found.stopped == "more load stops to pay at 64 per copy"
+    assert found.stopped == "more load stops paying at 64 per copy"
 
 
 def knee_of(request: TrialRequest, levels: Sequence[LevelResult]) -> float:
@@ -139,7 +139,7 @@ def test_an_slo_that_holds_where_throughput_is_full_ends_the_search_there(
         "throughput may be higher below the gate",
         "throughput may grow above 8 per copy",
     ]
-    assert found.stopped == "more load stops to pay at 58.6 per copy"
+    assert found.stopped == "more load stops paying at 58.6 per copy"
     assert knee_of(request, found.levels) == pytest.approx(58.6, abs=0.1)
 
 

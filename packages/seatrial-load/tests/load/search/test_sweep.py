@@ -75,7 +75,7 @@ def test_a_sweep_ends_where_more_load_stops_to_pay(adaptive: MakeRequest, level:
     request = adaptive(search="sweep", concurrency_levels=DOUBLING, objectives=(LOOSE,), gate_concurrency=4)
     found = searched(request, lambda load: Line(batch=24, bound_ms=1e6).measure(level, load))
     assert found.loads == [1, 2, 4, 8, 16, 32, 64]
-    assert found.stopped == "more load stops to pay at 58.6 per copy"
+    assert found.stopped == "more load stops paying at 58.6 per copy"
 
 
 def test_a_sweep_ends_where_the_slo_is_missed_at_a_load_that_pays(adaptive: MakeRequest, level: MakeLevel) -> None:
