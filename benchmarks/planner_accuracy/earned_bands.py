@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from benchmarks.planner_accuracy.judged import KINDS, LATENCIES, JudgedRow, grouped, ratios, read_judged
 from benchmarks.planner_accuracy.questions import FOLDER
-from seatrial_base.catalog.bands import BandCell, BandPlace, Facet, ModelFamily
+from seatrial_base.catalog.bands import BandCell, BandPlace, Facet, ModelFamily, shape_of
+from seatrial_base.catalog.models import resolve_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -81,14 +82,18 @@ def coverage(told: Sequence[tuple[JudgedRow, bool]]) -> float | None:
 
 def document(rows: Sequence[JudgedRow]) -> str:
     """Return the data file, one row a line."""
-    places = dict.fromkeys(
-        BandPlace(row.accelerator, row.bits, cast("ModelFamily", row.family), row.question.engine)
-        for row in rows
-        if ratios([row], "output_tok_s", *LATENCIES)
-    )
+    places = dict.fromkeys(_place(row) for row in rows if ratios([row], "output_tok_s", *LATENCIES))
     parts = {"measured": [asdict(one) for one in places], "rows": [asdict(cell) for cell in cells(rows)]}
     lines = [f'"{name}": [\n  {_lines(part)}\n]' for name, part in parts.items()]
     return f'{{\n"source": {json.dumps(SOURCE)},\n{", ".join(lines)}\n}}\n'
+
+
+def _place(row: JudgedRow) -> BandPlace:
+    resolved = resolve_model(row.question.model)
+    if resolved is None:
+        raise LookupError(row.question.model)
+    family, shape = cast("ModelFamily", row.family), shape_of(resolved[0])
+    return BandPlace(row.accelerator, row.bits, family, row.question.engine, row.question.tp_degree, shape)
 
 
 def main() -> None:
@@ -112,7 +117,8 @@ def _levels(kind: Facet) -> tuple[Level, ...]:
 
 def _level(kind: Facet, level: Level, rows: Sequence[JudgedRow]) -> list[BandCell]:
     groups = grouped(rows, lambda row: _kept(row, level))
-    found = [_cell(kind, key, own) for key, own in groups.items() if _models(own) >= FEWEST_MODELS]
+    fewest = 1 if kind == "degree" else FEWEST_MODELS  # another degree of a model tells of that very model
+    found = [_cell(kind, key, own) for key, own in groups.items() if _models(own) >= fewest]
     return [cell for cell in found if cell.throughput is not None or cell.latency is not None]
 
 

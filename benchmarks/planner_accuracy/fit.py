@@ -4,7 +4,7 @@ Needs SciPy, which the project itself does not:
 
     uv run --isolated --with scipy==1.17.1 python -m benchmarks.planner_accuracy.fit [--write]
 
-Eight constants are fitted (`PRIOR` and the slowdown of ml.p4d's host); the others of the catalog's row are fixed.
+Seven constants are fitted (`PRIOR`); the others of the catalog's row are fixed.
 Residuals are the logarithms of predicted over published throughput and p90 latency, with a soft L1 loss; a prior keeps
 each constant near a round number, because a configuration that is left out may be the only one that tells two of them
 apart. A configuration is an instance type with its tensor parallel degree at one prompt length: all its concurrencies
@@ -49,11 +49,9 @@ PRIOR = {
     "sequence_s": 1e-4,
     "input_token_s": 3e-5,
     "attention_token_s": 1e-7,
-    "hop_s": 2e-5,
+    "skew_s": 1e-5,
 }
 """Where the fit starts and what it stays near: round numbers."""
-SLOWDOWN_PRIOR = 1.3
-"""The same of the host of ml.p4d, the eighth constant."""
 _COLUMNS = (
     "model",
     "instance_type",
@@ -70,7 +68,6 @@ _COLUMNS = (
 _NO_LIMIT = 1_000  # sequences: the study's concurrencies end at 512
 _NOISE = 0.08  # of a row, as a logarithm: the article's own repetitions differ by so much
 _FACTOR_PRIOR = 0.15  # as a logarithm: kernels in an engine are rarely 15 % slower or faster than alone
-_SLOWDOWN_PRIOR = 0.3  # likewise: hosts of two generations rarely differ by more than 30 %
 _TIME_PRIOR = 0.8  # likewise: what no kernel shows is known within a factor of two
 
 
@@ -116,12 +113,10 @@ def read_rows() -> list[Row]:
 
 
 def with_factors(fixed: Performance, logs: Sequence[float]) -> Performance:
-    """Multiply the priors by factors, given as logarithms in the order of `PRIOR`, that of the slowdown last."""
+    """Multiply the priors by factors, given as logarithms in the order of `PRIOR`."""
     own = {field.name: getattr(fixed, field.name) for field in fields(fixed)}
-    values = {name: prior * math.exp(log) for (name, prior), log in zip(PRIOR.items(), logs[:-1], strict=True)}
-    slower = SLOWDOWN_PRIOR * math.exp(logs[-1])
-    slow = tuple(f"{family}={slower}" for family in ("ml.p4d", "ml.p4de"))
-    return Performance(**{**own, **values, "host_slowdowns": slow})
+    values = {name: prior * math.exp(log) for (name, prior), log in zip(PRIOR.items(), logs, strict=True)}
+    return Performance(**{**own, **values})
 
 
 def copy_of(row: Row, constants: Performance) -> Copy:
@@ -164,7 +159,7 @@ def fit(rows: Sequence[Row], fixed: Performance) -> Performance:
     """Fit the constants on some rows; the others are those of `fixed`."""
     from scipy.optimize import least_squares  # noqa: PLC0415 (only a fit needs SciPy, which the project does not)
 
-    spread = [*(_TIME_PRIOR if name.endswith("_s") else _FACTOR_PRIOR for name in PRIOR), _SLOWDOWN_PRIOR]
+    spread = [_TIME_PRIOR if name.endswith("_s") else _FACTOR_PRIOR for name in PRIOR]
 
     def residuals(logs: Sequence[float]) -> list[float]:
         constants = with_factors(fixed, logs)
@@ -245,7 +240,6 @@ def main() -> None:
     tell("fitted on all rows", rows, [predicted(row, constants) for row in rows])
     for name in PRIOR:
         print(f"  {name} {getattr(constants, name):.3g}")
-    print(f"  host_slowdowns {constants.host_slowdowns}")
     found = leave_one_out(rows, shipped)
     tell("one configuration left out", rows, found)
     if options.write:

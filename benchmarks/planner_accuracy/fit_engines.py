@@ -2,12 +2,19 @@
 
     uv run --isolated --with scipy==1.17.1 python -m benchmarks.planner_accuracy.fit_engines
 
-Needs SciPy, which the project itself does not. The time of each operator is given by measured kernels
+Needs NumPy, which the project itself does not (SciPy brings it). The time of each operator is given by measured kernels
 (`catalog.operators`); fitted are factors on them, which a prior keeps near 1, and what no kernel shows: the
-work between two steps, small kernels, the server's work per sequence and per prompt token, the front end. Residuals are
-the logarithms of predicted over measured TTFT, TPOT, end-to-end latency and throughput with a soft L1 loss; a cell
-(model, precision, accelerator, degree) weighs the same however many rows it has. `--write` puts the constants into the
-catalog, rounded to three digits.
+work between two steps, small kernels, the server's work per sequence and per prompt token, the front end.
+
+All engines are fitted at once. A factor is a product of what an engine's rows share, what the accelerators of a
+generation share (as far from 1 as the fit of its kernels is off), and of what is left for the accelerator, the engine on
+the generation, and the engine on the accelerator. What no row shows is left at 1, so an accelerator without rows takes
+the factors of its generation, and an engine without rows the times that all have in common.
+
+Residuals are the logarithms of predicted over measured TTFT, TPOT, end-to-end latency and throughput with a soft L1
+loss; a cell (model, precision, accelerator, degree) weighs the same however many rows it has. The planner itself
+predicts; a row's residuals depend on few constants, so one prediction for each gives the whole derivative (chain rule).
+`--write` puts the constants into the catalog, rounded to three digits.
 """
 
 from __future__ import annotations
@@ -29,18 +36,36 @@ from seatrial.planner.predict.iteration_cost import kernels_of
 from seatrial.planner.predict.memory import fit_memory, held_tokens
 from seatrial_base.catalog import precision
 from seatrial_base.catalog.engines import Performance, find_engine
+from seatrial_base.catalog.instances import all_instances
+from seatrial_base.catalog.operators import find_operator
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from benchmarks.planner_accuracy.measured import MeasuredRow
     from seatrial.planner.predict.copy_model import Copy
+    from seatrial_base.catalog.operators import Kind
+
+    Numbers = NDArray[np.float64]
 
 CATALOG = (
     Path(__file__).parents[2] / "packages" / "seatrial-base" / "seatrial_base" / "catalog" / "data" / "engines.json"
 )
 FACTORS = ("product_factor", "experts_factor", "attention_factor", "link_factor")
-TIMES = ("step_s", "layer_s", "sequence_s", "input_token_s", "request_s", "bunching")
+TIMES = (
+    "step_s",
+    "layer_s",
+    "sequence_s",
+    "input_token_s",
+    "request_s",
+    "bunching",
+    "skew_s",
+    "sequence_rank",
+    "linear_layer_s",
+)
 PRIOR = {
     **dict.fromkeys(FACTORS, 1.0),
     "step_s": 1e-3,
@@ -49,14 +74,38 @@ PRIOR = {
     "input_token_s": 2e-6,
     "request_s": 0.03,
     "bunching": 0.12,
+    "skew_s": 5e-7,
+    "sequence_rank": 0.1,
+    "linear_layer_s": 2e-5,
 }
 """Where the fit starts and what it stays near: round numbers."""
-_FACTOR_PRIOR = 0.07  # as a logarithm: kernels in an engine are rarely 7 % slower or faster than alone
-_KERNEL_PRIOR = 0.2  # likewise, of one operator on one accelerator: the error of the fits on measured kernels
+GENERATIONS = {
+    "NVIDIA A100 80GB SXM4": "Ampere",
+    "NVIDIA A100 40GB SXM4": "Ampere",
+    "NVIDIA A10G": "Ampere, PCIe",
+    "NVIDIA L40S": "Ada",
+    "NVIDIA L4": "Ada",
+    "NVIDIA H100 SXM5 80GB": "Hopper",
+    "NVIDIA H200 SXM 141GB": "Hopper",
+    "NVIDIA B200 SXM": "Blackwell",
+    "NVIDIA B300 SXM": "Blackwell",
+    "NVIDIA RTX PRO 6000 Blackwell Server": "Blackwell, PCIe",
+    "NVIDIA RTX PRO 4500 Blackwell Server": "Blackwell, PCIe",
+}
+"""Accelerators whose kernels are built alike."""
 _NOISE = 0.08  # of a row, as a logarithm: published repeats and versions differ by so much
-_MOST_STEPS = 12
-_REQUEST_PRIOR = 0.4  # likewise, of the front end, which TTFT alone shows
-_TIME_PRIOR = 1.0  # likewise: what no kernel shows is known within a factor of three
+_ENGINE_PRIOR = 0.07  # as a logarithm: kernels in an engine are rarely 7 % slower or faster than alone
+_TABLE_PRIOR = (0.07, 0.3)  # likewise, of a generation: the error of the fit on its kernels, within these
+_LINK_PRIOR = 0.15  # likewise, of its links
+_OWN_PRIOR = 0.08  # likewise, of what is left for an accelerator, and for an engine on it
+_SHARED_TIMES = {"request_s": 0.3, "skew_s": 0.7, "sequence_rank": 0.7, "linear_layer_s": 0.4}
+_OWN_TIMES = {"request_s": 0.4, "skew_s": 0.4, "sequence_rank": 0.5, "linear_layer_s": 0.3}
+_SHARED_TIME_PRIOR = 0.8  # likewise: what no kernel shows is known within a factor of two to three
+_OWN_TIME_PRIOR = 0.6  # likewise: and engines differ in it by a factor of two
+_LEAST_FACTOR = 0.005  # of a factor, as a logarithm: below, it is left out
+_MOST_STEPS = 25
+_SETTLED = 1e-4  # of the loss, as a share
+_SHIFT = 0.005  # of a constant's logarithm, for a derivative
 _TTFT_WEIGHT = 0.25  # rows don't say whether it is a mean or a median, nor how prompts arrived
 _MOST_SEQUENCES = {"vllm": 1024, "sglang": 1024, "trtllm": 1024}
 
@@ -77,11 +126,11 @@ class PredictedRow:
 
 
 def fit(rows: Sequence[MeasuredRow]) -> Fitted:
-    """Fit the constants of each engine on its rows, from `PRIOR`; an engine without rows keeps that."""
-    return {
-        engine: _fit_engine([row for row in rows if row.engine == engine], _from_prior(constants))
-        for engine, constants in shipped().items()
-    }
+    """Fit the constants of all engines on some rows, from `PRIOR`; without rows they keep that."""
+    usable = [row for row in rows if place_row(row) is not None and not is_direct(row) and not has_queued(row)]
+    unknowns = _unknowns(usable)
+    found = dict(zip(unknowns.names, _fitted(usable, unknowns), strict=True)) if usable else {}
+    return {engine: _constants(engine, start, found) for engine, start in shipped().items()}
 
 
 def _from_prior(constants: Performance) -> Performance:
@@ -149,63 +198,190 @@ def place_row(row: MeasuredRow) -> Copy | None:
     )
 
 
+Unknown = tuple[str, ...]
+"""Name of one fitted logarithm: `("engine", "vllm", "product")`, `("time", "step_s")`, and so on."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Unknowns:
-    """What is fitted for one engine, as logarithms in this order.
+    """What is fitted, and which of it make up a row's constants.
 
     Attributes:
-        kernels: Operators on one accelerator at one precision that its rows ran.
+        names: Of each unknown.
+        spread: How far its logarithm may be from 0.
+        parts: Of each row, by slot (an operator or a time): the places of the unknowns that add up to its logarithm.
     """
 
-    kernels: tuple[str, ...]
-
-    def spread(self) -> list[float]:
-        """Return how far each may be from where it starts."""
-        times = [_REQUEST_PRIOR if name == "request_s" else _TIME_PRIOR for name in TIMES]
-        shared = [_FACTOR_PRIOR] * len(FACTORS) + times
-        return [*shared, *[_KERNEL_PRIOR] * len(self.kernels)]
-
-    def constants(self, start: Performance, logs: Sequence[float]) -> Performance:
-        """Return the constants of the engine."""
-        names = (*FACTORS, *TIMES)
-        values = {name: getattr(start, name) * math.exp(log) for name, log in zip(names, logs, strict=False)}
-        own = zip(self.kernels, logs[len(names) :], strict=False)
-        written = tuple(f"{name}={math.exp(log)}" for name, log in own)
-        return replace(start, **values, kernel_factors=written)
+    names: tuple[Unknown, ...]
+    spread: tuple[float, ...]
+    parts: tuple[dict[str, tuple[int, ...]], ...]
 
 
 def _unknowns(rows: Sequence[MeasuredRow]) -> _Unknowns:
-    names: dict[str, None] = {}
+    spread: dict[Unknown, float] = {}
+    written: list[dict[str, tuple[Unknown, ...]]] = []
     for row in rows:
         copy = place_row(row)
-        if copy is not None:
-            names |= dict.fromkeys(kernels_of(copy))
-    return _Unknowns(tuple(sorted(names)))
+        slots = {name.split("/")[1]: _factor_parts(row.engine, name, spread) for name in kernels_of(copy)} if copy else {}
+        written.append(slots | {name: _time_parts(row.engine, name, spread) for name in TIMES})
+    places = {name: at for at, name in enumerate(spread)}
+    parts = tuple({slot: tuple(places[name] for name in own) for slot, own in slots.items()} for slots in written)
+    return _Unknowns(tuple(spread), tuple(spread.values()), parts)
 
 
-def _fit_engine(rows: Sequence[MeasuredRow], start: Performance) -> Performance:
-    usable = [row for row in rows if place_row(row) is not None and not is_direct(row) and not has_queued(row)]
-    if not usable:
-        return start
-    from scipy.optimize import least_squares  # noqa: PLC0415 (only a fit needs SciPy, which the project does not)
+def _factor_parts(engine: str, kernel: str, spread: dict[Unknown, float]) -> tuple[Unknown, ...]:
+    """Return what the factor of a kernel (`NVIDIA B200 SXM/experts/mxfp4`) is made of; notes each one's spread."""
+    accelerator, operator, narrow = kernel.split("/")
+    generation, own = GENERATIONS[accelerator], f"{operator}/{narrow}"
+    names: dict[Unknown, float] = {
+        ("engine", engine, operator): _ENGINE_PRIOR,
+        ("generation", generation, own): _table_prior(accelerator, operator, narrow),
+        ("accelerator", accelerator, own): _OWN_PRIOR,
+        ("engine on generation", engine, generation, own): _OWN_PRIOR,
+        ("engine on accelerator", engine, accelerator, own): _OWN_PRIOR,
+    }
+    for name, width in names.items():
+        spread.setdefault(name, width)
+    return tuple(names)
 
-    sizes, unknowns = Counter(map(cell_of, usable)), _unknowns(usable)
-    spread = unknowns.spread()
 
-    def residuals(shifted: Sequence[float]) -> list[float]:
-        logs = [each - 1 for each in shifted]
-        constants = unknowns.constants(start, logs)
-        off = [_NOISE * log / width for log, width in zip(logs, spread, strict=True)]
-        for row in usable:
-            found = predict(row, {row.engine: constants})
-            weight = 1 / math.sqrt(sizes[cell_of(row)])
-            off += [weight * each for each in errors(row, found)] if found else []
-        return off
+def _table_prior(accelerator: str, operator: str, narrow: str) -> float:
+    if operator == "link":
+        return _LINK_PRIOR
+    least, most = _TABLE_PRIOR
+    return min(most, max(least, find_operator(accelerator, _kind(operator), _quantized(narrow)).error))
 
-    found = least_squares(
-        residuals, [1.0] * len(spread), loss="soft_l1", f_scale=_NOISE, diff_step=0.01, max_nfev=_MOST_STEPS
-    )
-    return unknowns.constants(start, [each - 1 for each in found.x])
+
+def _kind(name: str) -> Kind:
+    kinds: dict[str, Kind] = {
+        "product": "product",
+        "experts": "experts",
+        "decode attention": "decode attention",
+        "prefill attention": "prefill attention",
+    }
+    return kinds[name]
+
+
+def _quantized(narrow: str) -> str | None:
+    return None if narrow == "16-bit" else narrow
+
+
+def _time_parts(engine: str, name: str, spread: dict[Unknown, float]) -> tuple[Unknown, ...]:
+    shared, own = ("time", name), ("time of engine", engine, name)
+    spread.setdefault(shared, _SHARED_TIMES.get(name, _SHARED_TIME_PRIOR))
+    spread.setdefault(own, _OWN_TIMES.get(name, _OWN_TIME_PRIOR))
+    return shared, own
+
+
+def _fitted(rows: Sequence[MeasuredRow], unknowns: _Unknowns) -> list[float]:
+    """Return the logarithms that make the loss least: Gauss-Newton steps, damped until they pay."""
+    import numpy as np  # noqa: PLC0415 (only a fit needs it, which the project does not)
+
+    sizes = Counter(map(cell_of, rows))
+    weights = np.array([1 / math.sqrt(sizes[cell_of(row)]) for row in rows])[:, None]
+    prior = (_NOISE / np.array(unknowns.spread)) ** 2
+
+    def loss(at: Numbers, off: Numbers) -> float:
+        return float(2 * _NOISE**2 * (np.sqrt(1 + (off / _NOISE) ** 2) - 1).sum() + (prior * at * at).sum())
+
+    at, damping = np.zeros(len(unknowns.names)), 1e-3
+    off = weights * _residuals(rows, unknowns, at)
+    least = loss(at, off)
+    for _ in range(_MOST_STEPS):
+        slope = weights[:, :, None] * _slopes(rows, unknowns, at, off / weights)
+        steep = 1 / np.sqrt(1 + (off / _NOISE) ** 2)
+        matrix = np.diag(prior) + np.einsum("rfp,rf,rfq->pq", slope, steep, slope, optimize=True)
+        downhill = prior * at + np.einsum("rfp,rf->p", slope, steep * off, optimize=True)
+        while damping < 1e6:  # noqa: PLR2004 (a step of nothing)
+            step = np.clip(np.linalg.solve(matrix + damping * np.diag(np.diag(matrix)), -downhill), -1, 1)
+            tried = weights * _residuals(rows, unknowns, at + step)
+            if (found := loss(at + step, tried)) < least:
+                break
+            damping *= 5
+        else:
+            break
+        settled, at, off, least, damping = least - found < _SETTLED * least, at + step, tried, found, damping / 5
+        if settled:
+            break
+    return [float(each) for each in at]
+
+
+def _residuals(rows: Sequence[MeasuredRow], unknowns: _Unknowns, at: Numbers) -> Numbers:
+    import numpy as np  # noqa: PLC0415
+
+    logs = [_logs(parts, at) for parts in unknowns.parts]
+    return np.array([_off(row, own) for row, own in zip(rows, logs, strict=True)])
+
+
+def _slopes(rows: Sequence[MeasuredRow], unknowns: _Unknowns, at: Numbers, off: Numbers) -> Numbers:
+    """Return the derivatives of every row's residuals by every unknown."""
+    import numpy as np  # noqa: PLC0415
+
+    found = np.zeros((len(rows), off.shape[1], len(unknowns.names)))
+    for place, (row, parts) in enumerate(zip(rows, unknowns.parts, strict=True)):
+        logs = _logs(parts, at)
+        for slot, own in parts.items():
+            moved = np.array(_off(row, logs | {slot: logs[slot] + _SHIFT}))
+            found[place][:, list(own)] = ((moved - off[place]) / _SHIFT)[:, None]
+    return found
+
+
+def _logs(parts: Mapping[str, Iterable[int]], at: Numbers) -> dict[str, float]:
+    return {slot: float(sum(at[place] for place in own)) for slot, own in parts.items()}
+
+
+def _off(row: MeasuredRow, logs: Mapping[str, float]) -> list[float]:
+    """Return a row's residuals under constants whose logarithms over the prior are given by slot."""
+    copy = place_row(row)
+    if copy is None:
+        raise LookupError(row.model)
+    times = {name: PRIOR[name] * math.exp(logs[name]) for name in TIMES}
+    named = ((name, name.split("/")[1]) for name in kernels_of(copy))
+    factors = tuple(f"{name}={math.exp(logs[slot])!r}" for name, slot in named)
+    constants = replace(_start(row.engine), **times, kernel_factors=factors)
+    return errors(row, _predict(replace(copy, engine=with_constants(copy.engine, constants)), row))
+
+
+@cache
+def _start(engine: str) -> Performance:
+    return _from_prior(shipped()[engine])
+
+
+def _constants(engine: str, start: Performance, found: Mapping[Unknown, float]) -> Performance:
+    """Return an engine's constants: its own where its rows showed them, else what engines and accelerators share."""
+
+    def total(*names: Unknown) -> float:
+        return sum(found.get(name, 0.0) for name in names)
+
+    times = {name: PRIOR[name] * math.exp(total(("time", name), ("time of engine", engine, name))) for name in TIMES}
+    shared = {name: ("engine", engine, _operator_of(name)) for name in FACTORS}
+    plain = {name: math.exp(total(of)) for name, of in shared.items()}
+    plain["attention_factor"] = math.exp(total(("engine", engine, "decode attention")))
+    kernels = dict.fromkeys(name[-1] for name in found if name[0] == "generation")
+    factors: list[str] = []
+    for accelerator, generation in GENERATIONS.items():
+        for own in kernels:
+            names = (("generation", generation), ("accelerator", accelerator))
+            engines = (("engine on generation", engine, generation), ("engine on accelerator", engine, accelerator))
+            log = total(*((*name, own) for name in (*names, *engines)))
+            if own.startswith("prefill"):
+                log += total(("engine", engine, "prefill attention")) - total(("engine", engine, "decode attention"))
+            if abs(log) >= _LEAST_FACTOR and _runs(accelerator, own):
+                factors.append(f"{accelerator}/{own}={math.exp(log)!r}")
+    return replace(_from_prior(start), **times, **plain, kernel_factors=tuple(sorted(factors)))
+
+
+def _operator_of(factor: str) -> str:
+    return factor.removesuffix("_factor")
+
+
+@cache
+def _runs(accelerator: str, kernel: str) -> bool:
+    """Tell whether an accelerator runs an operator at a precision, or its links join several."""
+    operator, _, narrow = kernel.partition("/")
+    if operator == "link":
+        return any(each.accelerator == accelerator and each.accelerator_count > 1 for each in all_instances())
+    return find_operator(accelerator, _kind(operator), _quantized(narrow)).precision == narrow
 
 
 def cell_of(row: MeasuredRow) -> tuple[str, str, str, str, int]:
@@ -227,7 +403,7 @@ def has_queued(row: MeasuredRow) -> bool:
 
 
 def errors(row: MeasuredRow, found: PredictedRow) -> list[float]:
-    """Return the weighted logarithms of predicted over measured values.
+    """Return the weighted logarithms of predicted over measured values, 0 where none was measured.
 
     Where all requests have the same length they stay together, and their prompts wait for each other: what they wait
     belongs to the harness, not to the engine, so of `gpu_runs` only the sum counts.
@@ -240,7 +416,7 @@ def errors(row: MeasuredRow, found: PredictedRow) -> list[float]:
         (found.e2e_p50_ms, row.e2e_p50_ms, 1.0),
         (found.output_tok_s, row.output_tok_s, 1.0),
     )
-    return [weight * math.log(predicted / measured) for predicted, measured, weight in pairs if measured]
+    return [weight * math.log(predicted / measured) if measured else 0.0 for predicted, measured, weight in pairs]
 
 
 def main() -> None:

@@ -11,19 +11,17 @@ from __future__ import annotations
 import argparse
 import math
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import partial
-from statistics import geometric_mean
 from typing import TYPE_CHECKING
 
 from benchmarks.planner_accuracy.judged import KINDS, LEFT_OUT, JudgedRow, write_judged
 from benchmarks.planner_accuracy.measured import read_rows
 from benchmarks.planner_accuracy.questions import Figures, Question, derived
 from seatrial_base.catalog.bands import bits_of, family_of
-from seatrial_base.catalog.engines import Performance
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from benchmarks.planner_accuracy.measured import MeasuredRow
 
@@ -87,30 +85,9 @@ def planner(seen: Sequence[MeasuredRow], unseen: Sequence[MeasuredRow]) -> tuple
     """
     from benchmarks.planner_accuracy import fit_engines  # noqa: PLC0415  (SciPy is there only when this runs)
 
-    known, asked = {row.engine for row in seen}, {row.engine for row in unseen}
-    # A fit needs the rows of its engine.
-    used = [row for row in seen if row.engine in asked] if asked <= known else seen
-    fitted, names = fit_engines.fit(used), tuple(fit_engines.PRIOR)
-    constants = {name: one if name in known else _borrowed(fitted, known, names) for name, one in fitted.items()}
+    constants = fit_engines.fit(seen)
     answers = (fit_engines.predict(row, constants) for row in unseen)
     return tuple(Figures() if answer is None else Figures(**asdict(answer)) for answer in answers)
-
-
-def _borrowed(fitted: Mapping[str, Performance], known: Collection[str], names: Collection[str]) -> Performance:
-    """Return the constants of an engine without rows: the geometric means of the other engines'."""
-    others = [fitted[engine] for engine in sorted(known)]
-    kernels: dict[str, list[float]] = {}
-    for one in others:
-        for entry in one.kernel_factors:
-            name, _, value = entry.rpartition("=")
-            kernels.setdefault(name, []).append(float(value))
-    means = {name: geometric_mean([getattr(one, name) for one in others]) for name in names}
-    return _with(others[0], means, tuple(f"{name}={geometric_mean(found)}" for name, found in kernels.items()))
-
-
-def _with(constants: Performance, values: Mapping[str, float], kernel_factors: tuple[str, ...]) -> Performance:
-    own = {field.name: getattr(constants, field.name) for field in fields(constants)}
-    return Performance(**{**own, **values, "kernel_factors": kernel_factors})
 
 
 def main() -> None:

@@ -17,6 +17,7 @@ class Band(FrozenModel):
         throughput: Of throughputs.
         latency: Of latencies.
         measured: Whether the shares were measured on left-out points; an assumption when not.
+        extrapolated: Whether the shares are those of rows without this accelerator, engine, precision or degree.
         because: Where they come from, full sentences.
         points: Measured points of this very deployment that the predictions are calibrated with; 0 without any.
         engine_note: How the local or simulated engine announced itself that was calibrated with; empty on AWS.
@@ -26,8 +27,16 @@ class Band(FrozenModel):
     latency: float = Field(ge=0)
     measured: bool
     because: str
+    extrapolated: bool = False
     points: int = 0
     engine_note: str = ""
+
+    @property
+    def kind(self) -> Literal["measured", "extrapolated", "assumed"]:
+        """Where the shares come from, as a word."""
+        if self.extrapolated:
+            return "extrapolated"
+        return "measured" if self.measured else "assumed"
 
 
 @unique

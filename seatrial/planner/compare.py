@@ -154,6 +154,7 @@ def basis_of(loaded: LoadedSpec) -> Basis:
             choice.version.value,
             demand.architecture,
             instance,
+            degree=instance.accelerator_count,
             quantization=demand.quantization,
             speculation=demand.speculation,
             input_tokens=endpoint.workload.input_tokens,

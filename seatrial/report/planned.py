@@ -73,7 +73,7 @@ def edges(value: float, share: float) -> tuple[float, float]:
 def band_text(plan: Plan) -> str:
     """Write a plan's band and where it comes from: `Band: throughput ±4 %, latency ±5 % (measured). ...`."""
     band = plan.band
-    kind = "measured" if band.measured else "assumed"
+    kind = band.kind
     shares = f"throughput ±{band.throughput * 100:.0f} %, latency ±{band.latency * 100:.0f} %"
     return f"Band: {shares} ({kind}). {band.because}"
 

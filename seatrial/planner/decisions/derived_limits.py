@@ -193,6 +193,7 @@ def band_for(demand: Demand, engine_version: str, candidate: Candidate) -> Band:
         engine_version,
         demand.architecture,
         candidate.instance,
+        degree=candidate.degree,
         quantization=demand.quantization,
         speculation=demand.speculation,
         input_tokens=demand.endpoint.workload.input_tokens,

@@ -42,6 +42,7 @@ def band_of(
     architecture: Architecture,
     instance: Instance,
     *,
+    degree: int = 1,
     quantization: str | None = None,
     speculation: Speculation | None = None,
     input_tokens: int = FITTED_PROMPTS[0],
@@ -54,6 +55,7 @@ def band_of(
         version: The engine's version, for the words.
         architecture: The model.
         instance: The instance type.
+        degree: Accelerators that a copy is sharded over.
         quantization: Quantization of the weights.
         speculation: Speculative decoding.
         input_tokens: Prompt length of the workload.
@@ -67,6 +69,8 @@ def band_of(
             bits=bands.bits_of(quantization or architecture.checkpoint_quantization),
             family=bands.family_of(architecture),
             engine=_engine_of(engine),
+            degree=degree,
+            shape=bands.shape_of(architecture),
         )
         earned = earned_band(place, all_band_cells(), bands.measured())
         if earned is not None:
@@ -91,16 +95,18 @@ def band_of(
 def earned_band(place: BandPlace, cells: Iterable[BandCell], measured: Iterable[BandPlace]) -> Band | None:
     """Return the band that left-out rows give a deployment, or `None` when too few were measured.
 
-    The model counts as one that was left out, whichever it is. Where its accelerator, engine or precision was never
-    measured, rows that were left out for theirs decide too: the widest share counts.
+    A model that was measured there is off by what rows of other degrees tell of its own; any other model counts as one
+    that was left out. Where the accelerator, engine, precision or degree was never measured, rows that were left out for
+    theirs decide too: the widest share counts, and the band is an extrapolation.
 
     Args:
-        place: The deployment's accelerator, precision, kind of model and engine.
+        place: The deployment's accelerator, precision, kind of model, engine, degree and model.
         cells: The shares, the finest cells first.
         measured: The places that have measured rows.
     """
-    kept = tuple(cells)
-    left_out: tuple[Facet, ...] = ("model", *bands.unseen(measured, place))
+    kept, seen = tuple(cells), tuple(measured)
+    new = bands.unseen(seen, place)
+    left_out: tuple[Facet, ...] = ("degree",) if bands.has_model(seen, place) else ("model", *new)
     found = [bands.holding(kept, place, facet) for facet in left_out]
     throughputs = [cell for per in found if (cell := _first(per, "throughput")) is not None]
     latencies = [cell for per in found if (cell := _first(per, "latency")) is not None]
@@ -112,7 +118,8 @@ def earned_band(place: BandPlace, cells: Iterable[BandCell], measured: Iterable[
         throughput=throughput.throughput or 0.0,
         latency=latency.latency or 0.0,
         measured=True,
-        because=_earned_because(throughput, latency),
+        extrapolated=bool(new),
+        because=_earned_because(throughput, latency) + _extrapolated_because(new, place),
     )
 
 
@@ -165,6 +172,18 @@ def _earned_because(throughput: BandCell, latency: BandCell) -> str:
         f"80 % of {_rows_of(throughput)} were predicted within the band of throughput, "
         f"and 80 % of {_rows_of(latency)} within the band of latency."
     )
+
+
+def _extrapolated_because(new: Sequence[Facet], place: BandPlace) -> str:
+    """Return what no measured row has, as a sentence; empty where each facet has rows."""
+    told = {
+        "accelerator": place.accelerator,
+        "engine": place.engine,
+        "precision": f"{place.bits}-bit weights",
+        "degree": f"degree {place.degree} on {place.accelerator}",
+    }
+    missing = " or ".join(told[facet] for facet in new if facet in told)
+    return f" No row has {missing}: the band is extrapolated." if missing else ""
 
 
 def _rows_of(cell: BandCell) -> str:

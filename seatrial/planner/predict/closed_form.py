@@ -143,7 +143,7 @@ def _decoding(copy: Copy, costs: Costs, batch: float) -> Seconds:
     """Return the time of a decode step in the middle of the outputs; nothing when a prefill yields the only token."""
     if not copy.decode_steps:
         return _NOTHING
-    context = batch * copy.architecture.cached_tokens(copy.input_tokens + int(copy.running_output_tokens) // 2)
+    context = batch * copy.architecture.attended_tokens(copy.input_tokens + int(copy.running_output_tokens) // 2)
     linear = _linear(costs, batch * costs.verified)
     busy = _with_share(linear, _drafting(costs, linear, batch), 1.0, server=batch * costs.sequence, prefill=0.0)
     return replace(busy, memory=busy.memory + context * costs.attention(batch))
@@ -187,7 +187,8 @@ def _linear(costs: Costs, tokens: float, prompt_tokens: float = 0.0) -> Seconds:
     if host >= costs.fixed + busy + attention_s + link:
         if costs.compiled:
             return Seconds(0.0, host, 0.0, 0.0, 0.0) if prompt_tokens else Seconds(host, 0.0, 0.0, 0.0, 0.0)
-        return Seconds(0.0, 0.0, host, 0.0, 0.0)
+        return Seconds(0.0, 0.0, host, costs.ranks, 0.0)
+    link += costs.ranks
     if costs.read(tokens + prompt_tokens) >= costs.arithmetic(tokens, prompt_tokens):
         return Seconds(busy, attention_s, costs.fixed, link, 0.0)
     return Seconds(0.0, busy + attention_s, costs.fixed, link, 0.0)

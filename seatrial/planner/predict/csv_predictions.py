@@ -50,6 +50,7 @@ _VLLM_LIMIT, _VLLM_LARGE_LIMIT, _VLLM_LARGE_MEMORY = 256, 1_024, 70 * GIB
 _MOST_SIMULATED = 512  # requests in flight on one copy; above it the closed form answers
 _HOPELESS = 1.5  # times the timeout, in the mean: hardly a request is answered, and no simulation is worth its time
 # The furthest that the routing of several instances was off from its simulation; docs/how-to/predict.md has the cases.
+_GUESSED = 1.5  # times the band, where something was taken for what the row names; an assumption
 _ROUTING = Band(throughput=0.06, latency=0.17, measured=False, because="")
 
 
@@ -253,6 +254,7 @@ def _band(asked: Asked) -> Band:
         asked.engine_version or "of the newest version",
         asked.architecture,
         asked.instance,
+        degree=asked.degree,
         quantization=asked.quantization,
         speculation=asked.speculation,
         input_tokens=asked.input_tokens,
@@ -260,6 +262,13 @@ def _band(asked: Asked) -> Band:
     if asked.assumed_hits:
         because = f"{found.because} The hit rate of the prefix cache is an assumption."
         found = found.model_copy(update={"measured": False, "because": because})
+    if asked.guessed:
+        found = Band(
+            throughput=_GUESSED * found.throughput,
+            latency=_GUESSED * found.latency,
+            measured=False,
+            because=f"{found.because} {'; '.join(asked.guessed)}.",
+        )
     if asked.instance_count == 1 and asked.copies_per_instance == 1:
         return found
     return Band(

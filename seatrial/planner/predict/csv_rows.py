@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from seatrial.planner.predict import csv_optimization, published_names
 from seatrial_base.catalog.engines import Family, find_engine
 from seatrial_base.catalog.model_names import unsupported_format
-from seatrial_base.catalog.models import nearest_models, resolve_model
+from seatrial_base.catalog.models import nearest_models, resolve_model, sister_model
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding, Place
 
@@ -53,6 +53,7 @@ class Cells:
     def __init__(self, cells: Mapping[str, str], where: str) -> None:
         self._cells, self._where = cells, where
         self.problems: list[Finding] = []
+        self.notes: list[str] = []
 
     def count(self, name: str) -> int:
         """Return a whole number; the default where the cell is left out, and 0 where it is wrong."""
@@ -100,6 +101,8 @@ class Cells:
         """Return the model, and the quantization of its checkpoint."""
         name = self._named("model")
         found = _model(name) if name else None
+        if name and found is None and (found := _sister(name)) is not None:
+            self.notes.append(f"{_quoted(name)} is taken as {found[0].id}")
         if name and found is None:
             near, weights = _models_like(name), unsupported_format(name)
             if weights is not None:
@@ -156,6 +159,8 @@ class Cells:
             column = "engine_version" if version else "engine"
             message = f"{_quoted(version or name)} names no version of {found[0]}"
             self._wrong(column, "SEA223", message, "write it as `0.11.0`, or leave it empty for the newest")
+        if engine is not None and published_names.is_tag(version or found[1]):
+            self.notes.append(f"{_quoted(version or found[1])} names no release: it is taken as the newest {found[0]}")
         return engine or default
 
     def engine_on(self, place: PublishedInstance | None, named: NamedEngine) -> NamedEngine:
@@ -239,6 +244,11 @@ def _model(name: str) -> tuple[Architecture, str | None] | None:
 
 
 @cache
+def _sister(name: str) -> tuple[Architecture, str | None] | None:
+    return None if unsupported_format(name) is not None else sister_model(name)
+
+
+@cache
 def _models_like(name: str) -> str:
     return ", ".join(nearest_models(name))
 
@@ -287,6 +297,7 @@ class Asked:
         prefix_hit_rate: Share of the prompt tokens that the engine finds in its prefix cache.
         assumed_hits: The share is an assumption: the row names a prefix cache and no share.
         speculation: Speculative decoding; `None` without.
+        guessed: What was taken for another thing than what the row names: a sister model, a release for a tag.
     """
 
     architecture: Architecture
@@ -308,6 +319,7 @@ class Asked:
     prefix_hit_rate: float = 0.0
     assumed_hits: bool = False
     speculation: Speculation | None = None
+    guessed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -467,6 +479,7 @@ def _read(columns: tuple[str, ...], values: list[str], where: str, default: Name
         max_num_seqs=counts["max_num_seqs"],
         batch_size=counts["batch_size"],
         max_batch_delay_ms=counts["max_batch_delay_ms"],
+        guessed=tuple(read.notes),
     )
     return _optimized(cells, asked)
 

@@ -43,6 +43,7 @@ STEADY = (
     "predicted_e2e_p90_ms",
 )
 OPTIMIZATION = "predicted_optimization"
+NOTE = "predicted_note"
 ERROR = "predicted_error"
 _DIGITS = 6  # significant ones; the band says how many mean something
 
@@ -65,9 +66,10 @@ class CsvTable:
 def answered(columns: Sequence[str], rows: Sequence[CsvRow], form: Form, load: Load = "published") -> CsvTable:
     """Predict every row that can be read; columns of an earlier prediction are written anew."""
     optimized = (OPTIMIZATION,) if any(name in columns for name in csv_optimization.COLUMNS) else ()
-    predicted = (*PREDICTED, *(STEADY if load == "steady" else ()), *optimized, ERROR)
+    noted = (NOTE,) if any(row.asked and row.asked.guessed for row in rows) else ()
+    predicted = (*PREDICTED, *(STEADY if load == "steady" else ()), *optimized, *noted, ERROR)
     kept = (*columns, *(name for name in predicted if name not in columns))
-    stale = dict.fromkeys(name for name in (*PREDICTED, *STEADY, OPTIMIZATION, ERROR) if name in kept)
+    stale = dict.fromkeys(name for name in (*PREDICTED, *STEADY, OPTIMIZATION, NOTE, ERROR) if name in kept)
     written = tuple({**row.cells, **stale, **_cells(row, form, load)} for row in rows)
     return CsvTable(kept, written, sum(row.asked is None for row in rows))
 
@@ -77,7 +79,8 @@ def _cells(row: CsvRow, form: Form, load: Load) -> dict[str, Cell]:
         return {ERROR: "; ".join(_told(problem) for problem in row.problems)}
     found = predict_csv_row(row.asked, form, load)
     cells = _predicted(found) | (_steady(found.steady) if found.steady else {})
-    return cells | ({OPTIMIZATION: row.optimization} if row.optimization else {})
+    told = {OPTIMIZATION: row.optimization, NOTE: "; ".join(row.asked.guessed)}
+    return cells | {name: text for name, text in told.items() if text}
 
 
 def _told(problem: Finding) -> str:
@@ -131,7 +134,7 @@ def _predicted(found: RowPrediction) -> dict[str, Cell]:
         _rounded(throughput, high),
         _rounded(latency, quick),
         _rounded(latency, slow),
-        "measured" if found.band.measured else "assumed",
+        found.band.kind,
     )
     return dict(zip(PREDICTED, values, strict=True))
 

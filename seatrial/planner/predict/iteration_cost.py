@@ -6,13 +6,14 @@ A decode step of B sequences over ctx cached tokens on N accelerators:
     experts    = the same, of the experts that any of the B tokens chose
     fixed      = L * (least time of each operator and of the small kernels between them) + work between two steps
     link       = all-reduces * L * (latency + 2 (N - 1) / N * bytes / bus bandwidth)
+    ranks      = all-reduces * L * skew * (N - 1)               ranks wait for the last one, whatever it waits for
     attention  = ctx * KV bytes / W, or where the batch is too short to fill the accelerator ctx * latency of a head / B
     device     = products + experts + fixed + link
     drafting   = device of the draft over what is verified + (k - 1) * device of the draft, of k drafted tokens
     host       = launch * (kernels + all-reduces) * L           an engine without CUDA graphs launches every kernel
-    step       = max(host, device) + drafting + attention + server * B                                           s
+    step       = max(host, device) + ranks + drafting + attention + server * B                                   s
 
-A prefill of T prompt tokens is max(host, device(T) + attention arithmetic) + server * T. A bandwidth W and FLOPS F are
+A prefill of T prompt tokens is max(host, device(T) + attention arithmetic) + ranks + server * T. A bandwidth W and FLOPS F are
 those that the operator reaches at the weights' precision (`catalog/operators.py`, fitted on measured kernels); the
 engine's own constants are in `catalog/data/engines.json`.
 
@@ -48,6 +49,9 @@ _EXPERT_MATRICES = 3  # up, gate, down
 _FULL_COLUMNS = 300
 # An assumption: norms, rotary embedding, residual and activation read or write a token's vector this often in a layer.
 _VECTOR_PASSES = 20
+# The state of a layer with linear attention has about twice the hidden size in values (Qwen3-Next, Qwen3.5), each with
+# so many keys of 32 bits; a decode step reads and writes it.
+_STATE_BYTES = 2 * 128 * 4 * 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,7 @@ class Costs:
         attention_latency: Attention over one token of context when the batch is too small to fill the accelerator.
         all_reduce: Latency of the all-reduces of one iteration.
         all_reduce_token: What each token adds to them.
+        ranks: What the ranks of one iteration wait for each other, beside host and device.
         sequence: Work of the server per sequence and step.
         input_token: Work of the server per prompt token.
         draft: What drafting adds to a decode step, as a share of it, where the draft's shape is unknown.
@@ -97,6 +102,7 @@ class Costs:
     attention_latency: float
     all_reduce: float
     all_reduce_token: float
+    ranks: float
     sequence: float
     input_token: float
     draft: float
@@ -145,23 +151,25 @@ class Costs:
             return 0.0
         host = self.drafter.prompt_host if prompt_tokens else self.drafter.host
         first = max(host, self.drafter.device(batch * self.verified, prompt_tokens))
-        return first + (self.verified - 2) * max(self.drafter.host, self.drafter.device(batch))
+        each = max(self.drafter.host, self.drafter.device(batch))
+        return first + (self.verified - 2) * each + (self.verified - 1) * self.drafter.ranks
 
     def step(self, batch: float) -> float:
         """Return the time of a decode step of a batch without its attention."""
-        busy = max(self.host, self.device(batch * self.verified)) * (1 + self.draft)
+        busy = (max(self.host, self.device(batch * self.verified)) + self.ranks) * (1 + self.draft)
         return busy + self.drafting(batch) + batch * self.sequence
 
     def mixed(self, batch: float, prompt_tokens: float) -> float:
         """Return the time of an iteration that takes prompt tokens beside a batch, without the batch's attention."""
         busy = self.device(batch * self.verified, prompt_tokens) + prompt_tokens * self.prompt_token
         server = batch * self.sequence + prompt_tokens * self.input_token
-        return max(self.prompt_host, busy) * (1 + self.draft) + self.drafting(batch, prompt_tokens) + server
+        iteration = max(self.prompt_host, busy) + self.ranks
+        return iteration * (1 + self.draft) + self.drafting(batch, prompt_tokens) + server
 
     def prefill(self, prompts: float, input_tokens: int) -> float:
         """Return the time of a prefill of whole prompts."""
         tokens = prompts * input_tokens
-        busy = max(self.prompt_host, self.device(0.0, tokens) + tokens * self.prompt_token)
+        busy = max(self.prompt_host, self.device(0.0, tokens) + tokens * self.prompt_token) + self.ranks
         return busy + tokens * self.input_token + prompts * self.sequence
 
     def _chosen(self, tokens: float) -> float:
@@ -191,8 +199,7 @@ def _speculative(costs: Costs, copy: Copy) -> Costs:
         return costs
     draft, constants = copy.speculation.draft, copy.engine.performance
     drafter = _dynamic_costs(drafting_copy(copy, draft))
-    slowdown = constants.slowdown(copy.hardware.instance_type)
-    spared = copy.calibration.fixed * slowdown * (constants.step_s - draft.step_s)
+    spared = copy.calibration.fixed * (constants.step_s - draft.step_s)
     return replace(
         costs, draft=0.0, drafter=replace(drafter, fixed=drafter.fixed - spared, sequence=0.0, input_token=0.0)
     )
@@ -220,10 +227,9 @@ def _filled(copy: Copy) -> float:
 def _dynamic_costs(copy: Copy) -> Costs:
     constants, shape, hardware = copy.engine.performance, copy.architecture, copy.hardware
     fixed, marginal = copy.calibration.fixed, copy.calibration.marginal
-    slowdown = constants.slowdown(hardware.instance_type)
     reduces = _all_reduces(shape) if copy.degree > 1 else 0
     kernels = (constants.moe_kernels if shape.experts else constants.kernels) + reduces
-    launch = fixed * slowdown * constants.kernel_launch_s * kernels * shape.layers
+    launch = fixed * constants.kernel_launch_s * kernels * shape.layers
     product, experts = _operator(copy, "product"), _operator(copy, "experts")
     attention = _operator(copy, "decode attention")
     rest_bytes, expert_bytes = _read_bytes(copy)
@@ -236,7 +242,7 @@ def _dynamic_costs(copy: Copy) -> Costs:
     return Costs(
         host=0.0 if constants.cuda_graphs else launch,
         prompt_host=launch,
-        fixed=fixed * (_fixed_s(copy, product, experts, attention) + slowdown * constants.step_s),
+        fixed=fixed * (_fixed_s(copy, product, experts, attention) + constants.step_s),
         weights=fixed * _factor(copy, product) * rest_bytes / (each * product.memory_efficiency),
         sharpness=constants.sharpness or product.sharpness,
         expert_weights=fixed * _factor(copy, experts) * expert_bytes / (each * experts.memory_efficiency),
@@ -254,8 +260,9 @@ def _dynamic_costs(copy: Copy) -> Costs:
         attention_latency=fixed * shape.layers * _head_latency_s(copy),
         all_reduce=fixed * reduces * shape.layers * _all_reduce_s(copy),
         all_reduce_token=marginal * reduces * shape.layers * _all_reduce_token_s(copy),
-        sequence=marginal * slowdown * constants.sequence_s,
-        input_token=marginal * slowdown * constants.input_token_s,
+        ranks=fixed * reduces * shape.layers * _skew_s(copy),
+        sequence=marginal * _sequence_s(copy),
+        input_token=marginal * constants.input_token_s,
         draft=copy.speculation.draft_tokens * copy.speculation.draft_cost if copy.speculation else 0.0,
         verified=copy.verified_tokens,
     )
@@ -302,6 +309,7 @@ def _link_factor(copy: Copy) -> float:
 def _fixed_s(copy: Copy, product: Operator, experts: Operator, attention: Operator) -> float:
     """Return the least time of the operators of all layers, and of the small kernels between them."""
     shape, constants = copy.architecture, copy.engine.performance
+    linear_s = shape.linear_layers * constants.linear_layer_s
     products = _LATENT_PRODUCTS if shape.latent_dim is not None else _PRODUCTS
     layer = constants.layer_s + _factor(copy, attention) * attention.latency_s
     if shape.experts is None:
@@ -309,7 +317,16 @@ def _fixed_s(copy: Copy, product: Operator, experts: Operator, attention: Operat
     else:
         layer += _factor(copy, product) * (products - _MLP_PRODUCTS) * product.latency_s
         layer += _factor(copy, experts) * experts.latency_s
-    return shape.layers * layer
+    return shape.layers * layer + linear_s
+
+
+def _sequence_s(copy: Copy) -> float:
+    """Return the work of a sequence in a step: the server's, which grows with the ranks, and its linear state."""
+    shape, constants = copy.architecture, copy.engine.performance
+    server_s = constants.sequence_s * (1 + constants.sequence_rank * (copy.degree - 1))
+    state_bytes = shape.linear_layers * _STATE_BYTES * shape.hidden_size
+    read_s = state_bytes / (copy.degree * copy.hardware.memory_bandwidth_bytes_s)
+    return server_s + read_s / _operator(copy, "decode attention").memory_efficiency
 
 
 def _all_reduces(shape: Architecture) -> int:
@@ -351,21 +368,31 @@ def _prompt_token_s(copy: Copy) -> float:
     reached = kernel.compute_efficiency * copy.input_tokens / (copy.input_tokens + kernel.half_length)
     twice_seen = 2 - copy.prefilled_tokens / copy.input_tokens
     flops = (
-        2 * twice_seen * shape.layers * shape.cached_tokens(copy.input_tokens) * shape.attention_heads * shape.head_dim
+        2 * twice_seen * shape.layers * shape.attended_tokens(copy.input_tokens) * shape.attention_heads * shape.head_dim
     )
     return _factor(copy, kernel) * flops / (copy.degree * hardware.flops_16bit * reached)
 
 
 def _head_latency_s(copy: Copy) -> float:
-    """Return the time of one head of one layer per token of context: one multiprocessor reads a head's cache alone."""
-    hardware, constants = copy.hardware, copy.engine.performance
+    """Return the time of one head of one layer per token of context: one multiprocessor reads a head's cache alone.
+
+    Query heads that share keys and values share the read, too.
+    """
+    hardware, constants, shape = copy.hardware, copy.engine.performance, copy.architecture
     share = hardware.memory_bandwidth_bytes_s / hardware.multiprocessors / _REFERENCE_BYTES_S
-    return constants.attention_token_s * copy.architecture.head_dim / _REFERENCE_HEAD_DIM / share
+    shared = shape.kv_heads / shape.attention_heads
+    return constants.attention_token_s * shared * shape.head_dim / _REFERENCE_HEAD_DIM / share
 
 
 def _all_reduce_s(copy: Copy) -> float:
-    link, constants = operators.link(copy.hardware.accelerator, copy.degree), copy.engine.performance
-    return _link_factor(copy) * link.latency_s + constants.hop_s * (copy.degree - 1)
+    link = operators.link(copy.hardware.accelerator, copy.degree)
+    return _link_factor(copy) * link.latency_s + link.hop_s * (copy.degree - 1)
+
+
+def _skew_s(copy: Copy) -> float:
+    """Return what the ranks of an all-reduce wait for each other; a slow way through the host's memory hides it."""
+    slow = operators.link(copy.hardware.accelerator, copy.degree).hop_s > 0
+    return 0.0 if slow else copy.engine.performance.skew_s * (copy.degree - 1)
 
 
 def _all_reduce_token_s(copy: Copy) -> float:

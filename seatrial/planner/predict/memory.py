@@ -119,9 +119,9 @@ def fit_memory(
         tokens_stddev: Standard deviation of `tokens`.
     """
     memory = instance.accelerator_memory_bytes
-    reserve = max(engine.performance.reserve_bytes, round(memory * (1 - engine.memory_utilization)))
     weights = (weights_bytes(architecture, quantization) + (draft.weights_bytes if draft else 0)) // degree
     activations = activation_bytes(architecture, batched_tokens, degree)
+    reserve = _reserve_bytes(engine, memory, weights + activations)
     per_token = kv_bytes_per_token(architecture, degree, kv_bits)
     drafted = kv_bytes_per_token(draft.shape, degree) if draft else 0
     room = (memory - reserve - activations - weights) * per_token // (per_token + drafted)
@@ -140,6 +140,14 @@ def fit_memory(
         kv_bytes_per_token=per_token,
         kv_limited_batch=max(batch, 0),
     )
+
+
+def _reserve_bytes(engine: Engine, memory: int, taken: int) -> int:
+    """Return what the engine leaves free: a share of the whole memory, or of what weights and activations leave."""
+    least, free = engine.performance.reserve_bytes, 1 - engine.memory_utilization
+    if engine.kv_share_of_rest:
+        return least + round(max(0, memory - taken - least) * free)
+    return max(least, round(memory * free))
 
 
 def missing_bytes(fit: MemoryFit, cached_tokens: float) -> float:

@@ -51,6 +51,7 @@ _FAMILIES: dict[str, Family] = {
 _ENGINE = re.compile(r"(?P<name>.*?[a-z])[\s:@=_-]*(?P<version>v?\d[\w.+-]*|nightly[\w.+-]*|latest)?")
 _RELEASE = re.compile(r"(?:.*[^\d.a-z])?v?(?P<release>\d+(?:\.\d+)*(?:[a-z.+-][\w.+-]*)?)")
 _UNRELEASED = re.compile(r"(nightly|main|master|dev|latest|newest)\b.*")
+_TAG = re.compile(r"[a-z][a-z0-9]*(?:[._-][a-z0-9]+)+")
 _ARCHITECTURES_OF_VLLM = ("v0", "v1")  # vLLM V1 is the name of its core, not a version
 
 
@@ -82,7 +83,7 @@ def read_engine_name(text: str) -> tuple[Family, str] | None:
 
 
 def read_engine_version(family: Family, text: str) -> NamedEngine | None:
-    """Read a version: `v0.11`, `0.5.6.post2`, `lmi15`; an empty one or a nightly build is the newest.
+    """Read a version: `v0.11`, `0.5.6.post2`, `lmi15`; an empty one, a nightly build or another tag is the newest.
 
     Returns:
         `None` when the text names no version.
@@ -91,7 +92,15 @@ def read_engine_version(family: Family, text: str) -> NamedEngine | None:
     if not written or _UNRELEASED.fullmatch(written):
         return NamedEngine(find_engine(family, NEWEST), NEWEST)
     version = (_lmi_number(written) if family == "lmi" else None) or _release(written)
+    if version is None and is_tag(text):
+        return NamedEngine(find_engine(family, NEWEST), NEWEST)
     return None if version is None else NamedEngine(find_engine(family, version), version)
+
+
+def is_tag(text: str) -> bool:
+    """Tell whether a version is the tag of a container that names no release: `gpt-oss-dev`, `glm5-hopper`."""
+    written = text.strip().lower()
+    return bool(_TAG.fullmatch(written)) and not _UNRELEASED.fullmatch(written) and _release(written) is None
 
 
 def _lmi_number(text: str) -> str | None:

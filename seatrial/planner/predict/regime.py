@@ -130,7 +130,7 @@ def arithmetic_intensity(copy: Copy, batch: float) -> float:
     """Return FLOPs over bytes of a decode step in the middle of its requests, over all accelerators."""
     plain = replace(copy, calibration=Calibration())
     costs, shape = costs_of(plain), copy.architecture
-    context = batch * shape.cached_tokens(copy.input_tokens + int(copy.running_output_tokens) // 2)
+    context = batch * shape.attended_tokens(copy.input_tokens + int(copy.running_output_tokens) // 2)
     tokens = batch * costs.verified
     product = product_of(copy)
     flops = costs.arithmetic(tokens) * copy.degree * copy.hardware.flops * product.compute_efficiency

@@ -118,7 +118,7 @@ class _EngineState:
         """Return the cached tokens of the batch, some decode steps from now."""
         if not self.slides:
             return self.batch * self.kept + self.growing * (self.context + self.batch * steps * self.per_step)
-        cached, prompt, at = self.copy.architecture.cached_tokens, self.copy.input_tokens + 1, self.steps + steps
+        cached, prompt, at = self.copy.architecture.attended_tokens, self.copy.input_tokens + 1, self.steps + steps
         return sum(group.size * cached(prompt + (at - group.entered) * self.per_step) for group in self.groups)
 
 
@@ -132,7 +132,7 @@ def simulate(copy: Copy, concurrency: int, protocol: Protocol) -> list[Request]:
     """
     half = protocol.round_trip_s / 2
     arrivals = [half + client * protocol.stagger_s for client in range(concurrency)]
-    cached, longest = copy.architecture.cached_tokens, copy.input_tokens + copy.output_tokens
+    cached, longest = copy.architecture.attended_tokens, copy.input_tokens + copy.output_tokens
     outgrown = cached(copy.input_tokens + 1) < copy.input_tokens + 1
     growing = cached(longest + 1) - cached(longest) if outgrown else 1.0
     total = protocol.ramp(concurrency) + protocol.measured(concurrency)
@@ -348,7 +348,7 @@ def batch_time_s(copy: Copy, batch: int) -> float:
     whole = kv_bytes_per_token(copy.architecture, 1)
     pipeline = replace(copy, degree=1, kv_bytes_per_token=whole)  # one accelerator works at a time
     costs, steps = costs_of(pipeline), pipeline.decode_steps
-    context = batch * copy.architecture.cached_tokens(copy.input_tokens + (copy.output_tokens + 1) / 2)
+    context = batch * copy.architecture.attended_tokens(copy.input_tokens + (copy.output_tokens + 1) / 2)
     return costs.prefill(batch, copy.input_tokens) + steps * (costs.step(batch) + context * costs.attention(batch))
 
 

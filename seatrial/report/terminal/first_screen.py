@@ -204,7 +204,7 @@ def _banded(value: float, plan: Plan) -> str:
 
 
 def _slo(plan: Plan, loaded: LoadedSpec) -> str:
-    kind = "measured" if plan.band.measured else "assumed"
+    kind = plan.band.kind
     said = {
         "met": "met, also at the upper end of the band",
         "at risk": "met, but missed at the upper end of the band",

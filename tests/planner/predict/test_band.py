@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -74,8 +75,9 @@ def test_a_share_is_not_negative() -> None:
         Band(throughput=-0.1, latency=0.1, measured=True, because="")
 
 
-H100 = BandPlace("NVIDIA H100 SXM5 80GB", 8, "dense", "vllm")
-L4 = BandPlace("NVIDIA L4", 8, "dense", "vllm")
+H100 = BandPlace("NVIDIA H100 SXM5 80GB", 8, "dense", "vllm", 2, "80x8192x70553706496")
+OTHER = replace(H100, shape="32x4096x8030261248")
+L4 = replace(OTHER, accelerator="NVIDIA L4")
 
 
 def cell(
@@ -92,7 +94,7 @@ def cell(
 
 def test_the_finest_cell_with_rows_gives_the_band() -> None:
     fine = cell(0.12, accelerator=H100.accelerator, bits=8, family="dense")
-    found = earned_band(H100, [fine, cell(0.3)], [H100])
+    found = earned_band(OTHER, [fine, cell(0.3)], [H100])
 
     assert found is not None
     assert (found.throughput, found.latency, found.measured) == (0.1, 0.12, True)
@@ -104,7 +106,7 @@ def test_the_finest_cell_with_rows_gives_the_band() -> None:
 
 def test_a_cell_without_latencies_leaves_them_to_a_coarser_one() -> None:
     fine = cell(None, accelerator=H100.accelerator, bits=8, family="dense", throughput=0.05)
-    found = earned_band(H100, [fine, cell(0.3)], [H100])
+    found = earned_band(OTHER, [fine, cell(0.3)], [H100])
 
     assert found is not None
     assert (found.throughput, found.latency) == (0.05, 0.3)
@@ -118,7 +120,7 @@ def test_an_accelerator_that_nobody_measured_takes_the_error_of_leaving_one_out(
     assert found is not None
     assert (found.throughput, found.latency) == (0.35, 0.4)
     assert "whose accelerator was left out of the fit" in found.because
-    assert earned_band(H100, cells, [H100]) != found
+    assert earned_band(OTHER, cells, [H100]) != found
 
 
 def test_the_widest_of_the_errors_counts() -> None:
@@ -129,8 +131,31 @@ def test_the_widest_of_the_errors_counts() -> None:
 
 
 def test_without_rows_no_band_is_earned() -> None:
-    assert earned_band(H100, [], []) is None
+    assert earned_band(OTHER, [], []) is None
     assert earned_band(L4, [cell(0.2)], [H100]) is None
+
+
+def test_a_model_that_was_measured_there_is_off_by_what_other_degrees_tell() -> None:
+    cells = [cell(0.3), cell(0.08, left_out="degree", throughput=0.07)]
+
+    known, other = earned_band(H100, cells, [H100]), earned_band(OTHER, cells, [H100])
+
+    assert known is not None
+    assert other is not None
+    assert (known.throughput, known.latency, other.latency) == (0.07, 0.08, 0.3)
+
+
+def test_a_degree_without_rows_takes_the_error_of_leaving_one_out_and_is_called_extrapolated() -> None:
+    cells = [cell(0.2), cell(0.4, left_out="degree")]
+
+    found, seen = earned_band(replace(OTHER, degree=8), cells, [H100]), earned_band(OTHER, cells, [H100])
+
+    assert found is not None
+    assert seen is not None
+    assert (found.latency, found.extrapolated, seen.latency, seen.extrapolated) == (0.4, True, 0.2, False)
+    assert found.because.endswith(
+        " No row has degree 8 on NVIDIA H100 SXM5 80GB: the band is extrapolated."
+    )
 
 
 def test_longer_prompts_than_measured_and_speculation_are_assumptions() -> None:

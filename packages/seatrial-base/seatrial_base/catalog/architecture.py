@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+# Index key over latent of a token in DeepSeek-V3.2: 128 elements of 8 bits over 576 of 16.
+INDEX_SHARE = 128 / (2 * 576)
 _DTYPES = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp16"}
 
 
@@ -44,6 +46,7 @@ class Architecture:
         linear_layers: Layers with linear attention (Qwen3-Next, Qwen3.5): a state of fixed size, no KV cache.
         latent_dim: Elements of one token's latent in one layer under multi-head latent attention (`kv_lora_rank` and
             `qk_rope_head_dim`), which every accelerator holds whole; `None` without.
+        sparse_tokens: Tokens of a context that sparse attention reads (DeepSeek-V3.2, GLM-5); `None` where it reads all.
         is_multimodal: It has an encoder of images or sound, whose parameters are not among these.
     """
 
@@ -71,6 +74,7 @@ class Architecture:
     linear_layers: int = 0
     latent_dim: int | None = None
     is_multimodal: bool = False
+    sparse_tokens: int | None = None
 
     @property
     def is_mla(self) -> bool:
@@ -102,6 +106,17 @@ class Architecture:
             return whole * self.sliding_window
         sliding = self.sliding_layers / self.layers
         return sliding * self.sliding_window + (whole - sliding) * tokens
+
+
+    def attended_tokens(self, tokens: float) -> float:
+        """Return how many cached tokens a decode step reads of a sequence, averaged over the layers.
+
+        Sparse attention chooses some by an index, whose keys it reads of all the others too.
+        """
+        cached = self.cached_tokens(tokens)
+        if self.sparse_tokens is None or cached <= self.sparse_tokens:
+            return cached
+        return self.sparse_tokens + INDEX_SHARE * (cached - self.sparse_tokens)
 
 
 def shards_evenly(architecture: Architecture, degree: int) -> bool:
@@ -159,6 +174,7 @@ def architecture_of(config: ConfigJson, *, name: str, source: str, date: str | N
         linear_layers=config.linear_layers,
         latent_dim=config.latent_dim,
         is_multimodal=config.is_multimodal,
+        sparse_tokens=config.optional("index_topk"),
     )
 
 

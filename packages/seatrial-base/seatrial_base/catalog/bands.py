@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from seatrial_base.catalog.architecture import Architecture
 
 ModelFamily = Literal["dense", "MoE", "MLA"]
-Facet = Literal["model", "accelerator", "engine", "precision"]
+Facet = Literal["model", "accelerator", "engine", "precision", "degree"]
 _FILE = "bands.json"
 _BITS_16 = 16
 
@@ -56,12 +56,16 @@ class BandPlace:
         bits: Bits of a weight.
         family: Kind of model.
         engine: The engine whose constants predict it.
+        degree: Accelerators that a copy is sharded over.
+        shape: Of the model: `shape_of`.
     """
 
     accelerator: str
     bits: int
     family: ModelFamily
     engine: str
+    degree: int
+    shape: str
 
 
 @cache
@@ -89,7 +93,19 @@ def unseen(places: Iterable[BandPlace], place: BandPlace) -> tuple[Facet, ...]:
         "engine": all(one.engine != place.engine for one in known),
         "precision": all(one.bits != place.bits for one in known),
     }
+    there = [one.degree for one in known if (one.accelerator, one.engine) == (place.accelerator, place.engine)]
+    facets["degree"] = bool(there) and place.degree not in there
     return tuple(facet for facet, is_new in facets.items() if is_new)
+
+
+def has_model(places: Iterable[BandPlace], place: BandPlace) -> bool:
+    """Tell whether this very model was measured on this accelerator, precision and engine, at whatever degree."""
+    return any(replace(one, degree=place.degree) == place for one in places)
+
+
+def shape_of(architecture: Architecture) -> str:
+    """Return what releases of one model have in common: layers, hidden size, parameters."""
+    return f"{architecture.layers}x{architecture.hidden_size}x{architecture.params_total}"
 
 
 def family_of(architecture: Architecture) -> ModelFamily:

@@ -30,14 +30,15 @@ class Performance:
         kernels: Kernels that the host launches for one dense layer, all-reduces not counted.
         moe_kernels: The same for a layer with experts.
         kernel_launch_s: Time of the host to launch one kernel.
-        host_slowdowns: Families of instance types whose host is slower, and how much, as `ml.p4d=1.31`.
         sequence_s: Work of the server per sequence and step.
         input_token_s: Work of the server per prompt token.
         request_s: Time of a request before its prefill and after its last token: front end, tokenizer.
         bunching: Share of the requests in flight whose prompts arrive together, beyond those that chance brings.
         attention_token_s: Time of one head of one layer per token of context on one multiprocessor of an A10G; 0 where
             the kernel spreads a head over several.
-        hop_s: What each further accelerator adds to the latency of an all-reduce.
+        skew_s: What the ranks wait for each other in an all-reduce, for each further rank.
+        sequence_rank: Share of `sequence_s` that each further rank adds to it.
+        linear_layer_s: What a layer with linear attention takes beside `layer_s`: its many small kernels.
         reserve_bytes: Memory of one accelerator that neither weights nor KV cache can use.
         throughput_error: Band of throughputs where `catalog/data/bands.json` has none for the engine: the share that
             80 % of predictions were off by at most with configurations left out (TGI 1.x), or an assumption.
@@ -61,13 +62,14 @@ class Performance:
     kernels: int
     moe_kernels: int
     kernel_launch_s: float
-    host_slowdowns: tuple[str, ...]
     sequence_s: float
     input_token_s: float
     request_s: float
     bunching: float
     attention_token_s: float
-    hop_s: float
+    skew_s: float
+    sequence_rank: float
+    linear_layer_s: float
     reserve_bytes: int
     throughput_error: float
     latency_error: float
@@ -83,12 +85,6 @@ class Performance:
             "link": self.link_factor,
         }.get(operator, self.attention_factor)
         return plain * _factors(self.kernel_factors).get(f"{accelerator}/{operator}/{precision}", 1.0)
-
-    def slowdown(self, instance_type: str) -> float:
-        """Return how much slower the host of an instance type is than the one of the fit."""
-        family = instance_type.rpartition(".")[0]
-        slow = dict(entry.split("=") for entry in self.host_slowdowns)
-        return float(slow.get(family, 1.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +112,8 @@ class Engine:
         compiled_shapes: Batch and sequence length are compiled in: every step computes the whole batch over the whole
             length, and every prompt is filled up to it (AWS Neuron).
         batch_limit: Sequences that the planner batches at most.
+        kv_share_of_rest: The engine takes `memory_utilization` of what weights and activations leave, not of the whole
+            memory (TensorRT-LLM's `free_gpu_memory_fraction`).
     """
 
     id: str
@@ -136,6 +134,7 @@ class Engine:
     date: str
     compiled_shapes: bool = False
     batch_limit: int = 256
+    kv_share_of_rest: bool = False
 
     @property
     def performance(self) -> Performance:

@@ -88,6 +88,20 @@ def resolve_model(name: str) -> tuple[Architecture, str | None] | None:
     return replace(found, checkpoint_quantization=quantization), quantization
 
 
+def sister_model(name: str) -> tuple[Architecture, str | None] | None:
+    """Return the one model of the catalog that has this name under another organisation, as `resolve_model` does.
+
+    `None` where no id has it, or several do.
+    """
+    base, method, told = split_precision(name)
+    plain = base.rpartition("/")[2].lower()
+    found = [model for model in all_models() if model.id.rpartition("/")[2].lower() == plain]
+    if "/" not in base or len(found) != 1:
+        return None
+    quantization = method if told else found[0].checkpoint_quantization
+    return replace(found[0], checkpoint_quantization=quantization), quantization
+
+
 def nearest_models(name: str) -> tuple[str, ...]:
     """Return up to three catalog ids that are written most like this name, best first.
 

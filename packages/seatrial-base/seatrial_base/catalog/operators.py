@@ -76,6 +76,7 @@ class Link:
         degree: Accelerators that take part.
         latency_s: Least time, in seconds.
         bus_bytes_s: Bus bandwidth.
+        hop_s: What each further accelerator adds where none reaches another's memory: data goes through the host's.
         source: Where they were measured.
     """
 
@@ -84,6 +85,7 @@ class Link:
     latency_s: float
     bus_bytes_s: float
     source: str
+    hop_s: float = 0.0
 
 
 @cache

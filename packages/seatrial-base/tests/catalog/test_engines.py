@@ -58,8 +58,6 @@ def test_the_constants_say_where_they_come_from() -> None:
     assert constants.fitted_accelerators == ("NVIDIA A10G", "NVIDIA A100 40GB SXM4")
 
 
-def test_a_slower_host_is_known_by_the_family_of_its_instance_type() -> None:
-    constants = find_engine("tgi", "1.1.0").performance
-
-    assert constants.slowdown("ml.p4d.24xlarge") == constants.slowdown("ml.p4de.24xlarge") > 1
-    assert constants.slowdown("ml.g5.2xlarge") == 1
+def test_ranks_that_wait_for_each_other_are_no_slow_host() -> None:
+    """The one degree of ml.p4d's rows can't tell both apart: launching a kernel takes as long on either host."""
+    assert find_engine("tgi", "1.1.0").performance.skew_s == pytest.approx(1.18e-5)
