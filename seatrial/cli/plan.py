@@ -94,6 +94,7 @@ def plan_command(
         made = _made(loaded, allowed)
         of_every(made, _check_with_others)
         _show(made, output_format, sections, many=many)
+        _show_local_values(made, output_format)
         if write:
             _lock(made, many=many)
         _show_packing(made, output_format)
@@ -203,6 +204,16 @@ def _show(made: Sequence[_Made], output_format: Format, sections: Sequence[Secti
     else:
         for one in made:
             show(plan_view(one.plan, one.loaded, sections))
+
+
+def _show_local_values(made: Sequence[_Made], output_format: Format) -> None:
+    """Show what the laptop has in place of what the spec asks; on stderr beside JSON."""
+    for one in made:
+        if values := one.loaded.local_values:
+            where = f"environments.{one.loaded.environment.name}"
+            lines = [f"{one.plan.endpoint}: scaled to the laptop's engine; set under {where} what shall differ"]
+            for line in (*lines, *(f"  {each.words}" for each in values)):
+                typer.echo(line, err=output_format == "json")
 
 
 def _show_packing(made: Sequence[_Made], output_format: Format) -> None:

@@ -26,6 +26,7 @@ from seatrial.specs.environment import (
     topic_problems,
 )
 from seatrial.specs.fingerprint import config_file_content, fingerprint
+from seatrial.specs.local_values import LocalSpec, LocalValue, local_spec
 from seatrial.specs.prices import PRICES_FILE, TeamPrices, prices_path, region_document
 from seatrial.specs.recipe import expanded
 from seatrial.specs.repository_files import why_away
@@ -69,6 +70,7 @@ class LoadedSpec:
         calibration_json: What trials measured of this endpoint in this environment, as JSON; `None` without any.
         prices: The team's prices file; `None` without one.
         dataset: Prompt and answer of the requests of `workload.dataset`, in tokens; empty without one.
+        local_values: What the laptop has in place of what was asked; empty elsewhere.
     """
 
     path: Path
@@ -80,6 +82,7 @@ class LoadedSpec:
     calibration_json: str | None = None
     prices: TeamPrices | None = None
     dataset: tuple[tuple[int, int], ...] = ()
+    local_values: tuple[LocalValue, ...] = ()
 
     @property
     def lengths(self) -> RequestLengths:
@@ -167,7 +170,19 @@ def load_source(source: YamlSource, path: Path, environment: str, *, environment
         raise SpecError(ordered(problems, secret_values(source)))
     name = endpoint.model.config_file
     config_file = None if name is None else config_file_content(path.parent / name)
-    return LoadedSpec(path, endpoint, place, document, place_document, config_file, calibration, prices, dataset)
+    here = local_spec(endpoint, dataset, document) if place.is_embedded else LocalSpec(endpoint, dataset, ())
+    return LoadedSpec(
+        path,
+        here.endpoint,
+        place,
+        document,
+        place_document,
+        config_file,
+        calibration,
+        prices,
+        here.dataset,
+        here.values,
+    )
 
 
 def read_prices(environments: Path, named: str | None) -> tuple[TeamPrices | None, list[Finding]]:
