@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from seatrial_base.errors import BenchError
 from seatrial_load.documents.request import LISTED_RATES
+from seatrial_load.documents.result import load_words
 from seatrial_load.prompts.trace import TracePrompts
 
 if TYPE_CHECKING:
@@ -151,6 +152,11 @@ def ordered_per_s(load: Load, number: int) -> float | None:
     would find its level in another.
     """
     return load.rates_per_s[number] if load.arrival in LISTED_RATES else None
+
+
+def ordered_words(load: Load, number: int, concurrency: int) -> str:
+    """Return what the level of this number was to offer, in words: its rate, else its concurrency per copy."""
+    return load_words(concurrency, ordered_per_s(load, number))
 
 
 def _recorded(request: TrialRequest, progress: TrialProgress, tools: Tools) -> tuple[float, ...]:
