@@ -378,7 +378,7 @@ def test_sentences_of_an_open_loop_name_its_rate(level: MakeLevel) -> None:
         verdict_at(4, [slow], [TTFT]).because,
         verdict_at(4, [level(9, **offered)], [TTFT]).because,
         verdict_at(4, [dead], [TTFT]).because,
-        verdict_at(4, [replace(slow, void=lagging())], [TTFT]).because,
+        verdict_at(4, [replace(slow, void=lagging("slow"))], [TTFT]).because,
         verdict_at(4, [slow], [TTFT], confidence=0.9).because,
         with_error_rate(Verdict(status="pass", because="", checks=()), [dead], Gate(max_error_rate=0.1)).because,
         *slow.misses,
