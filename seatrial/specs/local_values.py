@@ -7,7 +7,7 @@ else runs, and a quarter of it beside a busy test suite.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from seatrial.specs.endpoint import Percentiles
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     from seatrial.specs.endpoint import EndpointSpec
     from seatrial.specs.yaml_source import Document
-
-    Pairs = tuple[tuple[int, int], ...]
+    from seatrial_load.prompts.dataset import Dataset
 
 
 MOST_INPUT_TOKENS: Final = 64
@@ -38,6 +37,7 @@ OPEN_LOOP_BUDGET_MINUTES: Final = 6.0
 """Three levels of 230 requests, which prove a p99, at `MOST_PER_SECOND`."""
 REQUEST_TIMEOUT_S: Final = 20.0
 
+Pairs = tuple[tuple[int, int], ...]
 Value = int | float | tuple[int, ...] | None
 Model = TypeVar("Model", bound=FrozenModel)
 
@@ -69,30 +69,30 @@ class LocalSpec:
 
     Attributes:
         endpoint: The spec.
-        dataset: Prompt and answer of the requests of its file, in tokens; empty without one.
+        dataset: What is taken of its file of requests; empty without one.
         values: What differs from what was asked, in the order of the spec.
     """
 
     endpoint: EndpointSpec
-    dataset: Pairs
+    dataset: Dataset
     values: tuple[LocalValue, ...]
 
 
-def local_spec(endpoint: EndpointSpec, dataset: Pairs, document: Document) -> LocalSpec:
+def local_spec(endpoint: EndpointSpec, dataset: Dataset, document: Document) -> LocalSpec:
     """Return a spec with the values that the laptop has for what nobody set there.
 
     Args:
         endpoint: The spec, with what is written for the laptop.
-        dataset: Prompt and answer of the requests of its file, in tokens; empty without one.
+        dataset: What is taken of its file of requests; empty without one.
         document: It tells what is written for the laptop.
     """
     shorter = _Shorter.of(endpoint, document)
-    pairs = tuple((shorter.prompt(prompt), shorter.answer(answer)) for prompt, answer in dataset)
+    pairs = tuple((shorter.prompt(prompt), shorter.answer(answer)) for prompt, answer in dataset.pairs)
     asked = (*_workload(endpoint, pairs, shorter), *_slo(endpoint))
     values = _changed(asked, document)
     local = _with_all(endpoint, values)
     trial = _changed(_trial(local, document), document)
-    return LocalSpec(_with_all(local, trial), pairs, (*values, *trial))
+    return LocalSpec(_with_all(local, trial), replace(dataset, pairs=pairs), (*values, *trial))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +121,10 @@ class _Shorter:
         return max(1, round(tokens * self.output))
 
 
-def _workload(endpoint: EndpointSpec, dataset: Pairs, shorter: _Shorter) -> Iterator[LocalValue]:
+def _workload(endpoint: EndpointSpec, pairs: Pairs, shorter: _Shorter) -> Iterator[LocalValue]:
     asked, fixed = endpoint.workload, endpoint.serving.overrides.max_model_len
     means = shorter.prompt(asked.input_tokens), shorter.answer(asked.output_tokens)
-    prompt, answer = _means(dataset) if dataset else means
+    prompt, answer = _means(pairs) if pairs else means
     yield LocalValue(("workload", "input_tokens"), asked.input_tokens, prompt)
     deviation = int(asked.input_tokens_stddev * shorter.input) if shorter.input < 1 else asked.input_tokens_stddev
     yield LocalValue(("workload", "input_tokens_stddev"), asked.input_tokens_stddev, deviation)
@@ -147,9 +147,9 @@ def _workload(endpoint: EndpointSpec, dataset: Pairs, shorter: _Shorter) -> Iter
         yield LocalValue(("serving", "overrides", "max_model_len"), fixed, min(fixed, MOST_MODEL_LEN))
 
 
-def _means(dataset: Pairs) -> tuple[int, int]:
-    prompts, answers = zip(*dataset, strict=True)
-    return round(sum(prompts) / len(dataset)), round(sum(answers) / len(dataset))
+def _means(pairs: Pairs) -> tuple[int, int]:
+    prompts, answers = zip(*pairs, strict=True)
+    return round(sum(prompts) / len(pairs)), round(sum(answers) / len(pairs))
 
 
 def _slo(endpoint: EndpointSpec) -> Iterator[LocalValue]:

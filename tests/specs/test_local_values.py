@@ -115,7 +115,7 @@ def test_requests_of_a_file_keep_their_proportions(tmp_path: Path) -> None:
     (tmp_path / "requests.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     workload = "workload: {input_tokens: 1000, output_tokens: 200, concurrency: 4, dataset: requests.jsonl}"
     spec = loaded(tmp_path, workload)
-    assert spec.dataset == ((32, 16), (96, 48))
+    assert spec.dataset.pairs == ((32, 16), (96, 48))
     assert (spec.endpoint.workload.input_tokens, spec.endpoint.workload.output_tokens) == (64, 32)
 
 
