@@ -38,6 +38,7 @@ from seatrial.specs.yaml_source import (
     Document,
     YamlSource,
     merge_environment,
+    parse_source,
     read_source,
     validation_problems,
 )
@@ -54,6 +55,10 @@ if TYPE_CHECKING:
 
 
 ENVIRONMENTS = "environments"
+DEFAULTS = "defaults"
+"""What stands for the file of an environment that has none."""
+COMMAND_LINE = "command line"
+"""What stands for the file of a spec that is given by options."""
 Spec = TypeVar("Spec", bound=FrozenModel)
 
 
@@ -84,6 +89,16 @@ class LoadedSpec:
     prices: TeamPrices | None = None
     dataset: Dataset = field(default_factory=Dataset)
     local_values: tuple[LocalValue, ...] = ()
+
+    @property
+    def has_spec(self) -> bool:
+        """Whether the spec has a file, beside which its lock can lie."""
+        return self.document.path != COMMAND_LINE
+
+    @property
+    def has_environment(self) -> bool:
+        """Whether the environment has a file, without which nothing is deployed."""
+        return self.place.path != DEFAULTS
 
     @property
     def lengths(self) -> RequestLengths:
@@ -121,21 +136,24 @@ class LoadedSpec:
         return self.document.problem(path, rule, message, hint)
 
 
-def load_spec(path: Path, environment: str, *, environments: Path) -> LoadedSpec:
+def load_spec(path: Path, environment: str, *, environments: Path, default_region: str | None = None) -> LoadedSpec:
     """Load an endpoint's spec for one environment.
 
     Args:
         path: The endpoint's YAML file.
         environment: The environment's name.
         environments: The folder of `NAME.yaml` files.
+        default_region: Region of the environment where that folder has none at all; `None` refuses that.
 
     Raises:
         SpecError: With every problem of both files and of the calibration.
     """
-    return load_source(read_source(path), path, environment, environments=environments)
+    return load_source(read_source(path), path, environment, environments=environments, default_region=default_region)
 
 
-def load_source(source: YamlSource, path: Path, environment: str, *, environments: Path) -> LoadedSpec:
+def load_source(
+    source: YamlSource, path: Path, environment: str, *, environments: Path, default_region: str | None = None
+) -> LoadedSpec:
     """Load an endpoint's spec that was read already.
 
     Args:
@@ -143,6 +161,7 @@ def load_source(source: YamlSource, path: Path, environment: str, *, environment
         path: The file beside which its lock and calibration lie.
         environment: The environment's name.
         environments: The folder of `NAME.yaml` files.
+        default_region: As `load_spec` takes it.
 
     Raises:
         SpecError: With every problem of both files and of the calibration.
@@ -150,8 +169,9 @@ def load_source(source: YamlSource, path: Path, environment: str, *, environment
     if (newer := newer_schema(source)) is not None:
         raise SpecError([newer])
     problems = [*file_problems(source)]
-    problems += _unknown_overrides(source, environments)
-    place, place_document, found = _read_environment(environments, environment)
+    region = None if environment_names(environments) else default_region
+    problems += _unknown_overrides(source, environments) if region is None else ()
+    place, place_document, found = _read_environment(environments, environment, region)
     problems += found
     document = merge_environment(source, environment)
     endpoint, wrong = validated(EndpointSpec, document) if source.data else (None, [])
@@ -255,13 +275,18 @@ def environment_names(environments: Path) -> tuple[str, ...]:
     return tuple(sorted(file.stem for file in environments.glob("*.yaml") if file.name != PRICES_FILE))
 
 
-def _read_environment(environments: Path, name: str) -> tuple[EnvironmentSpec | None, Document | None, list[Finding]]:
+def _read_environment(
+    environments: Path, name: str, default_region: str | None = None
+) -> tuple[EnvironmentSpec | None, Document | None, list[Finding]]:
     file = environments / f"{name}.yaml"
-    if not file.is_file():
-        known = ", ".join(environment_names(environments)) or "none"
-        hint = f"known environments: {known} (in {environments.as_posix()})"
+    if default_region is not None:
+        source = parse_source(f"name: {json.dumps(name)}\nregion: {json.dumps(default_region)}\n", DEFAULTS)
+    elif file.is_file():
+        source = read_source(file)
+    else:
+        known = ", ".join(environment_names(environments))
+        hint = f"known environments: {known} (in {environments.as_posix()})" if known else _how_to_begin(file)
         return None, None, [Finding("SEA109", Place.at(file.as_posix()), f"there is no environment {name}", hint)]
-    source = read_source(file)
     if (newer := newer_schema(source)) is not None:
         return None, None, [newer]
     document = merge_environment(source, None)
@@ -283,6 +308,10 @@ def _read_environment(environments: Path, name: str) -> tuple[EnvironmentSpec | 
             Finding("SEA108", Place.at(document.where(("name",)), "name"), message, f"write `name: {name}`")
         )
     return spec, document, [*file_problems(source), *problems]
+
+
+def _how_to_begin(file: Path) -> str:
+    return f"write {file.as_posix()} with `name: {file.stem}` and `region: us-east-1`, or run `seatrial init`"
 
 
 def validated(model: type[Spec], document: Document) -> tuple[Spec | None, list[Finding]]:
