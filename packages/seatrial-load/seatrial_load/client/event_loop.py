@@ -96,8 +96,13 @@ class Holding:
 
     @property
     def is_tight(self) -> bool:
-        """Whether a quarter of the room is taken, so that it pays to fold an answer as soon as it is over."""
+        """Whether a quarter of the room is taken, so that it pays to fold an answer that is over."""
         return self.held_bytes > self.limits.wave_bytes // 4
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether half of the room is taken, so that folding can't wait until nothing arrives."""
+        return self.held_bytes > self.limits.wave_bytes // 2
 
 
 def mib(size_bytes: int) -> str:
@@ -212,7 +217,10 @@ class Inbox:
         self.parser.close()
 
     def end(self) -> None:
-        """Tell that nothing more is added: what nobody needs any more goes."""
+        """Tell that nothing more is added: what nobody needs any more goes.
+
+        It takes 20 us, or 150 us where the answer is folded: not while other answers arrive (`Loop`).
+        """
         self.parser.release()
         headers = self.parser.head.headers if self.parser.head else {}
         self._hold(sum(len(name) + len(value) + _HEADER_BYTES for name, value in headers.items()))
@@ -486,7 +494,6 @@ class Stream:
         errand = self.errand
         if errand is None:
             return
-        self._inbox.end()
         self.exchange = Exchange(
             errand.sent_s,
             self._clock() if at_s is None else at_s,
@@ -554,6 +561,8 @@ class Loop:
         self._pausing: list[tuple[float, int, Stream]] = []
         self._written: deque[tuple[float, bytes]] = deque()
         self._ahead_bytes = 0
+        self._holding = holding
+        self._over: deque[Inbox] = deque()
         self._taken = 0
         self._wanted = wave.requests
         self._durations_s: list[float] = []
@@ -595,6 +604,8 @@ class Loop:
             self._send_due()
             self._listen(self._patience_s())
         self.usage.sample(self.now_s)
+        while self._tidy():
+            pass
 
     def unanswered(self) -> tuple[Exchange, ...]:
         """Give up what is in flight, and return it with what arrived: the deadline has cut the wave."""
@@ -632,6 +643,16 @@ class Loop:
         request = self._write_request(self._index(number))
         self._written.append((self._clock(), request))
         self._ahead_bytes += len(request)
+        return True
+
+    def _tidy(self) -> bool:
+        """End the inbox that is over for the longest time; tell whether there was one.
+
+        Answers that end together would else hold up the first tokens of the next ones: 512 of them by 75 ms.
+        """
+        if not self._over:
+            return False
+        self._over.popleft().end()
         return True
 
     def _next_request(self, index: int) -> bytes:
@@ -679,7 +700,7 @@ class Loop:
 
     def _listen(self, patience_s: float) -> None:
         ready = self._watch.poll(0.0)
-        waited = not ready and not (patience_s > 0 and self._write_ahead())
+        waited = not ready and not (patience_s > 0 and (self._write_ahead() or self._tidy()))
         if not ready:
             ready = self._watch.poll(patience_s if waited else 0.0)
         told_s = self._clock()
@@ -699,6 +720,9 @@ class Loop:
         if self._repeats(stream, exchange):
             return
         self.exchanges.append(exchange)
+        self._over.append(exchange.inbox)
+        while self._holding.is_urgent and self._tidy():
+            pass
         self._idle.append(stream)
         head = exchange.inbox.head
         well = exchange.failure is None and head is not None and head.status == HTTPStatus.OK
