@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -136,7 +137,7 @@ class TestEnvironment:
         (loaded,) = load_asked([Path(SMALL)], None, None, ASKED)
         assert (loaded.environment.region, capsys.readouterr().err) == ("eu-west-1", "")
         with pytest.raises(typer.BadParameter, match="qa is in eu-west-1"):
-            load_asked([Path(SMALL)], None, None, AskedModel(**{**_fields(ASKED), "region": "us-east-1"}))
+            load_asked([Path(SMALL)], None, None, replace(ASKED, region="us-east-1"))
 
     def test_of_several_one_must_be_named_and_an_unknown_one_is_no_default(self, empty: Path) -> None:
         (empty / "environments").mkdir()
@@ -164,16 +165,12 @@ class TestEnvironment:
         assert "seatrial init" in done.stderr
 
 
-def _fields(asked: AskedModel) -> dict[str, object]:
-    return {name: getattr(asked, name) for name in asked.__dataclass_fields__}
-
-
 def test_the_commands_answer_in_an_empty_folder(empty: Path, seatrial: Seatrial) -> None:
     plan = seatrial("plan", SMALL, *OPTIONS, "--format", "json", folder=empty)
     assert (plan.returncode, json.loads(plan.stdout)["endpoint"]) == (0, "qwen2-5-0-5b-instruct")
     shown = seatrial("plan", SMALL, *OPTIONS, folder=empty)
     assert "--save endpoints/NAME.yaml writes this as a spec" in shown.stdout
-    rendered = seatrial("render", SMALL, *OPTIONS, folder=empty)
+    rendered = seatrial("render", SMALL, *OPTIONS[:2], "--output-tokens", *OPTIONS[3:], folder=empty)
     assert (rendered.returncode, f"option.model_id={SMALL}" in rendered.stdout) == (0, True)
     compared = seatrial("compare-instances", SMALL, *OPTIONS, "--format", "csv", folder=empty)
     assert (compared.returncode, "ml.g6.xlarge" in compared.stdout) == (0, True)

@@ -56,7 +56,10 @@ class AskedModel:
         int | None, typer.Option("--input", metavar="TOKENS", help="Mean prompt length.", rich_help_panel=_PANEL)
     ] = None
     output_tokens: Annotated[
-        int | None, typer.Option("--output", metavar="TOKENS", help="Mean answer length.", rich_help_panel=_PANEL)
+        int | None,
+        typer.Option(
+            "--output", "--output-tokens", metavar="TOKENS", help="Mean answer length.", rich_help_panel=_PANEL
+        ),
     ] = None
     concurrency: Annotated[
         int | None, typer.Option("--concurrency", help="Requests in flight at peak.", rich_help_panel=_PANEL)
@@ -88,6 +91,10 @@ class AskedModel:
     ] = None
 
 
+_BESIDE_OUTPUT: Final = Annotated[
+    int | None, typer.Option("--output-tokens", metavar="TOKENS", help="Mean answer length.", rich_help_panel=_PANEL)
+]
+"""Of a command that has an option `--output` of its own."""
 _OPTIONS: Final = tuple(each.name for each in fields(AskedModel))
 _OF_A_MODEL: Final = tuple(name for name in _OPTIONS if name != "region")
 _SPELLINGS: Final = {
@@ -113,6 +120,8 @@ def takes_model(command: Callable[..., None]) -> Callable[..., None]:
     signature = inspect.signature(command, eval_str=True)
     kept = [each for each in signature.parameters.values() if each.name != "asked"]
     hints = inspect.get_annotations(AskedModel, eval_str=True)
+    if "output" in signature.parameters:
+        hints["output_tokens"] = _BESIDE_OUTPUT
     added = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hints[name])
         for name in _OPTIONS
