@@ -164,10 +164,10 @@ class RequestLengths:
             if self.in_order:
                 return self.pairs[place]
             return self.pairs[_order(f"pair {turn}", len(self.pairs))[place]]
-        return self.input.at(_share("input", row)), self.output.at(_share("output", row))
+        return self.input.at(share_of_row("input", row)), self.output.at(share_of_row("output", row))
 
 
-def _share(name: str, row: int) -> float:
+def share_of_row(name: str, row: int) -> float:
     """Return a share from 0 to 1: each block has one in each thirty-second, in an order of its own."""
     block, place = divmod(row, BLOCK)
     within = int.from_bytes(hashlib.blake2b(f"{name} {row}".encode(), digest_size=4).digest(), "big") / 2**32
@@ -227,7 +227,7 @@ def lengths_of(workload: Workload) -> RequestLengths:
     """Return the lengths of a trial's requests."""
     if workload.lengths:
         pairs = [(prompt, answer) for prompt, answer in workload.lengths]
-        return paired_lengths(pairs, in_order=bool(workload.times_s))
+        return paired_lengths(pairs, in_order=bool(workload.times_s or workload.conversations))
     return normal_lengths(
         input_tokens=workload.input_tokens,
         output_tokens=workload.output_tokens,
