@@ -11,7 +11,7 @@ are measured are at every turn at any time, and requests have the mean prompt of
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
@@ -111,13 +111,15 @@ def turns_listed(counts: Sequence[int]) -> TokenLengths:
 def request_lengths(conversations: Conversations) -> RequestLengths:
     """Return prompts and answers of the requests that conversations make, every turn's: what an endpoint gets."""
     pairs: list[tuple[int, int]] = []
+    added: list[int] = []
     count = len(conversations.listed_turns) or PLANNED_CONVERSATIONS
     for number in range(count):
         opening, turns = len(pairs), conversations.turns_of(number)
         rows = range(opening, opening + turns)
         answers = [conversations.lengths.of(row)[1] for row in rows]
+        added += [conversations.lengths.of(row)[0] for row in rows]
         pairs += zip(conversations.prompts(opening, turns), answers, strict=True)
-    return paired_lengths(pairs)
+    return replace(paired_lengths(pairs), added=tuple(added))
 
 
 def cached_share(conversations: Conversations, shared_tokens: int) -> float:

@@ -69,3 +69,9 @@ def test_those_of_a_file_are_taken_in_order() -> None:
 
 def test_single_requests_are_no_conversations() -> None:
     assert conversations_of(Workload(input_tokens=1, output_tokens=1, schema="lmi")) is None
+
+
+def test_cached_turns_are_as_much_to_compute_however_long_the_conversation_is() -> None:
+    lengths = request_lengths(asked())
+    assert {lengths.longer(row, cached=True) for row in range(8)} == {0}
+    assert {lengths.longer(row, cached=False) for row in range(256)} == {-180, -60, 60, 180}

@@ -78,7 +78,7 @@ BAD_LINES = [
     (
         b'{"prompt": "a", "max_tokens": 3}',
         "max_tokens",
-        "unknown key; known are prompt, messages, body, output_tokens, input_tokens, timestamp",
+        "unknown key; known are prompt, messages, body, output_tokens, input_tokens, timestamp, turns, session_id",
     ),
 ]
 
