@@ -97,7 +97,8 @@ def trial_workload(loaded: LoadedSpec, schema: PayloadSchema) -> Workload:
         prefix_groups=asked.prefix_groups if shares else trial.prefix_groups,
         input_tokens_stddev=asked.input_tokens_stddev,
         output_tokens_stddev=asked.output_tokens_stddev,
-        lengths=loaded.dataset,
+        lengths=loaded.dataset.pairs,
+        times_s=loaded.dataset.times_s,
     )
 
 

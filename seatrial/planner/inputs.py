@@ -12,6 +12,7 @@ from seatrial_base.catalog.architecture import Architecture, shards_evenly
 from seatrial_base.catalog.instances import all_instances, find_instance
 from seatrial_base.catalog.rows import nearest_names
 from seatrial_base.errors import PlanError
+from seatrial_load.prompts.dataset import replay_speed
 
 if TYPE_CHECKING:
     from seatrial.specs.load import LoadedSpec
@@ -112,7 +113,13 @@ def arrival_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
     arrivals = loaded.endpoint.workload.arrivals
     if arrivals in ("closed", "constant"):
         return ()
-    return (f"Predicted latencies are of a closed loop: with {arrivals} arrivals requests queue. Rely on the trial.",)
+    queue = f"Predicted latencies are of a closed loop: with {arrivals} arrivals requests queue. Rely on the trial."
+    times_s, rate = loaded.dataset.times_s, loaded.endpoint.workload.requests_per_second
+    if not times_s or rate is None:
+        return (queue,)
+    speed = replay_speed(times_s, rate)
+    pace = f"{speed:.3g} times as fast as they were recorded" if speed else "all at once, as they were recorded"
+    return (queue, f"{len(times_s):,} requests of the dataset come {pace}.")
 
 
 def prefix_warnings(loaded: LoadedSpec) -> tuple[str, ...]:

@@ -263,8 +263,12 @@ def _arrivals(document: Document) -> Iterator[Finding]:
         message = "arrival_smoothness needs gamma arrivals"
         hint = "write arrivals: gamma, or leave it out"
         yield document.problem(("workload", "arrival_smoothness"), "SEA108", message, hint)
-    if arrivals not in ("poisson", "gamma", "constant"):
+    if arrivals not in ("poisson", "gamma", "constant", "recorded"):
         return
+    if arrivals == "recorded" and document.value("workload", "dataset") is None:
+        message = "recorded arrivals need a dataset"
+        hint = "give the file whose lines have a timestamp, or write arrivals: poisson"
+        yield document.problem(("workload", "arrivals"), "SEA108", message, hint)
     if document.value("workload", "requests_per_second") is None:
         message = f"{arrivals} arrivals need a rate"
         hint = "give requests_per_second in place of concurrency"

@@ -212,10 +212,11 @@ class WorkloadSpec(FrozenModel):
     requests_per_second: Annotated[float, Field(gt=0, le=bounds.MOST_REQUESTS)] | None = Field(
         None, description="Requests per second at peak."
     )
-    arrivals: Literal["closed", "poisson", "gamma", "constant"] = Field(
+    arrivals: Literal["closed", "poisson", "gamma", "constant", "recorded"] = Field(
         "closed",
-        description="Timing of the trial's requests. `closed`: each follows an answer. `poisson`, `gamma` and "
-        "`constant` send at `requests_per_second`, whatever is answered, so that latencies hold the queue.",
+        description="Timing of the trial's requests. `closed`: each follows an answer. `poisson`, `gamma`, "
+        "`constant` and `recorded` (by the timestamps of `dataset`) send at `requests_per_second`, whatever is "
+        "answered, so that latencies hold the queue.",
     )
     arrival_smoothness: Annotated[float, Field(gt=0, le=bounds.MOST_SMOOTHNESS)] = Field(
         1.0, description="Shape of `gamma` arrivals: 1 is Poisson, less comes in bursts, more comes evenly."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -43,6 +43,7 @@ from seatrial.specs.yaml_source import (
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import FrozenModel
+from seatrial_load.prompts.dataset import Dataset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -68,7 +69,7 @@ class LoadedSpec:
         config_file: The content of `model.config_file` in canonical form; `None` without one.
         calibration_json: What trials measured of this endpoint in this environment, as JSON; `None` without any.
         prices: The team's prices file; `None` without one.
-        dataset: Prompt and answer of the requests of `workload.dataset`, in tokens; empty without one.
+        dataset: What is taken of `workload.dataset`; empty without one.
     """
 
     path: Path
@@ -79,7 +80,7 @@ class LoadedSpec:
     config_file: str | None = None
     calibration_json: str | None = None
     prices: TeamPrices | None = None
-    dataset: tuple[tuple[int, int], ...] = ()
+    dataset: Dataset = field(default_factory=Dataset)
 
     @property
     def lengths(self) -> RequestLengths:
@@ -99,7 +100,7 @@ class LoadedSpec:
             self.endpoint,
             self.environment,
             config_file=self.config_file,
-            dataset=self.dataset or None,
+            dataset=self.dataset,
             calibration=self.calibration,
             prices=prices,
         )

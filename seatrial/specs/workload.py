@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 from seatrial.specs.repository_files import why_away
 from seatrial_base.errors import BenchError
 from seatrial_load.measure.lengths import RequestLengths, normal_lengths, paired_lengths, shared_share
-from seatrial_load.prompts.dataset import read_lengths
+from seatrial_load.prompts.dataset import Dataset
+from seatrial_load.prompts.dataset import read_dataset as read_file
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from seatrial.specs.endpoint import EndpointSpec
@@ -22,15 +22,15 @@ RATE_SHARES: Final = (0.5, 0.75, 1.0)
 """Of the planned rate: the levels of an open loop. The last decides; the others tell how the queue grows."""
 
 
-def lengths_of_spec(endpoint: EndpointSpec, dataset: Sequence[tuple[int, int]]) -> RequestLengths:
+def lengths_of_spec(endpoint: EndpointSpec, dataset: Dataset) -> RequestLengths:
     """Return the lengths of the workload.
 
     Args:
         endpoint: The spec.
-        dataset: Prompt and answer of the requests of its file, in tokens; empty without one.
+        dataset: The requests of its file; empty without one.
     """
-    if dataset:
-        return paired_lengths(dataset)
+    if dataset.pairs:
+        return paired_lengths(dataset.pairs)
     workload = endpoint.workload
     return normal_lengths(
         input_tokens=workload.input_tokens,
@@ -40,21 +40,19 @@ def lengths_of_spec(endpoint: EndpointSpec, dataset: Sequence[tuple[int, int]]) 
     )
 
 
-def read_dataset(
-    spec: Path, endpoint: EndpointSpec | None, document: Document
-) -> tuple[tuple[tuple[int, int], ...], list[Finding]]:
-    """Read the file of requests of a spec; return their lengths, with every problem of it.
+def read_dataset(spec: Path, endpoint: EndpointSpec | None, document: Document) -> tuple[Dataset, list[Finding]]:
+    """Read the file of requests of a spec; return what is taken of it, with every problem of it.
 
     A file that is not there, or that is another repository's, is told by the spec's own rules and not read.
     """
     name = None if endpoint is None else endpoint.workload.dataset
     if endpoint is None or name is None or why_away(spec, name) or not (spec.parent / name).is_file():
-        return (), []
+        return Dataset(), []
     try:
-        pairs = read_lengths(spec.parent / name)
+        dataset = read_file(spec.parent / name, timed=endpoint.workload.arrivals == "recorded")
     except BenchError as unreadable:
-        return (), [*unreadable.problems]
-    return pairs, _other_means(endpoint, paired_lengths(pairs), document)
+        return Dataset(), [*unreadable.problems]
+    return dataset, _other_means(endpoint, paired_lengths(dataset.pairs), document)
 
 
 def _other_means(endpoint: EndpointSpec, lengths: RequestLengths, document: Document) -> list[Finding]:
@@ -76,7 +74,7 @@ def _other_means(endpoint: EndpointSpec, lengths: RequestLengths, document: Docu
     return problems
 
 
-def with_shared_prefix(endpoint: EndpointSpec, dataset: Sequence[tuple[int, int]]) -> EndpointSpec:
+def with_shared_prefix(endpoint: EndpointSpec, dataset: Dataset) -> EndpointSpec:
     """Return the spec with the hit rate that its shared prefix makes, where prefix caching is on.
 
     Only a spec that turns it on counts (`serving.overrides.prefix_caching`, or `prefix_cache` of its recipe): engines

@@ -14,6 +14,7 @@ from seatrial.specs.load import load_spec
 from seatrial_base.errors import BenchError, SpecError
 from seatrial_load.documents.request import PredictedLevel, TrialRequest, TrialTarget
 from seatrial_load.documents.request_checks import read_trial_request
+from seatrial_load.measure.lengths import lengths_of
 from seatrial_load.slo.evaluate import requests_needed
 
 if TYPE_CHECKING:
@@ -116,6 +117,20 @@ def test_a_trial_of_a_dataset_sends_its_lengths_and_nothing_that_users_wrote(tmp
     assert request.workload.lengths == ((100, 10), (300, 30))
     assert (request.workload.source, request.load.arrival) == ("synthetic", "closed")
     assert "my secret" not in request.to_json()
+
+
+def test_a_trial_of_a_recording_sends_it_at_its_times_and_at_the_planned_rates(tmp_path: Path) -> None:
+    """Three requests in 2 s, at four a second in place of one: four times as fast."""
+    rows = ((0, 100), (500, 300), (2000, 200))
+    lines = (f'{{"timestamp": {at}, "input_length": {tokens}, "output_length": 20}}\n' for at, tokens in rows)
+    (tmp_path / "requests.jsonl").write_text("".join(lines))
+    asked = "input_tokens: 200, output_tokens: 20, requests_per_second: 4, dataset: requests.jsonl, arrivals: recorded"
+    plan, request = described(tmp_path, asked)
+    assert (request.load.arrival, request.load.rates_per_s) == ("recorded", (2.0, 3.0, 4.0))
+    assert request.workload.times_s == (0.0, 0.5, 2.0)
+    lengths = lengths_of(request.workload)
+    assert [lengths.of(row)[0] for row in range(4)] == [100, 300, 200, 100]
+    assert "3 requests of the dataset come 4 times as fast as they were recorded." in plan.warnings
 
 
 def test_a_request_with_a_prior_is_read_as_it_was_written(planned: tuple[Plan, TrialRequest]) -> None:

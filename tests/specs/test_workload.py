@@ -130,7 +130,7 @@ def test_the_lengths_of_a_file(tmp_path: Path) -> None:
         {"input_length": 9, "output_length": 0},
     )
     spec = loaded(tmp_path, "input_tokens: 200, output_tokens: 20, concurrency: 4, dataset: requests.jsonl")
-    assert spec.dataset == ((100, 10), (300, 30), (200, 20))
+    assert spec.dataset.pairs == ((100, 10), (300, 30), (200, 20))
     assert spec.lengths.input.at(0.5) == 200
 
 
@@ -148,6 +148,40 @@ def test_the_means_are_those_of_the_file(tmp_path: Path) -> None:
     assert problems(tmp_path, workload) == [
         ("SEA108", "workload.input_tokens", "input_tokens 500 is not the mean of the dataset, 200.5"),
     ]
+
+
+RECORDED = "input_tokens: 200, output_tokens: 20, requests_per_second: 4, dataset: requests.jsonl, arrivals: recorded"
+
+
+def recording(folder: Path, *times_ms: float) -> None:
+    requests_file(folder, *({"input_length": 200, "output_length": 20, "timestamp": at} for at in times_ms))
+
+
+def test_recorded_arrivals_take_the_times_of_the_file(tmp_path: Path) -> None:
+    recording(tmp_path, 0, 100, 3000)
+    spec = loaded(tmp_path, RECORDED)
+    assert spec.dataset.times_s == (0.0, 0.1, 3.0)
+    assert rates_of(spec.endpoint) == (2.0, 3.0, 4.0)
+    before = spec.digest
+    recording(tmp_path, 0, 2900, 3000)
+    assert loaded(tmp_path, RECORDED).digest != before
+
+
+def test_other_arrivals_leave_the_times_out(tmp_path: Path) -> None:
+    recording(tmp_path, 0, 100, 3000)
+    digests = {loaded(tmp_path, RECORDED.replace("recorded", "poisson")).digest}
+    recording(tmp_path, 0, 2900, 3000)
+    assert loaded(tmp_path, RECORDED.replace("recorded", "poisson")).digest in digests
+
+
+def test_recorded_arrivals_need_file_rate_and_times(tmp_path: Path) -> None:
+    found = problems(tmp_path, f"{FIXED}, concurrency: 4, arrivals: recorded")
+    assert [(rule, message) for rule, _, message in found] == [
+        ("SEA108", "recorded arrivals need a dataset"),
+        ("SEA108", "recorded arrivals need a rate"),
+    ]
+    requests_file(tmp_path, {"input_length": 200, "output_length": 20})
+    assert [(rule, field) for rule, field, _ in problems(tmp_path, RECORDED)] == [("SEA510", "timestamp")]
 
 
 def test_every_bad_line_of_a_file(tmp_path: Path) -> None:

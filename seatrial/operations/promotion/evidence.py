@@ -168,6 +168,8 @@ def workload_problems(promotion: PromotionStep, result: TrialResult) -> Iterator
     ]
     if asked.lengths != tried.lengths:
         other.append("workload.dataset has other lengths than the trial's")
+    if asked.times_s != tried.times_s:
+        other.append("workload.dataset has other times than the trial's")
     if other:
         hint = f"give both environments the same requests, and try them in {promotion.source.environment.name}"
         yield promotion.problem("SEA475", "; ".join(other), hint)

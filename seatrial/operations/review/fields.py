@@ -64,8 +64,9 @@ def _fields(loaded: LoadedSpec) -> Iterator[tuple[str, str]]:
     yield from flat_fields("environment", loaded.place.data)
     if loaded.config_file is not None:
         yield "content of model.config_file", json.dumps(loaded.config_file)
-    if loaded.dataset:
-        told = f"{loaded.lengths.words}, {len(loaded.dataset):,} requests, {digest(json.dumps(loaded.dataset))}"
+    if pairs := loaded.dataset.pairs:
+        content = json.dumps([pairs, loaded.dataset.times_s] if loaded.dataset.times_s else pairs)
+        told = f"{loaded.lengths.words}, {len(pairs):,} requests, {digest(content)}"
         yield "content of workload.dataset", json.dumps(told, ensure_ascii=False)
     if loaded.calibration is not None:
         yield from flat_fields("calibration", loaded.calibration)

@@ -22,6 +22,7 @@ from seatrial.report.values import (
     why_missing,
 )
 from seatrial_base.table import Cell
+from seatrial_load.documents.result import loads_words
 from seatrial_load.measure.lengths import lengths_of
 from seatrial_load.metrics.sent import QUEUEING, arrivals_asked, prefix_asked
 from seatrial_load.slo.doubts import told_doubts
@@ -43,11 +44,10 @@ def cautions(result: TrialResult, plan: Plan | None) -> Iterator[str]:
             f"Local engine: “{result.engine_note}”, a small random model on this machine's CPU, not {planned}. The "
             f"numbers show that deployment and trial work, not the speed or cost of the real endpoint."
         )
-    void = [str(level.concurrency) for level in result.levels if not level.valid]
+    void = [level for level in result.levels if not level.valid]
     if void:
         yield (
-            f"Void (○): at concurrency {', '.join(void)} the client was the limit. Knee, verdict and cost ignore "
-            f"these levels."
+            f"Void (○): at {loads_words(void)} the client was the limit. Knee, verdict and cost ignore these levels."
         )
     yield from (f"Doubtful answers: {told}." for told in told_doubts(result))
     if result.comparison is not None and result.comparison.status == "worse":

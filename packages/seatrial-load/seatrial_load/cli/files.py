@@ -73,6 +73,7 @@ def _named(request: TrialRequest, source: Literal["jsonl", "trace"], path: Path)
         input_tokens_stddev=0.0,
         output_tokens_stddev=0.0,
         lengths=(),
+        times_s=(),
     )
     return replace(request, workload=workload)
 

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from seatrial_load.documents.strict_json import write_document
 
-Arrival: TypeAlias = Literal["closed", "poisson", "gamma", "constant", "ramp", "replay"]
+Arrival: TypeAlias = Literal["closed", "poisson", "gamma", "constant", "recorded", "ramp", "replay"]
 Search: TypeAlias = Literal["sweep", "adaptive", "every_level"]
 TargetKnee: TypeAlias = Literal["lowest", "slo"]
 Goal: TypeAlias = Literal["knee", "max_concurrency", "max_goodput"]
@@ -18,12 +18,12 @@ Metric: TypeAlias = Literal["ttft_ms", "tpot_ms", "e2e_latency_ms", "error_rate"
 Statistic: TypeAlias = Literal["p50", "p90", "p95", "p99", "mean", "value"]
 PayloadSchema: TypeAlias = Literal["lmi", "tgi", "openai_chat", "openai_completions"]
 QualityMetric: TypeAlias = Literal["exact_match", "mean_logprob", "perplexity"]
-LISTED_RATES: tuple[Arrival, ...] = ("poisson", "gamma", "constant")
+LISTED_RATES: tuple[Arrival, ...] = ("poisson", "gamma", "constant", "recorded")
 """Open loops whose levels are the listed rates."""
 JUMPSTART_LEVELS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 """Concurrency per copy of the published protocol `jumpstart-2024`."""
 _CAME_LATER = {
-    "workload": ("input_tokens_stddev", "output_tokens_stddev", "lengths"),
+    "workload": ("input_tokens_stddev", "output_tokens_stddev", "lengths", "times_s"),
     "load": ("arrival_smoothness", "rates_for_copies"),
 }
 PER_REQUEST_METRICS: tuple[Metric, ...] = ("ttft_ms", "tpot_ms", "e2e_latency_ms")
@@ -49,11 +49,12 @@ class Load:
         requests: A level measures exactly this many requests, whatever its concurrency; None leaves it to those above.
         precision: Half the 95 % interval of the median end-to-end latency, over it, at which a level is measured well
             enough.
-        arrival: `closed` keeps C requests in flight; the others send at times of their own, whatever is answered.
+        arrival: `closed` keeps C requests in flight; the others send at times of their own, whatever is answered:
+            `recorded` at those of the workload, `replay` at those of a trace.
         arrival_smoothness: Shape of the gamma distribution of the gaps between requests (`gamma`): 1 is a Poisson
             process, less comes in bursts, more comes evenly. Their coefficient of variation is 1 / its square root.
-        rates_per_s: The levels of an open loop (`poisson`, `gamma`, `constant`): requests per second, all copies
-            together, ascending; the start and the end of a `ramp`.
+        rates_per_s: The levels of an open loop (`LISTED_RATES`): requests per second, all copies together, ascending;
+            the start and the end of a `ramp`.
         rates_for_copies: The rates are for so many copies: where another number is live, they change with it. None
             leaves them as they are.
         level_s: How long a level of an open loop sends.
@@ -190,6 +191,8 @@ class Workload:
         output_tokens_stddev: Standard deviation of the length of its answer; 0 is one length.
         lengths: Prompt and answer of requests that were counted, in tokens: made-up prompts have these lengths, taken
             in turn; empty where the means say them.
+        times_s: When each of these came, in seconds from the first, ascending: `recorded` arrivals have their gaps, at
+            the rate of each level; the lengths are taken in order then. Empty where they have no times.
     """
 
     input_tokens: int
@@ -203,6 +206,7 @@ class Workload:
     input_tokens_stddev: float = 0.0
     output_tokens_stddev: float = 0.0
     lengths: tuple[tuple[int, ...], ...] = ()
+    times_s: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,6 +60,7 @@ def _impossible(request: TrialRequest) -> Iterator[tuple[str, str]]:
     yield from _wrong_objectives(request.objectives)
     yield from _wrong_prefix(request.workload)
     yield from _wrong_lengths(request.workload)
+    yield from _wrong_times(request.workload, request.load)
     if not 0 < request.target_utilization <= 1:
         yield "target_utilization", f"{request.target_utilization:g} is not above 0 and at most 1"
     if not 0 <= request.gate.confidence < 1:
@@ -122,6 +123,16 @@ def _wrong_lengths(workload: Workload) -> Iterator[tuple[str, str]]:
             "workload.source",
             f"only synthetic prompts have lengths of a distribution, not those of a {workload.source} file",
         )
+
+
+def _wrong_times(workload: Workload, load: Load) -> Iterator[tuple[str, str]]:
+    times_s = workload.times_s
+    if load.arrival == "recorded" and not times_s:
+        yield "workload.times_s", "recorded arrivals need the times of the requests"
+    elif times_s and len(times_s) != len(workload.lengths):
+        yield "workload.times_s", f"{len(times_s)} times of {len(workload.lengths)} requests"
+    if times_s and (times_s[0] < 0 or any(low > high for low, high in pairwise(times_s))):
+        yield "workload.times_s", "the times do not ascend from 0"
 
 
 def _wrong_objectives(objectives: tuple[Objective, ...]) -> Iterator[tuple[str, str]]:

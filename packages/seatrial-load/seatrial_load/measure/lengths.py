@@ -122,11 +122,13 @@ class RequestLengths:
         input: Of prompts.
         output: Of answers.
         pairs: Prompt and answer of each request of a file, whose lengths hang together; empty where they don't.
+        in_order: Whether requests take them in the order of the file.
     """
 
     input: TokenLengths
     output: TokenLengths
     pairs: tuple[tuple[int, int], ...] = field(default=(), repr=False)
+    in_order: bool = False
 
     @property
     def are_fixed(self) -> bool:
@@ -159,6 +161,8 @@ class RequestLengths:
             return round(self.input.mean), round(self.output.mean)
         if self.pairs:
             turn, place = divmod(row, len(self.pairs))
+            if self.in_order:
+                return self.pairs[place]
             return self.pairs[_order(f"pair {turn}", len(self.pairs))[place]]
         return self.input.at(_share("input", row)), self.output.at(_share("output", row))
 
@@ -187,12 +191,18 @@ def normal_lengths(
     )
 
 
-def paired_lengths(pairs: Sequence[tuple[int, int]]) -> RequestLengths:
-    """Return the lengths of requests that were counted, at least one."""
+def paired_lengths(pairs: Sequence[tuple[int, int]], *, in_order: bool = False) -> RequestLengths:
+    """Return the lengths of requests that were counted, at least one.
+
+    Args:
+        pairs: Prompt and answer of each, in tokens.
+        in_order: Whether requests take them in this order; else in one that looks like chance.
+    """
     return RequestLengths(
         input=_listed([prompt for prompt, _ in pairs]),
         output=_listed([answer for _, answer in pairs]),
         pairs=tuple(pairs),
+        in_order=in_order,
     )
 
 
@@ -216,7 +226,8 @@ def shared_share(lengths: RequestLengths, shared_tokens: int) -> float:
 def lengths_of(workload: Workload) -> RequestLengths:
     """Return the lengths of a trial's requests."""
     if workload.lengths:
-        return paired_lengths([(prompt, answer) for prompt, answer in workload.lengths])
+        pairs = [(prompt, answer) for prompt, answer in workload.lengths]
+        return paired_lengths(pairs, in_order=bool(workload.times_s))
     return normal_lengths(
         input_tokens=workload.input_tokens,
         output_tokens=workload.output_tokens,

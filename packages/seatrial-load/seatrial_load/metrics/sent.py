@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 from seatrial_base.units import short, whole_or_tenths
 from seatrial_load.measure.lengths import lengths_of, shared_share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from seatrial_load.documents.request import Load, Workload
+    from seatrial_load.documents.request import Arrival, Load, Workload
     from seatrial_load.documents.result import LevelResult, TrialResult
 
 
@@ -29,18 +30,21 @@ def prefix_asked(workload: Workload) -> str:
 
 def arrivals_asked(load: Load) -> str:
     """Return how requests were timed, in words."""
-    match load.arrival:
-        case "closed":
-            return "closed loop"
-        case "poisson":
-            return "Poisson arrivals"
-        case "gamma":
-            return f"gamma arrivals, smoothness {load.arrival_smoothness:g}"
-        case "constant":
-            return "constant rate"
-        case "ramp":
-            return "rising rate"
-    return "replayed trace"
+    if load.arrival == "gamma":
+        return f"gamma arrivals, smoothness {load.arrival_smoothness:g}"
+    return _ARRIVALS[load.arrival]
+
+
+_ARRIVALS: Final[Mapping[Arrival, str]] = MappingProxyType(
+    {
+        "closed": "closed loop",
+        "poisson": "Poisson arrivals",
+        "constant": "constant rate",
+        "recorded": "recorded arrivals",
+        "ramp": "rising rate",
+        "replay": "replayed trace",
+    }
+)
 
 
 def sent_lines(result: TrialResult) -> Iterator[str]:

@@ -154,9 +154,7 @@ def with_error_rate(verdict: Verdict, levels: Sequence[LevelResult], gate: Gate)
 def _failing(level: LevelResult, most: float) -> str:
     counts = ", ".join(f"{name} {count}" for name, count in level.errors.items())
     first = f" ({level.first_errors[0]})" if level.first_errors else ""
-    load = f"concurrency {level.concurrency} per copy"
-    load = load if level.offered_requests_per_s is None else f"{level.offered_requests_per_s:g} requests/s"
-    failed = f"{level.requests - level.succeeded} of {level.requests} requests failed at {load}"
+    failed = f"{level.requests - level.succeeded} of {level.requests} requests failed at {level.place}"
     return f"{failed}, more than {most * 100:g} %: {counts}{first}"
 
 
@@ -169,7 +167,7 @@ def no_success(level: LevelResult) -> str:
     """Say that nothing succeeded, and what happened instead."""
     counts = ", ".join(f"{name} {count}" for name, count in level.errors.items())
     first = f" ({level.first_errors[0]})" if level.first_errors else ""
-    return f"0 of {level.requests} requests succeeded at concurrency {level.concurrency} per copy: {counts}{first}"
+    return f"0 of {level.requests} requests succeeded at {level.place}: {counts}{first}"
 
 
 def _named(level: LevelResult) -> str:
@@ -180,7 +178,7 @@ def _named(level: LevelResult) -> str:
 def _verdict_of(level: LevelResult, objectives: Sequence[Objective], preface: str, confidence: float) -> Verdict:
     checks = checks_of(level, objectives, confidence) if level.succeeded else ()
     if not level.valid:
-        because = f"{preface}the level at concurrency {level.concurrency} per copy is void: {level.void_because}"
+        because = f"{preface}the level at {level.place} is void: {level.void_because}"
         unproven = tuple(replace(check, met=None) for check in checks)
         return Verdict(status="inconclusive", because=because, checks=unproven)
     if not level.succeeded:
@@ -196,7 +194,7 @@ def _verdict_of(level: LevelResult, objectives: Sequence[Objective], preface: st
 
 
 def _success(level: LevelResult, objectives: int) -> str:
-    answered = f"{level.succeeded} of {level.requests} requests succeeded at concurrency {level.concurrency} per copy"
+    answered = f"{level.succeeded} of {level.requests} requests succeeded at {level.place}"
     if not objectives:
         return f"no objective is set; {answered}"
     met = "objective met" if objectives == 1 else f"all {objectives} objectives met"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from seatrial_load.client.arrivals import offered_per_s, ordered_per_s, schedule
+from seatrial_load.client.arrivals import offered_per_s, ordered_per_s, ordered_words, schedule
 from seatrial_load.client.event_loop import Wave, limits_of
 from seatrial_load.client.worker_pool import CrewOrder, load_with_workers
 from seatrial_load.documents.request import JUMPSTART_LEVELS, LISTED_RATES, closed_loop
@@ -236,7 +236,7 @@ def load_level(
         size=size,
         sent=requests,
         offered_per_s=None if plan is None else offered_per_s(request.load, plan),
-        cut=crew.stopped or _cut(request, step, crew, requests),
+        cut=crew.stopped or _cut(request, progress, step, crew, requests),
     )
 
 
@@ -320,8 +320,10 @@ def _enough(request: TrialRequest, size: LevelSize) -> Callable[[Sequence[float]
     return enough
 
 
-def _cut(request: TrialRequest, step: NextLevel, crew: CrewResult, requests: int) -> Stop | None:
-    place = f"at concurrency {step.concurrency} per copy"
+def _cut(
+    request: TrialRequest, progress: TrialProgress, step: NextLevel, crew: CrewResult, requests: int
+) -> Stop | None:
+    place = f"at {ordered_words(request.load, len(progress.levels), step.concurrency)}"
     if crew.lost_because is not None:
         because = f"the load generator failed {place}: {crew.lost_because}"
         return Stop(reason=StopReason.LOAD_FAILED, because=because)
