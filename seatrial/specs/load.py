@@ -32,7 +32,13 @@ from seatrial.specs.recipe import expanded
 from seatrial.specs.repository_files import why_away
 from seatrial.specs.schema_version import newer_schema
 from seatrial.specs.text_rules import file_problems, secret_values, without_secrets
-from seatrial.specs.workload import lengths_of_spec, read_dataset, with_shared_prefix
+from seatrial.specs.workload import (
+    conversations_of_spec,
+    lengths_of_spec,
+    read_dataset,
+    too_long_conversations,
+    with_hit_rate,
+)
 from seatrial.specs.yaml_source import (
     OVERRIDES,
     Document,
@@ -51,6 +57,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from seatrial.specs.yaml_source import Document
+    from seatrial_load.measure.conversations import Conversations
     from seatrial_load.measure.lengths import RequestLengths
 
 
@@ -104,6 +111,11 @@ class LoadedSpec:
     def lengths(self) -> RequestLengths:
         """How long prompts and answers are: what is planned for, and what a trial sends."""
         return lengths_of_spec(self.endpoint, self.dataset)
+
+    @property
+    def conversations(self) -> Conversations | None:
+        """The conversations whose turns the requests are; None where they are single ones."""
+        return conversations_of_spec(self.endpoint, self.dataset)
 
     @property
     def calibration(self) -> Mapping[str, object] | None:
@@ -179,7 +191,9 @@ def load_source(
     problems += [*contradictions(document), *tag_problems(document)] if source.data else []
     dataset, unread = read_dataset(path, endpoint, document)
     problems += unread
-    endpoint = None if endpoint is None else with_shared_prefix(expanded(endpoint), dataset)
+    if endpoint is not None and not problems:
+        problems += too_long_conversations(endpoint, dataset, document)
+    endpoint = None if endpoint is None else with_hit_rate(expanded(endpoint), dataset)
     if endpoint is not None and place is not None and place_document is not None:
         problems += guard_rail_problems(endpoint, place, document, place_document)
         problems += tag_count_problems(endpoint, place, document)

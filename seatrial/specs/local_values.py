@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MOST_INPUT_TOKENS: Final = 64
 MOST_OUTPUT_TOKENS: Final = 32
+MOST_TURN_DELAY_S: Final = 0.5
 MOST_IN_FLIGHT: Final = 8
 MOST_PER_SECOND: Final = 4.0
 MOST_MODEL_LEN: Final = 8192
@@ -92,7 +93,8 @@ def local_spec(endpoint: EndpointSpec, dataset: Dataset, document: Document) -> 
     values = _changed(asked, document)
     local = _with_all(endpoint, values)
     trial = _changed(_trial(local, document), document)
-    return LocalSpec(_with_all(local, trial), replace(dataset, pairs=pairs), (*values, *trial))
+    shortened = dataset if shorter.is_nothing else replace(dataset, pairs=pairs, delays_s=_short(dataset.delays_s))
+    return LocalSpec(_with_all(local, trial), shortened, (*values, *trial))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,10 @@ class _Shorter:
             1.0 if answers_set else min(1.0, MOST_OUTPUT_TOKENS / workload.output_tokens),
         )
 
+    @property
+    def is_nothing(self) -> bool:
+        return self.input == self.output == 1.0
+
     def prompt(self, tokens: int) -> int:
         return max(1, round(tokens * self.input))
 
@@ -121,8 +127,12 @@ class _Shorter:
         return max(1, round(tokens * self.output))
 
 
+def _short(delays_s: Sequence[float]) -> tuple[float, ...]:
+    return tuple(min(each, MOST_TURN_DELAY_S) for each in delays_s)
+
+
 def _workload(endpoint: EndpointSpec, pairs: Pairs, shorter: _Shorter) -> Iterator[LocalValue]:
-    asked, fixed = endpoint.workload, endpoint.serving.overrides.max_model_len
+    asked = endpoint.workload
     means = shorter.prompt(asked.input_tokens), shorter.answer(asked.output_tokens)
     prompt, answer = _means(pairs) if pairs else means
     yield LocalValue(("workload", "input_tokens"), asked.input_tokens, prompt)
@@ -136,6 +146,16 @@ def _workload(endpoint: EndpointSpec, pairs: Pairs, shorter: _Shorter) -> Iterat
         ("trial", endpoint.trial.shared_prefix_tokens),
     ):
         yield LocalValue((part, "shared_prefix_tokens"), shared, int(shared * shorter.input))
+    delay_s = min(asked.turn_delay_s, MOST_TURN_DELAY_S)
+    yield LocalValue(("workload", "turn_delay_s"), asked.turn_delay_s, delay_s)
+    if asked.turn_delay_stddev_s:
+        deviation_s = asked.turn_delay_stddev_s * delay_s / asked.turn_delay_s
+        yield LocalValue(("workload", "turn_delay_stddev_s"), asked.turn_delay_stddev_s, deviation_s)
+    yield from _load(endpoint)
+
+
+def _load(endpoint: EndpointSpec) -> Iterator[LocalValue]:
+    asked, fixed = endpoint.workload, endpoint.serving.overrides.max_model_len
     if asked.concurrency is not None:
         yield LocalValue(("workload", "concurrency"), asked.concurrency, min(asked.concurrency, MOST_IN_FLIGHT))
     if asked.requests_per_second is not None:

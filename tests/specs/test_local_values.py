@@ -135,3 +135,12 @@ def test_long_contexts_fit_the_cache_of_the_engine(tmp_path: Path) -> None:
     short = "workload: {input_tokens: 9000, output_tokens: 200, concurrency: 4}"
     assert loaded(tmp_path, short, overrides).endpoint.serving.overrides.max_model_len == MOST_MODEL_LEN
     assert KV_POOL_TOKENS // MOST_MODEL_LEN == 32
+
+
+def test_users_think_half_a_second_between_turns(tmp_path: Path) -> None:
+    workload = (
+        "workload: {input_tokens: 60, output_tokens: 30, concurrency: 4, turns: 3, turn_delay_s: 20, "
+        "turn_delay_stddev_s: 5}"
+    )
+    asked = loaded(tmp_path, workload).endpoint.workload
+    assert (asked.turns, asked.turn_delay_s, asked.turn_delay_stddev_s) == (3, 0.5, 0.125)
