@@ -87,6 +87,7 @@ REASONS: Mapping[tuple[str, str], str] = {
         "A trial proves what is live; what is absent or new has no tag."
     ),
     (FUNCTION, "sagemaker:InvokeEndpoint"): "A trial sends requests, and wakes a copy.",
+    (FUNCTION, "sagemaker:CallWithBearerToken"): "A trial takes the path of OpenAI clients; it has no resource level.",
     (FUNCTION, "sagemaker:CreateInferenceComponent"): "A candidate component is created beside the one that serves.",
     (FUNCTION, "sagemaker:AddTags"): "A candidate is created with the tag of the environment.",
     (FUNCTION, "sagemaker:DeleteInferenceComponent"): "A candidate is deleted after its trial.",

@@ -35,6 +35,7 @@ from seatrial.cli.report import report_command
 from seatrial.cli.schema import schema_command
 from seatrial.cli.stage import stage_command
 from seatrial.cli.teams import teams_command
+from seatrial.cli.token import token_command
 from seatrial.cli.trial import trial
 from seatrial.cli.validate import validate_command
 from seatrial_lint.cli.check import check_command
@@ -63,7 +64,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None] | typer.Typer, ...]] = {
         render_command,
     ),
     "Deploy": (preflight_command, stage_command, diff_command, promote_command, products, jobs),
-    "Operate": (trial, drift_command, doctor_command, teams_command),
+    "Operate": (trial, token_command, drift_command, doctor_command, teams_command),
     "Measure": (bench_command, probe_command, compare_command, calibrate_command, report_command),
     "Check configurations": (lint_command, check_command, convert_command, rules_command),
     "Library": (presets, models, images, prices),

@@ -17,13 +17,14 @@ Manner: TypeAlias = Literal["load", "in_place", "verify"]
 Metric: TypeAlias = Literal["ttft_ms", "tpot_ms", "e2e_latency_ms", "error_rate", "output_tok_s"]
 Statistic: TypeAlias = Literal["p50", "p90", "p95", "p99", "mean", "value"]
 PayloadSchema: TypeAlias = Literal["lmi", "tgi", "openai_chat", "openai_completions"]
+Api: TypeAlias = Literal["invoke", "openai"]
 QualityMetric: TypeAlias = Literal["exact_match", "mean_logprob", "perplexity"]
 LISTED_RATES: tuple[Arrival, ...] = ("poisson", "gamma", "constant", "recorded")
 """Open loops whose levels are the listed rates."""
 JUMPSTART_LEVELS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 """Concurrency per copy of the published protocol `jumpstart-2024`."""
 _CAME_LATER = {
-    "workload": ("input_tokens_stddev", "output_tokens_stddev", "lengths", "times_s"),
+    "workload": ("input_tokens_stddev", "output_tokens_stddev", "lengths", "times_s", "api"),
     "load": ("arrival_smoothness", "rates_for_copies"),
 }
 PER_REQUEST_METRICS: tuple[Metric, ...] = ("ttft_ms", "tpot_ms", "e2e_latency_ms")
@@ -193,6 +194,8 @@ class Workload:
             in turn; empty where the means say them.
         times_s: When each of these came, in seconds from the first, ascending: `recorded` arrivals have their gaps, at
             the rate of each level; the lengths are taken in order then. Empty where they have no times.
+        api: Which of SageMaker's paths the requests take: `InvokeEndpoint`, or the one of OpenAI clients with bearer
+            tokens.
     """
 
     input_tokens: int
@@ -207,6 +210,7 @@ class Workload:
     output_tokens_stddev: float = 0.0
     lengths: tuple[tuple[int, ...], ...] = ()
     times_s: tuple[float, ...] = ()
+    api: Api = "invoke"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
