@@ -87,14 +87,13 @@ REASONS: Mapping[tuple[str, str], str] = {
         "A trial proves what is live; what is absent or new has no tag."
     ),
     (FUNCTION, "sagemaker:InvokeEndpoint"): "A trial sends requests, and wakes a copy.",
-    (FUNCTION, "sagemaker:CallWithBearerToken"): "A trial takes the path of OpenAI clients; it has no resource level.",
     (FUNCTION, "sagemaker:CreateInferenceComponent"): "A candidate component is created beside the one that serves.",
     (FUNCTION, "sagemaker:AddTags"): "A candidate is created with the tag of the environment.",
     (FUNCTION, "sagemaker:DeleteInferenceComponent"): "A candidate is deleted after its trial.",
     (
         FUNCTION,
         "application-autoscaling:DescribeScalableTargets",
-    ): "These actions have no resource level; they only read.",
+    ): "These actions have no resource level; they only read, and trials take the path of OpenAI clients.",
     (FUNCTION, "application-autoscaling:RegisterScalableTarget"): "Scale-in is suspended while a trial measures.",
     (FUNCTION, "s3:GetObject"): "Results, shares of the load and the last passed trial are read and written.",
     (FUNCTION, "s3:DeleteObject"): "What a trial or an endpoint leaves is cleared; `trials/` is not.",
