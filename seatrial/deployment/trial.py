@@ -103,7 +103,7 @@ def trial_workload(loaded: LoadedSpec, schema: PayloadSchema, api: Api) -> Workl
 
     What users wrote is in no template: `seatrial bench --prompts` sends it.
     """
-    asked, trial = loaded.endpoint.workload, loaded.endpoint.trial
+    asked, trial, routing = loaded.endpoint.workload, loaded.endpoint.trial, loaded.endpoint.hosting.routing
     shares = asked.shared_prefix_tokens > 0
     return Workload(
         input_tokens=asked.input_tokens,
@@ -116,6 +116,13 @@ def trial_workload(loaded: LoadedSpec, schema: PayloadSchema, api: Api) -> Workl
         output_tokens_stddev=asked.output_tokens_stddev,
         lengths=loaded.dataset.pairs,
         times_s=loaded.dataset.times_s,
+        turns=asked.turns,
+        turns_stddev=asked.turns_stddev,
+        turn_delay_s=asked.turn_delay_s,
+        turn_delay_stddev_s=asked.turn_delay_stddev_s,
+        conversations=loaded.dataset.turns,
+        delays_s=loaded.dataset.delays_s,
+        sends_prefix_id=api == "invoke" and loaded.conversations is not None and routing.strategy == "prefix_aware",
     )
 
 

@@ -196,6 +196,20 @@ class WorkloadSpec(FrozenModel):
         "cached.",
     )
     prefix_groups: Positive = Field(1, description="Number of different shared prefixes.")
+    turns: Annotated[int, Field(ge=1, le=bounds.MOST_TURNS)] = Field(
+        1,
+        description="Mean number of turns of a conversation. Above 1, `input_tokens` and `output_tokens` are what a "
+        "turn adds; its prompt holds the prompts and answers before it.",
+    )
+    turns_stddev: Annotated[float, Field(ge=0, le=bounds.MOST_TURNS)] = Field(
+        0.0, description="Standard deviation of the number of turns; at most half of the mean less 1. 0: one number."
+    )
+    turn_delay_s: Annotated[float, Field(ge=0, le=bounds.LONGEST_DELAY_S)] = Field(
+        0.0, description="Mean time that a user thinks before a further turn, in seconds."
+    )
+    turn_delay_stddev_s: Annotated[float, Field(ge=0, le=bounds.LONGEST_DELAY_S)] = Field(
+        0.0, description="Standard deviation of that time, in seconds; at most half of the mean."
+    )
     max_model_len: TokenCount | None = Field(
         None,
         description="Longest request (prompt + answer), in tokens; longer ones are refused. Default: twice the "

@@ -84,7 +84,15 @@ _FIRST_OVERRIDES = frozenset(
 )
 _LEFT_OUT: tuple[object, ...] = (None, 0, "auto", [])
 # Fields of the workload and of the trial that came later; each is left out when it has its default.
-_WORKLOAD_ADDED_LATER = ("prefix_groups", "arrivals", "arrival_smoothness")
+_WORKLOAD_ADDED_LATER = (
+    "prefix_groups",
+    "arrivals",
+    "arrival_smoothness",
+    "turns",
+    "turns_stddev",
+    "turn_delay_s",
+    "turn_delay_stddev_s",
+)
 _TRIAL_ADDED_LATER = (
     "update",
     "search",
@@ -139,6 +147,8 @@ def fingerprint(
         asked["dataset"] = digest(_canonical(dataset.pairs))
         if dataset.times_s:
             asked["recorded_times"] = digest(_canonical(dataset.times_s))
+        if dataset.turns:
+            asked["conversations"] = digest(_canonical([dataset.turns, dataset.delays_s]))
     if calibration is not None:
         asked["calibration"] = calibration
     if prices is not None:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial.specs.repository_files import why_away
 from seatrial_base.errors import BenchError
-from seatrial_load.measure.lengths import RequestLengths, normal_lengths, paired_lengths, shared_share
+from seatrial_load.measure.conversations import Conversations, cached_share, request_lengths, turns_listed
+from seatrial_load.measure.lengths import RequestLengths, TokenLengths, normal_lengths, paired_lengths, shared_share
 from seatrial_load.prompts.dataset import Dataset
 from seatrial_load.prompts.dataset import read_dataset as read_file
 
@@ -23,14 +24,41 @@ RATE_SHARES: Final = (0.5, 0.75, 1.0)
 
 
 def lengths_of_spec(endpoint: EndpointSpec, dataset: Dataset) -> RequestLengths:
-    """Return the lengths of the workload.
+    """Return the lengths of the requests that the endpoint gets: of conversations, with all that was said before.
+
+    Args:
+        endpoint: The spec.
+        dataset: The requests of its file; empty without one.
+    """
+    conversations = conversations_of_spec(endpoint, dataset)
+    return turn_lengths(endpoint, dataset) if conversations is None else request_lengths(conversations)
+
+
+def conversations_of_spec(endpoint: EndpointSpec, dataset: Dataset) -> Conversations | None:
+    """Return the conversations of the workload; None where its requests are single ones."""
+    workload = endpoint.workload
+    if not dataset.turns and workload.turns < 2:  # noqa: PLR2004 (one turn is no conversation)
+        return None
+    counted = TokenLengths(mean=workload.turns, stddev=workload.turns_stddev)
+    return Conversations(
+        lengths=turn_lengths(endpoint, dataset),
+        turns=turns_listed(dataset.turns) if dataset.turns else counted,
+        delay_s=workload.turn_delay_s,
+        delay_stddev_s=workload.turn_delay_stddev_s,
+        listed_turns=dataset.turns,
+        listed_delays_s=dataset.delays_s,
+    )
+
+
+def turn_lengths(endpoint: EndpointSpec, dataset: Dataset) -> RequestLengths:
+    """Return the lengths that the spec says: of requests, or of what each turn of a conversation adds.
 
     Args:
         endpoint: The spec.
         dataset: The requests of its file; empty without one.
     """
     if dataset.pairs:
-        return paired_lengths(dataset.pairs)
+        return paired_lengths(dataset.pairs, in_order=bool(dataset.turns))
     workload = endpoint.workload
     return normal_lengths(
         input_tokens=workload.input_tokens,
@@ -52,12 +80,12 @@ def read_dataset(spec: Path, endpoint: EndpointSpec | None, document: Document) 
         dataset = read_file(spec.parent / name, timed=endpoint.workload.arrivals == "recorded")
     except BenchError as unreadable:
         return Dataset(), [*unreadable.problems]
-    return dataset, _other_means(endpoint, paired_lengths(dataset.pairs), document)
+    return dataset, _other_means(endpoint, dataset, document)
 
 
-def _other_means(endpoint: EndpointSpec, lengths: RequestLengths, document: Document) -> list[Finding]:
+def _other_means(endpoint: EndpointSpec, dataset: Dataset, document: Document) -> list[Finding]:
     """Return where the spec's means are not those of its file, and a limit that its longest request exceeds."""
-    workload, problems = endpoint.workload, []
+    workload, problems, lengths = endpoint.workload, [], paired_lengths(dataset.pairs)
     for name, ours, theirs in (
         ("input_tokens", workload.input_tokens, lengths.input.mean),
         ("output_tokens", workload.output_tokens, lengths.output.mean),
@@ -67,23 +95,40 @@ def _other_means(endpoint: EndpointSpec, lengths: RequestLengths, document: Docu
             hint = f"write {name}: {round(theirs)}"
             problems.append(document.problem(("workload", name), "SEA108", message, hint))
     fixed = endpoint.serving.overrides.max_model_len or workload.max_model_len
-    if fixed is not None and lengths.longest > fixed:
+    if fixed is not None and lengths.longest > fixed and not dataset.turns:
         message = f"max_model_len {fixed:,} is below the dataset's longest request, {lengths.longest:,} tokens"
         path = ("workload", "max_model_len")
         problems.append(document.problem(path, "SEA108", message, f"set it to at least {lengths.longest}"))
     return problems
 
 
-def with_shared_prefix(endpoint: EndpointSpec, dataset: Dataset) -> EndpointSpec:
-    """Return the spec with the hit rate that its shared prefix makes, where prefix caching is on.
+def too_long_conversations(endpoint: EndpointSpec, dataset: Dataset, document: Document) -> list[Finding]:
+    """Return that the last turn of the longest conversation exceeds a limit that the spec sets."""
+    workload, conversations = endpoint.workload, conversations_of_spec(endpoint, dataset)
+    fixed = endpoint.serving.overrides.max_model_len or workload.max_model_len
+    if fixed is None or conversations is None:
+        return []
+    longest = request_lengths(conversations).longest
+    if longest <= fixed:
+        return []
+    message = f"max_model_len {fixed:,} is below the longest conversation, {longest:,} tokens"
+    path = ("workload", "max_model_len") if workload.max_model_len else ("serving", "overrides", "max_model_len")
+    return [document.problem(path, "SEA108", message, f"set it to at least {longest}, or give fewer turns")]
+
+
+def with_hit_rate(endpoint: EndpointSpec, dataset: Dataset) -> EndpointSpec:
+    """Return the spec with the hit rate that its shared prefix and its earlier turns make, where prefix caching is on.
 
     Only a spec that turns it on counts (`serving.overrides.prefix_caching`, or `prefix_cache` of its recipe): engines
     and versions differ in what they do by themselves.
     """
-    shared = endpoint.workload.shared_prefix_tokens
-    if not shared or endpoint.serving.overrides.prefix_caching is not True:
+    shared, conversations = endpoint.workload.shared_prefix_tokens, conversations_of_spec(endpoint, dataset)
+    if endpoint.serving.overrides.prefix_caching is not True or not (shared or conversations):
         return endpoint
-    share = shared_share(lengths_of_spec(endpoint, dataset), shared)
+    if conversations is None:
+        share = shared_share(lengths_of_spec(endpoint, dataset), shared)
+    else:
+        share = cached_share(conversations, shared)
     workload = endpoint.workload.model_copy(update={"prefix_hit_rate": round(share, 4)})
     return endpoint.model_copy(update={"workload": workload})
 

@@ -16,6 +16,7 @@ from seatrial_base.errors import BenchError, SpecError
 from seatrial_load.documents.request import PredictedLevel, TrialRequest, TrialTarget
 from seatrial_load.documents.request_checks import read_trial_request
 from seatrial_load.measure.lengths import lengths_of
+from seatrial_load.metrics.level import level_size
 from seatrial_load.slo.evaluate import requests_needed
 
 if TYPE_CHECKING:
@@ -167,6 +168,42 @@ def test_a_trial_of_a_recording_sends_it_at_its_times_and_at_the_planned_rates(t
     lengths = lengths_of(request.workload)
     assert [lengths.of(row)[0] for row in range(4)] == [100, 300, 200, 100]
     assert "3 requests of the dataset come 4 times as fast as they were recorded." in plan.warnings
+
+
+TURNS = "input_tokens: 100, output_tokens: 20, concurrency: 4, turns: 4"
+
+
+def test_a_trial_of_conversations_sends_what_the_plan_was_made_for(tmp_path: Path) -> None:
+    """Prompts of 100, 220, 340 and 460 tokens: 280 on average."""
+    plan, request = described(tmp_path, f"{TURNS}, turn_delay_s: 2")
+    sent = request.workload
+    assert (sent.input_tokens, sent.turns, sent.turn_delay_s, sent.sends_prefix_id) == (100, 4, 2.0, False)
+    assert plan.max_model_len.value >= 480
+    single, _ = described(tmp_path, "input_tokens: 280, output_tokens: 20, concurrency: 4")
+    assert plan.curve[0].output_tok_s == pytest.approx(single.curve[0].output_tok_s, rel=0.02)
+    told = "64% of the prompt tokens are of earlier turns and are counted as computed."
+    assert [warning for warning in plan.warnings if warning.startswith(told)]
+
+
+def test_cached_turns_make_a_plan_faster_and_say_what_they_assume(tmp_path: Path) -> None:
+    computed, _ = described(tmp_path, TURNS)
+    cached, _ = described(tmp_path, TURNS, "optimization: [prefix_cache]")
+    assert cached.curve[0].ttft_p95_ms < computed.curve[0].ttft_p95_ms
+    assert [warning for warning in cached.warnings if "counted as cached, as on one instance" in warning]
+    routing = "hosting: {routing: {strategy: prefix_aware, prefix_length: 1024, concurrency_threshold: 8}}"
+    _, request = described(tmp_path, TURNS, f"optimization: [prefix_cache]\n{routing}")
+    assert request.workload.sends_prefix_id
+
+
+def test_a_level_of_conversations_begins_with_unmeasured_ones(tmp_path: Path) -> None:
+    """Three rounds until all turns are carried at once; with think time as many more as users think."""
+    _, request = described(tmp_path, TURNS)
+    size = level_size(request, 4)
+    assert (size.ramp, size.warming) == (3 * size.streams, size.streams)
+    _, thinking = described(tmp_path, f"{TURNS}, turn_delay_s: 10")
+    level = next(level for level in thinking.prior.levels if level.concurrency == 4)
+    share = 1 + 10 / (level.e2e_mean_ms / 1000)
+    assert level_size(thinking, 4).warming == math.ceil(size.streams * share)
 
 
 def test_a_request_with_a_prior_is_read_as_it_was_written(planned: tuple[Plan, TrialRequest]) -> None:

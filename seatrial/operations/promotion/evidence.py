@@ -168,6 +168,9 @@ def workload_problems(promotion: PromotionStep, result: TrialResult) -> Iterator
     ]
     if asked.lengths != tried.lengths:
         other.append("workload.dataset has other lengths than the trial's")
+    names = ("turns", "turns_stddev", "turn_delay_s", "turn_delay_stddev_s", "conversations", "delays_s")
+    if any(getattr(asked, name) != getattr(tried, name) for name in names):
+        other.append("workload has other conversations than the trial's")
     if asked.times_s != tried.times_s:
         other.append("workload.dataset has other times than the trial's")
     if other:

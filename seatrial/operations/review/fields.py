@@ -65,7 +65,8 @@ def _fields(loaded: LoadedSpec) -> Iterator[tuple[str, str]]:
     if loaded.config_file is not None:
         yield "content of model.config_file", json.dumps(loaded.config_file)
     if pairs := loaded.dataset.pairs:
-        content = json.dumps([pairs, loaded.dataset.times_s] if loaded.dataset.times_s else pairs)
+        others = [part for part in (loaded.dataset.times_s, loaded.dataset.turns, loaded.dataset.delays_s) if part]
+        content = json.dumps([pairs, *others] if others else pairs)
         told = f"{loaded.lengths.words}, {len(pairs):,} requests, {digest(content)}"
         yield "content of workload.dataset", json.dumps(told, ensure_ascii=False)
     if loaded.calibration is not None:

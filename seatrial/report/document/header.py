@@ -24,7 +24,7 @@ from seatrial.report.values import (
 from seatrial_base.table import Cell
 from seatrial_load.documents.result import loads_words
 from seatrial_load.measure.lengths import lengths_of
-from seatrial_load.metrics.sent import QUEUEING, arrivals_asked, prefix_asked
+from seatrial_load.metrics.sent import QUEUEING, arrivals_asked, conversations_asked, prefix_asked
 from seatrial_load.slo.doubts import told_doubts
 from seatrial_load.slo.evaluate import statistic_of
 
@@ -71,8 +71,9 @@ def header_facts(result: TrialResult, plan: Plan | None) -> Iterator[Fact]:
         yield Fact("Model", Cell(plan.model_name))
         yield Fact("Planned on", Cell(plan.instance_type.value), f"{plan.engine.value} {plan.engine_version.value}")
     streamed = "streamed" if work.stream else "not streamed"
-    aside = ", ".join(part for part in (work.schema, streamed, prefix_asked(work)) if part)
-    yield Fact("Workload", Cell(lengths_of(work).words), aside)
+    talks = conversations_asked(work)
+    aside = ", ".join(part for part in (work.schema, streamed, talks, prefix_asked(work)) if part)
+    yield Fact("Workload", Cell(lengths_of(work).words + (" a turn" if talks else "")), aside)
     yield _load_fact(result)
     if result.users is not None:
         known = result.users.concurrency_per_copy

@@ -274,6 +274,9 @@ class Errand:
         due_s: When an open loop has to send it; None in a closed loop.
         sent_s: Just before the first byte of the first attempt; when it was taken up, until then.
         retried: The failures that were repeated, in order.
+        answers: What was answered to the earlier turns of its conversation.
+        rest: The numbers of its conversation's further turns.
+        turn: Which turn of its conversation it is, from 1; 0 of a single request.
     """
 
     index: int
@@ -281,6 +284,9 @@ class Errand:
     due_s: float | None = None
     sent_s: float
     retried: tuple[ErrorClass, ...] = ()
+    answers: tuple[str, ...] = ()
+    rest: range = range(0)
+    turn: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +302,7 @@ class Exchange:
         due_s: When an open loop had to send it; None in a closed loop.
         taken_s: When a stream took it up: from here to `ended_s` the stream is busy with it, reconnecting included.
         retried: The failures that were repeated before this answer, in order.
+        turn: Which turn of its conversation it is, from 1; 0 of a single request.
     """
 
     sent_s: float
@@ -306,6 +313,7 @@ class Exchange:
     due_s: float | None = None
     taken_s: float | None = None
     retried: tuple[ErrorClass, ...] = ()
+    turn: int = 0
 
 
 NEVER_S = math.inf
@@ -503,6 +511,7 @@ class Stream:
             errand.due_s,
             errand.taken_s,
             errand.retried,
+            errand.turn,
         )
         self._request = None
         self.give_up_s = NEVER_S
@@ -563,7 +572,8 @@ class Loop:
         self._ahead_bytes = 0
         self._holding = holding
         self._over: deque[Inbox] = deque()
-        self._taken = 0
+        self._taken = self._opened = 0
+        self._waiting: list[tuple[float, int, Errand]] = []
         self._wanted = wave.requests
         self._durations_s: list[float] = []
         self._ask_again_s = self._tell_again_s = 0.0
@@ -622,7 +632,9 @@ class Loop:
         if stream.exchange is not None:
             return stream.exchange
         refused = Failure(errand.retried[-1], f"refused {len(errand.retried)} times until the end of the level")
-        return Exchange(errand.sent_s, self.now_s, Inbox(), refused, errand.index, retried=errand.retried)
+        return Exchange(
+            errand.sent_s, self.now_s, Inbox(), refused, errand.index, retried=errand.retried, turn=errand.turn
+        )
 
     def close(self) -> None:
         """Close every connection; what is in flight is given up."""
@@ -630,6 +642,9 @@ class Loop:
             stream.hang_up()
 
     def _index(self, number: int) -> int:
+        conversations = self._wave.conversations
+        if conversations is not None:
+            return conversations.numbers[number].start
         return self._wave.first_index + number * self._wave.stride
 
     def _write_ahead(self) -> bool:
@@ -637,10 +652,10 @@ class Loop:
 
         Streams that started together often end together: their next requests then leave without being waited for.
         """
-        number = self._taken + len(self._written)
-        if number >= self._wanted or len(self._written) >= len(self._streams) or self._ahead_bytes > MAX_AHEAD_BYTES:
+        ahead = len(self._written)
+        if self._taken + ahead >= self._wanted or ahead >= len(self._streams) or self._ahead_bytes > MAX_AHEAD_BYTES:
             return False
-        request = self._write_request(self._index(number))
+        request = self._write_request(self._index(self._opened + ahead))
         self._written.append((self._clock(), request))
         self._ahead_bytes += len(request)
         return True
@@ -666,11 +681,42 @@ class Loop:
         while self._pausing and self._pausing[0][0] <= self.now_s:
             _, index, stream = heappop(self._pausing)
             if stream.errand is not None:
-                self._start(stream, stream.errand, self._write_request(index))
+                self._start(stream, stream.errand, self._written_again(index, stream.errand))
         for _ in range(SENDS_PER_TURN):
-            if not self._idle or self._taken >= self._wanted or self._next_due_s() > self._clock():
+            if not self._idle or self._taken >= self._wanted:
                 return
-            self._start_next()
+            if self._waiting and self._waiting[0][0] <= self.now_s:
+                self._start_turn(heappop(self._waiting)[2])
+            elif self._next_due_s() > self._clock():
+                return
+            else:
+                self._start_next()
+
+    def _written_again(self, index: int, errand: Errand) -> bytes:
+        conversations = self._wave.conversations
+        if conversations is None or not errand.answers:
+            return self._write_request(index)
+        return conversations.write(index, errand.answers)
+
+    def _start_turn(self, errand: Errand) -> None:
+        """Send the next turn of a conversation, on the stream that is idle for the longest time."""
+        self._taken += 1
+        errand.taken_s = errand.sent_s = self._clock()
+        self._start(self._idle.popleft(), errand, self._written_again(errand.index, errand))
+
+    def _continue(self, conversations: WaveConversations, ended: Errand, exchange: Exchange) -> None:
+        """Let the user think who got an answer; a turn that failed ends its conversation."""
+        if not ended.rest or self._taken >= self._wanted:
+            return
+        said = conversations.read(exchange)
+        if said is None:
+            return
+        index, rest = ended.rest[0], ended.rest[1:]
+        at_s = exchange.ended_s + conversations.delay_s(index)
+        further = Errand(
+            index=index, taken_s=at_s, sent_s=at_s, answers=(*ended.answers, said), rest=rest, turn=ended.turn + 1
+        )
+        heappush(self._waiting, (at_s, index, further))
 
     def _next_due_s(self) -> float:
         due_s = self._wave.due_s
@@ -679,10 +725,13 @@ class Loop:
     def _start_next(self) -> None:
         is_open = self._wave.due_s is not None
         stream = self._idle.pop() if is_open else self._idle.popleft()
-        now_s, index = self._clock(), self._index(self._taken)
+        now_s, index = self._clock(), self._index(self._opened)
         due_s = self._next_due_s() if is_open else None
-        self._taken += 1
         errand = Errand(index=index, taken_s=now_s, due_s=due_s, sent_s=now_s)
+        if self._wave.conversations is not None:
+            errand.turn, errand.rest = 1, self._wave.conversations.numbers[self._opened][1:]
+        self._taken += 1
+        self._opened += 1
         self._start(stream, errand, self._next_request(index))
 
     def _start(self, stream: Stream, errand: Errand, request: bytes) -> None:
@@ -724,6 +773,8 @@ class Loop:
         while self._holding.is_urgent and self._tidy():
             pass
         self._idle.append(stream)
+        if self._wave.conversations is not None and stream.errand is not None:
+            self._continue(self._wave.conversations, stream.errand, exchange)
         head = exchange.inbox.head
         well = exchange.failure is None and head is not None and head.status == HTTPStatus.OK
         if well and exchange.index >= self._wave.measured_from:
@@ -777,6 +828,27 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WaveConversations:
+    """The conversations of a wave, whose turns wait for the answers before them.
+
+    A user who thinks keeps no stream: another conversation takes it, so that as many requests are in flight as streams
+    are asked for.
+
+    Attributes:
+        numbers: The numbers of the requests of each conversation, one for each turn, in the order in which they open:
+            as many conversations as requests, should every first turn fail.
+        delay_s: Tells how long the user thinks before the turn of a number, in seconds.
+        write: Gives the bytes of a further turn, by its number and what was answered before.
+        read: Returns what an answer says; None where the turn failed. It is called while the clock runs.
+    """
+
+    numbers: Sequence[range]
+    delay_s: Callable[[int], float]
+    write: Callable[[int, tuple[str, ...]], bytes]
+    read: Callable[[Exchange], str | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Wave:
     """One run of the client. Its k-th request has the index first_index + k x stride.
 
@@ -799,6 +871,8 @@ class Wave:
             says is read later. It gets at most 2 % of the time, and is asked between reads, so it should be quick.
         stop: Asked ten times a second; a reason gives the whole wave up at once, in flight or not.
         limits: What a server may make the client keep; several processes share it.
+        conversations: The conversations that the requests are turns of; None where they are single ones. What is open
+            when all requests are sent is left open.
         tell: Told every five seconds how many requests ended so far, those of all processes that are known.
     """
 
@@ -818,11 +892,14 @@ class Wave:
     stop: Callable[[], Stop | None] | None = None
     tell: Callable[[int], None] | None = None
     limits: Limits = LEAST
+    conversations: WaveConversations | None = None
 
     def share(self, worker: int, workers: int) -> Wave:
         """Return one worker's share: every `workers`-th request, and its part of the streams."""
+        talks = self.conversations
         return replace(
             self,
+            conversations=None if talks is None else replace(talks, numbers=talks.numbers[worker::workers]),
             streams=len(range(worker, self.streams, workers)),
             requests=len(range(worker, self.requests, workers)),
             first_index=self.first_index + worker * self.stride,

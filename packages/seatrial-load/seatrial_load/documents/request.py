@@ -24,7 +24,20 @@ LISTED_RATES: tuple[Arrival, ...] = ("poisson", "gamma", "constant", "recorded")
 JUMPSTART_LEVELS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 """Concurrency per copy of the published protocol `jumpstart-2024`."""
 _CAME_LATER = {
-    "workload": ("input_tokens_stddev", "output_tokens_stddev", "lengths", "times_s", "api"),
+    "workload": (
+        "input_tokens_stddev",
+        "output_tokens_stddev",
+        "lengths",
+        "times_s",
+        "turns",
+        "turns_stddev",
+        "turn_delay_s",
+        "turn_delay_stddev_s",
+        "conversations",
+        "delays_s",
+        "sends_prefix_id",
+        "api",
+    ),
     "load": ("arrival_smoothness", "rates_for_copies"),
 }
 PER_REQUEST_METRICS: tuple[Metric, ...] = ("ttft_ms", "tpot_ms", "e2e_latency_ms")
@@ -194,6 +207,16 @@ class Workload:
             in turn; empty where the means say them.
         times_s: When each of these came, in seconds from the first, ascending: `recorded` arrivals have their gaps, at
             the rate of each level; the lengths are taken in order then. Empty where they have no times.
+        turns: Requests of a conversation, mean; above 1 the prompt of a request holds the prompts and answers before
+            it, and lengths are of what it adds.
+        turns_stddev: Their standard deviation; 0 is one number.
+        turn_delay_s: How long a user thinks before a further turn, mean, in seconds.
+        turn_delay_stddev_s: Its standard deviation.
+        conversations: How many turns each counted conversation has: `lengths` are of their turns, in order; empty
+            where `turns` says it.
+        delays_s: What the user thought before each of these turns, in seconds; empty for `turn_delay_s`.
+        sends_prefix_id: Whether each conversation has a `X-Amzn-SageMaker-Prefix-Aware-Id` of its own, by which
+            SageMaker's prefix-aware routing sends its turns to one instance.
         api: Which of SageMaker's paths the requests take: `InvokeEndpoint`, or the one of OpenAI clients with bearer
             tokens.
     """
@@ -210,7 +233,28 @@ class Workload:
     output_tokens_stddev: float = 0.0
     lengths: tuple[tuple[int, ...], ...] = ()
     times_s: tuple[float, ...] = ()
+    turns: int = 1
+    turns_stddev: float = 0.0
+    turn_delay_s: float = 0.0
+    turn_delay_stddev_s: float = 0.0
+    conversations: tuple[int, ...] = ()
+    delays_s: tuple[float, ...] = ()
+    sends_prefix_id: bool = False
     api: Api = "invoke"
+
+
+def single_requests(workload: Workload) -> Workload:
+    """Return a workload without conversations: each request is one turn."""
+    return replace(
+        workload,
+        turns=1,
+        turns_stddev=0.0,
+        turn_delay_s=0.0,
+        turn_delay_stddev_s=0.0,
+        conversations=(),
+        delays_s=(),
+        sends_prefix_id=False,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -363,6 +363,8 @@ class LevelResult:
         void: Why the level says something of the client instead of the endpoint; None when it is valid.
         timeline: What happened within the level; None when it wasn't kept.
         doubts: What is doubtful of the answers.
+        conversations: Measured conversations that began; 0 of single requests.
+        broken_conversations: Conversations that a measured turn which failed ended: its further turns were not sent.
     """
 
     concurrency: int
@@ -404,6 +406,8 @@ class LevelResult:
     void: Void | None = None
     timeline: Timeline | None = None
     doubts: tuple[AnswerDoubt, ...] = ()
+    conversations: int = 0
+    broken_conversations: int = 0
 
     @property
     def place(self) -> str:

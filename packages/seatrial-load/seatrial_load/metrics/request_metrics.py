@@ -192,8 +192,11 @@ def has_steady_window(arrival: Arrival, protocol: PreparedBy) -> bool:
 
 
 def split(records: Sequence[RequestRecord], ramp: int) -> tuple[Sequence[RequestRecord], Sequence[RequestRecord]]:
-    """Part the first `ramp` requests, in the order of their numbers, from those whose latencies count."""
-    ordered = sorted(records, key=lambda record: record.index)
+    """Part the first `ramp` requests, in the order of their numbers, from those whose latencies count.
+
+    Turns of conversations in the order of their sending: their numbers go by conversation.
+    """
+    ordered = sorted(records, key=lambda record: (record.sent_s if record.turn else 0.0, record.index))
     return ordered[:ramp], ordered[ramp:]
 
 

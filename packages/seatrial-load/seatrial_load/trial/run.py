@@ -163,7 +163,7 @@ class _Run:
             return gone
         place = ordered_words(self._request.load, len(progress.levels), step.concurrency)
         because = f"one run of {self._pause_after_s:g} s is too short for {place}"
-        over = f"{len(crew.over)} of {loaded.sent} requests had ended"
+        over = f"{len(crew.over)} of {loaded.requests} requests had ended"
         return replace(gone, stopped=Stop(reason=StopReason.RUN_TOO_SHORT, because=f"{because} ({over})"))
 
     def _cut_because(self, progress: TrialProgress, loaded: LoadedLevel) -> str:

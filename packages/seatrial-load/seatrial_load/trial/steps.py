@@ -8,19 +8,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from seatrial_load.client.arrivals import offered_per_s, ordered_per_s, ordered_words, schedule
-from seatrial_load.client.event_loop import Wave, limits_of
+from seatrial_load.client.event_loop import Wave, WaveConversations, limits_of
 from seatrial_load.client.worker_pool import CrewOrder, load_with_workers
-from seatrial_load.documents.request import JUMPSTART_LEVELS, LISTED_RATES, closed_loop
+from seatrial_load.decode.response import answer_text
+from seatrial_load.documents.request import JUMPSTART_LEVELS, LISTED_RATES, closed_loop, single_requests
 from seatrial_load.documents.result import LevelResult, SearchStep
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.health.client_health import void_of
+from seatrial_load.measure.conversations import conversations_of
 from seatrial_load.measure.interval import precision_of
 from seatrial_load.metrics.aggregate import tally_of
 from seatrial_load.metrics.counts import unmeasured_of
-from seatrial_load.metrics.level import level_of, level_size
+from seatrial_load.metrics.level import level_of, level_size, turn_numbers
 from seatrial_load.search import ALL_MEASURED, NextLevel, Step, next_level
 from seatrial_load.trial.budget import budget_over, left_s, live_request
 from seatrial_load.trial.dependencies import ShouldStop, Tools, go_on
@@ -32,6 +35,7 @@ from seatrial_load.trial.preflight import open_trial
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from seatrial_load.client.request_writer import RequestWriter
     from seatrial_load.client.worker_pool import CrewResult
     from seatrial_load.documents.progress import TrialProgress
     from seatrial_load.documents.request import TrialRequest
@@ -65,7 +69,7 @@ def jumpstart_2024(request: TrialRequest) -> TrialRequest:
         search="sweep",
         protocol="jumpstart-2024",
     )
-    return replace(request, load=load, workload=replace(request.workload, stream=False))
+    return replace(request, load=load, workload=replace(single_requests(request.workload), stream=False))
 
 
 def jumpstart_stop(level: LevelResult) -> Stop | None:
@@ -166,6 +170,7 @@ class LoadedLevel:
     Attributes:
         crew: The requests, and how the client fared.
         size: How many there were to be.
+        requests: Requests that it was to send.
         sent: Requests that the level had numbers for.
         offered_per_s: Requests per second of an open loop's schedule; None in a closed loop.
         cut: Why the level counts for nothing: the trial was stopped, or its time was over; None when it counts.
@@ -173,6 +178,7 @@ class LoadedLevel:
 
     crew: CrewResult
     size: LevelSize
+    requests: int
     sent: int
     offered_per_s: float | None
     cut: Stop | None
@@ -226,6 +232,7 @@ def load_level(
         clock_offset_s=progress.clock_offset_s,
         first=progress.sent,
     )
+    wave = replace(wave, conversations=wave_conversations(request, size, writer, progress.sent))
     dial = tools.dial_to(writer)
     workers = 1 if tools.dial is not None else request.load.workers
     order = CrewOrder(wave=wave, stream=request.workload.stream, secret=writer.secret, asked=writer.asked)
@@ -234,10 +241,34 @@ def load_level(
     return LoadedLevel(
         crew=crew,
         size=size,
-        sent=requests,
+        requests=requests,
+        sent=level_numbers(request, size, progress.sent) if plan is None else requests,
         offered_per_s=None if plan is None else offered_per_s(request.load, plan),
         cut=crew.stopped or _cut(request, progress, step, crew, requests),
     )
+
+
+def wave_conversations(
+    request: TrialRequest, size: LevelSize, writer: RequestWriter, first: int
+) -> WaveConversations | None:
+    """Return the conversations of a level, whose numbers begin at one; None of single requests."""
+    conversations = conversations_of(request.workload)
+    if conversations is None:
+        return None
+    return WaveConversations(
+        numbers=turn_numbers(conversations, size, first),
+        delay_s=lambda number: conversations.delay_before(number - first),
+        write=writer.turn,
+        read=partial(answer_text, stream=request.workload.stream),
+    )
+
+
+def level_numbers(request: TrialRequest, size: LevelSize, first: int) -> int:
+    """Return how many numbers the requests of a closed loop's level have."""
+    conversations = conversations_of(request.workload)
+    if conversations is None:
+        return size.requests
+    return turn_numbers(conversations, size, first)[-1].stop - first
 
 
 def _teller(progress: TrialProgress, tools: Tools) -> Callable[[int], None]:
@@ -282,7 +313,8 @@ def add_level(request: TrialRequest, progress: TrialProgress, step: NextLevel, t
     level = level_of(tally, request.objectives, copy_count=request.copy_count)
     level = replace(level, void=_void(request, progress, step, level))
     size = level_size(request, step.concurrency)
-    sent = size.requests if request.load.arrival == "closed" else level.requests
+    closed = request.load.arrival == "closed"
+    sent = level_numbers(request, size, progress.sent) if closed else level.requests
     return replace(
         progress,
         sent=progress.sent + sent,
