@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial.deployment.evaluation_file import read_evaluation_set
 from seatrial.engines.rendered import refuse_replaced
-from seatrial.specs.workload import rates_of
+from seatrial.specs.workload import BEYOND_SHARES, rates_of
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding, Place
 from seatrial_base.replaced_text import replaced_text
@@ -187,7 +187,8 @@ def _load(loaded: LoadedSpec, plan: Plan) -> Load:
         goal=trial.goal,
         arrival=asked.arrivals if rates else "closed",
         arrival_smoothness=asked.arrival_smoothness,
-        rates_per_s=rates,
+        rates_per_s=rates + rates_of(loaded.endpoint, BEYOND_SHARES),
+        gate_rate_per_s=rates[-1] if rates else None,
         rates_for_copies=plan.copy_count.value if rates else None,
         level_s=level_s(loaded, plan.copy_count.value, rates) if rates else SHORTEST_LEVEL_S,
     )
@@ -206,7 +207,7 @@ def level_s(loaded: LoadedSpec, copies: int, rates: Sequence[float]) -> float:
     Args:
         loaded: What was asked for.
         copies: Copies that the rates are for; a candidate is one of them.
-        rates: The levels, ascending.
+        rates: The levels up to the gate, ascending; those beyond take what time is left.
 
     Raises:
         SpecError: SEA108, so few requests come that the budget ends before.

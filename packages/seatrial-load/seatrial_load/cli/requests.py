@@ -182,6 +182,7 @@ def _changed(load: Load, options: LoadOptions, levels: tuple[int, ...] | None, r
         arrival_smoothness=smoothness,
         rates_per_s=rates,
         rates_for_copies=None,
+        gate_rate_per_s=None,
         search="sweep",
     )
 
