@@ -37,6 +37,7 @@ from seatrial.cli.report import report_command
 from seatrial.cli.schema import schema_command
 from seatrial.cli.stage import stage_command
 from seatrial.cli.teams import teams_command
+from seatrial.cli.token import token_command
 from seatrial.cli.trial import trial
 from seatrial.cli.validate import validate_command
 from seatrial_lint.cli.check import check_command
@@ -82,6 +83,7 @@ _COMMANDS: dict[str, dict[Callable[..., None] | typer.Typer, str]] = {
     },
     "Operate": {
         trial: "Follow the trial of a deployment, or start one.",
+        token_command: "Print a bearer token for OpenAI clients.",
         drift_command: "Compare what runs with what is locked.",
         doctor_command: "Explain a stuck or failed endpoint, and mend it.",
         teams_command: "List each team's endpoints, costs and trials.",

@@ -110,11 +110,11 @@ class _View:
     """
 
     def __init__(self, title: str, status: Status | None) -> None:
-        from seatrial.cli.trial import Told
+        from seatrial.cli.trial import TrialLines
 
         self._title, self._status, self._lock = title, status, Lock()
         self._began_s, self._detail = time.monotonic(), "synthesizes"
-        self._told = Told(self.line_of_trial)
+        self._told = TrialLines(self.line_of_trial)
         self._seen: LiveTrial | None = None
 
     def line(self, text: str) -> None:

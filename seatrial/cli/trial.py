@@ -41,7 +41,7 @@ def watch_trial(endpoint: Endpoint, environment: EnvironmentName, environments: 
 
     end_when_interrupted()
     bucket, endpoint_name = _place(endpoint, environment, environments)
-    told = Told(typer.echo)
+    told = TrialLines(typer.echo)
     try:
         for seen in follow(bucket, endpoint_name, now_s=time.time, sleep=time.sleep):
             told.tell(seen, endpoint_name)
@@ -98,7 +98,7 @@ def _place(endpoint: str, environment: str, environments: Path | None) -> tuple[
     return Bucket(s3, bucket), endpoint_name(environment, name, generation)
 
 
-class Told:
+class TrialLines:
     """What was told of a trial already.
 
     Args:

@@ -12,6 +12,7 @@ from seatrial_load.prompts.dataset import Dataset
 from seatrial_load.prompts.dataset import read_dataset as read_file
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from seatrial.specs.endpoint import EndpointSpec
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 
 
 RATE_SHARES: Final = (0.5, 0.75, 1.0)
-"""Of the planned rate: the levels of an open loop. The last decides; the others tell how the queue grows."""
+"""Of the planned rate: an open loop's levels up to the gate. The last decides; the others tell how the queue grows."""
+BEYOND_SHARES: Final = (1.25, 1.6, 2.0, 2.5, 3.15, 4.0)
+"""Rates beyond, by which the knee is looked for while the SLO holds: a tenth of a decade apart (ISO 3, series R10)."""
 
 
 def lengths_of_spec(endpoint: EndpointSpec, dataset: Dataset) -> RequestLengths:
@@ -133,9 +136,14 @@ def with_hit_rate(endpoint: EndpointSpec, dataset: Dataset) -> EndpointSpec:
     return endpoint.model_copy(update={"workload": workload})
 
 
-def rates_of(endpoint: EndpointSpec) -> tuple[float, ...]:
-    """Return the levels of the trial's open loop in requests per second, all copies together; none of a closed loop."""
+def rates_of(endpoint: EndpointSpec, shares: Sequence[float] = RATE_SHARES) -> tuple[float, ...]:
+    """Return levels of the trial's open loop in requests per second, all copies together; none of a closed loop.
+
+    Args:
+        endpoint: The spec.
+        shares: Of the planned rate; those up to it, unless others are asked for.
+    """
     workload = endpoint.workload
     if workload.arrivals == "closed" or workload.requests_per_second is None:
         return ()
-    return tuple(share * workload.requests_per_second for share in RATE_SHARES)
+    return tuple(share * workload.requests_per_second for share in shares)

@@ -3,12 +3,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from seatrial.deployment.trial import request_template, trial_request
+from seatrial.deployment.trial import request_template, trial_api, trial_request, trial_schema
 from seatrial.engines.render import render_plan
+from seatrial.engines.rendered import RenderedConfig
 from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_spec
 from seatrial_base.errors import BenchError, SpecError
@@ -44,6 +45,41 @@ def test_the_prior_is_the_plans_curve_of_one_copy(planned: tuple[Plan, TrialRequ
     )
 
 
+@pytest.mark.parametrize(
+    ("engine", "asked", "api", "schema"),
+    [
+        ("vllm", None, "openai", "openai_chat"),
+        ("sglang", None, "openai", "openai_chat"),
+        ("vllm", "invoke", "invoke", "openai_chat"),
+        ("lmi", None, "invoke", "lmi"),
+        ("tgi", None, "invoke", "tgi"),
+        ("lmi", "openai", "openai", "openai_chat"),
+    ],
+)
+def test_a_trial_takes_the_path_that_the_engine_serves_best(
+    engine: Literal["lmi", "tgi", "vllm", "sglang"], asked: str | None, api: str, schema: str
+) -> None:
+    loaded = load_spec(ROOT / "endpoints" / "llama-2-7b-chat.yaml", "dev", environments=ROOT / "environments")
+    endpoint = loaded.endpoint
+    workload, serving = (
+        endpoint.workload.model_copy(update={"api": asked}),
+        endpoint.serving.model_copy(update={"engine": engine}),
+    )
+    changed = replace(loaded, endpoint=endpoint.model_copy(update={"workload": workload, "serving": serving}))
+    rendered = RenderedConfig(
+        engine=engine,
+        engine_version="1",
+        image="an/image:1",
+        payload_schema={"lmi": "lmi", "tgi": "tgi"}.get(engine, "openai_chat"),
+        files={},
+        container_env={},
+        secret_env={},
+        weights_s3_uri=None,
+        isolated=False,
+    )
+    assert (trial_api(changed, engine), trial_schema(changed, rendered)) == (api, schema)
+
+
 def test_the_batch_limit_is_the_lesser_of_engine_and_kv_room(planned: tuple[Plan, TrialRequest]) -> None:
     plan, request = planned
     assert request.prior.batch_limit == min(plan.max_num_seqs.value, plan.memory.kv_limited_batch)
@@ -71,7 +107,7 @@ def described(folder: Path, workload: str, rest: str = "") -> tuple[Plan, TrialR
 
 
 def test_a_trial_sends_what_the_plan_was_made_for(tmp_path: Path) -> None:
-    """A distribution that arrives at random: three rates up to the planned one, for as many copies as are planned."""
+    """A distribution that arrives at random: three rates up to the planned one, then higher ones."""
     plan, request = described(
         tmp_path,
         "input_tokens: 550, output_tokens: 150, input_tokens_stddev: 150, output_tokens_stddev: 50, "
@@ -80,7 +116,8 @@ def test_a_trial_sends_what_the_plan_was_made_for(tmp_path: Path) -> None:
     sent, load = request.workload, request.load
     assert (sent.input_tokens_stddev, sent.output_tokens_stddev) == (150.0, 50.0)
     assert (sent.shared_prefix_tokens, sent.prefix_groups) == (200, 4)
-    assert (load.arrival, load.arrival_smoothness, load.rates_per_s) == ("gamma", 0.5, (2.0, 3.0, 4.0))
+    assert (load.arrival, load.arrival_smoothness, load.gate_rate_per_s) == ("gamma", 0.5, 4.0)
+    assert load.rates_per_s == pytest.approx((2.0, 3.0, 4.0, 5.0, 6.4, 8.0, 10.0, 12.6, 16.0))
     assert load.rates_for_copies == plan.copy_count.value
     assert plan.max_model_len.value >= 1_299
     for warning in ("with gamma arrivals requests queue", "Prompts share 200 tokens"):
@@ -127,7 +164,7 @@ def test_a_trial_of_a_recording_sends_it_at_its_times_and_at_the_planned_rates(t
     (tmp_path / "requests.jsonl").write_text("".join(lines))
     asked = "input_tokens: 200, output_tokens: 20, requests_per_second: 4, dataset: requests.jsonl, arrivals: recorded"
     plan, request = described(tmp_path, asked)
-    assert (request.load.arrival, request.load.rates_per_s) == ("recorded", (2.0, 3.0, 4.0))
+    assert (request.load.arrival, request.load.rates_per_s[:3]) == ("recorded", (2.0, 3.0, 4.0))
     assert request.workload.times_s == (0.0, 0.5, 2.0)
     lengths = lengths_of(request.workload)
     assert [lengths.of(row)[0] for row in range(4)] == [100, 300, 200, 100]

@@ -27,6 +27,7 @@ from seatrial_load.measure.lengths import lengths_of
 from seatrial_load.metrics.sent import QUEUEING, arrivals_asked, conversations_asked, prefix_asked
 from seatrial_load.slo.doubts import told_doubts
 from seatrial_load.slo.evaluate import statistic_of
+from seatrial_load.slo.verdict import up_to_gate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,8 +111,9 @@ def key_figures(result: TrialResult) -> Iterator[Fact]:
 
 
 def _gate_level(result: TrialResult) -> tuple[LevelResult | None, str]:
-    """Return the level that the verdict is about, and where it stands: of an open loop, the highest rate offered."""
-    offered = [level for level in result.levels if level.offered_requests_per_s is not None]
+    """Return the level that the verdict is about, and where it stands: of an open loop, the rate of its gate."""
+    gated = up_to_gate(result.levels, result.request.load)
+    offered = [level for level in gated if level.offered_requests_per_s is not None]
     if offered:
         return offered[-1], f"at {offered[-1].offered_requests_per_s:,.3g} requests/s offered"
     gate = result.request.gate_concurrency

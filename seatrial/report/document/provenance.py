@@ -199,7 +199,7 @@ def _timing(load: Load) -> Iterator[str]:
             yield from ("--levels", ",".join(map(str, load.concurrency_levels)))
         case "replay":
             yield from ("--trace", "TRACE")
-        case "recorded":
+        case _ if load.gate_rate_per_s is not None:
             pass  # the spec's own
         case _:
             rates = ",".join(_exact(rate) for rate in load.rates_per_s)

@@ -17,6 +17,7 @@ Manner: TypeAlias = Literal["load", "in_place", "verify"]
 Metric: TypeAlias = Literal["ttft_ms", "tpot_ms", "e2e_latency_ms", "error_rate", "output_tok_s"]
 Statistic: TypeAlias = Literal["p50", "p90", "p95", "p99", "mean", "value"]
 PayloadSchema: TypeAlias = Literal["lmi", "tgi", "openai_chat", "openai_completions"]
+Api: TypeAlias = Literal["invoke", "openai"]
 QualityMetric: TypeAlias = Literal["exact_match", "mean_logprob", "perplexity"]
 LISTED_RATES: tuple[Arrival, ...] = ("poisson", "gamma", "constant", "recorded")
 """Open loops whose levels are the listed rates."""
@@ -35,8 +36,9 @@ _CAME_LATER = {
         "conversations",
         "delays_s",
         "sends_prefix_id",
+        "api",
     ),
-    "load": ("arrival_smoothness", "rates_for_copies"),
+    "load": ("arrival_smoothness", "rates_for_copies", "gate_rate_per_s"),
 }
 PER_REQUEST_METRICS: tuple[Metric, ...] = ("ttft_ms", "tpot_ms", "e2e_latency_ms")
 
@@ -69,6 +71,8 @@ class Load:
             the start and the end of a `ramp`.
         rates_for_copies: The rates are for so many copies: where another number is live, they change with it. None
             leaves them as they are.
+        gate_rate_per_s: The listed rate at which the SLO must hold; higher ones look for the knee, while the SLO holds
+            and time is left. None is the highest, and looks for no knee beyond.
         level_s: How long a level of an open loop sends.
         max_connections: Most requests in flight of an open loop.
         max_retries: How often a request is repeated that was throttled, or whose model wasn't ready; every repetition
@@ -95,6 +99,7 @@ class Load:
     arrival_smoothness: float = 1.0
     rates_per_s: tuple[float, ...] = ()
     rates_for_copies: int | None = None
+    gate_rate_per_s: float | None = None
     level_s: float = 30.0
     max_connections: int = 512
     max_retries: int = 0
@@ -108,7 +113,9 @@ class Load:
 
 def closed_loop(load: Load) -> Load:
     """Return a load without arrivals of its own: each request follows an answer."""
-    return replace(load, arrival="closed", arrival_smoothness=1.0, rates_per_s=(), rates_for_copies=None)
+    return replace(
+        load, arrival="closed", arrival_smoothness=1.0, rates_per_s=(), rates_for_copies=None, gate_rate_per_s=None
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,6 +222,8 @@ class Workload:
         delays_s: What the user thought before each of these turns, in seconds; empty for `turn_delay_s`.
         sends_prefix_id: Whether each conversation has a `X-Amzn-SageMaker-Prefix-Aware-Id` of its own, by which
             SageMaker's prefix-aware routing sends its turns to one instance.
+        api: Which of SageMaker's paths the requests take: `InvokeEndpoint`, or the one of OpenAI clients with bearer
+            tokens.
     """
 
     input_tokens: int
@@ -236,6 +245,7 @@ class Workload:
     conversations: tuple[int, ...] = ()
     delays_s: tuple[float, ...] = ()
     sends_prefix_id: bool = False
+    api: Api = "invoke"
 
 
 def single_requests(workload: Workload) -> Workload:

@@ -225,6 +225,8 @@ def _wrong_rates(load: Load) -> Iterator[tuple[str, str]]:
             yield "rates_per_s", f"{list(rates)} is not the start and the end of a ramp, both above 0"
     elif not rates or rates[0] <= 0 or not _ascends(rates):
         yield "rates_per_s", f"{list(rates)} is not an ascending list of rates above 0"
+    if load.gate_rate_per_s is not None and load.gate_rate_per_s not in rates:
+        yield "gate_rate_per_s", f"{load.gate_rate_per_s:g} is not one of the rates"
 
 
 def _ascends(values: Sequence[float]) -> bool:

@@ -365,6 +365,8 @@ class LevelResult:
         doubts: What is doubtful of the answers.
         conversations: Measured conversations that began; 0 of single requests.
         broken_conversations: Conversations that a measured turn which failed ended: its further turns were not sent.
+        in_flight_per_copy: Of an open loop, the mean number of requests in flight per copy: by Little's law, what was
+            answered per second times how long it took. None in a closed loop, whose `concurrency` it is.
     """
 
     concurrency: int
@@ -408,6 +410,12 @@ class LevelResult:
     doubts: tuple[AnswerDoubt, ...] = ()
     conversations: int = 0
     broken_conversations: int = 0
+    in_flight_per_copy: float | None = None
+
+    @property
+    def load(self) -> float:
+        """Requests in flight per copy: those that a closed loop kept, or on average those of an open one."""
+        return float(self.concurrency) if self.in_flight_per_copy is None else self.in_flight_per_copy
 
     @property
     def place(self) -> str:

@@ -105,6 +105,7 @@ def level_of(
         arrival=tally.arrival,
         offered_requests_per_s=tally.offered_requests_per_s,
         void=void,
+        in_flight_per_copy=_in_flight(tally, copy_count),
     )
     return judged(_with_details(level, tally), objectives)
 
@@ -203,9 +204,13 @@ def turn_numbers(conversations: Conversations, size: LevelSize, first: int) -> t
 
 def _concurrency(tally: LevelTally, copy_count: int) -> int:
     """Return the level's concurrency; of an open loop, the mean in flight per copy, rounded up."""
-    if tally.arrival == "closed" or tally.throughput.in_flight is None:
-        return tally.concurrency
-    return math.ceil(tally.throughput.in_flight / copy_count)
+    in_flight = _in_flight(tally, copy_count)
+    return tally.concurrency if in_flight is None else math.ceil(in_flight)
+
+
+def _in_flight(tally: LevelTally, copy_count: int) -> float | None:
+    in_flight = tally.throughput.in_flight
+    return None if tally.arrival == "closed" or in_flight is None else in_flight / copy_count
 
 
 def _mean(total: int, count: int) -> float | None:

@@ -39,7 +39,7 @@ def latency_of(level: LevelResult, metric: Metric) -> Distribution | None:
 
 def reading(level: LevelResult, metric: Metric, statistic: Statistic) -> Reading | None:
     """Return a metric of a level with its 95 % interval; None where it was not measured."""
-    load = float(level.concurrency)
+    load = level.load
     match metric:
         case "error_rate":
             return Reading(load=load, value=level.error_rate, interval=level.error_rate_interval)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from seatrial_load.documents.result import Verdict
 from seatrial_load.metrics.counts import nothing_answered, outcome_sentence
@@ -13,8 +13,11 @@ from seatrial_load.slo.evaluate import checks_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seatrial_load.documents.request import Gate, Objective
+    from seatrial_load.documents.request import Gate, Load, Objective
     from seatrial_load.documents.result import LevelResult, Unmeasured
+
+
+_ROUNDING: Final = 1e-9
 
 
 def judged(level: LevelResult, objectives: Sequence[Objective]) -> LevelResult:
@@ -54,6 +57,17 @@ def verdict_at(
     verdict = _verdict_at(gate_concurrency, levels, objectives, confidence, unmeasured)
     dead = None if verdict.status == "fail" else no_success_at(gate_concurrency, levels, unmeasured)
     return verdict if dead is None else replace(verdict, status="fail", because=dead)
+
+
+SeenT = TypeVar("SeenT", "LevelResult", "Unmeasured")
+
+
+def up_to_gate(seen: Sequence[SeenT], load: Load) -> tuple[SeenT, ...]:
+    """Leave out the levels of an open loop beyond the rate at which the SLO must hold: they look for the knee."""
+    gate = load.gate_rate_per_s
+    if gate is None:
+        return tuple(seen)
+    return tuple(one for one in seen if _rate(one) <= gate * (1 + _ROUNDING))
 
 
 def _verdict_at(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from seatrial_base.units import MS_PER_S
 from seatrial_load.client.arrivals import offered_per_s, ordered_per_s, ordered_words, schedule
 from seatrial_load.client.event_loop import Wave, WaveConversations, limits_of
 from seatrial_load.client.worker_pool import CrewOrder, load_with_workers
@@ -138,18 +139,42 @@ def _next_load(request: TrialRequest, measured: Sequence[LevelResult], time_left
     if load.protocol == "jumpstart-2024" and measured and (late := jumpstart_stop(measured[-1])) is not None:
         return late
     if load.arrival != "closed":
-        return _next_rate(request, measured)
+        return _next_rate(request, measured, time_left_s)
     return next_level(request, measured, left_s=time_left_s)
 
 
-def _next_rate(request: TrialRequest, measured: Sequence[LevelResult]) -> Step:
+def _next_rate(request: TrialRequest, measured: Sequence[LevelResult], time_left_s: float) -> Step:
     rates = request.load.rates_per_s if request.load.arrival in LISTED_RATES else (0.0,)
     if measured and not measured[-1].succeeded:
         return Stop(reason=StopReason.NO_SUCCESS, because="no request succeeded at the last rate")
     if len(measured) >= len(rates):
         return ALL_MEASURED
+    gate = request.load.gate_rate_per_s
+    beyond = gate is not None and rates[len(measured)] > gate
+    if beyond and measured and (stop := _knee_known(request, measured, time_left_s)) is not None:
+        return stop
     connections = max(1, request.load.max_connections // request.copy_count)
     return NextLevel(concurrency=connections, because=offered_load(request, len(measured)))
+
+
+def _knee_known(request: TrialRequest, measured: Sequence[LevelResult], time_left_s: float) -> Stop | None:
+    """Return why a rate beyond the gate would teach nothing, or can't be tried any more; None where it would."""
+    last, load = measured[-1], request.load
+    if not last.valid:
+        because = f"the client was the limit at {last.place}: {last.void_because}"
+        return Stop(reason=StopReason.CLIENT_LIMIT, because=because)
+    if request.objectives and not last.meets_slo:
+        return Stop(reason=StopReason.GOAL_KNOWN, because=f"SLO missed at {last.place}")
+    before = measured[-2] if len(measured) > 1 and measured[-2].valid else None
+    if before is not None and (last.output_tok_s or 0.0) <= (before.output_tok_s or 0.0):
+        because = f"throughput did not grow from {before.place} to {last.place}"
+        return Stop(reason=StopReason.GOAL_KNOWN, because=because)
+    answer_s = last.e2e_latency_ms.p99 / MS_PER_S if last.e2e_latency_ms else load.request_timeout_s
+    needed_s = load.level_s + answer_s
+    if time_left_s >= needed_s:
+        return None
+    because = f"a higher rate needs {needed_s:.0f} s, but {time_left_s:.0f} s of the budget are left"
+    return Stop(reason=StopReason.BUDGET, because=because)
 
 
 def offered_load(request: TrialRequest, number: int) -> str:
