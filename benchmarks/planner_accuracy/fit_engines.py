@@ -139,6 +139,11 @@ def _from_prior(constants: Performance) -> Performance:
     return Performance(**{**fixed, **PRIOR, "kernel_factors": ()})
 
 
+def _with(constants: Performance, values: Mapping[str, float], kernel_factors: tuple[str, ...]) -> Performance:
+    own = {field.name: getattr(constants, field.name) for field in fields(constants)}
+    return Performance(**{**own, **values, "kernel_factors": kernel_factors})
+
+
 def shipped() -> Fitted:
     """Return the constants of the catalog."""
     return {family: find_engine(family, "").performance for family in ENGINES.values()}
@@ -222,7 +227,9 @@ def _unknowns(rows: Sequence[MeasuredRow]) -> _Unknowns:
     written: list[dict[str, tuple[Unknown, ...]]] = []
     for row in rows:
         copy = place_row(row)
-        slots = {name.split("/")[1]: _factor_parts(row.engine, name, spread) for name in kernels_of(copy)} if copy else {}
+        slots = (
+            {name.split("/")[1]: _factor_parts(row.engine, name, spread) for name in kernels_of(copy)} if copy else {}
+        )
         written.append(slots | {name: _time_parts(row.engine, name, spread) for name in TIMES})
     places = {name: at for at, name in enumerate(spread)}
     parts = tuple({slot: tuple(places[name] for name in own) for slot, own in slots.items()} for slots in written)
@@ -338,7 +345,7 @@ def _off(row: MeasuredRow, logs: Mapping[str, float]) -> list[float]:
     times = {name: PRIOR[name] * math.exp(logs[name]) for name in TIMES}
     named = ((name, name.split("/")[1]) for name in kernels_of(copy))
     factors = tuple(f"{name}={math.exp(logs[slot])!r}" for name, slot in named)
-    constants = replace(_start(row.engine), **times, kernel_factors=factors)
+    constants = _with(_start(row.engine), times, factors)
     return errors(row, _predict(replace(copy, engine=with_constants(copy.engine, constants)), row))
 
 
@@ -368,7 +375,7 @@ def _constants(engine: str, start: Performance, found: Mapping[Unknown, float]) 
                 log += total(("engine", engine, "prefill attention")) - total(("engine", engine, "decode attention"))
             if abs(log) >= _LEAST_FACTOR and _runs(accelerator, own):
                 factors.append(f"{accelerator}/{own}={math.exp(log)!r}")
-    return replace(_from_prior(start), **times, **plain, kernel_factors=tuple(sorted(factors)))
+    return _with(_from_prior(start), times | plain, tuple(sorted(factors)))
 
 
 def _operator_of(factor: str) -> str:

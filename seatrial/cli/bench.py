@@ -171,6 +171,7 @@ def bench_command(
     level_seconds: options.LevelSeconds = None,
     connections: options.Connections = None,
     protocol: options.Protocol = None,
+    api: options.Api = None,
     workers: options.Workers = None,
     input_tokens: options.InputTokens = 256,
     input_tokens_stddev: options.InputTokensStddev = 0.0,
@@ -178,6 +179,10 @@ def bench_command(
     output_tokens_stddev: options.OutputTokensStddev = 0.0,
     shared_prefix_tokens: options.SharedPrefixTokens = 0,
     prefix_groups: options.PrefixGroups = 1,
+    turns: options.Turns = 1,
+    turns_stddev: options.TurnsStddev = 0.0,
+    turn_delay: options.TurnDelay = 0.0,
+    turn_delay_stddev: options.TurnDelayStddev = 0.0,
     prompts: options.Prompts = None,
     trace: options.Trace = None,
     speed: options.Speed = 1.0,
@@ -209,6 +214,10 @@ def bench_command(
             output_tokens_stddev=output_tokens_stddev,
             shared_prefix_tokens=shared_prefix_tokens,
             prefix_groups=prefix_groups,
+            turns=turns,
+            turns_stddev=turns_stddev,
+            turn_delay_s=turn_delay,
+            turn_delay_stddev_s=turn_delay_stddev,
             objectives=tuple(slo or ()),
             max_error_rate=max_error_rate,
             usd_per_hour=usd_per_hour,
@@ -231,6 +240,7 @@ def bench_command(
         level_s=level_seconds,
         max_connections=connections,
         protocol=protocol,
+        api=api,
     )
     end_when_interrupted()
     files = PromptFiles(prompts=prompts, trace=trace, speed=speed)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial.deployment.evaluation_file import read_evaluation_set
 from seatrial.engines.rendered import refuse_replaced
-from seatrial.specs.workload import rates_of
+from seatrial.specs.workload import BEYOND_SHARES, rates_of
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding, Place
 from seatrial_base.replaced_text import replaced_text
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from seatrial.engines.rendered import RenderedConfig
     from seatrial.specs.endpoint import Percentiles, QualitySpec, Slo, TrialSpec
     from seatrial.specs.load import LoadedSpec
-    from seatrial_load.documents.request import Metric, PayloadSchema, Statistic
+    from seatrial_load.documents.request import Api, Metric, PayloadSchema, Statistic
     from seatrial_load.quality.evaluation_set import EvaluationSet
 
 
@@ -66,7 +66,7 @@ def trial_request(
         plan_digest=plan.digest,
         target=target,
         expected=expected,
-        workload=trial_workload(loaded, serving.payload_schema),
+        workload=trial_workload(loaded, trial_schema(loaded, serving), trial_api(loaded, serving.engine)),
         load=_load(loaded, plan),
         objectives=tuple(slo_objectives(endpoint.slo)),
         gate_concurrency=plan.gate_concurrency_per_copy.value,
@@ -82,22 +82,47 @@ def trial_request(
     )
 
 
-def trial_workload(loaded: LoadedSpec, schema: PayloadSchema) -> Workload:
+OPENAI_ENGINES: Final = ("vllm", "sglang")
+"""Containers whose streams OpenAI clients read, and which count exactly on that path (`docs/how-to/client.md`)."""
+
+
+def trial_api(loaded: LoadedSpec, engine: str) -> Api:
+    """Return the path that a trial takes: what the spec says, else what the engine serves best."""
+    endpoint = loaded.endpoint
+    serves = engine in OPENAI_ENGINES and endpoint.hosting.asynchronous is None
+    return endpoint.workload.api or ("openai" if serves else "invoke")
+
+
+def trial_schema(loaded: LoadedSpec, serving: RenderedConfig) -> PayloadSchema:
+    """Return how a trial spells its requests: the OpenAI path takes chats alone."""
+    return "openai_chat" if trial_api(loaded, serving.engine) == "openai" else serving.payload_schema
+
+
+def trial_workload(loaded: LoadedSpec, schema: PayloadSchema, api: Api) -> Workload:
     """Return the requests that a trial of this spec sends; of a dataset, made-up ones of its lengths.
 
     What users wrote is in no template: `seatrial bench --prompts` sends it.
     """
-    asked, trial = loaded.endpoint.workload, loaded.endpoint.trial
+    asked, trial, routing = loaded.endpoint.workload, loaded.endpoint.trial, loaded.endpoint.hosting.routing
     shares = asked.shared_prefix_tokens > 0
     return Workload(
         input_tokens=asked.input_tokens,
         output_tokens=asked.output_tokens,
         schema=schema,
+        api=api,
         shared_prefix_tokens=asked.shared_prefix_tokens if shares else trial.shared_prefix_tokens,
         prefix_groups=asked.prefix_groups if shares else trial.prefix_groups,
         input_tokens_stddev=asked.input_tokens_stddev,
         output_tokens_stddev=asked.output_tokens_stddev,
-        lengths=loaded.dataset,
+        lengths=loaded.dataset.pairs,
+        times_s=loaded.dataset.times_s,
+        turns=asked.turns,
+        turns_stddev=asked.turns_stddev,
+        turn_delay_s=asked.turn_delay_s,
+        turn_delay_stddev_s=asked.turn_delay_stddev_s,
+        conversations=loaded.dataset.turns,
+        delays_s=loaded.dataset.delays_s,
+        sends_prefix_id=api == "invoke" and loaded.conversations is not None and routing.strategy == "prefix_aware",
     )
 
 
@@ -162,7 +187,8 @@ def _load(loaded: LoadedSpec, plan: Plan) -> Load:
         goal=trial.goal,
         arrival=asked.arrivals if rates else "closed",
         arrival_smoothness=asked.arrival_smoothness,
-        rates_per_s=rates,
+        rates_per_s=rates + rates_of(loaded.endpoint, BEYOND_SHARES),
+        gate_rate_per_s=rates[-1] if rates else None,
         rates_for_copies=plan.copy_count.value if rates else None,
         level_s=level_s(loaded, plan.copy_count.value, rates) if rates else SHORTEST_LEVEL_S,
     )
@@ -181,7 +207,7 @@ def level_s(loaded: LoadedSpec, copies: int, rates: Sequence[float]) -> float:
     Args:
         loaded: What was asked for.
         copies: Copies that the rates are for; a candidate is one of them.
-        rates: The levels, ascending.
+        rates: The levels up to the gate, ascending; those beyond take what time is left.
 
     Raises:
         SpecError: SEA108, so few requests come that the budget ends before.
@@ -267,7 +293,7 @@ def quality_floor(loaded: LoadedSpec, serving: RenderedConfig) -> QualityFloor |
     if quality is None or not objectives:
         return None
     path = loaded.path.parent / quality.evaluation_set
-    asked = read_evaluation_set(path, chat=serving.payload_schema == "openai_chat")
+    asked = read_evaluation_set(path, chat=trial_schema(loaded, serving) == "openai_chat")
     where = path.as_posix()
     problems = [
         Finding(RULE, Place.at(where, field), message, hint) for field, message, hint in _impossible(quality, asked)

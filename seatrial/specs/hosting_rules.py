@@ -136,6 +136,12 @@ def _shadow(document: Document) -> Iterator[Finding]:
         yield document.problem(path, "SEA130", message, "remove shadow or asynchronous")
 
 
+def _openai(document: Document) -> Iterator[Finding]:
+    if document.value("workload", "api") == "openai" and document.value("hosting", "asynchronous") is not None:
+        message = "an asynchronous endpoint has no OpenAI path"
+        yield document.problem(("workload", "api"), "SEA136", message, "remove workload.api")
+
+
 def _capture(document: Document) -> Iterator[Finding]:
     path = (*_HOSTING, "data_capture", "capture")
     yield from _twice(document, path, _texts(document.value(*path)), "SEA131", "remove the second")
@@ -222,6 +228,7 @@ _RULES: tuple[Callable[[Document], Iterator[Finding]], ...] = (
     _traffic,
     _variants,
     _shadow,
+    _openai,
     _capture,
     _adapters,
     _trial,

@@ -203,6 +203,7 @@ def test_tags_of_environment_and_endpoint_are_on_the_resources(prod_template: Te
 
 def test_outputs_name_what_people_look_for(dev_template: Template, weights_template: Template) -> None:
     always = {"EndpointName", "InferenceComponentName", "EndpointConfigName", "ModelName", "PlanDigest"}
+    always |= {"OpenAiBaseUrl"}
     tried = {
         *("ResultsBucket", "TrialResultUri", "TrialReportUri", "TargetConcurrencyPerCopy"),
         *("KneeConcurrencyPerCopy", "OutputTokensPerSecond", "TtftP95Ms", "TpotP95Ms", "E2eP95Ms"),

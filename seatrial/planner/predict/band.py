@@ -96,8 +96,8 @@ def earned_band(place: BandPlace, cells: Iterable[BandCell], measured: Iterable[
     """Return the band that left-out rows give a deployment, or `None` when too few were measured.
 
     A model that was measured there is off by what rows of other degrees tell of its own; any other model counts as one
-    that was left out. Where the accelerator, engine, precision or degree was never measured, rows that were left out for
-    theirs decide too: the widest share counts, and the band is an extrapolation.
+    that was left out. Where the accelerator, engine, precision or degree was never measured, rows that were left out
+    for theirs decide too: the widest share counts, and the band is an extrapolation.
 
     Args:
         place: The deployment's accelerator, precision, kind of model, engine, degree and model.

@@ -13,8 +13,8 @@ A decode step of B sequences over ctx cached tokens on N accelerators:
     host       = launch * (kernels + all-reduces) * L           an engine without CUDA graphs launches every kernel
     step       = max(host, device) + ranks + drafting + attention + server * B                                   s
 
-A prefill of T prompt tokens is max(host, device(T) + attention arithmetic) + ranks + server * T. A bandwidth W and FLOPS F are
-those that the operator reaches at the weights' precision (`catalog/operators.py`, fitted on measured kernels); the
+A prefill of T prompt tokens is max(host, device(T) + attention arithmetic) + ranks + server * T. A bandwidth W and FLOPS
+F are those that the operator reaches at the weights' precision (`catalog/operators.py`, fitted on measured kernels); the
 engine's own constants are in `catalog/data/engines.json`.
 
 An engine with compiled shapes (AWS Neuron) computes its whole batch over its whole length in every step, and fills
@@ -368,7 +368,12 @@ def _prompt_token_s(copy: Copy) -> float:
     reached = kernel.compute_efficiency * copy.input_tokens / (copy.input_tokens + kernel.half_length)
     twice_seen = 2 - copy.prefilled_tokens / copy.input_tokens
     flops = (
-        2 * twice_seen * shape.layers * shape.attended_tokens(copy.input_tokens) * shape.attention_heads * shape.head_dim
+        2
+        * twice_seen
+        * shape.layers
+        * shape.attended_tokens(copy.input_tokens)
+        * shape.attention_heads
+        * shape.head_dim
     )
     return _factor(copy, kernel) * flops / (copy.degree * hardware.flops_16bit * reached)
 

@@ -153,9 +153,7 @@ def test_a_degree_without_rows_takes_the_error_of_leaving_one_out_and_is_called_
     assert found is not None
     assert seen is not None
     assert (found.latency, found.extrapolated, seen.latency, seen.extrapolated) == (0.4, True, 0.2, False)
-    assert found.because.endswith(
-        " No row has degree 8 on NVIDIA H100 SXM5 80GB: the band is extrapolated."
-    )
+    assert found.because.endswith(" No row has degree 8 on NVIDIA H100 SXM5 80GB: the band is extrapolated.")
 
 
 def test_longer_prompts_than_measured_and_speculation_are_assumptions() -> None:

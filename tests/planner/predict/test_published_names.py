@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from seatrial.planner.predict.published_names import (
     is_precision,
+    is_tag,
     read_engine_name,
     read_engine_version,
     read_kv_precision,
@@ -171,3 +172,16 @@ def test_any_text_is_read_or_is_not(text: str) -> None:
     read_kv_precision(text, "vllm", None)
     named = read_engine_name(text)
     assert named is None or read_engine_version(named[0], "") is not None
+
+
+@pytest.mark.parametrize("tag", ["gpt-oss-dev", "glm5-hopper", "deepseek-v32"])
+def test_a_containers_tag_is_the_newest_version(tag: str) -> None:
+    found = read_engine_version("vllm", tag)
+
+    assert is_tag(tag)
+    assert found == read_engine_version("vllm", "latest")
+
+
+@pytest.mark.parametrize("text", ["", "0.11.0", "v0.17.0", "nightly-5b8c30d6", "new", "?"])
+def test_a_release_a_nightly_build_and_a_word_are_no_tags(text: str) -> None:
+    assert not is_tag(text)

@@ -300,6 +300,24 @@ class TestTables:
         assert [row["concurrency"] for row in json.loads(as_json(written))] == [8, "x", 8]
 
 
+class TestGuesses:
+    def test_a_sister_id_and_a_tag_are_answered_with_a_note_and_a_wider_band(self) -> None:
+        head = "model,instance_type,engine,engine_version,tp_degree,input_tokens,output_tokens,concurrency"
+        load = "ml.g5.12xlarge,vllm,{},4,922,922,16"
+        plain, guessed = written(
+            f"Qwen/Qwen3-32B,{load.format('0.11.0')}", f"acme/Qwen3-32B,{load.format('qwen3-dev')}", head=head
+        )
+
+        assert plain["predicted_throughput_tok_s"] == guessed["predicted_throughput_tok_s"]
+        assert float(guessed["predicted_throughput_low_tok_s"]) < float(plain["predicted_throughput_low_tok_s"])
+        assert (plain["uncertainty"], guessed["uncertainty"]) == ("measured", "assumed")
+        assert plain["predicted_note"] == ""
+        assert set(guessed["predicted_note"].split("; ")) == {
+            "'acme/Qwen3-32B' is taken as Qwen/Qwen3-32B",
+            "'qwen3-dev' names no release: it is taken as the newest vllm",
+        }
+
+
 class TestWriting:
     def test_columns_that_it_does_not_know_pass_unchanged_and_in_their_order(self) -> None:
         (row,) = written(f'é,{ROW},"a, ""b"""', head=f"note,{HEAD},other")

@@ -46,7 +46,7 @@ class Architecture:
         linear_layers: Layers with linear attention (Qwen3-Next, Qwen3.5): a state of fixed size, no KV cache.
         latent_dim: Elements of one token's latent in one layer under multi-head latent attention (`kv_lora_rank` and
             `qk_rope_head_dim`), which every accelerator holds whole; `None` without.
-        sparse_tokens: Tokens of a context that sparse attention reads (DeepSeek-V3.2, GLM-5); `None` where it reads all.
+        sparse_tokens: Tokens that sparse attention reads of a context (DeepSeek-V3.2, GLM-5); `None` for all.
         is_multimodal: It has an encoder of images or sound, whose parameters are not among these.
     """
 
@@ -106,7 +106,6 @@ class Architecture:
             return whole * self.sliding_window
         sliding = self.sliding_layers / self.layers
         return sliding * self.sliding_window + (whole - sliding) * tokens
-
 
     def attended_tokens(self, tokens: float) -> float:
         """Return how many cached tokens a decode step reads of a sequence, averaged over the layers.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from seatrial_load.cli.files import PromptFiles
-    from seatrial_load.documents.request import Load, Objective, TrialRequest
+    from seatrial_load.documents.request import Api, Load, Objective, TrialRequest, Workload
 
 
 Number = TypeVar("Number", int, float)
@@ -35,13 +35,14 @@ SERVER_OPTIONS = (
     "--output-tokens",
     "--output-tokens-stddev",
     "--shared-prefix-tokens",
+    "--turns",
     "--slo",
     "--max-error-rate",
     "--gate",
     "--usd-per-hour",
 )
 _CLOSED_LOOP = ("--levels", "--search", "--goal", "--gate", "--requests", "--protocol")
-_MADE_UP = ("--input-tokens-stddev", "--output-tokens-stddev", "--shared-prefix-tokens")
+_MADE_UP = ("--input-tokens-stddev", "--output-tokens-stddev", "--shared-prefix-tokens", "--turns")
 _EXCLUDED = (
     ("--rate", _CLOSED_LOOP, "the levels of an open loop are its rates"),
     ("--trace", (*_CLOSED_LOOP, "--rate"), "a replay is one level with the recorded times"),
@@ -52,13 +53,18 @@ _EXCLUDED = (
     ),
     ("--prompts", ("--tokenizer", *_MADE_UP), "the prompts are sent unchanged"),
     ("--tokenizer", ("--shared-prefix-tokens",), "prompts of exact lengths share none"),
+    ("--turns", ("--rate", "--tokenizer", "--protocol"), "a turn follows the answer before it"),
     ("--protocol", ("--search", "--goal", "--timeout", "--retries"), "the article's protocol sets them"),
+    ("--url", ("--api",), "a server has one path"),
 )
 _NEEDS = (
     *((option, ("--url",)) for option in SERVER_OPTIONS),
     ("--arrival", ("--rate",)),
     ("--smoothness", ("--rate",)),
     ("--prefix-groups", ("--shared-prefix-tokens",)),
+    ("--turns-stddev", ("--turns",)),
+    ("--turn-delay", ("--turns",)),
+    ("--turn-delay-stddev", ("--turn-delay",)),
     ("--level-seconds", ("--rate",)),
     ("--connections", ("--rate", "--trace")),
     ("--speed", ("--trace",)),
@@ -72,6 +78,9 @@ _OPTION_OF = {
     "workload.output_tokens_stddev": "--output-tokens-stddev",
     "workload.shared_prefix_tokens": "--shared-prefix-tokens",
     "workload.prefix_groups": "--prefix-groups",
+    "workload.turns": "--turns",
+    "workload.turns_stddev": "--turns-stddev",
+    "workload.turn_delay_s": "--turn-delay",
     "objectives": "--slo",
     "gate.max_error_rate": "--max-error-rate",
     "gate_concurrency": "--gate",
@@ -119,19 +128,31 @@ class LoadOptions:
     level_s: float | None = None
     max_connections: int | None = None
     protocol: Literal["jumpstart-2024"] | None = None
+    api: Api | None = None
 
 
 def with_load(request: TrialRequest, options: LoadOptions, mistakes: Mistakes) -> TrialRequest:
     """Return the trial with the load that the options ask for; a list that isn't one of numbers is a mistake."""
     levels = _levels(options.levels, mistakes)
     rates = _rates(options.rates, mistakes)
-    changed = replace(request, load=_changed(request.load, options, levels, rates))
+    changed = replace(
+        request, load=_changed(request.load, options, levels, rates), workload=_on_path(request.workload, options.api)
+    )
     if options.protocol is None:
         return changed
     from seatrial_load.trial.steps import jumpstart_2024
 
     article = jumpstart_2024(changed)
     return article if levels is None else replace(article, load=replace(article.load, concurrency_levels=levels))
+
+
+def _on_path(workload: Workload, api: Api | None) -> Workload:
+    """Return the requests on the path that is asked for; SageMaker's OpenAI path takes chats alone."""
+    if api is None:
+        return workload
+    if api == "openai":
+        return replace(workload, api=api, schema="openai_chat", sends_prefix_id=False)
+    return replace(workload, api=api)
 
 
 def _changed(load: Load, options: LoadOptions, levels: tuple[int, ...] | None, rates: tuple[float, ...] | None) -> Load:
@@ -161,6 +182,7 @@ def _changed(load: Load, options: LoadOptions, levels: tuple[int, ...] | None, r
         arrival_smoothness=smoothness,
         rates_per_s=rates,
         rates_for_copies=None,
+        gate_rate_per_s=None,
         search="sweep",
     )
 
@@ -203,6 +225,10 @@ class ServerOptions:
         output_tokens_stddev: Standard deviation of the length of an answer.
         shared_prefix_tokens: Length of the prefix that prompts share.
         prefix_groups: Number of different prefixes.
+        turns: Mean number of turns of a conversation.
+        turns_stddev: Its standard deviation.
+        turn_delay_s: Mean time that a user thinks before a further turn, in seconds.
+        turn_delay_stddev_s: Its standard deviation.
         objectives: Bounds such as `ttft_ms.p95=500`, `error_rate=0.01` or `output_tok_s=1000`.
         max_error_rate: Share of a level's requests that may fail; None is the default, or what an objective says.
         usd_per_hour: What the server costs.
@@ -218,6 +244,10 @@ class ServerOptions:
     output_tokens_stddev: float = 0.0
     shared_prefix_tokens: int = 0
     prefix_groups: int = 1
+    turns: int = 1
+    turns_stddev: float = 0.0
+    turn_delay_s: float = 0.0
+    turn_delay_stddev_s: float = 0.0
     objectives: tuple[str, ...]
     max_error_rate: float | None
     usd_per_hour: float | None
@@ -254,6 +284,10 @@ def request_of_server(options: ServerOptions, mistakes: Mistakes) -> TrialReques
             prefix_groups=options.prefix_groups,
             input_tokens_stddev=options.input_tokens_stddev,
             output_tokens_stddev=options.output_tokens_stddev,
+            turns=options.turns,
+            turns_stddev=options.turns_stddev,
+            turn_delay_s=options.turn_delay_s,
+            turn_delay_stddev_s=options.turn_delay_stddev_s,
         ),
         load=Load(
             concurrency_levels=DEFAULT_LEVELS,

@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING, Protocol
 
 from seatrial_base.errors import BenchError
 from seatrial_base.findings import Finding, Place
+from seatrial_load.aws.bearer_token import RenewedToken
 from seatrial_load.aws.credentials import credential_source
 from seatrial_load.aws.sigv4 import Signer
 from seatrial_load.client.connection import address_of
 from seatrial_load.decode.judgement import ANYTHING, AnswerTerms
 from seatrial_load.payload.options import Options
-from seatrial_load.payload.request import CONTENT_TYPE, request_body
+from seatrial_load.payload.request import CONTENT_TYPE, message, request_body
 from seatrial_load.payload.schema import FACTS, Schema
 from seatrial_load.prompts.synthetic import RawBody
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from seatrial_load.aws.credentials import CredentialSource
@@ -65,6 +66,21 @@ def payload(
     return request_body(spelled, content, options, stream=stream)
 
 
+def conversation(schema: PayloadSchema, asked: Sequence[Content], answers: Sequence[str]) -> Content:
+    """Return the prompt of a conversation's last turn: messages for chat, for other schemas the texts in order.
+
+    Args:
+        schema: How to spell it.
+        asked: What each turn says, one more than answers.
+        answers: What was answered to each but the last.
+    """
+    texts = [text for pair in zip(asked, answers, strict=False) for text in pair] + [asked[-1]]
+    if schema != "openai_chat":
+        return "\n\n".join(map(str, texts))
+    roles = ("user", "assistant")
+    return [message(roles[place % 2], str(text)) for place, text in enumerate(texts)]
+
+
 def _as_it_is(document: dict[str, Json], schema: PayloadSchema, *, stream: bool) -> bytes:
     document["stream"] = stream
     document.pop("stream_options", None)
@@ -74,8 +90,13 @@ def _as_it_is(document: dict[str, Json], schema: PayloadSchema, *, stream: bool)
 
 
 COMPONENT_HEADER = "X-Amzn-SageMaker-Inference-Component"
+PREFIX_HEADER = "X-Amzn-SageMaker-Prefix-Aware-Id"
 SESSION_HEADER = "X-Amzn-SageMaker-Session-Id"
 VARIANT_HEADER = "X-Amzn-SageMaker-Target-Variant"
+TOKEN_S = 900
+"""How long a bearer token holds, seconds; half of it is used."""
+NO_NAME = ""
+"""The model's name on SageMaker's OpenAI path, which routes by the URL: vLLM takes no name, and refuses a wrong one."""
 _WHERE = "trial request"
 
 
@@ -96,6 +117,17 @@ class Signed:
     def __call__(self, path: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
         """Return the headers with date, session token and signature."""
         return self.signer.signed_headers(path, headers, hashlib.sha256(body).hexdigest(), self.now())
+
+
+@dataclass(frozen=True, slots=True)
+class Bearer:
+    """A bearer token of SageMaker's OpenAI path, renewed while requests are written."""
+
+    token: RenewedToken
+
+    def __call__(self, path: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:  # noqa: ARG002 (a token signs nothing)
+        """Return the headers with a token that holds."""
+        return {**headers, "Authorization": f"Bearer {self.token()}"}
 
 
 class Unsigned:
@@ -132,14 +164,29 @@ class RequestWriter:
 
     def __call__(self, index: int) -> bytes:
         """Return the bytes of the request, ready for the socket."""
+        return self._written(index, self.prompts.content(index), opening=index)
+
+    def turn(self, index: int, answers: Sequence[str]) -> bytes:
+        """Return the bytes of a further turn of a conversation, whose earlier turns have the numbers before it.
+
+        Args:
+            index: Its number.
+            answers: What was answered to each earlier turn.
+        """
+        opening = index - len(answers)
+        asked = [self.prompts.content(number, turn) for turn, number in enumerate(range(opening, index + 1))]
+        return self._written(index, conversation(self.workload.schema, asked, answers), opening=opening)
+
+    def _written(self, index: int, content: Content, *, opening: int) -> bytes:
         body = payload(
             self.workload.schema,
-            self.prompts.content(index),
+            content,
             output_tokens=self.prompts.output_tokens(index),
             stream=self.workload.stream,
             model=self.model,
         )
-        headers = self.authorize(self.address.path, self.headers, body)
+        own = {PREFIX_HEADER: f"conversation-{opening}"} if self.workload.sends_prefix_id else {}
+        headers = self.authorize(self.address.path, {**self.headers, **own}, body)
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         head = f"POST {self.address.path} HTTP/1.1\r\n{lines}Content-Length: {len(body)}\r\n\r\n"
         return head.encode() + body
@@ -182,17 +229,19 @@ def request_writer(
     """
     if problems := [Finding("SEA501", Place.at(_WHERE, field), text) for field, text in _impossible(target, workload)]:
         raise BenchError(problems)
-    address = address_of(target, stream=workload.stream, schema=workload.schema, environ=environ)
+    address = address_of(target, stream=workload.stream, schema=workload.schema, api=workload.api, environ=environ)
     headers = {"Host": address.authority, "Content-Type": CONTENT_TYPE}
     authorize: Authorize = Unsigned()
     key = ""
     if target.kind == "openai":
         key = _key(target, environ)
         headers |= {"Authorization": f"Bearer {key}"} if key else {}
+    elif workload.api == "openai":
+        authorize = Bearer(RenewedToken(credentials or credential_source(environ), target.region, now, TOKEN_S))
     else:
         headers |= _sagemaker_headers(target)
         authorize = Signed(Signer(credentials or credential_source(environ), target.region), now)
-    model = target.model if target.kind == "openai" else None
+    model = target.model if target.kind == "openai" else NO_NAME if workload.api == "openai" else None
     return RequestWriter(
         workload=workload,
         prompts=prompts,
@@ -244,12 +293,22 @@ def _impossible_of_kind(target: TrialTarget, workload: Workload) -> Iterator[tup
     if target.kind == "openai" and not workload.schema.startswith("openai_"):
         message = f"an OpenAI-compatible server needs openai_chat or openai_completions, not {workload.schema}"
         yield "workload.schema", message
+    if target.kind == "sagemaker" and workload.api == "openai":
+        yield from _impossible_with_bearer(target, workload)
     if target.kind == "sagemaker":
         yield from (
             (f"target.{name}", "only OpenAI-compatible servers support it")
             for name, value in (("model", target.model), ("api_key_variable", target.api_key_variable))
             if value
         )
+
+
+def _impossible_with_bearer(target: TrialTarget, workload: Workload) -> Iterator[tuple[str, str]]:
+    if workload.schema != "openai_chat":
+        yield "workload.schema", f"SageMaker's OpenAI path takes openai_chat alone, not {workload.schema}"
+    for name, value in (("session_id", target.session_id), ("target_variant", target.target_variant)):
+        if value:
+            yield f"target.{name}", "nobody knows whether SageMaker's OpenAI path takes it; use workload.api: invoke"
 
 
 def _is_header_text(text: str) -> bool:
