@@ -13,9 +13,9 @@ A decode step of B sequences over ctx cached tokens on N accelerators:
     host       = launch * (kernels + all-reduces) * L           an engine without CUDA graphs launches every kernel
     step       = max(host, device) + ranks + drafting + attention + server * B                                   s
 
-A prefill of T prompt tokens is max(host, device(T) + attention arithmetic) + ranks + server * T. A bandwidth W and FLOPS
-F are those that the operator reaches at the weights' precision (`catalog/operators.py`, fitted on measured kernels); the
-engine's own constants are in `catalog/data/engines.json`.
+A prefill of T prompt tokens is max(host, device(T) + attention arithmetic) + ranks + server * T. A bandwidth W and
+FLOPS F are those that the operator reaches at the weights' precision (`catalog/operators.py`, fitted on measured
+kernels); the engine's own constants are in `catalog/data/engines.json`.
 
 An engine with compiled shapes (AWS Neuron) computes its whole batch over its whole length in every step, and fills
 every prompt up to that length: both times are those of the full shapes, whatever runs.

@@ -174,7 +174,7 @@ def test_any_text_is_read_or_is_not(text: str) -> None:
     assert named is None or read_engine_version(named[0], "") is not None
 
 
-@pytest.mark.parametrize("tag", ["gpt-oss-dev", "glm5-hopper", "deepseek-v32"])
+@pytest.mark.parametrize("tag", ["gpt-oss-dev", "glm5-hopper", "deepseek-preview"])
 def test_a_containers_tag_is_the_newest_version(tag: str) -> None:
     found = read_engine_version("vllm", tag)
 
