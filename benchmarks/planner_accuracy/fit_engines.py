@@ -8,7 +8,7 @@ work between two steps, small kernels, the server's work per sequence and per pr
 
 All engines are fitted at once. A factor is a product of what an engine's rows share, what the accelerators of a
 generation share (as far from 1 as the fit of its kernels is off), and of what is left for the accelerator, the engine
-on the generation, and the engine on the accelerator. What no row shows is left at 1, so an accelerator without rows takes
+on the generation, and the engine on the accelerator. What no row shows is left at 1: an accelerator without rows takes
 the factors of its generation, and an engine without rows the times that all have in common.
 
 Residuals are the logarithms of predicted over measured TTFT, TPOT, end-to-end latency and throughput with a soft L1
