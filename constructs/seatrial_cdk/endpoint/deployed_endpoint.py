@@ -272,6 +272,8 @@ def define_parts(
         candidate = CandidateTrial(scope, f"Candidate{suffix}", endpoint=endpoint, settings=settings)
         trial = SmokeBenchmark(scope, f"Trial{suffix}", endpoint=endpoint, settings=settings)
         alarms.tell_after(trial)
+        follow = f"seatrial trial watch {spec.name} -e {deployment.environment.name}"
+        Annotations.of(trial).add_info(f"CloudFormation tells nothing of a trial while it runs; follow it: {follow}")
     scaling = define_scaling(scope, f"Scaling{suffix}", endpoint, deployment, trial)
     awaited = [each for each in (trial, scaling) if each is not None]
     resources = _GuestResources()
