@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from aws_cdk import CfnResource, Duration, Names, Tags
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from seatrial_base.tags import ENVIRONMENT_TAG
@@ -227,6 +228,7 @@ class DefinedEndpoint(ILlmEndpoint):
 
     model_name: str
     endpoint_config_name: str
+    config: sagemaker.CfnEndpointConfig
     rolls_back = True
 
     def __init__(
@@ -265,6 +267,22 @@ class DefinedEndpoint(ILlmEndpoint):
         if environment is not None:
             Tags.of(self).add(ENVIRONMENT_TAG, environment)
         refuse_parts_of_no_vpc(self, vpc, vpc_subnets, security_groups)
+
+    def publish_metrics(
+        self, *, detailed: bool | None = None, enhanced: bool | None = None, frequency_s: int | None = None
+    ) -> None:
+        """Publish more metrics of the endpoint, or fewer; CloudWatch bills them. Another choice updates the endpoint.
+
+        Args:
+            detailed: Of containers, GPUs, hosts and placement; default: SageMaker's, on for new configurations.
+            enhanced: Invocations and utilization of each instance and copy; default: SageMaker's, off.
+            frequency_s: How often: 10, 30, 60, 120, 180, 240 or 300 s; default: SageMaker's, 60.
+        """
+        self.config.metrics_config = sagemaker.CfnEndpointConfig.MetricsConfigProperty(
+            enable_detailed_observability=detailed,
+            enable_enhanced_metrics=enhanced,
+            metric_publish_frequency_in_seconds=frequency_s,
+        )
 
 
 def generations_of(base_name: str) -> list[str]:
