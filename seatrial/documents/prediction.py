@@ -9,6 +9,9 @@ from pydantic import Field
 
 from seatrial_base.frozen_model import FrozenModel
 
+EXTRAPOLATED = "the band is extrapolated."
+"""The end of the sentences of a band that no row earned: `Band.extrapolated`."""
+
 
 class Band(FrozenModel):
     """The band around each predicted value, as a share of it: from value / (1 + share) to value * (1 + share).
@@ -17,7 +20,6 @@ class Band(FrozenModel):
         throughput: Of throughputs.
         latency: Of latencies.
         measured: Whether the shares were measured on left-out points; an assumption when not.
-        extrapolated: Whether the shares are those of rows without this accelerator, engine, precision or degree.
         because: Where they come from, full sentences.
         points: Measured points of this very deployment that the predictions are calibrated with; 0 without any.
         engine_note: How the local or simulated engine announced itself that was calibrated with; empty on AWS.
@@ -27,9 +29,16 @@ class Band(FrozenModel):
     latency: float = Field(ge=0)
     measured: bool
     because: str
-    extrapolated: bool = False
     points: int = 0
     engine_note: str = ""
+
+    @property
+    def extrapolated(self) -> bool:
+        """Whether no row has this accelerator, engine, precision or degree, as `because` says at its end.
+
+        It is no field: one more would change the bytes, and so the digest, of every lock.
+        """
+        return self.because.endswith(EXTRAPOLATED)
 
     @property
     def kind(self) -> Literal["measured", "extrapolated", "assumed"]:

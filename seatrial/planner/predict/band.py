@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from seatrial.documents.prediction import Band
+from seatrial.documents.prediction import EXTRAPOLATED, Band
 from seatrial.planner.predict.copy_model import tokens_per_step
 from seatrial_base.catalog import bands
 from seatrial_base.catalog.bands import BandPlace, all_band_cells
@@ -118,7 +118,6 @@ def earned_band(place: BandPlace, cells: Iterable[BandCell], measured: Iterable[
         throughput=throughput.throughput or 0.0,
         latency=latency.latency or 0.0,
         measured=True,
-        extrapolated=bool(new),
         because=_earned_because(throughput, latency) + _extrapolated_because(new, place),
     )
 
@@ -183,7 +182,7 @@ def _extrapolated_because(new: Sequence[Facet], place: BandPlace) -> str:
         "degree": f"degree {place.degree} on {place.accelerator}",
     }
     missing = " or ".join(told[facet] for facet in new if facet in told)
-    return f" No row has {missing}: the band is extrapolated." if missing else ""
+    return f" No row has {missing}: {EXTRAPOLATED}" if missing else ""
 
 
 def _rows_of(cell: BandCell) -> str:
