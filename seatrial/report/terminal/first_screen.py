@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from rich.console import Group
@@ -11,6 +13,7 @@ from rich.text import Text
 from seatrial.deployment.document import stack_name
 from seatrial.report.planned import edges
 from seatrial.report.terminal.tables import narrow_usd, table_view, whole_percent
+from seatrial_base.catalog.instances import all_instances, find_instance
 from seatrial_base.table import name_column, number_columns, table_of, text_columns
 from seatrial_base.units import short, usd, whole_or_tenths
 
@@ -143,6 +146,8 @@ def _lines(plan: Plan, loaded: LoadedSpec) -> Iterator[tuple[str, str]]:
         yield "SLO", _slo(plan, loaded)
     yield "throughput", _throughput(plan, loaded)
     yield "runner-up", _runner_up(plan)
+    if unpriced := _unpriced_winner(plan):
+        yield "unpriced", unpriced
     if plan.proposals:
         yield "proposed", "\n".join(map(_proposal, plan.proposals))
     if plan.probe is not None:
@@ -151,6 +156,40 @@ def _lines(plan: Plan, loaded: LoadedSpec) -> Iterator[tuple[str, str]]:
     if warnings:
         yield "warnings", f"{len(warnings)}: {_cut(warnings[0])}"
     yield "next", _next(loaded)
+
+
+def _unpriced_winner(plan: Plan) -> str:
+    """Say which deployment without a price would win, and below which price; empty where none could.
+
+    It could where its estimated price is lower, or, without an estimate, where memory is nowhere cheaper than at the
+    price below which it wins.
+    """
+    paid = plan.cost.usd_per_hour
+    if paid is None:
+        return ""
+    below = {one: paid / one.instance_count for one in plan.unpriced}
+    winners = [(usd, one) for one, usd in below.items() if usd > _least_usd(one.instance_type)]
+    if not winners:
+        return ""
+    usd, one = max(winners, key=lambda pair: pair[0] / _least_usd(pair[1].instance_type))
+    known = find_instance(one.instance_type)
+    guess = known.estimated_usd_per_hour if known else None
+    told = "" if guess is None else f"; estimated {narrow_usd(guess)}/h"
+    instances = f"{one.instance_count} x {one.instance_type}, TP {one.tensor_parallel_degree}"
+    return f"{instances} meets the SLO too and wins below {narrow_usd(usd)}/h for an instance{told}"
+
+
+@cache
+def _least_usd(instance_type: str) -> float:
+    """Return the least that an instance type without a price may cost per hour: infinite where it is unknown."""
+    asked = find_instance(instance_type)
+    if asked is None:
+        return math.inf
+    if asked.estimated_usd_per_hour is not None:
+        return asked.estimated_usd_per_hour
+    priced = [(one.usd_per_hour, one) for one in all_instances() if one.usd_per_hour is not None]
+    per_byte = min(usd / (one.accelerator_count * one.accelerator_memory_bytes) for usd, one in priced)
+    return per_byte * asked.accelerator_count * asked.accelerator_memory_bytes
 
 
 def _turns(loaded: LoadedSpec) -> str:

@@ -89,6 +89,28 @@ def test_the_runner_up_meets_the_slo(feasible: bool, plan: Plan, loaded: LoadedS
     assert rows["runner-up"].startswith("ml.x.large") is feasible
 
 
+@pytest.mark.parametrize(
+    ("instance_type", "paid", "told"),
+    [
+        ("ml.p6-b200.48xlarge", 437.0, "wins below $218.50/h for an instance; estimated $131.02/h"),
+        ("ml.p6-b200.48xlarge", 250.0, None),  # two would cost $262 by the estimate
+        ("ml.p5e.48xlarge", 437.0, "wins below $218.50/h for an instance"),
+        ("ml.p5e.48xlarge", 4.0, None),  # nowhere is memory so cheap
+    ],
+)
+def test_a_deployment_that_would_win_by_its_price_is_never_left_out(
+    instance_type: str, paid: float, told: str | None, plan: Plan, loaded: LoadedSpec, shown: Shown
+) -> None:
+    unpriced = plan.pareto[0].model_copy(
+        update={"instance_type": instance_type, "instance_count": 2, "tensor_parallel_degree": 8, "usd_per_hour": None}
+    )
+    cost = plan.cost.model_copy(update={"usd_per_hour": paid})
+    text = " ".join(shown(plan_view(plan.model_copy(update={"cost": cost, "unpriced": (unpriced,)}), loaded)).split())
+
+    assert ("unpriced" in text) is (told is not None)
+    assert told is None or f"unpriced 2 x {instance_type}, TP 8 meets the SLO too and {told} " in text
+
+
 def test_without_a_rival_it_says_so(plan: Plan, loaded: LoadedSpec, shown: Shown) -> None:
     alone = plan.model_copy(update={"rejected": (), "pareto": ()})
     assert lines_of(shown(plan_view(alone, loaded)))["runner-up"].startswith("none")

@@ -40,6 +40,8 @@ class Instance:
         price_date: When it was valid.
         source: Where the other facts were read.
         date: When they were collected.
+        estimated_usd_per_hour: What it may cost where SageMaker's price is not public; no plan counts with it.
+        estimate_source: How it was estimated.
         savings_plan_usd_per_hour: Price per hour under a Savings Plan; `None` where no prices file gives one.
     """
 
@@ -63,6 +65,8 @@ class Instance:
     source: str
     date: str
     savings_plan_usd_per_hour: float | None = None
+    estimated_usd_per_hour: float | None = None
+    estimate_source: str | None = None
 
 
 @cache
