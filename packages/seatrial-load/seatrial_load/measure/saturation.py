@@ -37,6 +37,7 @@ class Saturation:
         load: Requests in flight per copy; at most the highest measured load, and where throughput falls.
         at_most: What it may grow to when more load is measured: `FILLED` times N* where throughput has stopped growing,
             else times the highest N* that the intervals of the throughputs leave open.
+        settled: Whether more load would bring no more throughput.
         filling: N*, the requests in flight that would fill the endpoint if none waited.
         lowest: The throughput at the lowest load.
         highest: The highest throughput of the fit, at the load where it was measured highest.
@@ -47,6 +48,7 @@ class Saturation:
 
     load: float
     at_most: float
+    settled: bool
     filling: float
     lowest: Reading
     highest: Reading
@@ -80,12 +82,17 @@ class _Fit:
     @property
     def highest(self) -> float:
         """The throughput from `full` on."""
-        return self.full / (self.alone + self.each * self.full)
+        return self.throughput(self.full)
 
     @property
     def unloaded(self) -> float:
         """R_0, the latency of a request that is alone."""
         return self.alone + self.each
+
+    def throughput(self, load: float) -> float:
+        """Return the throughput at a load."""
+        running = min(load, self.full)
+        return running / (self.alone + self.each * running)
 
     def asymptote(self, noise: float) -> float:
         """Return N* if throughput went on to grow as it does, at most: b alone bounds it then.
@@ -118,11 +125,13 @@ def saturation(throughputs: Sequence[Reading]) -> Saturation | None:
     filling = fit.unloaded * fit.highest
     most = kept[-1].load if falls_from is None else falls_from
     load = min(FILLED * filling, most)
-    highest_filling = filling if has_settled(positive) else fit.asymptote(half_interval(kept))
+    settled = _has_settled(positive, fit)
+    highest_filling = filling if settled else fit.asymptote(half_interval(kept))
     at_most = max(load, min(FILLED * highest_filling, math.inf if falls_from is None else falls_from))
     return Saturation(
         load=load,
         at_most=at_most,
+        settled=settled,
         filling=filling,
         lowest=lowest,
         highest=replace(highest, value=fit.highest),
@@ -143,19 +152,17 @@ def half_interval(throughputs: Sequence[Reading]) -> float:
     return median(halves) if halves else 0.0
 
 
-def has_settled(throughputs: Sequence[Reading]) -> bool:
+def _has_settled(throughputs: Sequence[Reading], fit: _Fit) -> bool:
     """Tell whether more load would bring no more throughput.
 
-    It has fallen; or twice the load brought less than 10 % more; or four times the load no more than the intervals of
-    both levels leave open.
-
-    Args:
-        throughputs: Throughput by load, ascending, each load once.
+    It has fallen; or twice the load brought less than 10 % more, by the fit through every level; or four times the load
+    no more than the intervals of both levels leave open.
     """
     last = throughputs[-1]
     half, quarter = (_best([one for one in throughputs if one.load <= last.load / part]) for part in (2, 4))
     fallen = any(_is_below(last, one) for one in throughputs)
     flat = half is not None and last.value < GROWN * half.value
+    flat = flat and fit.throughput(last.load) < GROWN * fit.throughput(last.load / 2)
     return fallen or flat or (quarter is not None and _overlap(quarter, last))
 
 

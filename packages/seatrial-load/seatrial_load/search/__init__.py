@@ -60,7 +60,7 @@ def why_enough(request: TrialRequest, levels: Sequence[LevelResult]) -> Stop | N
     """Return why more load can't change verdict or scaling target any more, levels ascending; None while it can.
 
     That is so when the gate was measured, and either the SLO is missed at a load up to which more load pays in any
-    case, or the load from which more stops paying is known (`measure.saturation.has_settled`).
+    case, or the load from which more stops paying is known (`measure.saturation`).
     """
     view = search_view(request, levels)
     if not view.valid or view.valid[-1].concurrency < request.gate_concurrency:

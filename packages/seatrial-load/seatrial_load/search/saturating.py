@@ -12,7 +12,7 @@ from seatrial_base.units import whole_or_tenths
 from seatrial_load.documents.progress import NextLevel, Step
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.knee.detectors import saturation_of, throughputs
-from seatrial_load.measure.saturation import FILLED, GROWN, half_interval, has_settled
+from seatrial_load.measure.saturation import FILLED, GROWN, half_interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +39,7 @@ class Pays:
         high: It doesn't from here on.
         shown: The highest load that must be measured to know the target, if the SLO is met there: the gate, where that
             gives no less than the knee.
+        settled: Whether more load would bring no more throughput.
         filling: Requests in flight that would fill the endpoint if none waited; None where nothing depends on them.
         fall: The measured loads between which throughput falls; None where it doesn't, or nothing depends on it.
     """
@@ -46,6 +47,7 @@ class Pays:
     low: float
     high: float
     shown: int
+    settled: bool
     filling: float | None
     fall: tuple[float, float] | None
 
@@ -76,6 +78,7 @@ def load_that_pays(view: View) -> Pays | None:
         low=low,
         high=max(min(at_most, limit), floor),
         shown=gate if low == floor else math.ceil(low),
+        settled=found.settled,
         filling=found.filling if counts else None,
         fall=found.falls_between if falls else None,
     )
@@ -143,7 +146,7 @@ def _higher(view: View, lattice: Sequence[int], highest: int, pays: Pays) -> Nex
     if (half := _halfway(view)) is not None:
         return NextLevel(concurrency=half, because=f"throughput may have stopped growing below {highest} per copy")
     following = lattice[bisect_right(lattice, highest)]
-    if has_settled(throughputs(view.valid)):
+    if pays.settled:
         because = f"throughput has stopped growing; more load pays up to {whole_or_tenths(pays.high)} per copy at most"
         return NextLevel(concurrency=min(following, math.ceil(max(pays.high, highest * KNOWN))), because=because)
     expected = view.forecast.full(view.bottom, view.top, NEARLY_ALL) if view.forecast.predicted else None
