@@ -9,6 +9,8 @@ USER_STAMP := $(VENV)/.seatrial-user
 DEV_STAMP := $(VENV)/.seatrial-dev
 # A boto3 that is older than what the wheel needs: the functions of a trial bring the operations that it lacks.
 OLD_BOTO3 := $(CURDIR)/$(VENV)/old-boto3
+# Clients of OpenAI's API that the gate does without.
+OPENAI_CLIENTS := $(VENV)/openai-clients
 LOCKS := pyproject.toml uv.lock package.json package-lock.json tests/browser/package-lock.json scripts/cdk.sh scripts/install.sh scripts/build_charts.mjs
 
 CDK_CONTEXT = -c "environment=$(ENV)" $(if $(ENDPOINT),-c "endpoint=$(ENDPOINT)")
@@ -17,7 +19,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # With this variable Python compiles aws-cdk-lib anew in every process: 4 s of CPU for each synthesis.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install demo synth diff deploy environment test test-aws clean-aws test-random test-flaky test-updates test-failures test-recipes test-mutants check lint bench bench-load-client check-security lock clean
+.PHONY: help install demo synth diff deploy environment test test-aws clean-aws test-random test-flaky test-updates test-failures test-recipes test-clients test-mutants check lint bench bench-load-client check-security lock clean
 
 help: ## Show this text.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -76,6 +78,15 @@ $(OLD_BOTO3): $(DEV_STAMP)
 
 test-recipes: $(DEV_STAMP) ## Compare weights of 16, 8 and 4 bits on the embedded AWS.
 	@SEATRIAL_ALL_RECIPES=1 $(BIN)/pytest tests/e2e/test_compare.py $(PYTEST_ARGS)
+
+test-clients: $(DEV_STAMP) $(OPENAI_CLIENTS) ## Ask an endpoint of the embedded AWS with more clients of OpenAI's API: LangChain, LiteLLM.
+	@SEATRIAL_OPENAI_CLIENTS=$(CURDIR)/$(OPENAI_CLIENTS)/bin/python \
+		$(BIN)/pytest packages/seatrial-laptop/tests/laptop/aws/runtime/test_openai_clients.py $(PYTEST_ARGS)
+
+$(OPENAI_CLIENTS): $(DEV_STAMP)
+	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $@
+	@$(BIN)/uv pip install --quiet --python $@/bin/python langchain-openai==1.7.4 litellm==1.110.2
+	@touch $@
 
 test-mutants: $(DEV_STAMP) ## Write one wrong line after another, and tell which of them the nearest tests don't notice.
 	@$(BIN)/python -m tests.mutations.run $(ARGS)

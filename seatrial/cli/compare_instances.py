@@ -6,22 +6,25 @@ from typing import Annotated, Literal
 
 import typer
 
-from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
+from seatrial.cli.support.asked_model import AskedModel, EnvironmentOrDefault, SpecOrModel, load_asked, takes_model
+from seatrial.cli.support.options import EnvironmentsFolder
 from seatrial_base.terminal import show, show_json, show_text
 
 
+@takes_model
 def compare_instances_command(
-    spec: SpecFile,
-    environment: EnvironmentName,
+    spec: SpecOrModel,
+    environment: EnvironmentOrDefault = None,
     environments: EnvironmentsFolder = None,
     output_format: Annotated[Literal["text", "json", "csv"], typer.Option("--format", help="Output format.")] = "text",
+    *,
+    asked: AskedModel,
 ) -> None:
     """Predict latency, throughput and price of one instance of each type, best price per token first."""
     from seatrial.planner.compare import basis_of, compare_instance_types
     from seatrial.report.terminal.instances import comparison_csv, comparison_rows, instances_view
-    from seatrial.specs.load import load_spec
 
-    loaded = load_spec(spec, environment, environments=environments_folder(environments, spec))
+    (loaded,) = load_asked([spec], environment, environments, asked)
     compared = compare_instance_types(loaded)
     basis = basis_of(loaded)
     if output_format == "json":

@@ -7,17 +7,27 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seatrial.cli.support.asked_model import (
+    AskedModel,
+    EnvironmentOrDefault,
+    SpecsOrModel,
+    chosen_environment,
+    is_model,
+    load_asked,
+    takes_model,
+)
 from seatrial.cli.support.freshness import check_freshness, refuse_format_of_findings
 from seatrial.cli.support.locking import lock_plan
-from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFiles, environments_folder
+from seatrial.cli.support.options import EnvironmentsFolder, environments_folder
 from seatrial.cli.support.outputs import check_lock
-from seatrial.cli.support.specs import is_list, load_specs, of_every, spec_files
+from seatrial.cli.support.specs import is_list, of_every, spec_files
 from seatrial_base.errors import SpecError
 from seatrial_base.terminal import show, show_json
 from seatrial_lint.cli.judging import FindingsFormat
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from seatrial.documents.plan import Plan
     from seatrial.report.terminal.plan import Section
@@ -25,9 +35,10 @@ if TYPE_CHECKING:
     from seatrial_base.findings import Format
 
 
+@takes_model
 def plan_command(
-    specs: SpecFiles,
-    environment: EnvironmentName,
+    specs: SpecsOrModel,
+    environment: EnvironmentOrDefault = None,
     environments: EnvironmentsFolder = None,
     output_format: FindingsFormat = "text",
     why: Annotated[
@@ -56,12 +67,12 @@ def plan_command(
     allow_unknown_price: Annotated[
         bool, typer.Option("--allow-unknown-price", help="Choose also among instance types without a known price.")
     ] = False,
+    asked: AskedModel,
 ) -> None:
     """Choose instance type, tensor parallel degree, copies and limits, and say why.
 
     Many specs share one process and get one line each. Locks are written only if every spec has a plan.
     """
-    files = spec_files(specs)
     sections = _sections(section, explain=explain)
     many = is_list(specs)
     _check_options(
@@ -78,9 +89,11 @@ def plan_command(
         },
         many=many,
     )
+    if write or adopt or check:
+        _refuse_model(specs)
     if write:
-        of_every(files, lambda file: check_lock(file, environments_folder(environments, file), environment))
-    loaded = load_specs(files, environment, environments)
+        of_every(spec_files(specs), lambda file: _check_lock(file, environment, environments))
+    loaded = load_asked(specs, environment, environments, asked, needs_file=write or adopt or check)
     allowed = _Allowed(accept_slo_miss, allow_unknown_price)
     if write or adopt:
         _refuse_unpromoted(loaded)
@@ -94,9 +107,21 @@ def plan_command(
         made = _made(loaded, allowed)
         of_every(made, _check_with_others)
         _show(made, output_format, sections, many=many)
+        _show_local_values(made, output_format)
         if write:
             _lock(made, many=many)
         _show_packing(made, output_format)
+
+
+def _refuse_model(specs: Sequence[Path]) -> None:
+    if any(is_model(each) for each in specs):
+        message = "a model has no lock; write its spec with --save, and plan that"
+        raise typer.BadParameter(message, param_hint="SPEC…")
+
+
+def _check_lock(file: Path, environment: str | None, environments: Path | None) -> None:
+    folder = environments_folder(environments, file)
+    check_lock(file, folder, chosen_environment(environment, folder))
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +228,16 @@ def _show(made: Sequence[_Made], output_format: Format, sections: Sequence[Secti
     else:
         for one in made:
             show(plan_view(one.plan, one.loaded, sections))
+
+
+def _show_local_values(made: Sequence[_Made], output_format: Format) -> None:
+    """Show what the laptop has in place of what the spec asks; on stderr beside JSON."""
+    for one in made:
+        if values := one.loaded.local_values:
+            where = f"environments.{one.loaded.environment.name}"
+            lines = [f"{one.plan.endpoint}: scaled to the laptop's engine; set under {where} what shall differ"]
+            for line in (*lines, *(f"  {each.words}" for each in values)):
+                typer.echo(line, err=output_format == "json")
 
 
 def _show_packing(made: Sequence[_Made], output_format: Format) -> None:

@@ -6,21 +6,26 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFiles, environments_folder
+from seatrial.cli.support.asked_model import AskedModel, EnvironmentOrDefault, SpecsOrModel, load_asked, takes_model
+from seatrial.cli.support.options import EnvironmentsFolder
+from seatrial.cli.support.specs import of_every
 from seatrial_lint.cli.judging import FindingsFormat, exit_judged, lines_text, show_judgement
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from seatrial.deployment.document import Deployment
+    from seatrial.specs.load import LoadedSpec
 
 
+@takes_model
 def preflight_command(
-    specs: SpecFiles,
-    environment: EnvironmentName,
+    specs: SpecsOrModel,
+    environment: EnvironmentOrDefault = None,
     environments: EnvironmentsFolder = None,
     output_format: FindingsFormat = "text",
+    *,
+    asked: AskedModel,
 ) -> None:
     """Ask the account whether a deployment would find what it needs; exit 1 when something is missing.
 
@@ -31,7 +36,7 @@ def preflight_command(
     from seatrial.operations.preflight.preflight import check_environment as run_checks
     from seatrial.operations.preflight.preflight import preflight_judgement, preflight_lines
 
-    deployments = _deployments(specs, environment, environments)
+    deployments = _deployments(load_asked(specs, environment, environments, asked))
     place = deployments[0].environment
     checks = run_checks(deployments, place, account_clients(place))
     judgement = preflight_judgement(checks, place)
@@ -39,15 +44,21 @@ def preflight_command(
     exit_judged(judgement.findings)
 
 
-def _deployments(specs: Sequence[Path], environment: str, environments: Path | None) -> tuple[Deployment, ...]:
-    from seatrial.cli.support.specs import of_every, spec_files
-    from seatrial.deployment.load import load_deployment
-
-    def load(file: Path) -> Deployment:
-        return load_deployment(file, environments_folder(environments, file), environment)
-
-    found = of_every(spec_files(specs), load)
+def _deployments(loaded: Sequence[LoadedSpec]) -> tuple[Deployment, ...]:
+    found = of_every(loaded, _deployment)
     if any(one.environment != found[0].environment for one in found):
-        message = f"the specs have different environments named {environment}; give --environments"
+        message = f"the specs have different environments named {found[0].environment.name}; give --environments"
         raise typer.BadParameter(message, param_hint="SPEC…")
     return found
+
+
+def _deployment(loaded: LoadedSpec) -> Deployment:
+    """Return what is locked, or what would be planned where nothing can be locked yet."""
+    from seatrial.deployment.load import deployment_of, refuse_hosted
+    from seatrial.planner.planner import make_plan
+    from seatrial.specs.guests import hosts
+
+    if not (loaded.has_spec and loaded.has_environment):
+        return deployment_of(loaded, make_plan(loaded))
+    refuse_hosted(loaded, hosts(loaded.path.parent, loaded.environment.name))
+    return deployment_of(loaded)

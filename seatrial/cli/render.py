@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFiles
-from seatrial.cli.support.specs import is_list, load_specs, of_every, spec_files
+from seatrial.cli.support.asked_model import AskedModel, EnvironmentOrDefault, SpecsOrModel, load_asked, takes_model
+from seatrial.cli.support.options import EnvironmentsFolder
+from seatrial.cli.support.specs import is_list, of_every, spec_files
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding, Place
 
@@ -21,24 +22,29 @@ if TYPE_CHECKING:
     from seatrial.specs.load import LoadedSpec
 
 
+@takes_model
 def render_command(
-    specs: SpecFiles,
-    environment: EnvironmentName,
+    specs: SpecsOrModel,
+    environment: EnvironmentOrDefault = None,
     environments: EnvironmentsFolder = None,
     templates: Annotated[
         Path | None,
         typer.Option("--templates", metavar="DIR", help="Folder of templates that override ours file by file."),
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="DIR", help="Write to this folder.")] = None,
+    *,
+    asked: AskedModel,
 ) -> None:
     """Render the serving configuration of the locked plan, or of a fresh one when nothing is locked yet.
 
     Of many specs each gets a folder of its own name in DIR. Nothing is written unless every spec can be rendered.
     """
-    files, many = spec_files(specs), is_list(specs)
-    folders = _folders(files, output) if many else (output,)
+    many = is_list(specs)
+    folders = _folders(spec_files(specs), output) if many else (output,)
     render_one = _rendered_if_promoted if many else _rendered
-    rendered = of_every(load_specs(files, environment, environments), lambda loaded: render_one(loaded, templates))
+    rendered = of_every(
+        load_asked(specs, environment, environments, asked), lambda loaded: render_one(loaded, templates)
+    )
     for one, folder in zip(rendered, folders, strict=True):
         if one is not None:
             _show(one, folder, f"{one.loaded.path.as_posix()}: " if many else "")
@@ -111,6 +117,8 @@ def _plan(loaded: LoadedSpec) -> Plan:
     from seatrial.locks.provenance import provenance_lines
     from seatrial.planner.planner import make_plan
 
+    if not loaded.has_spec:
+        return make_plan(loaded)
     if is_locked(loaded):
         plan = read_locked_plan(loaded)
         for line in provenance_lines(plan.promoted)[:1]:

@@ -236,10 +236,22 @@ def load_deployment(
         RenderError: When the plan can't be rendered.
     """
     loaded = load_spec(spec, environment, environments=environments)
-    others = (hosts(spec.parent, environment) if hosted is None else hosted).get(spec.stem, ())
-    if others:
-        raise SpecError([_hosted_problem(loaded, others)])
+    refuse_hosted(loaded, hosts(spec.parent, environment) if hosted is None else hosted)
     return deployment_of(loaded, templates=templates)
+
+
+def refuse_hosted(loaded: LoadedSpec, hosted: Mapping[str, tuple[Path, ...]]) -> None:
+    """Refuse a spec whose model another endpoint hosts.
+
+    Args:
+        loaded: The spec.
+        hosted: The models of its folder that others host.
+
+    Raises:
+        SpecError: SEA128.
+    """
+    if others := hosted.get(loaded.path.stem, ()):
+        raise SpecError([_hosted_problem(loaded, others)])
 
 
 def _hosted_problem(loaded: LoadedSpec, others: Sequence[Path]) -> Finding:
@@ -261,11 +273,14 @@ def _hosted_twice(hosted: Mapping[str, tuple[Path, ...]], files: Iterable[Path])
             )
 
 
-def deployment_of(loaded: LoadedSpec, *, packaged: bool = True, templates: Path | None = None) -> Deployment:
-    """Render the locked plan of a spec.
+def deployment_of(
+    loaded: LoadedSpec, plan: Plan | None = None, *, packaged: bool = True, templates: Path | None = None
+) -> Deployment:
+    """Render the plan of a spec.
 
     Args:
         loaded: The spec.
+        plan: Its plan. Default: the locked one.
         packaged: As `seatrial.engines.render.render_plan` takes it.
         templates: Likewise.
 
@@ -273,7 +288,7 @@ def deployment_of(loaded: LoadedSpec, *, packaged: bool = True, templates: Path 
         SpecError: When the lock is wrong; SEA111 for a guard rail that everything together breaks.
         RenderError: When the plan can't be rendered.
     """
-    plan = read_locked_plan(loaded)
+    plan = plan or read_locked_plan(loaded)
     guests = read_guests(loaded, plan)
     variants = tuple(read_variants(loaded))
     packing = packing_of(loaded, plan, guests) if guests else None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial.deployment.evaluation_file import read_evaluation_set
 from seatrial.engines.rendered import refuse_replaced
-from seatrial.specs.workload import rates_of
+from seatrial.specs.workload import BEYOND_SHARES, rates_of
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding, Place
 from seatrial_base.replaced_text import replaced_text
@@ -87,7 +87,7 @@ def trial_workload(loaded: LoadedSpec, schema: PayloadSchema) -> Workload:
 
     What users wrote is in no template: `seatrial bench --prompts` sends it.
     """
-    asked, trial = loaded.endpoint.workload, loaded.endpoint.trial
+    asked, trial, routing = loaded.endpoint.workload, loaded.endpoint.trial, loaded.endpoint.hosting.routing
     shares = asked.shared_prefix_tokens > 0
     return Workload(
         input_tokens=asked.input_tokens,
@@ -97,7 +97,15 @@ def trial_workload(loaded: LoadedSpec, schema: PayloadSchema) -> Workload:
         prefix_groups=asked.prefix_groups if shares else trial.prefix_groups,
         input_tokens_stddev=asked.input_tokens_stddev,
         output_tokens_stddev=asked.output_tokens_stddev,
-        lengths=loaded.dataset,
+        lengths=loaded.dataset.pairs,
+        times_s=loaded.dataset.times_s,
+        turns=asked.turns,
+        turns_stddev=asked.turns_stddev,
+        turn_delay_s=asked.turn_delay_s,
+        turn_delay_stddev_s=asked.turn_delay_stddev_s,
+        conversations=loaded.dataset.turns,
+        delays_s=loaded.dataset.delays_s,
+        sends_prefix_id=loaded.conversations is not None and routing.strategy == "prefix_aware",
     )
 
 
@@ -162,7 +170,8 @@ def _load(loaded: LoadedSpec, plan: Plan) -> Load:
         goal=trial.goal,
         arrival=asked.arrivals if rates else "closed",
         arrival_smoothness=asked.arrival_smoothness,
-        rates_per_s=rates,
+        rates_per_s=rates + rates_of(loaded.endpoint, BEYOND_SHARES),
+        gate_rate_per_s=rates[-1] if rates else None,
         rates_for_copies=plan.copy_count.value if rates else None,
         level_s=level_s(loaded, plan.copy_count.value, rates) if rates else SHORTEST_LEVEL_S,
     )
@@ -181,7 +190,7 @@ def level_s(loaded: LoadedSpec, copies: int, rates: Sequence[float]) -> float:
     Args:
         loaded: What was asked for.
         copies: Copies that the rates are for; a candidate is one of them.
-        rates: The levels, ascending.
+        rates: The levels up to the gate, ascending; those beyond take what time is left.
 
     Raises:
         SpecError: SEA108, so few requests come that the budget ends before.

@@ -72,7 +72,7 @@ def measured_copy(loaded: LoadedSpec, plan: Plan) -> Copy:
         plan.memory,
         degree=plan.tensor_parallel_degree.value,
         quantization=plan.quantization,
-        input_tokens=workload.input_tokens,
+        input_tokens=round(loaded.lengths.input.mean),
         output_tokens=workload.output_tokens,
         batched_tokens=plan.max_num_batched_tokens.value,
         max_num_seqs=plan.max_num_seqs.value,

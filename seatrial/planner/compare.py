@@ -146,7 +146,7 @@ def basis_of(loaded: LoadedSpec) -> Basis:
     Raises:
         PlanError: When the model, the engine's image or every instance type is unknown.
     """
-    resolved, endpoint = resolve(loaded), loaded.endpoint
+    resolved = resolve(loaded)
     choice, demand = resolved.choice, resolved.demand
     bands = {
         instance.instance_type: band_of(
@@ -156,7 +156,7 @@ def basis_of(loaded: LoadedSpec) -> Basis:
             instance,
             quantization=demand.quantization,
             speculation=demand.speculation,
-            input_tokens=endpoint.workload.input_tokens,
+            input_tokens=demand.prompt_tokens,
         )
         for instance in resolved.allowed
     }

@@ -12,11 +12,14 @@ from seatrial_base.catalog.architecture import Architecture, shards_evenly
 from seatrial_base.catalog.instances import all_instances, find_instance
 from seatrial_base.catalog.rows import nearest_names
 from seatrial_base.errors import PlanError
+from seatrial_load.measure.conversations import cached_share
+from seatrial_load.prompts.dataset import replay_speed
 
 if TYPE_CHECKING:
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.catalog.instances import Instance
     from seatrial_base.findings import Finding
+    from seatrial_load.measure.conversations import Conversations
 
 
 _WIDEST_INSTANCE = 16  # accelerators
@@ -112,17 +115,40 @@ def arrival_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
     arrivals = loaded.endpoint.workload.arrivals
     if arrivals in ("closed", "constant"):
         return ()
-    return (f"Predicted latencies are of a closed loop: with {arrivals} arrivals requests queue. Rely on the trial.",)
+    queue = f"Predicted latencies are of a closed loop: with {arrivals} arrivals requests queue. Rely on the trial."
+    times_s, rate = loaded.dataset.times_s, loaded.endpoint.workload.requests_per_second
+    if not times_s or rate is None:
+        return (queue,)
+    speed = replay_speed(times_s, rate)
+    pace = f"{speed:.3g} times as fast as they were recorded" if speed else "all at once, as they were recorded"
+    return (queue, f"{len(times_s):,} requests of the dataset come {pace}.")
 
 
 def prefix_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
     """Warn that a shared prefix is counted as computed where nothing says that the engine caches it."""
     shared, caches = loaded.endpoint.workload.shared_prefix_tokens, loaded.endpoint.serving.overrides.prefix_caching
+    if loaded.conversations is not None:
+        return (_repeated(loaded, loaded.conversations),)
     if not shared or caches is True:
         return ()
     off = "prefix caching is off" if caches is False else "the spec does not turn prefix caching on"
     return (
         f"Prompts share {shared:,} tokens, but {off}: they are counted as computed. Add prefix_cache to optimization.",
+    )
+
+
+def _repeated(loaded: LoadedSpec, conversations: Conversations) -> str:
+    """Say what is assumed of the prompt tokens that were sent with earlier turns."""
+    endpoint = loaded.endpoint
+    share = cached_share(conversations, endpoint.workload.shared_prefix_tokens)
+    repeated = f"{share:.0%} of the prompt tokens are of earlier turns"
+    if endpoint.serving.overrides.prefix_caching is not True:
+        return f"{repeated} and are counted as computed. Add prefix_cache to optimization."
+    if endpoint.hosting.routing.strategy == "prefix_aware":
+        return f"{repeated} and are counted as cached: by prefix-aware routing a conversation stays on an instance."
+    return (
+        f"{repeated} and are counted as cached, as on one instance. On several, write hosting.routing.strategy: "
+        "prefix_aware, or turns come to instances that did not cache them."
     )
 
 

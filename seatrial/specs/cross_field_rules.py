@@ -13,7 +13,7 @@ from seatrial.specs.model_shape import MOST_HEAD_DIM, ModelShape
 from seatrial.specs.recipe_rules import recipe_problems
 from seatrial.specs.repository_files import RELATIVE, repository_root, stays_in, why_away
 from seatrial.specs.scaling import scaling_problems
-from seatrial_base.bounds import wrong_stddev
+from seatrial_base.bounds import wrong_delay, wrong_stddev
 from seatrial_base.catalog import jumpstart
 from seatrial_base.catalog.jumpstart import find_jumpstart_model
 from seatrial_base.catalog.model_names import licence_of
@@ -263,8 +263,12 @@ def _arrivals(document: Document) -> Iterator[Finding]:
         message = "arrival_smoothness needs gamma arrivals"
         hint = "write arrivals: gamma, or leave it out"
         yield document.problem(("workload", "arrival_smoothness"), "SEA108", message, hint)
-    if arrivals not in ("poisson", "gamma", "constant"):
+    if arrivals not in ("poisson", "gamma", "constant", "recorded"):
         return
+    if arrivals == "recorded" and document.value("workload", "dataset") is None:
+        message = "recorded arrivals need a dataset"
+        hint = "give the file whose lines have a timestamp, or write arrivals: poisson"
+        yield document.problem(("workload", "arrivals"), "SEA108", message, hint)
     if document.value("workload", "requests_per_second") is None:
         message = f"{arrivals} arrivals need a rate"
         hint = "give requests_per_second in place of concurrency"
@@ -274,6 +278,37 @@ def _arrivals(document: Document) -> Iterator[Finding]:
             message = f"{name} is of a closed loop, but workload.arrivals is {arrivals}"
             hint = "leave it out: the levels of an open loop are rates"
             yield document.problem(("trial", name), "SEA108", message, hint)
+
+
+def _conversations(document: Document) -> Iterator[Finding]:
+    """Yield turns that no distribution has, and those beside a file or an open loop."""
+    turns = document.value("workload", "turns")
+    asked = _given(document, "workload", ("turns", "turns_stddev", "turn_delay_s", "turn_delay_stddev_s"))
+    if document.value("workload", "dataset") is not None:
+        for name in asked:
+            message = f"dataset and {name} exclude each other"
+            yield document.problem(("workload", name), "SEA108", message, "leave it out: the file's `turns` say it")
+        return
+    if not isinstance(turns, int) or turns < 2:  # noqa: PLR2004 (one turn is no conversation)
+        for name in asked[1:] if turns is not None else asked:
+            yield document.problem(
+                ("workload", name), "SEA108", f"{name} needs turns above 1", "give the mean of turns"
+            )
+        return
+    numbers = {name: document.value("workload", name) for name in asked}
+    known = {name: float(value) for name, value in numbers.items() if isinstance(value, int | float)}
+    if wrong := wrong_stddev(turns, known.get("turns_stddev", 0.0)):
+        yield document.problem(("workload", "turns_stddev"), "SEA108", wrong, "reduce it, or give a dataset with turns")
+    if wrong := wrong_delay(known.get("turn_delay_s", 0.0), known.get("turn_delay_stddev_s", 0.0)):
+        yield document.problem(("workload", "turn_delay_stddev_s"), "SEA108", wrong, "reduce it")
+    if document.value("workload", "prefix_hit_rate") is not None:
+        message, hint = "turns and prefix_hit_rate exclude each other", "leave it out: it follows from turns"
+        yield document.problem(("workload", "prefix_hit_rate"), "SEA108", message, hint)
+    arrivals = document.value("workload", "arrivals")
+    if arrivals is not None and arrivals != "closed":
+        message = f"turns need a closed loop, but arrivals are {arrivals}"
+        hint = "write arrivals: closed: a turn follows the answer before it"
+        yield document.problem(("workload", "arrivals"), "SEA108", message, hint)
 
 
 def _prefix(document: Document) -> Iterator[Finding]:
@@ -380,6 +415,7 @@ _RULES: tuple[Callable[[Document], Iterator[Finding]], ...] = (
     _traffic,
     _lengths,
     _arrivals,
+    _conversations,
     _prefix,
     scaling_problems,
     _trial,

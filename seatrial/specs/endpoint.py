@@ -196,6 +196,20 @@ class WorkloadSpec(FrozenModel):
         "cached.",
     )
     prefix_groups: Positive = Field(1, description="Number of different shared prefixes.")
+    turns: Annotated[int, Field(ge=1, le=bounds.MOST_TURNS)] = Field(
+        1,
+        description="Mean number of turns of a conversation. Above 1, `input_tokens` and `output_tokens` are what a "
+        "turn adds; its prompt holds the prompts and answers before it.",
+    )
+    turns_stddev: Annotated[float, Field(ge=0, le=bounds.MOST_TURNS)] = Field(
+        0.0, description="Standard deviation of the number of turns; at most half of the mean less 1. 0: one number."
+    )
+    turn_delay_s: Annotated[float, Field(ge=0, le=bounds.LONGEST_DELAY_S)] = Field(
+        0.0, description="Mean time that a user thinks before a further turn, in seconds."
+    )
+    turn_delay_stddev_s: Annotated[float, Field(ge=0, le=bounds.LONGEST_DELAY_S)] = Field(
+        0.0, description="Standard deviation of that time, in seconds; at most half of the mean."
+    )
     max_model_len: TokenCount | None = Field(
         None,
         description="Longest request (prompt + answer), in tokens; longer ones are refused. Default: twice the "
@@ -212,10 +226,11 @@ class WorkloadSpec(FrozenModel):
     requests_per_second: Annotated[float, Field(gt=0, le=bounds.MOST_REQUESTS)] | None = Field(
         None, description="Requests per second at peak."
     )
-    arrivals: Literal["closed", "poisson", "gamma", "constant"] = Field(
+    arrivals: Literal["closed", "poisson", "gamma", "constant", "recorded"] = Field(
         "closed",
-        description="Timing of the trial's requests. `closed`: each follows an answer. `poisson`, `gamma` and "
-        "`constant` send at `requests_per_second`, whatever is answered, so that latencies hold the queue.",
+        description="Timing of the trial's requests. `closed`: each follows an answer. `poisson`, `gamma`, "
+        "`constant` and `recorded` (by the timestamps of `dataset`) send at `requests_per_second`, whatever is "
+        "answered, so that latencies hold the queue.",
     )
     arrival_smoothness: Annotated[float, Field(gt=0, le=bounds.MOST_SMOOTHNESS)] = Field(
         1.0, description="Shape of `gamma` arrivals: 1 is Poisson, less comes in bursts, more comes evenly."

@@ -11,11 +11,12 @@ from seatrial_base.files import read_text
 from seatrial_base.frozen_model import digest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
     from seatrial.specs.endpoint import EndpointSpec
     from seatrial.specs.environment import EnvironmentSpec
+    from seatrial_load.prompts.dataset import Dataset
 
 # What neither the planner nor the trial reads: it is deployed as the spec says on the day, and re-plans nothing.
 _ENDPOINT_ONLY_DEPLOYED: Mapping[str, set[str] | bool] = {
@@ -82,7 +83,15 @@ _FIRST_OVERRIDES = frozenset(
 )
 _LEFT_OUT: tuple[object, ...] = (None, 0, "auto", [])
 # Fields of the workload and of the trial that came later; each is left out when it has its default.
-_WORKLOAD_ADDED_LATER = ("prefix_groups", "arrivals", "arrival_smoothness")
+_WORKLOAD_ADDED_LATER = (
+    "prefix_groups",
+    "arrivals",
+    "arrival_smoothness",
+    "turns",
+    "turns_stddev",
+    "turn_delay_s",
+    "turn_delay_stddev_s",
+)
 _TRIAL_ADDED_LATER = (
     "update",
     "search",
@@ -110,7 +119,7 @@ def fingerprint(
     environment: EnvironmentSpec,
     *,
     config_file: str | None = None,
-    dataset: Sequence[tuple[int, int]] | None = None,
+    dataset: Dataset | None = None,
     calibration: Mapping[str, object] | None = None,
     prices: Mapping[str, object] | None = None,
 ) -> str:
@@ -122,7 +131,7 @@ def fingerprint(
         endpoint: The endpoint.
         environment: The environment.
         config_file: The content of `model.config_file`; `None` without one.
-        dataset: Prompt and answer of the requests of `workload.dataset`, in tokens; `None` without one.
+        dataset: What is taken of `workload.dataset`; empty or `None` without one.
         calibration: What trials measured of this endpoint in this environment; `None` without any.
         prices: What the team's prices file says of the environment's region; `None` without any.
     """
@@ -133,8 +142,12 @@ def fingerprint(
     }
     if config_file is not None:
         asked["config_file"] = config_file
-    if dataset is not None:
-        asked["dataset"] = digest(_canonical(dataset))
+    if dataset is not None and dataset.pairs:
+        asked["dataset"] = digest(_canonical(dataset.pairs))
+        if dataset.times_s:
+            asked["recorded_times"] = digest(_canonical(dataset.times_s))
+        if dataset.turns:
+            asked["conversations"] = digest(_canonical([dataset.turns, dataset.delays_s]))
     if calibration is not None:
         asked["calibration"] = calibration
     if prices is not None:

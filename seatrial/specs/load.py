@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -26,32 +26,46 @@ from seatrial.specs.environment import (
     topic_problems,
 )
 from seatrial.specs.fingerprint import config_file_content, fingerprint
+from seatrial.specs.local_values import LocalSpec, LocalValue, local_spec
 from seatrial.specs.prices import PRICES_FILE, TeamPrices, prices_path, region_document
 from seatrial.specs.recipe import expanded
 from seatrial.specs.repository_files import why_away
 from seatrial.specs.schema_version import newer_schema
 from seatrial.specs.text_rules import file_problems, secret_values, without_secrets
-from seatrial.specs.workload import lengths_of_spec, read_dataset, with_shared_prefix
+from seatrial.specs.workload import (
+    conversations_of_spec,
+    lengths_of_spec,
+    read_dataset,
+    too_long_conversations,
+    with_hit_rate,
+)
 from seatrial.specs.yaml_source import (
     OVERRIDES,
     Document,
     YamlSource,
     merge_environment,
+    parse_source,
     read_source,
     validation_problems,
 )
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import FrozenModel
+from seatrial_load.prompts.dataset import Dataset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from seatrial.specs.yaml_source import Document
+    from seatrial_load.measure.conversations import Conversations
     from seatrial_load.measure.lengths import RequestLengths
 
 
 ENVIRONMENTS = "environments"
+DEFAULTS = "defaults"
+"""What stands for the file of an environment that has none."""
+COMMAND_LINE = "command line"
+"""What stands for the file of a spec that is given by options."""
 Spec = TypeVar("Spec", bound=FrozenModel)
 
 
@@ -68,7 +82,8 @@ class LoadedSpec:
         config_file: The content of `model.config_file` in canonical form; `None` without one.
         calibration_json: What trials measured of this endpoint in this environment, as JSON; `None` without any.
         prices: The team's prices file; `None` without one.
-        dataset: Prompt and answer of the requests of `workload.dataset`, in tokens; empty without one.
+        dataset: What is taken of `workload.dataset`; empty without one.
+        local_values: What the laptop has in place of what was asked; empty elsewhere.
     """
 
     path: Path
@@ -79,12 +94,28 @@ class LoadedSpec:
     config_file: str | None = None
     calibration_json: str | None = None
     prices: TeamPrices | None = None
-    dataset: tuple[tuple[int, int], ...] = ()
+    dataset: Dataset = field(default_factory=Dataset)
+    local_values: tuple[LocalValue, ...] = ()
+
+    @property
+    def has_spec(self) -> bool:
+        """Whether the spec has a file, beside which its lock can lie."""
+        return self.document.path != COMMAND_LINE
+
+    @property
+    def has_environment(self) -> bool:
+        """Whether the environment has a file, without which nothing is deployed."""
+        return self.place.path != DEFAULTS
 
     @property
     def lengths(self) -> RequestLengths:
         """How long prompts and answers are: what is planned for, and what a trial sends."""
         return lengths_of_spec(self.endpoint, self.dataset)
+
+    @property
+    def conversations(self) -> Conversations | None:
+        """The conversations whose turns the requests are; None where they are single ones."""
+        return conversations_of_spec(self.endpoint, self.dataset)
 
     @property
     def calibration(self) -> Mapping[str, object] | None:
@@ -99,7 +130,7 @@ class LoadedSpec:
             self.endpoint,
             self.environment,
             config_file=self.config_file,
-            dataset=self.dataset or None,
+            dataset=self.dataset,
             calibration=self.calibration,
             prices=prices,
         )
@@ -117,21 +148,24 @@ class LoadedSpec:
         return self.document.problem(path, rule, message, hint)
 
 
-def load_spec(path: Path, environment: str, *, environments: Path) -> LoadedSpec:
+def load_spec(path: Path, environment: str, *, environments: Path, default_region: str | None = None) -> LoadedSpec:
     """Load an endpoint's spec for one environment.
 
     Args:
         path: The endpoint's YAML file.
         environment: The environment's name.
         environments: The folder of `NAME.yaml` files.
+        default_region: Region of the environment where that folder has none at all; `None` refuses that.
 
     Raises:
         SpecError: With every problem of both files and of the calibration.
     """
-    return load_source(read_source(path), path, environment, environments=environments)
+    return load_source(read_source(path), path, environment, environments=environments, default_region=default_region)
 
 
-def load_source(source: YamlSource, path: Path, environment: str, *, environments: Path) -> LoadedSpec:
+def load_source(
+    source: YamlSource, path: Path, environment: str, *, environments: Path, default_region: str | None = None
+) -> LoadedSpec:
     """Load an endpoint's spec that was read already.
 
     Args:
@@ -139,6 +173,7 @@ def load_source(source: YamlSource, path: Path, environment: str, *, environment
         path: The file beside which its lock and calibration lie.
         environment: The environment's name.
         environments: The folder of `NAME.yaml` files.
+        default_region: As `load_spec` takes it.
 
     Raises:
         SpecError: With every problem of both files and of the calibration.
@@ -146,8 +181,9 @@ def load_source(source: YamlSource, path: Path, environment: str, *, environment
     if (newer := newer_schema(source)) is not None:
         raise SpecError([newer])
     problems = [*file_problems(source)]
-    problems += _unknown_overrides(source, environments)
-    place, place_document, found = _read_environment(environments, environment)
+    region = None if environment_names(environments) else default_region
+    problems += _unknown_overrides(source, environments) if region is None else ()
+    place, place_document, found = _read_environment(environments, environment, region)
     problems += found
     document = merge_environment(source, environment)
     endpoint, wrong = validated(EndpointSpec, document) if source.data else (None, [])
@@ -155,7 +191,9 @@ def load_source(source: YamlSource, path: Path, environment: str, *, environment
     problems += [*contradictions(document), *tag_problems(document)] if source.data else []
     dataset, unread = read_dataset(path, endpoint, document)
     problems += unread
-    endpoint = None if endpoint is None else with_shared_prefix(expanded(endpoint), dataset)
+    if endpoint is not None and not problems:
+        problems += too_long_conversations(endpoint, dataset, document)
+    endpoint = None if endpoint is None else with_hit_rate(expanded(endpoint), dataset)
     if endpoint is not None and place is not None and place_document is not None:
         problems += guard_rail_problems(endpoint, place, document, place_document)
         problems += tag_count_problems(endpoint, place, document)
@@ -167,7 +205,19 @@ def load_source(source: YamlSource, path: Path, environment: str, *, environment
         raise SpecError(ordered(problems, secret_values(source)))
     name = endpoint.model.config_file
     config_file = None if name is None else config_file_content(path.parent / name)
-    return LoadedSpec(path, endpoint, place, document, place_document, config_file, calibration, prices, dataset)
+    here = local_spec(endpoint, dataset, document) if place.is_embedded else LocalSpec(endpoint, dataset, ())
+    return LoadedSpec(
+        path,
+        here.endpoint,
+        place,
+        document,
+        place_document,
+        config_file,
+        calibration,
+        prices,
+        here.dataset,
+        here.values,
+    )
 
 
 def read_prices(environments: Path, named: str | None) -> tuple[TeamPrices | None, list[Finding]]:
@@ -239,13 +289,18 @@ def environment_names(environments: Path) -> tuple[str, ...]:
     return tuple(sorted(file.stem for file in environments.glob("*.yaml") if file.name != PRICES_FILE))
 
 
-def _read_environment(environments: Path, name: str) -> tuple[EnvironmentSpec | None, Document | None, list[Finding]]:
+def _read_environment(
+    environments: Path, name: str, default_region: str | None = None
+) -> tuple[EnvironmentSpec | None, Document | None, list[Finding]]:
     file = environments / f"{name}.yaml"
-    if not file.is_file():
-        known = ", ".join(environment_names(environments)) or "none"
-        hint = f"known environments: {known} (in {environments.as_posix()})"
+    if default_region is not None:
+        source = parse_source(f"name: {json.dumps(name)}\nregion: {json.dumps(default_region)}\n", DEFAULTS)
+    elif file.is_file():
+        source = read_source(file)
+    else:
+        known = ", ".join(environment_names(environments))
+        hint = f"known environments: {known} (in {environments.as_posix()})" if known else _how_to_begin(file)
         return None, None, [Finding("SEA109", Place.at(file.as_posix()), f"there is no environment {name}", hint)]
-    source = read_source(file)
     if (newer := newer_schema(source)) is not None:
         return None, None, [newer]
     document = merge_environment(source, None)
@@ -267,6 +322,10 @@ def _read_environment(environments: Path, name: str) -> tuple[EnvironmentSpec | 
             Finding("SEA108", Place.at(document.where(("name",)), "name"), message, f"write `name: {name}`")
         )
     return spec, document, [*file_problems(source), *problems]
+
+
+def _how_to_begin(file: Path) -> str:
+    return f"write {file.as_posix()} with `name: {file.stem}` and `region: us-east-1`, or run `seatrial init`"
 
 
 def validated(model: type[Spec], document: Document) -> tuple[Spec | None, list[Finding]]:

@@ -195,8 +195,10 @@ def _prefix_cache(document: Document, path: FieldPath, entry: OptimizationSpec) 
     if settings.hit_rate is not None and written not in (None, settings.hit_rate):
         message = f"the hit rate of prefix_cache is {settings.hit_rate}, but workload.prefix_hit_rate is {written}"
         yield document.problem((*path, "prefix_cache", "hit_rate"), "SEA230", message, "keep one of them")
-    if settings.hit_rate is not None and document.value("workload", "shared_prefix_tokens"):
-        message = f"the hit rate of prefix_cache is {settings.hit_rate}, but it follows from shared_prefix_tokens"
+    for name in ("shared_prefix_tokens", "turns") if settings.hit_rate is not None else ():
+        if not document.value("workload", name):
+            continue
+        message = f"the hit rate of prefix_cache is {settings.hit_rate}, but it follows from {name}"
         yield document.problem((*path, "prefix_cache", "hit_rate"), "SEA230", message, "leave hit_rate out")
 
 

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial.specs.repository_files import why_away
 from seatrial_base.errors import BenchError
-from seatrial_load.measure.lengths import RequestLengths, normal_lengths, paired_lengths, shared_share
-from seatrial_load.prompts.dataset import read_lengths
+from seatrial_load.measure.conversations import Conversations, cached_share, request_lengths, turns_listed
+from seatrial_load.measure.lengths import RequestLengths, TokenLengths, normal_lengths, paired_lengths, shared_share
+from seatrial_load.prompts.dataset import Dataset
+from seatrial_load.prompts.dataset import read_dataset as read_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,18 +21,47 @@ if TYPE_CHECKING:
 
 
 RATE_SHARES: Final = (0.5, 0.75, 1.0)
-"""Of the planned rate: the levels of an open loop. The last decides; the others tell how the queue grows."""
+"""Of the planned rate: an open loop's levels up to the gate. The last decides; the others tell how the queue grows."""
+BEYOND_SHARES: Final = (1.25, 1.6, 2.0, 2.5, 3.15, 4.0)
+"""Rates beyond, by which the knee is looked for while the SLO holds: a tenth of a decade apart (ISO 3, series R10)."""
 
 
-def lengths_of_spec(endpoint: EndpointSpec, dataset: Sequence[tuple[int, int]]) -> RequestLengths:
-    """Return the lengths of the workload.
+def lengths_of_spec(endpoint: EndpointSpec, dataset: Dataset) -> RequestLengths:
+    """Return the lengths of the requests that the endpoint gets: of conversations, with all that was said before.
 
     Args:
         endpoint: The spec.
-        dataset: Prompt and answer of the requests of its file, in tokens; empty without one.
+        dataset: The requests of its file; empty without one.
     """
-    if dataset:
-        return paired_lengths(dataset)
+    conversations = conversations_of_spec(endpoint, dataset)
+    return turn_lengths(endpoint, dataset) if conversations is None else request_lengths(conversations)
+
+
+def conversations_of_spec(endpoint: EndpointSpec, dataset: Dataset) -> Conversations | None:
+    """Return the conversations of the workload; None where its requests are single ones."""
+    workload = endpoint.workload
+    if not dataset.turns and workload.turns < 2:  # noqa: PLR2004 (one turn is no conversation)
+        return None
+    counted = TokenLengths(mean=workload.turns, stddev=workload.turns_stddev)
+    return Conversations(
+        lengths=turn_lengths(endpoint, dataset),
+        turns=turns_listed(dataset.turns) if dataset.turns else counted,
+        delay_s=workload.turn_delay_s,
+        delay_stddev_s=workload.turn_delay_stddev_s,
+        listed_turns=dataset.turns,
+        listed_delays_s=dataset.delays_s,
+    )
+
+
+def turn_lengths(endpoint: EndpointSpec, dataset: Dataset) -> RequestLengths:
+    """Return the lengths that the spec says: of requests, or of what each turn of a conversation adds.
+
+    Args:
+        endpoint: The spec.
+        dataset: The requests of its file; empty without one.
+    """
+    if dataset.pairs:
+        return paired_lengths(dataset.pairs, in_order=bool(dataset.turns))
     workload = endpoint.workload
     return normal_lengths(
         input_tokens=workload.input_tokens,
@@ -40,26 +71,24 @@ def lengths_of_spec(endpoint: EndpointSpec, dataset: Sequence[tuple[int, int]]) 
     )
 
 
-def read_dataset(
-    spec: Path, endpoint: EndpointSpec | None, document: Document
-) -> tuple[tuple[tuple[int, int], ...], list[Finding]]:
-    """Read the file of requests of a spec; return their lengths, with every problem of it.
+def read_dataset(spec: Path, endpoint: EndpointSpec | None, document: Document) -> tuple[Dataset, list[Finding]]:
+    """Read the file of requests of a spec; return what is taken of it, with every problem of it.
 
     A file that is not there, or that is another repository's, is told by the spec's own rules and not read.
     """
     name = None if endpoint is None else endpoint.workload.dataset
     if endpoint is None or name is None or why_away(spec, name) or not (spec.parent / name).is_file():
-        return (), []
+        return Dataset(), []
     try:
-        pairs = read_lengths(spec.parent / name)
+        dataset = read_file(spec.parent / name, timed=endpoint.workload.arrivals == "recorded")
     except BenchError as unreadable:
-        return (), [*unreadable.problems]
-    return pairs, _other_means(endpoint, paired_lengths(pairs), document)
+        return Dataset(), [*unreadable.problems]
+    return dataset, _other_means(endpoint, dataset, document)
 
 
-def _other_means(endpoint: EndpointSpec, lengths: RequestLengths, document: Document) -> list[Finding]:
+def _other_means(endpoint: EndpointSpec, dataset: Dataset, document: Document) -> list[Finding]:
     """Return where the spec's means are not those of its file, and a limit that its longest request exceeds."""
-    workload, problems = endpoint.workload, []
+    workload, problems, lengths = endpoint.workload, [], paired_lengths(dataset.pairs)
     for name, ours, theirs in (
         ("input_tokens", workload.input_tokens, lengths.input.mean),
         ("output_tokens", workload.output_tokens, lengths.output.mean),
@@ -69,30 +98,52 @@ def _other_means(endpoint: EndpointSpec, lengths: RequestLengths, document: Docu
             hint = f"write {name}: {round(theirs)}"
             problems.append(document.problem(("workload", name), "SEA108", message, hint))
     fixed = endpoint.serving.overrides.max_model_len or workload.max_model_len
-    if fixed is not None and lengths.longest > fixed:
+    if fixed is not None and lengths.longest > fixed and not dataset.turns:
         message = f"max_model_len {fixed:,} is below the dataset's longest request, {lengths.longest:,} tokens"
         path = ("workload", "max_model_len")
         problems.append(document.problem(path, "SEA108", message, f"set it to at least {lengths.longest}"))
     return problems
 
 
-def with_shared_prefix(endpoint: EndpointSpec, dataset: Sequence[tuple[int, int]]) -> EndpointSpec:
-    """Return the spec with the hit rate that its shared prefix makes, where prefix caching is on.
+def too_long_conversations(endpoint: EndpointSpec, dataset: Dataset, document: Document) -> list[Finding]:
+    """Return that the last turn of the longest conversation exceeds a limit that the spec sets."""
+    workload, conversations = endpoint.workload, conversations_of_spec(endpoint, dataset)
+    fixed = endpoint.serving.overrides.max_model_len or workload.max_model_len
+    if fixed is None or conversations is None:
+        return []
+    longest = request_lengths(conversations).longest
+    if longest <= fixed:
+        return []
+    message = f"max_model_len {fixed:,} is below the longest conversation, {longest:,} tokens"
+    path = ("workload", "max_model_len") if workload.max_model_len else ("serving", "overrides", "max_model_len")
+    return [document.problem(path, "SEA108", message, f"set it to at least {longest}, or give fewer turns")]
+
+
+def with_hit_rate(endpoint: EndpointSpec, dataset: Dataset) -> EndpointSpec:
+    """Return the spec with the hit rate that its shared prefix and its earlier turns make, where prefix caching is on.
 
     Only a spec that turns it on counts (`serving.overrides.prefix_caching`, or `prefix_cache` of its recipe): engines
     and versions differ in what they do by themselves.
     """
-    shared = endpoint.workload.shared_prefix_tokens
-    if not shared or endpoint.serving.overrides.prefix_caching is not True:
+    shared, conversations = endpoint.workload.shared_prefix_tokens, conversations_of_spec(endpoint, dataset)
+    if endpoint.serving.overrides.prefix_caching is not True or not (shared or conversations):
         return endpoint
-    share = shared_share(lengths_of_spec(endpoint, dataset), shared)
+    if conversations is None:
+        share = shared_share(lengths_of_spec(endpoint, dataset), shared)
+    else:
+        share = cached_share(conversations, shared)
     workload = endpoint.workload.model_copy(update={"prefix_hit_rate": round(share, 4)})
     return endpoint.model_copy(update={"workload": workload})
 
 
-def rates_of(endpoint: EndpointSpec) -> tuple[float, ...]:
-    """Return the levels of the trial's open loop in requests per second, all copies together; none of a closed loop."""
+def rates_of(endpoint: EndpointSpec, shares: Sequence[float] = RATE_SHARES) -> tuple[float, ...]:
+    """Return levels of the trial's open loop in requests per second, all copies together; none of a closed loop.
+
+    Args:
+        endpoint: The spec.
+        shares: Of the planned rate; those up to it, unless others are asked for.
+    """
     workload = endpoint.workload
     if workload.arrivals == "closed" or workload.requests_per_second is None:
         return ()
-    return tuple(share * workload.requests_per_second for share in RATE_SHARES)
+    return tuple(share * workload.requests_per_second for share in shares)

@@ -22,7 +22,7 @@ from tests.acceptance.account.removal import RUN_TAG
 from tests.acceptance.endpoint import Endpoint
 from tests.acceptance.target import Target
 from tests.environment import environment
-from tests.tools import BIN, ROOT, Ended
+from tests.tools import BIN, JSII_CACHE, ROOT, Ended
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -94,7 +94,7 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalAw
 def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Return an empty home and cache: no profile and no credentials are found; jsii keeps its unpacked packages."""
     return {
-        "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(Path.home() / ".cache" / "aws" / "jsii" / "package-cache"),
+        **JSII_CACHE,
         "HOME": str(tmp_path_factory.mktemp("home")),
         "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache")),
     }

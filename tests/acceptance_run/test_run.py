@@ -21,6 +21,7 @@ from seatrial_laptop import lifecycle
 from tests.acceptance.account.removal import left, remove, runs_stacks
 from tests.acceptance.account.run import Account, Options, Stop, Surroundings, clean, run, signals_stop
 from tests.environment import environment
+from tests.tools import JSII_CACHE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +41,7 @@ pytestmark = pytest.mark.e2e
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clients]:
     """Start an embedded AWS under another account's ID, let this process reach it alone, and return its clients."""
     state = tmp_path_factory.mktemp("account")
-    home = {name: str(tmp_path_factory.mktemp(name.lower())) for name in ("HOME", "XDG_CACHE_HOME")}
+    home = JSII_CACHE | {name: str(tmp_path_factory.mktemp(name.lower())) for name in ("HOME", "XDG_CACHE_HOME")}
     try:
         with environment(home):
             local = lifecycle.start_embedded_aws(state_dir=state, account="123456789012")

@@ -55,7 +55,9 @@ BEYOND = {
     ("0.1.0", "mixtral-8x7b", "dev"): "$50.503 per hour at list prices for 1 x ml.p4d.24xlarge and 1 more in an update"
 }
 """Locks that a later release refuses: guard rails on costs count an update's instances since 0.2."""
-DEPLOYED = [case for case in CURRENT if (case[0], case[1].stem, case[2]) not in BEYOND]
+SCALED = {("0.1.0", "mixtral-8x7b", "local")}
+"""Locks of the laptop that are stale: what is not written for it is scaled to its engine since 0.2."""
+DEPLOYED = [case for case in CURRENT if (case[0], case[1].stem, case[2]) not in {*BEYOND, *SCALED}]
 
 
 @pytest.mark.parametrize(("key", "message"), BEYOND.items())
@@ -65,6 +67,14 @@ def test_a_lock_that_is_beyond_its_rails_today_is_told_so(key: tuple[str, str, s
         load_deployment(HERE / release / "endpoints" / f"{name}.yaml", HERE / release / "environments", environment)
     (problem,) = caught.value.problems
     assert (problem.rule, problem.message.startswith(message)) == ("SEA413", True)
+
+
+@pytest.mark.parametrize(("release", "name", "environment"), sorted(SCALED))
+def test_a_lock_of_the_laptop_that_is_not_scaled_is_stale(release: str, name: str, environment: str) -> None:
+    folder = HERE / release
+    with pytest.raises(SpecError) as caught:
+        load_deployment(folder / "endpoints" / f"{name}.yaml", folder / "environments", environment)
+    assert [problem.rule for problem in caught.value.problems] == ["SEA402"]
 
 
 @pytest.mark.parametrize(("release", "spec", "environment"), DEPLOYED, ids=lambda value: Path(str(value)).stem)

@@ -14,6 +14,8 @@ from seatrial.specs.load import load_spec
 from seatrial_base.errors import BenchError, SpecError
 from seatrial_load.documents.request import PredictedLevel, TrialRequest, TrialTarget
 from seatrial_load.documents.request_checks import read_trial_request
+from seatrial_load.measure.lengths import lengths_of
+from seatrial_load.metrics.level import level_size
 from seatrial_load.slo.evaluate import requests_needed
 
 if TYPE_CHECKING:
@@ -69,7 +71,7 @@ def described(folder: Path, workload: str, rest: str = "") -> tuple[Plan, TrialR
 
 
 def test_a_trial_sends_what_the_plan_was_made_for(tmp_path: Path) -> None:
-    """A distribution that arrives at random: three rates up to the planned one, for as many copies as are planned."""
+    """A distribution that arrives at random: three rates up to the planned one, then higher ones."""
     plan, request = described(
         tmp_path,
         "input_tokens: 550, output_tokens: 150, input_tokens_stddev: 150, output_tokens_stddev: 50, "
@@ -78,7 +80,8 @@ def test_a_trial_sends_what_the_plan_was_made_for(tmp_path: Path) -> None:
     sent, load = request.workload, request.load
     assert (sent.input_tokens_stddev, sent.output_tokens_stddev) == (150.0, 50.0)
     assert (sent.shared_prefix_tokens, sent.prefix_groups) == (200, 4)
-    assert (load.arrival, load.arrival_smoothness, load.rates_per_s) == ("gamma", 0.5, (2.0, 3.0, 4.0))
+    assert (load.arrival, load.arrival_smoothness, load.gate_rate_per_s) == ("gamma", 0.5, 4.0)
+    assert load.rates_per_s == pytest.approx((2.0, 3.0, 4.0, 5.0, 6.4, 8.0, 10.0, 12.6, 16.0))
     assert load.rates_for_copies == plan.copy_count.value
     assert plan.max_model_len.value >= 1_299
     for warning in ("with gamma arrivals requests queue", "Prompts share 200 tokens"):
@@ -116,6 +119,56 @@ def test_a_trial_of_a_dataset_sends_its_lengths_and_nothing_that_users_wrote(tmp
     assert request.workload.lengths == ((100, 10), (300, 30))
     assert (request.workload.source, request.load.arrival) == ("synthetic", "closed")
     assert "my secret" not in request.to_json()
+
+
+def test_a_trial_of_a_recording_sends_it_at_its_times_and_at_the_planned_rates(tmp_path: Path) -> None:
+    """Three requests in 2 s, at four a second in place of one: four times as fast."""
+    rows = ((0, 100), (500, 300), (2000, 200))
+    lines = (f'{{"timestamp": {at}, "input_length": {tokens}, "output_length": 20}}\n' for at, tokens in rows)
+    (tmp_path / "requests.jsonl").write_text("".join(lines))
+    asked = "input_tokens: 200, output_tokens: 20, requests_per_second: 4, dataset: requests.jsonl, arrivals: recorded"
+    plan, request = described(tmp_path, asked)
+    assert (request.load.arrival, request.load.rates_per_s[:3]) == ("recorded", (2.0, 3.0, 4.0))
+    assert request.workload.times_s == (0.0, 0.5, 2.0)
+    lengths = lengths_of(request.workload)
+    assert [lengths.of(row)[0] for row in range(4)] == [100, 300, 200, 100]
+    assert "3 requests of the dataset come 4 times as fast as they were recorded." in plan.warnings
+
+
+TURNS = "input_tokens: 100, output_tokens: 20, concurrency: 4, turns: 4"
+
+
+def test_a_trial_of_conversations_sends_what_the_plan_was_made_for(tmp_path: Path) -> None:
+    """Prompts of 100, 220, 340 and 460 tokens: 280 on average."""
+    plan, request = described(tmp_path, f"{TURNS}, turn_delay_s: 2")
+    sent = request.workload
+    assert (sent.input_tokens, sent.turns, sent.turn_delay_s, sent.sends_prefix_id) == (100, 4, 2.0, False)
+    assert plan.max_model_len.value >= 480
+    single, _ = described(tmp_path, "input_tokens: 280, output_tokens: 20, concurrency: 4")
+    assert plan.curve[0].output_tok_s == pytest.approx(single.curve[0].output_tok_s, rel=0.02)
+    told = "64% of the prompt tokens are of earlier turns and are counted as computed."
+    assert [warning for warning in plan.warnings if warning.startswith(told)]
+
+
+def test_cached_turns_make_a_plan_faster_and_say_what_they_assume(tmp_path: Path) -> None:
+    computed, _ = described(tmp_path, TURNS)
+    cached, _ = described(tmp_path, TURNS, "optimization: [prefix_cache]")
+    assert cached.curve[0].ttft_p95_ms < computed.curve[0].ttft_p95_ms
+    assert [warning for warning in cached.warnings if "counted as cached, as on one instance" in warning]
+    routing = "hosting: {routing: {strategy: prefix_aware, prefix_length: 1024, concurrency_threshold: 8}}"
+    _, request = described(tmp_path, TURNS, f"optimization: [prefix_cache]\n{routing}")
+    assert request.workload.sends_prefix_id
+
+
+def test_a_level_of_conversations_begins_with_unmeasured_ones(tmp_path: Path) -> None:
+    """Three rounds until all turns are carried at once; with think time as many more as users think."""
+    _, request = described(tmp_path, TURNS)
+    size = level_size(request, 4)
+    assert (size.ramp, size.warming) == (3 * size.streams, size.streams)
+    _, thinking = described(tmp_path, f"{TURNS}, turn_delay_s: 10")
+    level = next(level for level in thinking.prior.levels if level.concurrency == 4)
+    share = 1 + 10 / (level.e2e_mean_ms / 1000)
+    assert level_size(thinking, 4).warming == math.ceil(size.streams * share)
 
 
 def test_a_request_with_a_prior_is_read_as_it_was_written(planned: tuple[Plan, TrialRequest]) -> None:

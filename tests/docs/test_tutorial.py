@@ -20,6 +20,7 @@ import pytest
 from seatrial.operations.app import source_roots
 from seatrial_laptop import lifecycle
 from tests.checkout import copy_repository
+from tests.tools import JSII_CACHE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,7 +81,7 @@ def environment_of(repository: Path, home: Path) -> dict[str, str]:
         "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": os.pathsep.join(source_roots(repository)),
         "HOME": str(home),
-        "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),  # unpacked jsii packages
+        **JSII_CACHE,
         "LANG": "C.UTF-8",
         "COLUMNS": "100",
         "NO_COLOR": "1",

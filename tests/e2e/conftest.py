@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import pytest
@@ -24,10 +23,11 @@ from seatrial_laptop import lifecycle
 from seatrial_laptop.demo.embedded_aws import EmbeddedAws
 from tests.checkout import copy_repository
 from tests.environment import environment
-from tests.tools import BIN, ROOT, Ended, run_to_end
+from tests.tools import BIN, JSII_CACHE, ROOT, Ended, run_to_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
     from seatrial.documents.plan import Plan
     from seatrial_laptop.running import LocalAws
@@ -109,7 +109,7 @@ def account_free(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Return an empty home and a cache, which hold no profile and no credentials; jsii keeps its unpacked packages."""
     return {
         **NOT_CHECKED,
-        "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(Path.home() / ".cache" / "aws" / "jsii" / "package-cache"),
+        **JSII_CACHE,
         "HOME": str(tmp_path_factory.mktemp("home")),
         "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache")),
     }

@@ -73,7 +73,7 @@ def test_random_arrivals_give_way_and_the_lengths_of_a_file_stay(tmp_path: Path)
     (pinned,) = pin(locked.loaded, [probed], tmp_path / "probe", locked.environments)
     workload = pinned.loaded.endpoint.workload
     assert (workload.arrivals, workload.arrival_smoothness, workload.concurrency) == ("closed", 1.0, 3)
-    assert pinned.loaded.dataset == locked.loaded.dataset == ((64, 64),)
+    assert pinned.loaded.dataset.pairs == locked.loaded.dataset.pairs == ((64, 64),)
 
 
 def test_a_throughput_of_all_copies_is_shared_by_them_and_not_planned_for(tmp_path: Path) -> None:

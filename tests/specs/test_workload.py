@@ -130,7 +130,7 @@ def test_the_lengths_of_a_file(tmp_path: Path) -> None:
         {"input_length": 9, "output_length": 0},
     )
     spec = loaded(tmp_path, "input_tokens: 200, output_tokens: 20, concurrency: 4, dataset: requests.jsonl")
-    assert spec.dataset == ((100, 10), (300, 30), (200, 20))
+    assert spec.dataset.pairs == ((100, 10), (300, 30), (200, 20))
     assert spec.lengths.input.at(0.5) == 200
 
 
@@ -147,6 +147,100 @@ def test_the_means_are_those_of_the_file(tmp_path: Path) -> None:
     workload = "input_tokens: 500, output_tokens: 20, concurrency: 4, dataset: requests.jsonl, max_model_len: 520"
     assert problems(tmp_path, workload) == [
         ("SEA108", "workload.input_tokens", "input_tokens 500 is not the mean of the dataset, 200.5"),
+    ]
+
+
+RECORDED = "input_tokens: 200, output_tokens: 20, requests_per_second: 4, dataset: requests.jsonl, arrivals: recorded"
+
+
+def recording(folder: Path, *times_ms: float) -> None:
+    requests_file(folder, *({"input_length": 200, "output_length": 20, "timestamp": at} for at in times_ms))
+
+
+def test_recorded_arrivals_take_the_times_of_the_file(tmp_path: Path) -> None:
+    recording(tmp_path, 0, 100, 3000)
+    spec = loaded(tmp_path, RECORDED)
+    assert spec.dataset.times_s == (0.0, 0.1, 3.0)
+    assert rates_of(spec.endpoint) == (2.0, 3.0, 4.0)
+    before = spec.digest
+    recording(tmp_path, 0, 2900, 3000)
+    assert loaded(tmp_path, RECORDED).digest != before
+
+
+def test_other_arrivals_leave_the_times_out(tmp_path: Path) -> None:
+    recording(tmp_path, 0, 100, 3000)
+    digests = {loaded(tmp_path, RECORDED.replace("recorded", "poisson")).digest}
+    recording(tmp_path, 0, 2900, 3000)
+    assert loaded(tmp_path, RECORDED.replace("recorded", "poisson")).digest in digests
+
+
+def test_recorded_arrivals_need_file_rate_and_times(tmp_path: Path) -> None:
+    found = problems(tmp_path, f"{FIXED}, concurrency: 4, arrivals: recorded")
+    assert [(rule, message) for rule, _, message in found] == [
+        ("SEA108", "recorded arrivals need a dataset"),
+        ("SEA108", "recorded arrivals need a rate"),
+    ]
+    requests_file(tmp_path, {"input_length": 200, "output_length": 20})
+    assert [(rule, field) for rule, field, _ in problems(tmp_path, RECORDED)] == [("SEA510", "timestamp")]
+
+
+def test_conversations_are_planned_for_with_all_that_was_said(tmp_path: Path) -> None:
+    """Four turns of 100 + 20 tokens: prompts of 100, 220, 340 and 460."""
+    asked = "input_tokens: 100, output_tokens: 20, concurrency: 4, turns: 4"
+    spec = loaded(tmp_path, asked)
+    assert (spec.lengths.input.mean, spec.lengths.longest) == (280, 480)
+    assert spec.endpoint.workload.prefix_hit_rate == 0
+    cached = loaded(tmp_path, asked, "optimization: [prefix_cache]").endpoint.workload.prefix_hit_rate
+    assert cached == pytest.approx(1 - 400 / 1120, abs=1e-4)
+
+
+def test_every_mistake_of_a_conversation_at_once(tmp_path: Path) -> None:
+    workload = (
+        f"{FIXED}, {RATE}, arrivals: poisson, turns: 4, turns_stddev: 2, turn_delay_stddev_s: 1, prefix_hit_rate: 0.5"
+    )
+    assert sorted((rule, field) for rule, field, _ in problems(tmp_path, workload)) == [
+        ("SEA108", "workload.arrivals"),
+        ("SEA108", "workload.prefix_hit_rate"),
+        ("SEA108", "workload.turn_delay_stddev_s"),
+        ("SEA108", "workload.turns_stddev"),
+    ]
+    assert problems(tmp_path, f"{FIXED}, concurrency: 4, turn_delay_s: 4") == [
+        ("SEA108", "workload.turn_delay_s", "turn_delay_s needs turns above 1")
+    ]
+
+
+def test_the_longest_conversation_must_fit(tmp_path: Path) -> None:
+    asked = "input_tokens: 100, output_tokens: 20, concurrency: 4, turns: 4"
+    assert problems(tmp_path, f"{asked}, max_model_len: 479") == [
+        ("SEA108", "workload.max_model_len", "max_model_len 479 is below the longest conversation, 480 tokens")
+    ]
+    assert loaded(tmp_path, f"{asked}, max_model_len: 480").lengths.longest == 480
+
+
+@pytest.mark.parametrize("more", ["turns: 2", "turns: 3, turns_stddev: 1", "turns: 3, turn_delay_s: 1"])
+def test_a_conversation_makes_a_lock_stale(tmp_path: Path, more: str) -> None:
+    assert loaded(tmp_path, f"{FIXED}, concurrency: 4, {more}").digest not in {
+        loaded(tmp_path, f"{FIXED}, concurrency: 4{other}").digest for other in ("", ", turns: 3")
+    }
+
+
+def test_conversations_of_a_file(tmp_path: Path) -> None:
+    turn = {"input_tokens": 200, "output_tokens": 20}
+    requests_file(tmp_path, {"turns": [turn, {**turn, "delay": 1500}]}, turn)
+    spec = loaded(tmp_path, "input_tokens: 200, output_tokens: 20, concurrency: 4, dataset: requests.jsonl")
+    assert (spec.dataset.turns, spec.dataset.delays_s) == ((2, 1), (0.0, 1.5, 0.0))
+    assert spec.lengths.pairs == ((200, 20), (420, 20), (200, 20))
+
+
+def test_every_bad_turn_of_a_file(tmp_path: Path) -> None:
+    requests_file(tmp_path, {"turns": []}, {"turns": [1, {"input_tokens": 1}, {"delay": -1}]})
+    found = problems(tmp_path, f"{FIXED}, concurrency: 4, dataset: requests.jsonl, turns: 3")
+    assert [(rule, field) for rule, field, _ in found] == [
+        ("SEA108", "workload.turns"),
+        ("SEA510", "turns"),
+        ("SEA510", "turns"),
+        ("SEA510", "output_tokens"),
+        ("SEA510", "delay"),
     ]
 
 

@@ -15,6 +15,10 @@ MOST_REQUESTS = 1_000_000
 """Of a level; of requests per second likewise."""
 MOST_SMOOTHNESS = 1_000
 """Of random arrivals: beyond it they are a constant rate."""
+MOST_TURNS = 1_000
+"""Of a conversation."""
+LONGEST_DELAY_S = 3_600
+"""That a user thinks between two turns: a trial is shorter."""
 MOST_WORKERS = 1_024
 MOST_SECONDS = 86_400
 LONGEST_LATENCY_MS = 86_400_000
@@ -76,6 +80,15 @@ def wrong_prefix(shared_tokens: int, prompt_tokens: int) -> str:
     if 0 <= shared_tokens < prompt_tokens:
         return ""
     return f"{shared_tokens} is not at least 0 and below the prompt length {prompt_tokens}"
+
+
+def wrong_delay(mean_s: float, stddev_s: float) -> str:
+    """Say why users can't think so long before a turn; empty where they can."""
+    if not 0 <= mean_s <= LONGEST_DELAY_S:
+        return f"{mean_s:g} is not from 0 to {LONGEST_DELAY_S:,} s"
+    if not 0 <= stddev_s <= mean_s / 2:
+        return f"the standard deviation {stddev_s:g} is not at least 0 and at most {mean_s / 2:g}, half of the mean"
+    return ""
 
 
 def wrong_stddev(mean: float, stddev: float) -> str:

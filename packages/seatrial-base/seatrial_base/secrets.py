@@ -95,6 +95,12 @@ FORMS = (
         "IAM user guide, AssumeRole and GetSessionToken examples",
     ),
     Form(
+        "a SageMaker bearer token",
+        ("sagemaker-api-key-",),
+        rf"{_START}sagemaker-api-key-[A-Za-z0-9+/=_-]{{20,}}",
+        "SageMaker developer guide, Invoke endpoints with OpenAI-compatible APIs; sagemaker-core 2.27.0",
+    ),
+    Form(
         "a GitHub token",
         ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
         rf"{_START}(?:gh[pousr]_[A-Za-z0-9]{{30,}}|github_pat_[A-Za-z0-9_]{{22,}})",

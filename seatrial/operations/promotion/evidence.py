@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from seatrial.deployment.trial import slo_objectives, trial_workload
 from seatrial.documents.plan import Promoted
 from seatrial_base.findings import Finding, Place
-from seatrial_load.slo.verdict import verdict_at
+from seatrial_load.slo.verdict import up_to_gate, verdict_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -168,6 +168,11 @@ def workload_problems(promotion: PromotionStep, result: TrialResult) -> Iterator
     ]
     if asked.lengths != tried.lengths:
         other.append("workload.dataset has other lengths than the trial's")
+    names = ("turns", "turns_stddev", "turn_delay_s", "turn_delay_stddev_s", "conversations", "delays_s")
+    if any(getattr(asked, name) != getattr(tried, name) for name in names):
+        other.append("workload has other conversations than the trial's")
+    if asked.times_s != tried.times_s:
+        other.append("workload.dataset has other times than the trial's")
     if other:
         hint = f"give both environments the same requests, and try them in {promotion.source.environment.name}"
         yield promotion.problem("SEA475", "; ".join(other), hint)
@@ -183,7 +188,7 @@ def most_concurrency(promotion: PromotionStep, result: TrialResult) -> int | Non
     held = [
         level.concurrency
         for level in result.levels
-        if verdict_at(level.concurrency, result.levels, objectives, confidence=confidence).status == "pass"
+        if verdict_at(level.concurrency, (level,), objectives, confidence=confidence).status == "pass"
     ]
     return max(held, default=None)
 
@@ -191,9 +196,9 @@ def most_concurrency(promotion: PromotionStep, result: TrialResult) -> int | Non
 def no_level_problem(promotion: PromotionStep, result: TrialResult) -> Finding:
     """Return that no measured level meets the target's SLO, and by what the lowest misses it."""
     objectives = list(slo_objectives(promotion.target.endpoint.slo))
-    lowest = min((level.concurrency for level in result.levels), default=1)
+    lowest = sorted(result.levels, key=lambda level: level.load)[:1]
     confidence = promotion.target.endpoint.trial.confidence
-    verdict = verdict_at(lowest, result.levels, objectives, confidence=confidence)
+    verdict = verdict_at(lowest[0].concurrency if lowest else 1, lowest, objectives, confidence=confidence)
     message = f"no measured level meets the SLO of {promotion.target.environment.name}: {verdict.because}"
     return promotion.problem("SEA475", message, "relax the SLO, or promote a plan with a faster copy")
 
@@ -207,7 +212,8 @@ def slo_problems(promotion: PromotionStep, plan: Plan, result: TrialResult) -> I
     share = measured / plan.copy_count.value
     objectives = _for_copies(tuple(slo_objectives(promotion.target.endpoint.slo)), share)
     gate, confidence = plan.gate_concurrency_per_copy.value, promotion.target.endpoint.trial.confidence
-    verdict = verdict_at(gate, result.levels, objectives, confidence=confidence)
+    levels = up_to_gate(result.levels, result.request.load)
+    verdict = verdict_at(gate, levels, objectives, confidence=confidence)
     if verdict.status != "pass":
         copies = plan.copy_count.value
         message = f"at the load of {plan.environment}, {gate} concurrent requests per copy on {copies} copies: "

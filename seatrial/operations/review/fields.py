@@ -64,8 +64,10 @@ def _fields(loaded: LoadedSpec) -> Iterator[tuple[str, str]]:
     yield from flat_fields("environment", loaded.place.data)
     if loaded.config_file is not None:
         yield "content of model.config_file", json.dumps(loaded.config_file)
-    if loaded.dataset:
-        told = f"{loaded.lengths.words}, {len(loaded.dataset):,} requests, {digest(json.dumps(loaded.dataset))}"
+    if pairs := loaded.dataset.pairs:
+        others = [part for part in (loaded.dataset.times_s, loaded.dataset.turns, loaded.dataset.delays_s) if part]
+        content = json.dumps([pairs, *others] if others else pairs)
+        told = f"{loaded.lengths.words}, {len(pairs):,} requests, {digest(content)}"
         yield "content of workload.dataset", json.dumps(told, ensure_ascii=False)
     if loaded.calibration is not None:
         yield from flat_fields("calibration", loaded.calibration)

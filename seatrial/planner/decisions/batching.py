@@ -52,7 +52,7 @@ def choose_max_model_len(
         because = f"{longest:,} tokens of the workload, up to a power of 2, at least 1,024."
         return Decision(value=length, because=because)
     length = min(_rounded_up(longest), architecture.max_context)
-    because = f"{workload.input_tokens:,} + {workload.output_tokens:,} tokens of the workload, rounded up."
+    because = f"{round(lengths.input.mean):,} + {workload.output_tokens:,} tokens of the workload, rounded up."
     if not lengths.are_fixed:
         because = f"{longest:,} tokens of the workload's longest request, rounded up."
     return Decision(value=length, because=because)
@@ -120,7 +120,7 @@ def choose_batched_tokens(
     if prompt > default and engine.scheduler == "separate":
         because = f"One prompt of {longest:,} tokens per iteration, rounded up."
         return Decision(value=prompt, because=because)
-    whole = default // workload.input_tokens
+    whole = default // round(lengths.input.mean)
     if not whole:
         because = f"Default for {engine.family}; longer prompts are prefilled in chunks."
         return Decision(value=default, because=because)

@@ -195,7 +195,7 @@ def band_for(demand: Demand, engine_version: str, candidate: Candidate) -> Band:
         candidate.instance,
         quantization=demand.quantization,
         speculation=demand.speculation,
-        input_tokens=demand.endpoint.workload.input_tokens,
+        input_tokens=demand.prompt_tokens,
         calibrated=own.band if own is not None and measured else None,
     )
 

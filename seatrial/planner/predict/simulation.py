@@ -426,8 +426,9 @@ def _of_their_lengths(copy: Copy, measured: Sequence[Request]) -> list[_Took]:
     often = math.ceil(BLOCK / len(alike))  # few requests stand for the whole distribution too
     varied: list[_Took] = []
     for row, each in enumerate(each for each in alike for _ in range(often)):
-        prompt, output = copy.lengths.of(row)
-        own_s = per_token_s * max(1 - copy.prefilled_tokens, prompt - copy.input_tokens)
+        output = copy.lengths.of(row)[1]
+        longer = copy.lengths.longer(row, cached=copy.prefix_hit_rate > 0)
+        own_s = per_token_s * max(1 - copy.prefilled_tokens, longer)
         ttft_s = max(each.ttft_s + own_s, 0.0)
         varied.append(_Took(ttft_s, each.tpot_s, ttft_s + each.tpot_s * (output - 1), output))
     return varied

@@ -125,13 +125,18 @@ class Demand:
     @property
     def tokens(self) -> int:
         """Tokens of one request on average, prompt and output."""
-        return self.endpoint.workload.input_tokens + self.endpoint.workload.output_tokens
+        return self.prompt_tokens + self.endpoint.workload.output_tokens
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Tokens of a prompt on average; of conversations, with all that was said before."""
+        return round(self.lengths.input.mean)
 
     @property
     def running_tokens(self) -> int:
         """Tokens that one of the running requests has in the end on average: long answers run longer."""
         workload = self.endpoint.workload
-        return workload.input_tokens + round(workload.output_tokens * (1 + self.lengths.output.relative_variance))
+        return self.prompt_tokens + round(workload.output_tokens * (1 + self.lengths.output.relative_variance))
 
     @property
     def tokens_stddev(self) -> float:

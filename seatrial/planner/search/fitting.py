@@ -189,7 +189,7 @@ def _candidate(demand: Demand, instance: Instance, hardware: Hardware, degree: i
         memory,
         degree=degree,
         quantization=demand.quantization,
-        input_tokens=workload.input_tokens,
+        input_tokens=demand.prompt_tokens,
         output_tokens=workload.output_tokens,
         batched_tokens=demand.batched_tokens,
         max_num_seqs=overrides.max_num_seqs or _largest_batch(demand, memory),

@@ -12,6 +12,7 @@ from seatrial.report.planned import edges, expectation_of
 from seatrial.report.values import METRICS, bound_text, drawn
 from seatrial_base.units import digits, whole_or_tenths
 from seatrial_load.slo.evaluate import latency_of, statistic_of
+from seatrial_load.slo.verdict import up_to_gate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -77,9 +78,10 @@ class LoadView:
 
     @cached_property
     def gate(self) -> float:
-        """Where the SLO must hold: of an open loop, at the highest rate offered."""
+        """Where the SLO must hold: of an open loop, at the rate of its gate."""
         if is_open(self.result):
-            return level_load(self.result.levels[-1], self.result)
+            gated = up_to_gate(self.result.levels, self.result.request.load) or self.result.levels
+            return level_load(gated[-1], self.result)
         return self.result.request.gate_concurrency
 
     @cached_property
@@ -88,7 +90,7 @@ class LoadView:
         found = None if self.result.knee is None else self.result.knee.concurrency
         if found is None or not is_open(self.result):
             return found
-        return _between([(level.concurrency, level_load(level, self.result)) for level in self.result.levels], found)
+        return _between([(level.load, level_load(level, self.result)) for level in self.result.levels], found)
 
     def axis(self) -> Axis:
         """Return the axis of the load."""

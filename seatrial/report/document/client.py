@@ -9,6 +9,7 @@ from seatrial.report.document.section import Fact, Section
 from seatrial.report.values import count_cell, level_name, missing_cell, number_cell, sentence, share_cell
 from seatrial_base.table import CONCURRENCY, Cell, Column, Table
 from seatrial_base.units import digits
+from seatrial_load.documents.result import loads_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,8 +46,7 @@ def validity_sentence(result: TrialResult) -> str:
     if not levels:
         return "No level was measured in full."
     if void:
-        named = ", ".join(str(level.concurrency) for level in void)
-        return f"{len(void)} of {len(levels)} levels are void (concurrency {named}): the client was the limit."
+        return f"{len(void)} of {len(levels)} levels are void ({loads_words(void)}): the client was the limit."
     if all(level.client is None for level in levels):
         return "The result has no client metrics: levels limited by the client can't be detected."
     return f"The client was not the limit at any of the {len(levels)} levels."

@@ -22,10 +22,12 @@ from seatrial.report.values import (
     why_missing,
 )
 from seatrial_base.table import Cell
+from seatrial_load.documents.result import loads_words
 from seatrial_load.measure.lengths import lengths_of
-from seatrial_load.metrics.sent import QUEUEING, arrivals_asked, prefix_asked
+from seatrial_load.metrics.sent import QUEUEING, arrivals_asked, conversations_asked, prefix_asked
 from seatrial_load.slo.doubts import told_doubts
 from seatrial_load.slo.evaluate import statistic_of
+from seatrial_load.slo.verdict import up_to_gate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,11 +45,10 @@ def cautions(result: TrialResult, plan: Plan | None) -> Iterator[str]:
             f"Local engine: “{result.engine_note}”, a small random model on this machine's CPU, not {planned}. The "
             f"numbers show that deployment and trial work, not the speed or cost of the real endpoint."
         )
-    void = [str(level.concurrency) for level in result.levels if not level.valid]
+    void = [level for level in result.levels if not level.valid]
     if void:
         yield (
-            f"Void (○): at concurrency {', '.join(void)} the client was the limit. Knee, verdict and cost ignore "
-            f"these levels."
+            f"Void (○): at {loads_words(void)} the client was the limit. Knee, verdict and cost ignore these levels."
         )
     yield from (f"Doubtful answers: {told}." for told in told_doubts(result))
     if result.comparison is not None and result.comparison.status == "worse":
@@ -71,8 +72,9 @@ def header_facts(result: TrialResult, plan: Plan | None) -> Iterator[Fact]:
         yield Fact("Model", Cell(plan.model_name))
         yield Fact("Planned on", Cell(plan.instance_type.value), f"{plan.engine.value} {plan.engine_version.value}")
     streamed = "streamed" if work.stream else "not streamed"
-    aside = ", ".join(part for part in (work.schema, streamed, prefix_asked(work)) if part)
-    yield Fact("Workload", Cell(lengths_of(work).words), aside)
+    talks = conversations_asked(work)
+    aside = ", ".join(part for part in (work.schema, streamed, talks, prefix_asked(work)) if part)
+    yield Fact("Workload", Cell(lengths_of(work).words + (" a turn" if talks else "")), aside)
     yield _load_fact(result)
     if result.users is not None:
         known = result.users.concurrency_per_copy
@@ -109,8 +111,9 @@ def key_figures(result: TrialResult) -> Iterator[Fact]:
 
 
 def _gate_level(result: TrialResult) -> tuple[LevelResult | None, str]:
-    """Return the level that the verdict is about, and where it stands: of an open loop, the highest rate offered."""
-    offered = [level for level in result.levels if level.offered_requests_per_s is not None]
+    """Return the level that the verdict is about, and where it stands: of an open loop, the rate of its gate."""
+    gated = up_to_gate(result.levels, result.request.load)
+    offered = [level for level in gated if level.offered_requests_per_s is not None]
     if offered:
         return offered[-1], f"at {offered[-1].offered_requests_per_s:,.3g} requests/s offered"
     gate = result.request.gate_concurrency

@@ -24,6 +24,7 @@ from seatrial.report.values import (
     with_interval,
 )
 from seatrial_base.table import CONCURRENCY, Cell, Column, Table
+from seatrial_load.documents.result import loads_words
 from seatrial_load.measure.lengths import lengths_of
 from seatrial_load.slo.evaluate import statistic_of
 from seatrial_load.trial.manner import adds_load
@@ -254,15 +255,17 @@ def _duration(duration_s: float | None) -> Cell:
 
 def _voids(result: TrialResult) -> Iterator[str]:
     return (
-        f"Concurrency {level.concurrency} is void: {level.void_because}." for level in result.levels if not level.valid
+        f"{loads_words([level]).capitalize()} is void: {level.void_because}."
+        for level in result.levels
+        if not level.valid
     )
 
 
 def _misses(result: TrialResult) -> Iterator[str]:
     for level in result.levels:
         if level.misses and level.valid:
-            missed = "; ".join(level.misses).replace(f" at concurrency {level.concurrency} per copy", "")
-            yield f"Concurrency {level.concurrency} misses the SLO: {plain(missed)}."
+            missed = "; ".join(level.misses).replace(f" at {level.place}", "")
+            yield f"{loads_words([level]).capitalize()} misses the SLO: {plain(missed)}."
 
 
 def curves_section(result: TrialResult, plan: Plan | None) -> Section:

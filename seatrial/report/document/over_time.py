@@ -11,6 +11,7 @@ from seatrial.report.document.section import Section
 from seatrial.report.values import drawn, drawn_of, level_name, missing_cell, number_cell, seconds
 from seatrial_base.table import CONCURRENCY, Cell, Column, Table
 from seatrial_base.units import digits
+from seatrial_load.documents.result import loads_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -111,7 +112,7 @@ def _chart(result: TrialResult, quantity: TimelineQuantity) -> Chart:
     start_s = 0.0
     timed = timed_levels(result)
     for level, timeline in drawn(timed):
-        name = f"concurrency {level.concurrency}{'' if level.valid else ' (void)'}"
+        name = f"{loads_words([level])}{'' if level.valid else ' (void)'}"
         marks.append(Mark(start_s, str(level.concurrency), "level"))
         points = tuple(_points(timeline, quantity, start_s, name))
         series.append(Series(name=name, points=points, marked=False, filled=True))

@@ -150,6 +150,10 @@ def _length_options(work: Workload) -> Iterator[str]:
         "--output-tokens-stddev": (work.output_tokens_stddev, 0),
         "--shared-prefix-tokens": (work.shared_prefix_tokens, 0),
         "--prefix-groups": (work.prefix_groups, 1),
+        "--turns": (work.turns, 1),
+        "--turns-stddev": (work.turns_stddev, 0),
+        "--turn-delay": (work.turn_delay_s, 0),
+        "--turn-delay-stddev": (work.turn_delay_stddev_s, 0),
     }
     for option, (value, default) in usual.items():
         if value != default:
@@ -195,6 +199,8 @@ def _timing(load: Load) -> Iterator[str]:
             yield from ("--levels", ",".join(map(str, load.concurrency_levels)))
         case "replay":
             yield from ("--trace", "TRACE")
+        case _ if load.gate_rate_per_s is not None:
+            pass  # the spec's own
         case _:
             rates = ",".join(_exact(rate) for rate in load.rates_per_s)
             yield from ("--rate", rates, "--arrival", load.arrival, "--level-seconds", _exact(load.level_s))

@@ -249,10 +249,11 @@ def _probe(probe: Probe, loaded: LoadedSpec) -> str:
     """Say which level of which cheaper deployment is worth measuring."""
     unit = "tok/s" if probe.field == "slo.output_tok_s" else "ms"
     where = f"{probe.instance_count} x {probe.instance_type}, TP {probe.tensor_parallel_degree}"
+    command = f"seatrial probe {loaded.path.as_posix()} -e {loaded.environment.name}"
     return (
         f"{where} at {probe.concurrency_per_copy} per copy would save {usd(probe.saving_usd_per_hour)}/h\n"
         f"if {probe.field} is {short(probe.bound)} {unit}; predicted {short(probe.predicted)}, within the band\n"
-        f"measure it: seatrial probe {loaded.path.as_posix()} -e {loaded.environment.name}"
+        f"measure it: {command if loaded.has_spec else 'seatrial probe SPEC'}"
     )
 
 
@@ -263,6 +264,10 @@ def _cut(warning: str) -> str:
 
 
 def _next(loaded: LoadedSpec) -> str:
+    if not loaded.has_spec:
+        return "--explain shows every section\n--save endpoints/NAME.yaml writes this as a spec"
+    if not loaded.has_environment:
+        return "--explain shows every section\nseatrial init FOLDER writes a repository to deploy from"
     name = loaded.environment.name
     stack = stack_name(name, loaded.endpoint.name)
     return f"--write locks this plan, --explain shows every section\ncdk deploy {stack} -c environment={name}"

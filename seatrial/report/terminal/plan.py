@@ -330,8 +330,8 @@ def _decision_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
 
 
 def _memory_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
-    workload = loaded.endpoint.workload
-    yield memory_view(plan.memory, workload.input_tokens + workload.output_tokens)
+    typical = round(loaded.lengths.input.mean) + loaded.endpoint.workload.output_tokens
+    yield memory_view(plan.memory, typical)
 
 
 def _regime_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:

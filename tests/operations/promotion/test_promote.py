@@ -15,6 +15,7 @@ from seatrial.planner.promote import tried_fields
 from seatrial.specs.environment import EnvironmentSpec
 from seatrial_base.errors import SpecError
 from seatrial_load.documents.result import Verdict
+from tests.constructs.conftest import level
 from tests.operations.promotion.conftest import NOW, URI, evidence_of
 
 if TYPE_CHECKING:
@@ -129,6 +130,21 @@ def test_a_stricter_slo_is_held_against_the_measured_levels(staged: Staged) -> N
     assert found["SEA475"].startswith("no measured level meets the SLO of prod: ttft_ms p95 812")
     stricter(900)
     assert staged.promote(evidence_of(staged.result(staged.lock()))).plan.gate_concurrency_per_copy.value == 16
+
+
+def test_a_rate_beyond_the_planned_one_that_misses_takes_no_proof_away(staged: Staged) -> None:
+    """Of an open loop each rate is proof of its own: the planned one, with 16 in flight, held."""
+    rate = {"input_tokens": 256, "output_tokens": 256, "requests_per_second": 1, "arrivals": "poisson"}
+    staged.write(workload=rate, environments={})
+    plan = staged.lock()
+    planned = replace(level(16, 410.5), arrival="poisson", offered_requests_per_s=1.0)
+    slow = replace(level(40, 420.0), arrival="poisson", offered_requests_per_s=1.25, succeeded=0, errors={"timeout": 9})
+    gate = plan.gate_concurrency_per_copy.value
+    result = staged.result(plan, levels=(planned, slow))
+    assert result.request.load.gate_rate_per_s == 1.0
+    assert staged.promote(evidence_of(result)).plan.gate_concurrency_per_copy.value <= gate
+    missed = replace(slow, offered_requests_per_s=1.0)
+    assert "SEA475" in staged.refused(evidence_of(replace(result, levels=(missed,))))
 
 
 def test_throughput_is_that_of_as_many_copies(staged: Staged) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from seatrial_base.units import exported
 from seatrial_cdk.trials.runtime.store import report_key
 from seatrial_load.knee.scaling_target import at_load
+from seatrial_load.slo.verdict import up_to_gate
 
 if TYPE_CHECKING:
     from seatrial_cdk.trials.runtime.order import Attributes
@@ -49,7 +50,7 @@ class Headline:
         knee: The load in requests in flight per copy: the knee that the scaling target comes from; of a pass without a
             knee, the gate. None otherwise, and of an open loop without a knee.
         at: What was measured at the knee, without one at the gate, or interpolated between two levels; of an open loop
-            without a knee, at the highest rate.
+            without a knee, at the rate of the gate.
     """
 
     knee: float | None
@@ -60,7 +61,8 @@ def headline(result: TrialResult) -> Headline:
     """Return what stands for the whole trial."""
     knee, gate = result.knee, float(result.request.gate_concurrency)
     found = None if knee is None else knee.concurrency
-    opened = [level for level in result.levels if level.offered_requests_per_s is not None]
+    gated = up_to_gate(result.levels, result.request.load)
+    opened = [level for level in gated if level.offered_requests_per_s is not None]
     if opened and found is None:
         return Headline(None, at_load(opened[-1:], gate))
     known = gate if found is None and result.verdict.status == "pass" else found

@@ -25,6 +25,7 @@ BARE = {
     "AWS access key id, temporary": f"ASIA{UPPER}",
     "AWS session token": "IQoJb3JpZ2luX2VjEJ3//////////wEaCXVzLWVhc3QtMSJHMEUCIQD" + MIXED,
     "AWS session token, older": "FwoGZXIvYXdzEBYaDNKdyZLr" + MIXED,
+    "SageMaker bearer token": "sagemaker-api-key-c2FnZW1ha2VyLmFtYXpvbmF3cy5jb20vP0FjdGlvbg==",
     "GitHub, classic": f"ghp_{MIXED}a1B2",
     "GitHub, OAuth": f"gho_{MIXED}a1B2",
     "GitHub, user to server": f"ghu_{MIXED}a1B2",

@@ -3,7 +3,8 @@
 Facts: LMI writes JSON lines (async: `logprob`; rolling batch: `log_prob`), TGI writes server-sent events; the last
 event of the three carries the whole text and the counts. OpenAI bodies are chunks of the OpenAI schema, as JSON lines
 in LMI's async mode (no `data:`, no `[DONE]`) and as server-sent events in TGI. They tell log-probabilities when
-`logprobs` asks for them; TGI's completions never do (its router answers null).
+`logprobs` asks for them; TGI's completions never do (its router answers null). vLLM's own container writes server-sent
+events too, and tells the usage in a chunk of its own, where the request asks for it.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ import time
 import uuid
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from seatrial_laptop.engine.settings import WireFormat
+from seatrial_laptop.engine.tools import NO_TOOLS, ToolChoice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,11 +59,25 @@ class AnswerFormat(Protocol):
         """Write a whole answer."""
 
 
-def answer_format(wire_format: WireFormat, ask: Ask) -> AnswerFormat:
-    """Return the spelling of the answer to a request."""
+def answer_format(wire_format: WireFormat, ask: Ask, model_id: str = "") -> AnswerFormat:
+    """Return the spelling of the answer to a request.
+
+    Args:
+        wire_format: The container's.
+        ask: The request.
+        model_id: What vLLM calls the model to a request that gives no name.
+    """
     if ask.schema != "inputs":
         chat, tgi = ask.schema == "messages", wire_format is WireFormat.TGI
-        return OpenAiFormat(chat=chat, sse=tgi, model=ask.model, logprobs=ask.logprobs and (chat or not tgi))
+        vllm = wire_format is WireFormat.VLLM
+        return OpenAiFormat(
+            chat=chat,
+            sse=tgi or vllm,
+            model=ask.model or (model_id if vllm else "lmi"),
+            logprobs=ask.logprobs and (chat or not tgi),
+            usage=("chunk" if ask.usage else "none") if vllm else "last",
+            tools=ask.tools,
+        )
     if wire_format is WireFormat.TGI:
         return TgiFormat()
     if wire_format is WireFormat.LMI_ASYNC:
@@ -171,6 +187,8 @@ class OpenAiFormat:
         sse: Streams are server-sent events.
         model: Named in every answer.
         logprobs: The log-probability of each token is told; of the tokens not taken, none.
+        usage: Where a stream tells its usage: in its last chunk, in one of its own, or nowhere.
+        tools: What the model had to call; the text is then the arguments of that call.
         id: The same in every chunk of an answer.
         created_s: Seconds since the epoch.
     """
@@ -179,6 +197,8 @@ class OpenAiFormat:
     sse: bool
     model: str = "lmi"
     logprobs: bool = False
+    usage: Literal["last", "chunk", "none"] = "last"
+    tools: ToolChoice = NO_TOOLS
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     created_s: int = field(default_factory=lambda: int(time.time()))
 
@@ -194,15 +214,17 @@ class OpenAiFormat:
     def last(self, token: LlamaToken | None, written: Written) -> bytes:
         """Write the last chunk, with the reason and the usage; server-sent events end with `[DONE]`."""
         only = token is not None and len(written.tokens) == 1
-        choice = self._choice((token,) if token else (), _openai_reason(written.usage), first=only)
+        choice = self._choice((token,) if token else (), self._reason(written.usage), first=only)
+        usage = {"usage": _openai_usage(written.usage)}
+        own = self._chunk({"choices": [], **usage}) if self.usage == "chunk" else b""
         done = b"data: [DONE]\n\n" if self.sse else b""
-        return self._chunk({"choices": [choice], "usage": _openai_usage(written.usage)}) + done
+        return self._chunk({"choices": [choice], **(usage if self.usage == "last" else {})}) + own + done
 
     def whole(self, written: Written, *, details: bool) -> bytes:  # noqa: ARG002 (the usage is always told)
         """Write the completion object."""
-        reason = _openai_reason(written.usage)
-        message = {"role": "assistant", "content": written.text}
-        text = {"message": message} if self.chat else {"text": written.text}
+        reason = self._reason(written.usage)
+        content = {"content": written.text} if not self.tools.forced else {"content": None, **self._call(written.text)}
+        text = {"message": {"role": "assistant", **content}} if self.chat else {"text": written.text}
         choice = {"index": 0, **text, **self._logprobs(written.tokens), "finish_reason": reason}
         kind = "chat.completion" if self.chat else "text_completion"
         usage = _openai_usage(written.usage)
@@ -211,8 +233,21 @@ class OpenAiFormat:
     def _choice(self, tokens: Sequence[LlamaToken], reason: str | None, *, first: bool) -> dict[str, object]:
         text = "".join(token.text for token in tokens)
         role = {"role": "assistant"} if first else {}
-        content: dict[str, object] = {"delta": {**role, "content": text}} if self.chat else {"text": text}
+        delta = self._call(text, first=first) if self.tools.forced else {"content": text}
+        content: dict[str, object] = {"delta": {**role, **delta}} if self.chat else {"text": text}
         return {"index": 0, **content, **self._logprobs(tokens), "finish_reason": reason}
+
+    def _reason(self, usage: LlamaUsage) -> str:
+        """Return why it ended, as vLLM tells it of calls: `tool_calls`, but `stop` where the request named the tool."""
+        reason = _openai_reason(usage)
+        is_call = self.tools.forced and not self.tools.is_named and reason == "stop"
+        return "tool_calls" if is_call else reason
+
+    def _call(self, arguments: str, *, first: bool = True) -> dict[str, object]:
+        """Return the one call, whole, or the part of it that a chunk adds: the first one names the tool."""
+        named = {"id": f"call_{self.id}", "type": "function"} if first else {}
+        function = {**({"name": self.tools.forced} if first else {}), "arguments": arguments}
+        return {"tool_calls": [{"index": 0, **named, "function": function}]}
 
     def _logprobs(self, tokens: Sequence[LlamaToken]) -> dict[str, object]:
         if not self.logprobs or not tokens:

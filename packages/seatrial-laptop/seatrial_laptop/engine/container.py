@@ -1,4 +1,7 @@
-"""The SageMaker container contract in front of llama.cpp: GET /ping, POST /invocations, and GET /info of our own."""
+"""The SageMaker container contract in front of llama.cpp: GET /ping, POST /invocations, and GET /info of our own.
+
+POST /v1/chat/completions is what SageMaker's OpenAI path asks for.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,13 @@ from typing import TYPE_CHECKING, Final
 from seatrial_laptop.engine.answers import AnswerFormat, Written, answer_format
 from seatrial_laptop.engine.generation import (
     Ask,
-    BadRequest,
     limit_output,
     overloaded_status,
     read_ask,
     refused_status,
 )
 from seatrial_laptop.engine.llama import EngineError, Llama, LlamaToken, LlamaUsage
+from seatrial_laptop.engine.refusals import BadRequest, Overloaded, UnknownModel
 from seatrial_laptop.engine.settings import EngineSettings, WireFormat
 from seatrial_laptop.loopback import (
     TOKEN_HEADER,
@@ -38,6 +41,11 @@ if TYPE_CHECKING:
 
 ENGINE_NAME: Final = "local-cpu-random-llama (not the model named)"
 ENGINE_HEADER: Final = {"x-seatrial-engine": ENGINE_NAME}
+NO_AUTO_TOOLS: Final = '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
+"""What vLLM says where a request lets the model choose tools, and the container can't read its calls."""
+VLLM_ERRORS: Final = {"validation": "BadRequestError", "generation": "InternalServerError"}
+CHAT: Final = "/v1/chat/completions"
+SERVED: Final = ("/invocations", CHAT)
 JSON: Final = {"content-type": "application/json", **ENGINE_HEADER}
 
 
@@ -87,7 +95,7 @@ class Container:
             await reply.send(ready, b"{}", JSON)
         elif request.path == "/info":
             await reply.send(HTTPStatus.OK, json.dumps(self._info()).encode(), JSON)
-        elif (request.method, request.path) != ("POST", "/invocations"):
+        elif request.method != "POST" or request.path not in SERVED:
             await reply.send(HTTPStatus.NOT_FOUND, b'{"error":"not found"}', JSON)
         elif not self._knows(request):
             await reply.send(HTTPStatus.FORBIDDEN, b'{"error":"only the embedded AWS may invoke this engine"}', JSON)
@@ -102,7 +110,9 @@ class Container:
     async def _invocation(self, llama: Llama, request: LoopbackRequest, reply: Reply) -> None:
         wire_format = self.settings.wire_format
         try:
-            await self._generate(llama, read_ask(request.body), reply)
+            await self._generate(llama, self._read(request), reply)
+        except UnknownModel as unknown:
+            await self._refuse(reply, HTTPStatus.NOT_FOUND, str(unknown), "NotFoundError")
         except BadRequest as refused:
             await self._refuse(reply, refused_status(wire_format), str(refused), "validation")
         except Overloaded:
@@ -113,12 +123,30 @@ class Container:
             status = HTTPStatus.FAILED_DEPENDENCY if wire_format is WireFormat.TGI else HTTPStatus.INTERNAL_SERVER_ERROR
             await self._refuse(reply, status, str(failure), "generation")
 
+    def _read(self, request: LoopbackRequest) -> Ask:
+        """Return what a request asks for.
+
+        Raises:
+            BadRequest: It can't be served.
+            UnknownModel: It names another model.
+        """
+        ask = read_ask(request.body)
+        if request.path == CHAT and ask.schema != "messages":
+            raise BadRequest("field `messages` is required")
+        if ask.tools.is_own and not self.settings.calls_tools:
+            raise BadRequest(NO_AUTO_TOOLS)
+        names = self.settings.served_names
+        if names and ask.schema != "inputs" and ask.model not in ("", *names):
+            raise UnknownModel(f"The model `{ask.model}` does not exist.")
+        return ask
+
     async def _generate(self, llama: Llama, ask: Ask, reply: Reply) -> None:
         prompt = await llama.tokenize(await _prompt_text(llama, ask))
         output_tokens = limit_output(ask, len(prompt), self.settings)
         async with self.admission.slot(len(prompt) + output_tokens):
-            answer = answer_format(self.settings.wire_format, ask)
-            items = llama.generate(prompt, output_tokens=output_tokens, sampling=ask.sampling)
+            answer = answer_format(self.settings.wire_format, ask, self.settings.model_id)
+            schema = ask.tools.parameters if ask.tools.forced else None
+            items = llama.generate(prompt, output_tokens=output_tokens, sampling=ask.sampling, schema=schema)
             async with aclosing(items):
                 if ask.stream:
                     await _stream(items, output_tokens, answer, reply)
@@ -128,6 +156,9 @@ class Container:
     async def _refuse(self, reply: Reply, status: HTTPStatus, message: str, kind: str) -> None:
         if self.settings.wire_format is WireFormat.TGI:
             document: dict[str, object] = {"error": message, "error_type": kind}
+        elif self.settings.wire_format is WireFormat.VLLM:
+            name = VLLM_ERRORS.get(kind, kind)
+            document = {"error": {"message": message, "type": name, "param": None, "code": status.value}}
         else:
             document = {"code": status.value, "type": kind, "message": message}
         await reply.send(status, json.dumps(document).encode(), JSON)
@@ -175,10 +206,6 @@ async def _stream(
         tokens.append(item)
         if len(tokens) < output_tokens:  # the last one waits for the usage, which follows at once
             await reply.chunk(answer.token(len(tokens) - 1, item))
-
-
-class Overloaded(Exception):  # noqa: N818 (an answer to the client, not a failure)
-    """As many requests are in flight as the container admits."""
 
 
 class Admission:

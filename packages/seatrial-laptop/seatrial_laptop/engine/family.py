@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from seatrial_base.catalog import config_json
 from seatrial_base.catalog.model_names import split_precision
@@ -12,11 +12,15 @@ from seatrial_base.catalog.models import find_model
 from seatrial_laptop.engine.lmi import lmi_settings
 from seatrial_laptop.engine.settings import EngineSettings, start_error
 from seatrial_laptop.engine.tgi import tgi_settings
+from seatrial_laptop.engine.vllm import vllm_settings
 from seatrial_lint.engines.properties import parse_properties
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+
+KNOWN: Final = "djl-inference, *tgi-inference* and vllm"
 
 
 def read_settings(image: str, environment: Mapping[str, str], model_dir: Path) -> EngineSettings:
@@ -42,7 +46,9 @@ def _configured(image: str, environment: Mapping[str, str], model_dir: Path) -> 
         return lmi_settings(image, environment, parse_properties(text))
     if "tgi-inference" in repository:
         return tgi_settings(environment)
-    raise start_error(f"the local engine can't stand for image {image}: it knows djl-inference and *tgi-inference*")
+    if repository in ("vllm", "huggingface-vllm"):
+        return vllm_settings(environment)
+    raise start_error(f"the local engine can't stand for image {image}: it knows {KNOWN}")
 
 
 def _of_checkpoint(model_id: str, model_dir: Path) -> str:

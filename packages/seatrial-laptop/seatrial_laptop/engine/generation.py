@@ -8,14 +8,12 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from seatrial_laptop.engine.llama import Sampling
+from seatrial_laptop.engine.refusals import BadRequest
 from seatrial_laptop.engine.settings import EngineSettings, WireFormat
+from seatrial_laptop.engine.tools import NO_TOOLS, ToolChoice, read_tool_choice
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-
-class BadRequest(Exception):  # noqa: N818 (an answer to the client, not a failure)
-    """The request can't be served; carries the message for the client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +27,10 @@ class Ask:
         sampling: How tokens are drawn.
         stream: Whether the answer comes token by token.
         details: Whether a whole answer tells its token counts.
-        model: The model that an OpenAI body names, told in its answer.
+        model: The model that an OpenAI body names, told in its answer; empty for none.
         logprobs: Whether an OpenAI answer tells the log-probabilities of its tokens.
+        usage: Whether an OpenAI stream ends with its usage (`stream_options.include_usage`).
+        tools: How the model may call tools.
     """
 
     schema: str
@@ -39,8 +39,10 @@ class Ask:
     sampling: Sampling
     stream: bool
     details: bool
-    model: str = "lmi"
+    model: str = ""
     logprobs: bool = False
+    usage: bool = False
+    tools: ToolChoice = NO_TOOLS
 
 
 def read_ask(body: bytes) -> Ask:
@@ -120,9 +122,15 @@ def _ask(schema: str, document: Mapping[str, object]) -> Ask:
         sampling=_sampling(parameters),
         stream=document.get("stream") is True,
         details=parameters.get("details") is True,
-        model=str(document.get("model") or "lmi"),
+        model=str(document.get("model") or ""),
         logprobs=_asks_logprobs(schema, document.get("logprobs")),
+        usage=_asks_usage(document.get("stream_options")),
+        tools=read_tool_choice(document) if schema == "messages" else NO_TOOLS,
     )
+
+
+def _asks_usage(value: object) -> bool:
+    return isinstance(value, dict) and value.get("include_usage") is True
 
 
 def _asks_logprobs(schema: str, value: object) -> bool:

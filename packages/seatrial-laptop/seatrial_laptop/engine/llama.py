@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from seatrial_laptop.engine.settings import EngineSettings
 
 OK: Final = 200
+COMPACT: Final = {"x-guidance": {"whitespace_flexible": False}}
+"""What llguidance reads beside a JSON schema: random weights would write white space for ever."""
 UBATCH_TOKENS: Final = 512
 """llama.cpp's own default of the physical batch."""
 
@@ -78,14 +80,25 @@ class Llama:
         return str(answer["prompt"])
 
     async def generate(
-        self, prompt: list[int], *, output_tokens: int, sampling: Sampling
+        self,
+        prompt: list[int],
+        *,
+        output_tokens: int,
+        sampling: Sampling,
+        schema: Mapping[str, object] | None = None,
     ) -> AsyncGenerator[LlamaToken | LlamaUsage]:
         """Yield each token when it's there, then the usage; closing the generator frees the slot.
+
+        Args:
+            prompt: Its tokens.
+            output_tokens: The most that are generated.
+            sampling: How they are drawn.
+            schema: JSON schema of what may be written; without, anything.
 
         Raises:
             EngineError: llama.cpp refused the request or broke off.
         """
-        body = json.dumps(_completion(prompt, output_tokens, sampling)).encode()
+        body = json.dumps(_completion(prompt, output_tokens, sampling, schema)).encode()
         async with exchange(self.port, "POST", "/completion", body=body, headers=self._headers) as response:
             if response.status != OK:
                 raise EngineError((await response.read()).decode(errors="replace"))
@@ -128,12 +141,15 @@ def server_parameters(
     return parameters
 
 
-def _completion(prompt: list[int], output_tokens: int, sampling: Sampling) -> dict[str, object]:
+def _completion(
+    prompt: list[int], output_tokens: int, sampling: Sampling, schema: Mapping[str, object] | None
+) -> dict[str, object]:
     return {
+        **({} if schema is None else {"json_schema": {**schema, **COMPACT}}),
         "prompt": prompt,
         "n_predict": output_tokens,
         "stream": True,
-        "ignore_eos": True,  # random weights mean nothing by it
+        "ignore_eos": schema is None,  # random weights mean nothing by it; behind a whole document nothing else fits
         "temperature": sampling.temperature,
         "top_k": sampling.top_k,
         "samplers": ["top_k", "temperature"],

@@ -26,6 +26,7 @@ class WireFormat(StrEnum):
     LMI_ASYNC = "lmi-async"
     LMI_ROLLING_BATCH = "lmi-rolling-batch"
     TGI = "tgi"
+    VLLM = "vllm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,8 @@ class EngineSettings:
         prefill_tokens: The most tokens of one engine step; None leaves it to the engine.
         default_output_tokens: The output when the request names no limit; None means up to `max_total_tokens`.
         quantization: How the weights are quantized, in the configuration's or the checkpoint's word; empty for not.
+        served_names: The names of the model that a request may give; every name without any.
+        calls_tools: Whether the engine reads tool calls out of what the model writes by itself.
     """
 
     wire_format: WireFormat
@@ -55,6 +58,8 @@ class EngineSettings:
     prefill_tokens: int | None
     default_output_tokens: int | None
     quantization: str = ""
+    served_names: tuple[str, ...] = ()
+    calls_tools: bool = True
 
     @property
     def slots(self) -> int:

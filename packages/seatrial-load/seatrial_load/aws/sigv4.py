@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 
 SERVICE = "sagemaker"
-_ALGORITHM = "AWS4-HMAC-SHA256"
+ALGORITHM = "AWS4-HMAC-SHA256"
+TIMESTAMP_FORM = "%Y%m%dT%H%M%SZ"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Signer:
             now: The time of signing, in UTC; the service accepts it for five minutes.
         """
         credentials = self.credentials()
-        timestamp = now.strftime("%Y%m%dT%H%M%SZ")
+        timestamp = now.strftime(TIMESTAMP_FORM)
         signed = {**headers, "X-Amz-Date": timestamp}
         if credentials.session_token:
             signed["X-Amz-Security-Token"] = credentials.session_token
@@ -53,13 +54,22 @@ class Signer:
         return signed
 
     def _authorization(self, credentials: Credentials, timestamp: str, canonical_request: str, names: str) -> str:
-        day = timestamp[:8]
-        scope = f"{day}/{self.region}/{self.service}/aws4_request"
-        hashed = hashlib.sha256(canonical_request.encode()).hexdigest()
-        key = _signing_key(credentials.secret_access_key, day, self.region, self.service)
-        signature = hmac.digest(key, f"{_ALGORITHM}\n{timestamp}\n{scope}\n{hashed}".encode(), "sha256").hex()
+        scope = scope_of(timestamp, self.region, self.service)
+        signed = signature(credentials, timestamp, scope, canonical_request)
         credential = f"{credentials.access_key_id}/{scope}"
-        return f"{_ALGORITHM} Credential={credential}, SignedHeaders={names}, Signature={signature}"
+        return f"{ALGORITHM} Credential={credential}, SignedHeaders={names}, Signature={signed}"
+
+
+def scope_of(timestamp: str, region: str, service: str) -> str:
+    """Return what a signature of a time is good for."""
+    return f"{timestamp[:8]}/{region}/{service}/aws4_request"
+
+
+def signature(credentials: Credentials, timestamp: str, scope: str, canonical_request: str) -> str:
+    """Return the signature of a canonical request, in hexadecimal digits."""
+    hashed = hashlib.sha256(canonical_request.encode()).hexdigest()
+    key = _signing_key(credentials.secret_access_key, scope)
+    return hmac.digest(key, f"{ALGORITHM}\n{timestamp}\n{scope}\n{hashed}".encode(), "sha256").hex()
 
 
 @lru_cache(maxsize=256)
@@ -69,8 +79,8 @@ def canonical_path(path: str) -> str:
 
 
 @lru_cache(maxsize=4)
-def _signing_key(secret: str, day: str, region: str, service: str) -> bytes:
+def _signing_key(secret: str, scope: str) -> bytes:
     key = f"AWS4{secret}".encode()
-    for part in (day, region, service, "aws4_request"):
+    for part in scope.split("/"):
         key = hmac.digest(key, part.encode(), "sha256")
     return key

@@ -48,7 +48,7 @@ def prompted(request: TrialRequest, files: PromptFiles) -> Iterator[tuple[TrialR
         BenchError: SEA509 or SEA510, with every bad line.
     """
     if files.prompts is not None:
-        yield _named(request, "jsonl", files.prompts), files.prompts
+        yield _conversing(_named(request, "jsonl", files.prompts), files.prompts), files.prompts
     elif files.trace is not None:
         yield _replayed(_named(request, "trace", files.trace), files.trace), files.trace
     else:
@@ -56,6 +56,7 @@ def prompted(request: TrialRequest, files: PromptFiles) -> Iterator[tuple[TrialR
 
 
 def _named(request: TrialRequest, source: Literal["jsonl", "trace"], path: Path) -> TrialRequest:
+    from seatrial_load.documents.request import single_requests
     from seatrial_load.prompts.choose import digest_of
 
     rule = "SEA509" if source == "jsonl" else "SEA510"
@@ -65,7 +66,7 @@ def _named(request: TrialRequest, source: Literal["jsonl", "trace"], path: Path)
     except OSError as unread:
         raise BenchError.of(rule, f"can't be read: {unread.strerror}", where=path.as_posix()) from unread
     workload = replace(
-        request.workload,
+        single_requests(request.workload),
         source=source,
         source_digest=digest,
         shared_prefix_tokens=0,
@@ -73,8 +74,21 @@ def _named(request: TrialRequest, source: Literal["jsonl", "trace"], path: Path)
         input_tokens_stddev=0.0,
         output_tokens_stddev=0.0,
         lengths=(),
+        times_s=(),
     )
     return replace(request, workload=workload)
+
+
+def _conversing(request: TrialRequest, path: Path) -> TrialRequest:
+    """Return the request with the conversations of its file of prompts, if it has any."""
+    from seatrial_load.prompts.jsonl import JsonlPrompts
+
+    chat = request.workload.schema == "openai_chat"
+    lines = JsonlPrompts(path, tokens_out=request.workload.output_tokens, chat=chat)
+    if not (turns := lines.conversations):
+        return request
+    delays_s = tuple(lines.delays_s) if any(lines.delays_s) else ()
+    return replace(request, workload=replace(request.workload, conversations=turns, delays_s=delays_s))
 
 
 def _replayed(request: TrialRequest, path: Path) -> TrialRequest:

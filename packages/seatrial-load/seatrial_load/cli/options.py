@@ -144,6 +144,35 @@ _ROWS: Final = (
         int,
         default=1,
     ),
+    Option(
+        "--turns", "turns", "With --url: mean number of turns of a conversation. Default: 1.", PROMPTS, int, default=1
+    ),
+    Option(
+        "--turns-stddev",
+        "turns_stddev",
+        "With --turns: standard deviation. Default: 0.",
+        PROMPTS,
+        float,
+        default=0.0,
+    ),
+    Option(
+        "--turn-delay",
+        "turn_delay_s",
+        "With --turns: mean time that a user thinks before a further turn. Default: 0.",
+        PROMPTS,
+        float,
+        "S",
+        default=0.0,
+    ),
+    Option(
+        "--turn-delay-stddev",
+        "turn_delay_stddev_s",
+        "With --turn-delay: its standard deviation. Default: 0.",
+        PROMPTS,
+        float,
+        "S",
+        default=0.0,
+    ),
     Option("--prompts", "prompts", "JSONL file of prompts.", PROMPTS, Path),
     Option("--trace", "trace", "Trace to replay: CSV or JSONL.", PROMPTS, Path),
     Option(

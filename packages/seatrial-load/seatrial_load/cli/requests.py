@@ -35,13 +35,14 @@ SERVER_OPTIONS = (
     "--output-tokens",
     "--output-tokens-stddev",
     "--shared-prefix-tokens",
+    "--turns",
     "--slo",
     "--max-error-rate",
     "--gate",
     "--usd-per-hour",
 )
 _CLOSED_LOOP = ("--levels", "--search", "--goal", "--gate", "--requests", "--protocol")
-_MADE_UP = ("--input-tokens-stddev", "--output-tokens-stddev", "--shared-prefix-tokens")
+_MADE_UP = ("--input-tokens-stddev", "--output-tokens-stddev", "--shared-prefix-tokens", "--turns")
 _EXCLUDED = (
     ("--rate", _CLOSED_LOOP, "the levels of an open loop are its rates"),
     ("--trace", (*_CLOSED_LOOP, "--rate"), "a replay is one level with the recorded times"),
@@ -52,6 +53,7 @@ _EXCLUDED = (
     ),
     ("--prompts", ("--tokenizer", *_MADE_UP), "the prompts are sent unchanged"),
     ("--tokenizer", ("--shared-prefix-tokens",), "prompts of exact lengths share none"),
+    ("--turns", ("--rate", "--tokenizer", "--protocol"), "a turn follows the answer before it"),
     ("--protocol", ("--search", "--goal", "--timeout", "--retries"), "the article's protocol sets them"),
 )
 _NEEDS = (
@@ -59,6 +61,9 @@ _NEEDS = (
     ("--arrival", ("--rate",)),
     ("--smoothness", ("--rate",)),
     ("--prefix-groups", ("--shared-prefix-tokens",)),
+    ("--turns-stddev", ("--turns",)),
+    ("--turn-delay", ("--turns",)),
+    ("--turn-delay-stddev", ("--turn-delay",)),
     ("--level-seconds", ("--rate",)),
     ("--connections", ("--rate", "--trace")),
     ("--speed", ("--trace",)),
@@ -72,6 +77,9 @@ _OPTION_OF = {
     "workload.output_tokens_stddev": "--output-tokens-stddev",
     "workload.shared_prefix_tokens": "--shared-prefix-tokens",
     "workload.prefix_groups": "--prefix-groups",
+    "workload.turns": "--turns",
+    "workload.turns_stddev": "--turns-stddev",
+    "workload.turn_delay_s": "--turn-delay",
     "objectives": "--slo",
     "gate.max_error_rate": "--max-error-rate",
     "gate_concurrency": "--gate",
@@ -161,6 +169,7 @@ def _changed(load: Load, options: LoadOptions, levels: tuple[int, ...] | None, r
         arrival_smoothness=smoothness,
         rates_per_s=rates,
         rates_for_copies=None,
+        gate_rate_per_s=None,
         search="sweep",
     )
 
@@ -203,6 +212,10 @@ class ServerOptions:
         output_tokens_stddev: Standard deviation of the length of an answer.
         shared_prefix_tokens: Length of the prefix that prompts share.
         prefix_groups: Number of different prefixes.
+        turns: Mean number of turns of a conversation.
+        turns_stddev: Its standard deviation.
+        turn_delay_s: Mean time that a user thinks before a further turn, in seconds.
+        turn_delay_stddev_s: Its standard deviation.
         objectives: Bounds such as `ttft_ms.p95=500`, `error_rate=0.01` or `output_tok_s=1000`.
         max_error_rate: Share of a level's requests that may fail; None is the default, or what an objective says.
         usd_per_hour: What the server costs.
@@ -218,6 +231,10 @@ class ServerOptions:
     output_tokens_stddev: float = 0.0
     shared_prefix_tokens: int = 0
     prefix_groups: int = 1
+    turns: int = 1
+    turns_stddev: float = 0.0
+    turn_delay_s: float = 0.0
+    turn_delay_stddev_s: float = 0.0
     objectives: tuple[str, ...]
     max_error_rate: float | None
     usd_per_hour: float | None
@@ -254,6 +271,10 @@ def request_of_server(options: ServerOptions, mistakes: Mistakes) -> TrialReques
             prefix_groups=options.prefix_groups,
             input_tokens_stddev=options.input_tokens_stddev,
             output_tokens_stddev=options.output_tokens_stddev,
+            turns=options.turns,
+            turns_stddev=options.turns_stddev,
+            turn_delay_s=options.turn_delay_s,
+            turn_delay_stddev_s=options.turn_delay_stddev_s,
         ),
         load=Load(
             concurrency_levels=DEFAULT_LEVELS,

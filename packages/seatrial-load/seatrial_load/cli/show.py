@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from seatrial_base.table import aligned_lines, number_columns, table_of, text_columns
 from seatrial_base.terminal import show_text
 from seatrial_base.units import UNKNOWN, short, usd, whole_or_tenths
+from seatrial_load.documents.result import loads_words
 from seatrial_load.metrics.counts import outcome_sentence
 from seatrial_load.metrics.sent import sent_lines
 from seatrial_load.slo.doubts import told_doubts
@@ -86,17 +87,17 @@ def _remark(level: LevelResult, *, has_slo: bool) -> str:
 @contextmanager
 def levels_told(watch: Watch) -> Iterator[Watch]:
     """Give what watches a trial as `watch` does; a user who interrupts it is told which levels are over."""
-    levels: list[str] = []
+    levels: list[LevelResult] = []
 
     def note_and_watch(event: TrialEvent) -> None:
         if isinstance(event, LevelEnded):
-            levels.append(f"{event.level.concurrency}")
+            levels.append(event.level)
         watch(event)
 
     try:
         yield note_and_watch
     except KeyboardInterrupt:
-        over = f"interrupted; measured levels: concurrency {', '.join(levels)}"
+        over = f"interrupted; measured levels: {loads_words(levels)}"
         over = over if levels else "interrupted before a level was measured"
         show_text(f"the trial is incomplete and has no verdict; {over}\n")
         raise

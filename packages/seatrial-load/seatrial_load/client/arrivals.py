@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from seatrial_base.errors import BenchError
 from seatrial_load.documents.request import LISTED_RATES
+from seatrial_load.documents.result import load_words
+from seatrial_load.prompts.dataset import replay_speed
 from seatrial_load.prompts.trace import TracePrompts
 
 if TYPE_CHECKING:
@@ -88,6 +90,23 @@ def replay(timestamps_s: Iterable[float], speed: float = 1.0) -> tuple[float, ..
     return tuple((at_s - ordered[0]) / speed for at_s in ordered)
 
 
+def recorded(times_s: Sequence[float], rate_per_s: float, seconds: float) -> tuple[float, ...]:
+    """Return recorded times at another mean rate: every gap is longer, or shorter, alike, so that bursts stay.
+
+    After the last comes the first again, a mean gap later.
+
+    Args:
+        times_s: When requests came, ascending, at least one.
+        rate_per_s: Mean requests per second, above 0.
+        seconds: Length of the level.
+    """
+    _check(rate_per_s=rate_per_s, seconds=seconds)
+    stretch, period_s = 1 / (replay_speed(times_s, rate_per_s) or math.inf), len(times_s) / rate_per_s
+    turns = math.ceil(seconds / period_s)
+    due_s = (turn * period_s + (at_s - times_s[0]) * stretch for turn in range(turns) for at_s in times_s)
+    return tuple(at_s for at_s in due_s if at_s < seconds)
+
+
 def _time_of(index: int, from_rate_per_s: float, acceleration: float) -> float:
     if index == 0:
         return 0.0
@@ -122,10 +141,12 @@ def schedule(request: TrialRequest, progress: TrialProgress, tools: Tools) -> tu
             due_s = gamma(load.rates_per_s[number], load.level_s, seed, smoothness=smoothness) or (0.0,)
         case "constant":
             due_s = constant(load.rates_per_s[number], load.level_s)
+        case "recorded":
+            due_s = recorded(request.workload.times_s, load.rates_per_s[number], load.level_s)
         case "ramp":
             due_s = ramp(load.rates_per_s[0], load.rates_per_s[1], load.level_s)
         case _:
-            due_s = _recorded(request, progress, tools)
+            due_s = _replayed(request, progress, tools)
     if not due_s:
         message = f"no request is due within {load.level_s:g} s"
         raise BenchError.of("SEA501", message, where="trial request", field="load.level_s")
@@ -153,7 +174,12 @@ def ordered_per_s(load: Load, number: int) -> float | None:
     return load.rates_per_s[number] if load.arrival in LISTED_RATES else None
 
 
-def _recorded(request: TrialRequest, progress: TrialProgress, tools: Tools) -> tuple[float, ...]:
+def ordered_words(load: Load, number: int, concurrency: int) -> str:
+    """Return what the level of this number was to offer, in words: its rate, else its concurrency per copy."""
+    return load_words(concurrency, ordered_per_s(load, number))
+
+
+def _replayed(request: TrialRequest, progress: TrialProgress, tools: Tools) -> tuple[float, ...]:
     prompts = tools.writer(request, started_at=progress.started_at).prompts
     if not isinstance(prompts, TracePrompts):
         message = f"a replay needs a trace; the workload's prompts are {request.workload.source}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial_base.errors import BenchError
@@ -12,7 +12,7 @@ from seatrial_load.client.worker_pool import CrewOrder, load_with_workers
 from seatrial_load.metrics.aggregate import tally_of
 from seatrial_load.metrics.level import level_size
 from seatrial_load.trial.budget import left_s
-from seatrial_load.trial.steps import ALL_SENT, EVERYDAY
+from seatrial_load.trial.steps import ALL_SENT, EVERYDAY, wave_conversations
 
 if TYPE_CHECKING:
     from seatrial_load.documents.progress import TrialProgress
@@ -147,6 +147,10 @@ def send_worker_share(
         clock_offset_s=progress.clock_offset_s,
         first=progress.sent,
     )
+    size = level_size(request, order.concurrency)
+    if (talks := wave_conversations(request, size, writer, progress.sent)) is not None:
+        own = talks.numbers[order.worker :: order.workers]
+        wave = replace(wave, conversations=replace(talks, numbers=own))
     dial = tools.dial_to(writer)
     crew_order = CrewOrder(wave=wave, stream=request.workload.stream, secret=writer.secret, asked=writer.asked)
     crew = load_with_workers(crew_order, writer, lambda: dial, workers=1, clock=tools.clock)

@@ -19,12 +19,12 @@ from seatrial_load.aws.sigv4 import Signer
 from seatrial_load.client.connection import address_of
 from seatrial_load.decode.judgement import ANYTHING, AnswerTerms
 from seatrial_load.payload.options import Options
-from seatrial_load.payload.request import CONTENT_TYPE, request_body
+from seatrial_load.payload.request import CONTENT_TYPE, message, request_body
 from seatrial_load.payload.schema import FACTS, Schema
 from seatrial_load.prompts.synthetic import RawBody
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from seatrial_load.aws.credentials import CredentialSource
@@ -65,6 +65,21 @@ def payload(
     return request_body(spelled, content, options, stream=stream)
 
 
+def conversation(schema: PayloadSchema, asked: Sequence[Content], answers: Sequence[str]) -> Content:
+    """Return the prompt of a conversation's last turn: messages for chat, for other schemas the texts in order.
+
+    Args:
+        schema: How to spell it.
+        asked: What each turn says, one more than answers.
+        answers: What was answered to each but the last.
+    """
+    texts = [text for pair in zip(asked, answers, strict=False) for text in pair] + [asked[-1]]
+    if schema != "openai_chat":
+        return "\n\n".join(map(str, texts))
+    roles = ("user", "assistant")
+    return [message(roles[place % 2], str(text)) for place, text in enumerate(texts)]
+
+
 def _as_it_is(document: dict[str, Json], schema: PayloadSchema, *, stream: bool) -> bytes:
     document["stream"] = stream
     document.pop("stream_options", None)
@@ -74,6 +89,7 @@ def _as_it_is(document: dict[str, Json], schema: PayloadSchema, *, stream: bool)
 
 
 COMPONENT_HEADER = "X-Amzn-SageMaker-Inference-Component"
+PREFIX_HEADER = "X-Amzn-SageMaker-Prefix-Aware-Id"
 SESSION_HEADER = "X-Amzn-SageMaker-Session-Id"
 VARIANT_HEADER = "X-Amzn-SageMaker-Target-Variant"
 _WHERE = "trial request"
@@ -132,14 +148,29 @@ class RequestWriter:
 
     def __call__(self, index: int) -> bytes:
         """Return the bytes of the request, ready for the socket."""
+        return self._written(index, self.prompts.content(index), opening=index)
+
+    def turn(self, index: int, answers: Sequence[str]) -> bytes:
+        """Return the bytes of a further turn of a conversation, whose earlier turns have the numbers before it.
+
+        Args:
+            index: Its number.
+            answers: What was answered to each earlier turn.
+        """
+        opening = index - len(answers)
+        asked = [self.prompts.content(number, turn) for turn, number in enumerate(range(opening, index + 1))]
+        return self._written(index, conversation(self.workload.schema, asked, answers), opening=opening)
+
+    def _written(self, index: int, content: Content, *, opening: int) -> bytes:
         body = payload(
             self.workload.schema,
-            self.prompts.content(index),
+            content,
             output_tokens=self.prompts.output_tokens(index),
             stream=self.workload.stream,
             model=self.model,
         )
-        headers = self.authorize(self.address.path, self.headers, body)
+        own = {PREFIX_HEADER: f"conversation-{opening}"} if self.workload.sends_prefix_id else {}
+        headers = self.authorize(self.address.path, {**self.headers, **own}, body)
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         head = f"POST {self.address.path} HTTP/1.1\r\n{lines}Content-Length: {len(body)}\r\n\r\n"
         return head.encode() + body

@@ -45,6 +45,7 @@ class RawRequest:
         detail: The failure in the service's own words.
         retried: The failures that were repeated before.
         doubts: What is doubtful of the answer.
+        turn: Which turn of its conversation it is, from 1; 0 of a single request.
     """
 
     concurrency: int
@@ -65,6 +66,7 @@ class RawRequest:
     detail: str
     retried: tuple[ErrorClass, ...]
     doubts: tuple[DoubtKind, ...] = ()
+    turn: int = 0
 
 
 def write_records(into: TextIO | Path, records: Sequence[RequestRecord], *, concurrency: int, ramp: int = 0) -> None:
@@ -122,4 +124,5 @@ def _raw(record: RequestRecord, began_s: float, *, concurrency: int, is_ramp: bo
         detail=record.detail,
         retried=record.retried,
         doubts=record.doubts,
+        turn=record.turn,
     )

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from seatrial_load.documents.strict_json import write_document
 
-Arrival: TypeAlias = Literal["closed", "poisson", "gamma", "constant", "ramp", "replay"]
+Arrival: TypeAlias = Literal["closed", "poisson", "gamma", "constant", "recorded", "ramp", "replay"]
 Search: TypeAlias = Literal["sweep", "adaptive", "every_level"]
 TargetKnee: TypeAlias = Literal["lowest", "slo"]
 Goal: TypeAlias = Literal["knee", "max_concurrency", "max_goodput"]
@@ -18,13 +18,25 @@ Metric: TypeAlias = Literal["ttft_ms", "tpot_ms", "e2e_latency_ms", "error_rate"
 Statistic: TypeAlias = Literal["p50", "p90", "p95", "p99", "mean", "value"]
 PayloadSchema: TypeAlias = Literal["lmi", "tgi", "openai_chat", "openai_completions"]
 QualityMetric: TypeAlias = Literal["exact_match", "mean_logprob", "perplexity"]
-LISTED_RATES: tuple[Arrival, ...] = ("poisson", "gamma", "constant")
+LISTED_RATES: tuple[Arrival, ...] = ("poisson", "gamma", "constant", "recorded")
 """Open loops whose levels are the listed rates."""
 JUMPSTART_LEVELS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 """Concurrency per copy of the published protocol `jumpstart-2024`."""
 _CAME_LATER = {
-    "workload": ("input_tokens_stddev", "output_tokens_stddev", "lengths"),
-    "load": ("arrival_smoothness", "rates_for_copies"),
+    "workload": (
+        "input_tokens_stddev",
+        "output_tokens_stddev",
+        "lengths",
+        "times_s",
+        "turns",
+        "turns_stddev",
+        "turn_delay_s",
+        "turn_delay_stddev_s",
+        "conversations",
+        "delays_s",
+        "sends_prefix_id",
+    ),
+    "load": ("arrival_smoothness", "rates_for_copies", "gate_rate_per_s"),
 }
 PER_REQUEST_METRICS: tuple[Metric, ...] = ("ttft_ms", "tpot_ms", "e2e_latency_ms")
 
@@ -49,13 +61,16 @@ class Load:
         requests: A level measures exactly this many requests, whatever its concurrency; None leaves it to those above.
         precision: Half the 95 % interval of the median end-to-end latency, over it, at which a level is measured well
             enough.
-        arrival: `closed` keeps C requests in flight; the others send at times of their own, whatever is answered.
+        arrival: `closed` keeps C requests in flight; the others send at times of their own, whatever is answered:
+            `recorded` at those of the workload, `replay` at those of a trace.
         arrival_smoothness: Shape of the gamma distribution of the gaps between requests (`gamma`): 1 is a Poisson
             process, less comes in bursts, more comes evenly. Their coefficient of variation is 1 / its square root.
-        rates_per_s: The levels of an open loop (`poisson`, `gamma`, `constant`): requests per second, all copies
-            together, ascending; the start and the end of a `ramp`.
+        rates_per_s: The levels of an open loop (`LISTED_RATES`): requests per second, all copies together, ascending;
+            the start and the end of a `ramp`.
         rates_for_copies: The rates are for so many copies: where another number is live, they change with it. None
             leaves them as they are.
+        gate_rate_per_s: The listed rate at which the SLO must hold; higher ones look for the knee, while the SLO holds
+            and time is left. None is the highest, and looks for no knee beyond.
         level_s: How long a level of an open loop sends.
         max_connections: Most requests in flight of an open loop.
         max_retries: How often a request is repeated that was throttled, or whose model wasn't ready; every repetition
@@ -82,6 +97,7 @@ class Load:
     arrival_smoothness: float = 1.0
     rates_per_s: tuple[float, ...] = ()
     rates_for_copies: int | None = None
+    gate_rate_per_s: float | None = None
     level_s: float = 30.0
     max_connections: int = 512
     max_retries: int = 0
@@ -95,7 +111,9 @@ class Load:
 
 def closed_loop(load: Load) -> Load:
     """Return a load without arrivals of its own: each request follows an answer."""
-    return replace(load, arrival="closed", arrival_smoothness=1.0, rates_per_s=(), rates_for_copies=None)
+    return replace(
+        load, arrival="closed", arrival_smoothness=1.0, rates_per_s=(), rates_for_copies=None, gate_rate_per_s=None
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,6 +208,18 @@ class Workload:
         output_tokens_stddev: Standard deviation of the length of its answer; 0 is one length.
         lengths: Prompt and answer of requests that were counted, in tokens: made-up prompts have these lengths, taken
             in turn; empty where the means say them.
+        times_s: When each of these came, in seconds from the first, ascending: `recorded` arrivals have their gaps, at
+            the rate of each level; the lengths are taken in order then. Empty where they have no times.
+        turns: Requests of a conversation, mean; above 1 the prompt of a request holds the prompts and answers before
+            it, and lengths are of what it adds.
+        turns_stddev: Their standard deviation; 0 is one number.
+        turn_delay_s: How long a user thinks before a further turn, mean, in seconds.
+        turn_delay_stddev_s: Its standard deviation.
+        conversations: How many turns each counted conversation has: `lengths` are of their turns, in order; empty
+            where `turns` says it.
+        delays_s: What the user thought before each of these turns, in seconds; empty for `turn_delay_s`.
+        sends_prefix_id: Whether each conversation has a `X-Amzn-SageMaker-Prefix-Aware-Id` of its own, by which
+            SageMaker's prefix-aware routing sends its turns to one instance.
     """
 
     input_tokens: int
@@ -203,6 +233,28 @@ class Workload:
     input_tokens_stddev: float = 0.0
     output_tokens_stddev: float = 0.0
     lengths: tuple[tuple[int, ...], ...] = ()
+    times_s: tuple[float, ...] = ()
+    turns: int = 1
+    turns_stddev: float = 0.0
+    turn_delay_s: float = 0.0
+    turn_delay_stddev_s: float = 0.0
+    conversations: tuple[int, ...] = ()
+    delays_s: tuple[float, ...] = ()
+    sends_prefix_id: bool = False
+
+
+def single_requests(workload: Workload) -> Workload:
+    """Return a workload without conversations: each request is one turn."""
+    return replace(
+        workload,
+        turns=1,
+        turns_stddev=0.0,
+        turn_delay_s=0.0,
+        turn_delay_stddev_s=0.0,
+        conversations=(),
+        delays_s=(),
+        sends_prefix_id=False,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

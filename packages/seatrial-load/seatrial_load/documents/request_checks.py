@@ -12,7 +12,9 @@ from seatrial_base.bounds import (
     MOST_SECONDS,
     MOST_SMOOTHNESS,
     MOST_TOKENS,
+    MOST_TURNS,
     MOST_WORKERS,
+    wrong_delay,
     wrong_objective,
     wrong_prefix,
     wrong_stddev,
@@ -60,6 +62,8 @@ def _impossible(request: TrialRequest) -> Iterator[tuple[str, str]]:
     yield from _wrong_objectives(request.objectives)
     yield from _wrong_prefix(request.workload)
     yield from _wrong_lengths(request.workload)
+    yield from _wrong_times(request.workload, request.load)
+    yield from _wrong_conversations(request.workload, request.load)
     if not 0 < request.target_utilization <= 1:
         yield "target_utilization", f"{request.target_utilization:g} is not above 0 and at most 1"
     if not 0 <= request.gate.confidence < 1:
@@ -122,6 +126,34 @@ def _wrong_lengths(workload: Workload) -> Iterator[tuple[str, str]]:
             "workload.source",
             f"only synthetic prompts have lengths of a distribution, not those of a {workload.source} file",
         )
+
+
+def _wrong_times(workload: Workload, load: Load) -> Iterator[tuple[str, str]]:
+    times_s = workload.times_s
+    if load.arrival == "recorded" and not times_s:
+        yield "workload.times_s", "recorded arrivals need the times of the requests"
+    elif times_s and len(times_s) != len(workload.lengths):
+        yield "workload.times_s", f"{len(times_s)} times of {len(workload.lengths)} requests"
+    if times_s and (times_s[0] < 0 or any(low > high for low, high in pairwise(times_s))):
+        yield "workload.times_s", "the times do not ascend from 0"
+
+
+def _wrong_conversations(workload: Workload, load: Load) -> Iterator[tuple[str, str]]:
+    counts, stddev = workload.conversations, workload.turns_stddev
+    if not 1 <= workload.turns <= MOST_TURNS:
+        yield "workload.turns", f"{workload.turns:,} is not from 1 to {MOST_TURNS:,}"
+    elif wrong := wrong_stddev(workload.turns, stddev):
+        yield "workload.turns_stddev", wrong
+    if wrong := wrong_delay(workload.turn_delay_s, workload.turn_delay_stddev_s):
+        yield "workload.turn_delay_s", wrong
+    if counts and (min(counts) < 1 or (workload.source == "synthetic" and sum(counts) != len(workload.lengths))):
+        yield "workload.conversations", f"{sum(counts)} turns of {len(workload.lengths)} requests"
+    if len(workload.delays_s) not in (0, sum(counts)) or min(workload.delays_s, default=0.0) < 0:
+        yield "workload.delays_s", "not one delay from 0 for each of the turns"
+    if (workload.turns > 1 or counts) and load.arrival != "closed":
+        yield "load.arrival", f"conversations need a closed loop, not {load.arrival} arrivals"
+    if workload.turns > 1 and workload.source != "synthetic":
+        yield "workload.turns", f"only synthetic prompts take a number of turns, not those of a {workload.source} file"
 
 
 def _wrong_objectives(objectives: tuple[Objective, ...]) -> Iterator[tuple[str, str]]:
@@ -193,6 +225,8 @@ def _wrong_rates(load: Load) -> Iterator[tuple[str, str]]:
             yield "rates_per_s", f"{list(rates)} is not the start and the end of a ramp, both above 0"
     elif not rates or rates[0] <= 0 or not _ascends(rates):
         yield "rates_per_s", f"{list(rates)} is not an ascending list of rates above 0"
+    if load.gate_rate_per_s is not None and load.gate_rate_per_s not in rates:
+        yield "gate_rate_per_s", f"{load.gate_rate_per_s:g} is not one of the rates"
 
 
 def _ascends(values: Sequence[float]) -> bool:

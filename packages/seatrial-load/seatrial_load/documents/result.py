@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping  # noqa: TC003 (the strict reader resolves the fields' types)
+from collections.abc import Mapping, Sequence  # noqa: TC003 (the strict reader resolves the fields' types)
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -84,6 +84,24 @@ class AnswerDoubt:
         return self.answers / self.of if self.of else 0.0
 
 
+def load_words(concurrency: int | None, rate_per_s: float | None) -> str:
+    """Return the load of a level in words.
+
+    Args:
+        concurrency: Requests in flight per copy.
+        rate_per_s: Requests per second that an open loop offered; None in a closed loop.
+    """
+    return f"concurrency {concurrency} per copy" if rate_per_s is None else f"{rate_per_s:g} requests/s"
+
+
+def loads_words(levels: Sequence[LevelResult]) -> str:
+    """Return the loads of some levels in words: `concurrency 4, 8`; of an open loop, `2, 2.5 requests/s`."""
+    rates = [f"{level.offered_requests_per_s:g}" for level in levels if level.offered_requests_per_s is not None]
+    closed = [f"{level.concurrency}" for level in levels if level.offered_requests_per_s is None]
+    told = ("concurrency " + ", ".join(closed) if closed else "", ", ".join(rates) + " requests/s" if rates else "")
+    return " and ".join(part for part in told if part)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unmeasured:
     """Requests of which no latency and no throughput is reported, and how they ended.
@@ -122,9 +140,7 @@ class Unmeasured:
             return "the warm-up"
         if self.occasion == "verification":
             return "the verification"
-        if self.offered_requests_per_s is not None:
-            return f"{self.offered_requests_per_s:g} requests/s"
-        return f"concurrency {self.concurrency} per copy"
+        return load_words(self.concurrency, self.offered_requests_per_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,6 +363,10 @@ class LevelResult:
         void: Why the level says something of the client instead of the endpoint; None when it is valid.
         timeline: What happened within the level; None when it wasn't kept.
         doubts: What is doubtful of the answers.
+        conversations: Measured conversations that began; 0 of single requests.
+        broken_conversations: Conversations that a measured turn which failed ended: its further turns were not sent.
+        in_flight_per_copy: Of an open loop, the mean number of requests in flight per copy: by Little's law, what was
+            answered per second times how long it took. None in a closed loop, whose `concurrency` it is.
     """
 
     concurrency: int
@@ -388,6 +408,19 @@ class LevelResult:
     void: Void | None = None
     timeline: Timeline | None = None
     doubts: tuple[AnswerDoubt, ...] = ()
+    conversations: int = 0
+    broken_conversations: int = 0
+    in_flight_per_copy: float | None = None
+
+    @property
+    def load(self) -> float:
+        """Requests in flight per copy: those that a closed loop kept, or on average those of an open one."""
+        return float(self.concurrency) if self.in_flight_per_copy is None else self.in_flight_per_copy
+
+    @property
+    def place(self) -> str:
+        """Its load in words: `concurrency 4 per copy`; of an open loop, `2.5 requests/s`."""
+        return load_words(self.concurrency, self.offered_requests_per_s)
 
     @property
     def valid(self) -> bool:

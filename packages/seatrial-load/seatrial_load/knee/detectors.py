@@ -23,8 +23,14 @@ if TYPE_CHECKING:
 
 
 def ascending(levels: Sequence[LevelResult]) -> list[LevelResult]:
-    """Return the levels that say something of the endpoint, by concurrency."""
-    return sorted((level for level in levels if level.valid), key=attrgetter("concurrency"))
+    """Return the levels that say something of the endpoint, by what they asked of it: concurrency, or a rate.
+
+    Requests that are refused at once are hardly in flight, however many are offered.
+    """
+    return sorted(
+        (level for level in levels if level.valid),
+        key=lambda level: level.concurrency if level.offered_requests_per_s is None else level.offered_requests_per_s,
+    )
 
 
 def throughputs(levels: Sequence[LevelResult]) -> list[Reading]:
@@ -37,7 +43,7 @@ def throughputs(levels: Sequence[LevelResult]) -> list[Reading]:
         found = reading(level, "output_tok_s", "value")
         if found is not None and (found.load not in highest or found.value > highest[found.load].value):
             highest[found.load] = found
-    return list(highest.values())
+    return sorted(highest.values(), key=attrgetter("load"))
 
 
 LATENCY_RATIO = 2.0
@@ -46,18 +52,18 @@ MIN_LEVELS = 2
 
 def half_latency_knee(levels: Sequence[LevelResult]) -> Knee:
     """Find the highest level whose mean latency is at most twice the lowest level's, with every level below it."""
-    known = [(level.concurrency, level.e2e_latency_ms.mean) for level in ascending(levels) if level.e2e_latency_ms]
+    known = [(level.load, level.e2e_latency_ms.mean) for level in ascending(levels) if level.e2e_latency_ms]
     if len(known) < MIN_LEVELS:
         because = f"{len(known)} levels with a latency; {MIN_LEVELS} are needed"
         return Knee(detector="half_latency", concurrency=None, because=because)
     (lowest, unloaded_ms), (highest, _) = known[0], known[-1]
     within = [concurrency for concurrency, _ in takewhile(lambda one: one[1] <= LATENCY_RATIO * unloaded_ms, known)]
-    twice = f"twice the {tenths(unloaded_ms)} ms at {lowest} per copy"
+    twice = f"twice the {tenths(unloaded_ms)} ms at {whole_or_tenths(lowest)} per copy"
     if len(within) == len(known):
-        because = f"mean latency is at most {twice} up to {highest} per copy, the highest level"
+        because = f"mean latency is at most {twice} up to {whole_or_tenths(highest)} per copy, the highest level"
         return Knee(detector="half_latency", concurrency=None, because=because)
     above, above_ms = known[len(within)]
-    because = f"mean latency at {above} per copy is {tenths(above_ms)} ms, above {twice}"
+    because = f"mean latency at {whole_or_tenths(above)} per copy is {tenths(above_ms)} ms, above {twice}"
     return Knee(detector="half_latency", concurrency=within[-1], because=because)
 
 
@@ -201,15 +207,15 @@ def slo_knee(levels: Sequence[LevelResult], objectives: Sequence[Objective] = ()
     held, missed = slo_bracket(levels)
     if held is None:
         return _none(levels, missed)
-    at = whole_or_tenths(held.concurrency)
+    at = whole_or_tenths(held.load)
     if missed is None:
         because = f"every level meets the SLO, up to {at} per copy"
-        return _knee(float(held.concurrency), Interval(low=float(held.concurrency), high=None), because)
+        return _knee(held.load, Interval(low=held.load, high=None), because)
     misses = "; ".join(missed.misses)
     found = min(_crossings(levels, objectives, held, missed), key=lambda one: one.load, default=None)
     if found is None:
-        return _knee(float(held.concurrency), None, misses)
-    between = f"{at} and {whole_or_tenths(missed.concurrency)} per copy"
+        return _knee(held.load, None, misses)
+    between = f"{at} and {whole_or_tenths(missed.load)} per copy"
     because = f"{misses}; interpolated between {between}: {whole_or_tenths(found.load)} per copy"
     return _knee(found.load, found.interval, because)
 
@@ -217,7 +223,7 @@ def slo_knee(levels: Sequence[LevelResult], objectives: Sequence[Objective] = ()
 def _crossings(
     levels: Sequence[LevelResult], objectives: Sequence[Objective], held: LevelResult, missed: LevelResult
 ) -> Iterator[Crossing]:
-    if missed.concurrency <= held.concurrency:  # two rates of an open loop with the same number in flight
+    if missed.load <= held.load:  # two rates of an open loop with the same number in flight
         return
     for objective in objectives:
         known = [one for one in (reading_of(level, objective) for level in ascending(levels)) if one is not None]

@@ -162,12 +162,23 @@ def scaling_target(request: TrialRequest, levels: Sequence[LevelResult], knees: 
     knee = leads.knee
     if knee is None or knee.concurrency is None:
         return fallback_target(request, leads.because)
-    at = f"{whole_or_tenths(knee.concurrency)} per copy"
+    at = f"{whole_or_tenths(knee.concurrency)} per copy{_offered_at(levels, knee.concurrency)}"
     source = f"knee ({knee.detector}) {at}{_bounded(knee)} x target utilization {request.target_utilization:g}"
     source = f"the gate, {at}, which copies are planned for" if knee.detector == "gate" else source
     return ScalingTarget(
         as_exported(leads.target), knee, at_load(levels, knee.concurrency), f"{source}; {leads.because}"
     )
+
+
+def _offered_at(levels: Sequence[LevelResult], concurrency: float) -> str:
+    """Return the rate that an open loop offers where so many are in flight, in words; empty in a closed loop."""
+    known = [
+        Reading(load=level.load, value=level.offered_requests_per_s, interval=None)
+        for level in ascending(levels)
+        if level.offered_requests_per_s is not None
+    ]
+    found = interpolated(known, concurrency)
+    return "" if found is None else f" ({found.value:.3g} requests/s of all copies)"
 
 
 def fallback_target(request: TrialRequest, reason: str) -> ScalingTarget:

@@ -122,11 +122,15 @@ class RequestLengths:
         input: Of prompts.
         output: Of answers.
         pairs: Prompt and answer of each request of a file, whose lengths hang together; empty where they don't.
+        in_order: Whether requests take them in the order of the file.
+        added: What each of these prompts adds to the one before it in its conversation; empty of single requests.
     """
 
     input: TokenLengths
     output: TokenLengths
     pairs: tuple[tuple[int, int], ...] = field(default=(), repr=False)
+    in_order: bool = False
+    added: tuple[int, ...] = field(default=(), repr=False)
 
     @property
     def are_fixed(self) -> bool:
@@ -158,12 +162,26 @@ class RequestLengths:
         if self.are_fixed:
             return round(self.input.mean), round(self.output.mean)
         if self.pairs:
-            turn, place = divmod(row, len(self.pairs))
-            return self.pairs[_order(f"pair {turn}", len(self.pairs))[place]]
-        return self.input.at(_share("input", row)), self.output.at(_share("output", row))
+            return self.pairs[self._place(row)]
+        return self.input.at(share_of_row("input", row)), self.output.at(share_of_row("output", row))
+
+    def longer(self, row: int, *, cached: bool) -> float:
+        """Return how many tokens more than on average an engine computes of a request's prompt.
+
+        Args:
+            row: Its number among those of its level.
+            cached: Whether what was sent with earlier turns is not computed again.
+        """
+        if cached and self.added:
+            return self.added[self._place(row)] - fmean(self.added)
+        return self.of(row)[0] - round(self.input.mean)
+
+    def _place(self, row: int) -> int:
+        turn, place = divmod(row, len(self.pairs))
+        return place if self.in_order else _order(f"pair {turn}", len(self.pairs))[place]
 
 
-def _share(name: str, row: int) -> float:
+def share_of_row(name: str, row: int) -> float:
     """Return a share from 0 to 1: each block has one in each thirty-second, in an order of its own."""
     block, place = divmod(row, BLOCK)
     within = int.from_bytes(hashlib.blake2b(f"{name} {row}".encode(), digest_size=4).digest(), "big") / 2**32
@@ -187,12 +205,18 @@ def normal_lengths(
     )
 
 
-def paired_lengths(pairs: Sequence[tuple[int, int]]) -> RequestLengths:
-    """Return the lengths of requests that were counted, at least one."""
+def paired_lengths(pairs: Sequence[tuple[int, int]], *, in_order: bool = False) -> RequestLengths:
+    """Return the lengths of requests that were counted, at least one.
+
+    Args:
+        pairs: Prompt and answer of each, in tokens.
+        in_order: Whether requests take them in this order; else in one that looks like chance.
+    """
     return RequestLengths(
         input=_listed([prompt for prompt, _ in pairs]),
         output=_listed([answer for _, answer in pairs]),
         pairs=tuple(pairs),
+        in_order=in_order,
     )
 
 
@@ -216,7 +240,8 @@ def shared_share(lengths: RequestLengths, shared_tokens: int) -> float:
 def lengths_of(workload: Workload) -> RequestLengths:
     """Return the lengths of a trial's requests."""
     if workload.lengths:
-        return paired_lengths([(prompt, answer) for prompt, answer in workload.lengths])
+        pairs = [(prompt, answer) for prompt, answer in workload.lengths]
+        return paired_lengths(pairs, in_order=bool(workload.times_s or workload.conversations))
     return normal_lengths(
         input_tokens=workload.input_tokens,
         output_tokens=workload.output_tokens,

@@ -30,6 +30,8 @@ class Counts:
         retried: How many failures were repeated, by error class, those of the ramp too.
         ramp_requests: Requests sent before, not measured.
         ramp_errors: How many of these failed, by error class.
+        conversations: Measured conversations that began; 0 of single requests.
+        broken: Measured conversations that a turn which failed ended.
         duration_s: First request sent to last request ended, ramp included; the longest of the shares'.
     """
 
@@ -41,6 +43,8 @@ class Counts:
     ramp_requests: int
     ramp_errors: Mapping[str, int]
     duration_s: float
+    conversations: int = 0
+    broken: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +86,8 @@ def counts_of(first: Sequence[RequestRecord], measured: Sequence[RequestRecord])
         ramp_requests=len(first),
         ramp_errors=_by_frequency(record.error for record in first if record.error is not None),
         duration_s=max(record.ended_s for record in every) - min(record.sent_s for record in every),
+        conversations=sum(record.turn == 1 for record in measured),
+        broken=sum(record.turn > 0 and record.error is not None for record in measured),
     )
 
 
@@ -96,6 +102,8 @@ def added_counts(shares: Sequence[Counts]) -> Counts:
         ramp_requests=sum(share.ramp_requests for share in shares),
         ramp_errors=_by_frequency(*(share.ramp_errors for share in shares)),
         duration_s=max(share.duration_s for share in shares),
+        conversations=sum(share.conversations for share in shares),
+        broken=sum(share.broken for share in shares),
     )
 
 

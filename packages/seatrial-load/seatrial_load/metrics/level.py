@@ -6,7 +6,9 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from seatrial_base.units import MS_PER_S
 from seatrial_load.documents.result import LevelResult
+from seatrial_load.measure.conversations import conversations_of
 from seatrial_load.measure.interval import BOTH_TAILS, share_interval
 from seatrial_load.metrics import request_metrics as metrics
 from seatrial_load.metrics.aggregate import distribution_of, output_tok_s_interval, tally_of
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from seatrial_load.documents.request import Arrival, Objective, PreparedBy, TrialRequest
     from seatrial_load.documents.result import ClientEvidence
     from seatrial_load.documents.stop import Void
+    from seatrial_load.measure.conversations import Conversations
     from seatrial_load.metrics.aggregate import LevelTally
 
 
@@ -102,6 +105,7 @@ def level_of(
         arrival=tally.arrival,
         offered_requests_per_s=tally.offered_requests_per_s,
         void=void,
+        in_flight_per_copy=_in_flight(tally, copy_count),
     )
     return judged(_with_details(level, tally), objectives)
 
@@ -149,14 +153,64 @@ def _with_details(level: LevelResult, tally: LevelTally) -> LevelResult:
         client=tally.client,
         timeline=tally.timeline,
         doubts=doubts_of(tally.oddities),
+        conversations=counts.conversations,
+        broken_conversations=counts.broken,
     )
+
+
+def _of_conversations(request: TrialRequest, conversations: Conversations, concurrency: int, least: int) -> LevelSize:
+    """Return the size of a level of conversations: what comes before all turns are carried at once isn't measured.
+
+    While users think others take their streams: as many conversations are open as (think time + time of a request) /
+    time of a request for each stream. That time is the plan's; where nobody predicts it, the think time is taken.
+    """
+    streams, delay_s = concurrency * request.copy_count, conversations.mean_delay_s
+    request_s = _predicted_s(request, concurrency) or delay_s
+    open_share = 1 + (delay_s / request_s if delay_s else 0.0)
+    rounds = max(1, math.ceil((conversations.turns.mean - 1) * open_share))
+    return LevelSize(
+        streams=streams,
+        ramp=rounds * streams if request.load.ramp_per_concurrency else 0,
+        least=least,
+        most=least,
+        warming=math.ceil(streams * open_share),
+    )
+
+
+def _predicted_s(request: TrialRequest, concurrency: int) -> float | None:
+    """Return how long a request takes at a concurrency per copy, by the plan: at the next level that it predicts."""
+    levels = request.prior.levels
+    above = next((level for level in levels if level.concurrency >= concurrency), levels[-1] if levels else None)
+    return None if above is None else above.e2e_mean_ms / MS_PER_S
+
+
+def turn_numbers(conversations: Conversations, size: LevelSize, first: int) -> tuple[range, ...]:
+    """Return the numbers of a level's requests by conversation, one for each turn.
+
+    As many conversations as requests, should every first turn fail; so the next level's numbers begin after the last.
+
+    Args:
+        conversations: Those of the workload.
+        size: The level.
+        first: Its first number.
+    """
+    found, opening = [], first
+    for number in range(size.requests):
+        turns = conversations.warming(number) if number < size.warming else conversations.turns_of(number)
+        found.append(range(opening, opening + turns))
+        opening += turns
+    return tuple(found)
 
 
 def _concurrency(tally: LevelTally, copy_count: int) -> int:
     """Return the level's concurrency; of an open loop, the mean in flight per copy, rounded up."""
-    if tally.arrival == "closed" or tally.throughput.in_flight is None:
-        return tally.concurrency
-    return math.ceil(tally.throughput.in_flight / copy_count)
+    in_flight = _in_flight(tally, copy_count)
+    return tally.concurrency if in_flight is None else math.ceil(in_flight)
+
+
+def _in_flight(tally: LevelTally, copy_count: int) -> float | None:
+    in_flight = tally.throughput.in_flight
+    return None if tally.arrival == "closed" or in_flight is None else in_flight / copy_count
 
 
 def _mean(total: int, count: int) -> float | None:
@@ -172,12 +226,14 @@ class LevelSize:
         ramp: The first requests, which aren't measured.
         least: Measured requests at least.
         most: Measured requests at most.
+        warming: Conversations that the level begins with, of one turn, of two and so on; 0 of single requests.
     """
 
     streams: int
     ramp: int
     least: int
     most: int
+    warming: int = 0
 
     @property
     def requests(self) -> int:
@@ -194,6 +250,8 @@ def level_size(request: TrialRequest, concurrency: int) -> LevelSize:
     least = load.requests or load.requests_per_concurrency * streams
     if concurrency == request.gate_concurrency and load.protocol == "seatrial" and load.requests is None:
         least = max(least, requests_needed(request.objectives, request.gate.confidence))
+    if (talks := conversations_of(request.workload)) is not None:
+        return _of_conversations(request, talks, concurrency, least)
     cap = load.max_requests_per_concurrency or load.requests_per_concurrency
     return LevelSize(
         streams=streams,

@@ -55,7 +55,13 @@ def tpot_ms(record: RequestRecord) -> float | None:
 
 
 def is_burst(record: RequestRecord) -> bool:
-    """Tell whether an answer of several tokens was streamed and arrived at one instant: nobody saw it being made."""
+    """Tell whether an answer of several tokens was streamed and arrived at one instant: nobody saw it being made.
+
+    An engine that announces itself as local is left out: it shares its cores with the client and with the embedded AWS
+    between them, so a scheduler that is late makes one instant of an answer that is fast anyway.
+    """
+    if record.engine:
+        return False
     per_token_ms, whole_ms = tpot_ms(record), ms_per_token(record)
     return per_token_ms is not None and per_token_ms < FASTEST_TPOT_MS and (whole_ms or 0.0) >= LEAST_HIDDEN_MS
 
@@ -186,8 +192,11 @@ def has_steady_window(arrival: Arrival, protocol: PreparedBy) -> bool:
 
 
 def split(records: Sequence[RequestRecord], ramp: int) -> tuple[Sequence[RequestRecord], Sequence[RequestRecord]]:
-    """Part the first `ramp` requests, in the order of their numbers, from those whose latencies count."""
-    ordered = sorted(records, key=lambda record: record.index)
+    """Part the first `ramp` requests, in the order of their numbers, from those whose latencies count.
+
+    Turns of conversations in the order of their sending: their numbers go by conversation.
+    """
+    ordered = sorted(records, key=lambda record: (record.sent_s if record.turn else 0.0, record.index))
     return ordered[:ramp], ordered[ramp:]
 
 

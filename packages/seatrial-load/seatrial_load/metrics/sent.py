@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 from seatrial_base.units import short, whole_or_tenths
+from seatrial_load.measure.conversations import conversations_of
 from seatrial_load.measure.lengths import lengths_of, shared_share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from seatrial_load.documents.request import Load, Workload
+    from seatrial_load.documents.request import Arrival, Load, Workload
     from seatrial_load.documents.result import LevelResult, TrialResult
 
 
@@ -23,39 +25,57 @@ def prefix_asked(workload: Workload) -> str:
     if not workload.shared_prefix_tokens:
         return ""
     groups = "" if workload.prefix_groups == 1 else f" in {workload.prefix_groups:,} groups"
+    shared = f"{workload.shared_prefix_tokens:,} shared prefix tokens{groups}"
+    if conversations_of(workload) is not None:
+        return f"{shared} of a first turn"
     share = shared_share(lengths_of(workload), workload.shared_prefix_tokens) * 100
-    return f"{workload.shared_prefix_tokens:,} shared prefix tokens{groups} ({share:.0f} % of the prompt tokens)"
+    return f"{shared} ({share:.0f} % of the prompt tokens)"
+
+
+def conversations_asked(workload: Workload) -> str:
+    """Return how requests were to make conversations; empty of single ones."""
+    found = conversations_of(workload)
+    if found is None:
+        return ""
+    spread = f" ± {whole_or_tenths(found.turns.stddev)}" if found.turns.stddev else ""
+    delay = f", {short(found.mean_delay_s)} s of thought between" if found.mean_delay_s else ""
+    return f"conversations of {whole_or_tenths(found.turns.mean)}{spread} turns{delay}"
 
 
 def arrivals_asked(load: Load) -> str:
     """Return how requests were timed, in words."""
-    match load.arrival:
-        case "closed":
-            return "closed loop"
-        case "poisson":
-            return "Poisson arrivals"
-        case "gamma":
-            return f"gamma arrivals, smoothness {load.arrival_smoothness:g}"
-        case "constant":
-            return "constant rate"
-        case "ramp":
-            return "rising rate"
-    return "replayed trace"
+    if load.arrival == "gamma":
+        return f"gamma arrivals, smoothness {load.arrival_smoothness:g}"
+    return _ARRIVALS[load.arrival]
+
+
+_ARRIVALS: Final[Mapping[Arrival, str]] = MappingProxyType(
+    {
+        "closed": "closed loop",
+        "poisson": "Poisson arrivals",
+        "constant": "constant rate",
+        "recorded": "recorded arrivals",
+        "ramp": "rising rate",
+        "replay": "replayed trace",
+    }
+)
 
 
 def sent_lines(result: TrialResult) -> Iterator[str]:
     """Return what was asked for and what the largest level got; nothing of a closed loop of requests of one length."""
     work, load = result.request.workload, result.request.load
     is_open = load.arrival != "closed"
-    if not is_open and lengths_of(work).are_fixed and not work.shared_prefix_tokens:
+    talks = conversations_asked(work)
+    if not (is_open or talks or work.shared_prefix_tokens) and lengths_of(work).are_fixed:
         return
-    asked = (lengths_of(work).words, prefix_asked(work), arrivals_asked(load), QUEUEING if is_open else "")
+    words = lengths_of(work).words + (" a turn" if talks else "")
+    asked = (words, talks, prefix_asked(work), arrivals_asked(load), QUEUEING if is_open else "")
     yield f"sent: {'; '.join(part for part in asked if part)}"
     counted = sorted((level for level in result.levels if level.succeeded), key=lambda level: -level.succeeded)
     for level in islice(counted, 1):
         parts = (_realised("input", level.input_tokens_mean, level.input_tokens_p50, level.input_tokens_p95),
                  _realised("output", level.output_tokens_mean, level.output_tokens_p50, level.output_tokens_p95),
-                 _realised_rate(level))  # fmt: skip
+                 _realised_rate(level), broken_told(level))  # fmt: skip
         if told := "; ".join(part for part in parts if part):
             yield f"of {level.succeeded:,} answered requests: {told}"
 
@@ -64,6 +84,12 @@ def _realised(name: str, mean: float | None, median: float | None, p95: float | 
     if mean is None or median is None or p95 is None:
         return ""
     return f"{name} mean {whole_or_tenths(mean)}, p50 {whole_or_tenths(median)}, p95 {whole_or_tenths(p95)} tokens"
+
+
+def broken_told(level: LevelResult) -> str:
+    """Return how many conversations a failed turn ended; empty for none."""
+    broken = level.broken_conversations
+    return f"{broken:,} of {max(level.conversations, broken):,} conversations ended by a failed turn" if broken else ""
 
 
 def _realised_rate(level: LevelResult) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from seatrial_load.payload.error import ANSWER_RULE, AnswerError
 
@@ -39,10 +39,13 @@ def parse_json(text: bytes) -> object:
         AnswerError: SEA371, it isn't.
     """
     try:
-        document: object = _DECODER.decode(text.decode())
+        words = text.decode()
+        document, end = _DECODER.raw_decode(words) if words.startswith("{") else (None, -1)
+        if end != len(words):  # white space around it, or no object
+            document = _DECODER.decode(words)
     except (ValueError, RecursionError) as malformed:
         raise AnswerError.of(ANSWER_RULE, f"not JSON: {text[:MAX_QUOTED_BYTES]!r}") from malformed
-    return document
+    return cast("object", document)
 
 
 def write_json(document: Mapping[str, Json]) -> bytes:

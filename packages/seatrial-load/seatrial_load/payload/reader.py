@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 DONE: Final = b"[DONE]"
 MAX_LINE_BYTES: Final = 1_048_576
 """A line is one event: some tokens, or an answer's closing words with its whole text."""
+_DATA = b"data:"
 _BOM = b"\xef\xbb\xbf"
 _SSE_FIELDS_WITHOUT_DATA = (b"event:", b"id:", b"retry:", b":")
 
@@ -164,6 +165,9 @@ class LineReader:
         Raises:
             AnswerError: SEA371, a line has more than a MiB.
         """
+        if not self._held_bytes and _is_one_event(data):
+            said = data[len(_DATA) :].strip()
+            return [said] if said else []
         if b"\r" in data:
             data = data.replace(b"\r", b"\n")
         first, *rest = data.split(b"\n")
@@ -190,9 +194,20 @@ class LineReader:
             raise AnswerError.of(ANSWER_RULE, f"a line has more than {MAX_LINE_BYTES >> 20} MiB")
 
 
+def _is_one_event(data: bytes) -> bool:
+    """Tell whether bytes are one whole line of data and the empty line after it: so nearly every token comes."""
+    return (
+        data.startswith(_DATA)
+        and data.endswith(b"\n\n")
+        and data.find(b"\n") == len(data) - 2
+        and b"\r" not in data
+        and len(data) <= MAX_LINE_BYTES
+    )
+
+
 def data_of(line: bytes) -> bytes:
     """Return what a line carries; nothing for an empty line, a comment, or a field of the event stream."""
     text = line.strip().removeprefix(_BOM)
     if text.startswith(_SSE_FIELDS_WITHOUT_DATA):
         return b""
-    return text.removeprefix(b"data:").strip()
+    return text.removeprefix(_DATA).strip()

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from seatrial_base.bounds import wrong_prefix
 from seatrial_base.errors import BenchError
 from seatrial_base.findings import Finding, Place
+from seatrial_load.measure.conversations import turns_listed
 from seatrial_load.measure.lengths import lengths_of
 from seatrial_load.prompts.jsonl import RULE as JSONL_RULE
-from seatrial_load.prompts.jsonl import JsonlPrompts
+from seatrial_load.prompts.jsonl import JsonlConversations, JsonlPrompts
 from seatrial_load.prompts.synthetic import SyntheticPrompts
 from seatrial_load.prompts.trace import TracePrompts, read_trace
 from seatrial_load.prompts.trace_rows import RULE as TRACE_RULE
@@ -31,7 +32,7 @@ _WHERE: Final = "trial request"
 
 def prompts_of(
     workload: Workload, *, seed: str, words_per_token: float = 1.0, file: Path | None = None, first: int = 0
-) -> SyntheticPrompts | JsonlPrompts | TracePrompts:
+) -> SyntheticPrompts | JsonlPrompts | JsonlConversations | TracePrompts:
     """Return the workload's source of prompts.
 
     Args:
@@ -57,12 +58,14 @@ def prompts_of(
             shared_prefix_tokens=workload.shared_prefix_tokens,
             prefix_groups=workload.prefix_groups,
             first=first,
+            turns=turns_listed(workload.conversations).at(0.5) if workload.conversations else workload.turns,
         )
     rule = JSONL_RULE if workload.source == "jsonl" else TRACE_RULE
     seen = _seen(file, rule)
     _check_digest(file, seen, workload.source_digest, rule)
     if workload.source == "jsonl":
-        return _jsonl(file, seen, workload.output_tokens, chat=workload.schema == "openai_chat")
+        lines = _jsonl(file, seen, workload.output_tokens, chat=workload.schema == "openai_chat")
+        return JsonlConversations(lines, first) if workload.conversations else lines
     return TracePrompts(trace=_trace(file, seen), seed=seed, words_per_token=words_per_token, first=first)
 
 
@@ -125,4 +128,4 @@ def _trace(file: Path, _seen: _Seen) -> Trace:
 
 if TYPE_CHECKING:
     # a source that lacks a method is found by the type checker
-    _SOURCES: tuple[type[Prompts], ...] = (SyntheticPrompts, JsonlPrompts, TracePrompts)
+    _SOURCES: tuple[type[Prompts], ...] = (SyntheticPrompts, JsonlPrompts, JsonlConversations, TracePrompts)

@@ -3,18 +3,23 @@
     {"input_tokens": 812, "output_tokens": 120}
     {"prompt": "Why is the sea salt?", "input_tokens": 6, "output_tokens": 128, "timestamp": 1500}
     {"timestamp": 0, "input_length": 812, "output_length": 120, "hash_ids": [0, 1]}
+    {"turns": [{"input_tokens": 812, "output_tokens": 120}, {"input_tokens": 30, "output_tokens": 90, "delay": 2000}]}
 
-The lengths alone are read: what users wrote stays where it is. Of a large file a sample is taken, whose lengths are as
-those of the file: requests in order of their tokens, evenly spaced.
+A line with `turns` is a conversation: the tokens that each turn adds, and how many milliseconds its user thinks before.
+What users wrote stays where it is: the lengths are read, and the times where they are asked for. Of a large file a
+sample is taken, whose lengths are as those of the file: requests in order of their tokens, evenly spaced. With times it
+is the busiest part of the file.
 """
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from seatrial_base.bounds import LONGEST_DELAY_S
 from seatrial_load.prompts.line_problems import LineProblems, why_not_json
-from seatrial_load.prompts.trace_rows import RULE, csv_rows, whole_count
+from seatrial_load.prompts.trace_rows import RULE, csv_rows, seconds_of_ms, whole_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,30 +32,102 @@ MOST_PAIRS: Final = 512
 SPELLINGS: Final = (("input_tokens", "output_tokens"), ("input_length", "output_length"))
 
 
-def read_lengths(path: Path) -> tuple[tuple[int, int], ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset:
+    """What is taken of a file of requests; empty of none.
+
+    Attributes:
+        pairs: Prompt and answer of each request, in tokens.
+        times_s: When each came, in seconds from the first, ascending; empty where times were not asked for.
+        turns: How many turns each conversation has, whose turns are `pairs` in order; empty of single requests.
+        delays_s: What the user thought before each of them, in seconds; empty where no line tells.
+    """
+
+    pairs: tuple[tuple[int, int], ...] = field(default=(), repr=False)
+    times_s: tuple[float, ...] = field(default=(), repr=False)
+    turns: tuple[int, ...] = field(default=(), repr=False)
+    delays_s: tuple[float, ...] = field(default=(), repr=False)
+
+
+class _Row(NamedTuple):
+    """A request, or a turn: `opening` is whether it is the first of its line."""
+
+    input_tokens: int
+    output_tokens: int
+    at_s: float | None = None
+    delay_s: float = 0.0
+    opening: bool = True
+
+
+def read_dataset(path: Path, *, timed: bool = False) -> Dataset:
     """Read prompt and answer of every request, in tokens; of more than 512, a sample. Failed requests are left out.
 
     Args:
         path: A name that ends in `.csv` is CSV, any other JSON lines.
+        timed: Whether the times are asked for, too: every line must have one.
 
     Raises:
         BenchError: SEA510, with every bad line.
     """
     problems = LineProblems(path.as_posix(), RULE)
-    pairs: list[tuple[int, int]] = []
+    kept: list[_Row] = []
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = _csv_pairs(file, problems) if path.suffix.lower() == ".csv" else _json_pairs(file, problems)
-            pairs += (pair for pair in rows if min(pair) > 0)
+            is_csv = path.suffix.lower() == ".csv"
+            rows = _csv_rows(file, problems) if is_csv else _json_rows(file, problems, timed=timed)
+            kept += (row for row in rows if min(row.input_tokens, row.output_tokens) > 0 or not row.opening)
     except OSError as unread:
         problems.note(0, f"can't be read: {unread.strerror}")
     except UnicodeDecodeError as binary:
         problems.note(0, f"not UTF-8: {binary.reason}")
     else:
-        if not pairs and not problems:
+        if not kept and not problems:
             problems.note(0, "no request has a prompt and an answer")
     problems.raise_if_any()
-    return sampled(pairs)
+    if not all(row.opening for row in kept):
+        return _conversing(kept)
+    return _busiest(kept) if timed else Dataset(pairs=sampled([row[:2] for row in kept]))
+
+
+def _conversing(rows: Sequence[_Row]) -> Dataset:
+    """Return conversations; of more than 512 turns, some that have as many tokens as all of them, evenly spaced."""
+    found: list[list[_Row]] = []
+    for row in rows:
+        if row.opening:
+            found.append([])
+        found[-1].append(row)
+    most = max(1, MOST_PAIRS * len(found) // len(rows))
+    if most < len(found):
+        ordered = sorted(found, key=lambda turns: (sum(sum(turn[:2]) for turn in turns), turns))
+        found = [ordered[(2 * place + 1) * len(ordered) // (2 * most)] for place in range(most)]
+    taken = [turn for turns in found for turn in turns]
+    return Dataset(
+        pairs=tuple(turn[:2] for turn in taken),
+        turns=tuple(map(len, found)),
+        delays_s=tuple(turn.delay_s for turn in taken) if any(turn.delay_s for turn in taken) else (),
+    )
+
+
+def _busiest(rows: Sequence[_Row]) -> Dataset:
+    """Return the requests in order of time; of more than 512, so many that came in the shortest time."""
+    ordered = sorted(((row.at_s or 0.0, row[:2]) for row in rows), key=lambda row: row[0])
+    last = min(MOST_PAIRS, len(ordered)) - 1
+    first = min(range(len(ordered) - last), key=lambda place: ordered[place + last][0] - ordered[place][0])
+    taken = ordered[first : first + last + 1]
+    return Dataset(
+        pairs=tuple(pair for _, pair in taken), times_s=tuple(round(at_s - taken[0][0], 3) for at_s, _ in taken)
+    )
+
+
+def replay_speed(times_s: Sequence[float], rate_per_s: float) -> float:
+    """Return how many times as fast as recorded requests come at a mean rate; 0 where all were recorded at once.
+
+    Args:
+        times_s: When requests came, ascending, at least one.
+        rate_per_s: Mean requests per second.
+    """
+    gaps, span_s = len(times_s) - 1, times_s[-1] - times_s[0]
+    return rate_per_s * span_s / gaps if gaps else 0.0
 
 
 def sampled(pairs: Sequence[tuple[int, int]], most: int = MOST_PAIRS) -> tuple[tuple[int, int], ...]:
@@ -61,11 +138,11 @@ def sampled(pairs: Sequence[tuple[int, int]], most: int = MOST_PAIRS) -> tuple[t
     return tuple(ordered[(2 * place + 1) * len(ordered) // (2 * most)] for place in range(most))
 
 
-def _csv_pairs(file: TextIO, problems: LineProblems) -> Iterator[tuple[int, int]]:
-    return ((row.tokens_in, row.tokens_out) for row in csv_rows(file, problems))
+def _csv_rows(file: TextIO, problems: LineProblems) -> Iterator[_Row]:
+    return (_Row(row.tokens_in, row.tokens_out, row.at_s) for row in csv_rows(file, problems))
 
 
-def _json_pairs(file: TextIO, problems: LineProblems) -> Iterator[tuple[int, int]]:
+def _json_rows(file: TextIO, problems: LineProblems, *, timed: bool) -> Iterator[_Row]:
     for number, line in enumerate(file, start=1):
         if not line.strip():
             continue
@@ -75,17 +152,50 @@ def _json_pairs(file: TextIO, problems: LineProblems) -> Iterator[tuple[int, int
             problems.note(number, why_not_json(malformed))
             continue
         if isinstance(document, dict):
-            yield from _pair_of(document, number, problems)
+            yield from _rows_of(document, number, problems, timed=timed)
         else:
             problems.note(number, "not a JSON object")
 
 
-def _pair_of(document: dict[str, object], line: int, problems: LineProblems) -> Iterator[tuple[int, int]]:
+def _rows_of(document: dict[str, object], line: int, problems: LineProblems, *, timed: bool) -> Iterator[_Row]:
+    """Yield the request of a line, or each turn of its conversation."""
+    if "turns" not in document:
+        yield from _row_of(document, line, problems, timed=timed)
+        return
+    turns = document["turns"]
+    if timed:
+        problems.note(line, "recorded arrivals have no conversations", field="turns", hint="write arrivals: closed")
+    elif not isinstance(turns, list) or not 0 < len(turns) <= MOST_PAIRS:
+        problems.note(line, f"not a list of 1 to {MOST_PAIRS} turns", field="turns")
+    else:
+        for place, turn in enumerate(turns):
+            yield from _turn_of(turn, line, problems, opening=place == 0)
+
+
+def _turn_of(turn: object, line: int, problems: LineProblems, *, opening: bool) -> Iterator[_Row]:
+    if not isinstance(turn, dict):
+        problems.note(line, "a turn is not an object", field="turns")
+        return
+    delay_s = seconds_of_ms(turn.get("delay", 0))
+    if delay_s is None or not 0 <= delay_s <= LONGEST_DELAY_S:
+        problems.note(line, f"not a number of ms from 0 to {LONGEST_DELAY_S * 1000:,}", field="delay")
+        return
+    for row in _row_of(turn, line, problems, timed=False):
+        if min(row.input_tokens, row.output_tokens) < 1:
+            problems.note(line, "a turn has no prompt or no answer", field="turns")
+        yield row._replace(delay_s=delay_s, opening=opening)
+
+
+def _row_of(document: dict[str, object], line: int, problems: LineProblems, *, timed: bool) -> Iterator[_Row]:
     names = next((names for names in SPELLINGS if any(name in document for name in names)), SPELLINGS[0])
     counts = [whole_count(document.get(name)) for name in names]
     prompt, answer = counts
+    at_s = seconds_of_ms(document.get("timestamp")) if timed else None
+    if timed and at_s is None:
+        told = "missing" if "timestamp" not in document else "not a number of ms"
+        problems.note(line, told, field="timestamp", hint="recorded arrivals need the time of every request, in ms")
     if prompt is not None and answer is not None:
-        yield prompt, answer
+        yield _Row(prompt, answer, at_s)
         return
     for name, count in zip(names, counts, strict=True):
         if count is None:

@@ -4,10 +4,13 @@
     {"messages": [{"role": "user", "content": "Why is the sea salt?"}], "output_tokens": 128}
     {"body": {"inputs": "Why is the sea salt?", "parameters": {"max_new_tokens": 128}}}
     {"prompt": "Why is the sea salt?", "input_tokens": 6, "output_tokens": 128, "timestamp": 1500}
+    {"turns": [{"text": "Why is the sea salt?"}, {"text": "And lakes?", "delay": 2000, "output_tokens": 64}]}
 
-`input_tokens` and `timestamp` are read by others of the same file: `workload.dataset` and `--trace`.
+`input_tokens` and `timestamp` are read by others of the same file: `workload.dataset` and `--trace`. `turns` is a
+conversation as AIPerf's `multi_turn` files have it: what the user says, and how many milliseconds before it.
 
-Every line is checked before anything is sent. Request i takes line i, and after the last line the first one again.
+Every line is checked before anything is sent. Request i takes line i, and after the last line the first one again; of a
+file with conversations every turn counts as a line.
 """
 
 from __future__ import annotations
@@ -16,8 +19,14 @@ import json
 import os
 import weakref
 from array import array
+from bisect import bisect_right
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from seatrial_base.bounds import LONGEST_DELAY_S, MOST_TURNS
+from seatrial_base.units import MS_PER_S
 from seatrial_load.prompts.line_problems import LineProblems, is_chat, why_not_json
 from seatrial_load.prompts.synthetic import RawBody
 
@@ -30,14 +39,19 @@ if TYPE_CHECKING:
 
 
 RULE: Final = "SEA509"
-KEYS: Final = ("prompt", "messages", "body", "output_tokens", "input_tokens", "timestamp")
-_CONTENT_KEYS: Final = KEYS[:3]
+KEYS: Final = ("prompt", "messages", "body", "output_tokens", "input_tokens", "timestamp", "turns", "session_id")
+_CONTENT_KEYS: Final = ("prompt", "messages", "body", "turns")
+_TURN_KEYS: Final = ("text", "prompt", "output_tokens", "input_tokens", "delay")
 
 
 class JsonlPrompts:
-    """The prompts of a file; 8 bytes of memory a line. The file must stay as it is while it is used."""
+    """The prompts of a file; 24 bytes of memory a line. The file must stay as it is while it is used.
 
-    __slots__ = ("__weakref__", "_descriptor", "_ends", "_path", "_starts", "_tokens_out")
+    Attributes:
+        delays_s: What the user thinks before each turn, in seconds; empty where no line says it.
+    """
+
+    __slots__ = ("__weakref__", "_descriptor", "_ends", "_openings", "_path", "_starts", "_tokens_out", "delays_s")
 
     def __init__(self, path: Path, *, tokens_out: int, chat: bool) -> None:
         """Check every line and remember where it is.
@@ -53,6 +67,8 @@ class JsonlPrompts:
         self._path = str(path)
         self._tokens_out = tokens_out
         self._starts, self._ends = array("Q"), array("Q")
+        self._openings = array("Q", [0])
+        self.delays_s = array("d")
         problems = LineProblems(self._path, RULE)
         try:
             self._index(path, problems, chat=chat)
@@ -68,27 +84,41 @@ class JsonlPrompts:
     def __len__(self) -> int:
         return len(self._starts)
 
-    def content(self, index: int) -> Content:
-        """Return what stands on the line of this request."""
-        line = self._line(index)
+    @property
+    def conversations(self) -> tuple[int, ...]:
+        """The turns of each line; empty where no line has several."""
+        turns = tuple(after - before for before, after in pairwise(self._openings))
+        return turns if max(turns) > 1 else ()
+
+    def content(self, index: int, turn: int = 0) -> Content:  # noqa: ARG002 (its number says which turn it is)
+        """Return what stands on the line of this request, or what its turn says."""
+        line = self._entry(index)
         body, messages = line.get("body"), line.get("messages")
         if isinstance(body, dict):
             return RawBody(body)
         if isinstance(messages, list):
             return [said for said in messages if isinstance(said, dict)]
-        return str(line["prompt"])
+        return str(line["prompt"] if "prompt" in line else line["text"])
 
     def output_tokens(self, index: int) -> int:
         """Return the line's own length of an answer, else the workload's."""
-        told = self._line(index).get("output_tokens")
+        told = self._entry(index).get("output_tokens")
         return told if isinstance(told, int) else self._tokens_out
 
     def input_tokens(self, _index: int) -> int | None:
         """Return None: only the endpoint counts these prompts."""
         return None
 
-    def _line(self, index: int) -> Mapping[str, Json]:
-        place = index % len(self._starts)
+    def _entry(self, index: int) -> Mapping[str, Json]:
+        """Return the line of a request; of a conversation's line, its turn."""
+        row = index % self._openings[-1]
+        place = bisect_right(self._openings, row) - 1
+        line = self._line(place)
+        turns = line.get("turns")
+        turn = turns[row - self._openings[place]] if isinstance(turns, list) else line
+        return turn if isinstance(turn, dict) else line
+
+    def _line(self, place: int) -> Mapping[str, Json]:
         start, end = self._starts[place], self._ends[place]
         # pread shares no position with the other processes of a load
         document: Mapping[str, Json] = json.loads(os.pread(self._descriptor, end - start, start))
@@ -102,9 +132,45 @@ class JsonlPrompts:
                 if line.strip():
                     self._starts.append(start)
                     self._ends.append(end)
+                    self._note_turns(line)
                     for field, message in _wrong_line(line, chat=chat):
                         problems.note(number, message, field=field)
                 start = end
+
+    def _note_turns(self, line: bytes) -> None:
+        """Note how many requests a line makes, and what users think before each."""
+        delays_ms: list[object] = [0]
+        if b'"turns"' in line:
+            with suppress(ValueError, RecursionError, AttributeError, TypeError):
+                delays_ms = [turn.get("delay", 0) for turn in json.loads(line)["turns"]] or [0]
+        known = [delay_ms / MS_PER_S if isinstance(delay_ms, int | float) else 0.0 for delay_ms in delays_ms]
+        self.delays_s.extend(known)
+        self._openings.append(self._openings[-1] + len(known))
+
+
+@dataclass(frozen=True, slots=True)
+class JsonlConversations:
+    """The conversations of a file, from a level's first request on.
+
+    Attributes:
+        lines: The file.
+        first: The number of the request that takes the first line's first turn.
+    """
+
+    lines: JsonlPrompts
+    first: int
+
+    def content(self, index: int, turn: int = 0) -> Content:
+        """Return what the user says in the turn of this number."""
+        return self.lines.content(index - self.first, turn)
+
+    def output_tokens(self, index: int) -> int:
+        """Return the length of its answer."""
+        return self.lines.output_tokens(index - self.first)
+
+    def input_tokens(self, index: int) -> int | None:
+        """Return None: only the endpoint counts these prompts."""
+        return self.lines.input_tokens(index)
 
 
 def _wrong_line(line: bytes, *, chat: bool) -> Iterator[tuple[str, str]]:
@@ -118,15 +184,37 @@ def _wrong_line(line: bytes, *, chat: bool) -> Iterator[tuple[str, str]]:
         return
     yield from ((key, f"unknown key; known are {', '.join(KEYS)}") for key in document if key not in KEYS)
     yield from _wrong_content(document, chat=chat)
-    tokens = document.get("output_tokens", 1)
+    yield from _wrong_count(document)
+    turns = document.get("turns")
+    for place, turn in enumerate(turns if isinstance(turns, list) else ()):
+        yield from ((f"turns[{place}]{field and '.'}{field}", message) for field, message in _wrong_turn(turn))
+
+
+def _wrong_count(entry: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    tokens = entry.get("output_tokens", 1)
     if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 1:
         yield "output_tokens", f"{json.dumps(tokens)[:60]} is not a whole number from 1"
+
+
+def _wrong_turn(turn: object) -> Iterator[tuple[str, str]]:
+    if not isinstance(turn, dict):
+        yield "", "not an object"
+        return
+    yield from ((key, f"unknown key; known are {', '.join(_TURN_KEYS)}") for key in turn if key not in _TURN_KEYS)
+    said = [turn[key] for key in ("text", "prompt") if key in turn]
+    if len(said) != 1 or not isinstance(said[0], str) or not said[0]:
+        yield "text", "not a non-empty string"
+    delay_ms = turn.get("delay", 0)
+    known = isinstance(delay_ms, int | float) and not isinstance(delay_ms, bool)
+    if not known or not 0 <= delay_ms <= LONGEST_DELAY_S * MS_PER_S:
+        yield "delay", f"{json.dumps(delay_ms)[:60]} is not a number of ms from 0 to {LONGEST_DELAY_S * 1000:,}"
+    yield from _wrong_count(turn)
 
 
 def _wrong_content(document: Mapping[str, object], *, chat: bool) -> Iterator[tuple[str, str]]:
     present = [key for key in _CONTENT_KEYS if key in document]
     if len(present) != 1:
-        yield "", f"needs one of prompt, messages and body, has {' and '.join(present) or 'none'}"
+        yield "", f"needs one of prompt, messages, body and turns, has {' and '.join(present) or 'none'}"
         return
     (key,) = present
     if wrong := _wrong_value(key, document[key], chat=chat):
@@ -140,6 +228,9 @@ def _wrong_value(key: str, value: object, *, chat: bool) -> str:
             return "" if isinstance(value, str) and value else "not a non-empty string"
         case "body":
             return "" if isinstance(value, dict) and value else "not a non-empty object"
+        case "turns":
+            most = isinstance(value, list) and 0 < len(value) <= MOST_TURNS
+            return "" if most else f"not a list of 1 to {MOST_TURNS:,} turns"
     if not is_chat(value):
         return 'not a list of objects with "role" and "content"'
     return "" if chat else "the workload's schema needs a string, not messages"

@@ -90,6 +90,7 @@ class SyntheticPrompts:
             longer, all but its last word.
         prefix_groups: So many different shared beginnings, taken in turn.
         first: The number of the request that takes the first of the lengths.
+        turns: Requests of a conversation, on average.
     """
 
     seed: str
@@ -98,15 +99,17 @@ class SyntheticPrompts:
     shared_prefix_tokens: int = 0
     prefix_groups: int = 1
     first: int = 0
+    turns: int = 1
 
-    def content(self, index: int) -> str:
-        """Write the prompt of the request with this number."""
+    def content(self, index: int, turn: int = 0) -> str:
+        """Write what the request with this number adds to its conversation; the first turn has the shared prefix."""
         total = word_count(self.input_tokens(index), self.words_per_token)
-        shared = min(round(self.shared_prefix_tokens * self.words_per_token), total - 1)
+        shared = 0 if turn else min(round(self.shared_prefix_tokens * self.words_per_token), total - 1)
         own = words(f"{self.seed}:{index}", total - shared)
         if not shared:
             return " ".join(own)
-        return " ".join(words(f"{self.seed}:group {index % self.prefix_groups}", shared) + own)
+        group = index // self.turns % self.prefix_groups
+        return " ".join(words(f"{self.seed}:group {group}", shared) + own)
 
     def output_tokens(self, index: int) -> int:
         """Return the length of the answer of the request with this number."""
@@ -196,8 +199,13 @@ Content: TypeAlias = "Prompt | RawBody"
 class Prompts(Protocol):
     """A source of prompts; holds nothing that a fork would have to share."""
 
-    def content(self, index: int) -> Content:
-        """Return the text, the messages or the whole body of this request."""
+    def content(self, index: int, turn: int = 0) -> Content:
+        """Return the text, the messages or the whole body of this request, or what the turn of a conversation says.
+
+        Args:
+            index: Its number.
+            turn: Which turn of its conversation it is, from 0.
+        """
 
     def output_tokens(self, index: int) -> int:
         """Return how many tokens are asked for."""

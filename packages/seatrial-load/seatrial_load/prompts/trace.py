@@ -70,7 +70,7 @@ class TracePrompts:
     words_per_token: float = 1.0
     first: int = 0
 
-    def content(self, index: int) -> str:
+    def content(self, index: int, turn: int = 0) -> str:  # noqa: ARG002 (a trace has no conversations)
         """Write the prompt of the request with this number: the recorded blocks, then words of its own."""
         row = self._row(index)
         total = word_count(self.trace.tokens_in[row], self.words_per_token)

@@ -128,6 +128,11 @@ def _seconds(value: object, unit: _Unit) -> float | None:
     return number / 1000 if unit == "ms" else number
 
 
+def seconds_of_ms(value: object) -> float | None:
+    """Return a time in milliseconds, as Mooncake's traces have it, in seconds; None for what is none."""
+    return _seconds(value, "ms")
+
+
 def _of_date(value: object) -> float | None:
     if not isinstance(value, str):
         return None

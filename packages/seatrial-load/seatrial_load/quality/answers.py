@@ -82,7 +82,7 @@ class _Asked:
     schema: PayloadSchema
     most_tokens: int
 
-    def content(self, index: int) -> Content:
+    def content(self, index: int, turn: int = 0) -> Content:  # noqa: ARG002 (prompts are asked one by one)
         prompt = self.prompts[index % len(self.prompts)]
         return RawBody(json.loads(evaluation_body(self.schema, prompt, self.most_tokens)))
 

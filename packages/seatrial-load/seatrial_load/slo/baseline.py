@@ -74,7 +74,7 @@ def compare_with_baseline(now: TrialResult, before: TrialResult | None, *, basel
     if not pairs:
         return replace(known, because="no level is valid in both results")
     found = [
-        _changed(level.concurrency, earlier, measure, now.request.gate)
+        _changed(level, earlier, measure, now.request.gate)
         for level, base in pairs
         for earlier, measure in _pairs_of(*_priced(now, before), level, base)
     ]
@@ -172,7 +172,7 @@ def _cost_interval(request: TrialRequest, level: LevelResult) -> Interval | None
     return Interval(low=low, high=high)
 
 
-def _changed(concurrency: int, before: _Measure, after: _Measure, gate: Gate) -> tuple[Change, bool]:
+def _changed(level: LevelResult, before: _Measure, after: _Measure, gate: Gate) -> tuple[Change, bool]:
     """Compare one number; also tell whether it changed beyond tolerance and noise, for the worse or the better."""
     difference = after.value - before.value
     apart = _are_apart(before, after, rose=difference > 0)
@@ -187,13 +187,13 @@ def _changed(concurrency: int, before: _Measure, after: _Measure, gate: Gate) ->
     side = f"{direction}{'beyond' if beyond else 'within'} {width}{_noise(apart=apart, beyond=beyond)}"
     change = Change(
         metric=after.name,
-        concurrency=concurrency,
+        concurrency=level.concurrency,
         before=before.value,
         after=after.value,
         share=share,
         worse=worse,
         better=changed and not worse,
-        sentence=f"{after.name} at concurrency {concurrency} per copy {_moved(before, after)}{by}: {side}",
+        sentence=f"{after.name} at {level.place} {_moved(before, after)}{by}: {side}",
     )
     return change, changed
 

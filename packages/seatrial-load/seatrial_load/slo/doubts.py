@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from seatrial_load.documents.result import loads_words
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seatrial_load.documents.request import Objective
-    from seatrial_load.documents.result import AnswerDoubt, DoubtKind, TrialResult
+    from seatrial_load.documents.result import AnswerDoubt, DoubtKind, LevelResult, TrialResult
 
 
 MOST_DOUBTFUL: Final = 0.1
@@ -32,12 +34,14 @@ def grave_doubts(doubts: Sequence[AnswerDoubt], objectives: Sequence[Objective])
 
 def told_doubts(result: TrialResult) -> Iterator[str]:
     """Say what is doubtful of a trial's answers, each kind once: as it is where it is worst, and where else it is."""
-    seen = [(level.concurrency, doubt) for level in result.levels for doubt in level.doubts]
-    seen += [(0, doubt) for one in result.unmeasured if one.occasion == "verification" for doubt in one.doubts]
+    seen: list[tuple[LevelResult | None, AnswerDoubt]] = [
+        (level, doubt) for level in result.levels for doubt in level.doubts
+    ]
+    seen += [(None, doubt) for one in result.unmeasured if one.occasion == "verification" for doubt in one.doubts]
     for kind in dict.fromkeys(doubt.kind for _, doubt in seen):
         if result.engine_note and kind in _OF_RANDOM_WEIGHTS:
             continue
-        found = [(concurrency, doubt) for concurrency, doubt in seen if doubt.kind == kind]
+        found = [(level, doubt) for level, doubt in seen if doubt.kind == kind]
         worst = max((doubt for _, doubt in found), key=lambda doubt: doubt.share)
-        places = ", ".join(f"{concurrency}" for concurrency, _ in found if concurrency)
-        yield f"{kind}: {worst.because}" + (f" (concurrency {places})" if places else "")
+        places = loads_words([level for level, _ in found if level is not None])
+        yield f"{kind}: {worst.because}" + (f" ({places})" if places else "")

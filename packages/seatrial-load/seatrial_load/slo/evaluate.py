@@ -39,7 +39,7 @@ def latency_of(level: LevelResult, metric: Metric) -> Distribution | None:
 
 def reading(level: LevelResult, metric: Metric, statistic: Statistic) -> Reading | None:
     """Return a metric of a level with its 95 % interval; None where it was not measured."""
-    load = float(level.concurrency)
+    load = level.load
     match metric:
         case "error_rate":
             return Reading(load=load, value=level.error_rate, interval=level.error_rate_interval)
@@ -147,7 +147,7 @@ def checks_of(level: LevelResult, objectives: Sequence[Objective], confidence: f
 
 
 def _check(level: LevelResult, objective: Objective, confidence: float) -> Check:
-    found, place = reading_of(level, objective), f"at concurrency {level.concurrency} per copy"
+    found, place = reading_of(level, objective), f"at {level.place}"
     measured = None if found is None else found.value
     if measured is None:
         sentence = f"{_name(objective)} was not measured {place}: no request has a value"
@@ -173,7 +173,7 @@ def _sure(confidence: float) -> str:
 
 def _proven(level: LevelResult, objective: Objective, measured: float, confidence: float) -> Check:
     """Hold an interval against the objective: met when its worse end is within the bound, missed when no end is."""
-    place, sure = f"at concurrency {level.concurrency} per copy", _sure(confidence)
+    place, sure = f"at {level.place}", _sure(confidence)
     bounds = bounds_of(level, objective, confidence)
     if bounds is None:
         sentence = f"{_unproven(objective, measured)} {place}: it has no interval"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from seatrial_load.documents.result import Verdict
 from seatrial_load.metrics.counts import nothing_answered, outcome_sentence
@@ -13,8 +13,11 @@ from seatrial_load.slo.evaluate import checks_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seatrial_load.documents.request import Gate, Objective
+    from seatrial_load.documents.request import Gate, Load, Objective
     from seatrial_load.documents.result import LevelResult, Unmeasured
+
+
+_ROUNDING: Final = 1e-9
 
 
 def judged(level: LevelResult, objectives: Sequence[Objective]) -> LevelResult:
@@ -54,6 +57,17 @@ def verdict_at(
     verdict = _verdict_at(gate_concurrency, levels, objectives, confidence, unmeasured)
     dead = None if verdict.status == "fail" else no_success_at(gate_concurrency, levels, unmeasured)
     return verdict if dead is None else replace(verdict, status="fail", because=dead)
+
+
+SeenT = TypeVar("SeenT", "LevelResult", "Unmeasured")
+
+
+def up_to_gate(seen: Sequence[SeenT], load: Load) -> tuple[SeenT, ...]:
+    """Leave out the levels of an open loop beyond the rate at which the SLO must hold: they look for the knee."""
+    gate = load.gate_rate_per_s
+    if gate is None:
+        return tuple(seen)
+    return tuple(one for one in seen if _rate(one) <= gate * (1 + _ROUNDING))
 
 
 def _verdict_at(
@@ -154,9 +168,7 @@ def with_error_rate(verdict: Verdict, levels: Sequence[LevelResult], gate: Gate)
 def _failing(level: LevelResult, most: float) -> str:
     counts = ", ".join(f"{name} {count}" for name, count in level.errors.items())
     first = f" ({level.first_errors[0]})" if level.first_errors else ""
-    load = f"concurrency {level.concurrency} per copy"
-    load = load if level.offered_requests_per_s is None else f"{level.offered_requests_per_s:g} requests/s"
-    failed = f"{level.requests - level.succeeded} of {level.requests} requests failed at {load}"
+    failed = f"{level.requests - level.succeeded} of {level.requests} requests failed at {level.place}"
     return f"{failed}, more than {most * 100:g} %: {counts}{first}"
 
 
@@ -169,7 +181,7 @@ def no_success(level: LevelResult) -> str:
     """Say that nothing succeeded, and what happened instead."""
     counts = ", ".join(f"{name} {count}" for name, count in level.errors.items())
     first = f" ({level.first_errors[0]})" if level.first_errors else ""
-    return f"0 of {level.requests} requests succeeded at concurrency {level.concurrency} per copy: {counts}{first}"
+    return f"0 of {level.requests} requests succeeded at {level.place}: {counts}{first}"
 
 
 def _named(level: LevelResult) -> str:
@@ -180,7 +192,7 @@ def _named(level: LevelResult) -> str:
 def _verdict_of(level: LevelResult, objectives: Sequence[Objective], preface: str, confidence: float) -> Verdict:
     checks = checks_of(level, objectives, confidence) if level.succeeded else ()
     if not level.valid:
-        because = f"{preface}the level at concurrency {level.concurrency} per copy is void: {level.void_because}"
+        because = f"{preface}the level at {level.place} is void: {level.void_because}"
         unproven = tuple(replace(check, met=None) for check in checks)
         return Verdict(status="inconclusive", because=because, checks=unproven)
     if not level.succeeded:
@@ -196,7 +208,7 @@ def _verdict_of(level: LevelResult, objectives: Sequence[Objective], preface: st
 
 
 def _success(level: LevelResult, objectives: int) -> str:
-    answered = f"{level.succeeded} of {level.requests} requests succeeded at concurrency {level.concurrency} per copy"
+    answered = f"{level.succeeded} of {level.requests} requests succeeded at {level.place}"
     if not objectives:
         return f"no objective is set; {answered}"
     met = "objective met" if objectives == 1 else f"all {objectives} objectives met"

@@ -55,8 +55,13 @@ def live_request(request: TrialRequest, progress: TrialProgress) -> TrialRequest
 def _for_copies(load: Load, copies: int) -> Load:
     if load.rates_for_copies is None:
         return load
-    rates = tuple(rate * copies / load.rates_for_copies for rate in load.rates_per_s)
-    return replace(load, rates_per_s=rates, rates_for_copies=copies)
+    share, gate = copies / load.rates_for_copies, load.gate_rate_per_s
+    return replace(
+        load,
+        rates_per_s=tuple(rate * share for rate in load.rates_per_s),
+        rates_for_copies=copies,
+        gate_rate_per_s=None if gate is None else gate * share,
+    )
 
 
 def beside_plan(live: LiveProof, planned: int | None) -> LiveProof:

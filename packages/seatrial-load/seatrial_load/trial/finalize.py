@@ -22,7 +22,7 @@ from seatrial_load.quality.answers import MOST_AT_ONCE, QualityTools, measure_qu
 from seatrial_load.quality.scores import unmeasured_quality, with_quality
 from seatrial_load.slo.baseline import compare_with_baseline, with_regression
 from seatrial_load.slo.doubts import grave_doubts
-from seatrial_load.slo.verdict import inconclusive, no_success_at, verdict_at, with_error_rate
+from seatrial_load.slo.verdict import inconclusive, no_success_at, up_to_gate, verdict_at, with_error_rate
 from seatrial_load.trial.budget import beside_plan, left_s, live_request
 from seatrial_load.trial.dependencies import Tools
 from seatrial_load.trial.manner import VERIFICATION_REQUESTS, adds_load, beside_users, verification_of
@@ -156,7 +156,7 @@ class _Doubt:
 def _judged(request: TrialRequest, progress: TrialProgress, stop: Stop, doubt: _Doubt | None) -> TrialResult:
     levels = with_queue_share(distinct_levels(progress.levels))
     knees = knees_of(request, levels) if request.manner == "load" else ()
-    target = _target(request, levels, knees, doubt)
+    target = _target(request, levels, knees, stop, doubt)
     priced = without_price(request) if progress.engine_note else request
     return TrialResult(
         schema_version=SCHEMA_VERSION,
@@ -184,22 +184,29 @@ def _judged(request: TrialRequest, progress: TrialProgress, stop: Stop, doubt: _
 
 
 def _target(
-    request: TrialRequest, levels: Sequence[LevelResult], knees: Sequence[Knee], doubt: _Doubt | None
+    request: TrialRequest, levels: Sequence[LevelResult], knees: Sequence[Knee], stop: Stop, doubt: _Doubt | None
 ) -> ScalingTarget:
     if doubt is not None:
         return fallback_target(request, doubt.because)
     if request.manner != "load":
         return fallback_target(request, "no knee was sought")
-    if request.load.rates_for_copies is not None:
-        return fallback_target(request, "no knee was sought: the rates end at the planned one")
+    if request.load.rates_for_copies is not None and len(up_to_gate(levels, request.load)) == len(levels):
+        because = "no knee was sought: the rates end at the planned one"
+        return fallback_target(request, because if request.load.gate_rate_per_s is None else _why_no_knee(stop, levels))
     return scaling_target(request, levels, knees)
+
+
+def _why_no_knee(stop: Stop, levels: Sequence[LevelResult]) -> str:
+    planned = "the planned rate" if levels else "a rate"
+    return f"no knee was found: {planned} was the highest that was measured ({stop.because})"
 
 
 def _verdict(
     request: TrialRequest, progress: TrialProgress, levels: Sequence[LevelResult], doubt: _Doubt | None
 ) -> Verdict:
     """Judge; no success stays a failure though copies came or went, unless it is for lack of a copy to wake."""
-    gate, unmeasured = request.gate_concurrency, progress.unmeasured
+    gate, unmeasured = request.gate_concurrency, up_to_gate(progress.unmeasured, request.load)
+    levels = up_to_gate(levels, request.load)
     if doubt is not None and doubt.kind == _DoubtKind.NOT_VERIFIED:
         return inconclusive(verdict_at(gate, (), ()), doubt.because)
     if request.manner == "load":

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial_load.aws.cloudwatch import LATE_S
-from seatrial_load.client.arrivals import schedule
+from seatrial_load.client.arrivals import ordered_words, schedule
 from seatrial_load.documents.request import LISTED_RATES
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.metrics.level import level_size
@@ -161,8 +161,9 @@ class _Run:
             return replace(gone, stopped=loaded.cut)
         if self._has_worked and self._should_stop() is None:
             return gone
-        because = f"one run of {self._pause_after_s:g} s is too short for concurrency {step.concurrency} per copy"
-        over = f"{len(crew.over)} of {loaded.sent} requests had ended"
+        place = ordered_words(self._request.load, len(progress.levels), step.concurrency)
+        because = f"one run of {self._pause_after_s:g} s is too short for {place}"
+        over = f"{len(crew.over)} of {loaded.requests} requests had ended"
         return replace(gone, stopped=Stop(reason=StopReason.RUN_TOO_SHORT, because=f"{because} ({over})"))
 
     def _cut_because(self, progress: TrialProgress, loaded: LoadedLevel) -> str:

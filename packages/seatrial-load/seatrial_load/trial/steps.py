@@ -8,19 +8,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from seatrial_load.client.arrivals import offered_per_s, ordered_per_s, schedule
-from seatrial_load.client.event_loop import Wave, limits_of
+from seatrial_base.units import MS_PER_S
+from seatrial_load.client.arrivals import offered_per_s, ordered_per_s, ordered_words, schedule
+from seatrial_load.client.event_loop import Wave, WaveConversations, limits_of
 from seatrial_load.client.worker_pool import CrewOrder, load_with_workers
-from seatrial_load.documents.request import JUMPSTART_LEVELS, LISTED_RATES, closed_loop
+from seatrial_load.decode.response import answer_text
+from seatrial_load.documents.request import JUMPSTART_LEVELS, LISTED_RATES, closed_loop, single_requests
 from seatrial_load.documents.result import LevelResult, SearchStep
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.health.client_health import void_of
+from seatrial_load.measure.conversations import conversations_of
 from seatrial_load.measure.interval import precision_of
 from seatrial_load.metrics.aggregate import tally_of
 from seatrial_load.metrics.counts import unmeasured_of
-from seatrial_load.metrics.level import level_of, level_size
+from seatrial_load.metrics.level import level_of, level_size, turn_numbers
 from seatrial_load.search import ALL_MEASURED, NextLevel, Step, next_level
 from seatrial_load.trial.budget import budget_over, left_s, live_request
 from seatrial_load.trial.dependencies import ShouldStop, Tools, go_on
@@ -32,6 +36,7 @@ from seatrial_load.trial.preflight import open_trial
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from seatrial_load.client.request_writer import RequestWriter
     from seatrial_load.client.worker_pool import CrewResult
     from seatrial_load.documents.progress import TrialProgress
     from seatrial_load.documents.request import TrialRequest
@@ -65,7 +70,7 @@ def jumpstart_2024(request: TrialRequest) -> TrialRequest:
         search="sweep",
         protocol="jumpstart-2024",
     )
-    return replace(request, load=load, workload=replace(request.workload, stream=False))
+    return replace(request, load=load, workload=replace(single_requests(request.workload), stream=False))
 
 
 def jumpstart_stop(level: LevelResult) -> Stop | None:
@@ -134,18 +139,42 @@ def _next_load(request: TrialRequest, measured: Sequence[LevelResult], time_left
     if load.protocol == "jumpstart-2024" and measured and (late := jumpstart_stop(measured[-1])) is not None:
         return late
     if load.arrival != "closed":
-        return _next_rate(request, measured)
+        return _next_rate(request, measured, time_left_s)
     return next_level(request, measured, left_s=time_left_s)
 
 
-def _next_rate(request: TrialRequest, measured: Sequence[LevelResult]) -> Step:
+def _next_rate(request: TrialRequest, measured: Sequence[LevelResult], time_left_s: float) -> Step:
     rates = request.load.rates_per_s if request.load.arrival in LISTED_RATES else (0.0,)
     if measured and not measured[-1].succeeded:
         return Stop(reason=StopReason.NO_SUCCESS, because="no request succeeded at the last rate")
     if len(measured) >= len(rates):
         return ALL_MEASURED
+    gate = request.load.gate_rate_per_s
+    beyond = gate is not None and rates[len(measured)] > gate
+    if beyond and measured and (stop := _knee_known(request, measured, time_left_s)) is not None:
+        return stop
     connections = max(1, request.load.max_connections // request.copy_count)
     return NextLevel(concurrency=connections, because=offered_load(request, len(measured)))
+
+
+def _knee_known(request: TrialRequest, measured: Sequence[LevelResult], time_left_s: float) -> Stop | None:
+    """Return why a rate beyond the gate would teach nothing, or can't be tried any more; None where it would."""
+    last, load = measured[-1], request.load
+    if not last.valid:
+        because = f"the client was the limit at {last.place}: {last.void_because}"
+        return Stop(reason=StopReason.CLIENT_LIMIT, because=because)
+    if request.objectives and not last.meets_slo:
+        return Stop(reason=StopReason.GOAL_KNOWN, because=f"SLO missed at {last.place}")
+    before = measured[-2] if len(measured) > 1 and measured[-2].valid else None
+    if before is not None and (last.output_tok_s or 0.0) <= (before.output_tok_s or 0.0):
+        because = f"throughput did not grow from {before.place} to {last.place}"
+        return Stop(reason=StopReason.GOAL_KNOWN, because=because)
+    answer_s = last.e2e_latency_ms.p99 / MS_PER_S if last.e2e_latency_ms else load.request_timeout_s
+    needed_s = load.level_s + answer_s
+    if time_left_s >= needed_s:
+        return None
+    because = f"a higher rate needs {needed_s:.0f} s, but {time_left_s:.0f} s of the budget are left"
+    return Stop(reason=StopReason.BUDGET, because=because)
 
 
 def offered_load(request: TrialRequest, number: int) -> str:
@@ -166,6 +195,7 @@ class LoadedLevel:
     Attributes:
         crew: The requests, and how the client fared.
         size: How many there were to be.
+        requests: Requests that it was to send.
         sent: Requests that the level had numbers for.
         offered_per_s: Requests per second of an open loop's schedule; None in a closed loop.
         cut: Why the level counts for nothing: the trial was stopped, or its time was over; None when it counts.
@@ -173,6 +203,7 @@ class LoadedLevel:
 
     crew: CrewResult
     size: LevelSize
+    requests: int
     sent: int
     offered_per_s: float | None
     cut: Stop | None
@@ -226,6 +257,7 @@ def load_level(
         clock_offset_s=progress.clock_offset_s,
         first=progress.sent,
     )
+    wave = replace(wave, conversations=wave_conversations(request, size, writer, progress.sent))
     dial = tools.dial_to(writer)
     workers = 1 if tools.dial is not None else request.load.workers
     order = CrewOrder(wave=wave, stream=request.workload.stream, secret=writer.secret, asked=writer.asked)
@@ -234,10 +266,34 @@ def load_level(
     return LoadedLevel(
         crew=crew,
         size=size,
-        sent=requests,
+        requests=requests,
+        sent=level_numbers(request, size, progress.sent) if plan is None else requests,
         offered_per_s=None if plan is None else offered_per_s(request.load, plan),
-        cut=crew.stopped or _cut(request, step, crew, requests),
+        cut=crew.stopped or _cut(request, progress, step, crew, requests),
     )
+
+
+def wave_conversations(
+    request: TrialRequest, size: LevelSize, writer: RequestWriter, first: int
+) -> WaveConversations | None:
+    """Return the conversations of a level, whose numbers begin at one; None of single requests."""
+    conversations = conversations_of(request.workload)
+    if conversations is None:
+        return None
+    return WaveConversations(
+        numbers=turn_numbers(conversations, size, first),
+        delay_s=lambda number: conversations.delay_before(number - first),
+        write=writer.turn,
+        read=partial(answer_text, stream=request.workload.stream),
+    )
+
+
+def level_numbers(request: TrialRequest, size: LevelSize, first: int) -> int:
+    """Return how many numbers the requests of a closed loop's level have."""
+    conversations = conversations_of(request.workload)
+    if conversations is None:
+        return size.requests
+    return turn_numbers(conversations, size, first)[-1].stop - first
 
 
 def _teller(progress: TrialProgress, tools: Tools) -> Callable[[int], None]:
@@ -282,7 +338,8 @@ def add_level(request: TrialRequest, progress: TrialProgress, step: NextLevel, t
     level = level_of(tally, request.objectives, copy_count=request.copy_count)
     level = replace(level, void=_void(request, progress, step, level))
     size = level_size(request, step.concurrency)
-    sent = size.requests if request.load.arrival == "closed" else level.requests
+    closed = request.load.arrival == "closed"
+    sent = level_numbers(request, size, progress.sent) if closed else level.requests
     return replace(
         progress,
         sent=progress.sent + sent,
@@ -320,8 +377,10 @@ def _enough(request: TrialRequest, size: LevelSize) -> Callable[[Sequence[float]
     return enough
 
 
-def _cut(request: TrialRequest, step: NextLevel, crew: CrewResult, requests: int) -> Stop | None:
-    place = f"at concurrency {step.concurrency} per copy"
+def _cut(
+    request: TrialRequest, progress: TrialProgress, step: NextLevel, crew: CrewResult, requests: int
+) -> Stop | None:
+    place = f"at {ordered_words(request.load, len(progress.levels), step.concurrency)}"
     if crew.lost_because is not None:
         because = f"the load generator failed {place}: {crew.lost_because}"
         return Stop(reason=StopReason.LOAD_FAILED, because=because)

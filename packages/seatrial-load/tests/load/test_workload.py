@@ -18,6 +18,7 @@ from seatrial_load.cli.requests import Mistakes, ServerOptions, request_of_serve
 from seatrial_load.documents.result import TrialResult
 from seatrial_load.measure.interval import percentile
 from seatrial_load.measure.lengths import lengths_of
+from seatrial_load.metrics.sent import sent_lines
 from seatrial_load.trial.dependencies import Tools
 from seatrial_load.trial.run import run_trial
 
@@ -54,7 +55,8 @@ class Server:
 
 
 def answer(body: Body) -> bytes:
-    usage = {"prompt_tokens": len(body["messages"][0]["content"].split()), "completion_tokens": body["max_tokens"]}
+    prompt = " ".join(said["content"] for said in body["messages"])
+    usage = {"prompt_tokens": len(prompt.split()), "completion_tokens": body["max_tokens"]}
     choice = {"index": 0, "delta": {"content": " a b"}, "finish_reason": "length"}
     events = [{"choices": [choice]}, {"choices": [], "usage": {**usage, "total_tokens": sum(usage.values())}}]
     return b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events) + b"data: [DONE]\n\n"
@@ -99,11 +101,14 @@ def closed(concurrency: int, requests: int) -> Callable[[Load], Load]:
     return lambda load: replace(load, concurrency_levels=(concurrency,), requests=requests)
 
 
-def trial(server: Server, load: Callable[[Load], Load], *, shared_prefix_tokens: int = 0) -> TrialResult:
+def trial(
+    server: Server, load: Callable[[Load], Load], *, shared_prefix_tokens: int = 0, **workload: object
+) -> TrialResult:
     """Run a trial without the client's self-calibration, which costs two seconds."""
     request = request_of_server(options(server, shared_prefix_tokens), Mistakes(given=frozenset()))
     plain = replace(request.load, workers=1, warmup_requests=0, ramp_per_concurrency=0)
-    result = run_trial(replace(request, load=load(plain)), tools=Tools(calibrates=False))
+    asked = replace(request.workload, **workload)  # type: ignore[arg-type]  # keywords of any type
+    result = run_trial(replace(request, load=load(plain), workload=asked), tools=Tools(calibrates=False))
     assert isinstance(result, TrialResult)
     return result
 
@@ -187,3 +192,37 @@ def test_prompts_share_the_beginning_that_was_asked_for(server: Server) -> None:
     same = list(takewhile(lambda pair: pair[0] == pair[1], zip(first, third, strict=False)))
     assert len(same) == round(30 * (result.words_per_token or 1))
     assert first[0] != second[0]
+
+
+def test_a_conversation_holds_the_answers_that_came(server: Server) -> None:
+    """Four conversations at once, of three turns: each prompt is the one before, its answer, and something new."""
+    result = trial(server, closed(2, 12), turns=3)
+    (level,), chats = result.levels, [body["messages"] for body in server.asked[1:]]
+    assert level.conversations == sum(len(chat) == 1 for chat in chats)
+    assert max(map(len, chats)) == 5
+    for chat in chats:
+        assert [said["role"] for said in chat] == ["user", "assistant", "user", "assistant", "user"][: len(chat)]
+        assert all(said["content"] == " a b" for said in chat[1::2])
+        assert len(chat) == 1 or chat[:-2] in chats
+    assert level.broken_conversations == 0
+
+
+def test_a_level_of_conversations_tells_the_prompts_that_grew(server: Server) -> None:
+    result = trial(server, closed(2, 24), turns=3)
+    alone = trial(server, closed(2, 24))
+    grown, single = result.levels[0].input_tokens_mean, alone.levels[0].input_tokens_mean
+    assert grown is not None
+    assert single is not None
+    assert grown > 1.5 * single
+    assert "conversations of 3 turns" in next(sent_lines(result))
+
+
+def test_conversations_of_a_file(server: Server, tmp_path: Path) -> None:
+    path = tmp_path / "chats.jsonl"
+    path.write_text('{"turns": [{"text": "Why?"}, {"text": "And?", "output_tokens": 7}]}\n{"prompt": "Alone"}\n')
+    arguments = f"--url {server.url} --prompts {path} --levels 1 --requests 6 --workers 1".split()
+    run_load_command(arguments)
+    chats = [(body["messages"], body["max_tokens"]) for body in server.asked[-6:]]
+    assert [chat[-1]["content"] for chat, _ in chats].count("And?") == 2
+    assert {tokens for chat, tokens in chats if len(chat) == 3} == {7}
+    assert all(chat[0]["content"] in ("Why?", "Alone") for chat, _ in chats)

@@ -7,7 +7,8 @@ request that isn't signed with a key of this start, and every WebSocket. Nothing
 
 One address needs no signature, as on AWS: the response URL of a custom resource, a random capability for one use.
 
-OpenAI's paths are refused with 501: no mock of a model answers here, and SageMaker's runtime has no such path.
+An endpoint's OpenAI path takes a bearer token in place of the signature. OpenAI's own paths are refused with 501: no
+mock of a model answers here, and SageMaker's runtime has no such path.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from ministack.services.cloudformation import custom_resource
 
 from seatrial_laptop.aws.gateway.asgi import BodyTooLargeError, begin_response, body_of, chunk, headers_of
 from seatrial_laptop.aws.gateway.authorization import refusal_of_caller
+from seatrial_laptop.aws.gateway.bearer_token import read_bearer
+from seatrial_laptop.aws.gateway.openai_route import openai_route, reply_openai_error
 from seatrial_laptop.aws.gateway.signature import (
     EXPIRED,
     Claim,
@@ -63,7 +66,8 @@ OPENAI_PATH: Final = re.compile(
     r"/+(?:openai/+)?v1/+(?:chat/+completions|completions|responses|embeddings|models)(?:/.*)?"
 )
 NO_MODEL: Final = (
-    "no OpenAI route: send OpenAI bodies with InvokeEndpoint to /endpoints/NAME/invocations, as on SageMaker"
+    "no OpenAI route: an endpoint's is /endpoints/NAME/openai/v1, or /endpoints/NAME/inference-components/COMPONENT/"
+    "openai/v1, with a bearer token, as on SageMaker (seatrial client tells both)"
 )
 
 
@@ -101,17 +105,30 @@ class AccessControl:
         if OPENAI_PATH.fullmatch(received.path):
             await _refuse_model(send)
             return
+        if openai_route(received.path):
+            await self._answer_bearer(received, scope, receive, send)
+            return
         if is_awaited_response(received):
             await self.behind(scope, receive, without_cors(send))
             return
-        dates = (datetime.now(UTC), datetime.fromtimestamp(self.aws_date_s(), UTC))
-        claim = claim_of_either(received, self.process, dates)
+        claim = claim_of_either(received, self.process, self._dates())
         body = claim if isinstance(claim, Refusal) else await _body_of_claim(claim, receive)
         refused = body if isinstance(body, Refusal) else self._denial(received, claim, body)
         if isinstance(body, bytes) and refused is None:
             await self.behind(over_tls(scope), replayed(body, receive), without_cors(send))
         elif refused:
             await _refuse(received, refused, send)
+
+    async def _answer_bearer(self, received: Received, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse a request whose bearer may not send it, or let what is behind answer it; its body proves nothing."""
+        claim = claim_of_either(received, self.process, self._dates(), read_bearer)
+        if refused := claim if isinstance(claim, Refusal) else self._denial(received, claim, b""):
+            await reply_openai_error(send, refused.status, refused.json, refused.message, {"connection": "close"})
+        else:
+            await self.behind(over_tls(scope), receive, without_cors(send))
+
+    def _dates(self) -> tuple[datetime, datetime]:
+        return datetime.now(UTC), datetime.fromtimestamp(self.aws_date_s(), UTC)
 
     def _denial(self, received: Received, claim: Claim | Refusal, body: bytes) -> Refusal | None:
         """Return why whoever signed may not do this."""
@@ -135,11 +152,23 @@ async def _body_of_claim(claim: Claim, receive: Receive) -> bytes | Refusal:
     return claim.refusal(body) or body
 
 
-def claim_of_either(received: Received, process: RunningProcess, dates: tuple[datetime, datetime]) -> Claim | Refusal:
-    """Read a request's signature, which may be of either date: of the real one or of AWS's."""
-    claim = read_claim(received, process, dates[0])
+def claim_of_either(
+    received: Received,
+    process: RunningProcess,
+    dates: tuple[datetime, datetime],
+    read: Callable[[Received, RunningProcess, datetime], Claim | Refusal] = read_claim,
+) -> Claim | Refusal:
+    """Read a request's proof, which may be of either date: of the real one or of AWS's.
+
+    Args:
+        received: The head of the request.
+        process: Whose key signs.
+        dates: Both.
+        read: Reads the proof: a signature, or a bearer token.
+    """
+    claim = read(received, process, dates[0])
     is_late = isinstance(claim, Refusal) and claim.query == EXPIRED
-    return read_claim(received, process, dates[1]) if is_late else claim
+    return read(received, process, dates[1]) if is_late else claim
 
 
 def received_of(scope: Scope) -> Received:

@@ -14,9 +14,17 @@ from typing import TYPE_CHECKING, Final
 from ministack.core import iam_actions, iam_evaluator
 from ministack.core.router import detect_service
 
+from seatrial_laptop.aws.gateway.openai_route import openai_route
 from seatrial_laptop.aws.gateway.signature import Refusal, access_denied
 from seatrial_laptop.aws.rights import sessions
-from seatrial_laptop.aws.rights.request_rights import CONTROL_PLANES, invocation_rights, json_object, passed_role
+from seatrial_laptop.aws.rights.request_rights import (
+    COMPONENT_HEADER,
+    CONTROL_PLANES,
+    bearer_right,
+    invocation_rights,
+    json_object,
+    passed_role,
+)
 from seatrial_laptop.aws.rights.role_rights import Right, denial
 from seatrial_laptop.aws.service_catalog.catalog import root_arn
 from seatrial_laptop.environment import own_account
@@ -79,6 +87,11 @@ def _rights(received: Received, service: str, body: bytes, tags_of: TagsOf) -> I
     operation = received.headers.get("x-amz-target", "").rpartition(".")[2]
     if runtime := RUNTIME_PATH.fullmatch(received.path):
         yield from invocation_rights(RUNTIME_OPERATIONS[runtime[2]], runtime[1], received.headers, tags_of)
+        return
+    if route := openai_route(received.path):
+        named = {COMPONENT_HEADER: route.component} if route.component else {}
+        yield bearer_right()
+        yield from invocation_rights("InvokeEndpoint", route.endpoint, named, tags_of)
         return
     document = sessions.request_parameters(received.query, body, received.headers.get("content-type", ""))
     action = f"{service}:{operation}" if service in CONTROL_PLANES else _action(received, body)

@@ -10,6 +10,7 @@ import json
 import os
 import re
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
@@ -22,15 +23,17 @@ from seatrial_laptop.aws.control_plane.records import Kind
 from seatrial_laptop.aws.control_plane.sagemaker import call_sagemaker
 from seatrial_laptop.aws.gateway.asgi import body_of, headers_of, reply, reply_error
 from seatrial_laptop.aws.gateway.authorization import principal_of
+from seatrial_laptop.aws.gateway.openai_route import openai_route, reply_openai
 from seatrial_laptop.aws.json_document import Document, text_member
 from seatrial_laptop.aws.runtime.async_invocation import invoke_async
 from seatrial_laptop.aws.runtime.invocation import answer_invocation
+from seatrial_laptop.aws.runtime.openai_invocation import answer_openai
 from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 from seatrial_laptop.aws.service_catalog.operations import call_service_catalog
 from seatrial_laptop.running import CONTROL_PATH, STATUS_PATH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from seatrial_laptop.aws.control_plane.cloud import Cloud
     from seatrial_laptop.aws.control_plane.records import Record
@@ -62,23 +65,29 @@ class Gateway:
             await reply(send, HTTPStatus.OK, running_document(self.cloud), {"content-type": "application/json"})
         elif path == CONTROL_PATH:
             await _set_control(self.cloud, str(scope["method"]), receive, send)
-        elif runtime := RUNTIME_PATH.fullmatch(path):
-            operation = f"InvokeEndpoint{'WithResponseStream' if runtime[2] else ''}"
-            if denied := denial(self.cloud, operation, {"EndpointName": runtime[1]}):
-                await reply_error(send, denied)
-                return
-            await answer_invocation(self.cloud, runtime[1], scope, receive, send, streamed=runtime[2] is not None)
-        elif asynchronous := ASYNC_PATH.fullmatch(path):
-            if denied := denial(self.cloud, "InvokeEndpointAsync", {"EndpointName": asynchronous[1]}):
-                await reply_error(send, denied)
-                return
-            await invoke_async(self.cloud, asynchronous[1], scope, receive, send)
+        elif path.startswith("/endpoints/") and (answer := self._runtime(path)):
+            await answer(scope, receive, send)
         elif plane := self._control_plane(service, key_id):
             await _control(self.cloud, plane, headers, receive, send)
         elif service.startswith("bedrock"):
             await reply_error(send, absent("Amazon Bedrock is not supported: no model runs here"))
         else:
             await self.behind(scope, receive, send)
+
+    def _runtime(self, path: str) -> App | None:
+        """Return what answers an invocation of an endpoint; `None` for another path."""
+        if runtime := RUNTIME_PATH.fullmatch(path):
+            streamed = runtime[2] is not None
+            operation = f"InvokeEndpoint{'WithResponseStream' if streamed else ''}"
+            answer: App = partial(answer_invocation, self.cloud, runtime[1], streamed=streamed)
+            return _unless_denied(self.cloud, operation, runtime[1], answer)
+        if route := openai_route(path):
+            answer = partial(answer_openai, self.cloud, route)
+            return _unless_denied(self.cloud, "InvokeEndpoint", route.endpoint, answer, reply_openai)
+        if asynchronous := ASYNC_PATH.fullmatch(path):
+            answer = partial(invoke_async, self.cloud, asynchronous[1])
+            return _unless_denied(self.cloud, "InvokeEndpointAsync", asynchronous[1], answer)
+        return None
 
     def _control_plane(self, service: str, key_id: str) -> Callable[[str, Document], Document] | None:
         """Return what answers the operations of a service; `None` for one that is not ours."""
@@ -90,6 +99,24 @@ class Gateway:
             principal = principal_of(key_id)
             return lambda name, ask: call_service_catalog(self.catalog, name, ask, principal)
         return None
+
+
+def _unless_denied(
+    cloud: Cloud,
+    operation: str,
+    endpoint_name: str,
+    answer: App,
+    refuse: Callable[[Send, ApiError], Awaitable[None]] = reply_error,
+) -> App:
+    """Return what refuses an invocation where a fault denies it, else answers it."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if denied := denial(cloud, operation, {"EndpointName": endpoint_name}):
+            await refuse(send, denied)
+        else:
+            await answer(scope, receive, send)
+
+    return app
 
 
 def _signer(headers: Mapping[str, str]) -> tuple[str, str]:

@@ -9,6 +9,8 @@ from urllib.parse import parse_qs
 
 from seatrial_laptop.aws.gateway.asgi import begin_response, body_of, chunk, headers_of
 from seatrial_laptop.aws.gateway.authentication import aws_error_document, received_of, replayed
+from seatrial_laptop.aws.gateway.openai_route import PATH as OPENAI_PATH
+from seatrial_laptop.aws.gateway.openai_route import openai_route, reply_openai_error
 from seatrial_laptop.aws.gateway.signature import Refusal
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ REST_PATHS: Final = (
     (re.compile(r"/endpoints/[^/]+/invocations"), "InvokeEndpoint"),
     (re.compile(r"/endpoints/[^/]+/invocations-response-stream"), "InvokeEndpointWithResponseStream"),
     (re.compile(r"/endpoints/[^/]+/async-invocations"), "InvokeEndpointAsync"),
+    (OPENAI_PATH, "InvokeEndpoint"),
     (re.compile(r"/2015-03-31/functions/[^/]+/invocations"), "Invoke"),
 )
 """Operations that the path of a request alone tells."""
@@ -69,6 +72,9 @@ def operation_of(headers: dict[str, str], path: str, body: bytes) -> str:
 async def _refuse(scope: Scope, send: Send) -> None:
     """Answer as AWS does: the query protocol says Throttling, as does CloudWatch; all others ThrottlingException."""
     refused = Refusal(json="ThrottlingException", query="Throttling", s3="SlowDown", message="Rate exceeded")
+    if openai_route(str(scope["path"])):
+        await reply_openai_error(send, BAD_REQUEST, refused.json, refused.message)
+        return
     kind, body = aws_error_document(received_of(scope), refused)
     head = {"content-type": kind, "content-length": str(len(body)), "x-amzn-errortype": refused.json}
     if headers_of(scope).get("x-amz-target", "").startswith(CLOUDWATCH):

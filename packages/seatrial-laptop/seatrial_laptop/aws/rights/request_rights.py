@@ -89,6 +89,11 @@ def invocation_rights(operation: str, endpoint: str, headers: Mapping[str, str],
         yield Right(f"sagemaker:{operation}", arn, resource_tags(tags_of, arn))
 
 
+def bearer_right() -> Right:
+    """Return what every call with a bearer token needs, beside the right to what it calls."""
+    return Right("sagemaker:CallWithBearerToken", "*")
+
+
 def autoscaling_rights(operation: str, request: Document, tags_of: TagsOf) -> Iterator[Right]:
     """Return what a request to Application Auto Scaling needs.
 

@@ -6,7 +6,7 @@ import asyncio
 import time
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from seatrial_laptop.aws.runtime.telemetry import Invocation
 from seatrial_laptop.loopback import TOKEN_HEADER, exchange
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from seatrial_laptop.aws.runtime.copy_process import CopyProcess
+
+
+INVOCATIONS: Final = "/invocations"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +53,14 @@ def forwarded_headers(headers: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-async def ask_container(copy: CopyProcess, headers: Mapping[str, str], body: bytes, limit_s: float) -> ContainerAnswer:
+async def ask_container(
+    copy: CopyProcess, headers: Mapping[str, str], body: bytes, limit_s: float, path: str = INVOCATIONS
+) -> ContainerAnswer:
     """Return the whole answer of a copy, or why there is none after so many seconds."""
     allowed = {**headers, TOKEN_HEADER: copy.token}
     try:
         async with asyncio.timeout(limit_s):
-            async with exchange(copy.port, "POST", "/invocations", body=body, headers=allowed) as response:
+            async with exchange(copy.port, "POST", path, body=body, headers=allowed) as response:
                 answer = await response.read()
     except TimeoutError:
         return ContainerAnswer(0, f"Your invocation timed out after {limit_s:g} s.".encode())
@@ -66,11 +71,17 @@ async def ask_container(copy: CopyProcess, headers: Mapping[str, str], body: byt
 
 
 async def measured_call(
-    copy: CopyProcess, headers: Mapping[str, str], body: bytes, limit_s: float, *, arrived_s: float
+    copy: CopyProcess,
+    headers: Mapping[str, str],
+    body: bytes,
+    limit_s: float,
+    *,
+    arrived_s: float,
+    path: str = INVOCATIONS,
 ) -> tuple[ContainerAnswer, Invocation]:
     """Return the answer of a copy and what it tells the metrics; `arrived_s` is when the request came."""
     in_flight, asked_s = copy.outstanding, time.monotonic()
-    answer = await ask_container(copy, headers, body, limit_s)
+    answer = await ask_container(copy, headers, body, limit_s, path)
     told = Invocation(
         status=answer.status,
         model_s=time.monotonic() - asked_s,

@@ -22,7 +22,12 @@ from seatrial_laptop.aws.gateway.asgi import (
     reply,
     reply_error,
 )
-from seatrial_laptop.aws.runtime.container_call import ContainerAnswer, forwarded_headers, measured_call
+from seatrial_laptop.aws.runtime.container_call import (
+    INVOCATIONS,
+    ContainerAnswer,
+    forwarded_headers,
+    measured_call,
+)
 from seatrial_laptop.aws.runtime.data_capture import CapturedExchange, sampling_share
 from seatrial_laptop.aws.runtime.routing import Route, route_request, shadow_route
 from seatrial_laptop.aws.runtime.running_copies import CopyPlace
@@ -32,7 +37,7 @@ from seatrial_laptop.loopback import TOKEN_HEADER, Response, exchange
 from seatrial_load.decode.event_stream import encode_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Coroutine, Iterator, Mapping
 
     from seatrial_laptop.aws.control_plane.cloud import Cloud
     from seatrial_laptop.aws.gateway.asgi import Receive, Scope, Send
@@ -68,7 +73,12 @@ async def answer_invocation(
 ) -> None:
     """Answer one invocation; when the client goes away, the copy's slot is freed."""
     body, headers = await body_of(receive), headers_of(scope)
-    work = asyncio.create_task(_answer(cloud, endpoint_name, headers, body, send, streamed=streamed))
+    await while_connected(_answer(cloud, endpoint_name, headers, body, send, streamed=streamed), receive)
+
+
+async def while_connected(answer: Coroutine[None, None, None], receive: Receive) -> None:
+    """Run what answers a request; when the client goes away it is cancelled."""
+    work = asyncio.create_task(answer)
     gone = asyncio.create_task(disconnected(receive))
     await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
     gone.cancel()
@@ -88,7 +98,7 @@ async def _answer(
     except ApiError as error:
         await reply_error(send, error)
         return
-    with _reserved(found.copy):
+    with reserved(found.copy):
         if len(body) > LARGEST_BODY_BYTES:
             await _too_large(send)
             return
@@ -106,7 +116,7 @@ async def _answer_whole(
     answer, told = await measured_call(found.copy, forwarded, body, INVOCATION_S, arrived_s=arrived_s)
     capture(cloud, found, headers, body, answer)
     if answer.is_good:
-        head = {**_common(found.variant, answer.engine), "content-type": answer.content_type}
+        head = {**common_head(found.variant, answer.engine), "content-type": answer.content_type}
         await begin_response(send, HTTPStatus.OK, head)
         await chunk(send, answer.body, more=False)
     else:
@@ -133,16 +143,17 @@ async def _answer_stream(
 _mirrored: Final[set[asyncio.Task[None]]] = set()
 
 
-def mirror(cloud: Cloud, endpoint_name: str, headers: Mapping[str, str], body: bytes) -> None:
+def mirror(cloud: Cloud, endpoint_name: str, headers: Mapping[str, str], body: bytes, path: str = INVOCATIONS) -> None:
     """Send a copy of a sampled request to the shadow variant; nobody waits for its answer."""
     shadow = shadow_route(cloud, endpoint_name)
     if shadow is None:
         return
 
     async def ask() -> None:
-        with _reserved(shadow.copy):
+        with reserved(shadow.copy):
             forwarded = forwarded_headers(headers)
-            _, told = await measured_call(shadow.copy, forwarded, body, INVOCATION_S, arrived_s=time.monotonic())
+            arrived_s = time.monotonic()
+            _, told = await measured_call(shadow.copy, forwarded, body, INVOCATION_S, arrived_s=arrived_s, path=path)
             cloud.telemetry.saw(shadow.place, told)
 
     task = asyncio.create_task(ask())
@@ -170,7 +181,7 @@ async def _too_large(send: Send) -> None:
 
 
 @contextmanager
-def _reserved(copy: CopyProcess) -> Iterator[None]:
+def reserved(copy: CopyProcess) -> Iterator[None]:
     """Give back the slot of the copy that `route` took."""
     try:
         yield
@@ -183,7 +194,7 @@ async def _stream(found: Route, headers: Mapping[str, str], body: bytes, send: S
     begun, first_s = False, None
     try:
         async with asyncio.timeout(STREAM_S):
-            async with exchange(found.copy.port, "POST", "/invocations", body=body, headers=headers) as response:
+            async with exchange(found.copy.port, "POST", INVOCATIONS, body=body, headers=headers) as response:
                 if response.status >= HTTPStatus.BAD_REQUEST:
                     message = (await response.read()).decode(errors="replace")
                     return await _model_error(send, found, response.status, message)
@@ -208,19 +219,23 @@ async def _break(send: Send, found: Route, code: str, message: str, *, begun: bo
 
 
 async def _model_error(send: Send, found: Route, status: int, message: str) -> ContainerAnswer:
-    console = f"https://{REGION}.console.aws.amazon.com/cloudwatch/home?region={REGION}#logEventViewer:group="
-    said = (
-        f'Received {_blame(status)} error ({status}) from primary with message "{message}". See '
-        f"{console}{log_group(found.place)} in account {own_account()} for more information."
-    )
     document = {
-        "Message": said,
+        "Message": model_error_text(found, status, message),
         "OriginalStatusCode": status,
         "OriginalMessage": message,
         "LogStreamArn": log_group_arn(found.place),
     }
     await reply(send, MODEL_ERROR, document, {"content-type": "application/json", "x-amzn-errortype": "ModelError"})
     return ContainerAnswer(status)
+
+
+def model_error_text(found: Route, status: int, message: str) -> str:
+    """Return how the runtime tells of a container's error."""
+    console = f"https://{REGION}.console.aws.amazon.com/cloudwatch/home?region={REGION}#logEventViewer:group="
+    return (
+        f'Received {_blame(status)} error ({status}) from primary with message "{message}". See '
+        f"{console}{log_group(found.place)} in account {own_account()} for more information."
+    )
 
 
 def _blame(status: int) -> str:
@@ -230,13 +245,14 @@ def _blame(status: int) -> str:
 def _stream_head(variant: str, response: Response) -> dict[str, str]:
     kind = {"content-type": "application/vnd.amazon.eventstream"}
     return {
-        **_common(variant, response.headers.get("x-seatrial-engine", "")),
+        **common_head(variant, response.headers.get("x-seatrial-engine", "")),
         **kind,
         "x-amzn-sagemaker-content-type": _content_type(response),
     }
 
 
-def _common(variant: str, engine: str) -> dict[str, str]:
+def common_head(variant: str, engine: str) -> dict[str, str]:
+    """Return the headers of every good answer."""
     return {"x-amzn-invoked-production-variant": variant, "x-seatrial-engine": engine}
 
 

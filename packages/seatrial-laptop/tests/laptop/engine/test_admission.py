@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from seatrial_laptop.engine.container import Admission, Overloaded
+from seatrial_laptop.engine.container import Admission
+from seatrial_laptop.engine.refusals import Overloaded
 
 
 def admission(*, slots: int = 1, tokens: int = 100, in_flight: int = 10) -> Admission:

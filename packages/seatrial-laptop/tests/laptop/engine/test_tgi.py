@@ -79,13 +79,14 @@ def test_the_image_tells_the_family(tmp_path: Path) -> None:
     (tmp_path / "serving.properties").write_text("option.model_id=lmi\n")
     lmi = read_settings("1.dkr/djl-inference:0.36.0-lmi27", {}, tmp_path)
     tgi = read_settings("1.dkr/huggingface-pytorch-tgi-inference:2.7.0-tgi3.3.6", {"HF_MODEL_ID": "tgi"}, tmp_path)
-    assert (lmi.model_id, tgi.model_id) == ("lmi", "tgi")
+    vllm = read_settings("1.dkr/vllm:0.26.0-gpu-py312", {"SM_VLLM_MODEL": "vllm"}, tmp_path)
+    assert (lmi.model_id, tgi.model_id, vllm.model_id) == ("lmi", "tgi", "vllm")
 
 
 def test_an_unknown_image_is_named(tmp_path: Path) -> None:
     with pytest.raises(LocalError) as refused:
-        read_settings("public.ecr.aws/vllm:1", {}, tmp_path)
+        read_settings("public.ecr.aws/sglang:1", {}, tmp_path)
     assert str(refused.value) == (
-        "SEA605: the local engine can't stand for image public.ecr.aws/vllm:1: "
-        "it knows djl-inference and *tgi-inference*"
+        "SEA605: the local engine can't stand for image public.ecr.aws/sglang:1: "
+        "it knows djl-inference, *tgi-inference* and vllm"
     )

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial_load.client.arrivals import constant, gamma, poisson, ramp, replay
+from seatrial_load.client.arrivals import constant, gamma, poisson, ramp, recorded, replay
 
 RATES = st.floats(min_value=0.01, max_value=200)
 SECONDS = st.floats(min_value=0.1, max_value=30)
@@ -83,6 +83,26 @@ def test_times_ascend_and_lie_in_the_level(rate: float, seconds: float) -> None:
     for times in (constant(rate, seconds), gamma(rate, seconds, "seed", smoothness=0.5), ramp(rate, 2 * rate, seconds)):
         assert list(times) == sorted(times)
         assert all(0 <= at_s < seconds + 1e-6 for at_s in times)
+
+
+def test_recorded_times_come_at_the_rate_with_gaps_alike() -> None:
+    """Four requests in 3 s, one a second on average, at two a second: half of each gap, again every 2 s."""
+    assert recorded((0.0, 0.0, 1.0, 3.0), 2.0, 4.0) == (0.0, 0.0, 0.5, 1.5, 2.0, 2.0, 2.5, 3.5)
+
+
+def test_what_was_recorded_at_once_comes_in_bursts_of_the_rate() -> None:
+    assert recorded((7.0, 7.0), 1.0, 4.0) == (0.0, 0.0, 2.0, 2.0)
+    assert recorded((7.0,), 2.0, 1.5) == (0.0, 0.5, 1.0)
+
+
+TIMES = st.lists(st.floats(min_value=0, max_value=1e4), min_size=1, max_size=50).map(sorted)
+
+
+@given(times=TIMES, rate=RATES, seconds=SECONDS)
+def test_recorded_times_ascend_and_have_the_rate(times: list[float], rate: float, seconds: float) -> None:
+    due_s = recorded(times, rate, seconds)
+    assert list(due_s) == sorted(due_s)
+    assert abs(len(due_s) - rate * seconds) <= len(times)
 
 
 def test_a_replay_begins_with_its_first_time_in_order_and_speeds_up() -> None:

@@ -86,6 +86,25 @@ def test_shares_loaded_side_by_side_are_one_level(request_of_six: TrialRequest) 
     assert level.e2e_latency_ms.count == 18
 
 
+def test_shares_carry_conversations_of_their_own(request_of_six: TrialRequest) -> None:
+    """Six requests in flight, three turns: two rounds come before what is measured, three requests for each stream."""
+    request = replace(request_of_six, workload=replace(request_of_six.workload, turns=3))
+    shares = plan_shares(request, PROGRESS, 6, 3, time.time(), barrier_s=0.3)
+    assert [(share.ramp, share.requests) for share in shares] == [(4, 10)] * 3
+    with ThreadPoolExecutor(3) as workers:
+        tallies = list(
+            workers.map(
+                lambda share: send_worker_share(request, PROGRESS, share, should_stop=go_on, tools=TOOLS), shares
+            )
+        )
+    step = NextLevel(concurrency=6, because="next listed level")
+    progress = add_level(request, PROGRESS, step, merge(tallies))
+    (level,) = progress.levels
+    assert (level.requests, level.succeeded, level.ramp_requests) == (18, 18, 12)
+    assert 0 < level.conversations < level.requests
+    assert progress.sent > PROGRESS.sent + 30  # as many conversations have numbers as requests
+
+
 def test_a_worker_that_comes_too_late_loads_nothing(request_of_six: TrialRequest) -> None:
     (share, *_) = plan_shares(request_of_six, PROGRESS, 6, 2, time.time() - 60.0, barrier_s=1.0)
     with pytest.raises(BenchError, match=r"SEA507: worker 0 of 2 started \d+\.\d s late"):

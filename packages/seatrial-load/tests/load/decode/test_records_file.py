@@ -42,6 +42,7 @@ def test_a_request_is_a_line_in_milliseconds_since_the_first(record: MakeRecord)
         "detail": "",
         "retried": [],
         "doubts": [],
+        "turn": 0,
     }
 
 

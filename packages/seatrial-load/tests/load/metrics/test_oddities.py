@@ -60,6 +60,15 @@ def test_an_answer_that_is_fast_as_a_whole_hides_nothing(record: MakeRecord) -> 
     assert is_burst(record(**at_once, sent_s=9.99))
 
 
+def test_a_local_engine_shares_its_cores_with_the_client_and_makes_no_bursts(record: MakeRecord) -> None:
+    at_once = {"token_times_s": (10.5,) * 4, "first_token_s": 10.5, "last_token_s": 10.5, "output_tokens": 4}
+    local = record(**at_once, engine="small random model")
+    assert (is_burst(record(**at_once)), is_burst(local)) == (True, False)
+    level = level_of_records(4, [local, local], ())
+    assert level.tpot_ms is not None
+    assert level.tpot_ms.p95 == 0.0
+
+
 def test_an_answer_of_one_token_or_none_that_streamed_is_no_burst(record: MakeRecord) -> None:
     assert not is_burst(record(output_tokens=1, token_times_s=(10.2,), last_token_s=10.2))
     assert not is_burst(record(first_token_s=None, token_times_s=(), last_token_s=11.0))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial_base.errors import BenchError
-from seatrial_load.prompts.jsonl import JsonlPrompts
+from seatrial_load.prompts.jsonl import JsonlConversations, JsonlPrompts
 from seatrial_load.prompts.synthetic import RawBody
 
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ BAD_LINES = [
     (b"{", "", "not JSON: Expecting property name enclosed in double quotes (column 2)"),
     (b'{"prompt": "\xff"}', "", "not UTF-8: invalid start byte (byte 13)"),
     (b"[1]", "", "not a JSON object"),
-    (b"{}", "", "needs one of prompt, messages and body, has none"),
-    (b'{"prompt": "a", "body": {}}', "", "needs one of prompt, messages and body, has prompt and body"),
+    (b"{}", "", "needs one of prompt, messages, body and turns, has none"),
+    (b'{"prompt": "a", "body": {}}', "", "needs one of prompt, messages, body and turns, has prompt and body"),
     (b'{"prompt": ""}', "prompt", "not a non-empty string"),
     (b'{"prompt": 7}', "prompt", "not a non-empty string"),
     (b'{"body": []}', "body", "not a non-empty object"),
@@ -78,7 +78,7 @@ BAD_LINES = [
     (
         b'{"prompt": "a", "max_tokens": 3}',
         "max_tokens",
-        "unknown key; known are prompt, messages, body, output_tokens, input_tokens, timestamp",
+        "unknown key; known are prompt, messages, body, output_tokens, input_tokens, timestamp, turns, session_id",
     ),
 ]
 
@@ -133,3 +133,28 @@ def test_what_was_written_is_read(tmp_path_factory: pytest.TempPathFactory, text
     path.write_text("".join(json.dumps({"prompt": text}) + "\n" for text in texts))
     prompts = load(path)
     assert [prompts.content(index) for index in range(len(texts))] == texts
+
+
+def test_every_bad_turn_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_text('{"turns": []}\n{"turns": [1, {"text": ""}, {"prompt": "a", "delay": -1, "name": "b"}]}\n')
+    with pytest.raises(BenchError) as caught:
+        load(path)
+    assert [(problem.rule, problem.field) for problem in caught.value.problems] == [
+        ("SEA509", "turns"),
+        ("SEA509", "turns[0]"),
+        ("SEA509", "turns[1].text"),
+        ("SEA509", "turns[2].name"),
+        ("SEA509", "turns[2].delay"),
+    ]
+
+
+def test_every_turn_of_a_conversation_is_a_request(tmp_path: Path) -> None:
+    path = tmp_path / "chats.jsonl"
+    path.write_text('{"turns": [{"text": "a"}, {"prompt": "b", "delay": 500, "output_tokens": 3}]}\n{"prompt": "c"}\n')
+    prompts = load(path)
+    assert (prompts.conversations, list(prompts.delays_s)) == ((2, 1), [0.0, 0.5, 0.0])
+    assert [prompts.content(index) for index in range(4)] == ["a", "b", "c", "a"]
+    assert prompts.output_tokens(1) == 3
+    later = JsonlConversations(prompts, first=10)
+    assert [later.content(index) for index in range(10, 13)] == ["a", "b", "c"]

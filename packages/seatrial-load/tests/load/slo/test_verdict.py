@@ -329,7 +329,7 @@ def test_an_open_loop_is_judged_at_the_highest_rate_offered(level: MakeLevel) ->
     verdict = verdict_at(2, levels, [TTFT])
     assert (verdict.status, verdict.because) == (
         "fail",
-        "ttft_ms p95 812.0 ms exceeds 500.0 ms at concurrency 9 per copy",
+        "ttft_ms p95 812.0 ms exceeds 500.0 ms at 4 requests/s",
     )
 
 
@@ -368,3 +368,19 @@ def test_a_doubt_takes_the_proof_of_a_pass_and_keeps_what_was_measured(level: Ma
     doubted = inconclusive(passed, "the client was the limit")
     assert (passed.status, doubted.status, doubted.checks) == ("pass", "inconclusive", passed.checks)
     assert doubted.because == f"the client was the limit; {passed.because}"
+
+
+def test_sentences_of_an_open_loop_name_its_rate(level: MakeLevel) -> None:
+    offered = {"arrival": "poisson", "offered_requests_per_s": 2.5}
+    slow = judged(level(9, ttft_ms=812.0, **offered), [TTFT])
+    dead = level(9, succeeded=0, errors={"throttled": 8}, **offered)
+    told = [
+        verdict_at(4, [slow], [TTFT]).because,
+        verdict_at(4, [level(9, **offered)], [TTFT]).because,
+        verdict_at(4, [dead], [TTFT]).because,
+        verdict_at(4, [replace(slow, void=lagging("slow"))], [TTFT]).because,
+        verdict_at(4, [slow], [TTFT], confidence=0.9).because,
+        with_error_rate(Verdict(status="pass", because="", checks=()), [dead], Gate(max_error_rate=0.1)).because,
+        *slow.misses,
+    ]
+    assert all("at 2.5 requests/s" in sentence and "concurrency" not in sentence for sentence in told), told

@@ -32,3 +32,10 @@ def test_a_candidate_of_one_copy_gets_its_share(
     live = live_request(replace(plain, load=load), progress(1))
     assert (live.copy_count, live.load.rates_per_s) == (1, rates)
     assert live_request(live, progress(1)) == live
+
+
+def test_the_rate_of_the_gate_goes_with_the_others(trial_request: Callable[..., TrialRequest]) -> None:
+    plain = trial_request(copy_count=4)
+    load = replace(plain.load, arrival="poisson", rates_per_s=(4.0, 8.0), rates_for_copies=4, gate_rate_per_s=4.0)
+    live = live_request(replace(plain, load=load), progress(1))
+    assert (live.load.rates_per_s, live.load.gate_rate_per_s) == ((1.0, 2.0), 1.0)

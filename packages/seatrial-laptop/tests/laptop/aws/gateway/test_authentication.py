@@ -398,7 +398,7 @@ class TestOnTheWire:
         """MiniStack's own mock answered, and `seatrial bench --url` measured 2,983 tok/s."""
         answer = self.answered(laptop, path, {"Authorization": key} if key else {})
         assert (answer[0], answer[1]["error"]["code"]) == (501, 501)
-        assert "/endpoints/NAME/invocations" in answer[1]["error"]["message"]
+        assert "/endpoints/NAME/openai/v1" in answer[1]["error"]["message"]
 
     def test_no_mock_of_a_model_answers_a_signed_request(self, laptop: Laptop) -> None:
         headers = signed_for(laptop, method="POST", path="/v1/chat/completions", body=b"{}")

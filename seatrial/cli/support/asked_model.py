@@ -1,0 +1,282 @@
+"""Commands that take a model with its load in place of a spec, and need no environment's file."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from dataclasses import dataclass, fields, replace
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from seatrial.cli.support.options import environments_folder
+from seatrial.cli.support.specs import SUFFIXES, of_every, spec_files
+from seatrial_base.errors import SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from seatrial.specs.load import LoadedSpec
+
+DEFAULT_ENVIRONMENT: Final = "dev"
+DEFAULT_REGION: Final = "us-east-1"
+_PANEL: Final = "A model in place of a spec"
+_WORD = r"[A-Za-z0-9][\w.-]*"
+
+SpecOrModel = Annotated[
+    Path,
+    typer.Argument(metavar="SPEC", help="The endpoint's YAML file, or a model of the hub.", show_default=False),
+]
+SpecsOrModel = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="SPEC…", help="YAML files of endpoints, folders of them, or a model of the hub.", show_default=False
+    ),
+]
+EnvironmentOrDefault = Annotated[
+    str | None,
+    typer.Option(
+        "--environment",
+        "-e",
+        metavar="ENV",
+        help="Name of the environment. Default: the only one there is; where no file is, `dev`.",
+        show_default=False,
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedModel:
+    """The options of a model that is given in place of a spec; `None` where an option is not given."""
+
+    input_tokens: Annotated[
+        int | None, typer.Option("--input", metavar="TOKENS", help="Mean prompt length.", rich_help_panel=_PANEL)
+    ] = None
+    output_tokens: Annotated[
+        int | None,
+        typer.Option(
+            "--output", "--output-tokens", metavar="TOKENS", help="Mean answer length.", rich_help_panel=_PANEL
+        ),
+    ] = None
+    concurrency: Annotated[
+        int | None, typer.Option("--concurrency", help="Requests in flight at peak.", rich_help_panel=_PANEL)
+    ] = None
+    requests_per_second: Annotated[
+        float | None, typer.Option("--requests-per-second", help="Requests at peak.", rich_help_panel=_PANEL)
+    ] = None
+    ttft_p95_ms: Annotated[
+        float | None,
+        typer.Option("--ttft-p95", metavar="MS", help="Bound of the time to first token.", rich_help_panel=_PANEL),
+    ] = None
+    tpot_p95_ms: Annotated[
+        float | None,
+        typer.Option("--tpot-p95", metavar="MS", help="Bound of the time per token.", rich_help_panel=_PANEL),
+    ] = None
+    usd_per_hour: Annotated[
+        float | None, typer.Option("--budget", metavar="USD", help="Highest cost per hour.", rich_help_panel=_PANEL)
+    ] = None
+    region: Annotated[
+        str | None,
+        typer.Option(
+            help="AWS region where no environment's file is. Default: AWS_REGION, else us-east-1.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
+    save: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the spec that gives this plan.", rich_help_panel=_PANEL),
+    ] = None
+
+
+_BESIDE_OUTPUT: Final = Annotated[
+    int | None, typer.Option("--output-tokens", metavar="TOKENS", help="Mean answer length.", rich_help_panel=_PANEL)
+]
+"""Of a command that has an option `--output` of its own."""
+_OPTIONS: Final = tuple(each.name for each in fields(AskedModel))
+_OF_A_MODEL: Final = tuple(name for name in _OPTIONS if name != "region")
+_SPELLINGS: Final = {
+    "input_tokens": "--input",
+    "output_tokens": "--output",
+    "concurrency": "--concurrency",
+    "requests_per_second": "--requests-per-second",
+    "ttft_p95_ms": "--ttft-p95",
+    "tpot_p95_ms": "--tpot-p95",
+    "usd_per_hour": "--budget",
+    "save": "--save",
+}
+
+
+def takes_model(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command with a parameter `asked` the options of a model, which it gets there together."""
+
+    @wraps(command)
+    def run(**given: object) -> None:
+        options = {name: given.pop(name) for name in _OPTIONS}
+        command(**given, asked=AskedModel(**options))  # type: ignore[arg-type]  # typer has checked the types
+
+    signature = inspect.signature(command, eval_str=True)
+    kept = [each for each in signature.parameters.values() if each.name != "asked"]
+    hints = inspect.get_annotations(AskedModel, eval_str=True)
+    if "output" in signature.parameters:
+        hints["output_tokens"] = _BESIDE_OUTPUT
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hints[name])
+        for name in _OPTIONS
+    ]
+    run.__signature__ = signature.replace(parameters=[*kept, *added])  # type: ignore[attr-defined]  # typer reads it
+    annotations = {name: hint for name, hint in command.__annotations__.items() if name != "asked"}
+    run.__annotations__ = {**annotations, **{name: hints[name] for name in _OPTIONS}}
+    return run
+
+
+def load_asked(
+    given: Sequence[Path],
+    environment: str | None,
+    environments: Path | None,
+    asked: AskedModel,
+    *,
+    needs_file: bool = False,
+) -> tuple[LoadedSpec, ...]:
+    """Load specs, or a model with its load; tell what was taken for granted on standard error.
+
+    Args:
+        given: Files, folders, or the id of a model.
+        environment: Its name, where one is given.
+        environments: The folder of environments, where one is given.
+        asked: Options of a model.
+        needs_file: Whether the environment must have a file, since something is written that is deployed there.
+
+    Raises:
+        SpecError: With every problem of every file, SEA109 without an environment, SEA514 for a file that `--save`
+            would overwrite.
+        BadParameter: Options of a model with a spec, or a model without its load.
+    """
+    if not (len(given) == 1 and is_model(given[0])):
+        _refuse_options(asked)
+        files = spec_files(given)
+        region = None if needs_file else _default_region(asked.region)
+        loaded = of_every(files, lambda file: _load_file(file, environment, environments, region))
+        for one in loaded:
+            _tell_defaults(one, asked.region)
+        return loaded
+    return (_load_model(given[0].as_posix(), environment, environments, asked),)
+
+
+def is_model(path: Path) -> bool:
+    """Tell whether an argument is the id of a model: neither a file nor named like one."""
+    text = path.as_posix()
+    return re.fullmatch(f"{_WORD}/{_WORD}", text) is not None and path.suffix not in SUFFIXES and not path.exists()
+
+
+def _refuse_options(asked: AskedModel) -> None:
+    if given := [_SPELLINGS[name] for name in _OF_A_MODEL if getattr(asked, name) is not None]:
+        message = "belongs to a model, as in Qwen/Qwen3-32B; a spec says it itself"
+        raise typer.BadParameter(message, param_hint=", ".join(given))
+
+
+def _load_file(
+    file: Path, environment: str | None, environments: Path | None, default_region: str | None
+) -> LoadedSpec:
+    from seatrial.specs.load import load_spec
+
+    folder = environments_folder(environments, file)
+    name = chosen_environment(environment, folder)
+    return load_spec(file, name, environments=folder, default_region=default_region)
+
+
+def _load_model(hub_id: str, environment: str | None, environments: Path | None, asked: AskedModel) -> LoadedSpec:
+    from seatrial.specs.asked_spec import AskedSpec, endpoint_name, spec_text
+    from seatrial.specs.load import COMMAND_LINE, load_source, load_spec
+    from seatrial.specs.yaml_source import parse_source
+
+    _check_load(asked)
+    path = asked.save or Path(f"{endpoint_name(hub_id)}.yaml")
+    folder = environments_folder(environments, path)
+    text = spec_text(
+        AskedSpec(
+            hub_id=hub_id,
+            input_tokens=asked.input_tokens or 0,
+            output_tokens=asked.output_tokens or 0,
+            concurrency=asked.concurrency,
+            requests_per_second=asked.requests_per_second,
+            ttft_p95_ms=asked.ttft_p95_ms,
+            tpot_p95_ms=asked.tpot_p95_ms,
+            usd_per_hour=asked.usd_per_hour,
+        ),
+        path.stem,
+    )
+    _refuse_overwriting(asked.save)
+    name = chosen_environment(environment, folder)
+    region = _default_region(asked.region)
+    source = replace(parse_source(text, COMMAND_LINE), lines={})
+    loaded = load_source(source, path, name, environments=folder, default_region=region)
+    _tell_defaults(loaded, asked.region)
+    if asked.save is None:
+        return loaded
+    _save(asked.save, text)
+    return load_spec(asked.save, name, environments=folder, default_region=region)
+
+
+def _check_load(asked: AskedModel) -> None:
+    missing = [_SPELLINGS[name] for name in ("input_tokens", "output_tokens") if getattr(asked, name) is None]
+    if asked.concurrency is None and asked.requests_per_second is None:
+        missing.append("--concurrency (or --requests-per-second)")
+    if missing:
+        raise typer.BadParameter("a model needs its load", param_hint=", ".join(missing))
+
+
+def _refuse_overwriting(save: Path | None) -> None:
+    if save is not None and save.exists():
+        hint = "choose another file, or plan this one"
+        raise SpecError.of("SEA514", "the file is there already", where=save.as_posix(), field="--save", hint=hint)
+
+
+def _save(file: Path, text: str) -> None:
+    from seatrial.locks.lock_file import replace_file
+
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        message = f"can't be made: {error.strerror}"
+        raise SpecError.of("SEA514", message, where=file.parent.as_posix(), field="--save") from error
+    replace_file(file, text, "SEA514")
+    typer.echo(f"spec written to {file.as_posix()}", err=True)
+
+
+def chosen_environment(given: str | None, folder: Path) -> str:
+    """Return the environment that is given, else the only one of a folder, else `dev` where there is none.
+
+    Raises:
+        SpecError: SEA109 where there are several.
+    """
+    from seatrial.specs.load import environment_names
+
+    if given is not None:
+        return given
+    names = environment_names(folder)
+    if len(names) > 1:
+        hint = f"give -e NAME: {', '.join(names)}"
+        raise SpecError.of("SEA109", "there are several environments", where=folder.as_posix(), hint=hint)
+    return names[0] if names else DEFAULT_ENVIRONMENT
+
+
+def _default_region(given: str | None) -> str:
+    return given or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or DEFAULT_REGION
+
+
+def _tell_defaults(loaded: LoadedSpec, region: str | None) -> None:
+    """Say what stands in for an environment's file.
+
+    Raises:
+        BadParameter: A region is given, and the environment has a file that says another.
+    """
+    environment = loaded.environment
+    if not loaded.has_environment:
+        account = "account of your credentials"
+        typer.echo(f"no environments/{environment.name}.yaml: region {environment.region}, {account}", err=True)
+    elif region is not None and region != environment.region:
+        message = f"{environment.name} is in {environment.region} ({loaded.place.path})"
+        raise typer.BadParameter(message, param_hint="--region")

@@ -1,0 +1,184 @@
+"""An answer before any file: a model with its load in place of a spec, and no environment's file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import typer
+import yaml
+
+from seatrial.cli.support.asked_model import AskedModel, is_model, load_asked
+from seatrial.specs.asked_spec import endpoint_name
+from seatrial_base.errors import SpecError
+from tests.cli.conftest import files
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Seatrial
+
+SMALL = "Qwen/Qwen2.5-0.5B-Instruct"
+ASKED = AskedModel(input_tokens=2000, output_tokens=300, concurrency=16, ttft_p95_ms=2500, tpot_p95_ms=60)
+OPTIONS = ("--input", "200", "--output", "100", "--concurrency", "4", "--ttft-p95", "2000", "--budget", "10")
+
+
+@pytest.fixture
+def empty(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path_factory.mktemp("stranger") / "empty"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    return folder
+
+
+NOTHING = AskedModel()
+
+
+def refused(*given: str, asked: AskedModel = NOTHING, environment: str | None = None) -> list[tuple[str, str]]:
+    with pytest.raises(SpecError) as error:
+        load_asked([Path(each) for each in given], environment, None, asked)
+    return [(problem.rule, problem.field) for problem in error.value.problems]
+
+
+def test_a_model_becomes_the_spec_that_its_options_say(empty: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (loaded,) = load_asked([Path("Qwen/Qwen3-32B")], None, None, ASKED)
+    endpoint = loaded.endpoint
+    assert (endpoint.name, endpoint.model.hub_id) == ("qwen3-32b", "Qwen/Qwen3-32B")
+    assert (endpoint.workload.input_tokens, endpoint.workload.output_tokens) == (2000, 300)
+    assert (endpoint.slo.ttft_ms.p95, endpoint.slo.tpot_ms.p95, endpoint.workload.concurrency) == (2500, 60, 16)
+    assert (loaded.environment.name, loaded.environment.region) == ("dev", "us-east-1")
+    assert capsys.readouterr().err == "no environments/dev.yaml: region us-east-1, account of your credentials\n"
+    assert files(empty) == {}
+
+
+def test_the_region_is_the_option_or_that_of_the_credentials(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    assert load_asked([Path(SMALL)], None, None, ASKED)[0].environment.region == "eu-west-1"
+    asked = AskedModel(input_tokens=1, output_tokens=1, concurrency=1, region="eu-central-1")
+    assert load_asked([Path(SMALL)], "prod", None, asked)[0].environment.region == "eu-central-1"
+    assert not (empty / "environments").exists()
+
+
+def test_a_saved_spec_is_the_one_that_is_planned(empty: Path) -> None:
+    asked = AskedModel(
+        input_tokens=2000, output_tokens=300, requests_per_second=2.5, usd_per_hour=10, save=Path("endpoints/chat.yaml")
+    )
+    (loaded,) = load_asked([Path(SMALL)], None, None, asked)
+    text = (empty / "endpoints" / "chat.yaml").read_text()
+    assert yaml.safe_load(text) == {
+        "name": "chat",
+        "model": {"hub_id": SMALL},
+        "workload": {"input_tokens": 2000, "output_tokens": 300, "requests_per_second": 2.5},
+        "objective": "cost",
+        "budget": {"usd_per_hour": 10},
+        "scaling": {"min_copies": 1, "max_copies": 8},
+    }
+    assert text.count(" # ") == 8
+    assert load_asked([Path("endpoints/chat.yaml")], None, None, NOTHING)[0].digest == loaded.digest
+
+
+def test_no_file_is_overwritten_and_none_is_written_of_a_spec_with_mistakes(empty: Path) -> None:
+    save = Path("chat.yaml")
+    wrong = AskedModel(input_tokens=0, output_tokens=300, concurrency=1, requests_per_second=1, save=save)
+    assert refused(SMALL, asked=wrong) == [
+        ("SEA107", "workload.input_tokens"),
+        ("SEA108", "workload.requests_per_second"),
+    ]
+    assert files(empty) == {}
+    save.write_text("mine")
+    right = AskedModel(input_tokens=1, output_tokens=300, concurrency=1, save=save)
+    assert refused(SMALL, asked=right) == [("SEA514", "--save")]
+    assert save.read_text() == "mine"
+
+
+@pytest.mark.usefixtures("empty")
+def test_a_model_without_its_load_is_told_what_is_missing() -> None:
+    with pytest.raises(typer.BadParameter) as error:
+        load_asked([Path(SMALL)], None, None, AskedModel(input_tokens=1))
+    assert error.value.param_hint == "--output, --concurrency (or --requests-per-second)"
+
+
+def test_options_of_a_model_are_refused_beside_a_spec(empty: Path) -> None:
+    (empty / "chat.yaml").write_text("name: chat\n")
+    with pytest.raises(typer.BadParameter) as error:
+        load_asked([Path("chat.yaml")], None, None, AskedModel(input_tokens=1, usd_per_hour=3))
+    assert error.value.param_hint == "--input, --budget"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [(SMALL, True), ("endpoints/chat.yaml", False), ("endpoints", False), ("../endpoints/x", False), ("/a/b", False)],
+)
+@pytest.mark.usefixtures("empty")
+def test_what_is_taken_for_a_model(text: str, expected: bool) -> None:  # noqa: FBT001 (a parameter of the case)
+    assert is_model(Path(text)) is expected
+
+
+def test_a_folder_that_is_there_is_no_model(empty: Path) -> None:
+    (empty / "endpoints" / "chat").mkdir(parents=True)
+    assert not is_model(Path("endpoints/chat"))
+
+
+@pytest.mark.parametrize(
+    ("hub_id", "name"),
+    [("Qwen/Qwen3-32B", "qwen3-32b"), ("openai/gpt-oss-120b", "gpt-oss-120b"), ("a/B_.c", "b-c"), ("a/__", "endpoint")],
+)
+def test_names_of_endpoints(hub_id: str, name: str) -> None:
+    assert endpoint_name(hub_id) == name
+
+
+class TestEnvironment:
+    def test_the_only_one_is_taken(self, empty: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (empty / "environments").mkdir()
+        (empty / "environments" / "qa.yaml").write_text("name: qa\nregion: eu-west-1\n")
+        (loaded,) = load_asked([Path(SMALL)], None, None, ASKED)
+        assert (loaded.environment.region, capsys.readouterr().err) == ("eu-west-1", "")
+        with pytest.raises(typer.BadParameter, match="qa is in eu-west-1"):
+            load_asked([Path(SMALL)], None, None, replace(ASKED, region="us-east-1"))
+
+    def test_of_several_one_must_be_named_and_an_unknown_one_is_no_default(self, empty: Path) -> None:
+        (empty / "environments").mkdir()
+        for name in ("qa", "prod"):
+            (empty / "environments" / f"{name}.yaml").write_text(f"name: {name}\nregion: eu-west-1\n")
+        assert refused(SMALL, asked=ASKED) == [("SEA109", "")]
+        assert refused(SMALL, asked=ASKED, environment="dev") == [("SEA109", "")]
+
+    def test_overrides_of_environments_that_have_no_file_are_no_mistake_yet(self, empty: Path) -> None:
+        spec = empty / "chat.yaml"
+        spec.write_text(
+            f"name: chat\nmodel: {{hub_id: {SMALL}}}\nworkload: {{input_tokens: 9, output_tokens: 9, concurrency: 1}}\n"
+            "environments: {prod: {workload: {concurrency: 7}}}\n"
+        )
+        (loaded,) = load_asked([spec], "prod", None, NOTHING)
+        assert loaded.endpoint.workload.concurrency == 7
+
+    def test_a_lock_needs_the_file(self, empty: Path, seatrial: Seatrial) -> None:
+        (empty / "chat.yaml").write_text(
+            f"name: chat\nmodel: {{hub_id: {SMALL}}}\nworkload: {{input_tokens: 9, output_tokens: 9, concurrency: 1}}\n"
+        )
+        done = seatrial("plan", "chat.yaml", "--write", folder=empty)
+        assert done.returncode == 2
+        assert "SEA109: there is no environment dev" in done.stderr
+        assert "seatrial init" in done.stderr
+
+
+def test_the_commands_answer_in_an_empty_folder(empty: Path, seatrial: Seatrial) -> None:
+    plan = seatrial("plan", SMALL, *OPTIONS, "--format", "json", folder=empty)
+    assert (plan.returncode, json.loads(plan.stdout)["endpoint"]) == (0, "qwen2-5-0-5b-instruct")
+    shown = seatrial("plan", SMALL, *OPTIONS, folder=empty)
+    assert "--save endpoints/NAME.yaml writes this as a spec" in shown.stdout
+    rendered = seatrial("render", SMALL, *OPTIONS[:2], "--output-tokens", *OPTIONS[3:], folder=empty)
+    assert (rendered.returncode, f"option.model_id={SMALL}" in rendered.stdout) == (0, True)
+    compared = seatrial("compare-instances", SMALL, *OPTIONS, "--format", "csv", folder=empty)
+    assert (compared.returncode, "ml.g6.xlarge" in compared.stdout) == (0, True)
+    asked = seatrial("preflight", SMALL, *OPTIONS, folder=empty, env={"AWS_EC2_METADATA_DISABLED": "true"})
+    assert (asked.returncode, "SEA503" in asked.stderr) == (1, True)
+    assert files(empty) == {}
+
+
+def test_a_model_has_no_lock(empty: Path, seatrial: Seatrial) -> None:
+    done = seatrial("plan", SMALL, *OPTIONS, "--write", folder=empty)
+    assert (done.returncode, "write its spec with --save" in done.stderr) == (2, True)
