@@ -93,7 +93,7 @@ REASONS: Mapping[tuple[str, str], str] = {
     (
         FUNCTION,
         "application-autoscaling:DescribeScalableTargets",
-    ): "These actions have no resource level; they only read.",
+    ): "These actions have no resource level; they only read, and trials take the path of OpenAI clients.",
     (FUNCTION, "application-autoscaling:RegisterScalableTarget"): "Scale-in is suspended while a trial measures.",
     (FUNCTION, "s3:GetObject"): "Results, shares of the load and the last passed trial are read and written.",
     (FUNCTION, "s3:DeleteObject"): "What a trial or an endpoint leaves is cleared; `trials/` is not.",

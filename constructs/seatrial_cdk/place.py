@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar, cast
 from weakref import WeakKeyDictionary
 
-from aws_cdk import Stack, Stage
+from aws_cdk import Aws, Stack, Stage
+
+from seatrial_base.catalog.images import dns_suffix
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +43,11 @@ class StackPlace:
         if found is None:
             found = _PLACES[stack] = cls(stack.partition, stack.region, stack.account)
         return found
+
+    @property
+    def dns_suffix(self) -> str:
+        """What hosts of AWS end with here; a token where the Region is one."""
+        return Aws.URL_SUFFIX if TOKEN_MARKER in self.region else dns_suffix(self.region)
 
     def arn(self, service: str, resource: str) -> str:
         """Return an ARN of this partition, region and account.

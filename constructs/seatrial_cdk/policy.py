@@ -53,6 +53,7 @@ UNNAMED_RESOURCE_ACTIONS: Mapping[str, str] = MappingProxyType(
         "ec2:DescribeSecurityGroups": "describe actions of EC2 have no resource level",
         "ec2:DescribeSubnets": "describe actions of EC2 have no resource level",
         "ec2:DescribeVpcs": "describe actions of EC2 have no resource level",
+        "sagemaker:CallWithBearerToken": "has no resource level; what is called is allowed by name beside it",
         "sagemaker:ListInferenceComponents": "has no resource level: names and states alone",
         "sns:Unsubscribe": "has no resource level: a subscription is named in the request alone",
         "ssm:DescribeParameters": "has no resource level: names and types alone",

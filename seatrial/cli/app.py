@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,6 +13,7 @@ from seatrial.cli.calibrate import calibrate_command
 from seatrial.cli.compare import compare_command
 from seatrial.cli.compare_instances import compare_instances_command
 from seatrial.cli.demo import demo_command
+from seatrial.cli.deploy import deploy_command
 from seatrial.cli.diff import diff_command
 from seatrial.cli.doctor import doctor_command
 from seatrial.cli.drift import drift_command
@@ -35,6 +37,7 @@ from seatrial.cli.report import report_command
 from seatrial.cli.schema import schema_command
 from seatrial.cli.stage import stage_command
 from seatrial.cli.teams import teams_command
+from seatrial.cli.token import token_command
 from seatrial.cli.trial import trial
 from seatrial.cli.validate import validate_command
 from seatrial_lint.cli.check import check_command
@@ -48,27 +51,64 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="seatrial",
     help="Infrastructure as code for LLM endpoints on Amazon SageMaker.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-_COMMANDS: dict[str, tuple[Callable[..., None] | typer.Typer, ...]] = {
-    "Start": (init_command, validate_command, demo_command, local, schema_command, migrate_command),
-    "Plan": (
-        plan_command,
-        compare_instances_command,
-        recipes_command,
-        predict_command,
-        render_command,
-    ),
-    "Deploy": (preflight_command, stage_command, diff_command, promote_command, products, jobs),
-    "Operate": (trial, drift_command, doctor_command, teams_command),
-    "Measure": (bench_command, probe_command, compare_command, calibrate_command, report_command),
-    "Check configurations": (lint_command, check_command, convert_command, rules_command),
-    "Library": (presets, models, images, prices),
+_COMMANDS: dict[str, dict[Callable[..., None] | typer.Typer, str]] = {
+    "Start": {
+        init_command: "Write a repository of endpoints with its pipeline.",
+        validate_command: "Check specs: every problem, with line and remedy.",
+        demo_command: "Deploy, try, update and roll back on this machine.",
+        local: "An embedded AWS with an LLM engine on this machine.",
+        schema_command: "Print a document's JSON schema, for editors.",
+        migrate_command: "Bring specs and locks to this release.",
+    },
+    "Plan": {
+        plan_command: "Choose what to deploy: instances, limits, price, why.",
+        compare_instances_command: "Compare instance types: SLO, price, speed.",
+        recipes_command: "Compare optimizations: speed, price, what they cost.",
+        predict_command: "Predict speed and latency of each row of a table.",
+        render_command: "Show the files that the container reads.",
+    },
+    "Deploy": {
+        preflight_command: "Ask the account for quotas, secrets, keys, weights.",
+        deploy_command: "Deploy an endpoint and show its trial meanwhile.",
+        stage_command: "Copy a model to S3 at one revision, checked.",
+        diff_command: "Tell what an update does and what users notice.",
+        promote_command: "Take a tried plan to the next environment.",
+        products: "Standard endpoints that product teams launch.",
+        jobs: "Optimization jobs, which make compiled weights.",
+    },
+    "Operate": {
+        trial: "Follow the trial of a deployment, or start one.",
+        token_command: "Print a bearer token for OpenAI clients.",
+        drift_command: "Compare what runs with what is locked.",
+        doctor_command: "Explain a stuck or failed endpoint, and mend it.",
+        teams_command: "List each team's endpoints, costs and trials.",
+    },
+    "Measure": {
+        bench_command: "Load an endpoint: how much it carries, is the SLO met.",
+        probe_command: "Measure whether a cheaper deployment would do.",
+        compare_command: "Measure two recipes: speed, cost, quality.",
+        calibrate_command: "Fit predictions to what you measured.",
+        report_command: "Write a trial's report as HTML, Markdown and JSON.",
+    },
+    "Check configurations": {
+        lint_command: "Tell what a container does with serving options.",
+        check_command: "Find what SageMaker would refuse in a template.",
+        convert_command: "Write a configuration for another engine.",
+        rules_command: "List every rule with its ID and severity.",
+    },
+    "Library": {
+        presets: "Recipes to start from, by model and instance type.",
+        models: "Models that can be planned by hub id.",
+        images: "Container images: list, pin, find newer builds.",
+        prices: "Prices of instance types, read from AWS.",
+    },
 }
-"""The commands by what a user is about to do, in this order."""
+"""The commands by what a user is about to do, in this order, each with its line in the help."""
 
 
 def command_name(function: Callable[..., None]) -> str:
@@ -77,11 +117,11 @@ def command_name(function: Callable[..., None]) -> str:
 
 
 for _panel, _commands in _COMMANDS.items():
-    for _command in _commands:
+    for _command, _line in _commands.items():
         if isinstance(_command, typer.Typer):
-            app.add_typer(_command, rich_help_panel=_panel)
+            app.add_typer(_command, rich_help_panel=_panel, short_help=_line)
         else:
-            app.command(command_name(_command), rich_help_panel=_panel)(_command)
+            app.command(command_name(_command), rich_help_panel=_panel, short_help=_line)(_command)
 
 
 def _version(*, show: bool) -> None:
@@ -92,11 +132,17 @@ def _version(*, show: bool) -> None:
 
 @app.callback()
 def main_options(
+    context: typer.Context,
     *,
     version: Annotated[
         bool,
         typer.Option("--version", callback=lambda value: _version(show=value), is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Plan, render, deploy and try LLM endpoints."""
+    """Infrastructure as code for LLM endpoints on Amazon SageMaker. Alone, it shows the next five commands."""
     del version
+    if context.invoked_subcommand is None:
+        from seatrial.cli.support.next_commands import lines_of, situation_of
+
+        for line in lines_of(situation_of(Path())):
+            typer.echo(line)

@@ -171,6 +171,7 @@ def bench_command(
     level_seconds: options.LevelSeconds = None,
     connections: options.Connections = None,
     protocol: options.Protocol = None,
+    api: options.Api = None,
     workers: options.Workers = None,
     input_tokens: options.InputTokens = 256,
     input_tokens_stddev: options.InputTokensStddev = 0.0,
@@ -239,6 +240,7 @@ def bench_command(
         level_s=level_seconds,
         max_connections=connections,
         protocol=protocol,
+        api=api,
     )
     end_when_interrupted()
     files = PromptFiles(prompts=prompts, trace=trace, speed=speed)

@@ -18,11 +18,13 @@ def compare_instances_command(
     environments: EnvironmentsFolder = None,
     output_format: Annotated[Literal["text", "json", "csv"], typer.Option("--format", help="Output format.")] = "text",
     *,
+    wide: Annotated[bool, typer.Option("--wide", help="Show every column and every type.")] = False,
     asked: AskedModel,
 ) -> None:
-    """Predict latency, throughput and price of one instance of each type, best price per token first."""
+    """Predict speed and price of each instance type, first those that keep the SLO; `--wide` shows all of them."""
     from seatrial.planner.compare import basis_of, compare_instance_types
-    from seatrial.report.terminal.instances import comparison_csv, comparison_rows, instances_view
+    from seatrial.planner.types_at_load import types_at_load
+    from seatrial.report.terminal.instances import comparison_csv, comparison_rows, first_instances_view, instances_view
 
     (loaded,) = load_asked([spec], environment, environments, asked)
     compared = compare_instance_types(loaded)
@@ -33,4 +35,7 @@ def compare_instances_command(
         show_text(comparison_csv(compared, basis))
     else:
         title = f"Instance types for {loaded.endpoint.name} in {loaded.environment.name}"
-        show(instances_view(compared, basis, title))
+        if wide:
+            show(instances_view(compared, basis, title))
+        else:
+            show(first_instances_view(compared, types_at_load(loaded), basis, title))

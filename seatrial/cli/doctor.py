@@ -13,6 +13,7 @@ import typer
 
 from seatrial.cli.support.live_name import live_name
 from seatrial.cli.support.options import EnvironmentsFolder, environments_folder
+from seatrial.cli.support.region import own_region
 from seatrial.cli.support.specs import ENDPOINTS
 from seatrial_base.errors import BenchError, SeatrialError, SpecError
 from seatrial_base.findings import Finding, Place
@@ -118,23 +119,10 @@ def _asked(endpoint: str, environment: str | None, environments: Path | None, re
     if not re.fullmatch(_NAME, endpoint):
         hint = "with the YAML file or the name of a spec, give its environment: -e ENV"
         raise SpecError.of("SEA107", f"{endpoint} is no name of an endpoint", where="command line", hint=hint)
-    place = region or _own_region()
+    place = region or own_region()
     return AskedEndpoint(
         name=endpoint, region=place, calls=Boto3Calls(place), account=clients_of_region(place, where=endpoint)
     )
-
-
-def _own_region() -> str:
-    import boto3
-
-    from seatrial.account.reader import aws_failures
-
-    with aws_failures("command line"):
-        region = boto3.session.Session().region_name
-    if not region:
-        hint = "give --region, or set AWS_REGION"
-        raise SpecError.of("SEA512", "no region is configured", where="command line", hint=hint)
-    return region
 
 
 def _of_environment(endpoint: str, environment: str, environments: Path | None) -> AskedEndpoint:

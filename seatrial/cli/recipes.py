@@ -20,12 +20,13 @@ def recipes_command(
     every: Annotated[
         bool, typer.Option("--all", help="Combine up to three optimizations; without, at most two.")
     ] = False,
+    wide: Annotated[bool, typer.Option("--wide", help="Show every column and every recipe.")] = False,
     output_format: Annotated[Literal["text", "json", "csv"], typer.Option("--format", help="Output format.")] = "text",
     asked: AskedModel,
 ) -> None:
     """Predict speed, memory and price of the model with each optimization and combination, the best first."""
     from seatrial.planner.recipe_rows import recipe_rows
-    from seatrial.report.terminal.recipes import recipe_documents, recipes_csv, recipes_view
+    from seatrial.report.terminal.recipes import first_recipes_view, recipe_documents, recipes_csv, recipes_view
 
     (loaded,) = load_asked([spec], environment, environments, asked)
     rows = recipe_rows(loaded, every=every)
@@ -34,4 +35,5 @@ def recipes_command(
     elif output_format == "csv":
         show_text(recipes_csv(rows))
     else:
-        show(recipes_view(rows, f"Recipes for {loaded.endpoint.name} in {loaded.environment.name}"))
+        view = recipes_view if wide else first_recipes_view
+        show(view(rows, f"Recipes for {loaded.endpoint.name} in {loaded.environment.name}"))

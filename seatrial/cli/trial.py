@@ -12,6 +12,8 @@ from seatrial.cli.support.live_name import live_name
 from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from seatrial.account.trials import Bucket, LiveTrial
 
 FAILED = 1
@@ -39,7 +41,7 @@ def watch_trial(endpoint: Endpoint, environment: EnvironmentName, environments: 
 
     end_when_interrupted()
     bucket, endpoint_name = _place(endpoint, environment, environments)
-    told = _Told()
+    told = TrialLines(typer.echo)
     try:
         for seen in follow(bucket, endpoint_name, now_s=time.time, sleep=time.sleep):
             told.tell(seen, endpoint_name)
@@ -96,10 +98,15 @@ def _place(endpoint: str, environment: str, environments: Path | None) -> tuple[
     return Bucket(s3, bucket), endpoint_name(environment, name, generation)
 
 
-class _Told:
-    """What was told of a trial already."""
+class TrialLines:
+    """What was told of a trial already.
 
-    def __init__(self) -> None:
+    Args:
+        write: Takes each line.
+    """
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
         self._request_id: str | None = None
         self._levels = 0
         self._loading: int | None = None
@@ -111,12 +118,12 @@ class _Told:
 
         if seen.request_id != self._request_id:
             self._request_id, self._levels, self._loading = seen.request_id, 0, None
-            typer.echo(_beginning(seen, endpoint_name))
+            self._write(_beginning(seen, endpoint_name))
         for level in seen.levels[self._levels :]:
-            typer.echo(f"{level_line(level)} ({minutes(seen.left_s)} left)")
+            self._write(f"{level_line(level)} ({minutes(seen.left_s)} left)")
         self._levels = len(seen.levels)
         if seen.loading not in {None, self._loading} and not seen.has_ended:
-            typer.echo(f"loading concurrency {seen.loading} per copy ({minutes(seen.left_s)} left)")
+            self._write(f"loading concurrency {seen.loading} per copy ({minutes(seen.left_s)} left)")
         self._loading = seen.loading
 
     @staticmethod

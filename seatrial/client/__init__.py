@@ -20,6 +20,7 @@ from seatrial.client.generation import (
     stream_parts,
 )
 from seatrial.client.many import Outcome, invoke_many
+from seatrial.client.tokens import token_source
 from seatrial.client.transport import InvocationError, Target, client_config
 from seatrial_load.decode.failure import Failure
 from seatrial_load.payload.answer import Completion, FinishReason, Piece, Token, Usage
@@ -58,4 +59,5 @@ __all__ = [
     "request_body",
     "stream_lines",
     "stream_parts",
+    "token_source",
 ]

@@ -7,10 +7,12 @@ import threading
 import time
 from copy import copy
 from typing import TYPE_CHECKING, Protocol, TypeVar
+from urllib.parse import urlsplit
 
 from seatrial.client.transport import InvocationError, Target, failures_of
 from seatrial.deployment.alias import AliasValue, alias_name
 from seatrial.deployment.traffic import fraction_of
+from seatrial_load.client.connection import other_runtime_url
 from seatrial_load.decode.failure import Failure, shorten
 
 if TYPE_CHECKING:
@@ -89,6 +91,20 @@ class Alias:
             InvocationError: SEA372, it was never read, and can't be.
         """
         return self._chosen(self._parameter.value())
+
+    def openai_base_url(self) -> str:
+        """Return the base URL for OpenAI clients, of the endpoint's own component: they are not split.
+
+        Boto3's variables of the runtime's URL (`AWS_ENDPOINT_URL`) lead it elsewhere, as they do boto3.
+
+        Raises:
+            InvocationError: SEA372, the alias can't be read, or has no such URL.
+        """
+        if base_url := self._parameter.value().openai_base_url:
+            parts = urlsplit(base_url)
+            return f"{other_runtime_url() or f'{parts.scheme}://{parts.netloc}'}{parts.path}"
+        message = "the alias has no openai_base_url: deploy the endpoint anew; an asynchronous one has none"
+        raise InvocationError.because(Failure("validation", message), where=self.parameter_name)
 
     def moved(self, gone: Target) -> Target | None:
         """Return what took the place of a target that is not there any more.

@@ -21,19 +21,26 @@ class AliasValue:
         endpoint_name: SageMaker's name of the endpoint.
         inference_component_name: Its component; `None` when the model is in the production variant.
         weights: Share of the requests of each component of the endpoint; empty where one component takes all.
+        openai_base_url: The base URL for OpenAI clients, of the component; they are not split. Empty where the endpoint
+            is asynchronous, and in an alias of an earlier release.
     """
 
     endpoint_name: str
     inference_component_name: str | None
     weights: Mapping[str, float] = field(default_factory=dict)
+    openai_base_url: str = ""
 
     def to_json(self) -> str:
-        """Return the parameter's value; weights are written only where there are some."""
+        """Return the parameter's value; weights and URL are written only where there are some."""
         document: dict[str, object] = {
             "endpoint_name": self.endpoint_name,
             "inference_component_name": self.inference_component_name,
         }
-        return json.dumps(document | ({"weights": {**self.weights}} if self.weights else {}), sort_keys=True)
+        if self.weights:
+            document["weights"] = {**self.weights}
+        if self.openai_base_url:
+            document["openai_base_url"] = self.openai_base_url
+        return json.dumps(document, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> AliasValue:
@@ -49,7 +56,12 @@ class AliasValue:
         named = isinstance(endpoint_name, str) and endpoint_name and _is_component(component_name)
         if not named or not _are_weights(weights):
             raise ValueError(f"not an alias: {text[:100]!r}")
-        return cls(endpoint_name=endpoint_name, inference_component_name=component_name, weights=weights)
+        return cls(
+            endpoint_name=endpoint_name,
+            inference_component_name=component_name,
+            weights=weights,
+            openai_base_url=str(read.get("openai_base_url") or ""),
+        )
 
     def component_at(self, fraction: float) -> str | None:
         """Return the component that takes a request; `None` when the model is in the production variant.

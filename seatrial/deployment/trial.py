@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from seatrial.engines.rendered import RenderedConfig
     from seatrial.specs.endpoint import Percentiles, QualitySpec, Slo, TrialSpec
     from seatrial.specs.load import LoadedSpec
-    from seatrial_load.documents.request import Metric, PayloadSchema, Statistic
+    from seatrial_load.documents.request import Api, Metric, PayloadSchema, Statistic
     from seatrial_load.quality.evaluation_set import EvaluationSet
 
 
@@ -66,7 +66,7 @@ def trial_request(
         plan_digest=plan.digest,
         target=target,
         expected=expected,
-        workload=trial_workload(loaded, serving.payload_schema),
+        workload=trial_workload(loaded, trial_schema(loaded, serving), trial_api(loaded, serving.engine)),
         load=_load(loaded, plan),
         objectives=tuple(slo_objectives(endpoint.slo)),
         gate_concurrency=plan.gate_concurrency_per_copy.value,
@@ -82,7 +82,23 @@ def trial_request(
     )
 
 
-def trial_workload(loaded: LoadedSpec, schema: PayloadSchema) -> Workload:
+OPENAI_ENGINES: Final = ("vllm", "sglang")
+"""Containers whose streams OpenAI clients read, and which count exactly on that path (`docs/how-to/client.md`)."""
+
+
+def trial_api(loaded: LoadedSpec, engine: str) -> Api:
+    """Return the path that a trial takes: what the spec says, else what the engine serves best."""
+    endpoint = loaded.endpoint
+    serves = engine in OPENAI_ENGINES and endpoint.hosting.asynchronous is None
+    return endpoint.workload.api or ("openai" if serves else "invoke")
+
+
+def trial_schema(loaded: LoadedSpec, serving: RenderedConfig) -> PayloadSchema:
+    """Return how a trial spells its requests: the OpenAI path takes chats alone."""
+    return "openai_chat" if trial_api(loaded, serving.engine) == "openai" else serving.payload_schema
+
+
+def trial_workload(loaded: LoadedSpec, schema: PayloadSchema, api: Api) -> Workload:
     """Return the requests that a trial of this spec sends; of a dataset, made-up ones of its lengths.
 
     What users wrote is in no template: `seatrial bench --prompts` sends it.
@@ -93,6 +109,7 @@ def trial_workload(loaded: LoadedSpec, schema: PayloadSchema) -> Workload:
         input_tokens=asked.input_tokens,
         output_tokens=asked.output_tokens,
         schema=schema,
+        api=api,
         shared_prefix_tokens=asked.shared_prefix_tokens if shares else trial.shared_prefix_tokens,
         prefix_groups=asked.prefix_groups if shares else trial.prefix_groups,
         input_tokens_stddev=asked.input_tokens_stddev,
@@ -105,7 +122,7 @@ def trial_workload(loaded: LoadedSpec, schema: PayloadSchema) -> Workload:
         turn_delay_stddev_s=asked.turn_delay_stddev_s,
         conversations=loaded.dataset.turns,
         delays_s=loaded.dataset.delays_s,
-        sends_prefix_id=loaded.conversations is not None and routing.strategy == "prefix_aware",
+        sends_prefix_id=api == "invoke" and loaded.conversations is not None and routing.strategy == "prefix_aware",
     )
 
 
@@ -276,7 +293,7 @@ def quality_floor(loaded: LoadedSpec, serving: RenderedConfig) -> QualityFloor |
     if quality is None or not objectives:
         return None
     path = loaded.path.parent / quality.evaluation_set
-    asked = read_evaluation_set(path, chat=serving.payload_schema == "openai_chat")
+    asked = read_evaluation_set(path, chat=trial_schema(loaded, serving) == "openai_chat")
     where = path.as_posix()
     problems = [
         Finding(RULE, Place.at(where, field), message, hint) for field, message, hint in _impossible(quality, asked)

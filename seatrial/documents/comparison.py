@@ -13,6 +13,23 @@ if TYPE_CHECKING:
     from seatrial.documents.prediction import Band
 
 
+class TypeAtLoad(FrozenModel):
+    """The cheapest deployment of one instance type that keeps SLO, budget and limits at the planned load.
+
+    Attributes:
+        tensor_parallel_degree: Accelerators of a copy; 0 where no deployment of the type keeps them.
+        instance_count: Instances of the planned size; 0 likewise.
+        usd_per_hour: All of them; `None` where there are none or the price is unknown.
+        output_tok_s: Of all copies at the planned load; `None` where there are none.
+    """
+
+    instance_type: str
+    tensor_parallel_degree: int = 0
+    instance_count: int = 0
+    usd_per_hour: float | None = None
+    output_tok_s: float | None = None
+
+
 class InstanceComparison(FrozenModel):
     """What one instance of a type is predicted to do.
 

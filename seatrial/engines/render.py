@@ -16,6 +16,7 @@ from seatrial.specs.recipe import is_quantized_at_start, quantizes
 from seatrial.specs.repository_files import repository_root
 from seatrial_base.catalog.engine_options import options_decided_by, reserved_names
 from seatrial_base.catalog.engine_versions import dialects, existing_dialects, has_dialect, read_version
+from seatrial_base.catalog.parsers import model_parsers
 from seatrial_base.errors import RenderError
 from seatrial_base.findings import Place
 from seatrial_lint.engines.config import ServingConfig
@@ -246,6 +247,7 @@ def plan_config(loaded: LoadedSpec, plan: Plan, source: ModelSource) -> ServingC
             "model_loading_timeout_s": plan.startup_timeout_s.value if lmi else None,
             "predict_timeout_s": PREDICT_TIMEOUT_S if lmi else None,
             **_features(overrides),
+            **_parsers(loaded, plan),
             "extra": {name: _option_text(value) for name, value in overrides.extra.items()},
         }
     )
@@ -268,6 +270,32 @@ def _told_quantization(loaded: LoadedSpec, plan: Plan) -> str | None:
     if entry is None:
         return loaded.endpoint.serving.overrides.quantization
     return entry.name if is_quantized_at_start(loaded.endpoint, read_architecture(loaded)) else None
+
+
+def _parsers(loaded: LoadedSpec, plan: Plan) -> dict[str, str]:
+    """Return the parsers that the spec leaves to the catalog, by the model of the plan.
+
+    Raises:
+        RenderError: SEA308, with each that the catalog lacks for this model and engine.
+    """
+    overrides, engine, model = loaded.endpoint.serving.overrides, _engine(plan), plan.model_name
+    asked = [name for name in PARSERS if getattr(overrides, name) == "auto"]
+    row = model_parsers(engine, loaded.endpoint.model.hub_id or plan.architecture) if asked else None
+    found = {name: getattr(row, name, None) for name in asked}
+    hint = "name one that the engine's documentation gives for the model, or leave it out"
+    missing = [
+        loaded.problem(
+            ("serving", "overrides", name), "SEA308", f"the catalog has no {name} for {model} on {engine}", hint
+        )
+        for name, value in found.items()
+        if value is None
+    ]
+    if missing:
+        raise RenderError(missing)
+    return {name: str(value) for name, value in found.items()}
+
+
+PARSERS = ("tool_call_parser", "reasoning_parser")
 
 
 def _features(overrides: ServingOverrides) -> dict[str, object]:

@@ -106,6 +106,11 @@ def _app(root: Path) -> tuple[list[str], dict[str, object]]:
     return command, context
 
 
+def app_root(spec: Path) -> Path | None:
+    """Return the folder of the CDK app that a spec belongs to, the nearest with a `cdk.json`; `None` without one."""
+    return next((folder for folder in spec.resolve().parents if (folder / "cdk.json").is_file()), None)
+
+
 def app_variables(root: Path) -> dict[str, str]:
     """Return the variables of the app: this interpreter's tools and the modules of its own folder first."""
     given = os.environ

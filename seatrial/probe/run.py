@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from seatrial.account.stacks import describe_stack
 from seatrial.account.trials import Bucket, look
 from seatrial.deployment.document import service_stack
-from seatrial.operations.app import app_variables
+from seatrial.operations.app import app_root, app_variables
 from seatrial.probe.answer import probe_answer
 from seatrial.probe.deploy import AwsStacks, ProbeRun
 from seatrial_base.errors import BenchError, SpecError
@@ -36,11 +36,6 @@ if TYPE_CHECKING:
     from seatrial_load.trial.events import Watch
 
 _FOLDER = ".seatrial/probe"
-
-
-def app_root(spec: Path) -> Path | None:
-    """Return the folder of the CDK app that a spec belongs to, the nearest with a `cdk.json`; `None` without one."""
-    return next((folder for folder in spec.resolve().parents if (folder / "cdk.json").is_file()), None)
 
 
 def probe_folder(loaded: LoadedSpec) -> Path:

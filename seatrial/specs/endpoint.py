@@ -235,6 +235,12 @@ class WorkloadSpec(FrozenModel):
     arrival_smoothness: Annotated[float, Field(gt=0, le=bounds.MOST_SMOOTHNESS)] = Field(
         1.0, description="Shape of `gamma` arrivals: 1 is Poisson, less comes in bursts, more comes evenly."
     )
+    api: Literal["invoke", "openai"] | None = Field(
+        None,
+        description="Path of the trial's requests: `openai`, SageMaker's OpenAI path with bearer tokens, or `invoke`, "
+        "`InvokeEndpointWithResponseStream`. Default: what the engine serves best, `openai` for vLLM and SGLang; LMI "
+        "streams no server-sent events, and TGI counts tokens in its own schema alone.",
+    )
 
 
 class Percentiles(FrozenModel):

@@ -63,6 +63,7 @@ _ADDED_LATER = (
     ("workload", "output_tokens_stddev"),
     ("workload", "dataset"),
     ("workload", "shared_prefix_tokens"),
+    ("workload", "api"),
     ("budget", "usd_per_million_output_tokens"),
     ("budget", "blended_usd_per_million_tokens"),
     ("budget", "discount"),

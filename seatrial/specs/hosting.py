@@ -118,6 +118,26 @@ class AdapterSpec(FrozenModel):
     s3_uri: AdapterUri = Field(description="S3 URI of the adapter's files as a `.tar.gz`.")
 
 
+class MetricsSpec(FrozenModel):
+    """Metrics that SageMaker publishes of the endpoint, beside those of every endpoint."""
+
+    detailed: bool | None = Field(
+        None,
+        description="Metrics of containers (`/metrics` of the engine: queue, KV cache), GPUs, hosts and placement, in "
+        "CloudWatch's OpenTelemetry metrics. Default: SageMaker's, on for new configurations. CloudWatch bills "
+        "what is published.",
+    )
+    enhanced: bool | None = Field(
+        None,
+        description="Invocations and utilization of each instance and copy. Default: SageMaker's, which is off. "
+        "CloudWatch bills a metric for each.",
+    )
+    frequency_s: Literal[10, 30, 60, 120, 180, 240, 300] | None = Field(
+        None,
+        description="How often they are published, in seconds. Default: SageMaker's, 60; less is more to pay.",
+    )
+
+
 class HostingSpec(FrozenModel):
     """How SageMaker hosts the endpoint."""
 
@@ -163,3 +183,6 @@ class HostingSpec(FrozenModel):
         None, description="Production variants that share the traffic by weight (A/B)."
     )
     shadow: ShadowSpec | None = Field(None, description="Shadow variant.", json_schema_extra=left_out_or_mapping)
+    metrics: MetricsSpec | None = Field(
+        None, description="Metrics that are published.", json_schema_extra=left_out_or_mapping
+    )

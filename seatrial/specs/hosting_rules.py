@@ -42,6 +42,41 @@ def _kind(document: Document) -> Iterator[Finding]:
             yield document.problem(path, "SEA125", message, f"remove it, or write `kind: {needed}` below hosting")
 
 
+_NOT_IN_CLOUDFORMATION: tuple[tuple[FieldPath, str | None, str, str], ...] = (
+    (
+        (*_HOSTING, "routing", "strategy"),
+        "kv_aware",
+        "KV-aware routing is in SageMaker's API alone: CloudFormation's EndpointConfig has no KV_AWARE",
+        "write `strategy: prefix_aware`, which keeps requests with the same beginning together",
+    ),
+    (
+        (*_HOSTING, "accelerator_partition"),
+        None,
+        "GPU partitions (MIG) are in SageMaker's API alone: CloudFormation has no AcceleratorPartitionType",
+        "remove it; a smaller instance type, or more_models on whole GPUs, is what a stack can make",
+    ),
+    (
+        (*_HOSTING, "inference_router"),
+        None,
+        "inference routers are in SageMaker's API alone: CloudFormation has no such type",
+        "remove it; hosting.router splits requests by a function, and the alias follows the endpoint",
+    ),
+)
+"""Field, its value (None for any), why a stack can't have it, and what to do.
+
+Read on 2026-11-25: botocore 1.44.8, which has all three (CreateInferenceRouter, KV_AWARE, AcceleratorPartitionType);
+the resource schemas of cfn-lint and aws-cdk-lib 2.275.0, which have none. A change that CloudFormation does not know of
+would be undone by its next update, so no custom resource makes them.
+"""
+
+
+def _not_in_cloudformation(document: Document) -> Iterator[Finding]:
+    for path, asked, because, hint in _NOT_IN_CLOUDFORMATION:
+        value = document.value(*map(str, path))
+        if value is not None and (asked is None or value == asked):
+            yield document.problem(path, "SEA139", because, hint)
+
+
 def _routing(document: Document) -> Iterator[Finding]:
     strategy = document.value("hosting", "routing", "strategy")
     for name in ("prefix_length", "concurrency_threshold"):
@@ -136,6 +171,12 @@ def _shadow(document: Document) -> Iterator[Finding]:
         yield document.problem(path, "SEA130", message, "remove shadow or asynchronous")
 
 
+def _openai(document: Document) -> Iterator[Finding]:
+    if document.value("workload", "api") == "openai" and document.value("hosting", "asynchronous") is not None:
+        message = "an asynchronous endpoint has no OpenAI path"
+        yield document.problem(("workload", "api"), "SEA136", message, "remove workload.api")
+
+
 def _capture(document: Document) -> Iterator[Finding]:
     path = (*_HOSTING, "data_capture", "capture")
     yield from _twice(document, path, _texts(document.value(*path)), "SEA131", "remove the second")
@@ -222,6 +263,8 @@ _RULES: tuple[Callable[[Document], Iterator[Finding]], ...] = (
     _traffic,
     _variants,
     _shadow,
+    _not_in_cloudformation,
+    _openai,
     _capture,
     _adapters,
     _trial,

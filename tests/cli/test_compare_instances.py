@@ -23,9 +23,12 @@ def test_text_says_what_the_numbers_are(seatrial: Seatrial) -> None:
     assert done.stdout.startswith(
         "Instance types for llama-2-7b-chat in dev\nPredicted, not measured: 256 + 256 tokens, lmi "
     )
-    assert "\na: throughput ±" in done.stdout
+    wide = seatrial(*COMMAND, "--wide")
+    assert "\na: throughput ±" not in done.stdout
+    assert "\na: throughput ±" in wide.stdout
     for instance_type in ("ml.g5.2xlarge", "ml.g5.12xlarge", "ml.g6e.2xlarge"):
-        assert f"\n{instance_type} " in done.stdout
+        assert f"{instance_type} " in done.stdout
+        assert f"\n{instance_type} " in wide.stdout
 
 
 def test_json_and_csv_hold_the_same_rows_cheapest_token_first(seatrial: Seatrial) -> None:
@@ -39,7 +42,7 @@ def test_json_and_csv_hold_the_same_rows_cheapest_token_first(seatrial: Seatrial
 
 
 def test_a_terminal_without_unicode_gets_ascii(seatrial: Seatrial) -> None:
-    done = seatrial(*COMMAND, env={"PYTHONIOENCODING": "ascii"})
+    done = seatrial(*COMMAND, "--wide", env={"PYTHONIOENCODING": "ascii"})
     assert (done.returncode, done.stderr) == (0, "")
     assert "\na: throughput +/-" in done.stdout
 

@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from seatrial.account.trials import LiveTrial
-from seatrial.cli.trial import _Told
+from seatrial.cli.trial import TrialLines
 from seatrial_base.errors import BenchError
 from tests.constructs.conftest import passing_result
 
@@ -26,8 +26,8 @@ MOMENTS = (
 )
 
 
-def told_of(*moments: LiveTrial) -> _Told:
-    told = _Told()
+def told_of(*moments: LiveTrial) -> TrialLines:
+    told = TrialLines(typer.echo)
     for seen in moments:
         told.tell(seen, "dev-chat")
     return told
@@ -51,7 +51,7 @@ def test_each_level_is_told_once_with_what_is_left(capsys: pytest.CaptureFixture
 
 
 def test_a_passed_trial_ends_well_with_its_verdict(capsys: pytest.CaptureFixture[str]) -> None:
-    _Told.conclude(MOMENTS[-1], "dev-chat")
+    TrialLines.conclude(MOMENTS[-1], "dev-chat")
     assert capsys.readouterr().out.splitlines()[-2] == "verdict: pass: objective met"
 
 
@@ -60,19 +60,19 @@ def test_any_other_verdict_ends_with_1(status: str) -> None:
     verdict = replace(RESULT.verdict, status=status, because="it is too slow")  # type: ignore[arg-type]  # a column
     seen = replace(MOMENTS[-1], result=replace(RESULT, verdict=verdict))
     with pytest.raises(typer.Exit) as ended:
-        _Told.conclude(seen, "dev-chat")
+        TrialLines.conclude(seen, "dev-chat")
     assert ended.value.exit_code == 1
 
 
 def test_a_trial_that_could_not_be_made_says_why() -> None:
     seen = LiveTrial(request_id="1", is_due=True, error="SEA504: unreachable")
     with pytest.raises(BenchError, match="dev-chat: SEA507: SEA504: unreachable"):
-        _Told.conclude(seen, "dev-chat")
+        TrialLines.conclude(seen, "dev-chat")
 
 
 def test_a_deployment_that_changed_nothing_has_no_trial_to_watch() -> None:
     with pytest.raises(BenchError, match="SEA521: the last deployment changed nothing that needs a trial"):
-        _Told.conclude(LiveTrial(request_id="1"), "dev-chat")
+        TrialLines.conclude(LiveTrial(request_id="1"), "dev-chat")
 
 
 def test_an_unknown_environment_is_told_in_one_message(seatrial: Seatrial) -> None:

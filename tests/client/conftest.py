@@ -11,6 +11,7 @@ import pytest
 from seatrial.client import Schema, Target, client_config
 from seatrial.deployment.alias import AliasValue, alias_name
 from seatrial_laptop import lifecycle
+from seatrial_load.client.connection import openai_path
 from tests.environment import environment
 
 if TYPE_CHECKING:
@@ -47,7 +48,12 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lifecycle.LocalA
             local = lifecycle.start_embedded_aws(state_dir=state_dir)
         with environment(lifecycle.environment(local)):
             _serve(boto3.client("sagemaker"))
-            value = AliasValue(endpoint_name=ENDPOINT, inference_component_name="chat-copy").to_json()
+            path = openai_path(ENDPOINT, "chat-copy")
+            value = AliasValue(
+                endpoint_name=ENDPOINT,
+                inference_component_name="chat-copy",
+                openai_base_url=f"https://runtime.sagemaker.us-east-1.amazonaws.com/{path}",
+            ).to_json()
             boto3.client("ssm").put_parameter(Name=alias_name("dev", "chat"), Type="String", Value=value)
         yield local
     finally:

@@ -173,6 +173,7 @@ def expressions(body: Any, title: str) -> list[str]:  # noqa: ANN401 (likewise)
 def test_utilization_is_divided_by_the_accelerators_and_cost_multiplied_by_the_price(bodies: dict[str, Any]) -> None:
     full = bodies["prod-chat"]
     assert expressions(full, "Utilization of the instances (%)") == ["gpu_1/4", "gpu_2/4"]
+    assert DashboardInstances(instance_type="ml.g6.xlarge", accelerators=1, points_per_minute=6).count == "running/6"
     assert expressions(full, "Cost (USD)") == ["running*13.12", "running*13.12*730"]
     assert expressions(full, "Copies and instances") == ["requests/share", "running"]
     assert len(expressions(full, "Latency at SageMaker (ms)")) == 6

@@ -3,12 +3,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from seatrial.deployment.trial import request_template, trial_request
+from seatrial.deployment.trial import request_template, trial_api, trial_request, trial_schema
 from seatrial.engines.render import render_plan
+from seatrial.engines.rendered import RenderedConfig
 from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_spec
 from seatrial_base.errors import BenchError, SpecError
@@ -42,6 +43,41 @@ def test_the_prior_is_the_plans_curve_of_one_copy(planned: tuple[Plan, TrialRequ
         ttft_p95_ms=first.ttft_p95_ms,
         e2e_mean_ms=first.e2e_latency_ms,
     )
+
+
+@pytest.mark.parametrize(
+    ("engine", "asked", "api", "schema"),
+    [
+        ("vllm", None, "openai", "openai_chat"),
+        ("sglang", None, "openai", "openai_chat"),
+        ("vllm", "invoke", "invoke", "openai_chat"),
+        ("lmi", None, "invoke", "lmi"),
+        ("tgi", None, "invoke", "tgi"),
+        ("lmi", "openai", "openai", "openai_chat"),
+    ],
+)
+def test_a_trial_takes_the_path_that_the_engine_serves_best(
+    engine: Literal["lmi", "tgi", "vllm", "sglang"], asked: str | None, api: str, schema: str
+) -> None:
+    loaded = load_spec(ROOT / "endpoints" / "llama-2-7b-chat.yaml", "dev", environments=ROOT / "environments")
+    endpoint = loaded.endpoint
+    workload, serving = (
+        endpoint.workload.model_copy(update={"api": asked}),
+        endpoint.serving.model_copy(update={"engine": engine}),
+    )
+    changed = replace(loaded, endpoint=endpoint.model_copy(update={"workload": workload, "serving": serving}))
+    rendered = RenderedConfig(
+        engine=engine,
+        engine_version="1",
+        image="an/image:1",
+        payload_schema={"lmi": "lmi", "tgi": "tgi"}.get(engine, "openai_chat"),
+        files={},
+        container_env={},
+        secret_env={},
+        weights_s3_uri=None,
+        isolated=False,
+    )
+    assert (trial_api(changed, engine), trial_schema(changed, rendered)) == (api, schema)
 
 
 def test_the_batch_limit_is_the_lesser_of_engine_and_kv_room(planned: tuple[Plan, TrialRequest]) -> None:

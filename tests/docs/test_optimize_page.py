@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from seatrial.planner.recipe_rows import recipe_rows
-from seatrial.report.terminal.recipes import recipes_view
+from seatrial.report.terminal.recipes import first_recipes_view
 from seatrial.specs.load import load_spec
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def test_the_table_of_recipes_is_what_the_command_shows(tmp_path: Path, monkeypa
     loaded = load_spec(Path("chat.yaml"), "dev", environments=Path("environments"))
 
     shown = Console(file=StringIO(), width=WIDTH)
-    shown.print(recipes_view(recipe_rows(loaded), "Recipes for chat in dev"))
+    shown.print(first_recipes_view(recipe_rows(loaded), "Recipes for chat in dev"))
     assert isinstance(shown.file, StringIO)
     lines = "".join(f"{line.rstrip()}\n" for line in shown.file.getvalue().splitlines())
     expected = f"\n```\n{lines}```\n\n"

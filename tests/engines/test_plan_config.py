@@ -131,3 +131,40 @@ def test_the_other_servers_are_configured_by_the_environment_alone(
     config = render_plan(loaded(model=S3_MODEL), make_plan(engine))
     assert config.container_env == expected
     assert (config.files, config.payload_schema) == ({}, "openai_chat")
+
+
+@pytest.mark.parametrize(
+    ("engine", "tools", "enabled", "reasoning"),
+    [
+        ("lmi", "option.tool_call_parser", "option.enable_auto_tool_choice", "option.reasoning_parser"),
+        ("vllm", "SM_VLLM_TOOL_CALL_PARSER", "SM_VLLM_ENABLE_AUTO_TOOL_CHOICE", "SM_VLLM_REASONING_PARSER"),
+        ("sglang", "SM_SGLANG_TOOL_CALL_PARSER", None, "SM_SGLANG_REASONING_PARSER"),
+    ],
+)
+def test_a_model_family_has_the_parsers_of_the_catalog(
+    loaded: Loaded, make_plan: MakePlan, engine: str, tools: str, enabled: str | None, reasoning: str
+) -> None:
+    spec = "serving: {overrides: {tool_call_parser: auto, reasoning_parser: auto}}\n"
+    rendered = render_plan(loaded(spec, model="hub_id: Qwen/Qwen3-8B"), make_plan(engine))
+    values = {**rendered.container_env, **parse_properties(rendered.files.get("serving.properties", ""))}
+    assert values[tools] == ("qwen" if engine == "sglang" else "hermes")
+    assert values[reasoning] == "qwen3"
+    assert enabled is None or values[enabled] in ("", "true")
+
+
+def test_a_family_that_the_catalog_lacks_is_refused_with_both_fields(loaded: Loaded, make_plan: MakePlan) -> None:
+    spec = "serving: {overrides: {tool_call_parser: auto, reasoning_parser: auto}}\n"
+    with pytest.raises(RenderError) as refused:
+        render_plan(loaded(spec, model="hub_id: meta-llama/Llama-2-7b-chat-hf"), make_plan("vllm"))
+    found = [(problem.rule, problem.place.field) for problem in refused.value.problems]
+    assert found == [
+        ("SEA308", "serving.overrides.tool_call_parser"),
+        ("SEA308", "serving.overrides.reasoning_parser"),
+    ]
+
+
+def test_a_container_without_parsers_refuses_them(loaded: Loaded, make_plan: MakePlan) -> None:
+    spec = "serving: {overrides: {tool_call_parser: hermes, reasoning_parser: qwen3}}\n"
+    with pytest.raises(RenderError) as refused:
+        render_plan(loaded(spec), make_plan("tgi"))
+    assert {problem.rule for problem in refused.value.problems} == {"SEA308"}

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.probe.run import app_root, check_tools, keep_probe_result, only_probe, probe_folder, result_path
+from seatrial.operations.app import app_root
+from seatrial.probe.run import check_tools, keep_probe_result, only_probe, probe_folder, result_path
 from seatrial_base.errors import SpecError
 from seatrial_load.documents.result import TrialResult
 from tests.probe.conftest import result_of

@@ -106,3 +106,24 @@ def test_what_is_only_deployed_makes_no_lock_stale(loaded: Load) -> None:
 def test_what_is_planned_for_makes_a_lock_stale(loaded: Load, added: str) -> None:
     untried = 'trial: {mode: "off"}'
     assert loaded(f"{added}\n{untried}").digest != loaded(untried).digest
+
+
+@pytest.mark.parametrize(
+    ("hosting", "field"),
+    [
+        ("routing: {strategy: kv_aware}", "hosting.routing.strategy"),
+        ("accelerator_partition: mig-3g.40gb", "hosting.accelerator_partition"),
+        ("inference_router: {name: chat}", "hosting.inference_router"),
+    ],
+)
+def test_what_cloudformation_cannot_make_is_refused_with_its_reason(loaded: Load, hosting: str, field: str) -> None:
+    assert ("SEA139", field) in found(loaded, f"hosting: {{{hosting}}}")
+
+
+def test_an_asynchronous_endpoint_has_no_openai_path(write: Write, environments: Path, endpoint_text: str) -> None:
+    hosting = 'hosting: {kind: single_model, asynchronous: {output_s3_uri: "s3://bucket/answers/"}}'
+    text = endpoint_text.replace("workload:\n", "workload:\n  api: openai\n")
+    path = write(f'{text}{hosting}\ntrial: {{mode: "off"}}\n')
+    with pytest.raises(SpecError) as caught:
+        load_spec(path, "dev", environments=environments)
+    assert [(problem.rule, problem.field) for problem in caught.value.problems] == [("SEA136", "workload.api")]

@@ -19,8 +19,18 @@ def test_the_alias_names_endpoint_and_component(dev_template: Template) -> None:
     (parameter,) = dev_template.find_resources(PARAMETER).values()
     properties = parameter["Properties"]
     assert (properties["Name"], properties["Type"]) == ("/seatrial/dev/chat/alias", "String")
-    named = {"endpoint_name": "dev-chat", "inference_component_name": "dev-chat-model"}
-    assert json.loads(properties["Value"]) == named
+    path = "/endpoints/dev-chat/inference-components/dev-chat-model/openai/v1"
+    assert json.loads(properties["Value"]) == {
+        "endpoint_name": "dev-chat",
+        "inference_component_name": "dev-chat-model",
+        "openai_base_url": f"https://runtime.sagemaker.us-east-1.amazonaws.com{path}",
+    }
+
+
+def test_the_base_url_for_openai_clients_is_an_output(dev_template: Template) -> None:
+    (parameter,) = dev_template.find_resources(PARAMETER).values()
+    output = dev_template.to_json()["Outputs"]["OpenAiBaseUrl"]
+    assert output["Value"] == json.loads(parameter["Properties"]["Value"])["openai_base_url"]
 
 
 def test_it_is_written_after_component_trial_and_scaling(dev_template: Template, weights_template: Template) -> None:
@@ -48,16 +58,26 @@ def test_it_keeps_its_name_and_moves_with_the_generation() -> None:
     assert json.loads(new["Properties"]["Value"])["endpoint_name"] == "dev-chat-2"
 
 
-def test_a_caller_may_invoke_every_generation_and_read_the_alias() -> None:
+def granted_to_a_caller(*, openai: bool = False) -> dict[str, str]:
+    """Return what a caller of the endpoint may do, with its resources as JSON."""
     stack = EndpointStack(App(), "stack", deployment=prod())
     role = iam.Role(stack, "Caller", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
-    stack.endpoint.grant_invoke(role)
+    stack.endpoint.grant_invoke(role, openai=openai)
     (policy,) = Template.from_stack(stack).find_resources("AWS::IAM::Policy").values()
-    granted = {
+    return {
         action: json.dumps(each["Resource"])
         for each in policy["Properties"]["PolicyDocument"]["Statement"]
         for action in ([each["Action"]] if isinstance(each["Action"], str) else each["Action"])
     }
+
+
+def test_an_openai_client_may_call_with_a_bearer_token_too() -> None:
+    plain, openai = granted_to_a_caller(), granted_to_a_caller(openai=True)
+    assert openai == {**plain, "sagemaker:CallWithBearerToken": '"*"'}
+
+
+def test_a_caller_may_invoke_every_generation_and_read_the_alias() -> None:
+    granted = granted_to_a_caller()
     assert set(granted) == {
         "sagemaker:InvokeEndpoint",
         "sagemaker:InvokeEndpointWithResponseStream",

@@ -214,6 +214,7 @@ def test_what_reads_an_attribute_of_the_trial_is_named_in_its_properties(dev_tem
 
 def test_outputs_name_what_people_look_for(dev_template: Template, weights_template: Template) -> None:
     always = {"EndpointName", "InferenceComponentName", "EndpointConfigName", "ModelName", "PlanDigest"}
+    always |= {"OpenAiBaseUrl"}
     tried = {
         *("ResultsBucket", "TrialResultUri", "TrialReportUri", "TargetConcurrencyPerCopy"),
         *("SloKneeConcurrencyPerCopy", "SaturationKneeConcurrencyPerCopy", "TargetKnee"),

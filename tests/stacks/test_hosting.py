@@ -70,6 +70,29 @@ def test_a_component_has_one_size_for_every_pool_and_its_cache_and_placement(tem
     )
 
 
+@pytest.mark.parametrize("kind", ["inference_component", "single_model"])
+def test_metrics_are_published_as_the_spec_says(kind: str) -> None:
+    metrics = {"detailed": False, "enhanced": True, "frequency_s": 10}
+    base = hosted({"kind": kind, "metrics": metrics})
+    plan = base.plan if kind == "inference_component" else base.plan.model_copy(update={"hosting_kind": decided(kind)})
+    template = Template.from_stack(EndpointStack(App(), "Metrics", deployment=replace(base, plan=plan)))
+    template.has_resource_properties(
+        "AWS::SageMaker::EndpointConfig",
+        {
+            "MetricsConfig": {
+                "EnableDetailedObservability": False,
+                "EnableEnhancedMetrics": True,
+                "MetricPublishFrequencyInSeconds": 10,
+            }
+        },
+    )
+
+
+def test_what_the_spec_leaves_open_is_sagemakers() -> None:
+    template = Template.from_stack(EndpointStack(App(), "Metrics", deployment=hosted({})))
+    template.has_resource_properties("AWS::SageMaker::EndpointConfig", {"MetricsConfig": Match.absent()})
+
+
 def test_a_reservation_alone_is_used() -> None:
     hosting = HostingSpec(capacity_reservation_arn=RESERVATION)
     instances = planned_instances(sample_plan(), hosting)

@@ -281,6 +281,15 @@ def test_a_budget_that_leaves_a_candidate_no_time_for_its_instance_is_told(
     )
 
 
+def test_cdk_deploy_tells_at_its_beginning_how_to_follow_the_trial(dev_deployment: Deployment) -> None:
+    stack = EndpointStack(App(), "followed", deployment=dev_deployment)
+    told = Annotations.from_stack(stack).find_info("*", Match.string_like_regexp("seatrial trial watch"))
+    name, environment = dev_deployment.endpoint.name, dev_deployment.environment.name
+    assert [f"{each.entry.data}".rpartition(": ")[2] for each in told] == [
+        f"seatrial trial watch {name} -e {environment}"
+    ]
+
+
 def test_a_trial_that_makes_no_candidate_needs_no_time_for_one(dev_deployment: Deployment) -> None:
     trial = dev_deployment.endpoint.trial.model_copy(update={"budget_minutes": 50.0, "update": "in_place"})
     spec = dev_deployment.endpoint.model_copy(update={"trial": trial})

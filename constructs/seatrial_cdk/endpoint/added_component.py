@@ -140,9 +140,14 @@ class AddedComponent(ILlmEndpoint):
         if self.rolls_back:
             allow_reading_alarms(self, self.roles_of_weights, alarm_names)
 
-    def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow invoking the component on its endpoint, and reading the alias that names it."""
-        invoked = super().grant_invoke(grantee)
+    def grant_invoke(self, grantee: iam.IGrantable, *, openai: bool = False) -> iam.Grant:
+        """Allow invoking the component on its endpoint, and reading the alias that names it.
+
+        Args:
+            grantee: Who may.
+            openai: With a bearer token too, as OpenAI clients do.
+        """
+        invoked = super().grant_invoke(grantee, openai=openai)
         if self.alias_name is None:
             return invoked
         alias = StackPlace.of(self).arn("ssm", f"parameter{self.alias_name}")

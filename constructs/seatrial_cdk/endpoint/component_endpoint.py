@@ -10,7 +10,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 
 from seatrial.deployment.document import COMPONENT_SUFFIX
-from seatrial_cdk.endpoint.endpoint_interface import DefinedEndpoint, ILlmEndpoint, generations_of
+from seatrial_cdk.endpoint.endpoint_interface import DefinedEndpoint, ILlmEndpoint, allow_bearers, generations_of
 from seatrial_cdk.endpoint.endpoint_update import component_update, endpoint_update
 from seatrial_cdk.endpoint.execution_role import (
     NO_OPTIONS,
@@ -180,23 +180,27 @@ class ComponentEndpoint(DefinedEndpoint):
         self.endpoint.deployment_config = endpoint_update(self.instances, alarm_names)
         allow_reading_alarms(self, self.roles_of_weights, alarm_names)
 
-    def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
+    def grant_invoke(self, grantee: iam.IGrantable, *, openai: bool = False) -> iam.Grant:
         """Allow invoking each generation of this endpoint and its component, and reading the alias that names it.
 
         Further components that the alias splits requests over may be invoked too.
 
         The rights name no single generation, so that a caller keeps the old endpoint until the alias has moved. ARNs
         have names in lower case; a generation has up to three digits. Without an alias there is one generation.
+
+        Args:
+            grantee: Who may.
+            openai: With a bearer token too, as OpenAI clients do.
         """
         if self.alias_name is None:
-            return super().grant_invoke(grantee)
+            return super().grant_invoke(grantee, openai=openai)
         names = generations_of(self.base_name)
         siblings = [name.removeprefix(self.endpoint_name).lower() for name in self.siblings]
         kinds = [("endpoint", ""), *(("inference-component", end) for end in (COMPONENT_SUFFIX, *siblings))]
         invoked = self._allow_invoking(grantee, [(kind, f"{name}{suffix}") for kind, suffix in kinds for name in names])
         alias = StackPlace.of(self).arn("ssm", f"parameter{self.alias_name}")
         reading = iam.Grant.add_to_principal(grantee=grantee, actions=["ssm:GetParameter"], resource_arns=[alias])
-        return invoked.combine(reading)
+        return (invoked.combine(allow_bearers(grantee)) if openai else invoked).combine(reading)
 
     @property
     def roles_of_weights(self) -> tuple[iam.IRole, ...]:

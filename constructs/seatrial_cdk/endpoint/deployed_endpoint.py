@@ -105,6 +105,29 @@ def define_endpoint(
         network: The VPC of the containers; default: that of the environment.
         key: Key of weights and volumes; default: that of the environment.
     """
+    endpoint = _define_endpoint(scope, construct_id, deployment, network=network, key=key)
+    if (asked := deployment.endpoint.hosting.metrics) is not None:
+        endpoint.publish_metrics(detailed=asked.detailed, enhanced=asked.enhanced, frequency_s=asked.frequency_s)
+    return endpoint
+
+
+def _define_endpoint(
+    scope: Construct,
+    construct_id: str,
+    deployment: Deployment,
+    *,
+    network: ContainerNetwork | None,
+    key: kms.IKey | None,
+) -> LlmEndpoint | SingleModelEndpoint:
+    """Define the endpoint of a deployment in the manner of its hosting.
+
+    Args:
+        scope: What it belongs to.
+        construct_id: Its construct ID.
+        deployment: What to deploy.
+        network: The VPC of the containers; default: that of the environment.
+        key: Key of weights and volumes; default: that of the environment.
+    """
     environment, spec = deployment.environment, deployment.endpoint
     key_arn = key.key_arn if key else environment.kms_key_arn
     if key is None and key_arn is not None:
@@ -272,6 +295,8 @@ def define_parts(
         candidate = CandidateTrial(scope, f"Candidate{suffix}", endpoint=endpoint, settings=settings)
         trial = SmokeBenchmark(scope, f"Trial{suffix}", endpoint=endpoint, settings=settings)
         alarms.tell_after(trial)
+        follow = f"seatrial trial watch {spec.name} -e {deployment.environment.name}"
+        Annotations.of(trial).add_info(f"CloudFormation tells nothing of a trial while it runs; follow it: {follow}")
     scaling = define_scaling(scope, f"Scaling{suffix}", endpoint, deployment, trial)
     awaited = [each for each in (trial, scaling) if each is not None]
     resources = _GuestResources()

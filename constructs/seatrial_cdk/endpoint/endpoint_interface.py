@@ -7,19 +7,23 @@ from typing import TYPE_CHECKING
 from aws_cdk import CfnResource, Duration, Names, Tags
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from seatrial_base.tags import ENVIRONMENT_TAG
+from seatrial_cdk.acknowledgements import acknowledge_wildcards
 from seatrial_cdk.endpoint.container_network import ContainerNetwork, refuse_parts_of_no_vpc
 from seatrial_cdk.endpoint.variant_instances import VARIANT_NAME
 from seatrial_cdk.place import TOKEN_MARKER, StackPlace
 from seatrial_cdk.value_checks import check_values
+from seatrial_load.client.connection import openai_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from aws_cdk import aws_ec2 as ec2
 
+BEARER_ACTION = "sagemaker:CallWithBearerToken"
 INVOKE_ACTIONS = ("sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream")
 
 
@@ -81,10 +85,25 @@ class ILlmEndpoint(Construct):
         name = self.inference_component_name
         return None if name is None else self._arn("inference-component", arn_name(name))
 
-    def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow invoking the endpoint and its inference component, with one answer or as a stream."""
+    @property
+    def openai_base_url(self) -> str | None:
+        """The base URL for OpenAI clients, of the component where there is one; `None` of an asynchronous endpoint."""
+        if self.is_asynchronous:
+            return None
+        place = StackPlace.of(self)
+        path = openai_path(self.endpoint_name, self.inference_component_name)
+        return f"https://runtime.sagemaker.{place.region}.{place.dns_suffix}/{path}"
+
+    def grant_invoke(self, grantee: iam.IGrantable, *, openai: bool = False) -> iam.Grant:
+        """Allow invoking the endpoint and its inference component, with one answer or as a stream.
+
+        Args:
+            grantee: Who may.
+            openai: With a bearer token too, as OpenAI clients do: this right has no resource level.
+        """
         arns = [arn for arn in (self.endpoint_arn, self.inference_component_arn) if arn is not None]
-        return iam.Grant.add_to_principal(grantee=grantee, actions=[*INVOKE_ACTIONS], resource_arns=arns)
+        grant = iam.Grant.add_to_principal(grantee=grantee, actions=[*INVOKE_ACTIONS], resource_arns=arns)
+        return grant.combine(allow_bearers(grantee)) if openai else grant
 
     def metric(
         self,
@@ -181,6 +200,14 @@ class ILlmEndpoint(Construct):
         return iam.Grant.add_to_principal(grantee=grantee, actions=[*INVOKE_ACTIONS], resource_arns=arns)
 
 
+def allow_bearers(grantee: iam.IGrantable) -> iam.Grant:
+    """Allow calls with bearer tokens, which the right to what is called must allow too."""
+    principal = grantee.grant_principal
+    if isinstance(principal, Construct):
+        acknowledge_wildcards(principal, ["*"], "sagemaker:CallWithBearerToken has no resource level.")
+    return iam.Grant.add_to_principal(grantee=grantee, actions=[BEARER_ACTION], resource_arns=["*"])
+
+
 class DefinedEndpoint(ILlmEndpoint):
     """An endpoint that this app defines: its names, its network, its tag.
 
@@ -201,6 +228,7 @@ class DefinedEndpoint(ILlmEndpoint):
 
     model_name: str
     endpoint_config_name: str
+    config: sagemaker.CfnEndpointConfig
     rolls_back = True
 
     def __init__(
@@ -239,6 +267,22 @@ class DefinedEndpoint(ILlmEndpoint):
         if environment is not None:
             Tags.of(self).add(ENVIRONMENT_TAG, environment)
         refuse_parts_of_no_vpc(self, vpc, vpc_subnets, security_groups)
+
+    def publish_metrics(
+        self, *, detailed: bool | None = None, enhanced: bool | None = None, frequency_s: int | None = None
+    ) -> None:
+        """Publish more metrics of the endpoint, or fewer; CloudWatch bills them. Another choice updates the endpoint.
+
+        Args:
+            detailed: Of containers, GPUs, hosts and placement; default: SageMaker's, on for new configurations.
+            enhanced: Invocations and utilization of each instance and copy; default: SageMaker's, off.
+            frequency_s: How often: 10, 30, 60, 120, 180, 240 or 300 s; default: SageMaker's, 60.
+        """
+        self.config.metrics_config = sagemaker.CfnEndpointConfig.MetricsConfigProperty(
+            enable_detailed_observability=detailed,
+            enable_enhanced_metrics=enhanced,
+            metric_publish_frequency_in_seconds=frequency_s,
+        )
 
 
 def generations_of(base_name: str) -> list[str]:

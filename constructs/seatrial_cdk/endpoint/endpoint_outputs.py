@@ -26,7 +26,8 @@ class EndpointAlias(Construct):
     """The alias of an endpoint; it moves only after everything that must hold before traffic comes.
 
     Its value is JSON with `endpoint_name`, `inference_component_name`, which is null where the model is in the
-    production variant, and `weights` by component where requests are split. A failed trial leaves it where it was.
+    production variant, `weights` by component where requests are split, and `openai_base_url`, which OpenAI clients
+    take (not where the endpoint is asynchronous). A failed trial leaves it where it was.
 
     Args:
         endpoint: What the alias names.
@@ -52,6 +53,7 @@ class EndpointAlias(Construct):
             endpoint_name=endpoint.endpoint_name,
             inference_component_name=endpoint.inference_component_name,
             weights=weights or {},
+            openai_base_url=endpoint.openai_base_url or "",
         )
         self.parameter = ssm.CfnParameter(
             self,
@@ -135,10 +137,11 @@ def endpoint_values(
         plan_digest: Of what is deployed.
         trial: Its trial; default: none.
     """
-    component = endpoint.inference_component_name
+    component, base_url = endpoint.inference_component_name, endpoint.openai_base_url
     values = {
         "EndpointName": endpoint.endpoint_name,
         **({} if component is None else {"InferenceComponentName": component}),
+        **({} if base_url is None else {"OpenAiBaseUrl": base_url}),
         "EndpointConfigName": endpoint.endpoint_config_name,
         "ModelName": endpoint.model_name,
         "PlanDigest": plan_digest,

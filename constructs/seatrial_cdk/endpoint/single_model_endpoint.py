@@ -12,7 +12,13 @@ from constructs import Construct
 
 from seatrial_base.errors import SpecError
 from seatrial_cdk.acknowledgements import acknowledge, acknowledge_wildcards
-from seatrial_cdk.endpoint.endpoint_interface import INVOKE_ACTIONS, DefinedEndpoint, ILlmEndpoint, generations_of
+from seatrial_cdk.endpoint.endpoint_interface import (
+    INVOKE_ACTIONS,
+    DefinedEndpoint,
+    ILlmEndpoint,
+    allow_bearers,
+    generations_of,
+)
 from seatrial_cdk.endpoint.endpoint_update import variants_update
 from seatrial_cdk.endpoint.execution_role import (
     NO_OPTIONS,
@@ -196,16 +202,22 @@ class SingleModelEndpoint(DefinedEndpoint, SpecEndpoint):
             Annotations.of(self).add_error(f"SEA445: no variant is called {name}. The variants are {known}.")
         return _VariantView(self, f"View{name}", endpoint=self, variant_name=name)
 
-    def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
+    def grant_invoke(self, grantee: iam.IGrantable, *, openai: bool = False) -> iam.Grant:
         """Allow invoking each generation of this endpoint, and reading the alias that names it.
 
-        An asynchronous endpoint allows putting requests and reading answers too.
+        An asynchronous endpoint allows putting requests and reading answers too; it has no OpenAI path.
+
+        Args:
+            grantee: Who may.
+            openai: With a bearer token too, as OpenAI clients do.
         """
         names = [self.base_name.lower()] if self.alias_name is None else generations_of(self.base_name)
         place = StackPlace.of(self)
         actions = [ASYNCHRONOUS_ACTION] if self.is_asynchronous else [*INVOKE_ACTIONS]
         arns = [place.arn("sagemaker", f"endpoint/{name}") for name in names]
         grant = iam.Grant.add_to_principal(grantee=grantee, actions=actions, resource_arns=arns)
+        if openai and not self.is_asynchronous:
+            grant = grant.combine(allow_bearers(grantee))
         if self.alias_name is not None:
             alias = place.arn("ssm", f"parameter{self.alias_name}")
             reading = iam.Grant.add_to_principal(grantee=grantee, actions=["ssm:GetParameter"], resource_arns=[alias])

@@ -37,12 +37,19 @@ class DashboardInstances:
         accelerators: Accelerators of one instance.
         usd_per_hour: Price of one instance per hour; `None` where it is not known.
         price_note: Which price that is, as `list price of 2026-11-21`.
+        points_per_minute: Data points of each instance: 6 where metrics come every 10 s (`publish_metrics`).
     """
 
     instance_type: str
     accelerators: int
     usd_per_hour: float | None = None
     price_note: str = "list price"
+    points_per_minute: int = 1
+
+    @property
+    def count(self) -> str:
+        """The expression of their number, of the data points in a minute."""
+        return "running" if self.points_per_minute == 1 else f"running/{self.points_per_minute}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,14 +221,14 @@ def _load(endpoint: ILlmEndpoint, instances: DashboardInstances | None, target: 
     ]
     if instances is not None:
         counted.append(_instance_count(endpoint))
-        counted.append(MetricFormula("running", "instances", "instances"))
+        counted.append(MetricFormula(instances.count, "instances", "instances"))
     yield Graph(title="Copies and instances", lines=counted)
     if instances is not None and instances.usd_per_hour is not None:
         price = f"{instances.usd_per_hour:g}"
         lines: list[MetricLine | MetricFormula] = [
             _instance_count(endpoint),
-            MetricFormula(f"running*{price}", "USD per hour", "usd_hour"),
-            MetricFormula(f"running*{price}*{HOURS_PER_MONTH}", "USD per month at this size", "usd_month"),
+            MetricFormula(f"{instances.count}*{price}", "USD per hour", "usd_hour"),
+            MetricFormula(f"{instances.count}*{price}*{HOURS_PER_MONTH}", "USD per month at this size", "usd_month"),
         ]
         yield Graph(title="Cost (USD)", lines=lines, as_numbers=True)
 

@@ -129,13 +129,19 @@ def _trials(shown: Sequence[ShownEndpoint], environment: str) -> Graph:
     return Graph(title="Last trials: passed (1) or not (0)", lines=lines, as_numbers=True)
 
 
+def _usd_per_point(instances: DashboardInstances) -> float | None:
+    """Return the price of an instance per hour for each data point that it publishes in a minute."""
+    price = instances.usd_per_hour
+    return None if price is None else round(price / instances.points_per_minute, 6)
+
+
 def _cost(shown: Sequence[ShownEndpoint]) -> list[Graph]:
     """Return what the endpoints with a known price cost, and their sum; none when no price is known.
 
     An expression has no room for two hundred names, so the sum is made by price: the counts of one price have keys with
     the same beginning.
     """
-    priced = [(each, each.instances.usd_per_hour) for each in shown if each.instances is not None]
+    priced = [(each, _usd_per_point(each.instances)) for each in shown if each.instances is not None]
     prices = sorted({price for _, price in priced if price is not None})
     lines: list[MetricLine | MetricFormula] = []
     for number, (each, price) in enumerate(priced):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.instances import find_instance
+from seatrial_base.units import S_PER_MINUTE
 from seatrial_cdk.observability.endpoint_dashboard import DashboardInstances, DashboardTrials, EndpointDashboard
 from seatrial_cdk.observability.environment_budget import EnvironmentBudget
 from seatrial_cdk.observability.environment_dashboard import EnvironmentDashboard, ShownEndpoint
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment
     from seatrial.documents.plan import Plan
     from seatrial.specs.environment import EnvironmentSpec
+    from seatrial.specs.hosting import HostingSpec
     from seatrial_cdk.endpoint.endpoint_interface import ILlmEndpoint
     from seatrial_cdk.observability.endpoint_alarms import AlarmTopic
     from seatrial_cdk.trials.endpoint_trial import SmokeBenchmark
@@ -47,7 +49,7 @@ def define_endpoint_dashboard(
         scope,
         construct_id,
         endpoint=endpoint,
-        instances=shown_instances(deployment.plan),
+        instances=shown_instances(deployment.plan, spec.hosting),
         trials=trials,
         slo=spec.slo,
         target_concurrency_per_copy=target,
@@ -69,7 +71,9 @@ def define_environment_view(
         return None
     shown = [
         ShownEndpoint(
-            endpoint_name=each.endpoint_name, spec_name=each.endpoint.name, instances=shown_instances(each.plan)
+            endpoint_name=each.endpoint_name,
+            spec_name=each.endpoint.name,
+            instances=shown_instances(each.plan, each.endpoint.hosting),
         )
         for each in deployments
         if each.environment.name == environment.name
@@ -99,8 +103,8 @@ def define_budget(scope: Construct, environment: EnvironmentSpec, topic: AlarmTo
     )
 
 
-def shown_instances(plan: Plan) -> DashboardInstances:
-    """Return the instances of a plan with their price."""
+def shown_instances(plan: Plan, hosting: HostingSpec) -> DashboardInstances:
+    """Return the instances of a plan with their price, and how often they publish their metrics."""
     instance_type, cost = plan.instance_type.value, plan.cost
     known = find_instance(instance_type)
     price = None if cost.usd_per_hour is None else round(cost.usd_per_hour / plan.instance_count.value, 6)
@@ -111,4 +115,10 @@ def shown_instances(plan: Plan) -> DashboardInstances:
         accelerators=1 if known is None else known.accelerator_count,
         usd_per_hour=price,
         price_note=f"list price{dated}{less}",
+        points_per_minute=_points_per_minute(hosting),
     )
+
+
+def _points_per_minute(hosting: HostingSpec) -> int:
+    every_s = hosting.metrics.frequency_s if hosting.metrics else None
+    return max(1, int(S_PER_MINUTE / (every_s or S_PER_MINUTE)))

@@ -13,6 +13,7 @@ from aws_cdk import ArnFormat
 from aws_cdk import aws_iam as iam
 
 from seatrial_base.tags import ENVIRONMENT_TAG
+from seatrial_cdk.endpoint.endpoint_interface import BEARER_ACTION
 from seatrial_cdk.observability.endpoint_alarms import alarm_prefix
 from seatrial_cdk.policy import allow_unnamed
 from seatrial_cdk.trials.runtime.announcements import DETAIL_TYPE, SOURCE
@@ -50,6 +51,7 @@ def statements(
     yield from _workflow(stack, state_machine_name)
     yield from _stacks_and_events(stack, "" if any_stack else f"seatrial-{environment}-")
     yield from _measurements(stack, environment)
+    yield allow_unnamed(BEARER_ACTION)
     yield _allow(
         ["ssm:GetParameter"],
         [stack.format_arn(service="ssm", resource="parameter", resource_name=f"seatrial/{environment}/*")],

@@ -53,6 +53,7 @@ Arrival = Annotated[ArrivalChoice, _option("--arrival")]
 Smoothness = Annotated[float | None, _option("--smoothness")]
 LevelSeconds = Annotated[float | None, _option("--level-seconds")]
 Connections = Annotated[int | None, _option("--connections")]
+Api = Annotated[Literal["invoke", "openai"] | None, _option("--api")]
 Protocol = Annotated[Literal["jumpstart-2024"] | None, _option("--protocol")]
 Workers = Annotated[int | None, _option("--workers")]
 

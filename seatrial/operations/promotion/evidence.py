@@ -153,7 +153,7 @@ def _verdict_problems(promotion: PromotionStep, result: TrialResult) -> Iterator
 def workload_problems(promotion: PromotionStep, result: TrialResult) -> Iterator[Finding]:
     """Yield what the trial's requests were like, where the environment to come has others."""
     tried = result.request.workload
-    asked = trial_workload(promotion.target, tried.schema)
+    asked = trial_workload(promotion.target, tried.schema, tried.api)
     place = "workload" if promotion.target.endpoint.workload.shared_prefix_tokens else "trial"
     pairs = {
         "workload.input_tokens": (asked.input_tokens, tried.input_tokens),

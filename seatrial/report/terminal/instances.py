@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from rich.console import Group
@@ -9,14 +10,14 @@ from rich.text import Text
 
 from seatrial.report.terminal.tables import heading, narrow_usd, table_view, whole_percent
 from seatrial_base.table import csv_table, name_column, number_columns, record_table, table_of, text_columns
-from seatrial_base.units import short
+from seatrial_base.units import UNKNOWN, short
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import RenderableType
 
-    from seatrial.documents.comparison import Basis, InstanceComparison
+    from seatrial.documents.comparison import Basis, InstanceComparison, TypeAtLoad
     from seatrial.documents.prediction import Band
     from seatrial_base.table import Scalar
 
@@ -30,12 +31,72 @@ _NUMBERS = (
     "$/1M\noutput",
     "$/1M\nblended",
 )
+_FIRST_NUMBERS = ("$/h", "tok/s\nload", "tok/s\nfull", "$/1M out\nfull", "ms/token\nalone")
 READING = (
     "One instance of each type, lowest price per token first. Alone: a single request. Most: highest power of 2 of "
     "concurrent requests that all end in time. Blended: 3 input tokens to 1 output token. ?: price unknown."
 )
 
+MOST_ROWS = 10
+FIRST_READING = (
+    "load: what the cheapest deployment on the type makes of the planned load, where it keeps SLO, budget and copies. "
+    "full: one instance with as many requests as end in time. ?: price unknown."
+)
+
 MANY_REASONS = "The source differs by type: see --format json."
+
+
+def first_instances_view(
+    compared: Sequence[InstanceComparison], at_load: Sequence[TypeAtLoad], basis: Basis, title: str
+) -> RenderableType:
+    """Return the ten types that matter: those that keep the SLO at the planned load, cheapest first, then the others.
+
+    Args:
+        compared: The types at full load, the cheapest token first.
+        at_load: The types at the planned load.
+        basis: What the numbers rest on.
+        title: What the table is of.
+    """
+    loads = {each.instance_type: each for each in at_load}
+    fitting = sorted((row for row in compared if row.fits), key=lambda row: _first(loads[row.instance_type]))
+    shown, more = fitting[:MOST_ROWS], len(fitting[MOST_ROWS:])
+    parts: list[RenderableType] = [Text(title, style="bold"), Text(statement(basis)), Text()]
+    if not fitting:
+        return Group(*parts, Text("The model fits on no instance type."))
+    columns = (name_column("instance type"), *text_columns("SLO"), *number_columns(*_FIRST_NUMBERS))
+    cells = (_first_cells(row, loads[row.instance_type]) for row in shown)
+    parts += [table_view(table_of(columns, cells)), Text(f"\n{FIRST_READING}")]
+    parts.append(Text(_more(more, len(compared) - len(fitting))))
+    return Group(*parts)
+
+
+def _first(load: TypeAtLoad) -> tuple[bool, float]:
+    price = load.usd_per_hour
+    return not load.instance_count, math.inf if price is None else price
+
+
+def _first_cells(row: InstanceComparison, load: TypeAtLoad) -> tuple[str, ...]:
+    return (
+        f"{load.instance_count} x {row.instance_type}" if load.instance_count > 1 else row.instance_type,
+        _slo_word(row, load),
+        narrow_usd(load.usd_per_hour if load.instance_count else row.usd_per_hour),
+        short(load.output_tok_s) if load.instance_count else "",
+        short(row.highest_tok_s),
+        narrow_usd(row.usd_per_million_output_tokens),
+        short(row.ms_per_token_alone),
+    )
+
+
+def _slo_word(row: InstanceComparison, load: TypeAtLoad) -> str:
+    if load.instance_count:
+        return "met"
+    return UNKNOWN if row.usd_per_hour is None else "missed"
+
+
+def _more(fitting: int, left_out: int) -> str:
+    rows = [f"{fitting} more"] if fitting else []
+    rows += [f"{left_out} that do not hold the model"] if left_out else []
+    return f"--wide shows {', '.join((*rows, 'bands and all columns'))}."
 
 
 def instances_view(compared: Sequence[InstanceComparison], basis: Basis, title: str) -> RenderableType:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from seatrial.documents.comparison import PredictedRecipe
 from seatrial.report.document.recipes import comparison_title, recipe_sections
-from seatrial.report.terminal.tables import heading, table_view, whole_percent
+from seatrial.report.terminal.tables import heading, narrow_usd, table_view, whole_percent
 from seatrial_base.table import csv_table, name_column, number_columns, record_table, table_of, text_columns
 from seatrial_base.units import UNKNOWN, short
 
@@ -25,12 +25,66 @@ if TYPE_CHECKING:
 
 _GIB = 2**30
 _NUMBERS = ("tok/s", "TPOT\nms", "$/h", "$/1M\nout", "$/1M\nmix", "vs\nnone", "GiB\nwts", "GiB\nKV")
+MOST_ROWS = 10
+_FIRST_NUMBERS = ("$/h", "tok/s", "ratio", "ms")
 READING = (
     "The best deployment of each recipe at the planned load; what it runs on is below. $/1M: per million output tokens "
     "(out), and blended, 3 input tokens to 1 output token (mix). vs none: throughput over that of no recipe. GiB: "
     "weights (wts) and KV cache on one accelerator. *: the spec lacks something, see below. ?: unknown."
 )
 PREDICTED = "Predicted, not measured. `seatrial compare` measures two recipes, quality among the results."
+
+
+def first_recipes_view(rows: Sequence[RecipeRow], title: str) -> RenderableType:
+    """Return the ten recipes that matter: those that keep the SLO, in the spec's order, and no recipe at all.
+
+    What adds an optimization that is predicted to change nothing is left to the wide table.
+    """
+    running = [row for row in rows if row.predicted is not None]
+    parts: list[RenderableType] = [Text(title, style="bold"), Text(PREDICTED), Text()]
+    if not running:
+        return Group(*parts, Text("No recipe has a deployment that meets the requirements."), *_refused(rows))
+    told = [row for row in running if not _adds_nothing(row, running)]
+    plain = [row for row in told if not row.names]
+    shown = [row for row in told if row in plain or told.index(row) < MOST_ROWS - len(plain)]
+    columns = (name_column("recipe"), *text_columns("deployment"), *number_columns(*_FIRST_NUMBERS))
+    cells = (_first_cells(row, row.predicted) for row in shown if row.predicted is not None)
+    parts += [table_view(table_of(columns, cells)), Text(f"\n{_first_reading(shown)}")]
+    if more := len(rows) - len(shown):
+        parts.append(Text(f"--wide shows {more:,} more, bands and all columns."))
+    return Group(*parts, *_listed("Needs", shown), *_listed("Gives up", shown))
+
+
+def _adds_nothing(row: RecipeRow, rows: Sequence[RecipeRow]) -> bool:
+    """Tell whether a recipe of fewer optimizations is predicted to do the same."""
+    return any(each.predicted == row.predicted and set(each.names) < set(row.names) for each in rows)
+
+
+def _first_reading(rows: Sequence[RecipeRow]) -> str:
+    bands = sorted(row.predicted.throughput_band for row in rows if row.predicted is not None)
+    low, high = whole_percent(bands[0]), whole_percent(bands[-1])
+    band = f"±{low}" if low == high else f"±{low} to {high}"
+    return (
+        f"All keep the SLO at the planned load. tok/s {band}; ratio: to no recipe; ms: per token. "
+        "*: the spec lacks something, see Needs."
+    )
+
+
+def _first_cells(row: RecipeRow, predicted: PredictedRecipe) -> tuple[str, ...]:
+    times, count, degree = (
+        predicted.times_throughput,
+        predicted.instance_count,
+        predicted.tensor_parallel_degree,
+    )
+    instances = f"{count} x {predicted.instance_type}" if count > 1 else predicted.instance_type
+    return (
+        f"{_called(row)} *" if row.needs else _called(row),
+        f"{instances}, TP {degree}" if degree > 1 else instances,
+        narrow_usd(predicted.usd_per_hour),
+        short(predicted.output_tok_s),
+        UNKNOWN if times is None else f"{times:.2f}",
+        short(predicted.tpot_ms),
+    )
 
 
 def recipes_view(rows: Sequence[RecipeRow], title: str) -> RenderableType:

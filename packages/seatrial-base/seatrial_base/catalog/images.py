@@ -176,7 +176,7 @@ def image_repository_uri(uri: str) -> str:
 def registry(region: str) -> str | None:
     """Return the registry of a region, `account.dkr.ecr.region.suffix`; `None` when none is known."""
     account = _accounts().get(region)
-    return f"{account}.dkr.ecr.{region}.{_dns_suffix(region)}" if account else None
+    return f"{account}.dkr.ecr.{region}.{dns_suffix(region)}" if account else None
 
 
 def repositories(family: str) -> tuple[str, ...]:
@@ -236,7 +236,8 @@ def _unknown(what: str, asked: str, known: list[str]) -> PlanError:
     return PlanError.of("SEA303", f"no image is known for {what}", hint=hint)
 
 
-def _dns_suffix(region: str) -> str:
+def dns_suffix(region: str) -> str:
+    """Return what hosts of AWS in a Region end with, as `amazonaws.com`."""
     suffixes = read_mapping("images.json", "dns_suffixes")
     return next(suffix for prefix, suffix in suffixes.items() if region.startswith(prefix))
 

@@ -18,6 +18,8 @@ Count = Annotated[int, Field(gt=0, le=MOST_IN_FLIGHT)]
 TokenCount = Annotated[int, Field(gt=0, le=MOST_TOKENS)]
 Degree = Annotated[int, Field(gt=0, le=1024)]
 OptionValue = str | int | float | bool
+ParserName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
+TemplatePath = Annotated[str, StringConstraints(pattern=r"^/?[A-Za-z0-9_.][A-Za-z0-9_./-]*$")]
 AdapterText = Annotated[str, StringConstraints(pattern=r"^[^=@,\s]+$")]
 
 
@@ -82,4 +84,13 @@ class EngineOptions(FrozenModel):
         None, description="Dynamic batching of whole requests.", json_schema_extra=left_out_or_mapping
     )
     output_format: OutputFormat | None = Field(None, description="Format of the response, if the engine has several.")
+    tool_call_parser: ParserName | None = Field(
+        None, description="Parser of tool calls: a name of the engine's, or `auto`, that of the model family."
+    )
+    reasoning_parser: ParserName | None = Field(
+        None, description="Parser of the reasoning: a name of the engine's, or `auto`, that of the model family."
+    )
+    chat_template: TemplatePath | None = Field(
+        None, description="Path of a chat template in the container; default: that of the tokenizer."
+    )
     max_queued_requests: Count | None = Field(None, description="Most requests in the queue; further ones are refused.")

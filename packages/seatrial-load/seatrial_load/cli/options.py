@@ -106,6 +106,13 @@ _ROWS: Final = (
         LOAD,
         choices=("jumpstart-2024",),
     ),
+    Option(
+        "--api",
+        "api",
+        "With SPEC: path of the requests, SageMaker's OpenAI path or its own. Default: that of the spec.",
+        LOAD,
+        choices=("invoke", "openai"),
+    ),
     Option("--workers", "workers", "Number of load processes.", LOAD, int),
     Option("--input-tokens", "input_tokens", "With --url: mean prompt length.", PROMPTS, int, default=256),
     Option(

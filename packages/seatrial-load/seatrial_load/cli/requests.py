@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from seatrial_load.cli.files import PromptFiles
-    from seatrial_load.documents.request import Load, Objective, TrialRequest
+    from seatrial_load.documents.request import Api, Load, Objective, TrialRequest, Workload
 
 
 Number = TypeVar("Number", int, float)
@@ -55,6 +55,7 @@ _EXCLUDED = (
     ("--tokenizer", ("--shared-prefix-tokens",), "prompts of exact lengths share none"),
     ("--turns", ("--rate", "--tokenizer", "--protocol"), "a turn follows the answer before it"),
     ("--protocol", ("--search", "--goal", "--timeout", "--retries"), "the article's protocol sets them"),
+    ("--url", ("--api",), "a server has one path"),
 )
 _NEEDS = (
     *((option, ("--url",)) for option in SERVER_OPTIONS),
@@ -127,19 +128,31 @@ class LoadOptions:
     level_s: float | None = None
     max_connections: int | None = None
     protocol: Literal["jumpstart-2024"] | None = None
+    api: Api | None = None
 
 
 def with_load(request: TrialRequest, options: LoadOptions, mistakes: Mistakes) -> TrialRequest:
     """Return the trial with the load that the options ask for; a list that isn't one of numbers is a mistake."""
     levels = _levels(options.levels, mistakes)
     rates = _rates(options.rates, mistakes)
-    changed = replace(request, load=_changed(request.load, options, levels, rates))
+    changed = replace(
+        request, load=_changed(request.load, options, levels, rates), workload=_on_path(request.workload, options.api)
+    )
     if options.protocol is None:
         return changed
     from seatrial_load.trial.steps import jumpstart_2024
 
     article = jumpstart_2024(changed)
     return article if levels is None else replace(article, load=replace(article.load, concurrency_levels=levels))
+
+
+def _on_path(workload: Workload, api: Api | None) -> Workload:
+    """Return the requests on the path that is asked for; SageMaker's OpenAI path takes chats alone."""
+    if api is None:
+        return workload
+    if api == "openai":
+        return replace(workload, api=api, schema="openai_chat", sends_prefix_id=False)
+    return replace(workload, api=api)
 
 
 def _changed(load: Load, options: LoadOptions, levels: tuple[int, ...] | None, rates: tuple[float, ...] | None) -> Load:

@@ -18,7 +18,7 @@ from seatrial_base.errors import BenchError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from seatrial_load.documents.request import PayloadSchema, TrialTarget
+    from seatrial_load.documents.request import Api, PayloadSchema, TrialTarget
 
 
 RECEIVE_BYTES = 65_536
@@ -185,6 +185,7 @@ def address_of(
     *,
     stream: bool,
     schema: PayloadSchema = "openai_chat",
+    api: Api = "invoke",
     environ: Mapping[str, str] = os.environ,
 ) -> Address:
     """Work out the address of the requests.
@@ -209,7 +210,7 @@ def address_of(
         tls=parts.scheme == "https",
         host=parts.hostname,
         port=port or _DEFAULT_PORTS[parts.scheme],
-        path=f"{parts.path.rstrip('/')}/{_operation(target, schema, stream=stream)}",
+        path=f"{parts.path.rstrip('/')}/{_operation(target, schema, api, stream=stream)}",
     )
 
 
@@ -251,20 +252,36 @@ def _url_of(target: TrialTarget, environ: Mapping[str, str]) -> str:
     if target.kind == "openai":
         message = "an OpenAI-compatible server has no URL of its own"
         raise BenchError.of("SEA504", message, hint=_BASE_HINT, field="target.endpoint_url")
-    variables = (environ[name] for name in ENDPOINT_URL_VARIABLES if environ.get(name))
-    return next(variables, None) or _public_url(target.region)
+    return runtime_url(target.region, environ)
 
 
-def _operation(target: TrialTarget, schema: PayloadSchema, *, stream: bool) -> str:
+def _operation(target: TrialTarget, schema: PayloadSchema, api: Api, *, stream: bool) -> str:
     if target.kind == "openai":
         return "completions" if schema == "openai_completions" else "chat/completions"
+    if api == "openai":
+        endpoint, component = (
+            quote(name or "", safe="") for name in (target.endpoint_name, target.inference_component)
+        )
+        return f"{openai_path(endpoint, component)}/chat/completions"
     operation = "invocations-response-stream" if stream else "invocations"
     return f"endpoints/{quote(target.endpoint_name, safe='')}/{operation}"
 
 
-def _public_url(region: str) -> str:
+def openai_path(endpoint_name: str, inference_component: str | None) -> str:
+    """Return the path of the base URL that OpenAI clients take for an endpoint, or for one of its components."""
+    within = f"/inference-components/{inference_component}" if inference_component else ""
+    return f"endpoints/{endpoint_name}{within}/openai/v1"
+
+
+def runtime_url(region: str, environ: Mapping[str, str] = os.environ) -> str:
+    """Return the URL of SageMaker's runtime: that of boto3's endpoint variables, else the Region's public one."""
     suffix = ".cn" if region.startswith("cn-") else ""
-    return f"https://runtime.sagemaker.{region}.amazonaws.com{suffix}"
+    return other_runtime_url(environ) or f"https://runtime.sagemaker.{region}.amazonaws.com{suffix}"
+
+
+def other_runtime_url(environ: Mapping[str, str] = os.environ) -> str:
+    """Return the URL of the runtime that boto3's endpoint variables name, without its last slash; empty for none."""
+    return next((environ[name].rstrip("/") for name in ENDPOINT_URL_VARIABLES if environ.get(name)), "")
 
 
 def _fits_a_request_line(url: str) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from seatrial_base.errors import BenchError
 from seatrial_base.findings import Finding, Place
+from seatrial_load.aws.bearer_token import RenewedToken
 from seatrial_load.aws.credentials import credential_source
 from seatrial_load.aws.sigv4 import Signer
 from seatrial_load.client.connection import address_of
@@ -92,6 +93,10 @@ COMPONENT_HEADER = "X-Amzn-SageMaker-Inference-Component"
 PREFIX_HEADER = "X-Amzn-SageMaker-Prefix-Aware-Id"
 SESSION_HEADER = "X-Amzn-SageMaker-Session-Id"
 VARIANT_HEADER = "X-Amzn-SageMaker-Target-Variant"
+TOKEN_S = 900
+"""How long a bearer token holds, seconds; half of it is used."""
+NO_NAME = ""
+"""The model's name on SageMaker's OpenAI path, which routes by the URL: vLLM takes no name, and refuses a wrong one."""
 _WHERE = "trial request"
 
 
@@ -112,6 +117,17 @@ class Signed:
     def __call__(self, path: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
         """Return the headers with date, session token and signature."""
         return self.signer.signed_headers(path, headers, hashlib.sha256(body).hexdigest(), self.now())
+
+
+@dataclass(frozen=True, slots=True)
+class Bearer:
+    """A bearer token of SageMaker's OpenAI path, renewed while requests are written."""
+
+    token: RenewedToken
+
+    def __call__(self, path: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:  # noqa: ARG002 (a token signs nothing)
+        """Return the headers with a token that holds."""
+        return {**headers, "Authorization": f"Bearer {self.token()}"}
 
 
 class Unsigned:
@@ -213,17 +229,19 @@ def request_writer(
     """
     if problems := [Finding("SEA501", Place.at(_WHERE, field), text) for field, text in _impossible(target, workload)]:
         raise BenchError(problems)
-    address = address_of(target, stream=workload.stream, schema=workload.schema, environ=environ)
+    address = address_of(target, stream=workload.stream, schema=workload.schema, api=workload.api, environ=environ)
     headers = {"Host": address.authority, "Content-Type": CONTENT_TYPE}
     authorize: Authorize = Unsigned()
     key = ""
     if target.kind == "openai":
         key = _key(target, environ)
         headers |= {"Authorization": f"Bearer {key}"} if key else {}
+    elif workload.api == "openai":
+        authorize = Bearer(RenewedToken(credentials or credential_source(environ), target.region, now, TOKEN_S))
     else:
         headers |= _sagemaker_headers(target)
         authorize = Signed(Signer(credentials or credential_source(environ), target.region), now)
-    model = target.model if target.kind == "openai" else None
+    model = target.model if target.kind == "openai" else NO_NAME if workload.api == "openai" else None
     return RequestWriter(
         workload=workload,
         prompts=prompts,
@@ -275,12 +293,22 @@ def _impossible_of_kind(target: TrialTarget, workload: Workload) -> Iterator[tup
     if target.kind == "openai" and not workload.schema.startswith("openai_"):
         message = f"an OpenAI-compatible server needs openai_chat or openai_completions, not {workload.schema}"
         yield "workload.schema", message
+    if target.kind == "sagemaker" and workload.api == "openai":
+        yield from _impossible_with_bearer(target, workload)
     if target.kind == "sagemaker":
         yield from (
             (f"target.{name}", "only OpenAI-compatible servers support it")
             for name, value in (("model", target.model), ("api_key_variable", target.api_key_variable))
             if value
         )
+
+
+def _impossible_with_bearer(target: TrialTarget, workload: Workload) -> Iterator[tuple[str, str]]:
+    if workload.schema != "openai_chat":
+        yield "workload.schema", f"SageMaker's OpenAI path takes openai_chat alone, not {workload.schema}"
+    for name, value in (("session_id", target.session_id), ("target_variant", target.target_variant)):
+        if value:
+            yield f"target.{name}", "nobody knows whether SageMaker's OpenAI path takes it; use workload.api: invoke"
 
 
 def _is_header_text(text: str) -> bool:

@@ -116,7 +116,8 @@ def failure_of_response(status: int, headers: Mapping[str, str], body: bytes) ->
     A `ModelError` passes on what the container answered: its `OriginalStatusCode` 429 or 503 is the container's full
     queue, 400 to 422 its refusal of the request. A validation error that speaks of capacity is an inference component
     at zero copies. Facts: the runtime API's error shapes and the errors common to all AWS services; container codes of
-    LMI (503) and TGI (422, 424, 429); the `error` object of OpenAI-compatible servers.
+    LMI (503) and TGI (422, 424, 429); the `error` object of OpenAI-compatible servers, and of SageMaker's OpenAI path,
+    which tells a container's error by its `code`.
     """
     document = _object(body)
     name = _error_name(headers, document)
@@ -124,6 +125,8 @@ def failure_of_response(status: int, headers: Mapping[str, str], body: bytes) ->
     error = _TYPE_CLASSES.get(name.lower()) or class_of_status(status)
     if error == "model_error":
         error = class_of_container_status(document.get("OriginalStatusCode"))
+    if _openai_error(document).get("code") == "model_error":
+        error = class_of_container_status(status)
     if error == "validation" and "capacity" in message.lower():
         error = "not_ready"
     return Failure(error, shorten(f"HTTP {status} {name}: {message}" if name else f"HTTP {status}: {message}"))

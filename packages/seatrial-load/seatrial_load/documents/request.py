@@ -17,6 +17,7 @@ Manner: TypeAlias = Literal["load", "in_place", "verify"]
 Metric: TypeAlias = Literal["ttft_ms", "tpot_ms", "e2e_latency_ms", "error_rate", "output_tok_s"]
 Statistic: TypeAlias = Literal["p50", "p90", "p95", "p99", "mean", "value"]
 PayloadSchema: TypeAlias = Literal["lmi", "tgi", "openai_chat", "openai_completions"]
+Api: TypeAlias = Literal["invoke", "openai"]
 QualityMetric: TypeAlias = Literal["exact_match", "mean_logprob", "perplexity"]
 LISTED_RATES: tuple[Arrival, ...] = ("poisson", "gamma", "constant", "recorded")
 """Open loops whose levels are the listed rates."""
@@ -35,6 +36,7 @@ _CAME_LATER = {
         "conversations",
         "delays_s",
         "sends_prefix_id",
+        "api",
     ),
     "load": ("arrival_smoothness", "rates_for_copies", "gate_rate_per_s"),
 }
@@ -220,6 +222,8 @@ class Workload:
         delays_s: What the user thought before each of these turns, in seconds; empty for `turn_delay_s`.
         sends_prefix_id: Whether each conversation has a `X-Amzn-SageMaker-Prefix-Aware-Id` of its own, by which
             SageMaker's prefix-aware routing sends its turns to one instance.
+        api: Which of SageMaker's paths the requests take: `InvokeEndpoint`, or the one of OpenAI clients with bearer
+            tokens.
     """
 
     input_tokens: int
@@ -241,6 +245,7 @@ class Workload:
     conversations: tuple[int, ...] = ()
     delays_s: tuple[float, ...] = ()
     sends_prefix_id: bool = False
+    api: Api = "invoke"
 
 
 def single_requests(workload: Workload) -> Workload:

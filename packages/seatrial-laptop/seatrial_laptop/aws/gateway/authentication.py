@@ -67,7 +67,7 @@ OPENAI_PATH: Final = re.compile(
 )
 NO_MODEL: Final = (
     "no OpenAI route: an endpoint's is /endpoints/NAME/openai/v1, or /endpoints/NAME/inference-components/COMPONENT/"
-    "openai/v1, with a bearer token, as on SageMaker (seatrial client tells both)"
+    "openai/v1, with a bearer token, as on SageMaker (seatrial token makes one)"
 )
 
 

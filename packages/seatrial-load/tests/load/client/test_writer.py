@@ -71,6 +71,39 @@ def test_a_request_to_sagemaker_is_signed_http() -> None:
     assert "x-amzn-sagemaker-inference-component" in signature
 
 
+class TestOpenAiPath:
+    """SageMaker's path for OpenAI clients: a token in place of a signature, and the component in the path."""
+
+    WORKLOAD = replace(CHAT, api="openai")
+
+    def test_a_request_is_what_an_openai_client_sends(self) -> None:
+        first, headers, body = read(writer(SAGEMAKER, self.WORKLOAD)(0))
+        path = "/endpoints/chat/inference-components/chat-copy/openai/v1/chat/completions"
+        assert first == f"POST {path} HTTP/1.1"
+        assert headers["Authorization"].startswith("Bearer sagemaker-api-key-")
+        assert {name for name in headers if name.startswith("X-")} == set()
+        asked = json.loads(body)
+        assert (asked["model"], asked["stream"], asked["stream_options"]) == ("", True, {"include_usage": True})
+
+    def test_an_endpoint_without_components_is_named_alone(self) -> None:
+        target = replace(SAGEMAKER, inference_component=None)
+        first, _, _ = read(writer(target, replace(self.WORKLOAD, stream=False))(0))
+        assert first == "POST /endpoints/chat/openai/v1/chat/completions HTTP/1.1"
+
+    def test_a_token_is_renewed_with_its_credentials_and_used_for_many_requests(self) -> None:
+        keys = iter([KEYS, KEYS, Credentials("AKIDTWO", "secret", "another")])
+        write = writer(SAGEMAKER, self.WORKLOAD, credentials=lambda: next(keys))
+        tokens = [read(write(index))[1]["Authorization"] for index in range(3)]
+        assert tokens[0] == tokens[1] != tokens[2]
+
+    def test_everything_that_the_path_does_not_take_at_once(self) -> None:
+        target = replace(SAGEMAKER, session_id="a-session", target_variant="main")
+        with pytest.raises(BenchError) as refused:
+            writer(target, replace(LMI, api="openai"))
+        fields = [problem.place.field for problem in refused.value.problems]
+        assert fields == ["workload.schema", "target.session_id", "target.target_variant"]
+
+
 def test_session_and_variant_are_signed_headers() -> None:
     target = replace(SAGEMAKER, inference_component=None, session_id="session-1", target_variant="AllTraffic")
     _, headers, _ = read(writer(target)(0))

@@ -7,6 +7,11 @@ import pytest
 from seatrial_load.decode.failure import MAX_DETAIL_CHARACTERS, Failure, failure_of_response, masked
 
 
+def of_sagemaker(code: str, message: str) -> dict[str, object]:
+    """Return an error of SageMaker's OpenAI path."""
+    return {"error": {"message": message, "type": "server_error", "code": code}}
+
+
 @pytest.mark.parametrize(
     ("status", "name", "document", "error", "detail"),
     [
@@ -72,6 +77,11 @@ from seatrial_load.decode.failure import MAX_DETAIL_CHARACTERS, Failure, failure
             "validation",
             "HTTP 424 ModelError: long",
         ),
+        (400, "", of_sagemaker("model_error", "too long"), "validation", "HTTP 400 server_error: too long"),
+        (500, "", of_sagemaker("model_error", "died"), "model_error", "HTTP 500 server_error: died"),
+        (503, "", of_sagemaker("model_error", "full"), "throttled", "HTTP 503 server_error: full"),
+        (400, "", of_sagemaker("validation_error", "no capacity"), "not_ready", "HTTP 400 server_error: no capacity"),
+        (403, "", of_sagemaker("access_denied_exception", "no"), "auth", "HTTP 403 server_error: no"),
         (422, "", {"error": "too long", "error_type": "validation"}, "validation", "HTTP 422 validation: too long"),
         (429, "", {"error": "overloaded", "error_type": "overloaded"}, "throttled", "HTTP 429 overloaded: overloaded"),
         (503, "", {}, "throttled", "HTTP 503: {}"),

@@ -79,6 +79,13 @@ def test_a_workload_as_it_is_written(trial_request: MakeRequest) -> None:
     assert read_trial_request(request.to_json()) == request
 
 
+def test_the_path_of_openai_clients_is_written_and_the_other_is_not(trial_request: MakeRequest) -> None:
+    request = trial_request(workload=replace(trial_request().workload, api="openai"))
+    assert json.loads(request.to_json())["workload"]["api"] == "openai"
+    assert read_trial_request(request.to_json()) == request
+    assert "api" not in json.loads(trial_request().to_json())["workload"]
+
+
 def test_counted_lengths_survive_the_way(trial_request: MakeRequest) -> None:
     workload = replace(trial_request().workload, lengths=((812, 120), (40, 300)))
     request = trial_request(workload=workload)

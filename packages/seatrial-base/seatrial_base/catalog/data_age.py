@@ -1,0 +1,94 @@
+"""How old the facts of the catalog are, and the command that renews each table.
+
+    python -m seatrial_base.catalog.data_age [TODAY]     exit 1 where a table is older than 90 days
+
+The day is an input: no test of the gate looks at the calendar. `make data-age` does.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from importlib.resources import files
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+MOST_DAYS: Final = 90
+BY_HAND: Final = "by hand, from the source of each row"
+RENEWAL: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "accelerators.json": BY_HAND,
+        "engine_choice.json": BY_HAND,
+        "engine_options.json": "python scripts/build_engine_options.py",
+        "engines.json": BY_HAND,
+        "images.json": "python scripts/build_images.py --date DATE",
+        "instances.json": "python scripts/build_catalog.py",
+        "jumpstart.json": "python scripts/build_jumpstart.py CHECKOUT DATE",
+        "licences.json": BY_HAND,
+        "models.json": "python scripts/add_models.py",
+        "neuron.json": BY_HAND,
+        "optimizations.json": BY_HAND,
+        "parsers.json": BY_HAND,
+        "regions.json": BY_HAND,
+        "replacement.json": BY_HAND,
+        "resource_schemas.json": "python scripts/build_resource_schemas.py",
+        "service_authorization.json": "python scripts/build_service_authorization.py",
+        "speculation.json": BY_HAND,
+        "symptoms.json": BY_HAND,
+    }
+)
+"""What renews a table whose rows have dates; `seatrial prices refresh` renews a team's own prices."""
+_DATE: Final = re.compile(r'"date": ?"(\d{4})-(\d\d)(?:-(\d\d))?"')
+
+
+@dataclass(frozen=True, slots=True)
+class DataAge:
+    """A table of the catalog.
+
+    Attributes:
+        file: Its file.
+        newest: When the youngest of its facts was read; the first of a month where no day is told.
+        days: Days since then.
+        renewal: What renews it.
+    """
+
+    file: str
+    newest: date
+    days: int
+    renewal: str
+
+    @property
+    def is_old(self) -> bool:
+        """Whether it should be renewed."""
+        return self.days > MOST_DAYS
+
+
+def newest_date(text: str) -> date | None:
+    """Return the youngest date of a table's rows; `None` where they have none."""
+    return max((date(int(year), int(month), int(day or 1)) for year, month, day in _DATE.findall(text)), default=None)
+
+
+def data_ages(today: date) -> tuple[DataAge, ...]:
+    """Return every table whose rows have dates, the oldest first."""
+    tables = [each for each in files("seatrial_base.catalog").joinpath("data").iterdir() if each.name in RENEWAL]
+    dated = [(each.name, newest_date(each.read_text("utf-8"))) for each in tables]
+    ages = [DataAge(name, newest, (today - newest).days, RENEWAL[name]) for name, newest in dated if newest]
+    return tuple(sorted(ages, key=lambda age: (-age.days, age.file)))
+
+
+def _main(arguments: Sequence[str]) -> int:
+    today = date.fromisoformat(arguments[0]) if arguments else datetime.now(UTC).date()
+    ages = data_ages(today)
+    for age in ages:
+        mark = "OLD" if age.is_old else "   "
+        sys.stdout.write(f"{mark} {age.days:4} days  {age.newest}  {age.file:28} {age.renewal}\n")
+    return int(any(age.is_old for age in ages))
+
+
+if __name__ == "__main__":
+    sys.exit(_main(sys.argv[1:]))

@@ -1,0 +1,42 @@
+"""Which parsers read the tool calls and the reasoning of a model family, by engine."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from seatrial_base.catalog.rows import catalog_rows
+
+
+@dataclass(frozen=True, slots=True)
+class ModelParsers:
+    """The parsers of a model family in an engine; LMI takes the names of vLLM, which it runs.
+
+    Attributes:
+        engine: The engine whose names they are.
+        models: Regular expression of hub ids in lower case.
+        tool_call_parser: Of tool calls; `None` where no source names one.
+        reasoning_parser: Of the reasoning; `None` where no source names one.
+        source: Where it was read.
+        date: When that was read.
+    """
+
+    engine: Literal["vllm", "sglang"]
+    models: str
+    tool_call_parser: str | None
+    reasoning_parser: str | None
+    source: str
+    date: str
+
+
+def model_parsers(engine: str, hub_id: str) -> ModelParsers | None:
+    """Return the parsers of a model, or `None` where the catalog has none for it.
+
+    Args:
+        engine: The engine that serves it.
+        hub_id: The model's id on the hub, whatever its case.
+    """
+    spoken = "vllm" if engine == "lmi" else engine
+    rows = catalog_rows("parsers.json", ModelParsers)
+    return next((row for row in rows if row.engine == spoken and re.fullmatch(row.models, hub_id, re.IGNORECASE)), None)

@@ -1,0 +1,104 @@
+"""`seatrial token`: a bearer token for OpenAI clients, and the base URL that goes with it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seatrial.cli.support.live_name import live_name
+from seatrial.cli.support.options import EnvironmentsFolder
+from seatrial.cli.support.region import own_region
+from seatrial_base.errors import SpecError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from seatrial.client.transport import Target
+
+LONGEST_MINUTES = 720
+
+
+def token_command(
+    endpoint: Annotated[
+        str,
+        typer.Argument(
+            metavar="ENDPOINT",
+            help="Name of the endpoint on SageMaker; with `-e`, YAML file or name of its spec.",
+            show_default=False,
+        ),
+    ],
+    environment: Annotated[
+        str | None, typer.Option("--environment", "-e", metavar="ENV", help="Name of the environment.")
+    ] = None,
+    environments: EnvironmentsFolder = None,
+    component: Annotated[
+        str | None,
+        typer.Option("--component", metavar="NAME", help="Inference component, without `-e`: the alias names it."),
+    ] = None,
+    region: Annotated[
+        str | None,
+        typer.Option("--region", metavar="REGION", help="Region, without `-e`; default: of the AWS profile."),
+    ] = None,
+    *,
+    minutes: Annotated[
+        int, typer.Option("--minutes", min=1, max=LONGEST_MINUTES, help="How long it holds, minutes.")
+    ] = 15,
+    export: Annotated[
+        bool, typer.Option("--export", help="Print OPENAI_BASE_URL and OPENAI_API_KEY as lines of a shell.")
+    ] = False,
+) -> None:
+    """Print a bearer token for the OpenAI API of an endpoint, once; nothing keeps it.
+
+    The token has the authority of your AWS credentials and ends with them. Make it where it is used:
+    `eval "$(seatrial token chat -e dev --export)"`. Programs renew theirs with `seatrial.client.token_source`.
+    """
+    from seatrial_load.aws.bearer_token import bearer_token
+    from seatrial_load.aws.credentials import credential_source
+    from seatrial_load.client.connection import openai_path, runtime_url
+
+    if environment is None:
+        place, named = region or own_region(), (endpoint, component)
+    else:
+        _refuse_with_environment(component, region)
+        place, target = _aliased(endpoint, environment, environments)
+        named = (target.endpoint_name, target.inference_component)
+    base_url = f"{runtime_url(place)}/{openai_path(*named)}"
+    token = bearer_token(credential_source()(), place, datetime.now(UTC), expires_s=minutes * 60)
+    typer.echo(f"export OPENAI_BASE_URL={base_url}\nexport OPENAI_API_KEY={token}" if export else token)
+    typer.echo(f"base URL: {base_url}\nholds {minutes} min, or as long as your AWS credentials", err=True)
+
+
+def _refuse_with_environment(component: str | None, region: str | None) -> None:
+    """Refuse what an environment has already.
+
+    Raises:
+        SpecError: SEA108, with each of them.
+    """
+    from seatrial_base.findings import Finding, Place
+
+    given = [name for name, value in (("--component", component), ("--region", region)) if value is not None]
+    if given:
+        raise SpecError(
+            Finding("SEA108", Place("command line", field=name), f"{name} contradicts --environment", "leave it out")
+            for name in given
+        )
+
+
+def _aliased(endpoint: str, environment: str, environments: Path | None) -> tuple[str, Target]:
+    """Return the Region of an endpoint, and what its alias names now.
+
+    Raises:
+        SeatrialError: The spec or its environment can't be read; SEA372, the alias can't.
+    """
+    import boto3
+
+    from seatrial.account.reader import aws_failures
+    from seatrial.client.alias import Alias
+    from seatrial_load.payload.schema import Schema
+
+    name, _, region = live_name(endpoint, environment, environments)
+    with aws_failures(name):
+        ssm = boto3.client("ssm", region_name=region)
+    return region, Alias(ssm, environment, name, Schema.OPENAI_CHAT, fraction=lambda: 0.0).target()

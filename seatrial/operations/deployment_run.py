@@ -1,0 +1,137 @@
+"""Runs `cdk deploy` of one endpoint, and tells its output and the lines of its trial as they come."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Final
+
+from seatrial.account.trials import LOOK_S
+from seatrial.operations.app import app_root, app_variables
+from seatrial_base.errors import SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from seatrial.account.trials import LiveTrial
+    from seatrial.deployment.document import Deployment
+
+    Look = Callable[[], LiveTrial | None]
+    Tell = Callable[[str], None]
+
+STOP_S: Final = 5.0
+"""After which a CDK CLI that was asked to end is killed."""
+
+
+def deploy_command_of(spec: Path, environments: Path, deployment: Deployment) -> tuple[Path, list[str]]:
+    """Return the folder of the CDK app and the command that deploys an endpoint.
+
+    Raises:
+        SpecError: SEA450 when there is no app, SEA603 when there is no CDK CLI.
+    """
+    root = app_root(spec)
+    if root is None:
+        hint = "keep the spec below the folder of the CDK app (`seatrial init` writes one)"
+        raise SpecError.of("SEA450", "no cdk.json in its folder or above", where=spec.as_posix(), hint=hint)
+    beside = Path(sys.executable).parent / "cdk"
+    cdk = beside if beside.is_file() else shutil.which("cdk")
+    if cdk is None:
+        hint = "install it: npm install --global aws-cdk"
+        raise SpecError.of("SEA603", "the CDK CLI is not installed", where="cdk", hint=hint)
+    context = {"environment": deployment.environment.name, "endpoint": spec.stem}
+    for name, folder in (("endpoints", spec.parent), ("environments", environments)):
+        if folder.resolve() != (root / name).resolve():
+            context[name] = f"{folder.resolve()}"
+    options = [word for name, value in context.items() for word in ("-c", f"{name}={value}")]
+    return root, [f"{cdk}", "deploy", deployment.stack_name, *options, *_ASKED_ALREADY]
+
+
+_ASKED_ALREADY: Final = ("--require-approval", "never", "--progress", "events", "--no-notices", "--no-color")
+
+
+def run_cdk(command: Sequence[str], root: Path, tell: Tell, variables: Mapping[str, str] | None = None) -> int:
+    """Run a command of the CDK CLI, tell each line of its output, and return its exit code.
+
+    What interrupts it ends the CLI with all that it started; CloudFormation goes on with what it was asked for.
+
+    Args:
+        command: The command.
+        root: Folder of the app.
+        tell: Takes each line.
+        variables: All environment variables of the CLI. Default: those of the app.
+    """
+    with subprocess.Popen(
+        command,
+        cwd=root,
+        env=dict(app_variables(root) if variables is None else variables),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        try:
+            for line in process.stdout or ():
+                tell(line.rstrip("\n"))
+            return process.wait()
+        except BaseException:
+            _stop(process)
+            raise
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        pass
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+@contextmanager
+def trial_looked_at(look: Look, tell: Callable[[LiveTrial], None], *, every_s: float = LOOK_S) -> Iterator[None]:
+    """Tell a trial that begins while the block runs, at each look and once when the block has ended.
+
+    What can't be read is told at a later look, and stops nothing.
+
+    Args:
+        look: Returns the endpoint's last trial; `None` where it can't be read.
+        tell: Takes it; an earlier deployment's is left out.
+        every_s: Pause between two looks.
+    """
+    before, ended = look(), Event()
+
+    def tell_new() -> None:
+        seen = look()
+        if seen is not None and seen.request_id and (before is None or seen.request_id != before.request_id):
+            tell(seen)
+
+    def watch() -> None:
+        while not ended.wait(every_s):
+            tell_new()
+
+    thread = Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+    tell_new()
+
+
+def elapsed_words(began_s: float) -> str:
+    """Return the time since a moment of the monotonic clock, as `3:07`."""
+    minutes, seconds = divmod(int(time.monotonic() - began_s), 60)
+    return f"{minutes}:{seconds:02}"

@@ -1,0 +1,107 @@
+"""`cdk deploy` of one endpoint with its trial: the command, its output, and what is told of the trial meanwhile."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING
+
+import pytest
+
+from seatrial.account.trials import LiveTrial
+from seatrial.cli.deploy import _View
+from seatrial.deployment.load import load_deployment
+from seatrial.operations.deployment_run import deploy_command_of, run_cdk, trial_looked_at
+from seatrial_base.errors import SpecError
+from tests.constructs.conftest import passing_result
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+SPEC = ROOT / "endpoints" / "llama-2-7b-chat.yaml"
+RESULT = passing_result()
+LOADING = LiveTrial(request_id="2", is_due=True, left_s=300.0, levels=RESULT.levels[:1], loading=16)
+ENDED = LiveTrial(request_id="2", is_due=True, left_s=0.0, levels=RESULT.levels, result=RESULT)
+
+
+def python(text: str) -> list[str]:
+    return [sys.executable, "-c", text]
+
+
+class TestCommand:
+    def test_it_deploys_the_stack_of_one_endpoint_and_asks_nothing(self) -> None:
+        deployment = load_deployment(SPEC, ROOT / "environments", "dev")
+        root, command = deploy_command_of(SPEC, ROOT / "environments", deployment)
+        assert root.resolve() == ROOT
+        assert command[1:3] == ["deploy", "seatrial-dev-llama-2-7b-chat"]
+        assert command[3:7] == ["-c", "environment=dev", "-c", "endpoint=llama-2-7b-chat"]
+        assert command[7:9] == ["--require-approval", "never"]
+
+    def test_folders_that_are_not_those_of_the_app_are_named(self, tmp_path: Path) -> None:
+        shutil.copytree(ROOT / "environments", tmp_path / "places")
+        deployment = load_deployment(SPEC, tmp_path / "places", "dev")
+        _, command = deploy_command_of(SPEC, tmp_path / "places", deployment)
+        assert f"environments={tmp_path / 'places'}" in command
+
+    def test_a_spec_outside_of_an_app_is_refused(self, tmp_path: Path) -> None:
+        deployment = load_deployment(SPEC, ROOT / "environments", "dev")
+        with pytest.raises(SpecError) as refused:
+            deploy_command_of(tmp_path / "chat.yaml", tmp_path, deployment)
+        assert [problem.rule for problem in refused.value.problems] == ["SEA450"]
+
+
+class TestRun:
+    def test_each_line_of_both_outputs_is_told_and_the_exit_code_returned(self, tmp_path: Path) -> None:
+        told: list[str] = []
+        text = "import sys; print('one', flush=True); print('two', file=sys.stderr); sys.exit(3)"
+        assert run_cdk(python(text), tmp_path, told.append, os.environ) == 3
+        assert told == ["one", "two"]
+
+    def test_an_interrupt_ends_the_tool(self, tmp_path: Path) -> None:
+        def interrupt(line: str) -> None:
+            raise KeyboardInterrupt(line)
+
+        text = "import os, sys, time; print(os.getpid(), flush=True); time.sleep(600)"
+        with pytest.raises(KeyboardInterrupt) as interrupted:
+            run_cdk(python(text), tmp_path, interrupt, os.environ)
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(str(interrupted.value)), 0)
+
+
+class TestTrial:
+    def test_the_one_that_begins_is_told_at_each_look_and_once_more_at_the_end(self) -> None:
+        looks: Iterator[LiveTrial | None] = iter([LiveTrial(request_id="1"), LiveTrial(request_id="1"), None, LOADING])
+        told: list[LiveTrial] = []
+        was_told = Event()
+
+        def tell(seen: LiveTrial) -> None:
+            told.append(seen)
+            was_told.set()
+
+        with trial_looked_at(lambda: next(looks, ENDED), tell, every_s=0.001):
+            assert was_told.wait(60)
+        assert (told[0], told[-1]) == (LOADING, ENDED)
+
+    def test_where_nothing_can_be_read_nothing_is_told(self) -> None:
+        told: list[LiveTrial] = []
+        with trial_looked_at(lambda: None, told.append, every_s=0.001):
+            pass
+        assert told == []
+
+    def test_plain_lines_in_a_pipeline(self, capsys: pytest.CaptureFixture[str]) -> None:
+        view = _View("seatrial-dev-chat", None)
+        view.line("seatrial-dev-chat | CREATE_IN_PROGRESS | Trial")
+        view.trial(LOADING)
+        view.trial(ENDED)
+        view.line("seatrial-dev-chat | CREATE_COMPLETE")
+        view.conclude()
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[0] == "seatrial-dev-chat | CREATE_IN_PROGRESS | Trial"
+        assert lines[1] == "trial: the trial of seatrial-dev-chat"
+        assert lines[2].startswith("trial: concurrency 8: 250")
+        assert lines[3] == "trial: loading concurrency 16 per copy (5:00 min left)"
+        assert lines[-3:-1] == ["seatrial-dev-chat | CREATE_COMPLETE", "trial: verdict: pass: objective met"]
