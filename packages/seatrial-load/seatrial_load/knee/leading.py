@@ -52,7 +52,7 @@ def leading_knee(knees: Sequence[Knee], *, has_slo: bool, target_knee: TargetKne
         return _leading(slo, ["trial.target is slo"])
     if pays.knee is not None and _is_met_at(pays.target, slo.knee):
         return _leading(pays, [*told, f"the SLO is met at {whole_or_tenths(pays.target)}"])
-    if pays.knee is None or slo.target < pays.target:
+    if pays.knee is None or slo.target <= pays.target:
         return _leading(slo, [pays.because])
     return _leading(pays, [*told, slo.because])
 
