@@ -34,5 +34,6 @@ seatrial-laptop/bin/python -c 'import seatrial_laptop.lifecycle, seatrial_laptop
 
 install seatrial
 seatrial/bin/seatrial --version
+seatrial/bin/seatrial plan Qwen/Qwen3-32B --input 2000 --output 300 --concurrency 16
 seatrial/bin/seatrial lint serving.properties --quiet && exit 1
 ! seatrial/bin/python -c 'import aws_cdk' 2>/dev/null

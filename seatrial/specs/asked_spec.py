@@ -46,17 +46,18 @@ def endpoint_name(hub_id: str) -> str:
     return words.strip("-")[:_LONGEST_NAME].rstrip("-") or "endpoint"
 
 
-def spec_text(asked: AskedSpec, name: str) -> str:
+def spec_text(asked: AskedSpec, name: str, *, most_copies: int = MOST_COPIES) -> str:
     """Return the spec as YAML, with comments; it is loaded like any other, so that its mistakes are told alike.
 
     Args:
         asked: What is asked for.
         name: Of the endpoint.
+        most_copies: Up to which autoscaling adds copies.
     """
-    return "\n".join((*_lines(asked, name), ""))
+    return "\n".join((*_lines(asked, name, most_copies), ""))
 
 
-def _lines(asked: AskedSpec, name: str) -> Iterator[str]:
+def _lines(asked: AskedSpec, name: str, most_copies: int) -> Iterator[str]:
     yield f"name: {name}"
     yield "model:"
     yield _commented(f"  hub_id: {_quoted(asked.hub_id)}", "add `revision: COMMIT`: a branch can move")
@@ -74,7 +75,7 @@ def _lines(asked: AskedSpec, name: str) -> Iterator[str]:
         yield _commented(f"budget: {{usd_per_hour: {_NUMBER.format(asked.usd_per_hour)}}}", "highest cost at this load")
     yield "scaling:"
     yield "  min_copies: 1"
-    yield _commented(f"  max_copies: {MOST_COPIES}", "autoscaling adds copies up to this")
+    yield _commented(f"  max_copies: {most_copies}", "autoscaling adds copies up to this")
 
 
 def _slo(asked: AskedSpec) -> Iterator[str]:

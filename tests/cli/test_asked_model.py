@@ -139,11 +139,32 @@ class TestEnvironment:
         with pytest.raises(typer.BadParameter, match="qa is in eu-west-1"):
             load_asked([Path(SMALL)], None, None, replace(ASKED, region="us-east-1"))
 
-    def test_of_several_one_must_be_named_and_an_unknown_one_is_no_default(self, empty: Path) -> None:
+    def test_a_model_has_no_more_copies_than_the_guard_rail(self, empty: Path) -> None:
+        (empty / "environments").mkdir()
+        text = "name: qa\nregion: eu-west-1\nguard_rails: {max_copies: 2}\n"
+        (empty / "environments" / "qa.yaml").write_text(text)
+        assert load_asked([Path(SMALL)], None, None, ASKED)[0].endpoint.scaling.max_copies == 2
+
+    def test_of_several_a_model_takes_the_first_of_an_account_and_tells_it(
+        self, empty: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (empty / "environments").mkdir()
+        for name, account in (("alpha", "000000000000"), ("dev", "111111111111"), ("beta", "222222222222")):
+            text = f'name: {name}\naccount: "{account}"\nregion: eu-west-1\n'
+            (empty / "environments" / f"{name}.yaml").write_text(text)
+        assert load_asked([Path(SMALL)], None, None, ASKED)[0].environment.name == "dev"
+        assert capsys.readouterr().err == "environment dev (environments/dev.yaml); -e names another\n"
+        (empty / "environments" / "dev.yaml").unlink()
+        assert load_asked([Path(SMALL)], None, None, ASKED)[0].environment.name == "beta"
+
+    def test_of_several_one_must_be_named_for_a_spec_and_an_unknown_one_is_no_default(self, empty: Path) -> None:
+        (empty / "chat.yaml").write_text(
+            f"name: chat\nmodel: {{hub_id: {SMALL}}}\nworkload: {{input_tokens: 9, output_tokens: 9, concurrency: 1}}\n"
+        )
         (empty / "environments").mkdir()
         for name in ("qa", "prod"):
             (empty / "environments" / f"{name}.yaml").write_text(f"name: {name}\nregion: eu-west-1\n")
-        assert refused(SMALL, asked=ASKED) == [("SEA109", "")]
+        assert refused("chat.yaml") == [("SEA109", "")]
         assert refused(SMALL, asked=ASKED, environment="dev") == [("SEA109", "")]
 
     def test_overrides_of_environments_that_have_no_file_are_no_mistake_yet(self, empty: Path) -> None:

@@ -63,6 +63,8 @@ def _words(line: str) -> Iterator[list[str]]:
 def _command(words: list[str]) -> Iterator[list[str]]:
     while words and (words[0] in BEFORE or ASSIGNMENT.fullmatch(words[0])):
         words = words[1:]
+    if words[:1] == ["--from"]:  # of uvx: where the program comes from
+        words = words[2:]
     if words:
         yield words
 

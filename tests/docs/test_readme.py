@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from scripts.terminal_recording import DRAWING, RECORDING, drawing
 from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_spec
 from tests.docs.command_of import command_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.command_line import CommandLine
 
 ROOT = Path(__file__).parents[2]
 INDEX = ROOT / "docs" / "README.md"
@@ -55,6 +60,31 @@ def test_the_example_of_the_readme_validates_and_plans(tmp_path: Path) -> None:
     spec.parent.mkdir()
     spec.write_text(found[2], encoding="utf-8")
     assert make_plan(load_spec(spec, "dev", environments=ROOT / "environments")).endpoint == "chat"
+
+
+ANSWER = re.compile(r"(<!-- begin answer: .*? -->\n)(.*?)(<!-- end answer -->)", re.DOTALL)
+ASKED = (
+    "Qwen/Qwen3-32B",
+    *("--input", "2000", "--output", "300", "--concurrency", "16", "--ttft-p95", "2500", "--tpot-p95", "60"),
+)
+
+
+def test_the_first_answer_is_what_the_command_shows(tmp_path: Path, command_line: CommandLine) -> None:
+    """A model of today and its price, before any file: in an empty folder."""
+    done = command_line.run("plan", *ASKED, folder=tmp_path, variables={"COLUMNS": "100", "NO_COLOR": "1"})
+    shown = "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
+    expected = f"\n```console\n$ uvx --from . seatrial plan {' '.join(ASKED)}\n{shown}```\n\n"
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    if os.environ.get("UPDATE_GOLDEN"):
+        text = ANSWER.sub(lambda found: found[1] + expected + found[3], readme)
+        (ROOT / "README.md").write_text(text, encoding="utf-8")
+        return
+    found = ANSWER.search(readme)
+    assert (done.returncode, None if found is None else found[2]) == (0, expected)
+
+
+def test_the_recording_of_the_terminal_is_drawn_from_what_was_recorded() -> None:
+    assert DRAWING.read_text(encoding="utf-8") == drawing(json.loads(RECORDING.read_text(encoding="utf-8")))
 
 
 def test_the_overrides_example_merges_as_the_page_says(tmp_path: Path) -> None:

@@ -195,6 +195,7 @@ def _load_model(hub_id: str, environment: str | None, environments: Path | None,
     _check_load(asked)
     path = asked.save or Path(f"{endpoint_name(hub_id)}.yaml")
     folder = environments_folder(environments, path)
+    name = environment or _first_environment(folder)
     text = spec_text(
         AskedSpec(
             hub_id=hub_id,
@@ -207,9 +208,9 @@ def _load_model(hub_id: str, environment: str | None, environments: Path | None,
             usd_per_hour=asked.usd_per_hour,
         ),
         path.stem,
+        most_copies=_most_copies(folder, name),
     )
     _refuse_overwriting(asked.save)
-    name = chosen_environment(environment, folder)
     region = _default_region(asked.region)
     source = replace(parse_source(text, COMMAND_LINE), lines={})
     loaded = load_source(source, path, name, environments=folder, default_region=region)
@@ -261,6 +262,29 @@ def chosen_environment(given: str | None, folder: Path) -> str:
         hint = f"give -e NAME: {', '.join(names)}"
         raise SpecError.of("SEA109", "there are several environments", where=folder.as_posix(), hint=hint)
     return names[0] if names else DEFAULT_ENVIRONMENT
+
+
+def _first_environment(folder: Path) -> str:
+    """Return the environment of an answer: of several `dev`, else the first of an account; told where it was chosen."""
+    from seatrial.specs.load import environment_names, load_environment
+
+    names = environment_names(folder)
+    if len(names) < 2:  # noqa: PLR2004 (the only one needs no word)
+        return chosen_environment(None, folder)
+    of_accounts = [name for name in names if not load_environment(folder, name).is_embedded]
+    name = DEFAULT_ENVIRONMENT if DEFAULT_ENVIRONMENT in of_accounts else (of_accounts or names)[0]
+    typer.echo(f"environment {name} ({(folder / name).as_posix()}.yaml); -e names another", err=True)
+    return name
+
+
+def _most_copies(folder: Path, environment: str) -> int:
+    """Return how many copies autoscaling may add: no more than the environment's guard rail."""
+    from seatrial.specs.asked_spec import MOST_COPIES
+    from seatrial.specs.load import load_environment
+
+    if not (folder / f"{environment}.yaml").is_file():
+        return MOST_COPIES
+    return min(MOST_COPIES, load_environment(folder, environment).guard_rails.max_copies or MOST_COPIES)
 
 
 def _default_region(given: str | None) -> str:

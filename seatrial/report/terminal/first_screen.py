@@ -12,7 +12,7 @@ from seatrial.deployment.document import stack_name
 from seatrial.report.planned import edges
 from seatrial.report.terminal.tables import narrow_usd, table_view, whole_percent
 from seatrial_base.table import name_column, number_columns, table_of, text_columns
-from seatrial_base.units import short, usd
+from seatrial_base.units import short, usd, whole_or_tenths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -131,7 +131,7 @@ def _ratio(bound: Bounded, point: CurvePoint) -> float:
 
 def _lines(plan: Plan, loaded: LoadedSpec) -> Iterator[tuple[str, str]]:
     yield "model", plan.model_name
-    yield "load", f"{loaded.lengths.words}, {_traffic(loaded)}"
+    yield "load", f"{loaded.lengths.words}, {_turns(loaded)}{_traffic(loaded)}"
     yield "deployment", deployment(plan)
     if hosting := "\n".join(_hosting(loaded)):
         yield "hosting", hosting
@@ -151,6 +151,11 @@ def _lines(plan: Plan, loaded: LoadedSpec) -> Iterator[tuple[str, str]]:
     if warnings:
         yield "warnings", f"{len(warnings)}: {_cut(warnings[0])}"
     yield "next", _next(loaded)
+
+
+def _turns(loaded: LoadedSpec) -> str:
+    conversations = loaded.conversations
+    return "" if conversations is None else f"conversations of {whole_or_tenths(conversations.turns.mean)} turns, "
 
 
 def _traffic(loaded: LoadedSpec) -> str:

@@ -529,6 +529,8 @@ SENDS_PER_TURN = 16
 MAX_AHEAD_BYTES = 67_108_864
 STALE_S = 60.0
 """A request that was written ahead and waited for so long is written anew: AWS takes a signature for five minutes."""
+UNREAD_S = 0.005
+"""An answer that a further turn waits for is read after so long though others arrive: one after each look."""
 ENOUGH_SHARE = 0.02
 TELL_EVERY_S = 5.0  # a terminal takes 20 ms to draw, in which nothing is read: no more than 0.4 % of the time
 
@@ -573,7 +575,8 @@ class Loop:
         self._holding = holding
         self._over: deque[Inbox] = deque()
         self._taken = self._opened = 0
-        self._waiting: list[tuple[float, int, Errand]] = []
+        self._waiting: list[tuple[float, int, Errand, bytes]] = []
+        self._unread: deque[tuple[Errand, Exchange]] = deque()
         self._wanted = wave.requests
         self._durations_s: list[float] = []
         self._ask_again_s = self._tell_again_s = 0.0
@@ -686,8 +689,8 @@ class Loop:
             if not self._idle or self._taken >= self._wanted:
                 return
             if self._waiting and self._waiting[0][0] <= self.now_s:
-                self._start_turn(heappop(self._waiting)[2])
-            elif self._next_due_s() > self._clock():
+                self._start_turn(*heappop(self._waiting)[2:])
+            elif len(self._idle) <= len(self._unread) or self._next_due_s() > self._clock():
                 return
             else:
                 self._start_next()
@@ -698,25 +701,34 @@ class Loop:
             return self._write_request(index)
         return conversations.write(index, errand.answers)
 
-    def _start_turn(self, errand: Errand) -> None:
+    def _start_turn(self, errand: Errand, request: bytes) -> None:
         """Send the next turn of a conversation, on the stream that is idle for the longest time."""
         self._taken += 1
+        request = request or self._written_again(errand.index, errand)
         errand.taken_s = errand.sent_s = self._clock()
-        self._start(self._idle.popleft(), errand, self._written_again(errand.index, errand))
+        self._start(self._idle.popleft(), errand, request)
 
-    def _continue(self, conversations: WaveConversations, ended: Errand, exchange: Exchange) -> None:
-        """Let the user think who got an answer; a turn that failed ends its conversation."""
-        if not ended.rest or self._taken >= self._wanted:
-            return
+    def _read_answer(self) -> bool:
+        """Read the oldest answer that a further turn waits for; tell whether there was one.
+
+        A turn that failed ends its conversation. Answers that end together would else hold up what arrives: their
+        streams are kept free instead.
+        """
+        conversations = self._wave.conversations
+        if conversations is None or not self._unread or self._taken >= self._wanted:
+            return False
+        ended, exchange = self._unread.popleft()
         said = conversations.read(exchange)
         if said is None:
-            return
+            return True
         index, rest = ended.rest[0], ended.rest[1:]
         at_s = exchange.ended_s + conversations.delay_s(index)
         further = Errand(
             index=index, taken_s=at_s, sent_s=at_s, answers=(*ended.answers, said), rest=rest, turn=ended.turn + 1
         )
-        heappush(self._waiting, (at_s, index, further))
+        is_soon = at_s - self._clock() < SWEEP_INTERVAL_S
+        heappush(self._waiting, (at_s, index, further, self._written_again(index, further) if is_soon else b""))
+        return True
 
     def _next_due_s(self) -> float:
         due_s = self._wave.due_s
@@ -744,12 +756,15 @@ class Loop:
         if self._pausing:
             patience_s = min(patience_s, self._pausing[0][0] - self.now_s)
         if self._idle and self._taken < self._wanted:
-            patience_s = min(patience_s, self._next_due_s() - self._clock())
+            if self._waiting:
+                patience_s = min(patience_s, self._waiting[0][0] - self.now_s)
+            if len(self._idle) > len(self._unread):
+                patience_s = min(patience_s, self._next_due_s() - self._clock())
         return max(0.0, patience_s)
 
     def _listen(self, patience_s: float) -> None:
         ready = self._watch.poll(0.0)
-        waited = not ready and not (patience_s > 0 and (self._write_ahead() or self._tidy()))
+        waited = not ready and not (patience_s > 0 and (self._read_answer() or self._write_ahead() or self._tidy()))
         if not ready:
             ready = self._watch.poll(patience_s if waited else 0.0)
         told_s = self._clock()
@@ -761,6 +776,8 @@ class Loop:
                 self._settle(stream, stream.exchange)
         self.now_s = self._clock()
         self.lag.note(told_s, self.now_s, len(ready), waited=waited)
+        if self._unread and self.now_s - self._unread[0][1].ended_s > UNREAD_S:
+            self._read_answer()
         if self.now_s >= self._next_sweep_s:
             self._sweep()
 
@@ -773,8 +790,8 @@ class Loop:
         while self._holding.is_urgent and self._tidy():
             pass
         self._idle.append(stream)
-        if self._wave.conversations is not None and stream.errand is not None:
-            self._continue(self._wave.conversations, stream.errand, exchange)
+        if stream.errand is not None and stream.errand.rest and exchange.failure is None:
+            self._unread.append((stream.errand, exchange))
         head = exchange.inbox.head
         well = exchange.failure is None and head is not None and head.status == HTTPStatus.OK
         if well and exchange.index >= self._wave.measured_from:

@@ -19,7 +19,10 @@ from seatrial_load.decode.failure import (
 from seatrial_load.decode.http1 import ProtocolError
 from seatrial_load.decode.judgement import ANYTHING, Judged, contradiction, judged
 from seatrial_load.decode.tokens import TimedAnswer, TimedAnswerReader, read_whole
-from seatrial_load.payload.reader import settled_count
+from seatrial_load.payload.error import AnswerError
+from seatrial_load.payload.fragment import generated_text
+from seatrial_load.payload.json_text import parse_json
+from seatrial_load.payload.reader import DONE, LineReader, settled_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -147,20 +150,34 @@ def record_of(exchange: Exchange, *, stream: bool, secret: str = "", asked: Answ
 
 
 def answer_text(exchange: Exchange, *, stream: bool) -> str | None:
-    """Return what an answer says, its reasoning too, for the next turn of its conversation; None where it failed.
+    """Return what an answer says, for the next turn of its conversation; None where it failed.
 
-    It decodes the answer a first time while the clock runs: 5 to 20 us a token.
+    It reads the answer while the clock runs, and of a stream nothing but its text: some 4 us a token.
 
     Args:
         exchange: A request that is over.
         stream: Whether the answer was asked for as a stream of tokens.
     """
-    if exchange.failure is not None:
+    head = exchange.inbox.head
+    if exchange.failure is not None or head is None or head.status != HTTPStatus.OK:
         return None
-    said = _read(exchange.inbox, stream=stream)
-    if said.failure is not None:
+    if not stream:
+        said = _read(exchange.inbox, stream=False)
+        return said.completion.text if said.failure is None else None
+    try:
+        return _streamed_text(exchange.inbox, framed=MEDIA_TYPE in head.headers.get("content-type", ""))
+    except (ProtocolError, AnswerError):
         return None
-    return said.completion.text or "".join([event.text for event in said.completion.events])
+
+
+def _streamed_text(inbox: Inbox, *, framed: bool) -> str | None:
+    parts = [part for _, part in (_unframed(inbox) if framed else inbox.body)]
+    body = b"".join([part for part in parts if isinstance(part, bytes)])
+    lines = LineReader()
+    texts = [generated_text(parse_json(line)) for line in (*lines.feed(body), *lines.finish()) if line != DONE]
+    said = [text for text in texts if text is not None]
+    whole = len(said) == len(texts) and all(isinstance(part, bytes) for part in parts)
+    return "".join(said) if whole else None
 
 
 def exchange_failure(exchange: Exchange) -> Failure | None:

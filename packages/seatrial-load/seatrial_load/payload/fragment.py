@@ -78,6 +78,22 @@ def read_fragment(document: object) -> Fragment:
     raise AnswerError.of(ANSWER_RULE, f"unknown answer format: {_quoted(document)}")
 
 
+def generated_text(document: object) -> str | None:
+    """Return what one line of a stream adds to the answer, without reasoning; None of an error.
+
+    It reads nothing else: for who needs the answer while the clock runs.
+    """
+    said = object_of(document)
+    if said.get("error") or "code" in said:
+        return None
+    choices = said.get("choices")
+    if isinstance(choices, list):
+        choice = object_of(choices[0]) if choices else {}
+        return json_string(object_of(choice.get("delta")).get("content", choice.get("text"))) or ""
+    token = object_of(said.get("token"))
+    return "" if token.get("special") else json_string(token.get("text")) or ""
+
+
 def _quoted(document: object) -> str:
     try:
         return json.dumps(document)[:_MAX_QUOTE]

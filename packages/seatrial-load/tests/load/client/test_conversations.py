@@ -6,7 +6,9 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from seatrial_load.client.event_loop import Wave, WaveConversations, run_wave
+import pytest
+
+from seatrial_load.client.event_loop import Exchange, Inbox, Wave, WaveConversations, run_wave
 from seatrial_load.client.request_writer import PREFIX_HEADER, conversation, request_writer
 from seatrial_load.decode.response import answer_text
 from seatrial_load.documents.request import TrialTarget, Workload
@@ -115,3 +117,25 @@ def test_a_written_turn_has_prompts_answers_and_its_conversations_identifier() -
     assert messages[0] == opening[0]
     shared = messages[0]["content"].split()[:10]
     assert all(said["content"].split()[:10] != shared for said in messages[2::2])
+
+
+def streamed(*lines: str, kind: str = "text/event-stream") -> Exchange:
+    body = "".join(f"data: {line}\n\n" for line in lines).encode()
+    inbox = Inbox()
+    inbox.add(0.5, f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+    return Exchange(0.0, 0.5, inbox, None)
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (['{"choices":[{"delta":{"content":"a"}}]}', '{"choices":[{"delta":{"content":" b"}}]}', "[DONE]"], "a b"),
+        (['{"choices":[{"delta":{"reasoning_content":"hm"}}]}', '{"choices":[{"delta":{"content":"a"}}]}'], "a"),
+        (['{"choices":[{"text":"a"}]}', '{"choices":[],"usage":{"prompt_tokens":1}}'], "a"),
+        (['{"token":{"text":"a"}}', '{"token":{"text":"</s>","special":true},"generated_text":"a"}'], "a"),
+        (['{"choices":[{"delta":{"content":"a"}}]}', '{"error":{"message":"out of memory"}}'], None),
+        (['{"choices":[{"delta":'], None),
+    ],
+)
+def test_an_answer_is_read_for_the_next_turn(lines: list[str], said: str | None) -> None:
+    assert answer_text(streamed(*lines), stream=True) == said

@@ -46,7 +46,7 @@ def component(laptop: Laptop, host: str) -> str:
 
 
 def root_token(
-    laptop: Laptop, *, expires_s: int = 60, later: timedelta = timedelta(), region: str = "us-east-1"
+    laptop: Laptop, *, expires_s: int = 3600, later: timedelta = timedelta(), region: str = "us-east-1"
 ) -> str:
     root = Credentials(laptop.local.access_key_id, laptop.local.secret_access_key)
     return bearer_token(root, region, datetime.now(UTC) + later, expires_s=expires_s)
@@ -249,7 +249,7 @@ class TestBearers:
         ],
     )
     def test_a_token_is_what_was_signed(self, laptop: Laptop, host: str, before: str, after: str) -> None:
-        decoded = b64decode(root_token(laptop).removeprefix(PREFIX)).decode()
+        decoded = b64decode(root_token(laptop, expires_s=60).removeprefix(PREFIX)).decode()
         assert before in decoded
         token = PREFIX + b64encode(decoded.replace(before, after).encode()).decode()
         assert refused(client_of(base_url(laptop, host), token))[1] == 403
@@ -300,5 +300,5 @@ def session_token(roles: Roles, *statements: object) -> str:
     """Return a token of a new role's session."""
     made = roles.session(roles.role(*statements)).get_credentials().get_frozen_credentials()
     return bearer_token(
-        Credentials(made.access_key, made.secret_key, made.token), "us-east-1", datetime.now(UTC), expires_s=60
+        Credentials(made.access_key, made.secret_key, made.token), "us-east-1", datetime.now(UTC), expires_s=3600
     )
