@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from seatrial.specs.endpoint import Percentiles
 from seatrial.specs.yaml_source import OVERRIDES, dotted
+from seatrial_base.bounds import LONGEST_LATENCY_MS
 from seatrial_base.frozen_model import FrozenModel
-from seatrial_base.units import MS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ MOST_PER_SECOND: Final = 4.0
 MOST_MODEL_LEN: Final = 8192
 """Its KV cache then holds 32 of the longest requests (`KV_POOL_TOKENS` of the local engine)."""
 LATENCY_FACTOR: Final = 10
-"""By which bounds of latencies are multiplied, up to the request timeout: what no engine keeps is still missed."""
+"""By which bounds of latencies are multiplied: what no engine keeps is still missed, and another bound is another."""
 LEAST_TOK_S: Final = 50.0
 BUDGET_MINUTES: Final = 1.0
 OPEN_LOOP_BUDGET_MINUTES: Final = 6.0
@@ -178,7 +178,7 @@ def _slo(endpoint: EndpointSpec) -> Iterator[LocalValue]:
         for statistic in Percentiles.model_fields:
             bound: float | None = getattr(bounds, statistic)
             if bound is not None:
-                used = max(bound, min(bound * LATENCY_FACTOR, REQUEST_TIMEOUT_S * MS_PER_S))
+                used = min(bound * LATENCY_FACTOR, LONGEST_LATENCY_MS)
                 yield LocalValue(("slo", metric, statistic), bound, used)
     if slo.output_tok_s is not None:
         yield LocalValue(("slo", "output_tok_s"), slo.output_tok_s, min(slo.output_tok_s, LEAST_TOK_S))
