@@ -315,6 +315,9 @@ def unverified() -> dict[str, str]:
     return {
         "TargetConcurrencyPerCopy": "9.6",
         "KneeConcurrencyPerCopy": "unknown",
+        "SloKneeConcurrencyPerCopy": "unknown",
+        "SaturationKneeConcurrencyPerCopy": "unknown",
+        "TargetKnee": "unknown",
         "OutputTokensPerSecond": "unknown",
         "TtftP50Ms": "unknown",
         "TtftP95Ms": "unknown",
@@ -336,6 +339,9 @@ def verified() -> dict[str, str]:
     return {
         "TargetConcurrencyPerCopy": "12.8",
         "KneeConcurrencyPerCopy": "16",
+        "SloKneeConcurrencyPerCopy": "16",
+        "SaturationKneeConcurrencyPerCopy": "unknown",
+        "TargetKnee": "slo",
         "OutputTokensPerSecond": "410.5",
         "TtftP50Ms": "40",
         "TtftP95Ms": "812.25",

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -201,11 +203,21 @@ def test_tags_of_environment_and_endpoint_are_on_the_resources(prod_template: Te
     prod_template.has_resource_properties("AWS::SageMaker::Endpoint", {"Tags": tags})
 
 
+def test_what_reads_an_attribute_of_the_trial_is_named_in_its_properties(dev_template: Template) -> None:
+    """CloudFormation keeps the attributes of a resource that an update leaves alone: a new one would be missing."""
+    (trial,) = dev_template.find_resources("Custom::SmokeBenchmark")
+    properties = dev_template.find_resources("Custom::SmokeBenchmark")[trial]["Properties"]
+    read = set(re.findall(rf'"Fn::GetAtt": \["{trial}", "(\w+)"\]', json.dumps(dev_template.to_json())))
+    assert {"TargetConcurrencyPerCopy", "SloKneeConcurrencyPerCopy", "ResultsBucket"} <= read
+    assert read <= set(properties["Attributes"].split(","))
+
+
 def test_outputs_name_what_people_look_for(dev_template: Template, weights_template: Template) -> None:
     always = {"EndpointName", "InferenceComponentName", "EndpointConfigName", "ModelName", "PlanDigest"}
     always |= {"OpenAiBaseUrl"}
     tried = {
         *("ResultsBucket", "TrialResultUri", "TrialReportUri", "TargetConcurrencyPerCopy"),
+        *("SloKneeConcurrencyPerCopy", "SaturationKneeConcurrencyPerCopy", "TargetKnee"),
         *("KneeConcurrencyPerCopy", "OutputTokensPerSecond", "TtftP95Ms", "TpotP95Ms", "E2eP95Ms"),
         *("UsdPerMillionOutputTokens", "BlendedUsdPerMillionTokens", "TrialUsd", "Comparison"),
         *("Verdict", "Verified"),

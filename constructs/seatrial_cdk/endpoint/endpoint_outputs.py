@@ -69,6 +69,9 @@ class EndpointAlias(Construct):
 TRIAL_OUTPUTS = (
     "TargetConcurrencyPerCopy",
     "KneeConcurrencyPerCopy",
+    "SloKneeConcurrencyPerCopy",
+    "SaturationKneeConcurrencyPerCopy",
+    "TargetKnee",
     "OutputTokensPerSecond",
     "TtftP95Ms",
     "TpotP95Ms",

@@ -25,6 +25,7 @@ from seatrial_base.bounds import (
 )
 from seatrial_base.errors import SpecError
 from seatrial_base.units import S_PER_MINUTE, exported
+from seatrial_cdk.trials.runtime.attributes import attribute_names
 from seatrial_cdk.trials.trial_service import function_arn
 
 if TYPE_CHECKING:
@@ -172,7 +173,11 @@ class TrialSettings:
         )
 
     def _properties(self, endpoint: ComponentEndpoint, phase: Literal["candidate", "deployed"]) -> dict[str, str]:
-        """Return the properties of a custom resource; both are the same, so that what updates one updates the other."""
+        """Return the properties of a custom resource: both are the same, so that what updates one updates the other.
+
+        `Trial` alone has the names of its attributes: a release with more of them has them answered anew, without which
+        an output could not read them, and touches no copy.
+        """
         return {
             "Phase": phase,
             "EndpointName": endpoint.endpoint_name,
@@ -198,6 +203,7 @@ class TrialSettings:
             "Removal": self.removal,
             "ReleaseSeconds": f"{self.release_s}",
             **({} if self.rolls_back else {"RollbackAlarms": "off"}),
+            **({"Attributes": ",".join(attribute_names())} if phase == "deployed" else {}),
         }
 
 
@@ -259,7 +265,10 @@ class SmokeBenchmark(Construct):
 
     Response attributes (strings; `unknown` where there is no value):
         TargetConcurrencyPerCopy: Requests in flight per copy to scale at; always a number.
-        KneeConcurrencyPerCopy: Where throughput no longer pays for latency.
+        KneeConcurrencyPerCopy: The knee that the target comes from; of a pass without one, the gate.
+        SloKneeConcurrencyPerCopy: Where the SLO begins to be missed; `at least` where no measured load misses it.
+        SaturationKneeConcurrencyPerCopy: Where more load stops paying.
+        TargetKnee: Which knee the target comes from: `slo`, `saturation` or `gate`.
         OutputTokensPerSecond, TtftP50Ms, TtftP95Ms, TpotP95Ms, E2eP95Ms: Measured at the knee, else at the gate.
         UsdPerMillionOutputTokens, BlendedUsdPerMillionTokens: At the level that the target comes from.
         TrialUsd: What the copies cost while the trial ran.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 from seatrial_cdk.trials.runtime.attributes import measured_attributes, trial_usd, unmeasured_attributes
-from seatrial_load.documents.result import Comparison, Knee
+from seatrial_load.documents.result import Comparison, Interval, Knee
 from seatrial_load.knee.scaling_target import scaling_target
 
 if TYPE_CHECKING:
@@ -45,7 +45,10 @@ def test_throughput_is_that_of_the_knee_that_scaling_uses(
 
 def test_at_a_knee_between_two_levels_nothing_is_unknown(passed: TrialResult) -> None:
     """It was: throughput, TTFT, TPOT and E2E were `unknown` on a pass with levels 3 and 5 and a knee of 4."""
-    between = (Knee(detector="slo", concurrency=11.3137085, because="by hand"),)  # halfway from 8 to 16, as factors go
+    between = (
+        Knee(detector="slo", concurrency=11.3137085, because="by hand"),  # halfway from 8 to 16, as factors go
+        Knee(detector="saturation", concurrency=16.0, because="by hand"),
+    )
     priced = replace(passed, knees=between, comparison=Comparison(status="same", because="as before"))
     attributes = measured_attributes(priced, "s3://results/x.json")
     assert "unknown" not in attributes.values()
@@ -80,7 +83,7 @@ def test_what_was_not_measured_is_unknown_and_never_zero(passed: TrialResult) ->
     attributes = measured_attributes(result, "s3://results/x.json")
     assert {name for name, value in attributes.items() if value == "unknown"} == {
         *("OutputTokensPerSecond", "TtftP50Ms", "TtftP95Ms", "TpotP95Ms", "E2eP95Ms"),
-        *("UsdPerMillionOutputTokens", "BlendedUsdPerMillionTokens", "TrialUsd"),
+        *("UsdPerMillionOutputTokens", "BlendedUsdPerMillionTokens", "TrialUsd", "SaturationKneeConcurrencyPerCopy"),
     }
 
 
@@ -98,6 +101,25 @@ def test_the_attribute_holds_the_target_of_the_document(passed: TrialResult, kne
     target = scaling_target(passed.request, [low, missed], [found]).concurrency_per_copy
     attributes = measured_attributes(replace(passed, target_concurrency_per_copy=target), "s3://results/x.json")
     assert float(attributes["TargetConcurrencyPerCopy"]) == target
+
+
+def test_both_knees_are_told_and_which_one_leads(passed: TrialResult) -> None:
+    """Only the leading one was an attribute: nobody saw in the stack how far the other was."""
+    found = (
+        Knee(detector="slo", concurrency=64.0, because="by hand", interval=Interval(low=64.0, high=None)),
+        Knee(detector="saturation", concurrency=19.5, because="by hand"),
+    )
+    told = measured_attributes(replace(passed, knees=found, target_detector="saturation"), "s3://x.json")
+    assert told["SloKneeConcurrencyPerCopy"] == "at least 64"
+    assert told["SaturationKneeConcurrencyPerCopy"] == "19.5"
+    assert told["TargetKnee"] == "saturation"
+    assert told["KneeConcurrencyPerCopy"] == "19.5"
+
+
+def test_a_target_of_the_plan_comes_from_no_knee(passed: TrialResult) -> None:
+    told = measured_attributes(replace(passed, knees=(), target_detector=None), "s3://x.json")
+    assert told["TargetKnee"] == "none: the plan's target"
+    assert told["SloKneeConcurrencyPerCopy"] == told["SaturationKneeConcurrencyPerCopy"] == "unknown"
 
 
 def test_measured_or_not_the_attributes_have_the_same_names(passed: TrialResult) -> None:

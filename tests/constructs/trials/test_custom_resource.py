@@ -66,7 +66,7 @@ def test_whatever_is_deployed_anew_is_tried(
     assert len(world.workflow.started) == 1
 
 
-@pytest.mark.parametrize("name", ["Mode", "BudgetSeconds", "FallbackTarget"])
+@pytest.mark.parametrize("name", ["Mode", "BudgetSeconds", "FallbackTarget", "Attributes"])
 def test_another_way_to_try_is_no_reason_for_a_trial(world: World, update: CustomResourceEvent, name: str) -> None:
     update["OldResourceProperties"] = {**update["ResourceProperties"], name: "1"}
     assert data(world.ask(update))

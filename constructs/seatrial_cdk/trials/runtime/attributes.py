@@ -12,18 +12,22 @@ from seatrial_load.slo.verdict import up_to_gate
 
 if TYPE_CHECKING:
     from seatrial_cdk.trials.runtime.order import Attributes
-    from seatrial_load.documents.result import TrialResult
+    from seatrial_load.documents.result import Detector, TrialResult
     from seatrial_load.knee.scaling_target import LoadPoint
     from seatrial_load.measure.crossing import Reading
 
 UNKNOWN = "unknown"
 NOT_TRIED = "not tried"
 LOCAL_ENGINE = "not measured: local engine"
+NO_KNEE = "none: the plan's target"
 FIRST_RELEASE = "none: first release"
 S_PER_HOUR = 3600.0
 
 UNMEASURED = (
     "KneeConcurrencyPerCopy",
+    "SloKneeConcurrencyPerCopy",
+    "SaturationKneeConcurrencyPerCopy",
+    "TargetKnee",
     "OutputTokensPerSecond",
     "TtftP50Ms",
     "TtftP95Ms",
@@ -85,6 +89,9 @@ def measured_attributes(result: TrialResult, uri: str) -> Attributes:
     return {
         "TargetConcurrencyPerCopy": _number(result.target_concurrency_per_copy),
         "KneeConcurrencyPerCopy": _number(told.knee),
+        "SloKneeConcurrencyPerCopy": _knee(result, "slo"),
+        "SaturationKneeConcurrencyPerCopy": _knee(result, "saturation"),
+        "TargetKnee": result.target_detector or NO_KNEE,
         "OutputTokensPerSecond": _number(None if at is None else at.output_tok_s),
         "TtftP50Ms": _number(None if at is None else value_of(at.ttft_p50_ms)),
         "TtftP95Ms": _number(None if at is None else value_of(at.ttft_p95_ms)),
@@ -99,6 +106,15 @@ def measured_attributes(result: TrialResult, uri: str) -> Attributes:
         "ResultUri": uri,
         "ReportUri": report_key(uri),
     }
+
+
+def attribute_names() -> tuple[str, ...]:
+    """Return the names of what `Trial` answers.
+
+    They are a property of it: CloudFormation keeps the attributes of a resource that it doesn't update, and a new name
+    would be none of them.
+    """
+    return (*unmeasured_attributes(0.0), "ResultsBucket")
 
 
 def unmeasured_attributes(fallback_target: float, *, verdict: str = UNKNOWN, uri: str = UNKNOWN) -> Attributes:
@@ -120,6 +136,15 @@ def copies_attributes(copies: int, verdict: str, uri: str = UNKNOWN) -> Attribut
 def value_of(reading: Reading | None) -> float | None:
     """Return the value of a metric; None where it was not measured."""
     return None if reading is None else reading.value
+
+
+def _knee(result: TrialResult, detector: Detector) -> str:
+    """Return the load of a detector's knee; where the SLO is met at every measured load, that it is at least this."""
+    found = next((knee for knee in result.knees if knee.detector == detector), None)
+    if found is None or found.concurrency is None:
+        return UNKNOWN
+    open_ended = found.interval is not None and found.interval.high is None
+    return f"at least {exported(found.concurrency)}" if open_ended else exported(found.concurrency)
 
 
 def _usd(result: TrialResult, amount: float | None) -> str:

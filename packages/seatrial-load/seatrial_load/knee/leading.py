@@ -34,7 +34,8 @@ def leading_knee(knees: Sequence[Knee], *, has_slo: bool, target_knee: TargetKne
 
     A knee gives its share of target utilization. More load stops paying at the knee of `saturation`; it gives at least
     the gate, as it is: so many requests are planned for each copy, and the SLO says whether they are too many. What is
-    lower leads. Neither takes a slope of throughput, which is mostly noise.
+    lower leads. An SLO that no measured load misses is no lower than the loads that meet it. Neither takes a slope of
+    throughput, which is mostly noise.
 
     Args:
         knees: Those of `slo`, `saturation` and `gate`, measured or predicted; others don't count.
@@ -49,12 +50,19 @@ def leading_knee(knees: Sequence[Knee], *, has_slo: bool, target_knee: TargetKne
         return _leading(pays, [*told, "no SLO is set"])
     if slo.knee is None or target_knee == "slo":
         return _leading(slo, ["trial.target is slo"])
+    if pays.knee is not None and _is_met_at(pays.target, slo.knee):
+        return _leading(pays, [*told, f"the SLO is met at {whole_or_tenths(pays.target)}"])
     if pays.knee is None or slo.target <= pays.target:
         return _leading(slo, [pays.because])
     return _leading(pays, [*told, slo.because])
 
 
 _TAKEN: tuple[Detector, ...] = ("slo", "saturation", "gate")
+
+
+def _is_met_at(load: float, slo: Knee) -> bool:
+    """Tell whether the SLO was met up to a load and missed nowhere: its knee has an interval without an upper end."""
+    return slo.interval is not None and slo.interval.high is None and (slo.concurrency or 0.0) >= load
 
 
 def _target(given: LeadingKnee) -> float:

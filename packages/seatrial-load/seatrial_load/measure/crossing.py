@@ -2,14 +2,15 @@
 
 Latency and throughput follow a power law over short stretches of load, so the line is drawn logarithm over logarithm:
 least squares through every measured load within a factor of three of the middle of the two. More loads than the two
-that enclose the bound make the crossing steadier: of simulated endpoints whose levels vary by 2 %, ten trials differ by
-at most 15 % in more cases than by the line between the two alone (benchmarks/search/stability.py).
+that enclose the bound make the crossing steadier (benchmarks/search/stability.py). A load whose interval holds the
+bound may lie on either side of it: the line decides, between the loads that are beyond doubt.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from statistics import median
 from typing import TYPE_CHECKING
 
 from seatrial_load.documents.result import Interval
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 NEAR = 3.0  # a load within this factor of the middle of the bracket helps to draw the line
-LOOSE = 1.2  # an end whose interval holds the bound is left by at most this factor
+LOOSE = 1.2  # where no load is beyond doubt on a side, the crossing lies at most this factor outside of the loads there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +50,33 @@ class Crossing:
     interval: Interval | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """The least-squares line of some readings, logarithm over logarithm.
+
+    Attributes:
+        count: Readings.
+        x, y: The middle of the loads and of the metric, as logarithms.
+        slope: Of the metric over the load.
+        spread: The sum of squared distances of the loads from their middle.
+    """
+
+    count: int
+    x: float
+    y: float
+    slope: float
+    spread: float
+
+    def load(self, bound: float) -> float:
+        """Return the load at which the metric reaches a bound."""
+        return math.exp(self.x + (math.log(bound) - self.y) / self.slope)
+
+
 def crossing(readings: Sequence[Reading], held: Reading, missed: Reading, bound: float) -> Crossing:
     """Find where the metric reaches its bound: from `held`, within it, to `missed`, beyond it at a higher load.
 
     Args:
-        readings: The metric at every measured load, these two too.
+        readings: The metric at every measured load, ascending, these two too.
         held: The highest load within the bound.
         missed: The lowest load above it that is beyond the bound.
         bound: The bound; the metric may be one that should stay below it or above it.
@@ -63,43 +86,65 @@ def crossing(readings: Sequence[Reading], held: Reading, missed: Reading, bound:
         return Crossing(load=held.load + share * (missed.load - held.load), interval=None)
     middle = math.sqrt(held.load * missed.load)
     near = [one for one in readings if one.value > 0 and max(one.load / middle, middle / one.load) <= NEAR]
-    slope, level = _line([*near, *(one for one in (held, missed) if one not in near)])
-    if slope * (missed.value - held.value) <= 0:  # noise bends the line the other way: only the two are left
-        slope, level = _line([held, missed])
-    low, high = (_left(held, bound, 1 / LOOSE), _left(missed, bound, LOOSE))
-    load = min(max(math.exp((math.log(bound) - level) / slope), low), high)
-    return Crossing(load=load, interval=_interval(load, slope, held, missed))
+    near = [*near, *(one for one in (held, missed) if one not in near)]
+    line, (low, high) = _line(near), _doubtless(near, held, missed, bound)
+    if line.slope * (missed.value - held.value) <= 0:  # noise bends the line the other way: only the two are left
+        line = _line([held, missed])
+    load = min(max(line.load(bound), low), high)
+    return Crossing(load=load, interval=_interval(load, line, near, bound))
 
 
-def _left(end: Reading, bound: float, factor: float) -> float:
-    """Return how far the crossing may lie: beyond an end only where the end's interval holds the bound."""
-    bounds = end.interval
-    if bounds is None or bounds.low is None or bounds.high is None or not bounds.low <= bound <= bounds.high:
-        return end.load
-    return end.load * factor
+def _doubtless(near: Sequence[Reading], held: Reading, missed: Reading, bound: float) -> tuple[float, float]:
+    """Return the highest load that is within the bound beyond doubt, and the lowest one above that is beyond it.
+
+    Where there is none, `LOOSE` times outside of the loads.
+    """
+    rises = missed.value > held.value
+    sure = [one for one in near if _is_sure(one, bound)]
+    beyond = [one.load for one in sure if one.load >= missed.load and (one.value > bound) == rises]
+    high = min(beyond, default=LOOSE * max(one.load for one in near))
+    within = [one.load for one in sure if one.load < high and (one.value > bound) != rises]
+    return max(within, default=min(one.load for one in near) / LOOSE), high
 
 
-def _line(readings: Sequence[Reading]) -> tuple[float, float]:
-    """Return slope and height of the least-squares line, logarithm over logarithm."""
+def _is_sure(one: Reading, bound: float) -> bool:
+    """Tell whether a reading's interval leaves no doubt on which side of a bound it lies."""
+    bounds = one.interval
+    return bounds is None or bounds.low is None or bounds.high is None or not bounds.low <= bound <= bounds.high
+
+
+def _line(readings: Sequence[Reading]) -> _Line:
     points = [(math.log(one.load), math.log(one.value)) for one in readings]
     mean_x = math.fsum(x for x, _ in points) / len(points)
     mean_y = math.fsum(y for _, y in points) / len(points)
     spread = math.fsum((x - mean_x) ** 2 for x, _ in points)
     slope = math.fsum((x - mean_x) * (y - mean_y) for x, y in points) / spread
-    return slope, mean_y - slope * mean_x
+    return _Line(len(points), mean_x, mean_y, slope, spread)
 
 
-def _interval(load: float, slope: float, held: Reading, missed: Reading) -> Interval | None:
-    """Return the interval of a crossing: that of the metric over the slope."""
-    ends = [_shifted(load, slope, one) for one in (held, missed)]
-    known = [one for one in ends if one is not None]
-    return Interval(low=min(min(one) for one in known), high=max(max(one) for one in known)) if known else None
+def _interval(load: float, line: _Line, near: Sequence[Reading], bound: float) -> Interval | None:
+    """Return the 95 % interval of a crossing: Fieller's of a line, whose readings vary as their own intervals say.
 
-
-def _shifted(load: float, slope: float, reading: Reading) -> tuple[float, float] | None:
-    """Return where the crossing would lie if the metric were at the ends of its interval all along."""
-    bounds = reading.interval
-    if bounds is None or bounds.low is None or bounds.high is None or bounds.low <= 0:
+    It lies within `LOOSE` of the readings, and there altogether where the slope may as well be none. (Draper and Smith,
+    Applied Regression Analysis, 3rd edition, 3.2.)
+    """
+    noise = _noise(near)
+    if noise is None:
         return None
-    low, high = (load * (reading.value / end) ** (1 / slope) for end in (bounds.high, bounds.low))
-    return low, high
+    least, most = min(one.load for one in near) / LOOSE, max(one.load for one in near) * LOOSE
+    doubt = (noise / line.slope) ** 2 / line.spread
+    if doubt >= 1:
+        return Interval(low=min(least, load), high=max(most, load))
+    away = (math.log(bound) - line.y) / line.slope
+    half = noise / abs(line.slope) * math.sqrt((1 - doubt) / line.count + away**2 / line.spread) / (1 - doubt)
+    low, high = (line.x + away / (1 - doubt) + one for one in (-half, half))
+    return Interval(
+        low=min(math.exp(max(low, math.log(least))), load), high=max(math.exp(min(high, math.log(most))), load)
+    )
+
+
+def _noise(readings: Sequence[Reading]) -> float | None:
+    """Return half the 95 % interval of a reading's logarithm, the median of those that have one; None without any."""
+    bounds = [one.interval for one in readings if one.interval is not None]
+    halves = [math.log(one.high / one.low) / 2 for one in bounds if one.low and one.high is not None]
+    return median(halves) if halves else None

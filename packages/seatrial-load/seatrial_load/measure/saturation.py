@@ -12,6 +12,7 @@ import math
 from bisect import bisect_right
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from seatrial_load.documents.result import Interval
@@ -34,7 +35,9 @@ class Saturation:
 
     Attributes:
         load: Requests in flight per copy; at most the highest measured load, and where throughput falls.
-        at_most: What it may grow to when more load is measured; `load` where throughput has stopped growing.
+        at_most: What it may grow to when more load is measured: `FILLED` times N* where throughput has stopped growing,
+            else times the highest N* that the intervals of the throughputs leave open.
+        settled: Whether more load would bring no more throughput.
         filling: N*, the requests in flight that would fill the endpoint if none waited.
         lowest: The throughput at the lowest load.
         highest: The highest throughput of the fit, at the load where it was measured highest.
@@ -45,6 +48,7 @@ class Saturation:
 
     load: float
     at_most: float
+    settled: bool
     filling: float
     lowest: Reading
     highest: Reading
@@ -66,27 +70,38 @@ class _Fit:
         each: b, the same for each request in flight.
         full: Requests in flight.
         squares: What it leaves: the sum of squared relative distances.
+        looseness: How far b may be off, for each unit that throughputs may be off as shares; 0 where it is set to 0.
     """
 
     alone: float
     each: float
     full: float
     squares: float
+    looseness: float
 
     @property
     def highest(self) -> float:
         """The throughput from `full` on."""
-        return self.full / (self.alone + self.each * self.full)
+        return self.throughput(self.full)
 
     @property
     def unloaded(self) -> float:
         """R_0, the latency of a request that is alone."""
         return self.alone + self.each
 
-    @property
-    def asymptote(self) -> float:
-        """N* if throughput went on to grow as it does: b alone bounds it then."""
-        return self.unloaded / self.each if self.each > 0 else math.inf
+    def throughput(self, load: float) -> float:
+        """Return the throughput at a load."""
+        running = min(load, self.full)
+        return running / (self.alone + self.each * running)
+
+    def asymptote(self, noise: float) -> float:
+        """Return N* if throughput went on to grow as it does, at most: b alone bounds it then.
+
+        Args:
+            noise: Half the 95 % interval of a throughput, as a share of it.
+        """
+        each = self.each - noise * self.looseness
+        return self.unloaded / each if each > 0 else math.inf
 
 
 def saturation(throughputs: Sequence[Reading]) -> Saturation | None:
@@ -110,10 +125,13 @@ def saturation(throughputs: Sequence[Reading]) -> Saturation | None:
     filling = fit.unloaded * fit.highest
     most = kept[-1].load if falls_from is None else falls_from
     load = min(FILLED * filling, most)
-    at_most = load if has_settled(positive) else max(load, FILLED * fit.asymptote)
+    settled = _has_settled(positive, fit)
+    highest_filling = filling if settled else fit.asymptote(half_interval(kept))
+    at_most = max(load, min(FILLED * highest_filling, math.inf if falls_from is None else falls_from))
     return Saturation(
         load=load,
         at_most=at_most,
+        settled=settled,
         filling=filling,
         lowest=lowest,
         highest=replace(highest, value=fit.highest),
@@ -123,19 +141,28 @@ def saturation(throughputs: Sequence[Reading]) -> Saturation | None:
     )
 
 
-def has_settled(throughputs: Sequence[Reading]) -> bool:
+def half_interval(throughputs: Sequence[Reading]) -> float:
+    """Return half the 95 % interval of a throughput as a share of it, the median of those that have one; 0 without."""
+    known = [(one.value, one.interval) for one in throughputs if one.interval is not None]
+    halves = [
+        (bounds.high - bounds.low) / 2 / value
+        for value, bounds in known
+        if bounds.low is not None and bounds.high is not None
+    ]
+    return median(halves) if halves else 0.0
+
+
+def _has_settled(throughputs: Sequence[Reading], fit: _Fit) -> bool:
     """Tell whether more load would bring no more throughput.
 
-    It has fallen; or twice the load brought less than 10 % more; or four times the load no more than the intervals of
-    both levels leave open.
-
-    Args:
-        throughputs: Throughput by load, ascending, each load once.
+    It has fallen; or twice the load brought less than 10 % more, by the fit through every level; or four times the load
+    no more than the intervals of both levels leave open.
     """
     last = throughputs[-1]
     half, quarter = (_best([one for one in throughputs if one.load <= last.load / part]) for part in (2, 4))
     fallen = any(_is_below(last, one) for one in throughputs)
     flat = half is not None and last.value < GROWN * half.value
+    flat = flat and fit.throughput(last.load) < GROWN * fit.throughput(last.load / 2)
     return fallen or flat or (quarter is not None and _overlap(quarter, last))
 
 
@@ -217,11 +244,13 @@ def _fit_at(full: float, rising: int, sums: _Sums) -> _Fit:
     beyond = sums.values_squared[-1] - sums.values_squared[rising]
     aa, ab = sums.paces_squared[rising] + beyond / full**2, sums.paces_by_values[rising] + beyond / full
     b, bb = sums.values[-1], sums.values_squared[-1]
-    alone, each = a / aa, 0.0  # where latency doesn't rise, or falls for its noise
+    alone, each, looseness = a / aa, 0.0, 0.0  # where latency doesn't rise, or falls for its noise
     determinant = aa * bb - ab * ab
     if determinant > SAME * aa * bb and b * aa > a * ab and a * bb > b * ab:
         alone, each = (a * bb - b * ab) / determinant, (b * aa - a * ab) / determinant
-    return _Fit(alone, each, full, sums.weights[-1] - alone * a - each * b)
+        mean_weight = sums.weights[-1] / (len(sums.weights) - 1)
+        looseness = math.sqrt(aa / determinant * mean_weight)
+    return _Fit(alone, each, full, sums.weights[-1] - alone * a - each * b, looseness)
 
 
 def _interval(load: float, lowest: Reading, highest: Reading, most: float) -> Interval | None:

@@ -8,11 +8,10 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from seatrial_base.units import whole_or_tenths
 from seatrial_load.documents.progress import NextLevel, Step
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.search.adaptive import next_adaptive
-from seatrial_load.search.saturating import load_that_pays
+from seatrial_load.search.saturating import load_that_pays, stops_paying
 from seatrial_load.search.view import search_view
 from seatrial_load.trial.budget import budget_over
 
@@ -61,7 +60,7 @@ def why_enough(request: TrialRequest, levels: Sequence[LevelResult]) -> Stop | N
     """Return why more load can't change verdict or scaling target any more, levels ascending; None while it can.
 
     That is so when the gate was measured, and either the SLO is missed at a load up to which more load pays in any
-    case, or the load from which more stops paying is known (`measure.saturation.has_settled`).
+    case, or the load from which more stops paying is known (`measure.saturation`).
     """
     view = search_view(request, levels)
     if not view.valid or view.valid[-1].concurrency < request.gate_concurrency:
@@ -72,10 +71,9 @@ def why_enough(request: TrialRequest, levels: Sequence[LevelResult]) -> Stop | N
         return Stop(reason=StopReason.GOAL_KNOWN, because=f"SLO missed at {missed} per copy")
     if pays is None or not pays.is_known or (request.objectives and request.target_knee == "slo"):
         return None
-    if missed is None and view.valid[-1].concurrency < pays.low:
+    if missed is None and view.valid[-1].concurrency < pays.shown:
         return None
-    because = f"more load stops paying at {whole_or_tenths(pays.low)} per copy"
-    return Stop(reason=StopReason.GOAL_KNOWN, because=because)
+    return Stop(reason=StopReason.GOAL_KNOWN, because=stops_paying(pays))
 
 
 def why_stop(levels: Sequence[LevelResult]) -> Stop | None:

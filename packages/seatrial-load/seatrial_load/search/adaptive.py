@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from seatrial_base.units import whole_or_tenths
 from seatrial_load.documents.progress import NextLevel, Step
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.knee.detectors import slo_knee
-from seatrial_load.search.saturating import load_that_pays, settling
+from seatrial_load.search.saturating import load_that_pays, settling, stops_paying
 from seatrial_load.search.view import View, search_view
 
 if TYPE_CHECKING:
@@ -33,9 +32,9 @@ CREEP = 1.3  # a step by less than this, after which the end still isn't found, 
 PATIENCE = 5  # levels near a bracket after which an expectation isn't asked any more
 NEAR = 1.6  # a level is near a bracket within this factor of an end
 
-AROUND = 1.3  # a level within this factor of the SLO's knee helps to place it
-STEADY = 0.1  # half the interval of the knee, over it: known well enough
-ENOUGH = 8  # levels around the knee, after which it is taken as it is
+AROUND = (1.3, 2.0)  # levels within these factors of the SLO's knee help to place it: the nearer ones first
+STEADY = 0.07  # half the interval of the knee, over it: known well enough
+ENOUGH = 10  # levels around the knee, after which it is taken as it is
 
 GOLDEN = (3 - math.sqrt(5)) / 2  # the smaller part of a golden section
 CLIENT_AT_GATE = "the client was the limit at the gate; next: less load"
@@ -109,9 +108,9 @@ def _toward_lower(view: View, pays: Pays, bracket: Bracket) -> Step:
     if good < pays.high and good <= pays.low:
         if bracket.bad is None and not pays.is_known:
             return _up(view, pays)
-        if bracket.bad is None and good < min(math.ceil(pays.low), view.top):
-            because = f"{_slo_so_far(bracket)}; more load stops paying at {whole_or_tenths(pays.low)}"
-            return NextLevel(concurrency=min(math.ceil(pays.low), view.top), because=because)
+        if bracket.bad is None and good < min(pays.shown, view.top):
+            because = f"{_slo_so_far(bracket)}; {stops_paying(pays)}"
+            return NextLevel(concurrency=min(pays.shown, view.top), because=because)
         if bracket.bad is not None and not bracket.is_closed(view.crossing):
             return _toward_slo(view, view.crossing)
     return settling(view, pays)
@@ -139,19 +138,18 @@ def _toward_slo(view: View, crossing: float | None) -> Step:
 
 
 def _beside_knee(view: View) -> int | None:
-    """Return a load beside the SLO's knee, where the levels around it leave it uncertain; None where they don't.
-
-    Its interval is that of one level; so many levels around it make it narrower by the root of their number.
-    """
+    """Return a load beside the SLO's knee, where the levels around it leave it uncertain; None where they don't."""
     knee = slo_knee(view.valid, view.request.objectives)
     at, bounds = knee.concurrency, knee.interval
     if at is None or bounds is None or bounds.low is None or bounds.high is None:
         return None
-    near = [level for level in view.valid if at / AROUND <= level.concurrency <= at * AROUND]
-    if len(near) >= ENOUGH or bounds.high - bounds.low <= 2 * STEADY * at * math.sqrt(len(near)):
+    *_, (lowest, highest) = around = [(math.ceil(at / factor), math.floor(at * factor)) for factor in AROUND]
+    near = [level for level in view.valid if lowest <= level.concurrency <= highest]
+    if len(near) >= ENOUGH or bounds.high - bounds.low <= 2 * STEADY * at:
         return None
-    loads = range(max(view.bottom, math.ceil(at / AROUND)), min(view.top, math.floor(at * AROUND)) + 1)
-    return min((load for load in loads if load not in view.measured), key=lambda load: abs(load - at), default=None)
+    ranges = (range(max(view.bottom, low), min(view.top, high) + 1) for low, high in around)
+    free = ([load for load in loads if load not in view.measured] for loads in ranges)
+    return min(next(filter(None, free), []), key=lambda load: abs(load - at), default=None)
 
 
 def _between_unsure(unsure: Unsure) -> NextLevel:

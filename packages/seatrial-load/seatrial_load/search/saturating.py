@@ -6,19 +6,17 @@ import math
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import median
 from typing import TYPE_CHECKING
 
 from seatrial_base.units import whole_or_tenths
 from seatrial_load.documents.progress import NextLevel, Step
 from seatrial_load.documents.stop import Stop, StopReason
-from seatrial_load.knee.detectors import saturation_of
-from seatrial_load.measure.saturation import FILLED
+from seatrial_load.knee.detectors import saturation_of, throughputs
+from seatrial_load.measure.saturation import FILLED, GROWN, half_interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial_load.documents.result import LevelResult
     from seatrial_load.search.view import View
 
 KNOWN = 1.1  # ends that differ by this factor or less
@@ -39,12 +37,17 @@ class Pays:
     Attributes:
         low: It pays up to here, whatever is measured above.
         high: It doesn't from here on.
+        shown: The highest load that must be measured to know the target, if the SLO is met there: the gate, where that
+            gives no less than the knee.
+        settled: Whether more load would bring no more throughput.
         filling: Requests in flight that would fill the endpoint if none waited; None where nothing depends on them.
         fall: The measured loads between which throughput falls; None where it doesn't, or nothing depends on it.
     """
 
     low: float
     high: float
+    shown: int
+    settled: bool
     filling: float | None
     fall: tuple[float, float] | None
 
@@ -70,23 +73,31 @@ def load_that_pays(view: View) -> Pays | None:
     refused = view.valid[-1].succeeded < view.valid[-1].requests
     at_most = found.load if refused else min(found.at_most, view.top)
     counts = max(floor, found.load / KNOWN) < min(limit, found.load * KNOWN)
+    low = max(min(found.load, limit), floor)
     return Pays(
-        low=max(min(found.load, limit), floor),
+        low=low,
         high=max(min(at_most, limit), floor),
+        shown=gate if low == floor else math.ceil(low),
+        settled=found.settled,
         filling=found.filling if counts else None,
         fall=found.falls_between if falls else None,
     )
+
+
+def stops_paying(pays: Pays) -> str:
+    """Say where more load stops paying."""
+    return f"more load stops paying at {whole_or_tenths(min(pays.low, pays.shown))} per copy"
 
 
 def settling(view: View, pays: Pays) -> Step:
     """Choose the level that tells most about where more load stops paying; stop where nothing is left to tell."""
     lattice = doublings(view.bottom, view.top)
     highest = view.valid[-1].concurrency
-    if (unseen := _unseen(view, lattice)) is not None:
+    if (unseen := _unseen(view, pays, lattice)) is not None:
         return NextLevel(concurrency=unseen, because="throughput may be higher below the gate")
     if not pays.is_known and highest < lattice[-1]:
-        return _higher(view, lattice, highest)
-    so_far = f"more load stops paying at {whole_or_tenths(pays.low)} per copy"
+        return _higher(view, lattice, highest, pays)
+    so_far = stops_paying(pays)
     if pays.fall is not None and pays.fall[1] > max(pays.fall[0] * NARROW, pays.fall[0] + 1):
         because = f"{so_far}: throughput falls between {pays.fall[0]:g} and {pays.fall[1]:g}"
         return NextLevel(concurrency=round(math.sqrt(pays.fall[0] * pays.fall[1])), because=because)
@@ -100,32 +111,27 @@ def settling(view: View, pays: Pays) -> Step:
 
 def _steps(view: View, filling: float, lattice: Sequence[int]) -> list[int]:
     """Return the levels that steady the fit: twice as many, and higher ones, where throughput is known badly."""
-    if median(_half_interval(level) for level in view.valid) <= WIDE:
+    if half_interval(throughputs(view.valid)) <= WIDE:
         return [load for load in lattice if load <= filling * MOST]
     between = [round(math.sqrt(low * high)) for low, high in pairwise(lattice)]
     return sorted(load for load in {*lattice, *between} if load < view.valid[-1].concurrency)
 
 
-def _half_interval(level: LevelResult) -> float:
-    """Return half the interval of a level's throughput, over it; 0 without one."""
-    bounds, value = level.output_tok_s_interval, level.output_tok_s
-    if bounds is None or bounds.low is None or bounds.high is None or not value:
-        return 0.0
-    return (bounds.high - bounds.low) / 2 / value
+def _unseen(view: View, pays: Pays, lattice: Sequence[int]) -> int | None:
+    """Return a load between two levels that lie so far apart that a peak of throughput may hide; None without any.
 
-
-def _unseen(view: View, lattice: Sequence[int]) -> int | None:
-    """Return a load between the lowest level and the next, where they lie so far apart that a peak may hide."""
-    if len(view.valid) < 2:  # noqa: PLR2004 (one level has none beside it)
-        return None
-    lowest, following = (level.concurrency for level in view.valid[:2])
-    between = [load for load in lattice if lowest < load < following]
-    middle = math.log(lowest * following) / 2
-    return (
-        None
-        if following <= lowest * UNSEEN
-        else min(between, key=lambda load: abs(math.log(load) - middle), default=None)
-    )
+    That is so above the lowest level, and where the upper one of two gives hardly more. Above the load that pays no
+    peak matters.
+    """
+    lowest = view.valid[0]
+    for below, above in pairwise(view.valid):
+        is_wide = above.concurrency > below.concurrency * UNSEEN and above.concurrency <= pays.low
+        grown = (above.output_tok_s or 0.0) >= GROWN * (below.output_tok_s or 0.0)
+        between = [load for load in lattice if below.concurrency < load < above.concurrency]
+        if is_wide and between and (below is lowest or not grown):
+            middle = math.log(below.concurrency * above.concurrency) / 2
+            return min(between, key=lambda load: abs(math.log(load) - middle))
+    return None
 
 
 def doublings(bottom: int, top: int) -> list[int]:
@@ -136,10 +142,13 @@ def doublings(bottom: int, top: int) -> list[int]:
     return found if found[-1] == top else [*found, top]
 
 
-def _higher(view: View, lattice: Sequence[int], highest: int) -> NextLevel:
+def _higher(view: View, lattice: Sequence[int], highest: int, pays: Pays) -> NextLevel:
     if (half := _halfway(view)) is not None:
         return NextLevel(concurrency=half, because=f"throughput may have stopped growing below {highest} per copy")
     following = lattice[bisect_right(lattice, highest)]
+    if pays.settled:
+        because = f"throughput has stopped growing; more load pays up to {whole_or_tenths(pays.high)} per copy at most"
+        return NextLevel(concurrency=min(following, math.ceil(max(pays.high, highest * KNOWN))), because=because)
     expected = view.forecast.full(view.bottom, view.top, NEARLY_ALL) if view.forecast.predicted else None
     if expected is None or expected <= following:
         return NextLevel(concurrency=following, because=f"throughput may grow above {highest} per copy")

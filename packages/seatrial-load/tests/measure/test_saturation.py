@@ -7,7 +7,7 @@ import pytest
 
 from seatrial_load.documents.result import Interval
 from seatrial_load.measure.crossing import Reading
-from seatrial_load.measure.saturation import FILLED, Saturation, has_settled, saturation
+from seatrial_load.measure.saturation import FILLED, Saturation, saturation
 
 DOUBLING = [float(2**power) for power in range(10)]
 
@@ -74,6 +74,27 @@ def test_what_more_load_may_still_give_is_bounded_by_the_latency_of_the_batch() 
     assert saturated.load < 100 < saturated.at_most == pytest.approx(153.0)
 
 
+def test_what_intervals_leave_in_doubt_may_be_more() -> None:
+    """Three levels of an endpoint that fills at 20 said 16 by chance, and the search ended at the gate."""
+    sure = [one for one in curve(1.0, 0.1) if one.load in {1, 4, 16}]
+    unsure = [replace(one, interval=Interval(low=one.value * 0.9, high=one.value * 1.1)) for one in sure]
+    assert found(unsure).load == found(sure).load
+    assert found(unsure).at_most > 1.1 * found(sure).at_most
+
+
+def test_where_it_stopped_growing_it_is_that_of_the_fit_and_not_of_the_highest_level() -> None:
+    """380 tok/s at 16, as at 8, made 16 the knee; another trial that measured 32 said 20."""
+    saturated = found(readings(*((load, min(load, 6.0)) for load in (1, 2, 4, 8, 16))))
+    assert saturated.load == 16.0
+    assert saturated.at_most == pytest.approx(18.0, abs=0.3)
+
+
+def test_one_slow_level_is_no_end_of_growth() -> None:
+    """At 16 the level was 10 % slow, so that twice the load seemed to give nothing, and the gate of 16 led."""
+    slow = [replace(one, value=one.value * 0.9) if one.load == 16 else one for one in curve(1.0, 0.05)[:5]]
+    assert not found(slow).settled
+
+
 def test_a_throughput_that_falls_bounds_the_load() -> None:
     saturated = found(readings((1, 600.0), (2, 1_089.0), (4, 900.0), (8, 600.0)))
     assert saturated.falls_between == (2.0, 4.0)
@@ -103,7 +124,7 @@ def test_noise_is_no_fall() -> None:
     ],
 )
 def test_more_load_brings_nothing_more(throughputs: tuple[tuple[float, float], ...], *, settled: bool) -> None:
-    assert has_settled(readings(*throughputs)) is settled
+    assert found(readings(*throughputs)).settled is settled
 
 
 def test_two_doublings_within_the_intervals_bring_nothing_more() -> None:
@@ -111,9 +132,9 @@ def test_two_doublings_within_the_intervals_bring_nothing_more() -> None:
         replace(one, interval=Interval(low=one.value * 0.8, high=one.value * 1.2))
         for one in readings((4, 100.0), (8, 118.0), (16, 140.0))
     ]
-    assert has_settled(wide)
-    assert not has_settled(wide[:2])
-    assert not has_settled(readings((4, 100.0), (8, 118.0), (16, 140.0)))
+    assert found(wide).settled
+    assert not found(wide[:2]).settled
+    assert not found(readings((4, 100.0), (8, 118.0), (16, 140.0))).settled
 
 
 def test_one_level_is_its_own_load() -> None:

@@ -55,6 +55,18 @@ def test_a_gate_that_leaves_the_slo_no_room_does_not_lead(trial_request: MakeReq
     assert (target.concurrency_per_copy, target.detector) == (9.0, "slo")
 
 
+def test_an_slo_that_no_load_misses_is_no_lower_than_the_gate(trial_request: MakeRequest, level: MakeLevel) -> None:
+    """Its share of the highest load was the target, as though it were missed above: 12 for a gate of 16."""
+    held = Knee(
+        detector="slo", concurrency=16.0, because="every level meets it", interval=Interval(low=16.0, high=None)
+    )
+    low = Knee(detector="saturation", concurrency=6.0, because="by hand")
+    gate = Knee(detector="gate", concurrency=16.0, because="by hand")
+    target = scaling_target(trial_request(), [level(2), level(16)], [held, low, gate])
+    assert (target.concurrency_per_copy, target.detector) == (16.0, "gate")
+    assert target.because.endswith("saturation would give 4.5; the SLO is met at 16")
+
+
 def test_the_slo_alone_for_who_asks_for_it(trial_request: MakeRequest, level: MakeLevel) -> None:
     request, loose = trial_request(target_knee="slo"), replace(SLO, concurrency=128)
     target = scaling_target(request, [level(2), level(128)], [loose, SATURATION, GATE])

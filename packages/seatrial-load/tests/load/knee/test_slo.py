@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -82,8 +83,9 @@ def test_the_interval_of_the_knee_comes_from_that_of_the_metric(level: MakeLevel
     levels = [replace(level(2), ttft_ms=wide(125.0)), replace(missed(level, 8), ttft_ms=wide(2_000.0))]
     interval = slo_knee(levels, [TTFT]).interval
     assert interval is not None
-    assert interval.low == pytest.approx(4 / 1.1)  # the square root of 1.21
-    assert interval.high == pytest.approx(4 * 1.1)
+    narrower = 1.21 ** (1 / 2 / math.sqrt(2))  # of a slope of 2, and of two levels
+    assert interval.low == pytest.approx(4 / narrower, rel=0.01)
+    assert interval.high == pytest.approx(4 * narrower, rel=0.01)
 
 
 def test_where_no_level_misses_the_interval_has_no_upper_end(level: MakeLevel) -> None:

@@ -171,7 +171,11 @@ def test_an_slo_that_is_missed_at_the_gate_needs_no_unloaded_latency(adaptive: M
 def falling(level: MakeLevel, load: int) -> LevelResult:
     """The local engine of the first deployment on a laptop: throughput fell from 1,089 tok/s at 2 to 253 at 32."""
     seen = {1: 640.0, 2: 1_089.0, 4: 860.0, 8: 560.0, 16: 370.0}
-    speed = seen.get(load) or (253.0 if load >= 32 else 1_089.0 * (2 / load) ** 0.5)
+    return at_speed(level, load, seen.get(load) or (253.0 if load >= 32 else 1_089.0 * (2 / load) ** 0.5))
+
+
+def at_speed(level: MakeLevel, load: int, speed: float) -> LevelResult:
+    """A level of so many tokens per second."""
     latency_ms = load * TOKENS / speed * 1_000
     return level(load, e2e_latency_ms=flat(latency_ms), output_tok_s=speed, duration_s=4 * latency_ms / 1_000)
 
@@ -188,6 +192,15 @@ def test_a_throughput_that_falls_ends_the_trial_at_the_load_that_pays(
     found = searched(request, lambda load: falling(level, load))
     assert max(found.loads) <= 8
     assert 2 <= knee_of(request, found.levels) <= 4
+
+
+def test_a_peak_of_throughput_between_two_loads_with_as_much_is_found(adaptive: MakeRequest, level: MakeLevel) -> None:
+    """With 370 tok/s at 8 and 347 at 64 the target was 64, where a fifth of the 410 at 16 is lost."""
+    seen = {1: 58.0, 2: 121.0, 4: 224.0, 8: 370.0, 16: 410.0, 32: 394.0, 64: 347.0}
+    request = adaptive(gate_concurrency=64, objectives=())
+    found = searched(request, lambda load: at_speed(level, load, seen.get(load, 370.0)))
+    assert 16 in found.loads or 32 in found.loads
+    assert knee_of(request, found.levels) < 32
 
 
 @pytest.mark.parametrize("gate", [1, 4, 16, 64])

@@ -6,6 +6,8 @@ import pytest
 
 from seatrial_load.documents.request import Objective
 from seatrial_load.documents.stop import Stop, StopReason
+from seatrial_load.knee.detectors import knees_of
+from seatrial_load.knee.scaling_target import scaling_target
 from seatrial_load.search import NextLevel, next_level, why_stop
 from tests.load.conftest import lagging
 from tests.load.search.conftest import Line, searched
@@ -96,6 +98,26 @@ def test_with_the_slo_alone_only_a_miss_ends_a_sweep(adaptive: MakeRequest, leve
     request = adaptive(search="sweep", concurrency_levels=DOUBLING, objectives=(LOOSE,), target_knee="slo")
     found = searched(request, lambda load: Line(batch=24, bound_ms=1e6).measure(level, load))
     assert found.loads == list(DOUBLING)
+
+
+FLAT = Line(alone_ms=10, each_ms=990, bound_ms=1e6)  # 1 request per second at any load, as on a laptop
+
+
+def test_a_flat_throughput_ends_a_sweep_at_the_gate(adaptive: MakeRequest, level: MakeLevel) -> None:
+    """It took 106 s for 1,000 + 200 tokens and 16 in flight: 32 was measured for the gate's room below the SLO."""
+    request = adaptive(search="sweep", concurrency_levels=DOUBLING, objectives=(LOOSE,), target_utilization=0.8)
+    found = searched(request, lambda load: FLAT.measure(level, load))
+    assert found.loads == [1, 2, 4, 8, 16]
+    assert found.stopped == "more load stops paying at 16 per copy"
+    target = scaling_target(request, found.levels, knees_of(request, found.levels))
+    assert (target.concurrency_per_copy, target.detector) == (16.0, "gate")
+
+
+def test_a_flat_throughput_ends_a_search_after_two_levels_below_the_gate(
+    adaptive: MakeRequest, level: MakeLevel
+) -> None:
+    found = searched(adaptive(objectives=(LOOSE,)), lambda load: FLAT.measure(level, load))
+    assert found.loads == [16, 1, 4]
 
 
 def test_every_level_is_measured_for_who_asks_for_it(adaptive: MakeRequest, level: MakeLevel) -> None:

@@ -70,7 +70,7 @@ def test_a_trial_from_start_to_end(trial: Callable[..., TrialResult]) -> None:
     assert [(level.requests, level.succeeded) for level in result.levels] == [(3, 3), (6, 6), (12, 12)]
     assert result.levels[0].output_tokens_mean == 4.0
     assert result.verdict.status == "pass"
-    assert result.target_concurrency_per_copy == pytest.approx(3.0)  # slo knee 4 x 0.75
+    assert result.target_concurrency_per_copy == 4.0  # the gate: no load misses the SLO
     assert result.stopped.because == "every level was measured"
     assert result.started_at == "2026-11-21T01:02:03+00:00"
     assert result.engine_note == "fake runtime of the tests"
@@ -230,7 +230,7 @@ def test_the_load_is_for_the_copies_that_are_live(proven_trial: Callable[..., Tr
     assert scaled.knee is not None
     assert (planned.knee.concurrency, scaled.knee.concurrency) == (4.0, 4.0)
     assert scaled.live.because.endswith("runs model model-2 in 6 copies; the plan has 2")
-    assert (scaled.verdict.status, scaled.target_concurrency_per_copy) == ("pass", 3.0)
+    assert (scaled.verdict.status, scaled.target_concurrency_per_copy) == ("pass", 4.0)
 
 
 def test_the_budget_in_money_pays_for_the_live_copies(trial_request: MakeRequest) -> None:
