@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from seatrial_cdk.scaling.planned_scaling import EndpointScaling
 
 
+INFO_METADATA = "aws:cdk:info"
 RELEASE_S = 300
 """AWS says "a few minutes" (SageMaker API reference, DeleteEndpoint)."""
 
@@ -296,7 +297,9 @@ def define_parts(
         trial = SmokeBenchmark(scope, f"Trial{suffix}", endpoint=endpoint, settings=settings)
         alarms.tell_after(trial)
         follow = f"seatrial trial watch {spec.name} -e {deployment.environment.name}"
-        Annotations.of(trial).add_info(f"CloudFormation tells nothing of a trial while it runs; follow it: {follow}")
+        # As `Annotations.add_info` writes it, without its stack trace: that has the folders of this machine.
+        told = f"CloudFormation tells nothing of a trial while it runs; follow it: {follow}"
+        trial.node.add_metadata(INFO_METADATA, told)
     scaling = define_scaling(scope, f"Scaling{suffix}", endpoint, deployment, trial)
     awaited = [each for each in (trial, scaling) if each is not None]
     resources = _GuestResources()

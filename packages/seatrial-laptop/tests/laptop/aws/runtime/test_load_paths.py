@@ -19,6 +19,8 @@ from seatrial_load.measure.lengths import lengths_of
 from seatrial_load.prompts.synthetic import SyntheticPrompts
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from seatrial_load.decode.response import RequestRecord
     from seatrial_load.documents.request import Api
 
@@ -28,14 +30,15 @@ WORKLOAD = Workload(input_tokens=8, output_tokens=6, schema="openai_chat")
 
 
 @pytest.fixture(scope="module")
-def target(laptop: Laptop, host: str) -> TrialTarget:
+def target(laptop: Laptop, host: str) -> Iterator[TrialTarget]:
     component = laptop.component(host, laptop.model(image=VLLM, SM_VLLM_MAX_MODEL_LEN="2048"))
-    return TrialTarget(
+    yield TrialTarget(
         endpoint_name=host,
         inference_component=component,
         region=laptop.local.region,
         endpoint_url=laptop.local.endpoint_url,
     )
+    laptop.sagemaker.delete_inference_component(InferenceComponentName=component)
 
 
 def asked(laptop: Laptop, target: TrialTarget, api: Api, *, stream: bool, secret: str = "") -> list[RequestRecord]:

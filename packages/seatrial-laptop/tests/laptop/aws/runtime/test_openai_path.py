@@ -16,7 +16,7 @@ from seatrial_load.aws.bearer_token import PREFIX, bearer_token
 from seatrial_load.aws.credentials import Credentials
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from openai import AsyncOpenAI, OpenAI
     from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolParam
@@ -38,11 +38,12 @@ BEARER = {"Effect": "Allow", "Action": "sagemaker:CallWithBearerToken", "Resourc
 
 
 @pytest.fixture(scope="module")
-def component(laptop: Laptop, host: str) -> str:
+def component(laptop: Laptop, host: str) -> Iterator[str]:
     """Return a component of vLLM's own container, with two slots."""
     model = laptop.model(image=VLLM, SM_VLLM_MAX_NUM_SEQS="2", SM_VLLM_MAX_MODEL_LEN="2048")
     name: str = laptop.component(host, model)
-    return name
+    yield name
+    laptop.sagemaker.delete_inference_component(InferenceComponentName=name)
 
 
 def root_token(
