@@ -49,8 +49,8 @@ deploy: environment $(USER_STAMP) ## Deploy the stacks of an environment: make d
 environment:
 	@test -n "$(ENV)" || { echo "name the environment: make $(firstword $(MAKECMDGOALS)) ENV=prod" >&2; exit 2; }
 
-test: $(DEV_STAMP) ## Run the test suite in six processes: most wait for deployments.
-	@$(BIN)/pytest --numprocesses 6 --dist loadscope --no-loadscope-reorder $(PYTEST_ARGS)
+test: $(DEV_STAMP) ## Run the test suite in eight processes: most wait for deployments.
+	@$(BIN)/pytest --numprocesses 8 --dist loadscope --no-loadscope-reorder $(PYTEST_ARGS)
 
 test-aws: environment $(DEV_STAMP) ## Run the acceptance suite in your account, priced and asked first: make test-aws ENV=sandbox (ARGS="--budget-usd 5").
 	@$(BIN)/python -m tests.acceptance.account run "$(ENV)" $(ARGS)
