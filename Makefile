@@ -49,8 +49,8 @@ deploy: environment $(USER_STAMP) ## Deploy the stacks of an environment: make d
 environment:
 	@test -n "$(ENV)" || { echo "name the environment: make $(firstword $(MAKECMDGOALS)) ENV=prod" >&2; exit 2; }
 
-test: $(DEV_STAMP) ## Run the test suite in eight processes: most wait for deployments.
-	@$(BIN)/pytest --numprocesses 8 --dist loadscope --no-loadscope-reorder $(PYTEST_ARGS)
+test: $(DEV_STAMP) ## Run the test suite in six processes: most wait for deployments.
+	@$(BIN)/pytest --numprocesses 6 --dist loadscope --no-loadscope-reorder $(PYTEST_ARGS)
 
 test-aws: environment $(DEV_STAMP) ## Run the acceptance suite in your account, priced and asked first: make test-aws ENV=sandbox (ARGS="--budget-usd 5").
 	@$(BIN)/python -m tests.acceptance.account run "$(ENV)" $(ARGS)
@@ -69,8 +69,8 @@ test-updates: $(DEV_STAMP) ## Update an endpoint under load in every way, also t
 
 test-failures: $(DEV_STAMP) $(OLD_BOTO3) ## Update an endpoint under load while AWS fails in each way that can be switched on, and while functions die.
 	@SEATRIAL_ALL_FAILURES=1 SEATRIAL_FAULTS=$(FAULTS) SEATRIAL_OLD_BOTO3=$(OLD_BOTO3) \
-		$(BIN)/pytest tests/e2e/test_failures.py tests/e2e/test_lost_requests.py \
-			tests/e2e/test_updates.py $(PYTEST_ARGS)
+		$(BIN)/pytest tests/e2e/test_failures.py tests/e2e/test_lost_requests.py tests/e2e/test_interrupt.py \
+			tests/acceptance_run tests/e2e/test_updates.py $(PYTEST_ARGS)
 
 $(OLD_BOTO3): $(DEV_STAMP)
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --target $@ boto3==1.34.0 botocore==1.34.0

@@ -53,13 +53,17 @@ class Moment:
     said: str = "interrupted"
 
 
-MOMENTS = {
+RARE_MOMENTS = {
     "termination-while-the-embedded-aws-starts": Moment(
         "-m seatrial_laptop.aws", os.kill, signal.SIGTERM, "ended by SIGTERM"
     ),
     "closed-terminal-while-the-cdk-synthesizes": Moment("jsii-runtime.js", os.killpg, signal.SIGHUP, "ended by SIGHUP"),
-    "ctrl-c-in-the-trial": Moment("ministack-lambda-seatrial-local-trials", os.killpg, signal.SIGINT),
 }
+MOMENTS = {
+    "ctrl-c-in-the-trial": Moment("ministack-lambda-seatrial-local-trials", os.killpg, signal.SIGINT),
+    **(RARE_MOMENTS if "SEATRIAL_ALL_FAILURES" in os.environ else {}),
+}
+"""`make test-failures` has the rare ones, too."""
 
 
 @dataclass(frozen=True, slots=True)
