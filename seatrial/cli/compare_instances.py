@@ -6,7 +6,13 @@ from typing import Annotated, Literal
 
 import typer
 
-from seatrial.cli.support.asked_model import AskedModel, EnvironmentOrDefault, SpecOrModel, load_asked, takes_model
+from seatrial.cli.support.model_options import (
+    EnvironmentOrDefault,
+    ModelOptions,
+    SpecOrModel,
+    load_specs_or_model,
+    takes_model,
+)
 from seatrial.cli.support.options import EnvironmentsFolder
 from seatrial_base.terminal import show, show_json, show_text
 
@@ -19,14 +25,14 @@ def compare_instances_command(
     output_format: Annotated[Literal["text", "json", "csv"], typer.Option("--format", help="Output format.")] = "text",
     *,
     wide: Annotated[bool, typer.Option("--wide", help="Show every column and every type.")] = False,
-    asked: AskedModel,
+    asked: ModelOptions,
 ) -> None:
     """Predict speed and price of each instance type, first those that keep the SLO; `--wide` shows all of them."""
     from seatrial.planner.compare import basis_of, compare_instance_types
     from seatrial.planner.types_at_load import types_at_load
     from seatrial.report.terminal.instances import comparison_csv, comparison_rows, first_instances_view, instances_view
 
-    (loaded,) = load_asked([spec], environment, environments, asked)
+    (loaded,) = load_specs_or_model([spec], environment, environments, asked)
     compared = compare_instance_types(loaded)
     basis = basis_of(loaded)
     if output_format == "json":

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seatrial.cli.support.live_name import live_name
-from seatrial.cli.support.options import EnvironmentsFolder, environments_folder
+from seatrial.cli.support.options import (
+    EnvironmentsFolder,
+    LiveEndpoint,
+    LiveEnvironment,
+    LiveRegion,
+    environments_folder,
+)
 from seatrial.cli.support.region import own_region
 from seatrial.cli.support.specs import ENDPOINTS
 from seatrial_base.errors import BenchError, SeatrialError, SpecError
@@ -30,22 +36,10 @@ _NAME = r"[A-Za-z0-9](-*[A-Za-z0-9]){0,62}"
 
 
 def doctor_command(
-    endpoint: Annotated[
-        str,
-        typer.Argument(
-            metavar="ENDPOINT",
-            help="Name of the endpoint on SageMaker; with `-e`, YAML file or name of its spec.",
-            show_default=False,
-        ),
-    ],
-    environment: Annotated[
-        str | None, typer.Option("--environment", "-e", metavar="ENV", help="Name of the environment.")
-    ] = None,
+    endpoint: LiveEndpoint,
+    environment: LiveEnvironment = None,
     environments: EnvironmentsFolder = None,
-    region: Annotated[
-        str | None,
-        typer.Option("--region", metavar="REGION", help="Region, without `-e`; default: of the AWS profile."),
-    ] = None,
+    region: LiveRegion = None,
     *,
     why: Annotated[bool, typer.Option("--why", help="Show what each problem was seen by, and the logs.")] = False,
     output_format: FindingsFormat = "text",

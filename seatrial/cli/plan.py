@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.support.asked_model import (
-    AskedModel,
+from seatrial.cli.support.freshness import check_freshness, refuse_format_of_findings
+from seatrial.cli.support.locking import lock_plan
+from seatrial.cli.support.model_options import (
     EnvironmentOrDefault,
+    ModelOptions,
     SpecsOrModel,
     chosen_environment,
     is_model,
-    load_asked,
+    load_specs_or_model,
     takes_model,
 )
-from seatrial.cli.support.freshness import check_freshness, refuse_format_of_findings
-from seatrial.cli.support.locking import lock_plan
 from seatrial.cli.support.options import EnvironmentsFolder, environments_folder
 from seatrial.cli.support.outputs import check_lock
 from seatrial.cli.support.specs import is_list, of_every, spec_files
@@ -67,7 +67,7 @@ def plan_command(
     allow_unknown_price: Annotated[
         bool, typer.Option("--allow-unknown-price", help="Choose also among instance types without a known price.")
     ] = False,
-    asked: AskedModel,
+    asked: ModelOptions,
 ) -> None:
     """Choose instance type, tensor parallel degree, copies and limits, and say why.
 
@@ -93,7 +93,7 @@ def plan_command(
         _refuse_model(specs)
     if write:
         of_every(spec_files(specs), lambda file: _check_lock(file, environment, environments))
-    loaded = load_asked(specs, environment, environments, asked, needs_file=write or adopt or check)
+    loaded = load_specs_or_model(specs, environment, environments, asked, needs_file=write or adopt or check)
     allowed = _Allowed(accept_slo_miss, allow_unknown_price)
     if write or adopt:
         _refuse_unpromoted(loaded)

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from seatrial.cli.support.asked_model import AskedModel, EnvironmentOrDefault, SpecsOrModel, load_asked, takes_model
+from seatrial.cli.support.model_options import (
+    EnvironmentOrDefault,
+    ModelOptions,
+    SpecsOrModel,
+    load_specs_or_model,
+    takes_model,
+)
 from seatrial.cli.support.options import EnvironmentsFolder
 from seatrial.cli.support.specs import of_every
 from seatrial_lint.cli.judging import FindingsFormat, exit_judged, lines_text, show_judgement
@@ -25,7 +31,7 @@ def preflight_command(
     environments: EnvironmentsFolder = None,
     output_format: FindingsFormat = "text",
     *,
-    asked: AskedModel,
+    asked: ModelOptions,
 ) -> None:
     """Ask the account whether a deployment would find what it needs; exit 1 when something is missing.
 
@@ -36,7 +42,7 @@ def preflight_command(
     from seatrial.operations.preflight.preflight import check_environment as run_checks
     from seatrial.operations.preflight.preflight import preflight_judgement, preflight_lines
 
-    deployments = _deployments(load_asked(specs, environment, environments, asked))
+    deployments = _deployments(load_specs_or_model(specs, environment, environments, asked))
     place = deployments[0].environment
     checks = run_checks(deployments, place, account_clients(place))
     judgement = preflight_judgement(checks, place)

@@ -6,7 +6,13 @@ from typing import Annotated, Literal
 
 import typer
 
-from seatrial.cli.support.asked_model import AskedModel, EnvironmentOrDefault, SpecOrModel, load_asked, takes_model
+from seatrial.cli.support.model_options import (
+    EnvironmentOrDefault,
+    ModelOptions,
+    SpecOrModel,
+    load_specs_or_model,
+    takes_model,
+)
 from seatrial.cli.support.options import EnvironmentsFolder
 from seatrial_base.terminal import show, show_json, show_text
 
@@ -22,13 +28,13 @@ def recipes_command(
     ] = False,
     wide: Annotated[bool, typer.Option("--wide", help="Show every column and every recipe.")] = False,
     output_format: Annotated[Literal["text", "json", "csv"], typer.Option("--format", help="Output format.")] = "text",
-    asked: AskedModel,
+    asked: ModelOptions,
 ) -> None:
     """Predict speed, memory and price of the model with each optimization and combination, the best first."""
     from seatrial.planner.recipe_rows import recipe_rows
     from seatrial.report.terminal.recipes import first_recipes_view, recipe_documents, recipes_csv, recipes_view
 
-    (loaded,) = load_asked([spec], environment, environments, asked)
+    (loaded,) = load_specs_or_model([spec], environment, environments, asked)
     rows = recipe_rows(loaded, every=every)
     if output_format == "json":
         show_json({"predicted": True, "objective": loaded.endpoint.objective, "recipes": recipe_documents(rows)})

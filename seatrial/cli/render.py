@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.support.asked_model import AskedModel, EnvironmentOrDefault, SpecsOrModel, load_asked, takes_model
+from seatrial.cli.support.model_options import (
+    EnvironmentOrDefault,
+    ModelOptions,
+    SpecsOrModel,
+    load_specs_or_model,
+    takes_model,
+)
 from seatrial.cli.support.options import EnvironmentsFolder
 from seatrial.cli.support.specs import is_list, of_every, spec_files
 from seatrial_base.errors import SpecError
@@ -33,7 +39,7 @@ def render_command(
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="DIR", help="Write to this folder.")] = None,
     *,
-    asked: AskedModel,
+    asked: ModelOptions,
 ) -> None:
     """Render the serving configuration of the locked plan, or of a fresh one when nothing is locked yet.
 
@@ -43,7 +49,7 @@ def render_command(
     folders = _folders(spec_files(specs), output) if many else (output,)
     render_one = _rendered_if_promoted if many else _rendered
     rendered = of_every(
-        load_asked(specs, environment, environments, asked), lambda loaded: render_one(loaded, templates)
+        load_specs_or_model(specs, environment, environments, asked), lambda loaded: render_one(loaded, templates)
     )
     for one, folder in zip(rendered, folders, strict=True):
         if one is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seatrial.cli.support.live_name import live_name
-from seatrial.cli.support.options import EnvironmentsFolder
+from seatrial.cli.support.options import EnvironmentsFolder, LiveEndpoint, LiveEnvironment, LiveRegion
 from seatrial.cli.support.region import own_region
 from seatrial_base.errors import SpecError
 
@@ -21,26 +21,14 @@ LONGEST_MINUTES = 720
 
 
 def token_command(
-    endpoint: Annotated[
-        str,
-        typer.Argument(
-            metavar="ENDPOINT",
-            help="Name of the endpoint on SageMaker; with `-e`, YAML file or name of its spec.",
-            show_default=False,
-        ),
-    ],
-    environment: Annotated[
-        str | None, typer.Option("--environment", "-e", metavar="ENV", help="Name of the environment.")
-    ] = None,
+    endpoint: LiveEndpoint,
+    environment: LiveEnvironment = None,
     environments: EnvironmentsFolder = None,
     component: Annotated[
         str | None,
         typer.Option("--component", metavar="NAME", help="Inference component, without `-e`: the alias names it."),
     ] = None,
-    region: Annotated[
-        str | None,
-        typer.Option("--region", metavar="REGION", help="Region, without `-e`; default: of the AWS profile."),
-    ] = None,
+    region: LiveRegion = None,
     *,
     minutes: Annotated[
         int, typer.Option("--minutes", min=1, max=LONGEST_MINUTES, help="How long it holds, minutes.")

@@ -10,12 +10,12 @@ import sys
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Event, Thread
 from typing import TYPE_CHECKING, Final
 
 from seatrial.account.trials import LOOK_S
 from seatrial.operations.app import app_root, app_variables
 from seatrial_base.errors import SpecError
+from seatrial_base.repeat import repeat_meanwhile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -50,10 +50,10 @@ def deploy_command_of(spec: Path, environments: Path, deployment: Deployment) ->
         if folder.resolve() != (root / name).resolve():
             context[name] = f"{folder.resolve()}"
     options = [word for name, value in context.items() for word in ("-c", f"{name}={value}")]
-    return root, [f"{cdk}", "deploy", deployment.stack_name, *options, *_ASKED_ALREADY]
+    return root, [f"{cdk}", "deploy", deployment.stack_name, *options, *_WITHOUT_QUESTIONS]
 
 
-_ASKED_ALREADY: Final = ("--require-approval", "never", "--progress", "events", "--no-notices", "--no-color")
+_WITHOUT_QUESTIONS: Final = ("--require-approval", "never", "--progress", "events", "--no-notices", "--no-color")
 
 
 def run_cdk(command: Sequence[str], root: Path, tell: Tell, variables: Mapping[str, str] | None = None) -> int:
@@ -110,24 +110,15 @@ def trial_looked_at(look: Look, tell: Callable[[LiveTrial], None], *, every_s: f
         tell: Takes it; an earlier deployment's is left out.
         every_s: Pause between two looks.
     """
-    before, ended = look(), Event()
+    before = look()
 
     def tell_new() -> None:
         seen = look()
         if seen is not None and seen.request_id and (before is None or seen.request_id != before.request_id):
             tell(seen)
 
-    def watch() -> None:
-        while not ended.wait(every_s):
-            tell_new()
-
-    thread = Thread(target=watch, daemon=True)
-    thread.start()
-    try:
+    with repeat_meanwhile(every_s, tell_new):
         yield
-    finally:
-        ended.set()
-        thread.join()
     tell_new()
 
 

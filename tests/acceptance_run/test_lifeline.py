@@ -21,9 +21,9 @@ with lifeline() as file:
 SUITE = """
 import sys, time
 from tests.acceptance.account.lifeline import end_with
-end_with(int(sys.argv[1]), longest_end_s=0.1)
-print("runs", flush=True)
+end_with(int(sys.argv[1]), longest_end_s={longest_end_s})
 try:
+    print("runs", flush=True)
     time.sleep(60)
 except KeyboardInterrupt:
     print("interrupted", flush=True)
@@ -31,9 +31,9 @@ except KeyboardInterrupt:
 """
 
 
-def told_by_suite(then: str) -> list[str]:
+def told_by_suite(then: str, longest_end_s: float) -> list[str]:
     """Return what a suite says whose watcher is killed as soon as it runs, and does then when it is interrupted."""
-    words = [sys.executable, "-c", WATCHER, SUITE.format(then=then)]
+    words = [sys.executable, "-c", WATCHER, SUITE.format(then=then, longest_end_s=longest_end_s)]
     env = {**os.environ, "PYTHONPATH": f"{ROOT}"}
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=env) as watcher:
         assert watcher.stdout is not None
@@ -43,8 +43,8 @@ def told_by_suite(then: str) -> list[str]:
 
 
 def test_a_suite_is_interrupted_when_its_watcher_is_killed() -> None:
-    assert told_by_suite('print("ended", flush=True)') == ["runs\n", "interrupted\n", "ended\n"]
+    assert told_by_suite('print("ended", flush=True)', 60.0) == ["runs\n", "interrupted\n", "ended\n"]
 
 
 def test_a_suite_that_does_not_end_is_killed() -> None:
-    assert told_by_suite("time.sleep(60)") == ["runs\n", "interrupted\n"]
+    assert told_by_suite("time.sleep(60)", 3.0) == ["runs\n", "interrupted\n"]

@@ -59,6 +59,7 @@ _SHARED_MODULES = (
     "findings.py",
     "markdown.py",
     "printable.py",
+    "repeat.py",
     "secrets.py",
     "tags.py",
     "units.py",

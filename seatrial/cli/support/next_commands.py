@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seatrial_base.errors import SeatrialError
+from seatrial_base.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,14 +39,14 @@ class Situation:
 
     @property
     def words(self) -> str:
-        """As `Here: 3 endpoints, environments dev and prod, 1 endpoint locked in dev`."""
+        """What lies there, as `Here: 3 specs, environments dev, prod; 1 locked in dev.`, in one line."""
         if not self.specs:
             return "Here is no spec of an endpoint."
-        endpoints = f"Here: {len(self.specs)} spec{'s' if len(self.specs) > 1 else ''}"
+        specs = f"Here: {counted(len(self.specs), 'spec')}"
         if not self.environments:
-            return f"{endpoints}, no environment."
-        locked = f"{len(self.locked)} locked in {self.environments[0]}"
-        return f"{endpoints}, environments {', '.join(self.environments)}; {locked}."
+            return f"{specs}, no environment."
+        places = f"environment{'s' if len(self.environments) > 1 else ''} {', '.join(self.environments)}"
+        return f"{specs}, {places}; {len(self.locked)} locked in {self.environments[0]}."
 
 
 def situation_of(folder: Path) -> Situation:

@@ -19,6 +19,20 @@ EnvironmentsFolder = Annotated[
     Path | None,
     typer.Option("--environments", metavar="DIR", help="Folder of environments; `environments` beside the specs'."),
 ]
+LiveEndpoint = Annotated[
+    str,
+    typer.Argument(
+        metavar="ENDPOINT",
+        help="Name of the endpoint on SageMaker; with `-e`, YAML file or name of its spec.",
+        show_default=False,
+    ),
+]
+LiveEnvironment = Annotated[
+    str | None, typer.Option("--environment", "-e", metavar="ENV", help="Name of the environment.")
+]
+LiveRegion = Annotated[
+    str | None, typer.Option("--region", metavar="REGION", help="Region, without `-e`; default: of the AWS profile.")
+]
 
 
 def environments_folder(given: Path | None, spec: Path) -> Path:

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from seatrial_base.bounds import LONGEST_ORDER_S
@@ -27,7 +25,7 @@ from seatrial_cdk.trials.runtime.store import (
 from seatrial_load.documents.stop import Stop, StopReason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from seatrial_cdk.trials.runtime.store import TrialStore
 
@@ -194,24 +192,3 @@ class Ownership:
         self.forgotten = self.owner is None
         if self.owner is None or self.owner.request_id != self.request_id:
             self.stopped = CANCELLED
-
-
-@contextmanager
-def repeat_meanwhile(interval_s: float, act: Callable[[], object]) -> Iterator[None]:
-    """Act every so often in a thread while the block runs: a call of S3 inside a measurement would hold up its clock.
-
-    `act` tells what it finds by attributes that the block reads; what it raises ends the thread.
-    """
-    ended = Event()
-
-    def repeat() -> None:
-        while not ended.wait(interval_s):
-            act()
-
-    thread = Thread(target=repeat, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()

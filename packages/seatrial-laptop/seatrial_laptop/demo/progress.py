@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
-from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
 from seatrial.account.trials import LOOK_S
+from seatrial_base.repeat import repeat_meanwhile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -104,22 +104,15 @@ def shown_beside(look: Look, step: Step, *, every_s: float = LOOK_S) -> Iterator
         step: Where it is shown.
         every_s: Pause between two looks.
     """
-    ended = Event()
     before = look(time.time())
 
     def show() -> None:
-        while not ended.wait(every_s):
-            seen = look(time.time())
-            if seen is not None and (before is None or seen.request_id != before.request_id):
-                step.does(words_of(seen))
+        seen = look(time.time())
+        if seen is not None and (before is None or seen.request_id != before.request_id):
+            step.does(words_of(seen))
 
-    thread = Thread(target=show, daemon=True)
-    thread.start()
-    try:
+    with repeat_meanwhile(every_s, show):
         yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 def words_of(seen: LiveTrial) -> str:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import threading
 
-from seatrial_cdk.trials.runtime.ownership import repeat_meanwhile
+from seatrial_base.repeat import repeat_meanwhile
 
 PATIENCE_S = 30.0
 

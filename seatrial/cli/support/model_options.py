@@ -49,7 +49,7 @@ EnvironmentOrDefault = Annotated[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedModel:
+class ModelOptions:
     """The options of a model that is given in place of a spec; `None` where an option is not given."""
 
     input_tokens: Annotated[
@@ -95,7 +95,7 @@ _BESIDE_OUTPUT: Final = Annotated[
     int | None, typer.Option("--output-tokens", metavar="TOKENS", help="Mean answer length.", rich_help_panel=_PANEL)
 ]
 """Of a command that has an option `--output` of its own."""
-_OPTIONS: Final = tuple(each.name for each in fields(AskedModel))
+_OPTIONS: Final = tuple(each.name for each in fields(ModelOptions))
 _OF_A_MODEL: Final = tuple(name for name in _OPTIONS if name != "region")
 _SPELLINGS: Final = {
     "input_tokens": "--input",
@@ -115,11 +115,11 @@ def takes_model(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def run(**given: object) -> None:
         options = {name: given.pop(name) for name in _OPTIONS}
-        command(**given, asked=AskedModel(**options))  # type: ignore[arg-type]  # typer has checked the types
+        command(**given, asked=ModelOptions(**options))  # type: ignore[arg-type]  # typer has checked the types
 
     signature = inspect.signature(command, eval_str=True)
     kept = [each for each in signature.parameters.values() if each.name != "asked"]
-    hints = inspect.get_annotations(AskedModel, eval_str=True)
+    hints = inspect.get_annotations(ModelOptions, eval_str=True)
     if "output" in signature.parameters:
         hints["output_tokens"] = _BESIDE_OUTPUT
     added = [
@@ -132,11 +132,11 @@ def takes_model(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def load_asked(
+def load_specs_or_model(
     given: Sequence[Path],
     environment: str | None,
     environments: Path | None,
-    asked: AskedModel,
+    asked: ModelOptions,
     *,
     needs_file: bool = False,
 ) -> tuple[LoadedSpec, ...]:
@@ -171,7 +171,7 @@ def is_model(path: Path) -> bool:
     return re.fullmatch(f"{_WORD}/{_WORD}", text) is not None and path.suffix not in SUFFIXES and not path.exists()
 
 
-def _refuse_options(asked: AskedModel) -> None:
+def _refuse_options(asked: ModelOptions) -> None:
     if given := [_SPELLINGS[name] for name in _OF_A_MODEL if getattr(asked, name) is not None]:
         message = "belongs to a model, as in Qwen/Qwen3-32B; a spec says it itself"
         raise typer.BadParameter(message, param_hint=", ".join(given))
@@ -187,9 +187,9 @@ def _load_file(
     return load_spec(file, name, environments=folder, default_region=default_region)
 
 
-def _load_model(hub_id: str, environment: str | None, environments: Path | None, asked: AskedModel) -> LoadedSpec:
-    from seatrial.specs.asked_spec import AskedSpec, endpoint_name, spec_text
+def _load_model(hub_id: str, environment: str | None, environments: Path | None, asked: ModelOptions) -> LoadedSpec:
     from seatrial.specs.load import COMMAND_LINE, load_source, load_spec
+    from seatrial.specs.model_spec import ModelLoad, endpoint_name, spec_text
     from seatrial.specs.yaml_source import parse_source
 
     _check_load(asked)
@@ -197,7 +197,7 @@ def _load_model(hub_id: str, environment: str | None, environments: Path | None,
     folder = environments_folder(environments, path)
     name = environment or _first_environment(folder)
     text = spec_text(
-        AskedSpec(
+        ModelLoad(
             hub_id=hub_id,
             input_tokens=asked.input_tokens or 0,
             output_tokens=asked.output_tokens or 0,
@@ -221,7 +221,7 @@ def _load_model(hub_id: str, environment: str | None, environments: Path | None,
     return load_spec(asked.save, name, environments=folder, default_region=region)
 
 
-def _check_load(asked: AskedModel) -> None:
+def _check_load(asked: ModelOptions) -> None:
     missing = [_SPELLINGS[name] for name in ("input_tokens", "output_tokens") if getattr(asked, name) is None]
     if asked.concurrency is None and asked.requests_per_second is None:
         missing.append("--concurrency (or --requests-per-second)")
@@ -279,8 +279,8 @@ def _first_environment(folder: Path) -> str:
 
 def _most_copies(folder: Path, environment: str) -> int:
     """Return how many copies autoscaling may add: no more than the environment's guard rail."""
-    from seatrial.specs.asked_spec import MOST_COPIES
     from seatrial.specs.load import load_environment
+    from seatrial.specs.model_spec import MOST_COPIES
 
     if not (folder / f"{environment}.yaml").is_file():
         return MOST_COPIES

@@ -16,7 +16,7 @@ _NUMBER: Final = "{:.15g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedSpec:
+class ModelLoad:
     """What a user asks for without a file.
 
     Attributes:
@@ -46,7 +46,7 @@ def endpoint_name(hub_id: str) -> str:
     return words.strip("-")[:_LONGEST_NAME].rstrip("-") or "endpoint"
 
 
-def spec_text(asked: AskedSpec, name: str, *, most_copies: int = MOST_COPIES) -> str:
+def spec_text(asked: ModelLoad, name: str, *, most_copies: int = MOST_COPIES) -> str:
     """Return the spec as YAML, with comments; it is loaded like any other, so that its mistakes are told alike.
 
     Args:
@@ -57,7 +57,7 @@ def spec_text(asked: AskedSpec, name: str, *, most_copies: int = MOST_COPIES) ->
     return "\n".join((*_lines(asked, name, most_copies), ""))
 
 
-def _lines(asked: AskedSpec, name: str, most_copies: int) -> Iterator[str]:
+def _lines(asked: ModelLoad, name: str, most_copies: int) -> Iterator[str]:
     yield f"name: {name}"
     yield "model:"
     yield _commented(f"  hub_id: {_quoted(asked.hub_id)}", "add `revision: COMMIT`: a branch can move")
@@ -78,7 +78,7 @@ def _lines(asked: AskedSpec, name: str, most_copies: int) -> Iterator[str]:
     yield _commented(f"  max_copies: {most_copies}", "autoscaling adds copies up to this")
 
 
-def _slo(asked: AskedSpec) -> Iterator[str]:
+def _slo(asked: ModelLoad) -> Iterator[str]:
     bounds = (
         ("ttft_ms", asked.ttft_p95_ms, "time to first token, queueing included"),
         ("tpot_ms", asked.tpot_p95_ms, "time per token after the first"),

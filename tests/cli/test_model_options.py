@@ -11,8 +11,8 @@ import pytest
 import typer
 import yaml
 
-from seatrial.cli.support.asked_model import AskedModel, is_model, load_asked
-from seatrial.specs.asked_spec import endpoint_name
+from seatrial.cli.support.model_options import ModelOptions, is_model, load_specs_or_model
+from seatrial.specs.model_spec import endpoint_name
 from seatrial_base.errors import SpecError
 from tests.cli.conftest import files
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Seatrial
 
 SMALL = "Qwen/Qwen2.5-0.5B-Instruct"
-ASKED = AskedModel(input_tokens=2000, output_tokens=300, concurrency=16, ttft_p95_ms=2500, tpot_p95_ms=60)
+ASKED = ModelOptions(input_tokens=2000, output_tokens=300, concurrency=16, ttft_p95_ms=2500, tpot_p95_ms=60)
 OPTIONS = ("--input", "200", "--output", "100", "--concurrency", "4", "--ttft-p95", "2000", "--budget", "10")
 
 
@@ -34,17 +34,17 @@ def empty(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     return folder
 
 
-NOTHING = AskedModel()
+NOTHING = ModelOptions()
 
 
-def refused(*given: str, asked: AskedModel = NOTHING, environment: str | None = None) -> list[tuple[str, str]]:
+def refused(*given: str, asked: ModelOptions = NOTHING, environment: str | None = None) -> list[tuple[str, str]]:
     with pytest.raises(SpecError) as error:
-        load_asked([Path(each) for each in given], environment, None, asked)
+        load_specs_or_model([Path(each) for each in given], environment, None, asked)
     return [(problem.rule, problem.field) for problem in error.value.problems]
 
 
 def test_a_model_becomes_the_spec_that_its_options_say(empty: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (loaded,) = load_asked([Path("Qwen/Qwen3-32B")], None, None, ASKED)
+    (loaded,) = load_specs_or_model([Path("Qwen/Qwen3-32B")], None, None, ASKED)
     endpoint = loaded.endpoint
     assert (endpoint.name, endpoint.model.hub_id) == ("qwen3-32b", "Qwen/Qwen3-32B")
     assert (endpoint.workload.input_tokens, endpoint.workload.output_tokens) == (2000, 300)
@@ -56,17 +56,17 @@ def test_a_model_becomes_the_spec_that_its_options_say(empty: Path, capsys: pyte
 
 def test_the_region_is_the_option_or_that_of_the_credentials(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
-    assert load_asked([Path(SMALL)], None, None, ASKED)[0].environment.region == "eu-west-1"
-    asked = AskedModel(input_tokens=1, output_tokens=1, concurrency=1, region="eu-central-1")
-    assert load_asked([Path(SMALL)], "prod", None, asked)[0].environment.region == "eu-central-1"
+    assert load_specs_or_model([Path(SMALL)], None, None, ASKED)[0].environment.region == "eu-west-1"
+    asked = ModelOptions(input_tokens=1, output_tokens=1, concurrency=1, region="eu-central-1")
+    assert load_specs_or_model([Path(SMALL)], "prod", None, asked)[0].environment.region == "eu-central-1"
     assert not (empty / "environments").exists()
 
 
 def test_a_saved_spec_is_the_one_that_is_planned(empty: Path) -> None:
-    asked = AskedModel(
+    asked = ModelOptions(
         input_tokens=2000, output_tokens=300, requests_per_second=2.5, usd_per_hour=10, save=Path("endpoints/chat.yaml")
     )
-    (loaded,) = load_asked([Path(SMALL)], None, None, asked)
+    (loaded,) = load_specs_or_model([Path(SMALL)], None, None, asked)
     text = (empty / "endpoints" / "chat.yaml").read_text()
     assert yaml.safe_load(text) == {
         "name": "chat",
@@ -77,19 +77,19 @@ def test_a_saved_spec_is_the_one_that_is_planned(empty: Path) -> None:
         "scaling": {"min_copies": 1, "max_copies": 8},
     }
     assert text.count(" # ") == 8
-    assert load_asked([Path("endpoints/chat.yaml")], None, None, NOTHING)[0].digest == loaded.digest
+    assert load_specs_or_model([Path("endpoints/chat.yaml")], None, None, NOTHING)[0].digest == loaded.digest
 
 
 def test_no_file_is_overwritten_and_none_is_written_of_a_spec_with_mistakes(empty: Path) -> None:
     save = Path("chat.yaml")
-    wrong = AskedModel(input_tokens=0, output_tokens=300, concurrency=1, requests_per_second=1, save=save)
+    wrong = ModelOptions(input_tokens=0, output_tokens=300, concurrency=1, requests_per_second=1, save=save)
     assert refused(SMALL, asked=wrong) == [
         ("SEA107", "workload.input_tokens"),
         ("SEA108", "workload.requests_per_second"),
     ]
     assert files(empty) == {}
     save.write_text("mine")
-    right = AskedModel(input_tokens=1, output_tokens=300, concurrency=1, save=save)
+    right = ModelOptions(input_tokens=1, output_tokens=300, concurrency=1, save=save)
     assert refused(SMALL, asked=right) == [("SEA514", "--save")]
     assert save.read_text() == "mine"
 
@@ -97,14 +97,14 @@ def test_no_file_is_overwritten_and_none_is_written_of_a_spec_with_mistakes(empt
 @pytest.mark.usefixtures("empty")
 def test_a_model_without_its_load_is_told_what_is_missing() -> None:
     with pytest.raises(typer.BadParameter) as error:
-        load_asked([Path(SMALL)], None, None, AskedModel(input_tokens=1))
+        load_specs_or_model([Path(SMALL)], None, None, ModelOptions(input_tokens=1))
     assert error.value.param_hint == "--output, --concurrency (or --requests-per-second)"
 
 
 def test_options_of_a_model_are_refused_beside_a_spec(empty: Path) -> None:
     (empty / "chat.yaml").write_text("name: chat\n")
     with pytest.raises(typer.BadParameter) as error:
-        load_asked([Path("chat.yaml")], None, None, AskedModel(input_tokens=1, usd_per_hour=3))
+        load_specs_or_model([Path("chat.yaml")], None, None, ModelOptions(input_tokens=1, usd_per_hour=3))
     assert error.value.param_hint == "--input, --budget"
 
 
@@ -134,16 +134,16 @@ class TestEnvironment:
     def test_the_only_one_is_taken(self, empty: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (empty / "environments").mkdir()
         (empty / "environments" / "qa.yaml").write_text("name: qa\nregion: eu-west-1\n")
-        (loaded,) = load_asked([Path(SMALL)], None, None, ASKED)
+        (loaded,) = load_specs_or_model([Path(SMALL)], None, None, ASKED)
         assert (loaded.environment.region, capsys.readouterr().err) == ("eu-west-1", "")
         with pytest.raises(typer.BadParameter, match="qa is in eu-west-1"):
-            load_asked([Path(SMALL)], None, None, replace(ASKED, region="us-east-1"))
+            load_specs_or_model([Path(SMALL)], None, None, replace(ASKED, region="us-east-1"))
 
     def test_a_model_has_no_more_copies_than_the_guard_rail(self, empty: Path) -> None:
         (empty / "environments").mkdir()
         text = "name: qa\nregion: eu-west-1\nguard_rails: {max_copies: 2}\n"
         (empty / "environments" / "qa.yaml").write_text(text)
-        assert load_asked([Path(SMALL)], None, None, ASKED)[0].endpoint.scaling.max_copies == 2
+        assert load_specs_or_model([Path(SMALL)], None, None, ASKED)[0].endpoint.scaling.max_copies == 2
 
     def test_of_several_a_model_takes_the_first_of_an_account_and_tells_it(
         self, empty: Path, capsys: pytest.CaptureFixture[str]
@@ -152,10 +152,10 @@ class TestEnvironment:
         for name, account in (("alpha", "000000000000"), ("dev", "111111111111"), ("beta", "222222222222")):
             text = f'name: {name}\naccount: "{account}"\nregion: eu-west-1\n'
             (empty / "environments" / f"{name}.yaml").write_text(text)
-        assert load_asked([Path(SMALL)], None, None, ASKED)[0].environment.name == "dev"
+        assert load_specs_or_model([Path(SMALL)], None, None, ASKED)[0].environment.name == "dev"
         assert capsys.readouterr().err == "environment dev (environments/dev.yaml); -e names another\n"
         (empty / "environments" / "dev.yaml").unlink()
-        assert load_asked([Path(SMALL)], None, None, ASKED)[0].environment.name == "beta"
+        assert load_specs_or_model([Path(SMALL)], None, None, ASKED)[0].environment.name == "beta"
 
     def test_of_several_one_must_be_named_for_a_spec_and_an_unknown_one_is_no_default(self, empty: Path) -> None:
         (empty / "chat.yaml").write_text(
@@ -173,7 +173,7 @@ class TestEnvironment:
             f"name: chat\nmodel: {{hub_id: {SMALL}}}\nworkload: {{input_tokens: 9, output_tokens: 9, concurrency: 1}}\n"
             "environments: {prod: {workload: {concurrency: 7}}}\n"
         )
-        (loaded,) = load_asked([spec], "prod", None, NOTHING)
+        (loaded,) = load_specs_or_model([spec], "prod", None, NOTHING)
         assert loaded.endpoint.workload.concurrency == 7
 
     def test_a_lock_needs_the_file(self, empty: Path, seatrial: Seatrial) -> None:
