@@ -11,7 +11,7 @@ import pytest
 import typer
 import yaml
 
-from seatrial.cli.support.model_options import ModelOptions, is_model, load_specs_or_model
+from seatrial.cli.support.model_options import ModelOptions, is_model, load_specs_or_model, save_spec
 from seatrial.specs.model_spec import endpoint_name
 from seatrial_base.errors import SpecError
 from tests.cli.conftest import files
@@ -67,6 +67,8 @@ def test_a_saved_spec_is_the_one_that_is_planned(empty: Path) -> None:
         input_tokens=2000, output_tokens=300, requests_per_second=2.5, usd_per_hour=10, save=Path("endpoints/chat.yaml")
     )
     (loaded,) = load_specs_or_model([Path(SMALL)], None, None, asked)
+    assert files(empty) == {}
+    save_spec(asked)
     text = (empty / "endpoints" / "chat.yaml").read_text()
     assert yaml.safe_load(text) == {
         "name": "chat",
@@ -203,3 +205,9 @@ def test_the_commands_answer_in_an_empty_folder(empty: Path, seatrial: Seatrial)
 def test_a_model_has_no_lock(empty: Path, seatrial: Seatrial) -> None:
     done = seatrial("plan", SMALL, *OPTIONS, "--write", folder=empty)
     assert (done.returncode, "write its spec with --save" in done.stderr) == (2, True)
+
+
+def test_a_plan_that_is_refused_leaves_no_spec(empty: Path, seatrial: Seatrial) -> None:
+    done = seatrial("plan", SMALL, *OPTIONS, "--budget", "0.01", "--save", "chat.yaml", folder=empty)
+    assert (done.returncode, "SEA206" in done.stderr) == (2, True)
+    assert files(empty) == {}

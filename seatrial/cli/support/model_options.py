@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -50,7 +50,11 @@ EnvironmentOrDefault = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOptions:
-    """The options of a model that is given in place of a spec; `None` where an option is not given."""
+    """The options of a model that is given in place of a spec; `None` where an option is not given.
+
+    Attributes:
+        texts: The text of the spec that they make, once it was loaded; `save_spec` writes it.
+    """
 
     input_tokens: Annotated[
         int | None, typer.Option("--input", metavar="TOKENS", help="Mean prompt length.", rich_help_panel=_PANEL)
@@ -89,13 +93,14 @@ class ModelOptions:
         Path | None,
         typer.Option(metavar="FILE", help="Write the spec that gives this plan.", rich_help_panel=_PANEL),
     ] = None
+    texts: list[str] = field(default_factory=list)
 
 
 _BESIDE_OUTPUT: Final = Annotated[
     int | None, typer.Option("--output-tokens", metavar="TOKENS", help="Mean answer length.", rich_help_panel=_PANEL)
 ]
 """Of a command that has an option `--output` of its own."""
-_OPTIONS: Final = tuple(each.name for each in fields(ModelOptions))
+_OPTIONS: Final = tuple(each.name for each in fields(ModelOptions) if each.name != "texts")
 _OF_A_MODEL: Final = tuple(name for name in _OPTIONS if name != "region")
 _SPELLINGS: Final = {
     "input_tokens": "--input",
@@ -115,7 +120,9 @@ def takes_model(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def run(**given: object) -> None:
         options = {name: given.pop(name) for name in _OPTIONS}
-        command(**given, asked=ModelOptions(**options))  # type: ignore[arg-type]  # typer has checked the types
+        asked = ModelOptions(**options)  # type: ignore[arg-type]  # typer has checked the types
+        command(**given, asked=asked)
+        save_spec(asked)
 
     signature = inspect.signature(command, eval_str=True)
     kept = [each for each in signature.parameters.values() if each.name != "asked"]
@@ -188,7 +195,7 @@ def _load_file(
 
 
 def _load_model(hub_id: str, environment: str | None, environments: Path | None, asked: ModelOptions) -> LoadedSpec:
-    from seatrial.specs.load import COMMAND_LINE, load_source, load_spec
+    from seatrial.specs.load import COMMAND_LINE, load_source
     from seatrial.specs.model_spec import ModelLoad, endpoint_name, spec_text
     from seatrial.specs.yaml_source import parse_source
 
@@ -215,10 +222,8 @@ def _load_model(hub_id: str, environment: str | None, environments: Path | None,
     source = replace(parse_source(text, COMMAND_LINE), lines={})
     loaded = load_source(source, path, name, environments=folder, default_region=region)
     _tell_defaults(loaded, asked.region)
-    if asked.save is None:
-        return loaded
-    _save(asked.save, text)
-    return load_spec(asked.save, name, environments=folder, default_region=region)
+    asked.texts.append(text)
+    return loaded
 
 
 def _check_load(asked: ModelOptions) -> None:
@@ -235,15 +240,23 @@ def _refuse_overwriting(save: Path | None) -> None:
         raise SpecError.of("SEA514", "the file is there already", where=save.as_posix(), field="--save", hint=hint)
 
 
-def _save(file: Path, text: str) -> None:
+def save_spec(asked: ModelOptions) -> None:
+    """Write the spec of a model whose command has ended well: one that is refused leaves no file.
+
+    Raises:
+        SpecError: SEA514 when it can't be written.
+    """
     from seatrial.locks.lock_file import replace_file
 
+    file = asked.save
+    if file is None or not asked.texts:
+        return
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         message = f"can't be made: {error.strerror}"
         raise SpecError.of("SEA514", message, where=file.parent.as_posix(), field="--save") from error
-    replace_file(file, text, "SEA514")
+    replace_file(file, asked.texts[-1], "SEA514")
     typer.echo(f"spec written to {file.as_posix()}", err=True)
 
 
