@@ -118,21 +118,25 @@ def open_level(
     last = min(filling + requests, len(due_s)) - 1
     done, pauses = simulate_open(copy, due_s, last)
     measured = sorted((each for each in done if min(filling, last) <= each.row <= last), key=attrgetter("row"))
-    took = [each.last_token_s - each.due_s + round_trip_s for each in measured]
-    e2e = distribution(took)
+    took_s = [each.last_token_s - each.due_s + round_trip_s for each in measured]
+    e2e = distribution(took_s)
     return OpenLevel(
         rate_per_s=rate_per_s,
         in_flight=rate_per_s * e2e.mean / MS_PER_S,
         most_in_flight=_most_in_flight(done, measured, round_trip_s),
         queue_ms=distribution(each.started_s - each.due_s for each in measured),
         ttft_ms=distribution(each.first_token_s - each.due_s + round_trip_s for each in measured),
-        tpot_ms=distribution((each.last_token_s - each.first_token_s) / (each.output - 1 or 1) for each in measured),
+        tpot_ms=distribution(map(_tpot_s, measured)),
         itl_ms=_pauses(pauses),
         e2e_latency_ms=e2e,
-        ms_per_token=distribution(seconds / each.output for seconds, each in zip(took, measured, strict=True)),
+        ms_per_token=distribution(seconds / each.output for seconds, each in zip(took_s, measured, strict=True)),
         output_tok_s=rate_per_s * copy.output_tokens,
-        late=sum(seconds > timeout_s for seconds in took) / len(took),
+        late=sum(seconds > timeout_s for seconds in took_s) / len(took_s),
     )
+
+
+def _tpot_s(served: Served) -> float:
+    return (served.last_token_s - served.first_token_s) / (served.output - 1 or 1)
 
 
 def _filling(copy: Copy, rate_per_s: float) -> int:
