@@ -42,7 +42,8 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
 
     def asked(**fields: object) -> LoadedSpec:
         place = {"region": fields.pop("region", "us-east-1"), "guard_rails": fields.pop("rails", {})}
-        place |= {name: fields.pop(name) for name in ("kms_key_arn", "purchase") if fields.get(name)}
+        given = {name: fields.pop(name, None) for name in ("kms_key_arn", "purchase")}
+        place |= {name: value for name, value in given.items() if value}
         (environments / "dev.yaml").write_text(yaml.safe_dump({"name": "dev", **place}), encoding="utf-8")
         path = Path("chat.yaml")
         path.write_text(yaml.safe_dump({**CHAT, **fields}, sort_keys=False), encoding="utf-8")
