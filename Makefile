@@ -43,8 +43,13 @@ synth: environment $(USER_STAMP) ## Synthesize the stacks of an environment: mak
 diff: environment $(USER_STAMP) ## Compare the stacks of an environment with those in the account: make diff ENV=prod.
 	@$(BIN)/cdk diff $(CDK_CONTEXT) $(CDK_ARGS)
 
-deploy: environment $(USER_STAMP) ## Deploy the stacks of an environment: make deploy ENV=prod (CDK_ARGS="--require-approval never").
+# One endpoint's trial is shown while it runs; those of a whole environment run at the same time, in as many stacks.
+deploy: environment $(USER_STAMP) ## Deploy the stacks of an environment: make deploy ENV=prod (ENDPOINT=chat for one endpoint and its trial).
+ifdef ENDPOINT
+	@$(BIN)/seatrial deploy $(ENDPOINT) -e $(ENV) $(if $(CDK_ARGS),-- $(CDK_ARGS))
+else
 	@$(BIN)/cdk deploy --all $(CDK_CONTEXT) $(CDK_ARGS)
+endif
 
 environment:
 	@test -n "$(ENV)" || { echo "name the environment: make $(firstword $(MAKECMDGOALS)) ENV=prod" >&2; exit 2; }
