@@ -1,7 +1,7 @@
 """What publishes the facts of the catalog: packages of PyPI, the hub's model cards, AWS's API models, a GPU's driver.
 
-Packages that are installed are read where they lie; others are fetched once into a folder of this machine. Each can be
-given as a file, so that a renewal runs without a network.
+The newest release of a package is fetched once into a folder of this machine. Each source can be given as a file, so
+that a renewal runs without a network.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ import tarfile
 import zipfile
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import metadata
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urljoin
 from urllib.request import Request, urlopen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from scripts.renewal.rows import Row
 
@@ -69,6 +68,12 @@ class Archive:
             raise FileNotFoundError(f"{self.words} has no {path}")
         return self.read[path]
 
+    def texts(self, folder: str) -> Iterator[tuple[str, str]]:
+        """Yield the JSON files of a folder: their names without `.json`, and their texts."""
+        for name, text in self._texts(".json"):
+            if name.startswith(f"{folder}/"):
+                yield name.rpartition("/")[2].removesuffix(".json"), text
+
     def python(self) -> Iterator[str]:
         """Yield the text of each Python file, texts that Python joins joined."""
         for name, text in self._texts(".py"):
@@ -86,7 +91,7 @@ class Archive:
             for member in archive:
                 content = archive.extractfile(member) if member.isfile() and member.name.endswith(end) else None
                 if content is not None:
-                    yield member.name.partition("/")[2], content.read().decode("utf-8", "replace")
+                    yield member.name.partition("/")[2].removeprefix("src/"), content.read().decode("utf-8", "replace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,16 +152,6 @@ def device_multiprocessors() -> dict[str, int]:
     return found
 
 
-def installed(package: str) -> tuple[str, Path]:
-    """Return the version of an installed package, and the folder that its files lie in.
-
-    Raises:
-        PackageNotFoundError: It is not installed.
-    """
-    found = metadata.distribution(package)
-    return found.version, Path(str(found.locate_file("")))
-
-
 def names_in(text: str, variable: str) -> frozenset[str]:
     """Return the texts that a Python file assigns to a variable: a dictionary's keys, a list's, a `Literal`'s.
 
@@ -182,7 +177,7 @@ def _texts_of(nodes: list[Any]) -> Iterator[str]:
 
 @cache
 def _fetched(name: str, folder: Path) -> Path:
-    """Return the archive of a package's newest release: its source where that is published, else a wheel."""
+    """Return the archive of a package's newest release: of its source and its wheels the smallest."""
     page = urljoin(INDEX, f"{name}/")
     with urlopen(Request(page, headers={"Accept": _LISTING}), timeout=TIMEOUT_S) as answer:  # noqa: S310 (https)
         files = [
@@ -190,7 +185,7 @@ def _fetched(name: str, folder: Path) -> Path:
         ]
     newest = max(_order(each["filename"]) for each in files)
     of_newest = [each for each in files if _order(each["filename"]) == newest]
-    chosen = min(of_newest, key=lambda each: (not each["filename"].endswith(".tar.gz"), each["filename"]))
+    chosen = min(of_newest, key=lambda each: (int(each["size"]), each["filename"]))
     file = folder / str(chosen["filename"])
     if not file.exists():
         folder.mkdir(parents=True, exist_ok=True)

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import botocore.session
 from botocore import __version__ as botocore_version
 
 from scripts.renewal.rows import Denied, Table, Told
-from scripts.renewal.sources import installed, names_in
+from scripts.renewal.sources import names_in
 from seatrial_base.catalog.engine_choice import engine_candidates
 from seatrial_base.catalog.images import all_images
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
 
     from scripts.renewal.rows import Answer, Json, Row
-    from scripts.renewal.sources import Sources
+    from scripts.renewal.sources import Archive, Sources
 
 _REGISTRY: Final = "cfnlint/data/schemas"
 _PARSERS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
@@ -62,44 +60,34 @@ _LAST_IMAGE: Final = re.compile(r"the newest is DJL (0\.\d+)|its last image is D
 _FROZEN: Final[Mapping[str, str]] = {"lmi-trtllm": "trtllm", "lmi-neuronx": "neuronx", "lmi-deepspeed": "deepspeed"}
 
 
-def regions(_: str, row: Row, _sources: Sources) -> Answer:
+def regions(_: str, row: Row, sources: Sources) -> Answer:
     """Return the regions whose CloudFormation registry has a resource type."""
-    version, folder = installed("cfn-lint")
-    files = sorted((folder / _REGISTRY / "providers").glob("*.json"))
-    having: list[Json] = [file.stem for file in files if row["resource_type"] in _types_of(file)]
-    source = (
-        f"cfn-lint {version}, data/schemas/providers/REGION.json (the CloudFormation registry's resource types of each"
-    )
-    return Told({"regions": having}, f"{source} region)")
+    package = sources.package("cfn-lint")
+    having: list[Json] = [region for region, types in sorted(_types(package).items()) if row["resource_type"] in types]
+    registry = "data/schemas/providers/REGION.json (the CloudFormation registry's resource types of each region)"
+    return Told({"regions": having}, f"cfn-lint {package.version}, {registry}")
 
 
-@cache
-def _types_of(file: Path) -> frozenset[str]:
-    return frozenset(json.loads(file.read_text("utf-8")))
+def _types(package: Archive) -> dict[str, dict[str, str]]:
+    """Return the file of each resource type, by region."""
+    return {region: json.loads(text) for region, text in package.texts(f"{_REGISTRY}/providers")}
 
 
-def replacement(_: str, row: Row, _sources: Sources) -> Answer:
+def replacement(_: str, row: Row, sources: Sources) -> Answer:
     """Tell whether the properties that name a resource still can't be changed."""
     told = str(row["source"])
     if not told.startswith("cfn-lint"):
         return None
-    version, folder = installed("cfn-lint")
-    schema = _schema(folder / _REGISTRY, str(row["resource_type"]))
+    package = sources.package("cfn-lint")
+    types: dict[str, str] = json.loads(package.text(f"{_REGISTRY}/providers/us-east-1.json"))
+    schema = json.loads(package.text(f"{_REGISTRY}/resources/{types[str(row['resource_type'])]}.json"))
     fixed = {each.removeprefix("/properties/").replace("/", ".") for each in schema.get("createOnlyProperties", [])}
     gone = [each for each in _texts(row["named_by"]) if each not in fixed]
     if gone and "; " in told:  # another source says that they can't be changed
         return None
     if gone:
-        return Denied(f"cfn-lint {version}: {', '.join(gone)} can be changed in place now")
-    return Told({}, re.sub(r"cfn-lint [\d.]+", f"cfn-lint {version}", told))
-
-
-def _schema(registry: Path, resource_type: str) -> dict[str, list[str]]:
-    types: dict[str, str] = json.loads((registry / "providers" / "us-east-1.json").read_text("utf-8"))
-    schema: dict[str, list[str]] = json.loads(
-        (registry / "resources" / f"{types[resource_type]}.json").read_text("utf-8")
-    )
-    return schema
+        return Denied(f"cfn-lint {package.version}: {', '.join(gone)} can be changed in place now")
+    return Told({}, re.sub(r"cfn-lint [\d.]+", f"cfn-lint {package.version}", told))
 
 
 def parsers(_: str, row: Row, sources: Sources) -> Answer:

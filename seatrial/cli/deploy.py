@@ -39,8 +39,8 @@ def deploy_command(
     """Run `cdk deploy` of one endpoint, and show its trial level by level meanwhile; exit 1 when it fails.
 
     The lock is checked first. In a terminal the last line tells where both are; elsewhere each line stands for itself.
-    Ctrl-C ends the CDK CLI: CloudFormation goes on with what it was asked for. With `-- --require-approval never` nobody
-    is asked, as with `--yes`.
+    Ctrl-C ends the CDK CLI: CloudFormation goes on with what it was asked for. Nobody is asked with `--yes`, or with
+    `-- --require-approval never`.
     """
     from seatrial.cli.support.probing import confirm
     from seatrial.deployment.load import load_deployment

@@ -6,6 +6,7 @@ import io
 import json
 import tarfile
 import zipfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,11 +14,10 @@ import pytest
 from scripts.renew import main
 from scripts.renewal.rows import Denied, Row, Told, check_rows
 from scripts.renewal.sources import Archive, Sources, names_in
-from scripts.renewal.tables import TABLES, engine_choice, regions, replacement
+from scripts.renewal.tables import TABLES, engine_choice
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 VLLM = {
     "vllm/tool_parsers/__init__.py": '_TOOL_PARSERS_TO_REGISTER = {"hermes": ("file", "Class"), "llama3_json": 1}\n',
@@ -35,6 +35,12 @@ NEURON = {
         '@register_neuron_model_for_inference("newone", "text-generation")\nclass B: ...\n'
         '@register_neuron_model_for_inference("bert", "feature-extraction")\nclass C: ...\n'
     )
+}
+IAM_ROLE, COMPONENT = "AWS::IAM::Role", "AWS::SageMaker::InferenceComponent"
+REGISTRY = {
+    "cfnlint/data/schemas/providers/us-east-1.json": json.dumps({IAM_ROLE: "r", COMPONENT: "i"}),
+    "cfnlint/data/schemas/providers/eu-west-9.json": '{"AWS::IAM::Role": "r"}',
+    "cfnlint/data/schemas/resources/r.json": '{"createOnlyProperties": ["/properties/RoleName"]}',
 }
 
 
@@ -66,6 +72,7 @@ def given(tmp_path: Path) -> dict[str, Path]:
         "vllm": source_archive(tmp_path, "vllm-0.99.1", VLLM),
         "sglang": wheel(tmp_path, "sglang-0.9.2.post1", SGLANG),
         "optimum-neuron": wheel(tmp_path, "optimum_neuron-0.5.0", NEURON),
+        "cfn-lint": wheel(tmp_path, "cfn_lint-9.0.1", REGISTRY),
         "hub": cards,
         "device": devices,
     }
@@ -193,28 +200,28 @@ def test_jobs_make_weights_for_the_instances_of_awss_api(tmp_path: Path, given: 
     assert {"g5", "p5", "trn1"} <= set(families)
 
 
-class TestRegistry:
-    """The CloudFormation registry, as the installed cfn-lint ships it."""
+def test_regions_are_those_whose_registry_has_the_type(tmp_path: Path, given: dict[str, Path]) -> None:
+    row: Row = {"resource_type": "AWS::SageMaker::InferenceComponent", "regions": ["eu-west-9"], "source": "older"}
+    _, (renewed,) = renew("regions", table(tmp_path, "regions", row), given)
+    assert renewed["regions"] == ["us-east-1"]
+    assert str(renewed["source"]).startswith("cfn-lint 9.0.1, ")
 
-    NOTHING = Sources({}, None)  # type: ignore[arg-type]  # nothing is fetched
 
-    def test_regions_are_those_that_have_the_type(self) -> None:
-        answer = regions("rows", {"resource_type": "AWS::SageMaker::InferenceComponent"}, self.NOTHING)
-        assert isinstance(answer, Told)
-        having = answer.facts["regions"]
-        assert isinstance(having, list)
-        assert "us-east-1" in having
-        assert "cn-north-1" not in having
+@pytest.mark.parametrize(("name", "code"), [("RoleName", 0), ("Description", 1)])
+def test_names_are_properties_that_can_not_be_changed(
+    tmp_path: Path, given: dict[str, Path], name: str, code: int
+) -> None:
+    row: Row = {"resource_type": "AWS::IAM::Role", "named_by": [name], "source": "cfn-lint 1.0.0, registry"}
+    found, (renewed,) = renew("replacement", table(tmp_path, "replacement", row), given)
+    expected = ("cfn-lint 9.0.1, registry", "2026-12-31") if code == 0 else ("cfn-lint 1.0.0, registry", "2026-01-02")
+    assert (found, (renewed["source"], renewed["date"])) == (code, expected)
 
-    @pytest.mark.parametrize(("name", "answer"), [("RoleName", Told), ("Description", Denied)])
-    def test_names_are_properties_that_can_not_be_changed(self, name: str, answer: type) -> None:
-        row: Row = {"resource_type": "AWS::IAM::Role", "named_by": [name], "source": "cfn-lint 1.0.0, registry"}
-        assert isinstance(replacement("rows", row, self.NOTHING), answer)
 
-    def test_images_tell_which_lines_are_frozen(self) -> None:
-        row: Row = {"id": "trtllm-status", "options": ["lmi-trtllm"], "because": "the newest is DJL 0.33 (LMI 15)."}
-        assert isinstance(engine_choice("rules", row, self.NOTHING), Told)
-        assert isinstance(engine_choice("rules", {**row, "because": "the newest is DJL 0.31."}, self.NOTHING), Denied)
+def test_images_tell_which_lines_are_frozen() -> None:
+    sources = Sources({}, Path())
+    row: Row = {"id": "trtllm-status", "options": ["lmi-trtllm"], "because": "the newest is DJL 0.33 (LMI 15)."}
+    assert isinstance(engine_choice("rules", row, sources), Told)
+    assert isinstance(engine_choice("rules", {**row, "because": "the newest is DJL 0.31."}, sources), Denied)
 
 
 def test_names_of_dictionaries_lists_and_literals() -> None:
