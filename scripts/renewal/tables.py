@@ -90,16 +90,25 @@ def replacement(_: str, row: Row, sources: Sources) -> Answer:
     return Told({}, re.sub(r"cfn-lint [\d.]+", f"cfn-lint {package.version}", told))
 
 
-def parsers(_: str, row: Row, sources: Sources) -> Answer:
-    """Tell whether an engine's newest release registers the parsers of a family."""
+def parsers(part: str, row: Row, sources: Sources) -> Answer:
+    """Tell whether an engine's newest release registers the parsers of a family, and which ones there are."""
     engine = str(row["engine"])
     package = sources.package(engine)
+    if part == "names":
+        path, variable = _PARSERS[engine][str(row["option"])]
+        every = {*_texts(row["names"]), *names_in(package.text(path), variable)}  # older releases may have more
+        names: list[Json] = [*sorted(every)]
+        return Told({"names": names}, f"{_release(row, 'and')} and {package.words} {path}")
     for field, (path, variable) in _PARSERS[engine].items():
         name, known = row[field], names_in(package.text(path), variable)
         if name is not None and name not in known:
             return Denied(f"{package.words} has no {field} {name}; it has {', '.join(sorted(known))}")
-    told = str(row["source"]).partition("; registered in ")[0]
-    return Told({}, f"{told}; registered in {package.words}")
+    return Told({}, f"{_release(row, '; registered in')}; registered in {package.words}")
+
+
+def _release(row: Row, joint: str) -> str:
+    """Return a row's source without the release that an earlier renewal has added behind a joint."""
+    return re.sub(rf"{joint} \S+ [\d.post]+ \(PyPI\).*$", "", str(row["source"])).rstrip()
 
 
 def symptoms(_: str, row: Row, sources: Sources) -> Answer:
@@ -111,7 +120,7 @@ def symptoms(_: str, row: Row, sources: Sources) -> Answer:
     pattern = re.compile(str(row["pattern"]), re.IGNORECASE)
     if not any(pattern.search(text) for text in package.python()):
         return Denied(f"{package.words} has no such message")
-    return Told({}, f"{told.partition('; found in ')[0]}; found in {package.words}")
+    return Told({}, f"{_release(row, '; found in')}; found in {package.words}")
 
 
 def neuron(part: str, row: Row, sources: Sources) -> Answer:
@@ -149,7 +158,7 @@ def optimizations(part: str, row: Row, sources: Sources) -> Answer:
         path, word = _FLAGS[name]
         if word not in package.text(path):
             return Denied(f"{package.words} has no {word} in {path}")
-    return Told({}, f"{str(row['source']).partition('; still in ')[0]}; still in {package.words}")
+    return Told({}, f"{_release(row, '; still in')}; still in {package.words}")
 
 
 _JOBS: Final = "sagemaker 2017-07-24: CreateOptimizationJob, DeploymentInstanceType"
@@ -213,7 +222,7 @@ TABLES: Final[Mapping[str, Table]] = {
     "licences": Table("licences.json", licences, _named("source")),
     "neuron": Table("neuron.json", neuron, _named("option", "accelerator")),
     "optimizations": Table("optimizations.json", optimizations, _named("options", "optimizations")),
-    "parsers": Table("parsers.json", parsers, _named("engine", "models")),
+    "parsers": Table("parsers.json", parsers, _named("engine", "models", "option")),
     "regions": Table("regions.json", regions, _named("resource_type")),
     "replacement": Table("replacement.json", replacement, _named("resource_type")),
     "symptoms": Table("symptoms.json", symptoms, _named("name")),

@@ -119,6 +119,18 @@ def test_a_parser_that_an_engine_does_not_register_is_told_and_kept(
     assert f"contradicted, kept: {told}\n" in capsys.readouterr().out
 
 
+def test_names_of_parsers_are_those_of_the_release_and_of_older_ones(
+    tmp_path: Path, given: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    row: Row = {"engine": "vllm", "option": "tool_call_parser", "names": ["hermes", "older"], "source": "vllm@main"}
+    file = table(tmp_path, "parsers", row, part="names")
+    source = "vllm@main and vllm 0.99.1 (PyPI) vllm/tool_parsers/__init__.py"
+    for _ in range(2):
+        _, (renewed,) = renew("parsers", file, given)
+        assert (renewed["names"], renewed["source"]) == (["hermes", "llama3_json", "older"], source)
+    assert "changed: vllm tool_call_parser: names: +llama3_json\n" in capsys.readouterr().out
+
+
 def test_nothing_is_written_without_being_asked(tmp_path: Path, given: dict[str, Path]) -> None:
     file = table(tmp_path, "parsers", parsers_row("vllm", "hermes", None))
     before = file.read_text("utf-8")
