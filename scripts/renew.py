@@ -7,6 +7,7 @@
 | accelerators | the CUDA driver of this machine's GPUs |
 | engine_choice | images.json; renew that first |
 | licences | the model cards of the hub |
+| models | the hub's config.json of each model that asks for no licence; `add_models.py` adds models |
 | neuron | optimum-neuron on PyPI |
 | optimizations | vllm on PyPI, botocore |
 | parsers | vllm and sglang on PyPI |
@@ -31,7 +32,7 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # of `scripts`, which no package installs
 
 from scripts.renewal.rows import renewed  # noqa: E402 (found by the line above)
-from scripts.renewal.sources import Sources, device_multiprocessors  # noqa: E402
+from scripts.renewal.sources import FETCHED, Sources, device_multiprocessors  # noqa: E402
 from scripts.renewal.tables import TABLES  # noqa: E402
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from scripts.renewal.rows import Renewal
 
 DATA: Final = ROOT / "packages" / "seatrial-base" / "seatrial_base" / "catalog" / "data"
-FETCHED: Final = ROOT / ".seatrial" / "renewal"
 CONTRADICTED: Final = 1
 
 

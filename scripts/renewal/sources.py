@@ -14,16 +14,18 @@ import tarfile
 import zipfile
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.error import HTTPError
 from urllib.parse import urljoin
 from urllib.request import Request, urlopen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
     from scripts.renewal.rows import Row
 
+FETCHED: Final = Path(__file__).resolve().parents[2] / ".seatrial" / "renewal"
 INDEX: Final = "https://pypi.org/simple/"
 HUB: Final = "https://huggingface.co/"
 TIMEOUT_S: Final = 60.0
@@ -107,15 +109,16 @@ class Sources:
     folder: Path
     seen: dict[str, Archive] = field(default_factory=dict)
 
-    def package(self, name: str) -> Archive:
-        """Return the newest release of a package, or the file that was given for it."""
-        if name not in self.seen:
-            file = self.given.get(name) or _fetched(name, self.folder)
+    def package(self, name: str, version: str = "") -> Archive:
+        """Return a release of a package, the newest one where none is named, or the file that was given for it."""
+        key = f"{name} {version}"
+        if key not in self.seen:
+            file = self.given.get(name) or _fetched(name, version, self.folder)
             found = _RELEASE.search(file.name)
-            if found is None:
-                raise ValueError(f"{file.name}: the name of a release has a version, as in vllm-0.33.0.tar.gz")
-            self.seen[name] = Archive(name, found[1], file)
-        return self.seen[name]
+            if found is None or version not in {"", found[1]}:
+                raise ValueError(f"{file.name} is no release {version or 'with a version'}, as vllm-0.33.0.tar.gz is")
+            self.seen[key] = Archive(name, found[1], file)
+        return self.seen[key]
 
     def card(self, model: str) -> Row:
         """Return what the hub's model card says: `license`, and `license_name` where that is `other`."""
@@ -125,6 +128,18 @@ class Sources:
         with urlopen(f"{HUB}api/models/{model}", timeout=TIMEOUT_S) as answer:  # noqa: S310 (a fixed https address)
             told: dict[str, Any] = json.load(answer)
         return dict(told.get("cardData") or {})
+
+    def config(self, model: str) -> Row | None:
+        """Return the hub's `config.json` of a model; `None` where a licence must be accepted first."""
+        if "hub" in self.given:
+            configs: dict[str, Row] = json.loads(self.given["hub"].read_text("utf-8"))
+            return configs.get(model)
+        try:
+            with urlopen(f"{HUB}{model}/raw/main/config.json", timeout=TIMEOUT_S) as answer:  # noqa: S310 (https)
+                told: Row = json.load(answer)
+        except HTTPError:
+            return None
+        return told
 
     def devices(self) -> dict[str, int]:
         """Return the multiprocessors of each GPU by the name that its driver gives it: this machine's, or of a file."""
@@ -176,16 +191,16 @@ def _texts_of(nodes: list[Any]) -> Iterator[str]:
 
 
 @cache
-def _fetched(name: str, folder: Path) -> Path:
-    """Return the archive of a package's newest release: of its source and its wheels the smallest."""
+def _fetched(name: str, version: str, folder: Path) -> Path:
+    """Return the archive of a package's release: of its source and its wheels the smallest."""
     page = urljoin(INDEX, f"{name}/")
     with urlopen(Request(page, headers={"Accept": _LISTING}), timeout=TIMEOUT_S) as answer:  # noqa: S310 (https)
         files = [
             each for each in json.load(answer)["files"] if _RELEASE.search(each["filename"]) and not each["yanked"]
         ]
-    newest = max(_order(each["filename"]) for each in files)
-    of_newest = [each for each in files if _order(each["filename"]) == newest]
-    chosen = min(of_newest, key=lambda each: (int(each["size"]), each["filename"]))
+    wanted = _numbers(version) if version else max(_order(each["filename"]) for each in files)
+    of_release = [each for each in files if _order(each["filename"]) == wanted]
+    chosen = min(of_release, key=lambda each: (int(each["size"]), each["filename"]))
     file = folder / str(chosen["filename"])
     if not file.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -196,4 +211,8 @@ def _fetched(name: str, folder: Path) -> Path:
 
 def _order(filename: str) -> tuple[int, ...]:
     found = _RELEASE.search(filename)
-    return tuple(map(int, re.findall(r"\d+", found[1]))) if found else ()
+    return _numbers(found[1]) if found else ()
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from typing import TYPE_CHECKING, Final
@@ -11,6 +12,8 @@ from botocore import __version__ as botocore_version
 
 from scripts.renewal.rows import Denied, Table, Told
 from scripts.renewal.sources import names_in
+from seatrial_base.catalog.architecture import architecture_of
+from seatrial_base.catalog.config_json import checked_config_json
 from seatrial_base.catalog.engine_choice import engine_candidates
 from seatrial_base.catalog.images import all_images
 
@@ -145,6 +148,17 @@ def licences(_: str, row: Row, sources: Sources) -> Answer:
     return Told({"licence": name}, str(row["source"]))
 
 
+def models(part: str, row: Row, sources: Sources) -> Answer:
+    """Return the shape that the hub's `config.json` of a model tells."""
+    config = sources.config(str(row["id"])) if part == "rows" else None
+    if config is None:
+        return None
+    model = str(row["id"])
+    found = architecture_of(checked_config_json(dict(config), model), name=model, source="", date="")
+    facts: Row = {key: value for key, value in dataclasses.asdict(found).items() if key in row}
+    return Told({**facts, "id": model}, f"huggingface.co/{model}, config.json")
+
+
 def optimizations(part: str, row: Row, sources: Sources) -> Answer:
     """Return what vLLM has of what its containers support, and for which instances AWS's jobs make weights."""
     if part == "job_instances":
@@ -220,6 +234,7 @@ TABLES: Final[Mapping[str, Table]] = {
     "accelerators": Table("accelerators.json", accelerators, _named("name")),
     "engine_choice": Table("engine_choice.json", engine_choice, _named("id")),
     "licences": Table("licences.json", licences, _named("source")),
+    "models": Table("models.json", models, _named("id")),
     "neuron": Table("neuron.json", neuron, _named("option", "accelerator")),
     "optimizations": Table("optimizations.json", optimizations, _named("options", "optimizations")),
     "parsers": Table("parsers.json", parsers, _named("engine", "models", "option")),

@@ -29,7 +29,7 @@ RENEWAL: Final[Mapping[str, str]] = MappingProxyType(
         "instances.json": "python scripts/build_catalog.py",
         "jumpstart.json": "python scripts/build_jumpstart.py CHECKOUT DATE",
         "licences.json": "python scripts/renew.py licences --write",
-        "models.json": "python scripts/add_models.py",
+        "models.json": "python scripts/renew.py models --write",
         "neuron.json": "python scripts/renew.py neuron --write",
         "optimizations.json": "python scripts/renew.py optimizations --write",
         "parsers.json": "python scripts/renew.py parsers --write",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from scripts.build_engine_options import with_release
 from scripts.renew import main
 from scripts.renewal.rows import Denied, Row, Told, check_rows
 from scripts.renewal.sources import Archive, Sources, names_in
@@ -165,6 +166,42 @@ def test_a_licence_is_that_of_the_card(tmp_path: Path, given: dict[str, Path]) -
         ("apache-2.0", "2026-01-02"),
     ]
     assert code == 1
+
+
+def test_a_model_has_the_shape_of_its_config(
+    tmp_path: Path, given: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    shape: Row = {
+        "model_type": "llama",
+        "hidden_size": 64,
+        "intermediate_size": 128,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "vocab_size": 100,
+        "max_position_embeddings": 512,
+    }
+    given["hub"].write_text(json.dumps({"a/small": shape}))
+    known: Row = {"family": "llama", "layers": 2, "kv_heads": 2, "source": "a page"}
+    rows: tuple[Row, ...] = tuple({"id": name, **known} for name in ("a/small", "a/gated"))
+    _, (small, gated) = renew("models", table(tmp_path, "models", *rows), given)
+    assert (small["layers"], small["kv_heads"], small["source"]) == (3, 2, "huggingface.co/a/small, config.json")
+    assert (gated["layers"], gated["date"]) == (2, "2026-01-02")
+    assert "changed: a/small: layers: 2 -> 3\n" in capsys.readouterr().out
+
+
+def test_fields_of_a_release_of_vllm_are_those_of_its_engine_args(tmp_path: Path) -> None:
+    text = "class Other:\n    a: int = 1\nclass EngineArgs:\n    model: str = 1\n    dtype: str = 2\n    plain = 3\n"
+    file = source_archive(tmp_path, "vllm-0.99.1", {"vllm/engine/arg_utils.py": text})
+    facts = {"_meta": {}, "lmi": {"0.9": 9}, "dates": {"0.9": "2026-01-02"}, "engine_args": {"0.9": ["model"]}}
+    assert with_release(facts, Sources({"vllm": file}, Path()).package("vllm", "0.99.1"), 30, "2026-12-31") == {
+        "_meta": {},
+        "lmi": {"0.9": 9, "0.99.1": 30},
+        "dates": {"0.9": "2026-01-02", "0.99.1": "2026-12-31"},
+        "engine_args": {"0.9": ["model"], "0.99.1": ["dtype", "model"]},
+    }
+    with pytest.raises(ValueError, match=r"vllm-0\.99\.1\.tar\.gz is no release 1\.0"):
+        Sources({"vllm": file}, Path()).package("vllm", "1.0")
 
 
 def test_multiprocessors_are_those_that_a_driver_counts(tmp_path: Path, given: dict[str, Path]) -> None:
