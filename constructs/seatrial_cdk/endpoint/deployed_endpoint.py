@@ -487,6 +487,7 @@ def trial_settings(deployment: Deployment, alarms: EndpointAlarms) -> TrialSetti
         alarms=alarms.rollback_names,
         rolls_back=not rollback_alarms_are_off(alarms),
         replaces=list(deployment.former_components),
+        is_embedded=deployment.environment.is_embedded,
     )
 
 
