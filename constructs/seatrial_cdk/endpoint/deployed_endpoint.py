@@ -316,9 +316,7 @@ def define_parts(
         after=[*awaited, *(each for each in resources.weights if each is not endpoint)],
         weights={each.component_name: weight for each, weight in resources.weights.items()},
     )
-    define_endpoint_dashboard(
-        scope, f"Dashboard{suffix}", endpoint, deployment, trial, container_alarms=container_alarms
-    )
+    define_endpoint_dashboard(scope, f"Dashboard{suffix}", endpoint, deployment, trial, container_alarms=watched)
     schedule = _schedule(scope, f"Schedule{suffix}", endpoint, deployment) if trial is not None else None
     return EndpointParts(
         alarms=alarms,
