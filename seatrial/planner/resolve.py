@@ -73,5 +73,6 @@ def resolve(loaded: LoadedSpec) -> Resolved:
         calibrated=calibrated,
         recipe_engine=recipe_engine(choice),
         arrivals=arrivals_of(loaded),
+        purchase=loaded.environment.purchase,
     )
     return Resolved(demand, choice, allowed, max_model_len, batched_tokens, (*unknown, *misfit))
