@@ -205,7 +205,7 @@ def _gain(proposal: Proposal) -> tuple[bool, float, float]:
 def _best_buy(proposal: Proposal, plan: Plan) -> str:
     share = (proposal.usd_per_hour or 0) / (plan.cost.usd_per_hour or math.inf)
     return (
-        f"{_proposal(proposal)}, {whole_percent(share)} of the plan below\n"
+        f"{_proposal(proposal, f' ({whole_percent(share)} of the plan)')}\n"
         f"if your answers stay as good: {kept_quality(proposal.quantization)}; measure it"
     )
 
@@ -356,11 +356,11 @@ def _runner_up(plan: Plan) -> str:
     )
 
 
-def _proposal(proposal: Proposal) -> str:
+def _proposal(proposal: Proposal, share: str = "") -> str:
     """Say what narrower weights would cost and give; they are never taken without the spec."""
     where = f"{proposal.instance_count} x {proposal.instance_type}, TP {proposal.tensor_parallel_degree}"
     price = "price unknown" if proposal.usd_per_hour is None else f"{usd(proposal.usd_per_hour)}/h"
-    return f"{proposal.quantization}: {where}: {price}, at most {short(proposal.highest_tok_s)} output tok/s"
+    return f"{proposal.quantization}: {where}: {price}{share}, at most {short(proposal.highest_tok_s)} output tok/s"
 
 
 def _probe(probe: Probe, loaded: LoadedSpec) -> str:
