@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
-from seatrial.deployment.document import stack_name
 from seatrial.documents.plan import STAND_IN
 from seatrial.report.metric_volume import metric_volume
 from seatrial.report.planned import edges
@@ -226,7 +225,7 @@ def _gain(proposal: Proposal) -> tuple[bool, float, float]:
 def _best_buy(proposal: Proposal, plan: Plan) -> str:
     share = (proposal.usd_per_hour or 0) / (plan.cost.usd_per_hour or math.inf)
     return (
-        f"{_proposal(proposal)}, {whole_percent(share)} of the plan below\n"
+        f"{_proposal(proposal, f' ({whole_percent(share)} of the plan)')}\n"
         f"if your answers stay as good: {kept_quality(proposal.quantization)}; measure it"
     )
 
@@ -377,11 +376,11 @@ def _runner_up(plan: Plan) -> str:
     )
 
 
-def _proposal(proposal: Proposal) -> str:
+def _proposal(proposal: Proposal, share: str = "") -> str:
     """Say what narrower weights would cost and give; they are never taken without the spec."""
     where = f"{proposal.instance_count} x {proposal.instance_type}, TP {proposal.tensor_parallel_degree}"
     price = "price unknown" if proposal.usd_per_hour is None else f"{usd(proposal.usd_per_hour)}/h"
-    return f"{proposal.quantization}: {where}: {price}, at most {short(proposal.highest_tok_s)} output tok/s"
+    return f"{proposal.quantization}: {where}: {price}{share}, at most {short(proposal.highest_tok_s)} output tok/s"
 
 
 def _probe(probe: Probe, loaded: LoadedSpec) -> str:
@@ -407,6 +406,5 @@ def _next(loaded: LoadedSpec) -> str:
         return "--explain shows every section\n--save endpoints/NAME.yaml writes this as a spec"
     if not loaded.has_environment:
         return "--explain shows every section\nseatrial init FOLDER writes a repository to deploy from"
-    name = loaded.environment.name
-    stack = stack_name(name, loaded.endpoint.name)
-    return f"--write locks this plan, --explain shows every section\ncdk deploy {stack} -c environment={name}"
+    deploy = f"seatrial deploy {loaded.path.stem} -e {loaded.environment.name}"
+    return f"--write locks this plan, --explain shows every section\n{deploy}"
