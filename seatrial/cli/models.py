@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
@@ -17,17 +17,30 @@ Format = Annotated[Literal["text", "json"], typer.Option("--format", help="Outpu
 
 
 @models.command("list")
-def list_models(output_format: Format = "text") -> None:
-    """List every known model with its parameters, precision, experts, attention, context and licence."""
+def list_models(
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Only models whose id has this text in it.")] = "",
+    *,
+    wide: Annotated[bool, typer.Option("--wide", help="Show experts, attention and licence, too.")] = False,
+    output_format: Format = "text",
+) -> None:
+    """List every known model with its parameters, precision and context; `--wide` shows what else is known."""
     from seatrial_base.catalog.models import all_models
 
+    found = [model for model in all_models() if name.lower() in model.id.lower()]
     if output_format == "json":
-        typer.echo(json.dumps([_as_json(model) for model in all_models()], indent=2))
+        typer.echo(json.dumps([_as_json(model) for model in found], indent=2))
         return
-    rows = [_columns(model) for model in all_models()]
+    rows = [(*_FIRST, *(_MORE if wide else ())), *((*_first(each), *(_more(each) if wide else ())) for each in found)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    gap = "  " if wide else " "  # 80 columns
     for row in rows:
-        typer.echo("  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)).rstrip())
+        typer.echo(gap.join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)).rstrip())
+    if not wide:
+        typer.echo("active: parameters for each token. --wide shows experts, attention and licence.", err=True)
+
+
+_FIRST: Final = ("model", "   size", "active", "weights", "  context")
+_MORE: Final = ("experts", "attention", "licence", "")
 
 
 def _as_json(model: Architecture) -> dict[str, int | str | bool | None]:
@@ -46,18 +59,23 @@ def _as_json(model: Architecture) -> dict[str, int | str | bool | None]:
     }
 
 
-def _columns(model: Architecture) -> tuple[str, ...]:
-    """Return the columns of one line; numbers have the width of the largest."""
-    mixture = model.experts is not None
+def _first(model: Architecture) -> tuple[str, ...]:
+    """Return what a model is chosen by; numbers have the width of the largest."""
+    active = f"{model.params_active / 1e9:4.1f} B" if model.experts is not None else ""
     return (
         model.id,
-        f"{model.params_total / 1e9:7.1f} B parameters",
-        f"{model.params_active / 1e9:5.1f} B active" if mixture else "",
-        f"{model.experts_per_token:2} of {model.experts:3} experts" if mixture else "",
+        f"{model.params_total / 1e9:5.1f} B",
+        active,
         _precision(model),
+        f"{model.max_context:>9,}",
+    )
+
+
+def _more(model: Architecture) -> tuple[str, ...]:
+    return (
+        f"{model.experts_per_token:2} of {model.experts:3}" if model.experts is not None else "",
         _attention(model),
-        f"{model.max_context:>10,} tokens",
-        licence_of(model.id) or "licence unknown",
+        licence_of(model.id) or "unknown",
         "text part only" if model.is_multimodal else "",
     )
 
