@@ -62,8 +62,13 @@ def _as_json(model: Architecture) -> dict[str, int | str | bool | None]:
 
 def _first(model: Architecture) -> tuple[str, ...]:
     """Return what a model is chosen by."""
-    active = f"{model.params_active / 1e9:.1f} B" if model.experts is not None else ""
-    return model.id, f"{model.params_total / 1e9:.1f} B", active, _precision(model), _context(model.max_context)
+    active = _billions(model.params_active) if model.experts is not None else ""
+    return model.id, _billions(model.params_total), active, _precision(model), _context(model.max_context)
+
+
+def _billions(parameters: int) -> str:
+    billions = parameters / 1e9
+    return f"{billions:.0f} B" if billions >= 1_000 else f"{billions:.1f} B"  # noqa: PLR2004 (a trillion)
 
 
 def _context(tokens: int) -> str:
