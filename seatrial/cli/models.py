@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from seatrial_base.catalog.model_names import licence_of
+from seatrial_base.table import aligned_lines, name_column, number_columns, table_of, text_columns
 
 if TYPE_CHECKING:
     from seatrial_base.catalog.architecture import Architecture
@@ -30,17 +31,17 @@ def list_models(
     if output_format == "json":
         typer.echo(json.dumps([_as_json(model) for model in found], indent=2))
         return
-    rows = [(*_FIRST, *(_MORE if wide else ())), *((*_first(each), *(_more(each) if wide else ())) for each in found)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    gap = "  " if wide else " "  # 80 columns
-    for row in rows:
-        typer.echo(gap.join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)).rstrip())
+    columns = (
+        name_column("model"),
+        *number_columns("size", "active"),
+        *text_columns("weights"),
+        *number_columns("context"),
+        *(text_columns("experts", "attention", "licence", "") if wide else ()),
+    )
+    for line in aligned_lines(table_of(columns, ((*_first(each), *(_more(each) if wide else ())) for each in found))):
+        typer.echo(line)
     if not wide:
         typer.echo("active: parameters for each token. --wide shows experts, attention and licence.", err=True)
-
-
-_FIRST: Final = ("model", "   size", "active", "weights", "  context")
-_MORE: Final = ("experts", "attention", "licence", "")
 
 
 def _as_json(model: Architecture) -> dict[str, int | str | bool | None]:
@@ -60,15 +61,20 @@ def _as_json(model: Architecture) -> dict[str, int | str | bool | None]:
 
 
 def _first(model: Architecture) -> tuple[str, ...]:
-    """Return what a model is chosen by; numbers have the width of the largest."""
-    active = f"{model.params_active / 1e9:4.1f} B" if model.experts is not None else ""
-    return (
-        model.id,
-        f"{model.params_total / 1e9:5.1f} B",
-        active,
-        _precision(model),
-        f"{model.max_context:>9,}",
-    )
+    """Return what a model is chosen by."""
+    active = _billions(model.params_active) if model.experts is not None else ""
+    return model.id, _billions(model.params_total), active, _precision(model), _context(model.max_context)
+
+
+def _billions(parameters: int) -> str:
+    billions = parameters / 1e9
+    return f"{billions:.0f} B" if billions >= 1_000 else f"{billions:.1f} B"  # noqa: PLR2004 (a trillion)
+
+
+def _context(tokens: int) -> str:
+    """Write the longest context in units of 1,024 tokens, as model cards do; exactly where it is no multiple."""
+    thousands, rest = divmod(tokens, 1024)
+    return f"{tokens:,}" if rest else f"{thousands}k"
 
 
 def _more(model: Architecture) -> tuple[str, ...]:

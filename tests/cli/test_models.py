@@ -32,7 +32,7 @@ def test_a_name_narrows_the_list(seatrial: Seatrial) -> None:
     [
         (
             "deepseek-ai/DeepSeek-V3",
-            ("671.0 B", "37.6 B", " 8 of 256", "fp8", "MLA", "163,840", "unknown"),
+            ("671.0 B", "37.6 B", " 8 of 256", "fp8", "MLA", "160k", "unknown"),
         ),
         ("openai/gpt-oss-20b", (" 4 of  32", "mxfp4", "GQA, sliding 12/24", "apache-2.0")),
         ("Qwen/Qwen3.5-27B", ("26.9 B", "bf16", "GQA, linear 48/64", "text part")),
