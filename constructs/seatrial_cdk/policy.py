@@ -47,6 +47,7 @@ UNNAMED_RESOURCE_ACTIONS: Mapping[str, str] = MappingProxyType(
         "cloudformation:GetTemplateSummary": "names a template, not a stack",
         "cloudformation:ValidateTemplate": "names a template, not a stack",
         "cloudwatch:GetMetricData": "has no resource level: numbers alone, of any metric of the account",
+        "cloudwatch:ListMetrics": "has no resource level: names alone, of any metric of the account",
         "cloudwatch:PutMetricData": "has no resource level; bound by its namespace instead",
         "ec2:DescribeDhcpOptions": "describe actions of EC2 have no resource level",
         "ec2:DescribeNetworkInterfaces": "describe actions of EC2 have no resource level",

@@ -104,6 +104,7 @@ def _asked(endpoint: str, environment: str | None, environments: Path | None, re
     from seatrial.account.clients import clients_of_region
     from seatrial.account.reader import Boto3Calls
     from seatrial.operations.doctor.gather import AskedEndpoint
+    from seatrial_load.aws.promql import cloudwatch_promql
 
     if environment is not None:
         if region is not None:
@@ -115,7 +116,11 @@ def _asked(endpoint: str, environment: str | None, environments: Path | None, re
         raise SpecError.of("SEA107", f"{endpoint} is no name of an endpoint", where="command line", hint=hint)
     place = region or own_region()
     return AskedEndpoint(
-        name=endpoint, region=place, calls=Boto3Calls(place), account=clients_of_region(place, where=endpoint)
+        name=endpoint,
+        region=place,
+        calls=Boto3Calls(place),
+        account=clients_of_region(place, where=endpoint),
+        promql=cloudwatch_promql(place),
     )
 
 
@@ -125,6 +130,7 @@ def _of_environment(endpoint: str, environment: str, environments: Path | None) 
     from seatrial.deployment.document import endpoint_name, stack_name
     from seatrial.operations.doctor.gather import AskedEndpoint
     from seatrial.specs.load import load_environment
+    from seatrial_load.aws.promql import cloudwatch_promql
 
     name, generation, region = live_name(endpoint, environment, environments)
     file = Path(endpoint) if endpoint.endswith(".yaml") else ENDPOINTS / f"{name}.yaml"
@@ -139,6 +145,7 @@ def _of_environment(endpoint: str, environment: str, environments: Path | None) 
         account=account,
         stack=stack_name(environment, name),
         deployment=_deployment(file, folder, environment),
+        promql=cloudwatch_promql(region),
     )
 
 

@@ -16,11 +16,12 @@ from seatrial.cli.support.model_options import (
     chosen_environment,
     is_model,
     load_specs_or_model,
+    names_list,
     takes_model,
 )
 from seatrial.cli.support.options import EnvironmentsFolder, environments_folder
 from seatrial.cli.support.outputs import check_lock
-from seatrial.cli.support.specs import is_list, of_every, spec_files
+from seatrial.cli.support.specs import of_every, spec_files
 from seatrial_base.errors import SpecError
 from seatrial_base.terminal import show, show_json
 from seatrial_lint.cli.judging import FindingsFormat
@@ -74,7 +75,7 @@ def plan_command(
     Many specs share one process and get one line each. Locks are written only if every spec has a plan.
     """
     sections = _sections(section, explain=explain)
-    many = is_list(specs)
+    many = names_list(specs)
     _check_options(
         output_format,
         {

@@ -13,10 +13,11 @@ from seatrial.cli.support.model_options import (
     ModelOptions,
     SpecsOrModel,
     load_specs_or_model,
+    names_list,
     takes_model,
 )
 from seatrial.cli.support.options import EnvironmentsFolder
-from seatrial.cli.support.specs import is_list, of_every, spec_files
+from seatrial.cli.support.specs import of_every, spec_files
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding, Place
 
@@ -45,7 +46,7 @@ def render_command(
 
     Of many specs each gets a folder of its own name in DIR. Nothing is written unless every spec can be rendered.
     """
-    many = is_list(specs)
+    many = names_list(specs)
     folders = _folders(spec_files(specs), output) if many else (output,)
     render_one = _rendered_if_promoted if many else _rendered
     rendered = of_every(

@@ -39,6 +39,8 @@ __all__ = [
 ]
 
 PLAN_SCHEMA = "3"
+STAND_IN = "The model_type "
+"""How the warning begins that says which family stands in for an unknown one."""
 
 Value = TypeVar("Value")
 

@@ -105,11 +105,15 @@ def drawn_of(count: int) -> str:
     return f"Of {count:,} levels, {MOST_DRAWN} are drawn; the table has all." if count > MOST_DRAWN else ""
 
 
+def load_name(concurrency: int, rate_per_s: float | None) -> Cell:
+    """Return a level's concurrency, of an open loop with its rate."""
+    cell = count_cell(concurrency)
+    return cell if rate_per_s is None else replace(cell, text=f"{cell.text} at {rate_per_s:.3g}/s")
+
+
 def level_name(level: LevelResult) -> Cell:
     """Return a level's concurrency, of an open loop with its rate, with a ring when it is void."""
-    cell, rate = count_cell(level.concurrency), level.offered_requests_per_s
-    if rate is not None:
-        cell = replace(cell, text=f"{cell.text} at {rate:.3g}/s")
+    cell = load_name(level.concurrency, level.offered_requests_per_s)
     return cell if level.valid else replace(cell, text=f"○ {cell.text}")
 
 

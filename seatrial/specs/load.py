@@ -100,7 +100,7 @@ class LoadedSpec:
     @property
     def has_spec(self) -> bool:
         """Whether the spec has a file, beside which its lock can lie."""
-        return self.document.path != COMMAND_LINE
+        return Path(self.document.path).name != COMMAND_LINE
 
     @property
     def has_environment(self) -> bool:

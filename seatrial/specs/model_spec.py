@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -20,7 +21,8 @@ class ModelLoad:
     """What a user asks for without a file.
 
     Attributes:
-        hub_id: The model.
+        hub_id: The model; `None` where its weights lie in a folder.
+        config_file: The `config.json` of that folder, relative to the spec; `None` for a model of the hub.
         input_tokens: Mean prompt length.
         output_tokens: Mean answer length.
         concurrency: Requests in flight at peak; `None` where a rate is given.
@@ -30,9 +32,10 @@ class ModelLoad:
         usd_per_hour: Highest cost; `None` for none.
     """
 
-    hub_id: str
+    hub_id: str | None
     input_tokens: int
     output_tokens: int
+    config_file: str | None = None
     concurrency: int | None = None
     requests_per_second: float | None = None
     ttft_p95_ms: float | None = None
@@ -60,7 +63,7 @@ def spec_text(asked: ModelLoad, name: str, *, most_copies: int = MOST_COPIES) ->
 def _lines(asked: ModelLoad, name: str, most_copies: int) -> Iterator[str]:
     yield f"name: {name}"
     yield "model:"
-    yield _commented(f"  hub_id: {_quoted(asked.hub_id)}", "add `revision: COMMIT`: a branch can move")
+    yield from _model(asked, name)
     yield "workload:"
     yield _commented(f"  input_tokens: {asked.input_tokens}", "mean length of a prompt")
     yield _commented(f"  output_tokens: {asked.output_tokens}", "mean length of an answer")
@@ -76,6 +79,14 @@ def _lines(asked: ModelLoad, name: str, most_copies: int) -> Iterator[str]:
     yield "scaling:"
     yield "  min_copies: 1"
     yield _commented(f"  max_copies: {most_copies}", "autoscaling adds copies up to this")
+
+
+def _model(asked: ModelLoad, name: str) -> Iterator[str]:
+    if asked.hub_id is not None:
+        yield _commented(f"  hub_id: {_quoted(asked.hub_id)}", "add `revision: COMMIT`: a branch can move")
+    if asked.config_file is not None:
+        yield _commented(f"  s3_uri: s3://your-bucket/{name}/", "where `seatrial stage` puts the weights")
+        yield _commented(f"  config_file: {json.dumps(asked.config_file)}", "of the weights, relative to this file")
 
 
 def _slo(asked: ModelLoad) -> Iterator[str]:

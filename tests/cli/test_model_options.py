@@ -11,9 +11,17 @@ import pytest
 import typer
 import yaml
 
-from seatrial.cli.support.model_options import ModelOptions, is_model, load_specs_or_model, save_spec
+from seatrial.cli.support.model_options import (
+    ModelOptions,
+    is_model,
+    load_specs_or_model,
+    names_list,
+    save_spec,
+)
+from seatrial.planner.decisions.plan_warnings import size_warnings
+from seatrial.specs.architecture import read_architecture
 from seatrial.specs.model_spec import endpoint_name
-from seatrial_base.errors import SpecError
+from seatrial_base.errors import PlanError, SpecError
 from tests.cli.conftest import files
 
 if TYPE_CHECKING:
@@ -122,6 +130,72 @@ def test_what_is_taken_for_a_model(text: str, expected: bool) -> None:  # noqa: 
 def test_a_folder_that_is_there_is_no_model(empty: Path) -> None:
     (empty / "endpoints" / "chat").mkdir(parents=True)
     assert not is_model(Path("endpoints/chat"))
+
+
+DENSE = {
+    "model_type": "llama",
+    "hidden_size": 2048,
+    "intermediate_size": 8192,
+    "num_hidden_layers": 16,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "vocab_size": 128256,
+    "max_position_embeddings": 131072,
+    "tie_word_embeddings": True,
+}
+
+
+@pytest.fixture
+def weights(empty: Path) -> Path:
+    folder = empty / "Mini-1B"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(DENSE))
+    return folder
+
+
+class TestFolderOfWeights:
+    def test_it_is_planned_as_a_model(self, weights: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (loaded,) = load_specs_or_model([weights], None, None, ASKED)
+        assert (loaded.endpoint.name, loaded.endpoint.model.config_file) == ("mini-1b", "config.json")
+        assert (loaded.has_spec, names_list([weights])) == (False, False)
+        assert read_architecture(loaded).params_total == 1_235_814_400
+        assert capsys.readouterr().err == "no environments/dev.yaml: region us-east-1, account of your credentials\n"
+
+    def test_its_spec_names_the_file(self, weights: Path) -> None:
+        asked = replace(ASKED, save=Path("endpoints/chat.yaml"), texts=[])
+        load_specs_or_model([weights], None, None, asked)
+        save_spec(asked)
+        model = yaml.safe_load(Path("endpoints/chat.yaml").read_text())["model"]
+        assert model == {"s3_uri": "s3://your-bucket/chat/", "config_file": "../Mini-1B/config.json"}
+        (loaded,) = load_specs_or_model([Path("endpoints/chat.yaml")], None, None, NOTHING)
+        assert read_architecture(loaded).layers == 16
+
+    def test_a_spec_names_no_file_outside_of_its_repository(self, weights: Path, tmp_path: Path) -> None:
+        (tmp_path / "repository" / ".git").mkdir(parents=True)
+        save = tmp_path / "repository" / "chat.yaml"
+        assert refused(str(weights), asked=replace(ASKED, save=save, texts=[])) == [("SEA138", "--save")]
+
+    def test_a_folder_of_specs_is_none(self, weights: Path) -> None:
+        (weights / "chat.yaml").write_text("name: chat\n")
+        assert not is_model(weights)
+
+    def test_embeddings_are_refused(self, weights: Path) -> None:
+        (weights / "modules.json").write_text("[]")
+        (loaded,) = load_specs_or_model([weights], None, None, ASKED)
+        with pytest.raises(PlanError, match="SEA209: the folder is one of sentence-transformers"):
+            read_architecture(loaded)
+
+    @pytest.mark.parametrize(("share", "warned"), [(1.0, False), (1.04, False), (1.3, True)])
+    def test_another_size_in_the_index_is_told(self, weights: Path, share: float, warned: bool) -> None:  # noqa: FBT001 (a case)
+        size = {"metadata": {"total_size": round(2 * 1_235_814_400 * share)}}
+        (weights / "model.safetensors.index.json").write_text(json.dumps(size))
+        (loaded,) = load_specs_or_model([weights], None, None, ASKED)
+        told = size_warnings(loaded, read_architecture(loaded))
+        assert told == (
+            ("The index of the weights says 3.0 GiB; by config.json they have 2.3 GiB, which is planned.",)
+            if warned
+            else ()
+        )
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.report.document.client import service_section, validity_section, validity_sentence, validity_table
+from seatrial.report.document.container import container_section
 from seatrial.report.document.failures import failures_section
 from seatrial.report.document.levels import levels_section, measurement_section, protocol_table
 from seatrial.report.values import sentence
+from seatrial_load.documents.container_metrics import Cause, ContainerLoad, ContainerMetrics, LevelMetrics
 from seatrial_load.documents.result import ServiceOverhead
 from tests.report.rich import VOID_BECAUSE
 
@@ -109,8 +111,46 @@ def test_a_missing_datapoint_is_a_dash_with_its_reason(rich: TrialResult) -> Non
     ]
 
 
+FULL = ContainerMetrics(
+    levels=(
+        LevelMetrics(concurrency=8, offered_requests_per_s=None, load=ContainerLoad(waiting_max=0.0)),
+        LevelMetrics(
+            concurrency=16,
+            offered_requests_per_s=2.5,
+            load=ContainerLoad(waiting_max=4.0, kv_cache_share_max=0.987, preemptions=12.0, gpu_share_mean=0.91),
+        ),
+    ),
+    causes=(Cause(kind="preempted", because="12 preemptions: the KV cache was full", mend="Set a lower limit."),),
+    because="CloudWatch, detailed observability",
+)
+
+
+def test_what_the_containers_told_explains_the_knee(rich: TrialResult) -> None:
+    section = container_section(replace(rich, container=FULL))
+    assert section.paragraphs == (
+        "What holds the throughput back: 12 preemptions: the KV cache was full. Set a lower limit.",
+        "Source: CloudWatch, detailed observability.",
+    )
+    (table,) = section.tables
+    assert [[cell.text for cell in row] for row in table.rows] == [
+        ["8", "\u2013", "0", "\u2013", "\u2013", "\u2013", "\u2013"],
+        ["16 at 2.5/s", "\u2013", "4", "98.7 %", "12", "91.0 %", "\u2013"],
+    ]
+    assert {cell.missing_because for row in table.rows for cell in row} == {"", "CloudWatch had no value"}
+    assert not section.detail
+
+
+def test_containers_that_explain_nothing_are_a_detail(rich: TrialResult) -> None:
+    quiet = container_section(replace(rich, container=replace(FULL, causes=())))
+    assert quiet.paragraphs[0] == "Nothing that was published tells what holds the throughput back."
+    silent = container_section(replace(rich, container=ContainerMetrics(because="CloudWatch did not answer: no")))
+    assert (silent.paragraphs, silent.tables) == (("Source: CloudWatch did not answer: no.",), ())
+    assert (quiet.detail, silent.detail) == (True, True)
+
+
 def test_what_was_not_asked_is_left_out(real: TrialResult) -> None:
     assert service_section(real).is_empty
+    assert container_section(real).is_empty
 
 
 def test_repeated_failures_stand_beside_failed_ones(rich: TrialResult) -> None:

@@ -63,7 +63,7 @@ CALLS: dict[str, tuple[Call, ...]] = {
     ),
     "describe_scalable_targets": (("application-autoscaling:DescribeScalableTargets", "*", {}),),
     "describe_stacks": (("cloudformation:DescribeStacks", STACK, {}),),
-    "get_metric_data": (("cloudwatch:GetMetricData", "*", {}),),
+    "get_metric_data": (("cloudwatch:GetMetricData", "*", {}), ("cloudwatch:ListMetrics", "*", {})),
     "get_object": (("s3:GetObject", f"{RESULTS}/trials/a.json", {}), ("kms:Decrypt", KEY_ARN, {})),
     "get_parameter": (("ssm:GetParameter", f"arn:aws:ssm:{ACCOUNT}:parameter/seatrial/prod/chat", {}),),
     "invoke_endpoint": (

@@ -75,7 +75,9 @@ def _stacks_and_events(stack: Stack, named: str) -> Iterator[iam.PolicyStatement
 
 def _measurements(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
     """Allow reading scaling, metrics and alarms, and ending the logs of containers."""
-    yield allow_unnamed("application-autoscaling:DescribeScalableTargets", "cloudwatch:GetMetricData")
+    yield allow_unnamed(
+        "application-autoscaling:DescribeScalableTargets", "cloudwatch:GetMetricData", "cloudwatch:ListMetrics"
+    )
     yield _allow(
         ["cloudwatch:DescribeAlarms"],
         [

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from seatrial.cli.support.options import environments_folder
-from seatrial.cli.support.specs import SUFFIXES, of_every, spec_files
+from seatrial.cli.support.specs import SUFFIXES, is_list, of_every, spec_files
+from seatrial.specs.weights_folder import CONFIG, is_weights_folder
 from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from seatrial.specs.load import LoadedSpec
+    from seatrial.specs.model_spec import ModelLoad
 
 DEFAULT_ENVIRONMENT: Final = "dev"
 DEFAULT_REGION: Final = "us-east-1"
@@ -28,12 +30,18 @@ _WORD = r"[A-Za-z0-9][\w.-]*"
 
 SpecOrModel = Annotated[
     Path,
-    typer.Argument(metavar="SPEC", help="The endpoint's YAML file, or a model of the hub.", show_default=False),
+    typer.Argument(
+        metavar="SPEC",
+        help="The endpoint's YAML file, or a model: hub id or folder with a config.json.",
+        show_default=False,
+    ),
 ]
 SpecsOrModel = Annotated[
     list[Path],
     typer.Argument(
-        metavar="SPEC…", help="YAML files of endpoints, folders of them, or a model of the hub.", show_default=False
+        metavar="SPEC…",
+        help="YAML files of endpoints, folders of them, or a model: hub id or folder with a config.json.",
+        show_default=False,
     ),
 ]
 EnvironmentOrDefault = Annotated[
@@ -150,7 +158,7 @@ def load_specs_or_model(
     """Load specs, or a model with its load; tell what was taken for granted on standard error.
 
     Args:
-        given: Files, folders, or the id of a model.
+        given: Files, folders, or a model: its hub id, or a folder of its weights.
         environment: Its name, where one is given.
         environments: The folder of environments, where one is given.
         asked: Options of a model.
@@ -169,13 +177,19 @@ def load_specs_or_model(
         for one in loaded:
             _tell_defaults(one, asked.region)
         return loaded
-    return (_load_model(given[0].as_posix(), environment, environments, asked),)
+    return (_load_model(given[0], environment, environments, asked),)
 
 
 def is_model(path: Path) -> bool:
-    """Tell whether an argument is the id of a model: neither a file nor named like one."""
+    """Tell whether an argument is a model: a hub id, which is no file nor named like one, or a folder of weights."""
     text = path.as_posix()
-    return re.fullmatch(f"{_WORD}/{_WORD}", text) is not None and path.suffix not in SUFFIXES and not path.exists()
+    is_id = re.fullmatch(f"{_WORD}/{_WORD}", text) is not None and path.suffix not in SUFFIXES and not path.exists()
+    return is_id or is_weights_folder(path)
+
+
+def names_list(paths: Sequence[Path]) -> bool:
+    """Tell whether arguments ask for a list: several of them, or a folder of specs."""
+    return is_list(paths) and not (len(paths) == 1 and is_model(paths[0]))
 
 
 def _refuse_options(asked: ModelOptions) -> None:
@@ -194,36 +208,58 @@ def _load_file(
     return load_spec(file, name, environments=folder, default_region=default_region)
 
 
-def _load_model(hub_id: str, environment: str | None, environments: Path | None, asked: ModelOptions) -> LoadedSpec:
+def _load_model(model: Path, environment: str | None, environments: Path | None, asked: ModelOptions) -> LoadedSpec:
     from seatrial.specs.load import COMMAND_LINE, load_source
-    from seatrial.specs.model_spec import ModelLoad, endpoint_name, spec_text
+    from seatrial.specs.model_spec import endpoint_name, spec_text
     from seatrial.specs.yaml_source import parse_source
 
     _check_load(asked)
-    path = asked.save or Path(f"{endpoint_name(hub_id)}.yaml")
-    folder = environments_folder(environments, path)
+    file = asked.save or Path(f"{endpoint_name(model.as_posix())}.yaml")
+    folder = environments_folder(environments, file)
     name = environment or _first_environment(folder)
-    text = spec_text(
-        ModelLoad(
-            hub_id=hub_id,
-            input_tokens=asked.input_tokens or 0,
-            output_tokens=asked.output_tokens or 0,
-            concurrency=asked.concurrency,
-            requests_per_second=asked.requests_per_second,
-            ttft_p95_ms=asked.ttft_p95_ms,
-            tpot_p95_ms=asked.tpot_p95_ms,
-            usd_per_hour=asked.usd_per_hour,
-        ),
-        path.stem,
-        most_copies=_most_copies(folder, name),
-    )
+    most_copies = _most_copies(folder, name)
     _refuse_overwriting(asked.save)
-    region = _default_region(asked.region)
-    source = replace(parse_source(text, COMMAND_LINE), lines={})
-    loaded = load_source(source, path, name, environments=folder, default_region=region)
+    beside = model if is_weights_folder(model) else Path()  # where the file lies that an unsaved spec names
+    path = beside / file.name if is_weights_folder(model) else file
+    text = spec_text(_model_load(model, path, asked), file.stem, most_copies=most_copies)
+    source = replace(parse_source(text, (beside / COMMAND_LINE).as_posix()), lines={})
+    loaded = load_source(source, path, name, environments=folder, default_region=_default_region(asked.region))
     _tell_defaults(loaded, asked.region)
-    asked.texts.append(text)
+    if asked.save is not None:
+        asked.texts.append(spec_text(_model_load(model, file, asked), file.stem, most_copies=most_copies))
     return loaded
+
+
+def _model_load(model: Path, spec: Path, asked: ModelOptions) -> ModelLoad:
+    from seatrial.specs.model_spec import ModelLoad
+
+    is_folder = is_weights_folder(model)
+    return ModelLoad(
+        hub_id=None if is_folder else model.as_posix(),
+        config_file=_beside(spec, model / CONFIG) if is_folder else None,
+        input_tokens=asked.input_tokens or 0,
+        output_tokens=asked.output_tokens or 0,
+        concurrency=asked.concurrency,
+        requests_per_second=asked.requests_per_second,
+        ttft_p95_ms=asked.ttft_p95_ms,
+        tpot_p95_ms=asked.tpot_p95_ms,
+        usd_per_hour=asked.usd_per_hour,
+    )
+
+
+def _beside(spec: Path, file: Path) -> str:
+    """Return a file's path relative to a spec that names it.
+
+    Raises:
+        SpecError: SEA138 when a spec that is to be saved would name a file outside of its repository.
+    """
+    from seatrial.specs.repository_files import why_away
+
+    name = Path(os.path.relpath(file, spec.parent)).as_posix()
+    if because := why_away(spec, name):
+        hint = "copy the folder into the repository"
+        raise SpecError.of("SEA138", because, where=spec.as_posix(), field="--save", hint=hint)
+    return name
 
 
 def _check_load(asked: ModelOptions) -> None:

@@ -6,6 +6,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from seatrial.documents.live_endpoint import ROLLBACK_ALARMS_OFF
+from seatrial.operations.doctor.diagnose_containers import container_diagnoses
 from seatrial.operations.doctor.diagnose_scaling import scaling_diagnoses
 from seatrial.operations.doctor.diagnosis import by_symptom, diagnosis
 from seatrial.operations.doctor.facts import LOST_MINUTES, waiting_for
@@ -44,6 +45,7 @@ def diagnose(found: Examination) -> tuple[Finding, ...]:
         scaling_diagnoses(found),
         *(_candidate(each, found) for each in found.components if each.is_candidate),
         _alarms(found),
+        container_diagnoses(found),
     )
     return tuple(dict.fromkeys(every))
 

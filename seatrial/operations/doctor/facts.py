@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from seatrial.documents.live_endpoint import Existence, LiveComponent, LiveEndpoint, LiveModel, RaisedAlarm
     from seatrial.operations.preflight.check import AccountCheck
+    from seatrial_load.documents.container_metrics import ContainerLoad
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +113,21 @@ class LogFacts:
     lines: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class ContainerFacts:
+    """What the containers of a part told CloudWatch in the last 15 minutes.
+
+    Attributes:
+        part: The component or variant, as findings name it.
+        load: What they told.
+        simulated_by: What measured in place of an engine and its accelerators; empty on AWS.
+    """
+
+    part: str
+    load: ContainerLoad
+    simulated_by: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examination:
     """All that was found of an endpoint.
@@ -129,6 +145,7 @@ class Examination:
         checks: Role, weights, secrets and quotas.
         workflows: When each running workflow of the trial service began; asked only while a custom resource has waited
             for long, else None.
+        containers: What its containers told CloudWatch; none of those that told nothing.
         not_asked: What could not be asked.
     """
 
@@ -143,6 +160,7 @@ class Examination:
     logs: tuple[LogFacts, ...] = ()
     checks: tuple[AccountCheck, ...] = ()
     workflows: tuple[datetime, ...] | None = None
+    containers: tuple[ContainerFacts, ...] = ()
     not_asked: tuple[str, ...] = ()
 
     @property

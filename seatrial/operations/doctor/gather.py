@@ -22,6 +22,7 @@ from seatrial.operations.doctor.facts import (
     StackFacts,
     waiting_for,
 )
+from seatrial.operations.doctor.gather_containers import container_facts
 from seatrial.operations.doctor.gather_scaling import scalable_targets
 from seatrial.operations.preflight.check import ok, problem, unread
 from seatrial.operations.preflight.instances import Need, quota_checks
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from seatrial.account.reader import AwsCalls
     from seatrial.deployment.document import Deployment
     from seatrial.operations.preflight.check import AccountCheck
+    from seatrial_load.aws.promql import PromQl
 
 
 LAST_LINES = 40
@@ -57,6 +59,7 @@ class AskedEndpoint:
         account: What a preflight asks there.
         stack: Its stack; empty for the one that its tags name, else `seatrial-NAME`.
         deployment: What its lock says; without one, its secrets are not known.
+        promql: Answers what its containers told; None where nobody is asked.
     """
 
     name: str
@@ -65,6 +68,7 @@ class AskedEndpoint:
     account: AccountClients
     stack: str = ""
     deployment: Deployment | None = None
+    promql: PromQl | None = None
 
 
 def examine(asked: AskedEndpoint, at: datetime) -> Examination:
@@ -98,6 +102,7 @@ def examine(asked: AskedEndpoint, at: datetime) -> Examination:
         logs=tuple(_logs(name, endpoint, components, reader)),
         checks=tuple(account_checks(asked, endpoint, models, components, reader)),
         workflows=_workflows(asked, endpoint, stack, at, reader),
+        containers=tuple(container_facts(endpoint, components, asked.promql, name=name, at=at, reader=reader)),
         not_asked=tuple(reader.not_asked),
     )
 

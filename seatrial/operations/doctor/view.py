@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from seatrial.documents.live_endpoint import IN_TRANSIT
+from seatrial.operations.doctor.diagnose_containers import container_status
 from seatrial_base.printer import Judgement
 from seatrial_base.units import counted
 
@@ -79,6 +80,8 @@ def _parts(found: Examination) -> Iterator[tuple[str, str]]:
     yield f"stack {found.stack.name}", _status(found.stack.existence, found.stack.status)
     for log in found.logs:
         yield f"log group {log.group}", _status(log.existence, f"{counted(len(log.lines), 'line')} read")
+    for each in found.containers:
+        yield f"containers of {each.part}", container_status(each)
     for check in found.checks:
         yield check.subject, f"could not be asked: {check.answer}" if check.is_unread else check.answer
 

@@ -20,13 +20,16 @@ from seatrial.planner.decisions.placement import decide_gate, decide_target, pre
 from seatrial.planner.decisions.plan_warnings import (
     assumption_warnings,
     encoder_warnings,
+    family_warnings,
     price_warnings,
+    size_warnings,
 )
 from seatrial.planner.decisions.timeouts import download_timeout, startup_timeout_s, timeout_warnings
 from seatrial.planner.predict.band import band_of
 from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.predict.memory import weights_bytes
 from seatrial.planner.predict.regime import regime_of
+from seatrial.planner.predict.unknown_family import widened
 from seatrial.planner.quantized_weights import stored_bytes
 from seatrial.planner.recipe_limits import accelerator_limits, built_at_start_s, job_limits
 from seatrial.planner.search.capacity import answered_in_time
@@ -152,6 +155,8 @@ def _deployment_warnings(chosen: Chosen) -> tuple[str, ...]:
     return (
         *assumption_warnings(demand.speculation),
         *calibration_warnings(demand.calibrated, candidate.instance.instance_type, candidate.degree),
+        *family_warnings(demand.architecture),
+        *size_warnings(chosen.loaded, demand.architecture),
         *encoder_warnings(demand.architecture),
         *_recipe_warnings(chosen),
     )
@@ -188,7 +193,7 @@ def band_for(demand: Demand, engine_version: str, candidate: Candidate) -> Band:
     """Return how far the predictions for a deployment may be off."""
     own = demand.calibrated
     measured = own is not None and own.holds_for(candidate.instance.instance_type, candidate.degree)
-    return band_of(
+    band = band_of(
         demand.engine,
         engine_version,
         demand.architecture,
@@ -199,6 +204,7 @@ def band_for(demand: Demand, engine_version: str, candidate: Candidate) -> Band:
         input_tokens=demand.prompt_tokens,
         calibrated=own.band if own is not None and measured else None,
     )
+    return widened(band, demand.architecture)
 
 
 def curve_point(levels: Levels, concurrency: int) -> CurvePoint:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seatrial.documents.plan import STAND_IN
 from seatrial.planner.predict.band import acceptance_words
+from seatrial.planner.predict.memory import weights_bytes
+from seatrial.planner.predict.unknown_family import WIDER, stand_in_words
+from seatrial.specs.weights_folder import indexed_bytes
 from seatrial_base.catalog.engine_options import bundled_vllm, unknown_options
 from seatrial_base.units import counted, gib
 
 if TYPE_CHECKING:
     from seatrial.planner.predict.copy_model import Speculation
     from seatrial.specs.endpoint import ServingOverrides
+    from seatrial.specs.load import LoadedSpec
     from seatrial_base.catalog.architecture import Architecture
     from seatrial_base.catalog.instances import Instance
 
@@ -29,6 +34,7 @@ def price_warnings(instance: Instance, region: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+_ALIKE = 0.05  # a share of the size; the heads of speculative decoding and buffers stay below it
 _REFRESH = "`seatrial prices refresh` reads the current prices."
 _COMPONENTS = {"unnamed": "from a list that names no SageMaker component"}
 
@@ -39,6 +45,22 @@ def encoder_warnings(architecture: Architecture) -> tuple[str, ...]:
         return ()
     name = architecture.id
     return (f"{name} has an encoder of images or sound; the plan counts neither its memory nor its requests.",)
+
+
+def family_warnings(architecture: Architecture) -> tuple[str, ...]:
+    """Warn that another family of models stands in for an unknown one."""
+    words = stand_in_words(architecture)
+    return (f"{STAND_IN}{words}, with {WIDER} times its band.",) if words else ()
+
+
+def size_warnings(loaded: LoadedSpec, architecture: Architecture) -> tuple[str, ...]:
+    """Warn where the index of the weights beside `config.json` has another size than what that file describes."""
+    file = loaded.endpoint.model.config_file
+    size = None if file is None else indexed_bytes((loaded.path.parent / file).parent)
+    described = weights_bytes(architecture, architecture.checkpoint_quantization)
+    if size is None or abs(size / described - 1) <= _ALIKE:
+        return ()
+    return (f"The index of the weights says {gib(size)}; by config.json they have {gib(described)}, which is planned.",)
 
 
 def assumption_warnings(speculation: Speculation | None) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from seatrial.documents.calibration import UNCALIBRATED, Calibration
-from seatrial.planner.predict.memory import kv_bytes_per_token, sequences_held, weights_bytes
+from seatrial.planner.predict.memory import kv_bytes_per_token, sequences_held, state_tokens, weights_bytes
 from seatrial_base.catalog.instances import flops_4bit, multiprocessors
 from seatrial_base.catalog.precision import find_precision
 from seatrial_base.units import GIB
@@ -150,7 +150,7 @@ class Copy:
         held = math.ceil(self.running_output_tokens * self.engine.kv_reserved_output)
         prompt, output = self._blocks(self.input_tokens), self._blocks(held)
         cached = self.architecture.cached_tokens(prompt + output)
-        return math.ceil(cached)
+        return math.ceil(cached + state_tokens(self.architecture, self.degree, self.kv_bytes_per_token))
 
     @property
     def kv_limited_batch(self) -> int:

@@ -309,7 +309,7 @@ def _link_factor(copy: Copy) -> float:
 def _fixed_s(copy: Copy, product: Operator, experts: Operator, attention: Operator) -> float:
     """Return the least time of the operators of all layers, and of the small kernels between them."""
     shape, constants = copy.architecture, copy.engine.performance
-    linear_s = shape.linear_layers * constants.linear_layer_s
+    linear_s = (shape.linear_layers + shape.mixed_layers) * constants.linear_layer_s
     products = _LATENT_PRODUCTS if shape.latent_dim is not None else _PRODUCTS
     layer = constants.layer_s + _factor(copy, attention) * attention.latency_s
     if shape.experts is None:
@@ -324,7 +324,8 @@ def _sequence_s(copy: Copy) -> float:
     """Return the work of a sequence in a step: the server's, which grows with the ranks, and its linear state."""
     shape, constants = copy.architecture, copy.engine.performance
     server_s = constants.sequence_s * (1 + constants.sequence_rank * (copy.degree - 1))
-    state_bytes = shape.linear_layers * _STATE_BYTES * shape.hidden_size
+    linear_bytes = shape.linear_layers * _STATE_BYTES * shape.hidden_size
+    state_bytes = 2 * shape.state_bytes or linear_bytes  # a step reads and writes it
     read_s = state_bytes / (copy.degree * copy.hardware.memory_bandwidth_bytes_s)
     return server_s + read_s / _operator(copy, "decode attention").memory_efficiency
 
@@ -335,12 +336,14 @@ def _all_reduces(shape: Architecture) -> int:
 
 
 def _read_bytes(copy: Copy) -> tuple[float, float]:
-    """Return the weights that every step reads and those of experts; the input embedding is looked up, not read.
+    """Return the weights that every step reads and those of experts; embeddings are looked up, not read.
 
-    A tied embedding is read as the output embedding.
+    A tied embedding is read as the output embedding. Those of Gemma 3n's layers are no active parameters.
     """
     shape = copy.architecture
-    looked_up = 0 if shape.tied_embeddings else shape.vocab * shape.hidden_size * _BYTES_16BIT
+    of_layers = 0 if shape.experts else shape.params_total - shape.params_active
+    of_input = 0 if shape.tied_embeddings else shape.vocab * shape.hidden_size
+    looked_up = (of_layers + of_input) * _BYTES_16BIT
     narrow = find_precision(copy.quantization)
     experts = shape.expert_params * (narrow.bits if narrow else precision.BITS_16BIT) / 8
     return weights_bytes(shape, copy.quantization) - looked_up - experts, experts

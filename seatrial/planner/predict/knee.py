@@ -47,11 +47,11 @@ def predicted_target(
     """
     found = saturation(throughputs)
     saturated = None if found is None else min(found.load, float(batch_limit))
-    planned = float(gate) if found is None or found.keeps(gate) else None
+    planned = float(gate if found is None else found.planned(gate, utilization))
     knees = (
         Knee(detector="slo", concurrency=float(capacity), because=""),
         Knee(detector="saturation", concurrency=saturated, because="no level is predicted"),
-        Knee(detector="gate", concurrency=planned, because="throughput is predicted to fall below it"),
+        Knee(detector="gate", concurrency=planned, because=""),
     )
     leads = leading_knee(knees, has_slo=True, target_knee=target_knee, utilization=utilization)
     knee = leads.knee or knees[0]

@@ -57,6 +57,17 @@ def kv_bytes_per_token(architecture: Architecture, degree: int, kv_bits: int = 1
     return whole // min(degree, architecture.kv_heads)
 
 
+def state_tokens(architecture: Architecture, degree: int, kv_bytes_per_token: int) -> float:
+    """Return how many tokens of KV cache take as much as the state that a sequence keeps in Mamba layers.
+
+    Args:
+        architecture: The model.
+        degree: Accelerators that the state is spread over.
+        kv_bytes_per_token: KV cache of one token on one accelerator.
+    """
+    return architecture.state_bytes / (degree * kv_bytes_per_token)
+
+
 def activation_bytes(architecture: Architecture, batched_tokens: int, degree: int) -> int:
     """Return the activations of one iteration of this many prompt tokens, on each accelerator."""
     vectors = _WHOLE_VECTORS + _SHARDED_VECTORS / degree
@@ -126,10 +137,11 @@ def fit_memory(
     drafted = kv_bytes_per_token(draft.shape, degree) if draft else 0
     room = (memory - reserve - activations - weights) * per_token // (per_token + drafted)
     cached = architecture.cached_tokens(tokens)
+    held = cached + state_tokens(architecture, degree, per_token)
     batch = (
-        sequences_held(room / per_token, cached, tokens_stddev * cached / tokens)
+        sequences_held(room / per_token, held, tokens_stddev * cached / tokens)
         if tokens_stddev
-        else int(room // (per_token * cached))
+        else int(room // (per_token * held))
     )
     return MemoryFit(
         accelerator_memory_bytes=memory,

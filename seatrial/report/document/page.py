@@ -14,6 +14,7 @@ from markupsafe import Markup
 from seatrial.report.charts.model import ABSENT, LIBRARY, scripts, source_hash
 from seatrial.report.document.baseline import compared_section, comparison_section
 from seatrial.report.document.client import service_section, validity_section
+from seatrial.report.document.container import container_section
 from seatrial.report.document.cost import cost_section, level_cost_section
 from seatrial.report.document.failures import failures_section
 from seatrial.report.document.header import cautions, header_facts, key_figures, verdict_sentence
@@ -139,6 +140,7 @@ def _sections(result: TrialResult, plan: Plan | None, outlook: Outlook | None) -
     yield curves_section(result, plan)
     yield checks_section(result)
     yield quality_section(result)
+    yield container_section(result)
     yield cost_section(result, plan)
     yield levels_section(result)
     yield comparison_section(result)

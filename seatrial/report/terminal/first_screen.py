@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from rich.console import Group
 from rich.text import Text
 
 from seatrial.deployment.document import stack_name
+from seatrial.documents.plan import STAND_IN
 from seatrial.report.chances import met_words
 from seatrial.report.planned import edges
 from seatrial.report.terminal.tables import narrow_usd, table_view, whole_percent
 from seatrial_base.catalog.instances import all_instances, find_instance
+from seatrial_base.catalog.precision import kept_quality
 from seatrial_base.table import name_column, number_columns, table_of, text_columns
 from seatrial_base.units import short, usd, whole_or_tenths
 
@@ -29,6 +32,12 @@ if TYPE_CHECKING:
 
 HOURS_PER_MONTH = 730
 LONGEST_WARNING = 64  # characters on the first screen; --section warnings has all of it
+MOST_LINES = 15
+COLUMNS = 100
+_NAME_COLUMNS = 12  # of the names of the rows and the gap
+_MOST_BOUNDS = 2  # on the screen; --section curve has every latency
+_FIRST_TO_GO = ("runner-up", "probe", "proposed", "hosting", "warnings")
+_HALF, _CENT = 0.5, 0.01  # of the plan's price, to the cent: a proposal that costs no more stands above the plan
 _NAMES: Mapping[str, str] = {"ttft_ms": "TTFT", "tpot_ms": "TPOT", "e2e_latency_ms": "end-to-end latency"}
 _UNBOUNDED = (("ttft_p95_ms", "TTFT p95"), ("tpot_p95_ms", "TPOT p95"))
 
@@ -67,9 +76,25 @@ def bounded_latencies(slo: Slo) -> Iterator[Bounded]:
 
 
 def first_screen(plan: Plan, loaded: LoadedSpec) -> RenderableType:
-    """Return the plan in about ten lines."""
-    view = table_view(table_of((name_column(""), *text_columns("")), _lines(plan, loaded)))
+    """Return the plan in 15 lines at most, on a terminal of 100 columns; `--explain` has what finds no room."""
+    rows = fitted(tuple(_lines(plan, loaded)))
+    view = table_view(table_of((name_column(""), *text_columns("")), rows))
     return Group(Text(f"Plan for {plan.endpoint} in {plan.environment}", style="bold"), view)
+
+
+def fitted(rows: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Return the rows that find room below the title: those in `_FIRST_TO_GO` go until all others do."""
+    kept = list(rows)
+    for name in _FIRST_TO_GO:
+        if sum(_height(text) for _, text in kept) < MOST_LINES:
+            break
+        kept = [row for row in kept if row[0] != name]
+    return tuple(kept)
+
+
+def _height(text: str) -> int:
+    """Return how many lines a row takes."""
+    return sum(len(wrap(line, COLUMNS - _NAME_COLUMNS)) or 1 for line in text.splitlines())
 
 
 def plans_view(plans: Sequence[tuple[Plan, LoadedSpec]]) -> RenderableType:
@@ -134,29 +159,65 @@ def _ratio(bound: Bounded, point: CurvePoint) -> float:
 
 
 def _lines(plan: Plan, loaded: LoadedSpec) -> Iterator[tuple[str, str]]:
-    yield "model", plan.model_name
-    yield "load", f"{loaded.lengths.words}, {_turns(loaded)}{_traffic(loaded)}"
+    headline = _headline(plan)
+    if headline is not None:
+        yield "best buy", _best_buy(headline, plan)
+    yield "model", _model(plan)
+    yield "load", _load(plan, loaded)
     yield "deployment", deployment(plan)
     if hosting := "\n".join(_hosting(loaded)):
         yield "hosting", hosting
-    yield "engine", f"{plan.engine.value} {plan.engine_version.value}"
     yield "cost", _cost(plan)
     point = gate_point(plan)
     if point is not None:
         yield "latency", "\n".join(_latencies(plan, loaded, point))
         yield "SLO", _slo(plan, loaded)
-    yield "throughput", _throughput(plan, loaded)
     yield "runner-up", _runner_up(plan)
     if unpriced := _unpriced_winner(plan):
         yield "unpriced", unpriced
-    if plan.proposals:
-        yield "proposed", "\n".join(map(_proposal, plan.proposals))
+    if plan.proposals and headline is None:
+        yield "proposed", _proposal(min(plan.proposals, key=_gain))
     if plan.probe is not None:
         yield "probe", _probe(plan.probe, loaded)
     warnings = warnings_of(plan)
     if warnings:
         yield "warnings", f"{len(warnings)}: {_cut(warnings[0])}"
     yield "next", _next(loaded)
+
+
+def _headline(plan: Plan) -> Proposal | None:
+    """Return the proposal that halves the bill, of a precision that is published to keep quality; else `None`."""
+    paid = plan.cost.usd_per_hour
+    if paid is None:
+        return None
+    kept = (one for one in plan.proposals if kept_quality(one.quantization) and one.usd_per_hour is not None)
+    half = [one for one in kept if (one.usd_per_hour or 0) <= _HALF * paid + _CENT]
+    return min(half, key=_gain, default=None)
+
+
+def _gain(proposal: Proposal) -> tuple[bool, float, float]:
+    """Order proposals: those that are published to keep quality first, then the cheapest, then the fastest."""
+    price = math.inf if proposal.usd_per_hour is None else proposal.usd_per_hour
+    return not kept_quality(proposal.quantization), price, -proposal.highest_tok_s
+
+
+def _best_buy(proposal: Proposal, plan: Plan) -> str:
+    share = (proposal.usd_per_hour or 0) / (plan.cost.usd_per_hour or math.inf)
+    return (
+        f"{_proposal(proposal)}, {whole_percent(share)} of the plan below\n"
+        f"if your answers stay as good: {kept_quality(proposal.quantization)}; measure it"
+    )
+
+
+def _model(plan: Plan) -> str:
+    """Name the model and its engine, and the family that stands in for an unknown one."""
+    told = f"{plan.model_name}, {plan.engine.value} {plan.engine_version.value}"
+    stand_in = next((each for each in plan.warnings if each.startswith(STAND_IN)), "")
+    return f"{told}\n{stand_in.rstrip('.')}" if stand_in else told
+
+
+def _load(plan: Plan, loaded: LoadedSpec) -> str:
+    return f"{loaded.lengths.words}, {_turns(loaded)}{_traffic(loaded)}: {_throughput(plan, loaded)}"
 
 
 def _unpriced_winner(plan: Plan) -> str:
@@ -237,7 +298,8 @@ def _hosting(loaded: LoadedSpec) -> Iterator[str]:
 def _latencies(plan: Plan, loaded: LoadedSpec, point: CurvePoint) -> Iterator[str]:
     """Yield each bounded latency with its band and its bound; TTFT and TPOT where nothing is bounded."""
     bounds = tuple(bounded_latencies(loaded.endpoint.slo))
-    for bound in bounds:
+    tightest = sorted(bounds, key=lambda bound: _ratio(bound, point), reverse=True)[:_MOST_BOUNDS]
+    for bound in (each for each in bounds if each in tightest):
         yield f"{bound.name} {_banded(bound.of(point), plan)}, SLO {bound.bounded}"
     for field, name in () if bounds else _UNBOUNDED:
         yield f"{name} {_banded(float(getattr(point, field)), plan)}"
@@ -262,7 +324,7 @@ def _slo(plan: Plan, loaded: LoadedSpec) -> str:
 def _throughput(plan: Plan, loaded: LoadedSpec) -> str:
     asked = loaded.endpoint.slo.output_tok_s
     bound = "" if asked is None else f", SLO {asked:,g} tok/s"
-    return f"{short(load_tok_s(plan))} output tok/s ±{whole_percent(plan.band.throughput)} at this load{bound}"
+    return f"{short(load_tok_s(plan))} output tok/s ±{whole_percent(plan.band.throughput)}{bound}"
 
 
 def _runner_up(plan: Plan) -> str:
@@ -296,9 +358,9 @@ def _probe(probe: Probe, loaded: LoadedSpec) -> str:
     where = f"{probe.instance_count} x {probe.instance_type}, TP {probe.tensor_parallel_degree}"
     command = f"seatrial probe {loaded.path.as_posix()} -e {loaded.environment.name}"
     return (
-        f"{where} at {probe.concurrency_per_copy} per copy would save {usd(probe.saving_usd_per_hour)}/h\n"
-        f"if {probe.field} is {short(probe.bound)} {unit}; predicted {short(probe.predicted)}, within the band\n"
-        f"measure it: {command if loaded.has_spec else 'seatrial probe SPEC'}"
+        f"{where} saves {usd(probe.saving_usd_per_hour)}/h if {probe.field} is {short(probe.bound)} {unit}; "
+        f"predicted {short(probe.predicted)}\nmeasure {probe.concurrency_per_copy} per copy: "
+        f"{command if loaded.has_spec else 'seatrial probe SPEC'}"
     )
 
 

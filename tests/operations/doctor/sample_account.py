@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from seatrial.account.clients import AccountClients
     from seatrial.operations.doctor.facts import Examination
     from seatrial_base.findings import Finding
+    from seatrial_load.aws.promql import PromQl
 
 NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
 ROLE = "arn:aws:iam::123456789012:role/dev-chat-model"
@@ -194,9 +195,10 @@ class Aws:
         self.targets = [{**each, "SuspendedState": SuspendedState} for each in self.targets]
         return {}
 
-    def examined(self, account: Account | None = None) -> Examination:
+    def examined(self, account: Account | None = None, promql: PromQl | None = None) -> Examination:
         clients: AccountClients = (account or Account()).clients()
-        return examine(AskedEndpoint(name="dev-chat", region="us-east-1", calls=self, account=clients), NOW)
+        asked = AskedEndpoint(name="dev-chat", region="us-east-1", calls=self, account=clients, promql=promql)
+        return examine(asked, NOW)
 
     def diagnosed(self, account: Account | None = None) -> tuple[Finding, ...]:
         return diagnose(self.examined(account))

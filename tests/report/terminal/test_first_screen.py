@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.report.terminal.first_screen import gate_point, load_tok_s, slo_state, warnings_of
+from seatrial.documents.plan import Proposal
+from seatrial.report.terminal.first_screen import MOST_LINES, fitted, gate_point, load_tok_s, slo_state, warnings_of
 from seatrial.report.terminal.plan import SECTIONS, plan_view
 from seatrial.specs.endpoint import EndpointSpec
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from tests.report.terminal.conftest import Shown
 
 GOLDEN = Path(__file__).parent / "golden"
-MOST_LINES = 16
 
 
 def with_slo(loaded: LoadedSpec, **slo: object) -> LoadedSpec:
@@ -43,7 +43,7 @@ def test_the_first_screen_is_the_golden_file(plan: Plan, loaded: LoadedSpec, sho
 def test_it_is_short_and_has_what_a_person_decides_by(plan: Plan, loaded: LoadedSpec, shown: Shown) -> None:
     text = shown(plan_view(plan, loaded))
     assert len(text.splitlines()) <= MOST_LINES
-    rows = ["model", "load", "deployment", "engine", "cost", "latency", "SLO", "throughput", "runner-up"]
+    rows = ["model", "load", "deployment", "cost", "latency", "SLO", "runner-up"]
     assert [name for name in lines_of(text) if name in rows] == rows
 
 
@@ -109,6 +109,55 @@ def test_a_deployment_that_would_win_by_its_price_is_never_left_out(
 
     assert ("unpriced" in text) is (told is not None)
     assert told is None or f"unpriced 2 x {instance_type}, TP 8 meets the SLO too and {told} " in text
+
+
+def proposal(quantization: str, usd_per_hour: float) -> Proposal:
+    return Proposal(
+        quantization=quantization,
+        instance_type="ml.g6.xlarge",
+        tensor_parallel_degree=1,
+        copy_count=1,
+        instance_count=1,
+        usd_per_hour=usd_per_hour,
+        output_tok_s=100,
+        highest_tok_s=500,
+        ms_per_token_alone=20,
+        because="It costs less.",
+        gives_up="Its answers may differ.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("quantization", "share", "row"),
+    [("fp8", 0.5, "best buy"), ("fp8", 0.6, "proposed"), ("nvfp4", 0.4, "proposed")],
+)
+def test_a_precision_that_keeps_quality_and_halves_the_bill_stands_above_the_plan(
+    quantization: str, share: float, row: str, plan: Plan, loaded: LoadedSpec, shown: Shown
+) -> None:
+    paid = plan.cost.usd_per_hour
+    assert paid is not None
+    offered = plan.model_copy(update={"proposals": (proposal(quantization, paid * share),)})
+
+    lines = shown(plan_view(offered, loaded)).splitlines()
+
+    (line,) = (each for each in lines if each.startswith(row))
+    assert f"{quantization}: 1 x ml.g6.xlarge, TP 1" in line
+    assert (lines[1] == line) is (row == "best buy")
+    assert any("arXiv 2411.02355" in each for each in lines) is (row == "best buy")
+
+
+def test_of_several_proposals_the_one_that_keeps_quality_is_shown(plan: Plan, loaded: LoadedSpec, shown: Shown) -> None:
+    offered = plan.model_copy(update={"proposals": (proposal("fp8", 1.4), proposal("nvfp4", 1.2))})
+
+    assert lines_of(shown(plan_view(offered, loaded)))["proposed"].startswith("fp8: ")
+
+
+def test_what_finds_no_room_goes_in_order() -> None:
+    rows = [(name, "one line") for name in ("load", "runner-up", "probe", "warnings")]
+    assert fitted(tuple(rows)) == tuple(rows)
+    tall = ("cost", "\n".join("one line" for _ in range(MOST_LINES - 4)))
+    assert [name for name, _ in fitted((tall, *rows))] == ["cost", "load", "probe", "warnings"]
+    assert [name for name, _ in fitted((tall, ("model", "x " * 60), *rows))] == ["cost", "model", "load"]
 
 
 def test_without_a_rival_it_says_so(plan: Plan, loaded: LoadedSpec, shown: Shown) -> None:

@@ -386,7 +386,7 @@ def absorb(trial: Trial, at: Position) -> Position:
     if isinstance(tally, CutLevel):
         return _cut(trial, this, progress, tally)
     taken = trial.context.course.add_level(trial.request_of(progress), progress, this.level(), tally)
-    taken = _dated(taken, shares[0].start_at_epoch_s, trial)
+    taken = taken.with_level_time(shares[0].start_at_epoch_s, trial.context.now_s())
     trial.keep_progress(this.next, taken)
     return position("choose", number + 1, f"{tally.counts.requests} requests of {workers} workers are merged")
 
@@ -429,12 +429,6 @@ def _last_words(at: Position) -> str:
     """Return what AWS Step Functions says of the functions that died."""
     told = {failure_message(each["Failure"]) for each in at.get("Loaded", []) if "Failure" in each}
     return "".join(f"; {words}" for words in sorted(told))
-
-
-def _dated(progress: TrialProgress, from_s: float, trial: Trial) -> TrialProgress:
-    """Return the progress with the time over which levels were measured, for what CloudWatch is asked."""
-    began_s = from_s if progress.measured_from_s is None else progress.measured_from_s
-    return replace(progress, measured_from_s=began_s, measured_to_s=trial.context.now_s())
 
 
 def conclude(trial: Trial, at: Position) -> Position:

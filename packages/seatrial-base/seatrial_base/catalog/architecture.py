@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.config_json import ConfigJson, read_config_json
+from seatrial_base.catalog.config_layers import count_dense_mlps
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,6 +49,9 @@ class Architecture:
             `qk_rope_head_dim`), which every accelerator holds whole; `None` without.
         sparse_tokens: Tokens that sparse attention reads of a context (DeepSeek-V3.2, GLM-5); `None` for all.
         is_multimodal: It has an encoder of images or sound, whose parameters are not among these.
+        mixed_layers: Layers with Mamba beside attention (Falcon-H1): a state and a KV cache.
+        state_bytes: Bytes that a sequence keeps in all Mamba layers, whatever its length; 0 without Mamba.
+        unknown_family: The `model_type` of the user's configuration, where `family` stands in for it; else `None`.
     """
 
     id: str
@@ -75,6 +79,9 @@ class Architecture:
     latent_dim: int | None = None
     is_multimodal: bool = False
     sparse_tokens: int | None = None
+    mixed_layers: int = 0
+    state_bytes: int = 0
+    unknown_family: str | None = None
 
     @property
     def is_mla(self) -> bool:
@@ -174,6 +181,9 @@ def architecture_of(config: ConfigJson, *, name: str, source: str, date: str | N
         latent_dim=config.latent_dim,
         is_multimodal=config.is_multimodal,
         sparse_tokens=config.optional("index_topk"),
+        mixed_layers=config.mamba_layers if config.family == "falcon_h1" else 0,
+        state_bytes=config.mamba_layers * (config.mamba.state_bytes if config.mamba else 0),
+        unknown_family=config.unknown_family,
     )
 
 
@@ -188,8 +198,9 @@ _BIASED_HEAD = ("phi",)
 def count_parameters(config: ConfigJson) -> tuple[int, int]:
     """Return the parameters in total and those that one token passes through, embeddings included in both."""
     rest = _embeddings(config) + _all_attention(config) + _all_norms(config) + _dense_mlps(config)
+    rest += config.mamba_layers * (config.mamba.params if config.mamba else 0) + _per_layer_inputs(config)
     if config.experts is None or config.experts_per_token is None:
-        return rest, rest
+        return rest + _per_layer_embeddings(config), rest
     rest += config.expert_layers * _always_active(config)
     expert = config.expert_layers * _expert(config)
     return rest + config.experts * expert, rest + config.experts_per_token * expert
@@ -201,8 +212,23 @@ def _embeddings(config: ConfigJson) -> int:
     return vocab * hidden * (1 if config.ties_embeddings else 2) + head_bias
 
 
+def _per_layer_embeddings(config: ConfigJson) -> int:
+    """Return the embeddings of Gemma 3n's layers, which are looked up as those of the input are."""
+    width, vocab = config.optional("hidden_size_per_layer_input"), config.optional("vocab_size_per_layer_input")
+    return config.layers * width * vocab if width and vocab else 0
+
+
+def _per_layer_inputs(config: ConfigJson) -> int:
+    """Return what Gemma 3n multiplies besides: gate and projection of each layer's embedding, LAuReL, AltUp."""
+    width, hidden = config.optional("hidden_size_per_layer_input"), config.number("hidden_size")
+    if not width:
+        return 0
+    streams, rank = config.optional("altup_num_inputs") or 1, config.optional("laurel_rank") or 0
+    return config.layers * hidden * (3 * width + 2 * rank) + 2 * (streams - 1) * hidden * hidden
+
+
 def _all_norms(config: ConfigJson) -> int:
-    norms = config.layers * _norms_of_a_layer(config) + (1 if config.layout.norms else 0)
+    norms = config.number("num_hidden_layers") * _norms_of_a_layer(config) + (1 if config.layout.norms else 0)
     return norms * config.layout.norm_vectors * config.number("hidden_size")
 
 
@@ -226,7 +252,7 @@ def _all_attention(config: ConfigJson) -> int:
     if config.optional("global_head_dim"):
         sliding = config.sliding[1] or 0
         return sliding * _attention(config, config.kv_heads, config.head_dim) + (full - sliding) * _global(config)
-    state = linear * _linear_attention(config) if linear else 0
+    state = linear * _linear_attention(config) if linear and config.optional("linear_num_value_heads") else 0
     return full * _attention(config, config.kv_heads, config.head_dim) + state
 
 
@@ -287,9 +313,8 @@ def _dense_mlps(config: ConfigJson) -> int:
     hidden = config.number("hidden_size")
     if config.family == "nemotron-nas":
         return sum(3 * hidden * _pruned_width(hidden, wide) for _, wide in config.blocks)
-    beside = config.family == "gemma4_text"  # its experts stand beside the MLP, not in its place
-    layers = config.layers if beside else config.layers - config.expert_layers
-    return layers * _mlp(config, _dense_width(config)) if layers else 0
+    mlps = count_dense_mlps(config)
+    return mlps * _mlp(config, _dense_width(config)) if mlps else 0
 
 
 def _mlp(config: ConfigJson, wide: int) -> int:
@@ -300,7 +325,9 @@ def _mlp(config: ConfigJson, wide: int) -> int:
 
 def _dense_width(config: ConfigJson) -> int:
     hidden = config.number("hidden_size")
-    given = config.first("dense_intermediate_size", "intermediate_size_mlp", "ffn_hidden_size", "intermediate_size")
+    names = ("dense_intermediate_size", "intermediate_size_mlp", "ffn_hidden_size", "intermediate_size")
+    own = ("shared_intermediate_size",) if config.family == "granitemoehybrid" else ()
+    given = config.first(*own, *names)
     return given or 4 * hidden  # Falcon's width where it says none
 
 
@@ -316,7 +343,7 @@ def _expert_width(config: ConfigJson) -> int:
 def _expert(config: ConfigJson) -> int:
     hidden, wide = config.number("hidden_size"), _expert_width(config)
     biases = 2 * wide + hidden if config.layout.biases == "every" else 0
-    return 3 * hidden * wide + biases
+    return config.layout.mlp_matrices * hidden * wide + biases
 
 
 def _always_active(config: ConfigJson) -> int:
@@ -326,11 +353,12 @@ def _always_active(config: ConfigJson) -> int:
     router = experts * hidden + (experts if biased else 0)
     shared = _shared_width(config)
     gate = hidden if config.optional("shared_expert_intermediate_size") else 0  # Qwen weighs its shared expert
-    return router + gate + 3 * hidden * shared
+    return router + gate + config.layout.mlp_matrices * hidden * shared
 
 
 def _shared_width(config: ConfigJson) -> int:
     if config.family == "llama4_text":
         return config.number("intermediate_size")
-    given = config.first("shared_expert_intermediate_size", "shared_intermediate_size")
-    return given or (config.optional("n_shared_experts") or 0) * _expert_width(config)
+    widths = ("shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", "shared_intermediate_size")
+    counts = ("n_shared_experts", "num_shared_experts", "num_shared_expert", "moe_num_shared_experts")
+    return config.first(*widths) or (config.first(*counts) or 0) * _expert_width(config)

@@ -4,158 +4,27 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
+from seatrial_base.catalog.config_families import (
+    EVERY_LAYER,
+    EXPERT_COUNTS,
+    EXPERTS_CHOSEN,
+    Family,
+    family_names,
+    find_family,
+    nearest_family,
+)
+from seatrial_base.catalog.config_layers import count_expert_layers, count_layers, count_uncached
+from seatrial_base.catalog.mamba import mamba_of
 from seatrial_base.errors import PlanError
 from seatrial_base.files import read_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-
-QueryKeyNorm = Literal["none", "head", "whole"]
-
-
-@dataclass(frozen=True, slots=True)
-class Family:
-    """How the layers of one family look.
-
-    Attributes:
-        name: `model_type` of the configuration, of its text part where it is multimodal.
-        mlp_matrices: 3 with a gate, 2 without.
-        norms: Norms of the hidden size in each layer.
-        norm_vectors: 2 where a norm has a weight and a bias, else 1.
-        biases: Linear layers that have a bias unless `attention_bias` or `mlp_bias` say otherwise: none, those of
-            queries, keys and values, or every one.
-        qk_norm: Norms of queries and keys: none, one of a head's width, or one over all heads.
-        ties_unsaid: `tie_word_embeddings` is true where the configuration leaves it out.
-        slides: Which layers have the window, unless `layer_types` lists them: `None` for none, 0 for every one, n for
-            all but every n-th.
-        required: Fields that a configuration must have besides those of every family.
-        defaults: Fields that published configurations leave out, with the defaults of the family's code.
-        parallel_attention: Attention and MLP run side by side.
-    """
-
-    name: str
-    mlp_matrices: int = 3
-    norms: int = 2
-    norm_vectors: int = 1
-    biases: Literal["none", "qkv", "every"] = "none"
-    qk_norm: QueryKeyNorm = "none"
-    ties_unsaid: bool = False
-    slides: int | None = None
-    required: tuple[str, ...] = ("intermediate_size", "max_position_embeddings")
-    defaults: tuple[tuple[str, int], ...] = ()
-    parallel_attention: bool = False
-
-
-_CONTEXT = "max_position_embeddings"
-_DENSE = ("intermediate_size", _CONTEXT)
-_LOCAL = (*_DENSE, "num_local_experts", "num_experts_per_tok")
-_QWEN_MOE = (_CONTEXT, "num_experts", "num_experts_per_tok", "moe_intermediate_size")
-_ROUTED_FIELDS = (*_DENSE, "n_routed_experts", "num_experts_per_tok", "moe_intermediate_size")
-_LATENT = ("kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
-_LINEAR = (
-    "linear_num_key_heads",
-    "linear_num_value_heads",
-    "linear_key_head_dim",
-    "linear_value_head_dim",
-    "linear_conv_kernel_dim",
-)
-_GEMMA_3_DEFAULTS = (
-    ("vocab_size", 262_208),
-    ("num_attention_heads", 8),
-    ("num_key_value_heads", 4),
-    ("head_dim", 256),
-    (_CONTEXT, 131_072),
-)
-EVERY_LAYER = 0  # `Family.slides`
-
-_EVERY = (
-    Family("cohere", norms=1, ties_unsaid=True, parallel_attention=True),
-    Family("cohere2", norms=1, ties_unsaid=True, parallel_attention=True, slides=4),
-    Family("deepseek_v2", required=(*_ROUTED_FIELDS, *_LATENT)),
-    Family("deepseek_v3", required=(*_ROUTED_FIELDS, *_LATENT)),
-    Family("deepseek_v32", required=(*_ROUTED_FIELDS, *_LATENT)),
-    Family(
-        "falcon",
-        mlp_matrices=2,
-        norm_vectors=2,
-        ties_unsaid=True,
-        required=(),
-        defaults=((_CONTEXT, 2048),),
-        parallel_attention=True,
-    ),
-    Family("gemma", ties_unsaid=True),
-    Family("gemma2", norms=4, ties_unsaid=True, slides=2),
-    Family("gemma3_text", norms=4, qk_norm="head", ties_unsaid=True, slides=6, defaults=_GEMMA_3_DEFAULTS),
-    Family("gemma4_text", norms=4, qk_norm="head", ties_unsaid=True, slides=6),
-    Family("glm4", norms=4, biases="qkv"),
-    Family("glm4_moe", required=_ROUTED_FIELDS),
-    Family("glm_moe_dsa", required=(*_ROUTED_FIELDS, *_LATENT)),
-    Family("gpt_neox", mlp_matrices=2, norm_vectors=2, biases="every"),
-    Family("gpt_oss", biases="every", slides=2, required=_LOCAL),
-    Family("granite"),
-    Family("granitemoe", required=_LOCAL),
-    Family("kimi_k2", required=(*_ROUTED_FIELDS, *_LATENT)),
-    Family("llama"),
-    Family("llama4_text", slides=4, required=(*_LOCAL, "intermediate_size_mlp")),
-    Family("mimo", biases="qkv"),
-    Family("minimax_m2", qk_norm="whole", required=_LOCAL),
-    Family("minimax_m3", qk_norm="head", required=(*_LOCAL, "dense_intermediate_size")),
-    Family("minimax_m3_vl", qk_norm="head", required=(*_LOCAL, "dense_intermediate_size")),
-    Family("minimax_m3_vl_text", qk_norm="head", required=(*_LOCAL, "dense_intermediate_size")),
-    Family("ministral", slides=EVERY_LAYER),
-    Family("ministral3"),
-    Family("mistral", slides=EVERY_LAYER),
-    Family("mixtral", required=_LOCAL),
-    Family("nemotron-nas", required=(_CONTEXT,)),
-    Family("olmo", norms=0),
-    Family("olmo2", qk_norm="whole"),
-    Family("olmo3", qk_norm="whole", slides=4),
-    Family("phi", mlp_matrices=2, norms=1, norm_vectors=2, biases="every"),
-    Family("phi3", slides=EVERY_LAYER),
-    Family("phimoe", norm_vectors=2, required=_LOCAL),
-    Family("qwen2", biases="qkv"),
-    Family("qwen2_moe", biases="qkv", required=_QWEN_MOE),
-    Family("qwen3", qk_norm="head"),
-    Family("qwen3_5_moe_text", qk_norm="head", required=(*_QWEN_MOE, *_LINEAR)),
-    Family("qwen3_5_text", qk_norm="head", required=(*_DENSE, *_LINEAR)),
-    Family("qwen3_moe", qk_norm="head", required=_QWEN_MOE),
-    Family("qwen3_next", qk_norm="head", required=(*_QWEN_MOE, *_LINEAR)),
-    Family("qwen3_vl_moe_text", qk_norm="head", required=_QWEN_MOE),
-    Family("qwen3_vl_text", qk_norm="head"),
-    Family("seed_oss"),
-    Family("starcoder2", mlp_matrices=2, norm_vectors=2, biases="every", ties_unsaid=True, slides=EVERY_LAYER),
-)
-_FAMILIES = {family.name: family for family in _EVERY}
-# Families that were looked at, and what the planner lacks for each.
-_LACKING = {
-    "deepseek_v4": "compressed attention",
-    "gemma3n_text": "embeddings in every layer",
-    "jamba": "Mamba layers",
-    "kimi_linear": "delta attention beside latent attention",
-    "mamba": "Mamba layers",
-    "mamba2": "Mamba layers",
-    "mimo_v2_flash": "sliding layers with heads of their own",
-    "nemotron_h": "Mamba layers",
-}
-
-
-def find_family(model_type: str) -> Family | None:
-    """Return the family of a `model_type`, or `None` when its layers are not known."""
-    return _FAMILIES.get(model_type)
-
-
-def unplanned_feature(model_type: str) -> str | None:
-    """Return what the planner lacks for a family that it can't plan; `None` where nobody looked."""
-    return _LACKING.get(model_type)
-
-
-def family_names() -> tuple[str, ...]:
-    """Return every known `model_type`, sorted."""
-    return tuple(sorted(_FAMILIES))
+    from seatrial_base.catalog.mamba import Mamba
 
 
 _TEXT_PARTS = ("text_config", "llm_config", "language_config", "thinker_config")
@@ -163,8 +32,6 @@ _ENCODERS = ("vision_config", "audio_config", "vision_tower", "image_token_id", 
 _INHERITED = ("quantization_config", "tie_word_embeddings", "dtype", "torch_dtype")  # said for the whole model
 _ALWAYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
 _COUNTED = ("num_key_value_heads", "num_kv_heads", "head_dim", "sliding_window", "attention_chunk_size")
-_ROUTED = ("num_local_experts", "num_experts", "n_routed_experts")
-_CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "top_k_experts")
 _HINT = "use the config.json of the weights"
 
 
@@ -176,45 +43,38 @@ class ConfigJson:
         fields: The fields, of the text part where the model is multimodal.
         layout: How the family lays out a layer.
         is_multimodal: It has an encoder of images or sound besides.
+        unknown_family: The `model_type` that nobody has looked at, where the layout is that of another; else `None`.
     """
 
     fields: dict[str, object]
     layout: Family
     is_multimodal: bool = False
+    unknown_family: str | None = None
 
     @property
     def family(self) -> str:
-        """The `model_type`."""
+        """The `model_type`, or the known one that stands in for it."""
         return self.layout.name
 
     @property
     def layers(self) -> int:
-        """Transformer layers."""
-        return self.number("num_hidden_layers")
+        """Transformer layers; of a model in blocks (Nemotron-H), those that attend or have Mamba."""
+        return count_layers(self)
 
     @property
     def experts(self) -> int | None:
         """Routed experts of each layer that has experts; `None` for a dense model."""
-        return self.first(*_ROUTED) if self.first(*_CHOSEN) else None
+        return self.first(*EXPERT_COUNTS) if self.first(*EXPERTS_CHOSEN) else None
 
     @property
     def experts_per_token(self) -> int | None:
         """Routed experts that one token passes through; `None` for a dense model."""
-        return self.first(*_CHOSEN) if self.experts else None
+        return self.first(*EXPERTS_CHOSEN) if self.experts else None
 
     @property
     def expert_layers(self) -> int:
         """Layers whose MLP is a mixture of experts."""
-        if self.experts is None:
-            return 0
-        kinds, frequency = self.listed("mlp_layer_types"), self.listed("moe_layer_freq")
-        if kinds:
-            return kinds.count("sparse")
-        if frequency:
-            return frequency.count(1)
-        step = self.first("interleave_moe_layer_step", "decoder_sparse_step") or 1
-        dense = (self.optional("first_k_dense_replace") or 0) + len(self.listed("mlp_only_layers"))
-        return max(self.layers - dense, 0) // step
+        return count_expert_layers(self)
 
     @property
     def kv_heads(self) -> int:
@@ -258,13 +118,20 @@ class ConfigJson:
 
     @property
     def linear_layers(self) -> int:
-        """Layers without a KV cache: linear attention, or blocks whose attention was pruned."""
-        kinds, interval = self.listed("layer_types"), self.optional("full_attention_interval")
-        if kinds:
-            return kinds.count("linear_attention")
-        if self.family == "nemotron-nas":
-            return sum(kv is None for kv, _ in self.blocks)
-        return self.layers - self.layers // interval if interval else 0
+        """Layers without a KV cache: linear attention, Mamba, or blocks whose attention was pruned."""
+        return count_uncached(self)
+
+    @property
+    def mamba(self) -> Mamba | None:
+        """A Mamba layer; `None` where the model has none."""
+        return mamba_of(self) if self.first("mamba_d_state", "ssm_state_size") else None
+
+    @property
+    def mamba_layers(self) -> int:
+        """Layers with Mamba: beside the attention of every layer (Falcon-H1), or in place of it."""
+        if self.mamba is None:
+            return 0
+        return self.layers if self.family == "falcon_h1" else self.linear_layers
 
     @property
     def sliding(self) -> tuple[int | None, int | None]:
@@ -304,8 +171,11 @@ class ConfigJson:
         return value
 
     def optional(self, name: str) -> int | None:
-        """Return a whole number, or `None` when the field is absent or null."""
+        """Return a whole number, or `None` when the field is absent or null; of one for each layer, their mean."""
         value = self.fields.get(name)
+        if isinstance(value, list):
+            each = [one for one in value if isinstance(one, int) and not isinstance(one, bool)]
+            return round(sum(each) / len(each)) if each and len(each) == len(value) else None
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
     def first(self, *names: str) -> int | None:
@@ -350,12 +220,18 @@ def checked_config_json(document: dict[str, object], where: str) -> ConfigJson:
     Raises:
         PlanError: As `read_config_json`.
     """
+    if headless := _headless(document):
+        raise PlanError.of("SEA209", headless, hint="choose a model that generates text", where=where)
     fields, is_multimodal = _text_part(document)
-    layout = find_family(str(fields.get("model_type")))
-    if layout is None:
-        raise _unknown_family(str(fields.get("model_type")), where)
+    model_type = str(fields.get("model_type"))
+    layout, known = _stand_in(model_type, fields), find_family(model_type)
     written = {name: value for name, value in fields.items() if value is not None}  # null is as good as absent
-    config = ConfigJson({**fields, **dict(layout.defaults), **written}, layout, is_multimodal)
+    config = ConfigJson(
+        {**fields, **dict(layout.defaults), **written},
+        layout,
+        is_multimodal,
+        unknown_family=None if known else model_type,
+    )
     required = (*_ALWAYS, *layout.required)
     numbers = (*required, *dict(layout.defaults))
     missing = [name for name in numbers if config.optional(name) is None and not _said_otherwise(config, name)]
@@ -370,10 +246,27 @@ def checked_config_json(document: dict[str, object], where: str) -> ConfigJson:
     return config
 
 
-def _unknown_family(model_type: str, where: str) -> PlanError:
-    lacking = unplanned_feature(model_type)
-    because = f": it has {lacking}" if lacking else ""
-    return PlanError.of("SEA209", f"the model_type {model_type} is not supported{because}", hint=_ways(), where=where)
+_GENERATES = ("CausalLM", "ConditionalGeneration", "LMHead", "ChatModel", "ImageTextToText", "Vision2Seq", "ChatGLM")
+_HEADLESS = ("Model", "Classification", "MaskedLM", "QuestionAnswering", "RewardModel", "Encoder", "TextEncoding")
+
+
+def _headless(document: dict[str, object]) -> str:
+    """Say which class of a configuration generates no text, as those of embeddings and rankings; else nothing."""
+    named = document.get("architectures")
+    names = [str(name) for name in named] if isinstance(named, list) else []
+    if not names or any(part in name for name in names for part in _GENERATES):
+        return ""
+    found = [name for name in names if name.endswith(_HEADLESS)]
+    return f"{found[0]} generates no text: it gives embeddings or scores" if found else ""
+
+
+def _stand_in(model_type: str, fields: dict[str, object]) -> Family:
+    """Return the family, or the nearest one with what it can't do without: a context, and the width of an MLP."""
+    known = find_family(model_type)
+    if known is not None:
+        return known
+    width = () if fields.get("moe_intermediate_size") is not None else ("intermediate_size",)
+    return replace(nearest_family(model_type, fields), required=("max_position_embeddings", *width), defaults=())
 
 
 def _ways() -> str:
@@ -397,14 +290,16 @@ def _text_part(document: dict[str, object]) -> tuple[dict[str, object], bool]:
 
 def _said_otherwise(config: ConfigJson, name: str) -> bool:
     """Tell whether another field says the same: families name their experts differently."""
-    same = next((names for names in (_ROUTED, _CHOSEN) if name in names), ())
+    same = next((names for names in (EXPERT_COUNTS, EXPERTS_CHOSEN) if name in names), ())
     return config.first(*same) is not None
 
 
 def _unplanned(config: ConfigJson) -> str:
     """Return what of the model can't be planned, or nothing."""
-    if config.optional("hidden_size_per_layer_input"):
+    if config.optional("hidden_size_per_layer_input") and config.family != "gemma3n_text":
         return f"{config.family} with embeddings in every layer (hidden_size_per_layer_input) is not supported"
+    if not config.layers:
+        return f"{config.unknown_family or config.family} without a layer that attends or has Mamba is not supported"
     if config.family == "nemotron-nas" and len(config.blocks) != config.layers:
         return "nemotron-nas needs block_configs, one for each of num_hidden_layers"
     if config.optional("kv_lora_rank") and config.optional("qk_rope_head_dim") is None:

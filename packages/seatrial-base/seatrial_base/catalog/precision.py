@@ -19,6 +19,7 @@ class WeightPrecision:
             weights are only stored narrow.
         scope: Matrices that have it: every linear layer, or only the experts. Embeddings keep 16 bits.
         source: Where the layout was read.
+        kept_quality: What is published of the answers' quality where it stays that of 16 bits; empty where nothing is.
     """
 
     name: str
@@ -26,12 +27,20 @@ class WeightPrecision:
     arithmetic_bits: Literal[16, 8, 4]
     scope: Scope
     source: str
+    kept_quality: str = ""
 
 
 BITS_16BIT = 16.0
 
 _EVERY = (
-    WeightPrecision("fp8", 8.0, 8, "linear", "DeepSeek-V3 technical report: a scale for each 128 x 128 block"),
+    WeightPrecision(
+        "fp8",
+        8.0,
+        8,
+        "linear",
+        "DeepSeek-V3 technical report: a scale for each 128 x 128 block",
+        kept_quality="lossless at every size of Llama 3.1 (arXiv 2411.02355)",
+    ),
     WeightPrecision("int8", 8.0, 8, "linear", "SmoothQuant (Xiao et al. 2023): a scale for each channel"),
     WeightPrecision(
         "awq", 4 + 20 / 128, 16, "linear", "AWQ (Lin et al. 2024): groups of 128, 16-bit scale, 4-bit zero"
@@ -56,6 +65,15 @@ def default_kv_bits(engine: str, quantization: str | None) -> int:
     """
     narrow = quantization == "nvfp4" or (quantization == "fp8" and engine == "trtllm")
     return 8 if narrow else 16
+
+
+def kept_quality(quantization: str) -> str:
+    """Return what is published of a precision whose answers are as good as those of 16 bits; else nothing.
+
+    Raises:
+        KeyError: The quantization is unknown.
+    """
+    return _BY_NAME[quantization].kept_quality
 
 
 def find_precision(quantization: str | None) -> WeightPrecision | None:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from seatrial_base.catalog import config_json
 from seatrial_base.catalog.architecture import architecture_of, from_config_json, shards_evenly
+from seatrial_base.catalog.config_families import family_names, unplanned_feature
 from seatrial_base.catalog.config_json import checked_config_json
 from seatrial_base.catalog.models import find_model
 from seatrial_base.errors import PlanError
@@ -235,7 +235,7 @@ def test_a_quantized_checkpoint_is_told(write: Write) -> None:
     assert from_config_json(write(config)).checkpoint_quantization == "awq"
 
 
-KNOWN = ", ".join(config_json.family_names())
+KNOWN = ", ".join(family_names())
 
 
 @pytest.mark.parametrize(
@@ -246,9 +246,19 @@ KNOWN = ", ".join(config_json.family_names())
             "SEA201: hidden_size, vocab_size missing\n  hint: use the config.json of the weights",
         ),
         (
-            {**LLAMA_2_7B, "model_type": "gpt2"},
-            f"SEA209: the model_type gpt2 is not supported\n  hint: known: {KNOWN}; or give "
-            "model.architecture, a catalog id of the same shape (seatrial models list), or model.shape, its numbers",
+            {"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12, "vocab_size": 50257},
+            "SEA201: hidden_size, num_hidden_layers, num_attention_heads, max_position_embeddings, intermediate_size "
+            "missing\n  hint: use the config.json of the weights",
+        ),
+        (
+            {**LLAMA_2_7B, "architectures": ["LlamaForSequenceClassification"]},
+            "SEA209: LlamaForSequenceClassification generates no text: it gives embeddings or scores\n"
+            "  hint: choose a model that generates text",
+        ),
+        (
+            {**GEMMA_3_1B, "architectures": ["Gemma3TextModel"]},
+            "SEA209: Gemma3TextModel generates no text: it gives embeddings or scores\n"
+            "  hint: choose a model that generates text",
         ),
         (
             {**LLAMA_2_7B, "quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": True}},
@@ -321,7 +331,8 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
         from_config_json(tmp_path / "config.json")
 
 
-FACTS = json.loads((Path(__file__).parents[4] / "scripts" / "facts" / "configs.json").read_text(encoding="utf-8"))
+ROOT = Path(__file__).parents[4]
+FACTS = json.loads((ROOT / "scripts" / "facts" / "configs.json").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("fact", FACTS["models"], ids=lambda fact: fact["id"])
@@ -423,14 +434,57 @@ def test_a_precision_that_no_plan_knows_is_refused(described: dict[str, object],
 
 
 @pytest.mark.parametrize(
-    ("model_type", "lacking"), [("nemotron_h", "Mamba layers"), ("deepseek_v4", "compressed attention")]
+    ("config", "model_type", "family"),
+    [
+        pytest.param(LLAMA_2_7B, "exaone4", "llama", id="dense"),
+        pytest.param(QWEN_3_8B, "qwen4", "qwen3", id="dense-named-alike"),
+        pytest.param(QWEN_3_30B, "bailing_moe", "qwen3_moe", id="experts"),
+        pytest.param(MIXTRAL_8X7B, "phimoe2", "phimoe", id="experts-of-local-fields"),
+    ],
 )
-def test_a_family_that_was_looked_at_says_what_the_planner_lacks(model_type: str, lacking: str, write: Write) -> None:
-    with pytest.raises(PlanError) as caught:
-        from_config_json(write({**LLAMA_2_7B, "model_type": model_type}))
+def test_the_nearest_family_stands_in_for_an_unknown_one(
+    config: dict[str, object], model_type: str, family: str, write: Write
+) -> None:
+    known = from_config_json(write({**config, "model_type": family}))
+    read = from_config_json(write({**config, "model_type": model_type}))
 
-    (problem,) = caught.value.problems
-    assert (problem.rule, lacking in problem.message) == ("SEA209", True)
+    assert (read.family, read.unknown_family, known.unknown_family) == (family, model_type, None)
+    assert replace(read, unknown_family=None) == known
+
+
+def test_a_family_that_was_looked_at_says_what_the_planner_lacks() -> None:
+    assert unplanned_feature("deepseek_v4") == "compressed attention"
+    assert unplanned_feature("exaone4") is None
+
+
+TODAY = json.loads((ROOT / "benchmarks" / "models_of_today" / "configs.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("row", TODAY["own"], ids=lambda row: row["id"])
+def test_the_parameters_of_a_current_model_are_those_that_its_maker_names(row: dict[str, object], write: Write) -> None:
+    read = from_config_json(write(row["config"]))
+
+    assert read.unknown_family is None
+    assert read.params_total / 1e9 == pytest.approx(row["params_billions"], rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("model_id", "uncached", "mixed", "state_mib"),
+    [
+        ("nvidia/NVIDIA-Nemotron-Nano-9B-v2", 27, 0, 27 * (10240 * 128 + (10240 + 2048) * 3) * 4 / 2**20),
+        ("ai21labs/AI21-Jamba-Mini-1.5", 28, 0, 28 * (8192 * 16 + 8192 * 3) * 4 / 2**20),
+        ("tiiuae/Falcon-H1-34B-Instruct", 0, 72, 72 * (4096 * 256 + (4096 + 1024) * 3) * 4 / 2**20),
+        ("ibm-granite/granite-4.0-h-small", 36, 0, 36 * (8192 * 128 + (8192 + 256) * 3) * 4 / 2**20),
+    ],
+)
+def test_a_sequence_keeps_its_state_in_mamba_layers(
+    model_id: str, uncached: int, mixed: int, state_mib: float, write: Write
+) -> None:
+    config = next(row["config"] for row in TODAY["own"] if row["id"] == model_id)
+    read = from_config_json(write(config))
+
+    assert (read.linear_layers, read.mixed_layers) == (uncached, mixed)
+    assert read.state_bytes / 2**20 == pytest.approx(state_mib)
 
 
 def test_latent_attention_is_sharded_by_its_heads() -> None:
@@ -452,7 +506,7 @@ def test_latent_attention_is_sharded_by_its_heads() -> None:
         st.sampled_from([*LLAMA_2_7B, "text_config", "layer_types", "num_experts", "kv_lora_rank", "block_configs"]),
         st.none() | st.booleans() | st.integers(-3, 300) | st.text(max_size=5) | st.lists(st.integers(), max_size=3),
     ),
-    st.sampled_from(config_json.family_names()),
+    st.sampled_from([*family_names(), "unheard"]),
 )
 @example({"kv_lora_rank": 0, "num_key_value_heads": None}, "cohere")
 @example({"max_position_embeddings": None}, "falcon")

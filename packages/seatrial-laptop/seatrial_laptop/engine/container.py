@@ -46,6 +46,7 @@ NO_AUTO_TOOLS: Final = '"auto" tool choice requires --enable-auto-tool-choice an
 VLLM_ERRORS: Final = {"validation": "BadRequestError", "generation": "InternalServerError"}
 CHAT: Final = "/v1/chat/completions"
 SERVED: Final = ("/invocations", CHAT)
+METRICS: Final = "/metrics"
 JSON: Final = {"content-type": "application/json", **ENGINE_HEADER}
 
 
@@ -95,6 +96,8 @@ class Container:
             await reply.send(ready, b"{}", JSON)
         elif request.path == "/info":
             await reply.send(HTTPStatus.OK, json.dumps(self._info()).encode(), JSON)
+        elif request.path == METRICS and self.settings.wire_format is not WireFormat.TGI:
+            await reply.send(HTTPStatus.OK, self._metrics().encode(), {"content-type": "text/plain", **ENGINE_HEADER})
         elif request.method != "POST" or request.path not in SERVED:
             await reply.send(HTTPStatus.NOT_FOUND, b'{"error":"not found"}', JSON)
         elif not self._knows(request):
@@ -177,6 +180,19 @@ class Container:
             "waiting": self.admission.waiting,
         }
 
+    def _metrics(self) -> str:
+        """Return what vLLM would tell of its queue, in Prometheus' text format.
+
+        The KV cache's share is that of the tokens that running requests may take; llama.cpp preempts none.
+        """
+        told = {
+            "vllm:num_requests_running": self.admission.running,
+            "vllm:num_requests_waiting": self.admission.waiting,
+            "vllm:kv_cache_usage_perc": self.admission.tokens_share,
+            "vllm:num_preemptions_total": 0,
+        }
+        return "".join(f'{name}{{model_name="{self.settings.model_id}"}} {value:g}\n' for name, value in told.items())
+
 
 async def _prompt_text(llama: Llama, ask: Ask) -> str:
     return await llama.chat_prompt(ask.prompt) if ask.schema == "messages" else str(ask.prompt)
@@ -219,6 +235,7 @@ class Admission:
     def __init__(self, *, slots: int, batch_total_tokens: int, max_in_flight: int) -> None:
         self._slots = slots
         self._free_tokens = batch_total_tokens
+        self._most_tokens = batch_total_tokens
         self._max_in_flight = max_in_flight
         self._queue: deque[tuple[int, asyncio.Future[None]]] = deque()
         self.running = 0
@@ -227,6 +244,11 @@ class Admission:
     def waiting(self) -> int:
         """Requests in the queue."""
         return len(self._queue)
+
+    @property
+    def tokens_share(self) -> float:
+        """Share of the token budget that running requests hold, 0 to 1."""
+        return 1 - self._free_tokens / self._most_tokens
 
     @asynccontextmanager
     async def slot(self, tokens: int) -> AsyncIterator[None]:

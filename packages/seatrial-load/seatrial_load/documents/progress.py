@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from seatrial_load.documents.result import (  # noqa: TC001 (likewise)
@@ -36,8 +36,6 @@ class TrialProgress:
         words_per_token: As in `TrialResult`.
         clock_offset_s: As in `TrialResult`.
         client: As in `TrialResult`.
-        measured_from_s: When the first level started, in seconds since the epoch; None before.
-        measured_to_s: When the last level ended.
         stopped: Why no further level is measured; None while one may be.
         runs: How many runs have worked on the trial.
         users: As in `TrialResult`.
@@ -55,11 +53,29 @@ class TrialProgress:
     words_per_token: float | None = None
     clock_offset_s: float | None = None
     client: ClientCalibration | None = None
-    measured_from_s: float | None = None
-    measured_to_s: float | None = None
     stopped: Stop | None = None
     runs: int = 1
     users: UsersLoad | None = None
+
+    @property
+    def measured_from_s(self) -> float | None:
+        """When the first level started, in seconds since the epoch; None before."""
+        return min((level.from_s for level in self.levels if level.from_s is not None), default=None)
+
+    @property
+    def measured_to_s(self) -> float | None:
+        """When the last level ended."""
+        return max((level.to_s for level in self.levels if level.to_s is not None), default=None)
+
+    def with_level_time(self, from_s: float, to_s: float) -> TrialProgress:
+        """Return the progress with the time of its last level, in seconds since the epoch: CloudWatch is asked by it.
+
+        Args:
+            from_s: When the level started.
+            to_s: When it ended.
+        """
+        *before, last = self.levels
+        return replace(self, levels=(*before, replace(last, from_s=from_s, to_s=to_s)))
 
     def to_json(self) -> str:
         """Write the progress as one line of JSON."""

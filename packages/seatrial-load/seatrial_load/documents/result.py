@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from seatrial_base.errors import BenchError
 from seatrial_base.findings import Finding, Place
+from seatrial_load.documents.container_metrics import ContainerMetrics  # noqa: TC001 (likewise)
 from seatrial_load.documents.request import (
     Arrival,  # noqa: TC001 (likewise)
     Objective,  # noqa: TC001 (likewise)
@@ -367,6 +368,8 @@ class LevelResult:
         broken_conversations: Conversations that a measured turn which failed ended: its further turns were not sent.
         in_flight_per_copy: Of an open loop, the mean number of requests in flight per copy: by Little's law, what was
             answered per second times how long it took. None in a closed loop, whose `concurrency` it is.
+        from_s: When it started, in seconds since the epoch by the service's clock; None where it wasn't noted.
+        to_s: When it ended.
     """
 
     concurrency: int
@@ -411,6 +414,8 @@ class LevelResult:
     conversations: int = 0
     broken_conversations: int = 0
     in_flight_per_copy: float | None = None
+    from_s: float | None = None
+    to_s: float | None = None
 
     @property
     def load(self) -> float:
@@ -588,6 +593,7 @@ class TrialResult:
         seatrial_version: The release that measured.
         users: What users sent meanwhile; None of a trial that doesn't load beside them.
         quality: What the answers to the evaluation set are worth; None where none was to be asked.
+        container: What the containers told CloudWatch; None where it wasn't asked.
     """
 
     schema_version: Literal["3"]
@@ -615,6 +621,7 @@ class TrialResult:
     seatrial_version: str = ""
     users: UsersLoad | None = None
     quality: QualityResult | None = None
+    container: ContainerMetrics | None = None
 
     @property
     def knee(self) -> Knee | None:

@@ -152,20 +152,24 @@ def _saturation_words(found: Saturation) -> str:
     return f"{FILLED:g} x {filling} per copy, which give the highest throughput ({highest}) at unloaded latency"
 
 
-def gate_knee(levels: Sequence[LevelResult], gate: int) -> Knee:
-    """Return the load that copies are planned for, unless throughput has fallen there.
+def gate_knee(levels: Sequence[LevelResult], gate: int, utilization: float = 1.0) -> Knee:
+    """Return the load that copies are planned for; less where throughput falls below it.
 
     Args:
         levels: The measured levels, in any order.
         gate: Requests in flight per copy at which the SLO must hold.
+        utilization: Target utilization: the share of the load from which throughput falls.
     """
     found = saturation_of(levels)
     if found is None:
         return Knee(detector="gate", concurrency=None, because="no level without an error has a throughput")
-    if found.falls_from is not None and not found.keeps(gate):
-        falls = f"throughput falls below {KEPT:.0%} of its highest from {whole_or_tenths(found.falls_from)} per copy"
-        return Knee(detector="gate", concurrency=None, because=f"{falls}, less than the gate of {gate}")
-    return Knee(detector="gate", concurrency=float(gate), because=f"copies are planned for {gate} each")
+    planned = found.planned(gate, utilization)
+    if found.falls_from is None or planned >= gate:
+        return Knee(detector="gate", concurrency=float(gate), because=f"copies are planned for {gate} each")
+    falls = f"throughput falls below {KEPT:.0%} of its highest from {whole_or_tenths(found.falls_from)} per copy"
+    share = "" if utilization == 1.0 else f"{utilization:.0%} of it are "
+    because = f"{falls}; {share}less than the gate of {gate}"
+    return Knee(detector="gate", concurrency=planned, because=because)
 
 
 class SloBracket(NamedTuple):
@@ -375,7 +379,7 @@ def knees_of(request: TrialRequest, levels: Sequence[LevelResult]) -> tuple[Knee
     taken = (
         slo_knee(levels, request.objectives),
         saturation_knee(levels, prior.batch_limit),
-        gate_knee(levels, request.gate_concurrency),
+        gate_knee(levels, request.gate_concurrency, request.target_utilization),
     )
     shown = (kneedle_knee(levels), two_segment_knee(levels), half_latency_knee(levels), theory_knee(prior))
     return (*taken, *shown)

@@ -164,7 +164,9 @@ def scaling_target(request: TrialRequest, levels: Sequence[LevelResult], knees: 
         return fallback_target(request, leads.because)
     at = f"{whole_or_tenths(knee.concurrency)} per copy{_offered_at(levels, knee.concurrency)}"
     source = f"knee ({knee.detector}) {at}{_bounded(knee)} x target utilization {request.target_utilization:g}"
-    source = f"the gate, {at}, which copies are planned for" if knee.detector == "gate" else source
+    if knee.detector == "gate":
+        is_whole = knee.concurrency >= request.gate_concurrency
+        source = f"the gate, {at}, which copies are planned for" if is_whole else f"{at}: {knee.because}"
     return ScalingTarget(
         as_exported(leads.target), knee, at_load(levels, knee.concurrency), f"{source}; {leads.because}"
     )

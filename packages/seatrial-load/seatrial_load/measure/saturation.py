@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 FILLED = 3.0
 KEPT = 0.9  # of the highest throughput: an endpoint that gives less at more load has fallen
 GROWN = 1.1  # twice the load gave less than this much more: on R = a + bN any more load gives at most half of that
+WIDE = 0.06  # half the interval of a throughput, over it: the noise of a level is more than 3 %
 STEP = 1.02  # of the loads at which throughput may stop growing
 DOUBLING = math.log(2)
 SAME = 1e-9  # fits and determinants that differ by less are equal
@@ -56,9 +57,9 @@ class Saturation:
     falls_between: tuple[float, float] | None
     interval: Interval | None
 
-    def keeps(self, load: float) -> bool:
-        """Tell whether throughput hasn't fallen at a load."""
-        return self.falls_from is None or self.falls_from >= load
+    def planned(self, gate: float, utilization: float) -> float:
+        """Return the load that copies are planned for; at most that share of the load from which throughput falls."""
+        return gate if self.falls_from is None else min(gate, utilization * self.falls_from)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,13 +156,13 @@ def half_interval(throughputs: Sequence[Reading]) -> float:
 def _has_settled(throughputs: Sequence[Reading], fit: _Fit) -> bool:
     """Tell whether more load would bring no more throughput.
 
-    It has fallen; or twice the load brought less than 10 % more, by the fit through every level; or four times the load
-    no more than the intervals of both levels leave open.
+    It has fallen; or twice the load brought less than 10 % more, by the fit through every level, too; or four times the
+    load no more than the intervals of both levels leave open. Where intervals are wide, twice the load proves nothing.
     """
     last = throughputs[-1]
     half, quarter = (_best([one for one in throughputs if one.load <= last.load / part]) for part in (2, 4))
     fallen = any(_is_below(last, one) for one in throughputs)
-    flat = half is not None and last.value < GROWN * half.value
+    flat = half is not None and last.value < GROWN * half.value and half_interval(throughputs) <= WIDE
     flat = flat and fit.throughput(last.load) < GROWN * fit.throughput(last.load / 2)
     return fallen or flat or (quarter is not None and _overlap(quarter, last))
 

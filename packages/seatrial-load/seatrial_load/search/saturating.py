@@ -12,7 +12,7 @@ from seatrial_base.units import whole_or_tenths
 from seatrial_load.documents.progress import NextLevel, Step
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.knee.detectors import saturation_of, throughputs
-from seatrial_load.measure.saturation import FILLED, GROWN, half_interval
+from seatrial_load.measure.saturation import FILLED, GROWN, WIDE, half_interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,6 @@ FLAT = 1.3  # twice the load that gives less than this much more throughput: the
 BESIDE = 1.1  # a level within this factor of a load says as much
 NARROW = 1.25  # throughput falls between two loads that differ by this factor or less: known well enough
 UNSEEN = 4  # two levels that differ by more hide a peak of throughput
-WIDE = 0.06  # half the interval of a level's throughput, over it: its noise is more than 3 %
 LEAST, MOST = 8, 2  # the latency of the batch is drawn from an eighth of the filling load to twice as much
 
 
@@ -60,7 +59,7 @@ class Pays:
 def load_that_pays(view: View) -> Pays | None:
     """Return what the levels say of the load from which more stops paying; None where none has a throughput.
 
-    It is that of `saturation`, at most the plan's batch limit, at least the gate where throughput hasn't fallen
+    It is that of `saturation`, at most the plan's batch limit, at least what copies are planned for
     (`knee.leading`). A level with errors above the others is as good as one without more throughput.
     """
     found = saturation_of(view.valid)
@@ -68,8 +67,8 @@ def load_that_pays(view: View) -> Pays | None:
         return None
     gate, limit = view.request.gate_concurrency, view.request.prior.batch_limit or view.top
     falls = found.falls_from is not None and found.falls_from < max(gate, FILLED * found.filling)
-    planned = gate / view.request.target_utilization  # the knee whose share is the gate
-    floor = planned if found.keeps(gate) else 0.0
+    utilization = view.request.target_utilization
+    floor = found.planned(gate, utilization) / utilization  # the knee whose share is what copies are planned for
     refused = view.valid[-1].succeeded < view.valid[-1].requests
     at_most = found.load if refused else min(found.at_most, view.top)
     counts = max(floor, found.load / KNOWN) < min(limit, found.load * KNOWN)

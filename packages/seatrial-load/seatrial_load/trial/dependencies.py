@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from seatrial_load.aws.cloudwatch import CloudWatch, CloudWatchAlarms
     from seatrial_load.aws.credentials import CredentialSource
+    from seatrial_load.aws.promql import PromQl
     from seatrial_load.client.connection import Dial
     from seatrial_load.client.request_writer import RequestWriter
     from seatrial_load.decode.response import RequestRecord
@@ -68,6 +69,7 @@ class Tools:
         sagemaker: The control plane's client; None is boto3's.
         cloudwatch: CloudWatch's client, asked for metrics; None is boto3's.
         alarms: CloudWatch's client, asked for the states of alarms; None is boto3's.
+        promql: CloudWatch's PromQL API, asked for what the containers told; None is that of the target's region.
         prompts_file: The file that the workload names; None for made-up prompts.
         replay_speed: How much faster than recorded a trace is replayed.
         watch: Takes the trial's events.
@@ -86,6 +88,7 @@ class Tools:
     sagemaker: SageMakerClient | None = None
     cloudwatch: CloudWatch | None = None
     alarms: CloudWatchAlarms | None = None
+    promql: PromQl | None = None
     prompts_file: Path | None = None
     replay_speed: float = 1.0
     watch: Watch = unwatched

@@ -24,6 +24,7 @@ from seatrial_load.slo.baseline import compare_with_baseline, with_regression
 from seatrial_load.slo.doubts import grave_doubts
 from seatrial_load.slo.verdict import inconclusive, no_success_at, up_to_gate, verdict_at, with_error_rate
 from seatrial_load.trial.budget import beside_plan, left_s, live_request
+from seatrial_load.trial.container import promql_of, with_container_metrics
 from seatrial_load.trial.dependencies import Tools
 from seatrial_load.trial.manner import VERIFICATION_REQUESTS, adds_load, beside_users, verification_of
 
@@ -85,6 +86,7 @@ def conclude_trial(
         users=progress.users,
         overhead=_overhead(request, progress, tools, patience_s),
     )
+    result = with_container_metrics(result, promql_of(request, progress, tools))
     if baseline is None:
         return result
     comparison = compare_with_baseline(result, baseline, baseline_uri=baseline_uri)

@@ -139,11 +139,8 @@ class _Run:
         loaded = load_level(request, progress, step, deadline_s=deadline_s, should_stop=self._should_stop, tools=tools)
         if loaded.cut is not None:
             return self._unmeasured(progress, step, loaded)
-        absorbed = replace(
-            add_level(request, progress, step, tallied(request, step, loaded)),
-            measured_from_s=from_s if progress.measured_from_s is None else progress.measured_from_s,
-            measured_to_s=self._epoch_s(progress),
-        )
+        absorbed = add_level(request, progress, step, tallied(request, step, loaded))
+        absorbed = absorbed.with_level_time(from_s, self._epoch_s(progress))
         tools.watch(LevelEnded(level=absorbed.levels[-1], elapsed_s=self._trial_s()))
         return absorbed
 

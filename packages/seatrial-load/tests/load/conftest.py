@@ -10,10 +10,12 @@ import ssl
 import subprocess
 import threading
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial_load.aws.promql import Series
 from seatrial_load.decode.event_stream import encode_frame
 from seatrial_load.decode.response import RequestRecord
 from seatrial_load.documents.request import Expected, Load, Objective, TrialRequest, TrialTarget, Workload
@@ -22,7 +24,7 @@ from seatrial_load.documents.stop import Void, VoidReason
 
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
     from pathlib import Path
 
     Manner = Callable[[StreamWriter, dict[str, int]], Awaitable[bool]]
@@ -354,3 +356,26 @@ def make_level(concurrency: int, *, ttft_ms: float | None = 100.0, **changes: ob
 @pytest.fixture(scope="session")
 def level() -> Callable[..., LevelResult]:
     return make_level
+
+
+@dataclass
+class FakePromQl:
+    """Answers by the metric's name: one list of values each step for each copy or accelerator."""
+
+    published: Mapping[str, list[list[float]]]
+    labels: Mapping[str, str] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+
+    def __call__(self, query: str, *, start_s: float, end_s: float, step_s: float) -> tuple[Series, ...]:
+        assert end_s > start_s
+        self.asked.append(query)
+        rows = self.published.get(query[2:].partition('"')[0], [])
+        return tuple(
+            Series(self.labels, tuple((start_s + step_s * at, value) for at, value in enumerate(row))) for row in rows
+        )
+
+
+@pytest.fixture
+def published() -> Callable[..., FakePromQl]:
+    """Return what makes a PromQL API by what was published: name of the metric to values each 10 s by copy."""
+    return FakePromQl

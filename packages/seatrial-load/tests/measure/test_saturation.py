@@ -101,8 +101,8 @@ def test_a_throughput_that_falls_bounds_the_load() -> None:
     assert saturated.falls_from is not None
     assert 2.0 < saturated.falls_from < 4.0
     assert saturated.load == saturated.falls_from == saturated.at_most
-    assert saturated.keeps(2.0)
-    assert not saturated.keeps(4.0)
+    assert saturated.planned(2.0, 0.9) == 2.0
+    assert saturated.planned(4.0, 0.9) == 0.9 * saturated.falls_from
 
 
 def test_noise_is_no_fall() -> None:

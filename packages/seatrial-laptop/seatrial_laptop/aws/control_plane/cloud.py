@@ -12,6 +12,7 @@ from seatrial_laptop.aws.control_plane.fleets import Fleets
 from seatrial_laptop.aws.control_plane.records import Kind, OptimizationJobs, Status, Store
 from seatrial_laptop.aws.faults import Faults
 from seatrial_laptop.aws.runtime.async_queue import AsyncQueues
+from seatrial_laptop.aws.runtime.container_history import ContainerHistory
 from seatrial_laptop.aws.runtime.data_capture import CaptureFiles
 from seatrial_laptop.aws.runtime.metric_history import MetricHistory
 from seatrial_laptop.aws.runtime.running_copies import CopyPlace, RunningCopies, TrafficSplit
@@ -43,6 +44,7 @@ class Cloud:
     jobs: OptimizationJobs
     telemetry: Telemetry = field(default_factory=Telemetry)
     history: MetricHistory = field(default_factory=MetricHistory)
+    containers: ContainerHistory = field(default_factory=ContainerHistory)
     traffic: TrafficSplit = field(default_factory=TrafficSplit)
     queues: AsyncQueues = field(default_factory=AsyncQueues)
     capture: CaptureFiles = field(default_factory=CaptureFiles)

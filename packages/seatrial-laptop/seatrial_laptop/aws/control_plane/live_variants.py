@@ -102,6 +102,11 @@ def data_capture_config(store: Store, endpoint: Record) -> Document:
     return _member(store, endpoint, "DataCaptureConfig")
 
 
+def metrics_config(store: Store, endpoint: Record) -> Document:
+    """Return the MetricsConfig of an endpoint; empty for none."""
+    return _member(store, endpoint, "MetricsConfig")
+
+
 def _member(store: Store, endpoint: Record, key: str) -> Document:
     config = store.find(Kind.ENDPOINT_CONFIG, text_member(endpoint.request, "EndpointConfigName"))
     return child(config.request, key) if config else {}

@@ -24,10 +24,13 @@ from seatrial_laptop.aws.rights.request_rights import (
     invocation_rights,
     json_object,
     passed_role,
+    query_rights,
 )
 from seatrial_laptop.aws.rights.role_rights import Right, denial
 from seatrial_laptop.aws.service_catalog.catalog import root_arn
 from seatrial_laptop.environment import own_account
+from seatrial_load.aws.promql import PATH as QUERY_PATH
+from seatrial_load.aws.promql import SERVICE as METRICS_SERVICE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,6 +95,9 @@ def _rights(received: Received, service: str, body: bytes, tags_of: TagsOf) -> I
         named = {COMPONENT_HEADER: route.component} if route.component else {}
         yield bearer_right()
         yield from invocation_rights("InvokeEndpoint", route.endpoint, named, tags_of)
+        return
+    if received.path == QUERY_PATH and service == METRICS_SERVICE:
+        yield from query_rights()
         return
     document = sessions.request_parameters(received.query, body, received.headers.get("content-type", ""))
     action = f"{service}:{operation}" if service in CONTROL_PLANES else _action(received, body)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qs
 
 from ministack.core.sigv4 import HeaderSignature, parse_header_signature
 
@@ -26,11 +27,14 @@ from seatrial_laptop.aws.gateway.authorization import principal_of
 from seatrial_laptop.aws.gateway.openai_route import openai_route, reply_openai
 from seatrial_laptop.aws.json_document import Document, text_member
 from seatrial_laptop.aws.runtime.async_invocation import invoke_async
+from seatrial_laptop.aws.runtime.container_history import BadQueryError, answer_range
 from seatrial_laptop.aws.runtime.invocation import answer_invocation
 from seatrial_laptop.aws.runtime.openai_invocation import answer_openai
 from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 from seatrial_laptop.aws.service_catalog.operations import call_service_catalog
 from seatrial_laptop.running import CONTROL_PATH, STATUS_PATH
+from seatrial_load.aws.promql import PATH as QUERY_PATH
+from seatrial_load.aws.promql import SERVICE as METRICS_SERVICE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -67,6 +71,8 @@ class Gateway:
             await _set_control(self.cloud, str(scope["method"]), receive, send)
         elif path.startswith("/endpoints/") and (answer := self._runtime(path)):
             await answer(scope, receive, send)
+        elif path == QUERY_PATH and service == METRICS_SERVICE:
+            await _answer_query(self.cloud, receive, send)
         elif plane := self._control_plane(service, key_id):
             await _control(self.cloud, plane, headers, receive, send)
         elif service.startswith("bedrock"):
@@ -166,6 +172,17 @@ def _scaled(cloud: Cloud, request: Document) -> Record | None:
     """Return what a request to Application Auto Scaling names, or None."""
     kind, name, *_ = [*str(request.get("ResourceId") or "").split("/"), ""]
     return cloud.store.find(Kind.ENDPOINT if kind == "endpoint" else Kind.INFERENCE_COMPONENT, name)
+
+
+async def _answer_query(cloud: Cloud, receive: Receive, send: Send) -> None:
+    """Answer a query of PromQL, in Prometheus' form."""
+    asked = parse_qs((await body_of(receive)).decode(errors="replace"))
+    status = HTTPStatus.OK
+    try:
+        document = answer_range(cloud.containers, asked)
+    except BadQueryError as bad:
+        status, document = HTTPStatus.BAD_REQUEST, {"status": "error", "errorType": "bad_data", "error": f"{bad}"}
+    await reply(send, status, document, {"content-type": "application/json"})
 
 
 async def _set_control(cloud: Cloud, method: str, receive: Receive, send: Send) -> None:

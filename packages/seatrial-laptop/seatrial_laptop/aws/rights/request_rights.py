@@ -94,6 +94,12 @@ def bearer_right() -> Right:
     return Right("sagemaker:CallWithBearerToken", "*")
 
 
+def query_rights() -> Iterator[Right]:
+    """Return what a query of PromQL needs (CloudWatch user guide, QueryMetrics)."""
+    yield Right("cloudwatch:GetMetricData", "*")
+    yield Right("cloudwatch:ListMetrics", "*")
+
+
 def autoscaling_rights(operation: str, request: Document, tags_of: TagsOf) -> Iterator[Right]:
     """Return what a request to Application Auto Scaling needs.
 

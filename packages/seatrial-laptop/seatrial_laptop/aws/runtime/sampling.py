@@ -18,6 +18,7 @@ from seatrial_laptop.aws.control_plane.records import Kind
 from seatrial_laptop.aws.json_document import text_member
 from seatrial_laptop.aws.rights.execution_role import may_log
 from seatrial_laptop.aws.runtime.artifacts import OWN, ServiceFailed
+from seatrial_laptop.aws.runtime.container_history import read_copies
 from seatrial_laptop.aws.runtime.metric_history import KEPT_S, SAMPLE_S, Dimensions, metric_dimensions
 from seatrial_laptop.aws.runtime.telemetry import (
     MOST_LINES,
@@ -164,6 +165,7 @@ class Publisher:
             self._put(metric_data(place, seen.get(place, ()), copies=copies))
         for endpoint, measured in queue_metrics(self.cloud).items():
             self._put(_queue_data(endpoint, measured))
+        read_copies(self.cloud)
         self.publish_logs()
         self.cloud.capture.write(self.services)
 

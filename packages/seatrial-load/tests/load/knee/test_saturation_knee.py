@@ -44,10 +44,22 @@ def test_levels_with_errors_do_not_count(level: MakeLevel) -> None:
     assert saturation_knee([*levels, level(8, output_tok_s=400.0, succeeded=7)]).concurrency == 4.0
 
 
-def test_where_throughput_falls_below_the_gate_no_copy_is_planned_well(level: MakeLevel) -> None:
+def test_where_throughput_falls_below_the_gate_copies_get_a_share_of_that_load(level: MakeLevel) -> None:
     falling = [level(load, output_tok_s=speed) for load, speed in ((1, 600.0), (2, 1_089.0), (4, 900.0), (8, 600.0))]
     assert gate_knee(falling, 2).concurrency == 2.0
-    knee = gate_knee(falling, 8)
-    assert knee.concurrency is None
-    assert knee.because == "throughput falls below 90% of its highest from 2.8 per copy, less than the gate of 8"
+    whole, share = gate_knee(falling, 8), gate_knee(falling, 8, utilization=0.8)
+    assert whole.concurrency == saturation_knee(falling).concurrency
+    assert whole.because == "throughput falls below 90% of its highest from 2.8 per copy; less than the gate of 8"
+    assert share.concurrency == 0.8 * (whole.concurrency or 0.0)
+    assert share.because == (
+        "throughput falls below 90% of its highest from 2.8 per copy; 80% of it are less than the gate of 8"
+    )
     assert saturation_knee(falling).because == "throughput falls below 90% of its highest from 2.8 per copy"
+
+
+def test_the_gate_gives_way_by_degrees(level: MakeLevel) -> None:
+    """A gate beside the load from which throughput falls isn't a matter of all or nothing: noise would decide."""
+    falling = [level(load, output_tok_s=speed) for load, speed in ((1, 600.0), (2, 1_089.0), (4, 900.0), (8, 600.0))]
+    falls_from = saturation_knee(falling).concurrency or 0.0
+    for gate in (2, 3):
+        assert gate_knee(falling, gate, utilization=1.0).concurrency == min(gate, falls_from)

@@ -200,7 +200,7 @@ def test_a_peak_of_throughput_between_two_loads_with_as_much_is_found(adaptive: 
     request = adaptive(gate_concurrency=64, objectives=())
     found = searched(request, lambda load: at_speed(level, load, seen.get(load, 370.0)))
     assert 16 in found.loads or 32 in found.loads
-    assert knee_of(request, found.levels) < 32
+    assert knee_of(request, found.levels) < max(found.loads[1:])  # which gave 370, 90 % of the highest
 
 
 @pytest.mark.parametrize("gate", [1, 4, 16, 64])

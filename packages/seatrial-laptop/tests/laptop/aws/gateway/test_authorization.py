@@ -55,6 +55,21 @@ def test_an_invocation_asks_for_its_right_whatever_service_it_is_signed_for(acts
     assert "sagemaker:InvokeEndpoint on resource" in refusal("/endpoints/chat/invocations", service)
 
 
+@pytest.mark.parametrize(
+    ("allowed", "refused"),
+    [
+        (["cloudwatch:GetMetricData", "cloudwatch:ListMetrics"], ""),
+        (["cloudwatch:GetMetricData"], "cloudwatch:ListMetrics on resource"),
+        (["cloudwatch:ListMetrics"], "cloudwatch:GetMetricData on resource"),
+    ],
+)
+def test_a_query_of_promql_asks_for_both_rights_to_metrics(acts: Acts, allowed: list[str], refused: str) -> None:
+    acts(*(allow(action) for action in allowed))
+    told = refusal("/api/v1/query_range", "monitoring")
+    assert refused in told
+    assert bool(told) == bool(refused)
+
+
 def test_an_invocation_is_of_the_endpoint_that_its_path_names(acts: Acts) -> None:
     acts(allow("sagemaker:InvokeEndpoint", f"{PREFIX}endpoint/chat"))
     assert refusal("/endpoints/chat/invocations", "sagemaker") == ""

@@ -1,0 +1,85 @@
+"""What containers and accelerators told CloudWatch while a trial measured, and what holds the throughput back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+CauseKind: TypeAlias = Literal["preempted", "kv_cache_full", "gpu_idle", "batch_full", "queue_grows", "gpu_busy"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerLoad:
+    """What the containers of an endpoint told over one stretch of time; None is a value that nobody published.
+
+    Attributes:
+        running_max: Requests that the engine works on at once, all copies together: the most.
+        waiting_max: Requests in the engines' queues, all copies together: the most.
+        waiting_early: The same, mean over the first half of the time.
+        waiting_late: The same, mean over the second half.
+        kv_cache_share_max: KV cache in use, 0 to 1, of the fullest copy: the most.
+        preemptions: Requests whose KV cache was given to others, so that they were computed anew.
+        gpu_share_mean: Time that the accelerators computed, 0 to 1: mean over all of them.
+        gpu_memory_share_max: Memory of the accelerators in use, 0 to 1, all together: the most.
+    """
+
+    running_max: float | None = None
+    waiting_max: float | None = None
+    waiting_early: float | None = None
+    waiting_late: float | None = None
+    kv_cache_share_max: float | None = None
+    preemptions: float | None = None
+    gpu_share_mean: float | None = None
+    gpu_memory_share_max: float | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody published anything."""
+        return self == ContainerLoad()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelMetrics:
+    """What the containers told during one level.
+
+    Attributes:
+        concurrency: Requests in flight per copy.
+        offered_requests_per_s: What an open loop offered; None in a closed loop.
+        load: What they told.
+    """
+
+    concurrency: int
+    offered_requests_per_s: float | None
+    load: ContainerLoad
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """What holds the throughput back.
+
+    Attributes:
+        kind: `preempted` (requests lost their KV cache), `kv_cache_full` (no room for more), `gpu_idle` (requests wait
+            though accelerators are idle), `batch_full` (requests wait though the KV cache has room), `queue_grows`
+            (more requests arrive than are answered), `gpu_busy` (the accelerators compute all the time).
+        because: What tells it, in a sentence without a full stop.
+        mend: What to change, as an imperative.
+    """
+
+    kind: CauseKind
+    because: str
+    mend: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerMetrics:
+    """What the containers told during a trial.
+
+    Attributes:
+        levels: By level, ascending; empty where nothing was published.
+        causes: What holds the throughput back past the knee.
+        because: Where it comes from, or why it is missing.
+    """
+
+    levels: tuple[LevelMetrics, ...] = ()
+    causes: tuple[Cause, ...] = ()
+    because: str
