@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from seatrial_base.catalog.bands import Facet
+
 ASKED = Question("vllm", "0.11.0", "Qwen/Qwen3-32B", "16-bit", "ml.p5.48xlarge", 2, 1_000, 101, 8)
 LLAMA, QWEN = "meta-llama/Llama-3.1-8B-Instruct", "Qwen/Qwen3-32B"
 TPOT_20 = Objective("tpot_ms", 20)
@@ -283,7 +285,7 @@ def test_coverage_is_judged_by_the_errors_of_other_models() -> None:
 
 
 @pytest.mark.parametrize("kind", ["degree", "lengths"])
-def test_bands_of_a_degree_and_of_lengths_come_from_others(kind: str) -> None:
+def test_bands_of_a_degree_and_of_lengths_come_from_others(kind: Facet) -> None:
     long = replace(ASKED, output_tokens=4_000, tp_degree=8)
     short = replace(judged(1.1, kind=kind), question=ASKED)
     rows = [short] * 20 + [replace(judged(1.3, kind=kind), question=long)] * 20
