@@ -31,6 +31,7 @@ _NAMES = {
     "jobs.optimization_service": "OptimizationService",
     "jobs.optimizations_stack": "OptimizationsStack optimizations_stack add_jobs",
     "jobs.optimized_weights": "OptimizedWeights",
+    "observability.container_alarms": "ContainerAlarms",
     "observability.endpoint_alarms": "topic_name topic_arn AlarmTopic allow_alarms EndpointAlarms longest_latency_ms",
     "observability.endpoint_dashboard": "DashboardInstances DashboardTrials EndpointDashboard",
     "observability.environment_budget": "EnvironmentBudget",

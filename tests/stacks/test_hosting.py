@@ -88,9 +88,37 @@ def test_metrics_are_published_as_the_spec_says(kind: str) -> None:
     )
 
 
+@pytest.mark.parametrize("kind", ["inference_component", "single_model"])
+def test_detailed_metrics_have_alarms_on_the_kv_cache_and_the_queue(kind: str) -> None:
+    base = hosted({"kind": kind, "metrics": {"detailed": True}})
+    plan = base.plan if kind == "inference_component" else base.plan.model_copy(update={"hosting_kind": decided(kind)})
+    template = Template.from_stack(EndpointStack(App(), "Metrics", deployment=replace(base, plan=plan)))
+    labels = {
+        "inference_component": '"aws.sagemaker.inference_component.name"="dev-chat-model"',
+        "single_model": '"aws.sagemaker.endpoint.name"="dev-chat","aws.sagemaker.variant.name"="AllTraffic"',
+    }[kind]
+    queries = (
+        f'{{"vllm:kv_cache_usage_perc",{labels}}} >= 0.95 or {{"sglang:token_usage",{labels}}} >= 0.95',
+        f'sum({{"vllm:num_requests_waiting",{labels}}}) >= 1 or sum({{"sglang:num_queue_reqs",{labels}}}) >= 1',
+    )
+    for query in queries:
+        criteria = {"Query": query, "PendingPeriod": 300, "RecoveryPeriod": 300}
+        template.has_resource_properties(
+            "AWS::CloudWatch::Alarm",
+            {
+                "EvaluationCriteria": {"PromQLCriteria": criteria},
+                "EvaluationInterval": 60,
+                "MetricName": Match.absent(),
+            },
+        )
+
+
 def test_what_the_spec_leaves_open_is_sagemakers() -> None:
     template = Template.from_stack(EndpointStack(App(), "Metrics", deployment=hosted({})))
     template.has_resource_properties("AWS::SageMaker::EndpointConfig", {"MetricsConfig": Match.absent()})
+    assert not template.find_resources(
+        "AWS::CloudWatch::Alarm", {"Properties": {"EvaluationCriteria": Match.any_value()}}
+    )
 
 
 def test_a_reservation_alone_is_used() -> None:

@@ -35,6 +35,7 @@ from seatrial_cdk.endpoint.single_model_endpoint import SingleModelEndpoint
 from seatrial_cdk.endpoint.traffic_router import TrafficRouter
 from seatrial_cdk.endpoint.variant_instances import VARIANT_NAME
 from seatrial_cdk.jobs.optimizations_stack import add_jobs
+from seatrial_cdk.observability.container_alarms import ContainerAlarms
 from seatrial_cdk.observability.endpoint_alarms import EndpointAlarms, rollback_alarms_are_off, topic_arn
 from seatrial_cdk.observability.planned import define_endpoint_dashboard
 from seatrial_cdk.place import shared_stack
@@ -290,12 +291,15 @@ def define_parts(
         start_minutes=start_minutes(deployment),
     )
     _alarms_of_variants(scope, f"Alarms{suffix}", endpoint, deployment, topic or _topic_arn(scope, deployment))
+    container_alarms = _container_alarms(scope, f"ContainerAlarms{suffix}", endpoint, deployment, topic)
     candidate = trial = None
     if isinstance(endpoint, LlmEndpoint) and spec.trial.mode != "off":
         settings = trial_settings(deployment, alarms)
         candidate = CandidateTrial(scope, f"Candidate{suffix}", endpoint=endpoint, settings=settings)
         trial = SmokeBenchmark(scope, f"Trial{suffix}", endpoint=endpoint, settings=settings)
         alarms.tell_after(trial)
+        if container_alarms is not None:
+            container_alarms.node.add_dependency(trial)
         follow = f"seatrial trial watch {spec.name} -e {deployment.environment.name}"
         # As `Annotations.add_info` writes it, without its stack trace: that has the folders of this machine.
         told = f"CloudFormation tells nothing of a trial while it runs; follow it: {follow}"
@@ -378,6 +382,20 @@ def _define_guest_resources(  # noqa: PLR0917 (private)
             role_options=endpoint.role_options,
         )
     return _GuestResources(guests, define_adapters(endpoint, endpoint, deployment), weights, router)
+
+
+def _container_alarms(
+    scope: Construct,
+    construct_id: str,
+    endpoint: LlmEndpoint | SingleModelEndpoint,
+    deployment: Deployment,
+    topic: str | None,
+) -> ContainerAlarms | None:
+    """Define the alarms on what containers tell where the spec asks for it; the embedded AWS has no PromQL alarms."""
+    asked = deployment.endpoint.hosting.metrics
+    if asked is None or not asked.detailed or deployment.environment.is_embedded:
+        return None
+    return ContainerAlarms(scope, construct_id, endpoint=endpoint, topic_arn=topic or _topic_arn(scope, deployment))
 
 
 def _alarms_of_variants(

@@ -295,7 +295,7 @@ def _alarm(
     return cloudwatch.CfnAlarm(
         Construct(scope, condition.construct_id),
         "Resource",
-        alarm_name=_alarm_name(scope, endpoint, f"{set_name}{condition.construct_id}"),
+        alarm_name=alarm_name(scope, endpoint, f"{set_name}{condition.construct_id}"),
         alarm_description=f"{condition.description}. Runbook: {RUNBOOK}#{condition.section}",
         namespace=NAMESPACE,
         metric_name=condition.metric_name,
@@ -316,7 +316,7 @@ def _alarm(
     )
 
 
-def _alarm_name(scope: Construct, endpoint: ILlmEndpoint, own: str) -> str | None:
+def alarm_name(scope: Construct, endpoint: ILlmEndpoint, own: str) -> str | None:
     """Return a name that the environment's trial service may read; `None` where CloudFormation makes one.
 
     CloudFormation begins a name with that of the stack, which is enough where it is one of the environment's.

@@ -14,6 +14,7 @@ from rich.text import Text
 from seatrial.deployment.document import stack_name
 from seatrial.documents.plan import STAND_IN
 from seatrial.report.chances import met_words
+from seatrial.report.metric_volume import metric_volume
 from seatrial.report.planned import edges
 from seatrial.report.terminal.tables import narrow_usd, table_view, whole_percent
 from seatrial_base.catalog.instances import all_instances, find_instance
@@ -165,7 +166,7 @@ def _lines(plan: Plan, loaded: LoadedSpec) -> Iterator[tuple[str, str]]:
     yield "model", _model(plan)
     yield "load", _load(plan, loaded)
     yield "deployment", deployment(plan)
-    if hosting := "\n".join(_hosting(loaded)):
+    if hosting := "\n".join(_hosting(plan, loaded)):
         yield "hosting", hosting
     yield "cost", _cost(plan)
     point = gate_point(plan)
@@ -278,8 +279,8 @@ def _cost(plan: Plan) -> str:
     return f"{usd(cost.usd_per_hour)}/h, ${cost.usd_per_hour * HOURS_PER_MONTH:,.0f}/month{off}{per_token}"
 
 
-def _hosting(loaded: LoadedSpec) -> Iterator[str]:
-    """Yield what of the hosting is not the default: kind, pools, copies at zero, protection."""
+def _hosting(plan: Plan, loaded: LoadedSpec) -> Iterator[str]:
+    """Yield what of the hosting is not the default: kind, pools, copies at zero, protection, metrics and their cost."""
     hosting, scaling = loaded.endpoint.hosting, loaded.endpoint.scaling
     if hosting.kind == "single_model":
         yield "model in the production variant" + ("" if hosting.asynchronous is None else ", asynchronous")
@@ -293,6 +294,8 @@ def _hosting(loaded: LoadedSpec) -> Iterator[str]:
         yield f"to zero: $0.00/h without any {unit}"
     if scaling.scale_in_protection:
         yield "scaling never removes copies"
+    if hosting.metrics is not None:
+        yield from metric_volume(hosting.metrics, plan).lines
 
 
 def _latencies(plan: Plan, loaded: LoadedSpec, point: CurvePoint) -> Iterator[str]:

@@ -10,7 +10,7 @@ import pytest
 from seatrial.operations.doctor.diagnose import diagnose
 from seatrial.operations.doctor.view import part_rows
 from seatrial_load.aws.container_metrics import SIMULATED_LABEL
-from seatrial_load.aws.promql import Series
+from seatrial_load.aws.promql import MetricSeries
 from tests.operations.doctor.sample_account import COMPONENT, NOW, Aws, component
 
 if TYPE_CHECKING:
@@ -27,11 +27,11 @@ class Published:
     labels: Mapping[str, str] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
 
-    def __call__(self, query: str, *, start_s: float, end_s: float, step_s: float) -> tuple[Series, ...]:
+    def __call__(self, query: str, *, start_s: float, end_s: float, step_s: float) -> tuple[MetricSeries, ...]:
         assert (end_s, end_s - start_s, step_s) == (NOW.timestamp(), 900.0, 10.0)
         self.asked.append(query)
         found = self.values.get(query[2:].partition('"')[0])
-        return () if found is None else (Series(self.labels, ((start_s + 225, found[0]), (end_s, found[1]))),)
+        return () if found is None else (MetricSeries(self.labels, ((start_s + 225, found[0]), (end_s, found[1]))),)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_variant_with_a_model_is_asked_by_its_own_labels_and_an_empty_componen
 
 
 def test_a_refusal_is_told_and_is_no_problem() -> None:
-    def refuse(query: str, *, start_s: float, end_s: float, step_s: float) -> tuple[Series, ...]:
+    def refuse(query: str, *, start_s: float, end_s: float, step_s: float) -> tuple[MetricSeries, ...]:
         raise ValueError(f"HTTP 403: {query[2:6]} {end_s - start_s:g} {step_s:g}")
 
     found = Aws().examined(promql=refuse)

@@ -1,4 +1,4 @@
-"""Which parsers read the tool calls and the reasoning of a model family, by engine."""
+"""Which parsers read the tool calls and the reasoning of a model family, by engine, and which parsers there are."""
 
 from __future__ import annotations
 
@@ -40,3 +40,34 @@ def model_parsers(engine: str, hub_id: str) -> ModelParsers | None:
     spoken = "vllm" if engine == "lmi" else engine
     rows = catalog_rows("parsers.json", ModelParsers)
     return next((row for row in rows if row.engine == spoken and re.fullmatch(row.models, hub_id, re.IGNORECASE)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class ParserNames:
+    """The names that an engine takes for one of its parsers.
+
+    Attributes:
+        engine: The engine; LMI takes the names of vLLM, which it runs.
+        option: Which parser.
+        names: All names, ascending; those of the newest source that was read, so that an older release may lack some.
+        source: Where they were read.
+        date: When.
+    """
+
+    engine: Literal["vllm", "sglang"]
+    option: Literal["tool_call_parser", "reasoning_parser"]
+    names: tuple[str, ...]
+    source: str
+    date: str
+
+
+def parser_names(engine: str, option: str) -> ParserNames | None:
+    """Return the names of an engine's parsers, or `None` where the catalog has none.
+
+    Args:
+        engine: The engine: `lmi`, `vllm`, `sglang`.
+        option: `tool_call_parser` or `reasoning_parser`.
+    """
+    spoken = "vllm" if engine == "lmi" else engine
+    rows = catalog_rows("parsers.json", ParserNames, part="names")
+    return next((row for row in rows if (row.engine, row.option) == (spoken, option)), None)

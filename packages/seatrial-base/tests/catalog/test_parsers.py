@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from seatrial_base.catalog.parsers import ModelParsers, model_parsers
+from seatrial_base.catalog.parsers import ModelParsers, model_parsers, parser_names
 from seatrial_base.catalog.rows import catalog_rows
 
 ROWS = catalog_rows("parsers.json", ModelParsers)
@@ -48,3 +48,16 @@ def test_a_row_has_a_parser_a_source_and_a_date(row: ModelParsers) -> None:
     assert row.source
     assert re.fullmatch(r"20\d\d-\d\d-\d\d", row.date)
     assert re.compile(row.models)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.engine}-{row.models}")
+def test_the_parsers_of_a_family_are_names_that_its_engine_has(row: ModelParsers) -> None:
+    for option in ("tool_call_parser", "reasoning_parser"):
+        known = parser_names(row.engine, option)
+        assert known is not None
+        assert getattr(row, option) in (None, *known.names)
+
+
+def test_lmi_has_the_names_of_vllm_and_tgi_has_none() -> None:
+    assert parser_names("lmi", "tool_call_parser") == parser_names("vllm", "tool_call_parser")
+    assert parser_names("tgi", "tool_call_parser") is None

@@ -107,7 +107,30 @@ CASES = (
     Case("SEA339", BASE + "option.quantize=fp8", ""),
 )
 
+PARSERS = (
+    Case("SEA378", BASE + "option.tool_call_parser=hermes", "", given=Given(engine="lmi", version="lmi27")),
+    Case("SEA378", BASE + "option.tool_call_parser=hermess", "4: option.tool_call_parser: warning",
+         given=Given(engine="lmi", version="lmi27")),
+    Case("SEA378", BASE + "option.reasoning_parser=qwen", "4: option.reasoning_parser: warning",
+         given=Given(engine="lmi", version="lmi27")),
+    Case("SEA378", VLLM + "SM_VLLM_TOOL_CALL_PARSER=llama3", "4: SM_VLLM_TOOL_CALL_PARSER: warning", "container.env"),
+    Case("SEA378", VLLM + "SM_VLLM_REASONING_PARSER=deepseek_r1", "", "container.env"),
+    Case("SEA378", VLLM + "SM_VLLM_TOOL_PARSER_PLUGIN=own.py\nSM_VLLM_TOOL_CALL_PARSER=own", "", "container.env"),
+    Case("SEA378", "SM_SGLANG_MODEL_PATH=org/model\nSM_SGLANG_TOOL_CALL_PARSER=hermes", "", "container.env"),
+    Case("SEA378", "SM_SGLANG_MODEL_PATH=org/model\nSM_SGLANG_TOOL_CALL_PARSER=llama3_json",
+         "2: SM_SGLANG_TOOL_CALL_PARSER: warning", "container.env"),
+    Case("SEA378", "SM_SGLANG_MODEL_PATH=org/model\nSM_SGLANG_REASONING_PARSER=deepseek_r1",
+         "2: SM_SGLANG_REASONING_PARSER: warning", "container.env"),
+)  # fmt: skip
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+
+def test_an_unknown_parser_is_told_with_the_nearest_and_all_names() -> None:
+    (said,) = Case("SEA378", VLLM + "SM_VLLM_TOOL_CALL_PARSER=hermess", "", "container.env").says()
+    assert said.startswith("4: SM_VLLM_TOOL_CALL_PARSER: warning: hermess is no tool call parser of vLLM")
+    assert " | write hermes; known on 2026-11-26: apertus, cohere_command3, " in said
+    assert said.endswith("step3p5, xlam")
+
+
+@pytest.mark.parametrize("case", [*CASES, *PARSERS], ids=str)
 def test_a_rule_finds_its_boundary(case: Case) -> None:
     assert case.found() == ([case.place] if case.place else [])

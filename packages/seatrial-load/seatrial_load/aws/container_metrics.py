@@ -18,7 +18,7 @@ from seatrial_load.documents.container_metrics import ContainerLoad
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from seatrial_load.aws.promql import PromQl, Series
+    from seatrial_load.aws.promql import MetricSeries, PromQl
     from seatrial_load.documents.request import TrialTarget
 
 
@@ -47,13 +47,13 @@ PERCENT: Final = 100.0
 class ContainerSeries:
     """The series of an endpoint over some time, by what they tell; empty where nobody published."""
 
-    running: tuple[Series, ...]
-    waiting: tuple[Series, ...]
-    kv_cache: tuple[Series, ...]
-    preemptions: tuple[Series, ...]
-    gpu: tuple[Series, ...]
-    gpu_used: tuple[Series, ...]
-    gpu_free: tuple[Series, ...]
+    running: tuple[MetricSeries, ...]
+    waiting: tuple[MetricSeries, ...]
+    kv_cache: tuple[MetricSeries, ...]
+    preemptions: tuple[MetricSeries, ...]
+    gpu: tuple[MetricSeries, ...]
+    gpu_used: tuple[MetricSeries, ...]
+    gpu_free: tuple[MetricSeries, ...]
 
     @property
     def simulated_by(self) -> str:
@@ -102,7 +102,7 @@ def read_container_series(ask: PromQl, labels: Mapping[str, str], *, from_s: flo
         ValueError: A query was refused.
     """
 
-    def found(names: tuple[str, ...]) -> tuple[Series, ...]:
+    def found(names: tuple[str, ...]) -> tuple[MetricSeries, ...]:
         for name in names:
             if series := ask(selector(name, labels), start_s=from_s, end_s=to_s, step_s=STEP_S):
                 return series
@@ -114,11 +114,11 @@ def read_container_series(ask: PromQl, labels: Mapping[str, str], *, from_s: flo
     )  # fmt: skip
 
 
-def _values(series: Iterable[Series], from_s: float, to_s: float) -> list[float]:
+def _values(series: Iterable[MetricSeries], from_s: float, to_s: float) -> list[float]:
     return [value for each in series for at, value in each.samples if from_s <= at <= to_s]
 
 
-def _sums(series: Iterable[Series], from_s: float, to_s: float) -> list[tuple[float, float]]:
+def _sums(series: Iterable[MetricSeries], from_s: float, to_s: float) -> list[tuple[float, float]]:
     """Return the sum over series by time, oldest first."""
     sums: defaultdict[float, float] = defaultdict(float)
     for each in series:
@@ -140,7 +140,7 @@ def _share(percent: float | None) -> float | None:
     return None if percent is None else percent / PERCENT
 
 
-def _risen(series: Iterable[Series], from_s: float, to_s: float) -> float | None:
+def _risen(series: Iterable[MetricSeries], from_s: float, to_s: float) -> float | None:
     """Return by how much counters rose; one that falls began anew, and what it shows since then is its rise."""
     risen, is_known = 0.0, False
     for each in series:
@@ -155,7 +155,7 @@ def _risen(series: Iterable[Series], from_s: float, to_s: float) -> float | None
     return risen if is_known else None
 
 
-def _used_most(used: Iterable[Series], free: Iterable[Series], from_s: float, to_s: float) -> float | None:
+def _used_most(used: Iterable[MetricSeries], free: Iterable[MetricSeries], from_s: float, to_s: float) -> float | None:
     rest = dict(_sums(free, from_s, to_s))
     shares = [
         taken / (taken + rest[at]) for at, taken in _sums(used, from_s, to_s) if at in rest and taken + rest[at] > 0

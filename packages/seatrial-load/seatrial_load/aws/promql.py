@@ -35,7 +35,7 @@ FORM: Final = "application/x-www-form-urlencoded"
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class MetricSeries:
     """One time series of an answer.
 
     Attributes:
@@ -50,7 +50,7 @@ class Series:
 class PromQl(Protocol):
     """Whoever answers a query over a stretch of time."""
 
-    def __call__(self, query: str, *, start_s: float, end_s: float, step_s: float) -> tuple[Series, ...]:
+    def __call__(self, query: str, *, start_s: float, end_s: float, step_s: float) -> tuple[MetricSeries, ...]:
         """Return the series that a query selects, a sample for each step that has one.
 
         Raises:
@@ -81,7 +81,7 @@ class CloudWatchPromQl:
     credentials: CredentialSource
     now: Callable[[], datetime]
 
-    def __call__(self, query: str, *, start_s: float, end_s: float, step_s: float) -> tuple[Series, ...]:
+    def __call__(self, query: str, *, start_s: float, end_s: float, step_s: float) -> tuple[MetricSeries, ...]:
         """Ask, as `PromQl` says."""
         asked = {"query": query, "start": f"{start_s:.3f}", "end": f"{end_s:.3f}", "step": f"{step_s:g}"}
         status, answer = self._post(urlencode(asked).encode())
@@ -134,7 +134,7 @@ def cloudwatch_promql(
     return CloudWatchPromQl(promql_url(region), region, source, now)
 
 
-def _series(answer: object) -> Iterator[Series]:
+def _series(answer: object) -> Iterator[MetricSeries]:
     """Yield the series of an answer.
 
     Raises:
@@ -149,4 +149,4 @@ def _series(answer: object) -> Iterator[Series]:
         if not isinstance(labels, dict) or not isinstance(values, list):
             raise ValueError("a series of the answer has no `metric` or no `values`")  # noqa: TRY004 (likewise)
         samples = tuple((float(at), float(value)) for at, value in values)
-        yield Series({str(name): str(value) for name, value in labels.items()}, samples)
+        yield MetricSeries({str(name): str(value) for name, value in labels.items()}, samples)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_load.aws.promql import Series
+from seatrial_load.aws.promql import MetricSeries
 from seatrial_load.decode.event_stream import encode_frame
 from seatrial_load.decode.response import RequestRecord
 from seatrial_load.documents.request import Expected, Load, Objective, TrialRequest, TrialTarget, Workload
@@ -366,12 +366,13 @@ class FakePromQl:
     labels: Mapping[str, str] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
 
-    def __call__(self, query: str, *, start_s: float, end_s: float, step_s: float) -> tuple[Series, ...]:
+    def __call__(self, query: str, *, start_s: float, end_s: float, step_s: float) -> tuple[MetricSeries, ...]:
         assert end_s > start_s
         self.asked.append(query)
         rows = self.published.get(query[2:].partition('"')[0], [])
         return tuple(
-            Series(self.labels, tuple((start_s + step_s * at, value) for at, value in enumerate(row))) for row in rows
+            MetricSeries(self.labels, tuple((start_s + step_s * at, value) for at, value in enumerate(row)))
+            for row in rows
         )
 
 

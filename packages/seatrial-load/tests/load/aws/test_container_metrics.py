@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from seatrial_load.aws.container_metrics import SIMULATED_LABEL, read_container_series, target_labels
-from seatrial_load.aws.promql import PromQl, Series
+from seatrial_load.aws.promql import MetricSeries, PromQl
 from seatrial_load.documents.container_metrics import ContainerLoad
 from seatrial_load.documents.request import TrialTarget
 
@@ -34,7 +34,7 @@ def loads(published: Publish) -> Loads:
 def test_a_component_and_a_variant_are_told_by_their_labels() -> None:
     asked: list[str] = []
 
-    def ask(query: str, **_times: float) -> tuple[Series, ...]:
+    def ask(query: str, **_times: float) -> tuple[MetricSeries, ...]:
         asked.append(query)
         return ()
 

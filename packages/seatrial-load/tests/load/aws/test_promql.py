@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 import pytest
 
 from seatrial_load.aws.credentials import Credentials
-from seatrial_load.aws.promql import CloudWatchPromQl, Series, promql_url, selector
+from seatrial_load.aws.promql import CloudWatchPromQl, MetricSeries, promql_url, selector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,14 +57,14 @@ def cloudwatch() -> Iterator[FakeServer]:
     server.server_close()
 
 
-def ask(server: FakeServer) -> tuple[Series, ...]:
+def ask(server: FakeServer) -> tuple[MetricSeries, ...]:
     url = f"http://127.0.0.1:{server.server_port}"
     promql = CloudWatchPromQl(url, "eu-west-1", CREDENTIALS, lambda: datetime(2026, 11, 26, 12, tzinfo=UTC))
     return promql(selector("up", {"a.b": 'c"d'}), start_s=10.0, end_s=70.25, step_s=10.0)
 
 
 def test_a_query_over_time_is_a_signed_form(cloudwatch: FakeServer) -> None:
-    assert ask(cloudwatch) == (Series({"__name__": "up"}, ((10.0, 1.0), (20.5, 3.0))),)
+    assert ask(cloudwatch) == (MetricSeries({"__name__": "up"}, ((10.0, 1.0), (20.5, 3.0))),)
     path, headers, body = cloudwatch.asked[-1]
     assert path == "/api/v1/query_range"
     assert parse_qs(body) == {

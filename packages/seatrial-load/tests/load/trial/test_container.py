@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seatrial_load.aws.cloudwatch import MetricData
-    from seatrial_load.aws.promql import PromQl, Series
+    from seatrial_load.aws.promql import MetricSeries, PromQl
 
 TTFT = Objective(metric="ttft_ms", statistic="p95", bound=500.0, sense="at_most")
 OVER = Stop(reason=StopReason.ALL_MEASURED, because="every level of the list was measured")
@@ -98,7 +98,7 @@ def test_nothing_published_is_told_with_what_would_publish_it(ended: Ended, publ
 
 
 def test_a_refusal_is_told_and_changes_no_verdict(ended: Ended) -> None:
-    def refuse(query: str, *, start_s: float, end_s: float, step_s: float) -> tuple[Series, ...]:
+    def refuse(query: str, *, start_s: float, end_s: float, step_s: float) -> tuple[MetricSeries, ...]:
         raise ValueError(f"HTTP 403: {query[2:7]} {start_s:g} {end_s:g} {step_s:g}")
 
     result = ended.told(refuse)
