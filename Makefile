@@ -19,7 +19,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # With this variable Python compiles aws-cdk-lib anew in every process: 4 s of CPU for each synthesis.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install demo synth diff deploy environment test test-aws clean-aws test-random test-flaky test-updates test-failures test-recipes test-clients test-mutants data-age check lint scoreboard bench bench-load-client check-security lock clean
+.PHONY: help install demo synth diff deploy environment test test-aws clean-aws test-random test-flaky test-updates test-failures test-recipes test-clients test-mutants data-age renew check lint scoreboard bench bench-load-client check-security lock clean
 
 help: ## Show this text.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -43,8 +43,13 @@ synth: environment $(USER_STAMP) ## Synthesize the stacks of an environment: mak
 diff: environment $(USER_STAMP) ## Compare the stacks of an environment with those in the account: make diff ENV=prod.
 	@$(BIN)/cdk diff $(CDK_CONTEXT) $(CDK_ARGS)
 
-deploy: environment $(USER_STAMP) ## Deploy the stacks of an environment: make deploy ENV=prod (CDK_ARGS="--require-approval never").
+# One endpoint's trial is shown while it runs; those of a whole environment run at the same time, in as many stacks.
+deploy: environment $(USER_STAMP) ## Deploy the stacks of an environment: make deploy ENV=prod (ENDPOINT=chat for one endpoint and its trial).
+ifdef ENDPOINT
+	@$(BIN)/seatrial deploy $(ENDPOINT) -e $(ENV) $(if $(CDK_ARGS),-- $(CDK_ARGS))
+else
 	@$(BIN)/cdk deploy --all $(CDK_CONTEXT) $(CDK_ARGS)
+endif
 
 environment:
 	@test -n "$(ENV)" || { echo "name the environment: make $(firstword $(MAKECMDGOALS)) ENV=prod" >&2; exit 2; }
@@ -93,6 +98,9 @@ $(OPENAI_CLIENTS): $(DEV_STAMP)
 
 data-age: $(DEV_STAMP) ## Tell how old each table of the catalog is, what renews it, and which is older than 90 days (exit 1).
 	@$(BIN)/python -m seatrial_base.catalog.data_age $(TODAY)
+
+renew: $(DEV_STAMP) ## Renew a table of the catalog from its source: make renew TABLE=parsers (ARGS=--write to write it).
+	@$(BIN)/python scripts/renew.py $(TABLE) $(ARGS)
 
 test-mutants: $(DEV_STAMP) ## Write one wrong line after another, and tell which of them the nearest tests don't notice.
 	@$(BIN)/python -m tests.mutations.run $(ARGS)

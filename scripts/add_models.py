@@ -22,7 +22,15 @@ Row: TypeAlias = dict[str, object]
 _ROOT = Path(__file__).resolve().parent.parent
 _FACTS = _ROOT / "scripts" / "facts" / "configs.json"
 _CATALOG = _ROOT / "packages" / "seatrial-base" / "seatrial_base" / "catalog" / "data" / "models.json"
-_LEFT_OUT = {"linear_layers": 0, "latent_dim": None, "is_multimodal": False}  # where a row has the default
+_LEFT_OUT = {  # where a row has the default
+    "linear_layers": 0,
+    "latent_dim": None,
+    "is_multimodal": False,
+    "sparse_tokens": None,
+    "mixed_layers": 0,
+    "state_bytes": 0,
+    "unknown_family": None,
+}
 
 
 def main() -> None:

@@ -4,7 +4,8 @@
     python scripts/add_models.py
 
 `scripts/facts/collected/` holds what was collected at once, `instances.json` and `models.json`; `scripts/facts/` what
-was looked up one by one: `models.json`, and in `prices.json` the prices that the collected `instances.json` lacks.
+was looked up one by one: `models.json`, and in `prices.json` the prices that the collected `instances.json` lacks, with
+estimates for types whose price SageMaker does not publish.
 The output is sorted, one row a line, so that a refresh reads as a diff. `images.json` and `engine_options.json` have
 scripts of their own; `add_models.py` adds the models whose `config.json` is known. `engines.json`
 is not built: its constants were fitted or read by people, and say so.
@@ -78,9 +79,11 @@ def _scaled(value: Json, factor: int) -> int | None:
 
 def _instances(facts: Row, own: Row) -> dict[str, Json]:
     prices = {str(price["instance_type"]): price for price in _rows(own["prices"])}
+    estimates = {str(each["instance_type"]): each for each in _rows(own["estimates"])}
     every = _row(facts["instances"])
     date = str(_row(facts["_meta"])["generated"])
-    return {"rows": [_instance(name, _row(every[name]), prices.get(name), date) for name in sorted(every)]}
+    rows = [_instance(name, _row(every[name]), prices.get(name), date) for name in sorted(every)]
+    return {"rows": [{**row, **estimates.get(str(row["instance_type"]), {})} for row in rows]}
 
 
 def _instance(name: str, fact: Row, price: Row | None, date: str) -> Row:

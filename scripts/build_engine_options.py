@@ -1,11 +1,14 @@
 """Writes the keys and builds of the table of engine options: what LMI, TGI and vLLM know, by version.
 
     python scripts/build_engine_options.py
+    python scripts/build_engine_options.py --vllm 0.26.0 --lmi 28
     python scripts/build_engine_options.py --djl GIT_DIR --tgi GIT_DIR
+
+The second first adds the fields of a release of vLLM, from PyPI or from the file of `--from`, as those of an LMI build.
 
 The first writes the builds of LMI from `scripts/facts/collected/vllm_engine_args.json`, the fields of vLLM's
 `EngineArgs` by version: LMI passes `option.NAME` on to vLLM exactly when NAME is such a field of the bundled version,
-and drops any other name without a word, but for its own. The second writes the keys of LMI and TGI too, from their
+and drops any other name without a word, but for its own. The third writes the keys of LMI and TGI too, from their
 sources.
 
 GIT_DIR holds a clone with all branches (djl-serving: one `…-dlc` branch for each release) and tags (TGI). A key is
@@ -20,20 +23,26 @@ import ast
 import json
 import re
 import subprocess
+import sys
 import warnings
 from collections import defaultdict
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # of `scripts`, which no package installs
+
+from scripts.renewal.sources import FETCHED, Sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from scripts.renewal.sources import Archive
+
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "packages" / "seatrial-base" / "seatrial_base" / "catalog" / "data" / "engine_options.json"
 FACTS = ROOT / "scripts" / "facts" / "collected" / "vllm_engine_args.json"
-LMI_OF_VLLM = {"0.8.4": 15, "0.10.2": 16, "0.11.1": 17, "0.12.0": 18, "0.15.1": 20, "0.23.0": 27, "0.26.0": 28}
 LMI_SOURCE = "deepjavalibrary/djl-serving@d21927c4 serving/docs/lmi, python handlers' property classes"
-DATE = "2026-11-20"
 LMI_DATE = "2026-06-24"
 # Names that LMI itself reads beside vLLM's own.
 LMI_NAMES = """
@@ -86,9 +95,17 @@ Known = dict[tuple[str, str], set[int]]
 def main() -> None:
     """Read the facts and, where they are named, both clones; write their parts of the data file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--vllm", metavar="VERSION", help="a release of vLLM to read")
+    parser.add_argument("--lmi", type=int, metavar="NUMBER", help="the LMI build that has it")
+    parser.add_argument("--from", dest="given", type=Path, metavar="FILE", help="its archive, where PyPI is not asked")
     parser.add_argument("--djl", type=Path, help="clone of deepjavalibrary/djl-serving")
     parser.add_argument("--tgi", type=Path, help="clone of huggingface/text-generation-inference")
     options = parser.parse_args()
+    if options.vllm:
+        sources = Sources({"vllm": options.given} if options.given else {}, FETCHED)
+        release, today = sources.package("vllm", options.vllm), f"{datetime.now(UTC).date()}"
+        facts = with_release(json.loads(FACTS.read_text("utf-8")), release, options.lmi, today)
+        FACTS.write_text(f"{json.dumps(facts, indent=1)}\n", "utf-8")
     parts = {"builds": list(_builds())}
     if options.djl and options.tgi:
         parts["keys"] = [*_scopes(_djl_rows(options.djl), DJL_SOURCE), *_scopes(_tgi_rows(options.tgi), TGI_SOURCE)]
@@ -97,6 +114,27 @@ def main() -> None:
         text = _with_part(text, part, rows)
         print(f"{part}: {len(rows)} rows")
     DATA.write_text(text, encoding="utf-8")
+
+
+def with_release(facts: dict[str, Any], release: Archive, lmi: int, date: str) -> dict[str, Any]:
+    """Return the collected facts with the fields of a release's `EngineArgs`, as those that an LMI build reads.
+
+    Args:
+        facts: The facts of `scripts/facts/collected/vllm_engine_args.json`.
+        release: A release of vLLM.
+        lmi: The number of the build that has it.
+        date: The day of the reading.
+
+    Raises:
+        LookupError: The release has no such class there.
+    """
+    for node in ast.walk(ast.parse(release.text("vllm/engine/arg_utils.py"))):
+        if isinstance(node, ast.ClassDef) and node.name == "EngineArgs":
+            targets = [each.target for each in node.body if isinstance(each, ast.AnnAssign)]
+            names = sorted(each.id for each in targets if isinstance(each, ast.Name))
+            added = {"lmi": lmi, "dates": date, "engine_args": names}
+            return {**facts, **{part: {**facts[part], release.version: value} for part, value in added.items()}}
+    raise LookupError(f"{release.words} has no class EngineArgs in vllm/engine/arg_utils.py")
 
 
 def _with_part(text: str, part: str, rows: list[dict[str, object]]) -> str:
@@ -121,7 +159,7 @@ def _builds() -> Iterator[dict[str, object]]:
     yield {"lmi": None, "vllm": None, "added": own, "removed": [], "source": LMI_SOURCE, "date": LMI_DATE}
     facts = json.loads(FACTS.read_text(encoding="utf-8"))
     before: set[str] = set()
-    for version, lmi in sorted(LMI_OF_VLLM.items(), key=lambda pair: pair[1]):
+    for version, lmi in sorted(facts["lmi"].items(), key=lambda pair: pair[1]):
         names = set(facts["engine_args"][version])
         added, removed = sorted(names - before), sorted(before - names)
         yield {
@@ -130,7 +168,7 @@ def _builds() -> Iterator[dict[str, object]]:
             "added": added,
             "removed": removed,
             "source": facts["_meta"]["source"],
-            "date": DATE,
+            "date": facts["dates"][version],
         }
         before = names
 

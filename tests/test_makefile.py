@@ -26,8 +26,10 @@ def test_an_environment_must_be_named(target: str) -> None:
         (("diff", "ENV=prod", "ENDPOINT=chat"), 'cdk diff -c "environment=prod" -c "endpoint=chat"'),
         (("deploy", "ENV=prod"), 'cdk deploy --all -c "environment=prod"'),
         (("deploy", "ENV=prod", "CDK_ARGS=--concurrency 2"), 'cdk deploy --all -c "environment=prod" --concurrency 2'),
+        (("deploy", "ENV=prod", "ENDPOINT=chat"), "seatrial deploy chat -e prod"),
+        (("deploy", "ENV=prod", "ENDPOINT=chat", "CDK_ARGS=--force"), "seatrial deploy chat -e prod -- --force"),
     ],
 )
-def test_a_target_runs_the_cdk_for_its_environment(arguments: tuple[str, ...], command: str) -> None:
+def test_a_target_runs_its_command_for_its_environment(arguments: tuple[str, ...], command: str) -> None:
     last = run_make(ROOT, "--dry-run", *arguments).stdout.splitlines()[-1]
     assert " ".join(last.split()) == f".venv/bin/{command}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from seatrial.account.reader import aws_failures
@@ -20,7 +21,10 @@ SOURCE = "AWS Price List API, AmazonSageMaker, Hosting, on demand"
 _SERVICE = "AmazonSageMaker"
 _HOSTING = re.compile(r"^(?:[A-Z0-9]+-)?Host:(ml\..+)$")
 _DATE = re.compile(r"^\d{4}-\d{2}-\d{2}")
-_ONE_YEAR_S = 365 * 24 * 3600
+_YEAR_S = 365 * 24 * 3600
+_TERMS_S: Mapping[object, str] = MappingProxyType(
+    {_YEAR_S: "savings_plan_usd_per_hour", 3 * _YEAR_S: "savings_plan_3y_usd_per_hour"}
+)
 _HOURLY = ("Hrs", "Hour", "hour", "hrs")
 _MOST_PAGES = 1_000  # of 100 products: far above the few thousand of a region
 
@@ -65,8 +69,8 @@ def read_region(pricing: PriceList, region: str) -> RegionPrices:
     return RegionPrices(date=max(dates), source=SOURCE, usd_per_hour=dict(sorted(prices.items())))
 
 
-def read_savings_plans(plans: SavingsPlans, region: str) -> dict[str, float]:
-    """Return the prices of Hosting under a SageMaker Savings Plan of one year without upfront payment.
+def read_savings_plans(plans: SavingsPlans, region: str) -> dict[str, dict[str, float]]:
+    """Return the prices of Hosting under SageMaker Savings Plans without upfront payment, by field of `RegionPrices`.
 
     Raises:
         BenchError: SEA503, SEA504 or SEA511 when AWS can't be asked, SEA523 when it answers otherwise.
@@ -77,15 +81,15 @@ def read_savings_plans(plans: SavingsPlans, region: str) -> dict[str, float]:
         "savingsPlanPaymentOptions": ["No Upfront"],
         "filters": [{"name": "region", "values": [region]}],
     }
-    found: dict[str, float] = {}
+    found: dict[str, dict[str, float]] = {field: {} for field in _TERMS_S.values()}
     for page in _pages(plans.describe_savings_plans_offering_rates, given, "nextToken", region):
         for row in _rows(page, "searchResults"):
             name = _HOSTING.match(str(row.get("usageType", "")))
             rate = _positive(row.get("rate"))
-            one_year = _mapping(row, "savingsPlanOffering").get("durationSeconds") == _ONE_YEAR_S
-            if name is not None and rate is not None and one_year and find_instance(name[1]) is not None:
-                found[name[1]] = rate
-    return dict(sorted(found.items()))
+            field = _TERMS_S.get(_mapping(row, "savingsPlanOffering").get("durationSeconds"))
+            if name is not None and rate is not None and field is not None and find_instance(name[1]) is not None:
+                found[field][name[1]] = rate
+    return {field: dict(sorted(rates.items())) for field, rates in found.items()}
 
 
 def _products(pricing: PriceList, region: str) -> Iterator[Mapping[str, object]]:

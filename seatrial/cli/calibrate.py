@@ -14,6 +14,8 @@ from seatrial_base.terminal import show
 
 if TYPE_CHECKING:
     from seatrial.documents.calibration import CalibrationSource, MeasuredPoint
+    from seatrial.documents.plan import Plan
+    from seatrial.planner.benchmark_jobs import BenchmarkFile
     from seatrial.specs.load import LoadedSpec
 
 
@@ -27,6 +29,14 @@ def calibrate_command(
     ] = None,
     points: Annotated[
         Path | None, typer.Option("--points", help="CSV: concurrency, output_tok_s, ms_per_token (p90).")
+    ] = None,
+    benchmarks: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--benchmark",
+            metavar="[N=]FILE",
+            help="Result of a SageMaker benchmark job, its output.tar.gz, with N requests in flight; repeat it.",
+        ),
     ] = None,
     probes: Annotated[str | None, typer.Option("--probes", help="Use only these concurrencies, as in 1,64.")] = None,
     write: Annotated[bool, typer.Option("--write", help="Write the calibration beside the spec.")] = False,
@@ -46,11 +56,12 @@ def calibrate_command(
     folder = environments_folder(environments, spec)
     if write:
         read = {**spec_inputs(spec, folder, environment), "--result": result, "--points": points}
+        read |= {f"--benchmark {each.path.name}": each.path for each in _files(benchmarks)}
         del read["the calibration"]  # it is changed in place
         check_outputs({"--write": calibration_path(spec)}, read)
     loaded = load_spec(spec, environment, environments=folder)
     plan = read_locked_plan(loaded, stale=True)
-    measured, source = _measured(result, points, loaded)
+    measured, source = _measured(result, points, benchmarks, loaded, plan)
     if write and source.engine_note:
         _refuse_local_engine(source)
     entry = fit(loaded, plan, chosen(measured, _levels(probes), source.file), source)
@@ -75,21 +86,46 @@ def _levels(text: str | None) -> frozenset[int] | None:
 
 
 def _measured(
-    result: Path | None, points: Path | None, loaded: LoadedSpec
+    result: Path | None, points: Path | None, benchmarks: list[str] | None, loaded: LoadedSpec, plan: Plan
 ) -> tuple[tuple[MeasuredPoint, ...], CalibrationSource]:
     """Return the measured points of one copy, and where they were read."""
     from seatrial.documents.calibration import CalibrationSource
     from seatrial.planner.calibration import read_points
     from seatrial_base.frozen_model import digest
 
-    if (result is None) == (points is None):
-        raise typer.BadParameter("give either --result or --points", param_hint="--result")
+    if [result is None, points is None, not benchmarks].count(False) != 1:
+        raise typer.BadParameter("give one of --result, --points and --benchmark", param_hint="--result")
+    if benchmarks:
+        return _of_benchmarks(benchmarks, loaded, plan)
     file = result or points or Path()
     text = _text(file)
     if points is not None:
         return read_points(text, file.as_posix()), CalibrationSource(file=file.name, digest=digest(text))
     found, note = _of_result(text, file, loaded)
     return found, CalibrationSource(file=file.name, digest=digest(text), engine_note=note)
+
+
+def _of_benchmarks(
+    benchmarks: list[str], loaded: LoadedSpec, plan: Plan
+) -> tuple[tuple[MeasuredPoint, ...], CalibrationSource]:
+    from seatrial.documents.calibration import CalibrationSource
+    from seatrial.planner.benchmark_jobs import benchmark_points
+    from seatrial_base.frozen_model import digest
+
+    files = _files(benchmarks)
+    found, text = benchmark_points(files, loaded, plan)
+    return found, CalibrationSource(file=", ".join(each.path.name for each in files), digest=digest(text))
+
+
+def _files(benchmarks: list[str] | None) -> tuple[BenchmarkFile, ...]:
+    """Return the results that are given as `N=FILE` or `FILE`."""
+    from seatrial.planner.benchmark_jobs import BenchmarkFile
+
+    split = [(*given.partition("="), given) for given in benchmarks or ()]
+    return tuple(
+        BenchmarkFile(Path(file), int(number)) if number.isdecimal() and equals else BenchmarkFile(Path(given))
+        for number, equals, file, given in split
+    )
 
 
 def _text(file: Path) -> str:

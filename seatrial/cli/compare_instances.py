@@ -44,4 +44,5 @@ def compare_instances_command(
         if wide:
             show(instances_view(compared, basis, title))
         else:
-            show(first_instances_view(compared, types_at_load(loaded), basis, title))
+            has_slo = loaded.endpoint.slo.bounds_speed
+            show(first_instances_view(compared, types_at_load(loaded), basis, title, has_slo=has_slo))

@@ -28,6 +28,10 @@ def deploy_command(
         str, typer.Argument(metavar="ENDPOINT", help="YAML file or name of the endpoint.", show_default=False)
     ],
     environment: EnvironmentName,
+    cdk_options: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="-- CDK_OPTION…", help="More options of `cdk deploy`, after `--`.", show_default=False),
+    ] = None,
     environments: EnvironmentsFolder = None,
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Deploy without asking.")] = False,
@@ -35,20 +39,23 @@ def deploy_command(
     """Run `cdk deploy` of one endpoint, and show its trial level by level meanwhile; exit 1 when it fails.
 
     The lock is checked first. In a terminal the last line tells where both are; elsewhere each line stands for itself.
-    Ctrl-C ends the CDK CLI: CloudFormation goes on with what it was asked for.
+    Ctrl-C ends the CDK CLI: CloudFormation goes on with what it was asked for. Nobody is asked with `--yes`, or with
+    `-- --require-approval never`.
     """
     from seatrial.cli.support.probing import confirm
     from seatrial.deployment.load import load_deployment
-    from seatrial.operations.deployment_run import deploy_command_of, run_cdk, trial_looked_at
+    from seatrial.operations.deployment_run import APPROVAL, deploy_command_of, run_cdk, trial_looked_at
     from seatrial_base.terminal import end_when_interrupted
 
     end_when_interrupted()
     file = endpoint_file(endpoint)
     folder = environments_folder(environments, file)
     deployment = load_deployment(file, folder, environment)
-    root, command = deploy_command_of(file, folder, deployment)
+    more = cdk_options or []
+    root, command = deploy_command_of(file, folder, deployment, more)
     look = _looks_of(deployment)
-    confirm(_cost_lines(deployment), yes=yes or deployment.environment.is_embedded)
+    approved = [APPROVAL, "never"] in [more[at : at + 2] for at in range(len(more))]
+    confirm(_cost_lines(deployment), yes=yes or approved or deployment.environment.is_embedded)
     with _view(deployment.stack_name) as view:
         with trial_looked_at(look, view.trial):
             code = run_cdk(command, root, view.line)

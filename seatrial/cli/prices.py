@@ -109,8 +109,9 @@ def _read(regions: Sequence[str]) -> tuple[dict[str, RegionPrices], list[str]]:
             _tell(error)
             typer.echo(f"{name}: written without Savings Plans rates", err=True)
             rates = {}
-        rates = {kind: rate for kind, rate in rates.items() if kind in found.usd_per_hour}
-        read[name] = found.model_copy(update={"savings_plan_usd_per_hour": rates})
+        listed = found.usd_per_hour
+        kept = {field: {kind: usd for kind, usd in each.items() if kind in listed} for field, each in rates.items()}
+        read[name] = found.model_copy(update=kept)
     return read, failed
 
 
@@ -149,7 +150,8 @@ def write_prices(file: Path, read: dict[str, RegionPrices]) -> None:
     try:
         with changing(file):
             before = _before(file)
-            after = before.model_copy(update={"regions": dict(sorted({**before.regions, **read}.items()))})
+            merged = {**before.regions, **{name: _with_blocks(found, before, name) for name, found in read.items()}}
+            after = before.model_copy(update={"regions": dict(sorted(merged.items()))})
             write_whole(file, prices_text(after))
     except OSError as error:
         message = f"the prices can't be written: {error}"
@@ -157,6 +159,13 @@ def write_prices(file: Path, read: dict[str, RegionPrices]) -> None:
     for name, found in sorted(read.items()):
         typer.echo(f"{name}: {_changes(before.regions.get(name), found)}")
     typer.echo(f"prices written to {file.as_posix()}", err=True)
+
+
+def _with_blocks(found: RegionPrices, before: TeamPrices, region: str) -> RegionPrices:
+    """Return the prices of a region with those of capacity blocks that its team has written."""
+    old = before.regions.get(region)
+    kept = {} if old is None else old.capacity_block_usd_per_hour
+    return found.model_copy(update={"capacity_block_usd_per_hour": kept})
 
 
 def _changes(before: RegionPrices | None, after: RegionPrices) -> str:
@@ -168,6 +177,6 @@ def _changes(before: RegionPrices | None, after: RegionPrices) -> str:
         if old.get(name, price) != price
     ]
     gone = [f"{name} gone" for name in old if name not in after.usd_per_hour]
-    rates = len(after.savings_plan_usd_per_hour)
+    rates = len(after.savings_plan_usd_per_hour) + len(after.savings_plan_3y_usd_per_hour)
     told = f"{len(after.usd_per_hour)} prices of {after.date}, {rates} Savings Plans rates"
     return "; ".join([told, *changed, *gone])

@@ -41,5 +41,6 @@ def recipes_command(
     elif output_format == "csv":
         show_text(recipes_csv(rows))
     else:
-        view = recipes_view if wide else first_recipes_view
-        show(view(rows, f"Recipes for {loaded.endpoint.name} in {loaded.environment.name}"))
+        title = f"Recipes for {loaded.endpoint.name} in {loaded.environment.name}"
+        has_slo = loaded.endpoint.slo.bounds_speed
+        show(recipes_view(rows, title) if wide else first_recipes_view(rows, title, has_slo=has_slo))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seatrial.cli.support.model_options import DEFAULT_ENVIRONMENT, default_region, tell_defaults
 from seatrial.cli.support.options import EnvironmentsFolder, SpecFiles, environments_folder
 from seatrial.cli.support.specs import spec_files
 from seatrial_base.errors import SpecError
@@ -26,7 +27,10 @@ def validate_command(
     environments: EnvironmentsFolder = None,
     output_format: FindingsFormat = "text",
 ) -> None:
-    """Check specs in every environment and list every problem; exit 2 when there is one."""
+    """Check specs in every environment and list every problem; exit 2 when there is one.
+
+    Where no environment has a file, one with default values stands in, as for `seatrial plan`.
+    """
     with problems_in(output_format, "validate"):
         for spec in _valid_specs(specs, environment, environments):
             typer.echo(f"{spec.as_posix()}: valid", err=output_format != "text")
@@ -47,15 +51,19 @@ def _valid_specs(
     files = spec_files(specs)
     for spec in files:
         folder = environments_folder(environments, spec)
-        names = environment or environment_names(folder)
+        region = None if environments else default_region(None)
+        names = environment or environment_names(folder) or (() if environments else (DEFAULT_ENVIRONMENT,))
         if not names:
             hint = "give the folder: --environments DIR"
             problems.append(Finding("SEA109", Place.at(folder.as_posix()), "no environment (*.yaml)", hint))
         for name in names:
             try:
-                problems += absent_specs(load_spec(spec, name, environments=folder))
+                loaded = load_spec(spec, name, environments=folder, default_region=region)
             except SpecError as error:
                 problems += error.problems
+            else:
+                tell_defaults(loaded)
+                problems += absent_specs(loaded)
     if problems:
         raise SpecError(dict.fromkeys(problems))
     return files

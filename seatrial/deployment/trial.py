@@ -24,6 +24,7 @@ from seatrial_load.documents.request import (
     Prior,
     QualityFloor,
     QualityObjective,
+    ScaledValue,
     TrialRequest,
     TrialTarget,
     Workload,
@@ -79,6 +80,9 @@ def trial_request(
         prior=_prior(plan),
         quality=quality_floor(loaded, serving),
         target_knee=endpoint.trial.target,
+        scaled=tuple(
+            ScaledValue(field=each.field, asked=each.asked_words, used=each.used_words) for each in loaded.local_values
+        ),
     )
 
 

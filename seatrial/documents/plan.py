@@ -11,6 +11,7 @@ from pydantic import Field, JsonValue, model_serializer
 from seatrial.documents.prediction import Band, Limit, MemoryFit, PredictedKnee, Regime
 from seatrial.specs.endpoint import TrialUpdate
 from seatrial_base.catalog import neuron
+from seatrial_base.catalog.instances import Purchase
 from seatrial_base.frozen_model import FrozenModel, digest
 
 if TYPE_CHECKING:
@@ -96,6 +97,8 @@ class Cost(FrozenModel):
         price_source: Where the price was read.
         price_date: When it was valid.
         savings_plan_usd_per_hour: All planned instances under a Savings Plan; `None`, and not written, when unknown.
+        purchase: How the instance hours are bought whose price this is; not written on demand.
+        on_demand_usd_per_hour: All planned instances on demand, where they are bought otherwise.
     """
 
     usd_per_hour: float | None
@@ -106,12 +109,15 @@ class Cost(FrozenModel):
     price_source: str | None
     price_date: str | None
     savings_plan_usd_per_hour: float | None = None
+    purchase: Purchase = "on_demand"
+    on_demand_usd_per_hour: float | None = None
 
     @model_serializer(mode="wrap")
     def _leave_out_what_is_unknown(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
-        """Write the price under a Savings Plan only where it is known: other plans keep the digest they always had."""
+        """Write what came later only where it says something: other plans keep the digest they always had."""
         fields: dict[str, object] = write(self)
-        return {name: value for name, value in fields.items() if name != "savings_plan_usd_per_hour" or value}
+        later = {"savings_plan_usd_per_hour": None, "purchase": "on_demand", "on_demand_usd_per_hour": None}
+        return {name: value for name, value in fields.items() if name not in later or value != later[name]}
 
 
 class Alternative(FrozenModel):

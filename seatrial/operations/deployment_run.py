@@ -30,8 +30,16 @@ STOP_S: Final = 5.0
 """After which a CDK CLI that was asked to end is killed."""
 
 
-def deploy_command_of(spec: Path, environments: Path, deployment: Deployment) -> tuple[Path, list[str]]:
+def deploy_command_of(
+    spec: Path, environments: Path, deployment: Deployment, cdk_options: Sequence[str] = ()
+) -> tuple[Path, list[str]]:
     """Return the folder of the CDK app and the command that deploys an endpoint.
+
+    Args:
+        spec: The endpoint's file.
+        environments: Folder of environments.
+        deployment: What is deployed.
+        cdk_options: More options of the CDK CLI, which go before ours.
 
     Raises:
         SpecError: SEA450 when there is no app, SEA603 when there is no CDK CLI.
@@ -50,10 +58,12 @@ def deploy_command_of(spec: Path, environments: Path, deployment: Deployment) ->
         if folder.resolve() != (root / name).resolve():
             context[name] = f"{folder.resolve()}"
     options = [word for name, value in context.items() for word in ("-c", f"{name}={value}")]
-    return root, [f"{cdk}", "deploy", deployment.stack_name, *options, *_WITHOUT_QUESTIONS]
+    ours = [word for option in _OURS if option[0] not in cdk_options for word in option]
+    return root, [f"{cdk}", "deploy", deployment.stack_name, *options, *ours, *cdk_options]
 
 
-_WITHOUT_QUESTIONS: Final = ("--require-approval", "never", "--progress", "events", "--no-notices", "--no-color")
+APPROVAL: Final = "--require-approval"
+_OURS: Final = ((APPROVAL, "never"), ("--progress", "events"), ("--no-notices",), ("--no-color",))
 
 
 def run_cdk(command: Sequence[str], root: Path, tell: Tell, variables: Mapping[str, str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""What a deployment costs: list prices less the discount of the spec."""
+"""What a deployment costs: as the environment buys instance hours, else list prices less the discount of the spec."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ def usd_per_hour(instance: Instance, instance_count: int, discount: float = 0.0)
         instance_count: Instances.
         discount: Share off the list price.
     """
+    if instance.purchase_usd_per_hour is not None:
+        return instance.purchase_usd_per_hour * instance_count
     return None if instance.usd_per_hour is None else instance.usd_per_hour * (1 - discount) * instance_count
 
 
@@ -67,7 +69,15 @@ def cost_of(
         price_source=instance.price_source,
         price_date=instance.price_date,
         savings_plan_usd_per_hour=_savings_plan(instance, instance_count),
+        purchase=instance.purchase,
+        on_demand_usd_per_hour=_on_demand(instance, instance_count),
     )
+
+
+def _on_demand(instance: Instance, instance_count: int) -> float | None:
+    """Return the list price of some instances where they are bought otherwise."""
+    listed = None if instance.purchase_usd_per_hour is None else instance.usd_per_hour
+    return None if listed is None else round(listed * instance_count, 4)
 
 
 def _savings_plan(instance: Instance, instance_count: int) -> float | None:

@@ -122,8 +122,7 @@ def _short(entry: OptimizationSpec) -> str:
 def gives_up(name: str) -> tuple[str, ...]:
     """Return what an optimization gives up: quality, start of a container, what else; a sentence each."""
     row = optimizations.losses_by_name()[name]
-    startup, features = (row.startup, f"Gives up: {row.features[:1].lower()}{row.features[1:]}" if row.features else "")
-    return tuple(f"{name}: {sentence}" for sentence in (f"Quality: {row.quality}", startup, features) if sentence)
+    return tuple(f"{name}: {part}" for part in (row.features, row.startup, f"Quality: {row.quality}") if part)
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,5 +72,6 @@ def resolve(loaded: LoadedSpec) -> Resolved:
         speculation=speculation_of(overrides.speculative_decoding, architecture),
         calibrated=calibrated,
         recipe_engine=recipe_engine(choice),
+        purchase=loaded.environment.purchase,
     )
     return Resolved(demand, choice, allowed, max_model_len, batched_tokens, (*unknown, *misfit))

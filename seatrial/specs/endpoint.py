@@ -291,6 +291,12 @@ class Slo(FrozenModel):
         json_schema_extra=left_out_or_mapping,
     )
 
+    @property
+    def bounds_speed(self) -> bool:
+        """Whether it bounds a latency or the throughput, as a prediction can tell."""
+        latencies = (self.ttft_ms, self.tpot_ms, self.e2e_latency_ms)
+        return self.output_tok_s is not None or any(each.model_dump(exclude_none=True) for each in latencies)
+
 
 class Budget(FrozenModel):
     """What the endpoint may cost at its planned size and load."""

@@ -10,6 +10,7 @@ from seatrial.specs import shapes
 from seatrial.specs.endpoint import MOST_TAGS, SchemaVersion, Tags
 from seatrial.specs.guard_rails import GuardRails
 from seatrial.specs.schedule import LONGEST_WINDOW_MINUTES, rate_minutes, schedule_error
+from seatrial_base.catalog.instances import Purchase
 from seatrial_base.catalog.resource_types import INFERENCE_COMPONENT, availability
 from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import FrozenModel
@@ -175,6 +176,12 @@ class EnvironmentSpec(FrozenModel):
     )
     prices: PricesFile | None = Field(
         None, description="Prices file, relative to this file. Default: `prices.yaml` beside it, if there is one."
+    )
+
+    purchase: Purchase = Field(
+        "on_demand",
+        description="How you buy instance hours: the plan counts the price that the prices file has for it, and guard "
+        "rails count list prices. A Savings Plan is paid every hour of its term; a capacity block is paid upfront.",
     )
 
     @property

@@ -198,6 +198,8 @@ def _environment(environment: EnvironmentSpec) -> dict[str, object]:
     for name in _GUARD_RAILS_ADDED_LATER:
         if dumped["guard_rails"][name] is None:
             del dumped["guard_rails"][name]
+    if dumped["purchase"] == "on_demand":
+        del dumped["purchase"]
     return dumped
 
 

@@ -22,7 +22,9 @@ def priced(instance: Instance, loaded: LoadedSpec) -> Instance:
     listed = None if prices is None else prices.usd_per_hour.get(instance.instance_type)
     if loaded.prices is None or prices is None or listed is None:
         return instance
-    planned = prices.savings_plan_price(instance.instance_type, loaded.prices.savings_plan_discount)
+    name, discount, purchase = instance.instance_type, loaded.prices.savings_plan_discount, loaded.environment.purchase
+    planned = prices.savings_plan_price(name, discount)
+    bought = prices.purchase_price(name, purchase, discount)
     return replace(
         instance,
         usd_per_hour=listed,
@@ -31,6 +33,8 @@ def priced(instance: Instance, loaded: LoadedSpec) -> Instance:
         price_source=prices.source,
         price_date=prices.date,
         savings_plan_usd_per_hour=planned,
+        purchase="on_demand" if bought is None else purchase,
+        purchase_usd_per_hour=bought,
     )
 
 

@@ -27,6 +27,8 @@ MOST_INPUT_TOKENS: Final = 64
 MOST_OUTPUT_TOKENS: Final = 32
 MOST_TURN_DELAY_S: Final = 0.5
 MOST_IN_FLIGHT: Final = 8
+MOST_FEWEST_COPIES: Final = 1
+"""Each copy is an engine of its own on the same cores: one carries the load, and what scaling adds is another."""
 MOST_PER_SECOND: Final = 4.0
 MOST_MODEL_LEN: Final = 8192
 """Its KV cache then holds 32 of the longest requests (`KV_POOL_TOKENS` of the local engine)."""
@@ -60,8 +62,22 @@ class LocalValue:
     @property
     def words(self) -> str:
         """As `workload.input_tokens: 1,000 -> 64`."""
-        asked = "default" if self.asked is None else _words(self.asked)
-        return f"{dotted(self.path)}: {asked} -> {_words(self.used)}"
+        return f"{self.field}: {self.asked_words} -> {self.used_words}"
+
+    @property
+    def field(self) -> str:
+        """The field, as `workload.input_tokens`."""
+        return dotted(self.path)
+
+    @property
+    def asked_words(self) -> str:
+        """What the spec says, as `1,000`."""
+        return "default" if self.asked is None else _words(self.asked)
+
+    @property
+    def used_words(self) -> str:
+        """What the laptop has, as `64`."""
+        return _words(self.used)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +105,7 @@ def local_spec(endpoint: EndpointSpec, dataset: Dataset, document: Document) -> 
     """
     shorter = _Shorter.of(endpoint, document)
     pairs = tuple((shorter.prompt(prompt), shorter.answer(answer)) for prompt, answer in dataset.pairs)
-    asked = (*_workload(endpoint, pairs, shorter), *_slo(endpoint))
+    asked = (*_workload(endpoint, pairs, shorter), *_slo(endpoint), *_scaling(endpoint))
     values = _changed(asked, document)
     local = _with_all(endpoint, values)
     trial = _changed(_trial(local, document), document)
@@ -185,6 +201,15 @@ def _slo(endpoint: EndpointSpec) -> Iterator[LocalValue]:
     if slo.quality is not None:  # random weights answer nothing right
         for name in ("exact_match", "mean_logprob", "perplexity"):
             yield LocalValue(("slo", "quality", name), getattr(slo.quality, name), None)
+
+
+def _scaling(endpoint: EndpointSpec) -> Iterator[LocalValue]:
+    """Yield the limits of scaling; where nothing changes the number of copies, nothing does on the laptop."""
+    scaling = endpoint.scaling
+    fewest = min(scaling.min_copies, MOST_FEWEST_COPIES)
+    yield LocalValue(("scaling", "min_copies"), scaling.min_copies, fewest)
+    if scaling.is_fixed:
+        yield LocalValue(("scaling", "max_copies"), scaling.max_copies, max(fewest, 1))
 
 
 def _trial(endpoint: EndpointSpec, document: Document) -> Iterator[LocalValue]:

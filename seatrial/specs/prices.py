@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import yaml
@@ -17,9 +18,31 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from seatrial_base.catalog.instances import Purchase
+
 PRICES_FILE = "prices.yaml"
 PRICES_SCHEMA = "1"
+_CAME_LATER = ("savings_plan_3y_usd_per_hour", "capacity_block_usd_per_hour")  # left out where empty: digests stay
 _DATE = r"^\d{4}-\d{2}-\d{2}$"
+
+PURCHASES: Mapping[Purchase, str] = MappingProxyType(
+    {
+        "on_demand": "on demand",
+        "savings_plan_1y": "under a Savings Plan of 1 year without upfront payment",
+        "savings_plan_3y": "under a Savings Plan of 3 years without upfront payment",
+        "capacity_block": "as reserved capacity",
+    }
+)
+"""How instance hours are bought, in words."""
+CONDITIONS: Mapping[Purchase, str] = MappingProxyType(
+    {
+        "on_demand": "",
+        "savings_plan_1y": "paid every hour of the year, used or not",
+        "savings_plan_3y": "paid every hour of three years, used or not",
+        "capacity_block": "paid upfront for its whole term; hosting.capacity_reservation_arn names it",
+    }
+)
+"""What that costs whether it is used or not."""
 
 RegionName = Annotated[str, StringConstraints(pattern=shapes.REGION)]
 TypeName = Annotated[str, StringConstraints(pattern=shapes.INSTANCE_TYPE)]
@@ -36,6 +59,12 @@ class RegionPrices(FrozenModel):
     savings_plan_usd_per_hour: dict[TypeName, PricePerHour] = Field(
         {}, description="Price under a Savings Plan of one year without upfront payment."
     )
+    savings_plan_3y_usd_per_hour: dict[TypeName, PricePerHour] = Field(
+        {}, description="Price under a Savings Plan of three years without upfront payment."
+    )
+    capacity_block_usd_per_hour: dict[TypeName, PricePerHour] = Field(
+        {}, description="Price of an hour of reserved capacity (a flexible training plan), as it was offered to you."
+    )
 
     def savings_plan_price(self, instance_type: str, discount: float) -> float | None:
         """Return the price under a Savings Plan: the rate that was read, else the on-demand price less a share."""
@@ -43,6 +72,16 @@ class RegionPrices(FrozenModel):
         if rate is not None or listed is None or not discount:
             return rate
         return listed * (1 - discount)
+
+    def purchase_price(self, instance_type: str, purchase: Purchase, discount: float) -> float | None:
+        """Return the price of an instance hour that is bought in a way; `None` on demand, and where it is unknown."""
+        if purchase == "savings_plan_1y":
+            return self.savings_plan_price(instance_type, discount)
+        rates = {
+            "savings_plan_3y": self.savings_plan_3y_usd_per_hour,
+            "capacity_block": self.capacity_block_usd_per_hour,
+        }
+        return rates.get(purchase, {}).get(instance_type)
 
 
 class TeamPrices(FrozenModel):
@@ -77,4 +116,6 @@ def region_document(prices: TeamPrices, region: str) -> Mapping[str, object] | N
     found = prices.regions.get(region)
     if found is None:
         return None
-    return {"prices": found.model_dump(mode="json"), "savings_plan_discount": prices.savings_plan_discount}
+    dumped = found.model_dump(mode="json")
+    kept = {name: value for name, value in dumped.items() if value or name not in _CAME_LATER}
+    return {"prices": kept, "savings_plan_discount": prices.savings_plan_discount}

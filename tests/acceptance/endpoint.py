@@ -84,6 +84,7 @@ class Endpoint:
         spec = self.target.folder / "endpoints" / f"{self.name}.yaml"
         spec.parent.mkdir(parents=True, exist_ok=True)
         document = {"name": self.name, **SPEC, **batch_of(8), **changes}
+        document["environments"] = {self.target.environment: {"scaling": document["scaling"]}}  # the laptop's copies
         spec.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
         words = ("plan", f"endpoints/{self.name}.yaml", "-e", self.target.environment, "--write", "--accept-slo-miss")
         planned = self.target.seatrial(*words)

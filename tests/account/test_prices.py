@@ -125,7 +125,7 @@ def test_a_refusal_says_why(code: str, rule: str) -> None:
     assert [problem.rule for problem in caught.value.problems] == [rule]
 
 
-def test_savings_plans_of_one_year_are_read() -> None:
+def test_savings_plans_of_one_and_three_years_are_read() -> None:
     client = boto3.client("savingsplans", region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="x")
 
     def rate(usage: str, value: str, years: int = 1) -> dict[str, object]:
@@ -135,10 +135,14 @@ def test_savings_plans_of_one_year_are_read() -> None:
     rows = [
         rate("EU-Host:ml.g5.xlarge", "1.1"),
         rate("EU-Host:ml.g5.2xlarge", "0.9", years=3),
+        rate("EU-Host:ml.g5.2xlarge", "0.8", years=2),
         rate("EU-Train:ml.g5.4xlarge", "2"),
     ]
     with Stubber(client) as stub:
         stub.add_response("describe_savings_plans_offering_rates", {"searchResults": rows, "nextToken": ""})
         found = read_savings_plans(cast("SavingsPlans", client), REGION)
 
-    assert found == {"ml.g5.xlarge": 1.1}
+    assert found == {
+        "savings_plan_usd_per_hour": {"ml.g5.xlarge": 1.1},
+        "savings_plan_3y_usd_per_hour": {"ml.g5.2xlarge": 0.9},
+    }

@@ -82,13 +82,14 @@ def test_without_a_lock_there_is_nothing_that_was_measured(seatrial: Seatrial, p
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "give either --result or --points"),
-        (("--points", "points.csv", "--result", "points.csv"), "give either --result or --points"),
+        ((), "give one of --result, --points and --benchmark"),
+        (("--points", "points.csv", "--result", "points.csv"), "give one of --result, --points and --benchmark"),
         (("--points", "points.csv", "--probes", "1,many"), "'1,many' is not a list of whole numbers as in 1,64"),
         (("--points", "points.csv", "--probes", "2"), "SEA408: concurrency 2 was not measured"),
         (("--points", "absent.csv"), "absent.csv: SEA407: the measured points can't be read: "),
         (("--points", "wrong.csv"), "wrong.csv:2: output_tok_s: SEA407: '0' is not a number above 0"),
         (("--result", "points.csv"), "SEA501"),
+        (("--benchmark", "16=absent.tar.gz"), "absent.tar.gz: SEA407: the benchmark can't be read: "),
     ],
 )
 def test_what_can_not_be_used_is_one_message_and_nothing_written(

@@ -111,6 +111,20 @@ def test_a_model_without_its_load_is_told_what_is_missing() -> None:
     assert error.value.param_hint == "--output, --concurrency (or --requests-per-second)"
 
 
+@pytest.mark.usefixtures("empty")
+def test_the_name_of_a_model_without_its_owner_is_answered_with_its_id() -> None:
+    with pytest.raises(typer.BadParameter) as error:
+        load_specs_or_model([Path("qwen3-32b")], None, None, ASKED)
+    assert error.value.message == "qwen3-32b is no file; the model of that name is Qwen/Qwen3-32B"
+
+
+@pytest.mark.parametrize("page", ["https://huggingface.co/Qwen/Qwen3-32B", "hf.co/Qwen/Qwen3-32B"])
+@pytest.mark.usefixtures("empty")
+def test_the_address_of_a_models_page_is_its_id(page: str) -> None:
+    (loaded,) = load_specs_or_model([Path(page)], None, None, ASKED)
+    assert loaded.endpoint.model.hub_id == "Qwen/Qwen3-32B"
+
+
 def test_options_of_a_model_are_refused_beside_a_spec(empty: Path) -> None:
     (empty / "chat.yaml").write_text("name: chat\n")
     with pytest.raises(typer.BadParameter) as error:
@@ -252,6 +266,16 @@ class TestEnvironment:
         (loaded,) = load_specs_or_model([spec], "prod", None, NOTHING)
         assert loaded.endpoint.workload.concurrency == 7
 
+    def test_validate_needs_no_file(self, empty: Path, seatrial: Seatrial) -> None:
+        (empty / "chat.yaml").write_text(
+            f"name: chat\nmodel: {{hub_id: {SMALL}}}\nworkload: {{input_tokens: 9, output_tokens: 9, concurrency: 1}}\n"
+        )
+        done = seatrial("validate", "chat.yaml", folder=empty)
+        assert (done.returncode, done.stdout) == (0, "chat.yaml: valid\n")
+        assert done.stderr == "no environments/dev.yaml: region us-east-1, account of your credentials\n"
+        named = seatrial("validate", "chat.yaml", "--environments", "nowhere", folder=empty)
+        assert (named.returncode, "SEA109" in named.stderr) == (2, True)
+
     def test_a_lock_needs_the_file(self, empty: Path, seatrial: Seatrial) -> None:
         (empty / "chat.yaml").write_text(
             f"name: chat\nmodel: {{hub_id: {SMALL}}}\nworkload: {{input_tokens: 9, output_tokens: 9, concurrency: 1}}\n"
@@ -267,7 +291,7 @@ def test_the_commands_answer_in_an_empty_folder(empty: Path, seatrial: Seatrial)
     assert (plan.returncode, json.loads(plan.stdout)["endpoint"]) == (0, "qwen2-5-0-5b-instruct")
     shown = seatrial("plan", SMALL, *OPTIONS, folder=empty)
     assert "--save endpoints/NAME.yaml writes this as a spec" in shown.stdout
-    rendered = seatrial("render", SMALL, *OPTIONS[:2], "--output-tokens", *OPTIONS[3:], folder=empty)
+    rendered = seatrial("render", SMALL, *OPTIONS, folder=empty)
     assert (rendered.returncode, f"option.model_id={SMALL}" in rendered.stdout) == (0, True)
     compared = seatrial("compare-instances", SMALL, *OPTIONS, "--format", "csv", folder=empty)
     assert (compared.returncode, "ml.g6.xlarge" in compared.stdout) == (0, True)

@@ -102,7 +102,7 @@ def test_another_slo_alone_touches_no_copy(living: LivingEndpoint) -> None:
     assert (outcome.deployed, outcome.tried, living.ports) == (True, 1, before)
 
 
-ROLLING = {"scaling": {"min_copies": 2, "max_copies": 5}}
+ROLLING = {"environments": {"local": {"scaling": {"min_copies": 2, "max_copies": 5}}}}
 """Two copies at least, so that an update replaces them one after the other."""
 
 

@@ -41,6 +41,14 @@ class TestCommand:
         assert command[3:7] == ["-c", "environment=dev", "-c", "endpoint=llama-2-7b-chat"]
         assert command[7:9] == ["--require-approval", "never"]
 
+    def test_options_of_the_cdk_cli_are_passed_on_and_take_the_place_of_ours(self) -> None:
+        deployment = load_deployment(SPEC, ROOT / "environments", "dev")
+        more = ["--no-rollback", "--require-approval", "broadening"]
+        _, command = deploy_command_of(SPEC, ROOT / "environments", deployment, more)
+        assert command[-3:] == more
+        assert command.count("--require-approval") == 1
+        assert "--no-notices" in command
+
     def test_folders_that_are_not_those_of_the_app_are_named(self, tmp_path: Path) -> None:
         shutil.copytree(ROOT / "environments", tmp_path / "places")
         deployment = load_deployment(SPEC, tmp_path / "places", "dev")

@@ -23,7 +23,7 @@ CHAT: dict[str, object] = {
 class Ask(Protocol):
     """Writes and loads a spec: the chat endpoint with some of its fields replaced.
 
-    `region`, `rails` and `kms_key_arn` are the environment's region, guard rails and key.
+    `region`, `rails`, `purchase` and `kms_key_arn` are the environment's region, guard rails, purchase and key.
     """
 
     def __call__(self, **fields: object) -> LoadedSpec: ...
@@ -42,8 +42,8 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
 
     def asked(**fields: object) -> LoadedSpec:
         place = {"region": fields.pop("region", "us-east-1"), "guard_rails": fields.pop("rails", {})}
-        if key := fields.pop("kms_key_arn", None):
-            place["kms_key_arn"] = key
+        given = {name: fields.pop(name, None) for name in ("kms_key_arn", "purchase")}
+        place |= {name: value for name, value in given.items() if value}
         (environments / "dev.yaml").write_text(yaml.safe_dump({"name": "dev", **place}), encoding="utf-8")
         path = Path("chat.yaml")
         path.write_text(yaml.safe_dump({**CHAT, **fields}, sort_keys=False), encoding="utf-8")

@@ -11,6 +11,7 @@ from seatrial.specs.prices import RegionPrices, TeamPrices, prices_text
 from seatrial_base.errors import PlanError, SpecError
 
 if TYPE_CHECKING:
+    from seatrial.specs.load import LoadedSpec
     from tests.planner.conftest import Ask
 
 REGION = "schema_version: '1'\nregions:\n  eu-west-1:"
@@ -35,6 +36,52 @@ def test_the_teams_price_of_the_region_counts(ask: Ask) -> None:
     assert (plan.cost.price_source, plan.cost.price_date) == ("AWS Price List API", "2026-10-01")
     assert not [warning for warning in plan.warnings if "price" in warning]
     assert loaded.digest != before.digest
+
+
+def bought(ask: Ask, purchase: str, **fields: object) -> LoadedSpec:
+    """Return the chat endpoint where instance hours of ml.g5.2xlarge are bought in a way, at 1.7 USD on demand."""
+    FILE.parent.mkdir(exist_ok=True)
+    listed = team(g5_2xlarge=1.7).regions["eu-west-1"]
+    rates = {
+        "savings_plan_usd_per_hour": {"ml.g5.2xlarge": 1.2},
+        "savings_plan_3y_usd_per_hour": {"ml.g5.2xlarge": 0.8},
+        "capacity_block_usd_per_hour": {"ml.g5.2xlarge": 1.0},
+    }
+    prices = TeamPrices(schema_version="1", regions={"eu-west-1": listed.model_copy(update=rates)})
+    FILE.write_text(prices_text(prices), encoding="utf-8")
+    return ask(region="eu-west-1", purchase=purchase, **fields)
+
+
+@pytest.mark.parametrize(
+    ("purchase", "usd"), [("savings_plan_1y", 1.2), ("savings_plan_3y", 0.8), ("capacity_block", 1.0)]
+)
+def test_a_plan_counts_the_price_that_the_environment_buys_at(ask: Ask, purchase: str, usd: float) -> None:
+    discounted = {"usd_per_hour": 1.7, "discount": 0.5}
+    loaded = bought(ask, purchase, budget=discounted)
+    cost = make_plan(loaded).cost
+
+    assert (cost.usd_per_hour, cost.on_demand_usd_per_hour, cost.purchase) == (usd, 1.7, purchase)
+    assert loaded.digest != bought(ask, "on_demand", budget=discounted).digest
+
+
+def test_guard_rails_count_list_prices_however_hours_are_bought(ask: Ask) -> None:
+    rails = {"usd_per_hour": 1.5}
+    with pytest.raises(PlanError) as caught:
+        make_plan(bought(ask, "savings_plan_3y", rails=rails, scaling={"min_copies": 1, "max_copies": 1}))
+
+    assert [problem.rule for problem in caught.value.problems] == ["SEA206"]
+
+
+def test_a_type_whose_price_is_unknown_there_counts_on_demand_and_says_so(ask: Ask) -> None:
+    FILE.parent.mkdir(exist_ok=True)
+    FILE.write_text(prices_text(team(g5_2xlarge=1.7)), encoding="utf-8")
+    plan = make_plan(ask(region="eu-west-1", purchase="savings_plan_3y"))
+
+    assert (plan.cost.usd_per_hour, plan.cost.purchase) == (1.7, "on_demand")
+    assert plan.warnings[-1] == (
+        "The price of ml.g5.2xlarge under a Savings Plan of 3 years without upfront payment is unknown, so the price "
+        "on demand counts. `seatrial prices refresh` reads the current prices."
+    )
 
 
 def test_a_region_that_the_file_lacks_changes_nothing(ask: Ask) -> None:

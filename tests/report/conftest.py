@@ -15,6 +15,7 @@ from tests.report.rich import rich_trial
 from tests.report.samples import (
     LEVELS,
     LOCAL_ENGINE,
+    SCALED,
     concluded,
     failed_level,
     predicted_point,
@@ -54,7 +55,8 @@ def real(trial: Trial) -> TrialResult:
 
 @pytest.fixture(scope="session")
 def local(trial: Trial) -> TrialResult:
-    return trial(engine_note=LOCAL_ENGINE)
+    found = trial(engine_note=LOCAL_ENGINE)
+    return replace(found, request=replace(found.request, scaled=SCALED))
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import CurvePoint
-from seatrial_load.documents.request import Expected, Load, Objective, TrialRequest, TrialTarget, Workload
+from seatrial_load.documents.request import Expected, Load, Objective, ScaledValue, TrialRequest, TrialTarget, Workload
 from seatrial_load.documents.result import SCHEMA_VERSION, Distribution, LevelResult, LiveProof, TrialResult
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.knee.detectors import kneedle_knee, slo_knee
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 LEVELS = (1, 2, 4, 8, 16, 32, 64)
 LOCAL_ENGINE = "local-cpu-random-llama (not the model named)"
+SCALED = (
+    ScaledValue(field="workload.input_tokens", asked="2,000", used="64"),
+    ScaledValue(field="scaling.min_copies", asked="3", used="1"),
+)
 OBJECTIVES = (
     Objective(metric="ttft_ms", statistic="p95", bound=2000.0, sense="at_most"),
     Objective(metric="tpot_ms", statistic="p95", bound=60.0, sense="at_most"),

@@ -98,8 +98,9 @@ def test_a_hyphen_in_the_name_would_mix_up_stacks(environments: Path) -> None:
 
 @pytest.mark.parametrize("region", ["cn-north-1", "eu-west-3", "us-gov-west-1"])
 def test_a_region_without_inference_components_is_refused(region: str, environments: Path) -> None:
+    source = f"{availability().source.partition(',')[0]}, {availability().date}"
     assert problem(environments, f"name: qa\nregion: {region}\n") == (
-        f"qa.yaml:2: region: SEA107: {region} has no AWS::SageMaker::InferenceComponent (cfn-lint 1.58.0, 2026-10-20)\n"
+        f"qa.yaml:2: region: SEA107: {region} has no AWS::SageMaker::InferenceComponent ({source})\n"
         f"  hint: known to have it: {', '.join(availability().regions)}"
     )
 

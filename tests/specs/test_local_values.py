@@ -88,6 +88,25 @@ def test_levels_beyond_twice_the_load_are_left_out(tmp_path: Path) -> None:
     assert loaded(tmp_path, WORKLOAD, "trial: {concurrency_levels: [64]}").endpoint.trial.concurrency_levels == (8,)
 
 
+def test_one_copy_carries_the_load(tmp_path: Path) -> None:
+    spec = loaded(tmp_path, WORKLOAD, "scaling: {min_copies: 3, max_copies: 8}")
+    assert "scaling.min_copies: 3 -> 1" in words(spec)
+    assert (spec.endpoint.scaling.min_copies, spec.endpoint.scaling.max_copies) == (1, 8)
+    spec = loaded(tmp_path, WORKLOAD, "scaling: {min_copies: 3, max_copies: 3}")
+    assert words(spec)[3:5] == ["scaling.min_copies: 3 -> 1", "scaling.max_copies: 3 -> 1"]
+
+
+@pytest.mark.parametrize("scaling", ["{min_copies: 0, max_copies: 2}", "{min_copies: 1, max_copies: 1}"])
+def test_scaling_to_zero_and_a_single_copy_stay(tmp_path: Path, scaling: str) -> None:
+    assert not any("scaling" in each for each in words(loaded(tmp_path, WORKLOAD, f"scaling: {scaling}")))
+
+
+def test_copies_that_are_written_for_the_laptop_run_there(tmp_path: Path) -> None:
+    local = "environments: {local: {scaling: {min_copies: 2, max_copies: 2}}}"
+    scaling = loaded(tmp_path, WORKLOAD, "scaling: {min_copies: 1, max_copies: 4}", local).endpoint.scaling
+    assert (scaling.min_copies, scaling.max_copies) == (2, 2)
+
+
 def test_bounds_of_latencies_stay_apart_and_impossible_ones_stay_so(tmp_path: Path) -> None:
     slo = loaded(tmp_path, WORKLOAD, "slo: {ttft_ms: {p50: 0.01, p95: 15000, p99: 20000}}").endpoint.slo
     assert (slo.ttft_ms.p50, slo.ttft_ms.p95, slo.ttft_ms.p99) == (0.1, 150_000, 200_000)

@@ -113,6 +113,22 @@ def test_detailed_metrics_have_alarms_on_the_kv_cache_and_the_queue(kind: str) -
         )
 
 
+def test_the_dashboard_shows_the_states_of_both_alarms() -> None:
+    base = hosted({"metrics": {"detailed": True}})
+    seen = base.environment.observability.model_copy(update={"dashboards": "endpoint"})
+    environment = base.environment.model_copy(update={"observability": seen})
+    template = Template.from_stack(
+        EndpointStack(App(), "Metrics", deployment=replace(base, environment=environment))
+    ).to_json()
+    (dashboard,) = (each for each in template["Resources"].values() if each["Type"] == "AWS::CloudWatch::Dashboard")
+    parts = dashboard["Properties"]["DashboardBody"]["Fn::Join"][1]
+    assert any('"type":"alarm"' in part for part in parts if isinstance(part, str))
+    named = [part["Fn::GetAtt"] for part in parts if isinstance(part, dict) and "Fn::GetAtt" in part]
+    watched = [name for name, attribute in named if attribute == "Arn"]
+    criteria = [template["Resources"][each]["Properties"].get("EvaluationCriteria") for each in watched]
+    assert [bool(each) for each in criteria] == [True, True]
+
+
 def test_what_the_spec_leaves_open_is_sagemakers() -> None:
     template = Template.from_stack(EndpointStack(App(), "Metrics", deployment=hosted({})))
     template.has_resource_properties("AWS::SageMaker::EndpointConfig", {"MetricsConfig": Match.absent()})

@@ -291,15 +291,15 @@ def define_parts(
         start_minutes=start_minutes(deployment),
     )
     _alarms_of_variants(scope, f"Alarms{suffix}", endpoint, deployment, topic or _topic_arn(scope, deployment))
-    container_alarms = _container_alarms(scope, f"ContainerAlarms{suffix}", endpoint, deployment, topic)
+    watched = _container_alarms(scope, f"ContainerAlarms{suffix}", endpoint, deployment, topic)
     candidate = trial = None
     if isinstance(endpoint, LlmEndpoint) and spec.trial.mode != "off":
         settings = trial_settings(deployment, alarms)
         candidate = CandidateTrial(scope, f"Candidate{suffix}", endpoint=endpoint, settings=settings)
         trial = SmokeBenchmark(scope, f"Trial{suffix}", endpoint=endpoint, settings=settings)
         alarms.tell_after(trial)
-        if container_alarms is not None:
-            container_alarms.node.add_dependency(trial)
+        if watched is not None:
+            watched.node.add_dependency(trial)
         follow = f"seatrial trial watch {spec.name} -e {deployment.environment.name}"
         # As `Annotations.add_info` writes it, without its stack trace: that has the folders of this machine.
         told = f"CloudFormation tells nothing of a trial while it runs; follow it: {follow}"
@@ -316,7 +316,7 @@ def define_parts(
         after=[*awaited, *(each for each in resources.weights if each is not endpoint)],
         weights={each.component_name: weight for each, weight in resources.weights.items()},
     )
-    define_endpoint_dashboard(scope, f"Dashboard{suffix}", endpoint, deployment, trial)
+    define_endpoint_dashboard(scope, f"Dashboard{suffix}", endpoint, deployment, trial, container_alarms=watched)
     schedule = _schedule(scope, f"Schedule{suffix}", endpoint, deployment) if trial is not None else None
     return EndpointParts(
         alarms=alarms,
@@ -485,6 +485,7 @@ def trial_settings(deployment: Deployment, alarms: EndpointAlarms) -> TrialSetti
         alarms=alarms.rollback_names,
         rolls_back=not rollback_alarms_are_off(alarms),
         replaces=list(deployment.former_components),
+        is_embedded=deployment.environment.is_embedded,
     )
 
 

@@ -10,13 +10,22 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from seatrial_cdk.endpoint.variant_instances import VARIANT_NAME
-from seatrial_cdk.observability.widgets import DashboardText, Graph, GraphBound, Grid, MetricFormula, MetricLine
+from seatrial_cdk.observability.widgets import (
+    AlarmWidget,
+    DashboardText,
+    Graph,
+    GraphBound,
+    Grid,
+    MetricFormula,
+    MetricLine,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from seatrial.specs.endpoint import Slo
     from seatrial_cdk.endpoint.endpoint_interface import ILlmEndpoint
+    from seatrial_cdk.observability.container_alarms import ContainerAlarms
 
 SERVICE: Final = "AWS/SageMaker"
 INSTANCES: Final = "/aws/sagemaker/Endpoints"
@@ -80,6 +89,7 @@ class EndpointDashboard(Construct):
         slo: Bounds that are drawn; default: none.
         target_concurrency_per_copy: Requests in flight per copy that scaling holds: a number, or a token of text that
             resolves to one; default: none.
+        container_alarms: Alarms on what its containers tell, whose states are shown; default: none.
         dashboard_name: Its name; default: the endpoint's, with the variant's behind it where that has another name than
             `AllTraffic`, or one that CloudFormation makes where that is a token.
     """
@@ -94,6 +104,7 @@ class EndpointDashboard(Construct):
         trials: DashboardTrials | None = None,
         slo: Slo | None = None,
         target_concurrency_per_copy: float | str | None = None,
+        container_alarms: ContainerAlarms | None = None,
         dashboard_name: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
@@ -106,6 +117,9 @@ class EndpointDashboard(Construct):
             grid.add_row(_trials(trials))
         grid.add_row(_load(endpoint, instances, target_concurrency_per_copy))
         grid.add_row(_hardware(endpoint, instances))
+        if container_alarms is not None:
+            arns = [alarm.attr_arn for alarm in container_alarms.alarms]
+            grid.add_row([AlarmWidget("KV cache and queue of the engines", arns)])
         self.resource = cloudwatch.CfnDashboard(
             self, "Resource", dashboard_name=dashboard_name or _own_name(endpoint), dashboard_body=grid.body()
         )

@@ -20,12 +20,19 @@ if TYPE_CHECKING:
     from seatrial.specs.environment import EnvironmentSpec
     from seatrial.specs.hosting import HostingSpec
     from seatrial_cdk.endpoint.endpoint_interface import ILlmEndpoint
+    from seatrial_cdk.observability.container_alarms import ContainerAlarms
     from seatrial_cdk.observability.endpoint_alarms import AlarmTopic
     from seatrial_cdk.trials.endpoint_trial import SmokeBenchmark
 
 
 def define_endpoint_dashboard(
-    scope: Construct, construct_id: str, endpoint: ILlmEndpoint, deployment: Deployment, trial: SmokeBenchmark | None
+    scope: Construct,
+    construct_id: str,
+    endpoint: ILlmEndpoint,
+    deployment: Deployment,
+    trial: SmokeBenchmark | None,
+    *,
+    container_alarms: ContainerAlarms | None = None,
 ) -> EndpointDashboard | None:
     """Define the dashboard of a deployment where its environment asks for one.
 
@@ -35,6 +42,7 @@ def define_endpoint_dashboard(
         endpoint: The endpoint.
         deployment: What is deployed.
         trial: The trial of what is deployed; `None` without trials.
+        container_alarms: The alarms on what its containers tell; `None` without detailed metrics.
     """
     environment, spec = deployment.environment, deployment.endpoint
     if not environment.observability.has_endpoint_dashboards:
@@ -53,6 +61,7 @@ def define_endpoint_dashboard(
         trials=trials,
         slo=spec.slo,
         target_concurrency_per_copy=target,
+        container_alarms=container_alarms,
         dashboard_name=f"seatrial-{deployment.endpoint_name}",
     )
 

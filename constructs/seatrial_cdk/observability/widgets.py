@@ -116,6 +116,23 @@ class Graph:
 
 
 @dataclass(frozen=True, slots=True)
+class AlarmWidget:
+    """The states of some alarms ("Properties of an alarm status widget object").
+
+    Attributes:
+        title: Above them.
+        arns: The alarms, tokens too.
+    """
+
+    title: str
+    arns: Sequence[str]
+
+    def written(self, region: str) -> Fields:  # noqa: ARG002 (an ARN has its region)
+        """Return the widget without its place."""
+        return {"type": "alarm", "properties": {"title": self.title, "alarms": [*self.arns]}}
+
+
+@dataclass(frozen=True, slots=True)
 class DashboardText:
     """A text in Markdown over the whole width."""
 
@@ -157,8 +174,8 @@ class Grid:
         self._widgets.append({**place, "type": "text", "properties": {"markdown": text.markdown}})
         self._y += TEXT_HEIGHT
 
-    def add_row(self, graphs: Iterable[Graph]) -> None:
-        """Add graphs of the same width as a row; none add nothing."""
+    def add_row(self, graphs: Iterable[Graph | AlarmWidget]) -> None:
+        """Add graphs, or states of alarms, of the same width as a row; none add nothing."""
         row = tuple(graphs)
         if not row:
             return

@@ -91,6 +91,7 @@ class TrialSettings:
         alarms: Names of the alarms that stop a load beside users.
         rolls_back: Whether these alarms roll this deployment back; if not, its update waits until they have ended.
         replaces: Components of the endpoint's former generations, the newest first: the new one gets no fewer copies.
+        is_embedded: Whether copies run on the embedded AWS, which starts them at once.
     """
 
     environment: str
@@ -110,6 +111,7 @@ class TrialSettings:
     alarms: Sequence[str] = ()
     rolls_back: bool = True
     replaces: Sequence[str] = ()
+    is_embedded: bool = False
 
     @property
     def budget_s(self) -> int:
@@ -133,7 +135,7 @@ class TrialSettings:
     def late_start(self) -> str:
         """Why CloudFormation's hour may end before a candidate on a new instance is tried; empty when it does not."""
         wanted_s, left_s = self.start_s + self.instance_s, LONGEST_TRIAL_S - self.budget_s
-        if self.update != "candidate" or wanted_s <= left_s:
+        if self.update != "candidate" or wanted_s <= left_s or self.is_embedded:
             return ""
         fits = math.floor((LONGEST_TRIAL_S - wanted_s) / S_PER_MINUTE)
         lower = f"trial.budget_minutes to {fits} or less, or " if fits >= 1 else ""

@@ -27,6 +27,7 @@ DEFAULT_ENVIRONMENT: Final = "dev"
 DEFAULT_REGION: Final = "us-east-1"
 _PANEL: Final = "A model in place of a spec"
 _WORD = r"[A-Za-z0-9][\w.-]*"
+_PAGE: Final = re.compile(r"^(https?:/+)?(huggingface\.co|hf\.co)/")
 
 SpecOrModel = Annotated[
     Path,
@@ -128,6 +129,7 @@ def takes_model(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def run(**given: object) -> None:
         options = {name: given.pop(name) for name in _OPTIONS}
+        _take_answer_length(given, options)
         asked = ModelOptions(**options)  # type: ignore[arg-type]  # typer has checked the types
         command(**given, asked=asked)
         save_spec(asked)
@@ -145,6 +147,14 @@ def takes_model(command: Callable[..., None]) -> Callable[..., None]:
     annotations = {name: hint for name, hint in command.__annotations__.items() if name != "asked"}
     run.__annotations__ = {**annotations, **{name: hints[name] for name in _OPTIONS}}
     return run
+
+
+def _take_answer_length(given: dict[str, object], options: dict[str, object]) -> None:
+    """Take `--output 300` for the length of an answer also where a command has a folder of that name."""
+    specs, output = given.get("specs"), given.get("output")
+    is_model_alone = isinstance(specs, list) and len(specs) == 1 and is_model(specs[0])
+    if is_model_alone and isinstance(output, Path) and output.name.isdigit() and options["output_tokens"] is None:
+        given["output"], options["output_tokens"] = None, int(output.name)
 
 
 def load_specs_or_model(
@@ -170,19 +180,25 @@ def load_specs_or_model(
         BadParameter: Options of a model with a spec, or a model without its load.
     """
     if not (len(given) == 1 and is_model(given[0])):
+        _refuse_short_name(given)
         _refuse_options(asked)
         files = spec_files(given)
-        region = None if needs_file else _default_region(asked.region)
+        region = None if needs_file else default_region(asked.region)
         loaded = of_every(files, lambda file: _load_file(file, environment, environments, region))
         for one in loaded:
-            _tell_defaults(one, asked.region)
+            tell_defaults(one, asked.region)
         return loaded
-    return (_load_model(given[0], environment, environments, asked),)
+    return (_load_model(_without_address(given[0]), environment, environments, asked),)
+
+
+def _without_address(path: Path) -> Path:
+    """Return the id of a model; the address of its page is taken too."""
+    return Path(_PAGE.sub("", path.as_posix()))
 
 
 def is_model(path: Path) -> bool:
-    """Tell whether an argument is a model: a hub id, which is no file nor named like one, or a folder of weights."""
-    text = path.as_posix()
+    """Tell whether an argument is a model: a hub id or its page, no file nor named like one, or a folder of weights."""
+    text = _without_address(path).as_posix()
     is_id = re.fullmatch(f"{_WORD}/{_WORD}", text) is not None and path.suffix not in SUFFIXES and not path.exists()
     return is_id or is_weights_folder(path)
 
@@ -192,20 +208,31 @@ def names_list(paths: Sequence[Path]) -> bool:
     return is_list(paths) and not (len(paths) == 1 and is_model(paths[0]))
 
 
+def _refuse_short_name(given: Sequence[Path]) -> None:
+    """Refuse `qwen3-32b`, which is no file, with the ids that end so."""
+    from seatrial_base.catalog.models import all_models
+
+    for path in given:
+        name = path.as_posix().lower()
+        if "/" in name or path.suffix in SUFFIXES or path.exists():
+            continue
+        if ids := [each.id for each in all_models() if each.id.lower().endswith(f"/{name}")]:
+            message = f"{path.as_posix()} is no file; the model of that name is {', '.join(ids)}"
+            raise typer.BadParameter(message, param_hint="SPEC")
+
+
 def _refuse_options(asked: ModelOptions) -> None:
     if given := [_SPELLINGS[name] for name in _OF_A_MODEL if getattr(asked, name) is not None]:
         message = "belongs to a model, as in Qwen/Qwen3-32B; a spec says it itself"
         raise typer.BadParameter(message, param_hint=", ".join(given))
 
 
-def _load_file(
-    file: Path, environment: str | None, environments: Path | None, default_region: str | None
-) -> LoadedSpec:
+def _load_file(file: Path, environment: str | None, environments: Path | None, region: str | None) -> LoadedSpec:
     from seatrial.specs.load import load_spec
 
     folder = environments_folder(environments, file)
     name = chosen_environment(environment, folder)
-    return load_spec(file, name, environments=folder, default_region=default_region)
+    return load_spec(file, name, environments=folder, default_region=region)
 
 
 def _load_model(model: Path, environment: str | None, environments: Path | None, asked: ModelOptions) -> LoadedSpec:
@@ -223,8 +250,8 @@ def _load_model(model: Path, environment: str | None, environments: Path | None,
     path = beside / file.name if is_weights_folder(model) else file
     text = spec_text(_model_load(model, path, asked), file.stem, most_copies=most_copies)
     source = replace(parse_source(text, (beside / COMMAND_LINE).as_posix()), lines={})
-    loaded = load_source(source, path, name, environments=folder, default_region=_default_region(asked.region))
-    _tell_defaults(loaded, asked.region)
+    loaded = load_source(source, path, name, environments=folder, default_region=default_region(asked.region))
+    tell_defaults(loaded, asked.region)
     if asked.save is not None:
         asked.texts.append(spec_text(_model_load(model, file, asked), file.stem, most_copies=most_copies))
     return loaded
@@ -267,7 +294,8 @@ def _check_load(asked: ModelOptions) -> None:
     if asked.concurrency is None and asked.requests_per_second is None:
         missing.append("--concurrency (or --requests-per-second)")
     if missing:
-        raise typer.BadParameter("a model needs its load", param_hint=", ".join(missing))
+        message = "a model needs its load, as in --input 2000 --output 300 --concurrency 16"
+        raise typer.BadParameter(message, param_hint=", ".join(missing))
 
 
 def _refuse_overwriting(save: Path | None) -> None:
@@ -293,7 +321,8 @@ def save_spec(asked: ModelOptions) -> None:
         message = f"can't be made: {error.strerror}"
         raise SpecError.of("SEA514", message, where=file.parent.as_posix(), field="--save") from error
     replace_file(file, asked.texts[-1], "SEA514")
-    typer.echo(f"spec written to {file.as_posix()}", err=True)
+    place = "" if asked.region is None else f" --region {asked.region}"
+    typer.echo(f"spec written to {file.as_posix()}; `seatrial plan {file.as_posix()}{place}` plans it again", err=True)
 
 
 def chosen_environment(given: str | None, folder: Path) -> str:
@@ -336,11 +365,12 @@ def _most_copies(folder: Path, environment: str) -> int:
     return min(MOST_COPIES, load_environment(folder, environment).guard_rails.max_copies or MOST_COPIES)
 
 
-def _default_region(given: str | None) -> str:
+def default_region(given: str | None) -> str:
+    """Return the region that is given, else that of AWS's variables, else us-east-1."""
     return given or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or DEFAULT_REGION
 
 
-def _tell_defaults(loaded: LoadedSpec, region: str | None) -> None:
+def tell_defaults(loaded: LoadedSpec, region: str | None = None) -> None:
     """Say what stands in for an environment's file.
 
     Raises:

@@ -22,6 +22,7 @@ from seatrial.planner.decisions.plan_warnings import (
     encoder_warnings,
     family_warnings,
     price_warnings,
+    purchase_warnings,
     size_warnings,
 )
 from seatrial.planner.decisions.timeouts import download_timeout, startup_timeout_s, timeout_warnings
@@ -121,6 +122,7 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
             *candidate_warnings(endpoint.trial, start_s),
             *target_warnings(best, demand, predicted),
             *price_warnings(chosen.best.candidate.instance, chosen.loaded.environment.region),
+            *purchase_warnings(chosen.best.candidate.instance, chosen.loaded.environment.purchase),
         ),
     )
     return DerivedLimits(limits, levels, band)

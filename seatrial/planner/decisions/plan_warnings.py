@@ -8,6 +8,7 @@ from seatrial.documents.plan import STAND_IN
 from seatrial.planner.predict.band import acceptance_words
 from seatrial.planner.predict.memory import weights_bytes
 from seatrial.planner.predict.unknown_family import WIDER, stand_in_words
+from seatrial.specs.prices import PURCHASES
 from seatrial.specs.weights_folder import indexed_bytes
 from seatrial_base.catalog.engine_options import bundled_vllm, unknown_options
 from seatrial_base.units import counted, gib
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from seatrial.specs.endpoint import ServingOverrides
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.catalog.architecture import Architecture
-    from seatrial_base.catalog.instances import Instance
+    from seatrial_base.catalog.instances import Instance, Purchase
 
 
 def price_warnings(instance: Instance, region: str) -> tuple[str, ...]:
@@ -32,6 +33,14 @@ def price_warnings(instance: Instance, region: str) -> tuple[str, ...]:
     if region != where:
         found.append(f"The price of {name} is from {where}, {date}; none is known for {region}. {_REFRESH}")
     return tuple(found)
+
+
+def purchase_warnings(instance: Instance, asked: Purchase) -> tuple[str, ...]:
+    """Warn where the environment buys instance hours in a way whose price is unknown: the on-demand price counts."""
+    if asked == instance.purchase:
+        return ()
+    how = PURCHASES[asked]
+    return (f"The price of {instance.instance_type} {how} is unknown, so the price on demand counts. {_REFRESH}",)
 
 
 _ALIKE = 0.05  # a share of the size; the heads of speculative decoding and buffers stay below it

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from seatrial.specs.guard_rails import GuardRails
     from seatrial_base.catalog.architecture import Architecture
     from seatrial_base.catalog.engines import Engine
-    from seatrial_base.catalog.instances import Instance
+    from seatrial_base.catalog.instances import Instance, Purchase
     from seatrial_load.measure.lengths import RequestLengths
 
 
@@ -95,6 +95,7 @@ class Demand:
     calibrated: Calibrated | None = None
     unknown_price_accepted: bool = False
     recipe_engine: RecipeEngine | None = None
+    purchase: Purchase = "on_demand"
 
     def may_choose(self, instance: Instance) -> bool:
         """Tell whether an instance type may be chosen: without a price, only where it is named or that is accepted."""
@@ -145,8 +146,8 @@ class Demand:
 
     @property
     def discount(self) -> float:
-        """Share off the list price."""
-        return self.endpoint.budget.discount
+        """Share off the list price; a Savings Plan and a capacity block take no other discount."""
+        return self.endpoint.budget.discount if self.purchase == "on_demand" else 0.0
 
     def calibration_of(self, instance_type: str, degree: int) -> Calibration | None:
         """Return what was measured of a deployment of this endpoint; `None` for one that nothing was measured of."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from seatrial.specs.endpoint import Budget, EndpointSpec, WorkloadSpec
     from seatrial.specs.guard_rails import GuardRails
     from seatrial.specs.scaling import ScalingSpec
+    from seatrial_base.catalog.instances import Instance
 
 
 UNKNOWN = math.inf  # an unknown price comes after every known one
@@ -127,7 +128,8 @@ def excesses(demand: Demand, candidate: Candidate, score: Score) -> list[Excess]
     budget, rails, most = demand.endpoint.budget, demand.rails, demand.endpoint.scaling.max_copies
     off = f" ({demand.discount:.0%} off the list price)" if demand.discount else ""
     at_most = most_usd_per_hour(demand.endpoint, candidate)
-    token, listed = score.usd_per_million_output_tokens, score.usd_per_million_output_tokens / (1 - demand.discount)
+    token = score.usd_per_million_output_tokens
+    listed = token * _list_price_share(candidate.instance, demand.discount)
     hourly, output, mix = "usd_per_hour", "usd_per_million_output_tokens", "blended_usd_per_million_tokens"
     per_hour, per_output, per_mixed = "per hour", "per million output tokens", "per million tokens, blended"
     what = f"{{}} {{}}{off}, above the budget of {{}}."
@@ -147,6 +149,12 @@ def excesses(demand: Demand, candidate: Candidate, score: Score) -> list[Excess]
         for field, price, bound, unit, words in checks
         if bound is not None and price > bound
     ]
+
+
+def _list_price_share(instance: Instance, discount: float) -> float:
+    """Return the list price over what is paid for an instance; 1 where either is unknown."""
+    paid = usd_per_hour(instance, 1, discount)
+    return instance.usd_per_hour / paid if instance.usd_per_hour is not None and paid else 1.0
 
 
 def most_usd_per_hour(endpoint: EndpointSpec, candidate: Candidate) -> float:

@@ -13,7 +13,7 @@ from seatrial.report.document.jumpstart import is_jumpstart, jumpstart_section
 from seatrial.report.document.levels import levels_section
 from seatrial.report.document.over_time import time_section
 from seatrial.report.document.prediction import prediction_beside
-from seatrial.report.document.provenance import trial_name
+from seatrial.report.document.provenance import scaled_section, trial_name
 from seatrial.report.document.quality import quality_section
 from seatrial.report.document.slo import checks_section, knees_section
 from seatrial.report.planned import is_comparable, plan_of_trial
@@ -50,6 +50,7 @@ def _blocks(result: TrialResult, plan: Plan | None) -> Iterator[str]:
 
 
 def _details(result: TrialResult, plan: Plan | None) -> Iterator[Section]:
+    yield scaled_section(result)
     yield knees_section(result)
     if is_jumpstart(result) and result.levels:
         yield jumpstart_section(result, plan)

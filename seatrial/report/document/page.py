@@ -23,7 +23,13 @@ from seatrial.report.document.latencies import latencies_section
 from seatrial.report.document.levels import curves_section, levels_section, measurement_section
 from seatrial.report.document.over_time import time_section
 from seatrial.report.document.prediction import prediction_apart, prediction_beside
-from seatrial.report.document.provenance import decisions_section, live_section, reproduction_section, trial_name
+from seatrial.report.document.provenance import (
+    decisions_section,
+    live_section,
+    reproduction_section,
+    scaled_section,
+    trial_name,
+)
 from seatrial.report.document.quality import quality_section
 from seatrial.report.document.slo import checks_section, knees_section
 from seatrial.report.planned import is_comparable, plan_of_trial
@@ -139,6 +145,7 @@ def _footer(result: TrialResult) -> str:
 def _sections(result: TrialResult, plan: Plan | None, outlook: Outlook | None) -> Iterator[Section]:
     yield curves_section(result, plan)
     yield checks_section(result)
+    yield scaled_section(result)
     yield quality_section(result)
     yield container_section(result)
     yield cost_section(result, plan)

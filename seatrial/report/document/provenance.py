@@ -43,6 +43,25 @@ def live_section(result: TrialResult) -> Section:
     )
 
 
+SCALED = (
+    "The local engine is a small random model on this machine's CPU. Workload, SLO and trial were scaled to it; what "
+    "the spec says for the laptop itself is kept."
+)
+
+
+def scaled_section(result: TrialResult) -> Section:
+    """Return what the laptop had in place of what the spec asks; empty elsewhere."""
+    scaled = result.request.scaled
+    columns = (Column("field", kind="text"), Column("spec", kind="number"), Column("laptop", kind="number"))
+    rows = tuple((Cell(each.field, tone="code"), Cell(each.asked), Cell(each.used)) for each in scaled)
+    return Section(
+        anchor="scaled",
+        heading="Scaled to the laptop",
+        paragraphs=(SCALED,) if rows else (),
+        tables=(Table("What the laptop had in place of what the spec asks", columns, rows),) if rows else (),
+    )
+
+
 def decisions_section(plan: Plan) -> Section:
     """Return every decision of the plan with its reason."""
     columns = (Column("decision", kind="text"), Column("value", kind="text"), Column("reason", kind="prose"))

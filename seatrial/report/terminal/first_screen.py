@@ -17,6 +17,7 @@ from seatrial.report.chances import met_words
 from seatrial.report.metric_volume import metric_volume
 from seatrial.report.planned import edges
 from seatrial.report.terminal.tables import narrow_usd, table_view, whole_percent
+from seatrial.specs.prices import CONDITIONS, PURCHASES
 from seatrial_base.catalog.instances import all_instances, find_instance
 from seatrial_base.catalog.precision import kept_quality
 from seatrial_base.table import name_column, number_columns, table_of, text_columns
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from seatrial.documents.plan import Alternative, CurvePoint, Plan, Probe, Proposal, Rejected
+    from seatrial.documents.plan import Alternative, Cost, CurvePoint, Plan, Probe, Proposal, Rejected
     from seatrial.specs.endpoint import Percentiles, Slo
     from seatrial.specs.load import LoadedSpec
 
@@ -273,10 +274,18 @@ def _cost(plan: Plan) -> str:
         return "unknown: this instance type has no known price"
     off = f" ({whole_percent(cost.discount)} discount)" if cost.discount else ""
     token = cost.usd_per_million_output_tokens
-    planned = cost.savings_plan_usd_per_hour
+    planned = None if cost.purchase != "on_demand" else cost.savings_plan_usd_per_hour
     off += "" if planned is None else f" ({usd(planned)}/h with a Savings Plan)"
     per_token = "" if token is None else f", {usd(token)} per million output tokens"
-    return f"{usd(cost.usd_per_hour)}/h, ${cost.usd_per_hour * HOURS_PER_MONTH:,.0f}/month{off}{per_token}"
+    paid = f"{usd(cost.usd_per_hour)}/h, ${cost.usd_per_hour * HOURS_PER_MONTH:,.0f}/month{off}{per_token}"
+    return paid + (f"\n{_bought(cost)}" if cost.purchase != "on_demand" else "")
+
+
+def _bought(cost: Cost) -> str:
+    """Say how the instance hours are bought, on which condition, and what they cost on demand."""
+    how, condition = PURCHASES[cost.purchase], CONDITIONS[cost.purchase]
+    listed = cost.on_demand_usd_per_hour
+    return f"{how}: {condition}" + ("" if listed is None else f"; {usd(listed)}/h on demand")
 
 
 def _hosting(plan: Plan, loaded: LoadedSpec) -> Iterator[str]:

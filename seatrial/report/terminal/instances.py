@@ -39,7 +39,7 @@ READING = (
 
 MOST_ROWS = 10
 FIRST_READING = (
-    "load: what the cheapest deployment on the type makes of the planned load, where it keeps SLO, budget and copies. "
+    "load: what the cheapest deployment on the type makes of the planned load, where it keeps {kept}. "
     "full: one instance with as many requests as end in time. ?: price unknown."
 )
 
@@ -47,7 +47,12 @@ MANY_REASONS = "The source differs by type: see --format json."
 
 
 def first_instances_view(
-    compared: Sequence[InstanceComparison], at_load: Sequence[TypeAtLoad], basis: Basis, title: str
+    compared: Sequence[InstanceComparison],
+    at_load: Sequence[TypeAtLoad],
+    basis: Basis,
+    title: str,
+    *,
+    has_slo: bool = True,
 ) -> RenderableType:
     """Return the ten types that matter: those that keep the SLO at the planned load, cheapest first, then the others.
 
@@ -56,6 +61,7 @@ def first_instances_view(
         at_load: The types at the planned load.
         basis: What the numbers rest on.
         title: What the table is of.
+        has_slo: Whether the spec bounds speed; without, a type carries the load where its requests end in time.
     """
     loads = {each.instance_type: each for each in at_load}
     fitting = sorted((row for row in compared if row.fits), key=lambda row: _first(loads[row.instance_type]))
@@ -63,9 +69,14 @@ def first_instances_view(
     parts: list[RenderableType] = [Text(title, style="bold"), Text(statement(basis)), Text()]
     if not fitting:
         return Group(*parts, Text("The model fits on no instance type."))
-    columns = (name_column("instance type"), *text_columns("SLO"), *number_columns(*_FIRST_NUMBERS))
-    cells = (_first_cells(row, loads[row.instance_type]) for row in shown)
-    parts += [table_view(table_of(columns, cells)), Text(f"\n{FIRST_READING}")]
+    columns = (
+        name_column("instance type"),
+        *text_columns("SLO" if has_slo else "in time"),
+        *number_columns(*_FIRST_NUMBERS),
+    )
+    cells = (_first_cells(row, loads[row.instance_type], has_slo=has_slo) for row in shown)
+    reading = FIRST_READING.format(kept="SLO, budget and copies" if has_slo else "budget and copies")
+    parts += [table_view(table_of(columns, cells)), Text(f"\n{reading}")]
     parts.append(Text(_more(more, len(compared) - len(fitting))))
     return Group(*parts)
 
@@ -75,10 +86,10 @@ def _first(load: TypeAtLoad) -> tuple[bool, float]:
     return not load.instance_count, math.inf if price is None else price
 
 
-def _first_cells(row: InstanceComparison, load: TypeAtLoad) -> tuple[str, ...]:
+def _first_cells(row: InstanceComparison, load: TypeAtLoad, *, has_slo: bool) -> tuple[str, ...]:
     return (
         f"{load.instance_count} x {row.instance_type}" if load.instance_count > 1 else row.instance_type,
-        _slo_word(row, load),
+        _slo_word(row, load, ("met", "missed") if has_slo else ("yes", "no")),
         narrow_usd(load.usd_per_hour if load.instance_count else row.usd_per_hour),
         short(load.output_tok_s) if load.instance_count else "",
         short(row.highest_tok_s),
@@ -87,10 +98,11 @@ def _first_cells(row: InstanceComparison, load: TypeAtLoad) -> tuple[str, ...]:
     )
 
 
-def _slo_word(row: InstanceComparison, load: TypeAtLoad) -> str:
+def _slo_word(row: InstanceComparison, load: TypeAtLoad, words: tuple[str, str]) -> str:
+    kept, missed = words
     if load.instance_count:
-        return "met"
-    return UNKNOWN if row.usd_per_hour is None else "missed"
+        return kept
+    return UNKNOWN if row.usd_per_hour is None else missed
 
 
 def _more(fitting: int, left_out: int) -> str:

@@ -12,6 +12,7 @@ from seatrial.report.chances import side_lines
 from seatrial.report.planned import band_text
 from seatrial.report.terminal.first_screen import first_screen, warnings_of
 from seatrial.report.terminal.tables import heading, narrow_usd, table_view, whole_percent
+from seatrial.specs.prices import CONDITIONS, PURCHASES
 from seatrial_base.table import Column, name_column, number_columns, table_of, text_columns
 from seatrial_base.units import MS_PER_S, digits, gib, short, usd
 
@@ -86,13 +87,17 @@ def _amounts(cost: Cost, usd_per_hour: float) -> Iterator[str]:
         yield f"{usd(cost.usd_per_million_output_tokens)} per million output tokens at the planned load"
     if cost.blended_usd_per_million_tokens is not None:
         yield f"{usd(cost.blended_usd_per_million_tokens)} per million tokens blended 3:1"
-    if cost.savings_plan_usd_per_hour is not None:
+    if cost.on_demand_usd_per_hour is not None:
+        how, condition = PURCHASES[cost.purchase], CONDITIONS[cost.purchase]
+        yield f"bought {how} ({condition}); {usd(cost.on_demand_usd_per_hour)} per hour on demand"
+    elif cost.savings_plan_usd_per_hour is not None:
         yield f"{usd(cost.savings_plan_usd_per_hour)} per hour under a Savings Plan of one year without upfront payment"
 
 
 def _price(cost: Cost) -> str:
     off = f" less the spec's discount of {whole_percent(cost.discount)}" if cost.discount else ""
-    return f"List price of {cost.price_date}{off}, {cost.price_source}"
+    kind = "List price" if cost.purchase == "on_demand" else "Price"
+    return f"{kind} of {cost.price_date}{off}, {cost.price_source}"
 
 
 _KIB = 1024

@@ -14,7 +14,7 @@ from seatrial_base.table import csv_table, name_column, number_columns, record_t
 from seatrial_base.units import UNKNOWN, short
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import RenderableType
 
@@ -24,21 +24,26 @@ if TYPE_CHECKING:
 
 
 _GIB = 2**30
-_NUMBERS = ("tok/s", "TPOT\nms", "$/h", "$/1M\nout", "$/1M\nmix", "vs\nnone", "GiB\nwts", "GiB\nKV")
+_NUMBERS = ("tok/s", "TPOT\nms", "$/h", "$/1M\nout", "ratio", "weights\nGiB", "cache\nGiB")
 MOST_ROWS = 10
 _FIRST_NUMBERS = ("$/h", "tok/s", "ratio", "ms")
 READING = (
-    "The best deployment of each recipe at the planned load; what it runs on is below. $/1M: per million output tokens "
-    "(out), and blended, 3 input tokens to 1 output token (mix). vs none: throughput over that of no recipe. GiB: "
-    "weights (wts) and KV cache on one accelerator. *: the spec lacks something, see below. ?: unknown."
+    "The best deployment of each recipe at the planned load; its type is below. $/1M out: per million output tokens. "
+    "ratio: throughput to no recipe. weights, cache: on one accelerator, the KV cache's part. *: the spec lacks "
+    "something, see Needs. ?: unknown."
 )
 PREDICTED = "Predicted, not measured. `seatrial compare` measures two recipes, quality among the results."
 
 
-def first_recipes_view(rows: Sequence[RecipeRow], title: str) -> RenderableType:
+def first_recipes_view(rows: Sequence[RecipeRow], title: str, *, has_slo: bool = True) -> RenderableType:
     """Return the ten recipes that matter: those that keep the SLO, in the spec's order, and no recipe at all.
 
     What adds an optimization that is predicted to change nothing is left to the wide table.
+
+    Args:
+        rows: The recipes.
+        title: What the table is of.
+        has_slo: Whether the spec bounds speed; without, a recipe stands here where its requests end in time.
     """
     running = [row for row in rows if row.predicted is not None]
     parts: list[RenderableType] = [Text(title, style="bold"), Text(PREDICTED), Text()]
@@ -49,7 +54,7 @@ def first_recipes_view(rows: Sequence[RecipeRow], title: str) -> RenderableType:
     shown = [row for row in told if row in plain or told.index(row) < MOST_ROWS - len(plain)]
     columns = (name_column("recipe"), *text_columns("deployment"), *number_columns(*_FIRST_NUMBERS))
     cells = (_first_cells(row, row.predicted) for row in shown if row.predicted is not None)
-    parts += [table_view(table_of(columns, cells)), Text(f"\n{_first_reading(shown)}")]
+    parts += [table_view(table_of(columns, cells)), Text(f"\n{_first_reading(shown, has_slo=has_slo)}")]
     if more := len(rows) - len(shown):
         parts.append(Text(f"--wide shows {more:,} more, bands and all columns."))
     return Group(*parts, *_listed("Needs", shown), *_listed("Gives up", shown))
@@ -60,14 +65,12 @@ def _adds_nothing(row: RecipeRow, rows: Sequence[RecipeRow]) -> bool:
     return any(each.predicted == row.predicted and set(each.names) < set(row.names) for each in rows)
 
 
-def _first_reading(rows: Sequence[RecipeRow]) -> str:
+def _first_reading(rows: Sequence[RecipeRow], *, has_slo: bool) -> str:
     bands = sorted(row.predicted.throughput_band for row in rows if row.predicted is not None)
     low, high = whole_percent(bands[0]), whole_percent(bands[-1])
     band = f"±{low}" if low == high else f"±{low} to {high}"
-    return (
-        f"All keep the SLO at the planned load. tok/s {band}; ratio: to no recipe; ms: per token. "
-        "*: the spec lacks something, see Needs."
-    )
+    kept = "All keep the SLO at the planned load." if has_slo else "Without an SLO: all end in time."
+    return f"{kept} tok/s {band}; ratio: to no recipe; ms: per token. *: the spec lacks something, see Needs."
 
 
 def _first_cells(row: RecipeRow, predicted: PredictedRecipe) -> tuple[str, ...]:
@@ -92,10 +95,10 @@ def recipes_view(rows: Sequence[RecipeRow], title: str) -> RenderableType:
     running = [row for row in rows if row.predicted is not None]
     parts: list[RenderableType] = [Text(title, style="bold"), Text(PREDICTED), Text()]
     if running:
-        letters = _letters(running)
         places = _places(running)
-        parts += [_recipes_table(running, places, letters), Text(f"\n{READING}")]
-        parts += [Text(f"{letter}: {text}") for text, letter in (*places.items(), *letters.items())]
+        parts += [_recipes_table(running, places), Text(f"\n{READING}")]
+        parts += [Text(f"type {number}: {place}") for place, number in places.items()]
+        parts += [Text(f"band {line}") for line in dict.fromkeys(_bands(running))]
     else:
         parts.append(Text("No recipe has a deployment that meets the requirements."))
     refused = [row for row in rows if row.predicted is None]
@@ -138,17 +141,15 @@ def _scalar(value: object) -> Scalar:
     return value if isinstance(value, str | float | int | None) else str(value)
 
 
-def _recipes_table(rows: Sequence[RecipeRow], places: Mapping[str, str], letters: Mapping[str, str]) -> RenderableType:
-    columns = (name_column("recipe"), *text_columns("on"), *number_columns(*_NUMBERS), *text_columns("±"))
-    cells = (_recipe_cells(row, row.predicted, places, letters) for row in rows if row.predicted is not None)
+def _recipes_table(rows: Sequence[RecipeRow], places: Mapping[str, str]) -> RenderableType:
+    columns = (name_column("recipe"), *text_columns("type"), *number_columns(*_NUMBERS, "band"))
+    cells = (_recipe_cells(row, row.predicted, places) for row in rows if row.predicted is not None)
     return table_view(table_of(columns, cells), gap=1)
 
 
-def _recipe_cells(
-    row: RecipeRow, predicted: PredictedRecipe, places: Mapping[str, str], letters: Mapping[str, str]
-) -> tuple[str, ...]:
+def _recipe_cells(row: RecipeRow, predicted: PredictedRecipe, places: Mapping[str, str]) -> tuple[str, ...]:
     name = f"{_called(row)} *" if row.needs else _called(row)
-    return (name, places[_deployment(predicted)], *_cells(predicted), letters[_band(predicted)])
+    return (name, places[_deployment(predicted)], *_cells(predicted), f"±{whole_percent(predicted.throughput_band)}")
 
 
 def _called(row: RecipeRow) -> str:
@@ -162,16 +163,10 @@ def _cells(predicted: PredictedRecipe) -> tuple[str, ...]:
         short(predicted.tpot_ms),
         short(predicted.usd_per_hour),
         short(predicted.usd_per_million_output_tokens),
-        short(predicted.blended_usd_per_million_tokens),
         UNKNOWN if times is None else f"{times:.2f}",
         f"{predicted.weights_bytes / _GIB:.1f}",
         f"{predicted.kv_room_bytes / _GIB:.1f}",
     )
-
-
-def _letters(rows: Sequence[RecipeRow]) -> dict[str, str]:
-    bands = dict.fromkeys(_band(row.predicted) for row in rows if row.predicted is not None)
-    return {band: chr(ord("a") + index) for index, band in enumerate(bands)}
 
 
 def _places(rows: Sequence[RecipeRow]) -> dict[str, str]:
@@ -185,14 +180,21 @@ def _deployment(predicted: PredictedRecipe) -> str:
     return f"{count}{predicted.instance_type}, tensor parallel degree {predicted.tensor_parallel_degree}"
 
 
+def _bands(rows: Sequence[RecipeRow]) -> Iterator[str]:
+    return (_band(row.predicted) for row in rows if row.predicted is not None)
+
+
 def _band(predicted: PredictedRecipe) -> str:
-    shares = f"throughput ±{whole_percent(predicted.throughput_band)}, latency ±{whole_percent(predicted.latency_band)}"
-    return f"{shares}. {predicted.band_because}"
+    throughput, latency = whole_percent(predicted.throughput_band), whole_percent(predicted.latency_band)
+    return f"±{throughput}: latency ±{latency}. {predicted.band_because}"
 
 
 def _listed(title: str, rows: Sequence[RecipeRow]) -> tuple[RenderableType, ...]:
-    every = (sentence for row in rows for sentence in (row.needs if title == "Needs" else row.gives_up))
-    lines = sorted(dict.fromkeys(every))
+    every = dict.fromkeys(each for row in rows for each in (row.needs if title == "Needs" else row.gives_up))
+    by_name: dict[str, list[str]] = {}
+    for name, _, sentence in (each.partition(": ") for each in sorted(every, key=lambda each: each.partition(":")[0])):
+        by_name.setdefault(name, []).append(sentence)
+    lines = [f"{name}: {' '.join(sentences)}" for name, sentences in by_name.items()]
     return (heading(title), *map(Text, lines)) if lines else ()
 
 

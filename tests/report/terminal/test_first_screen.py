@@ -94,8 +94,8 @@ def test_the_runner_up_meets_the_slo(feasible: bool, plan: Plan, loaded: LoadedS
     [
         ("ml.p6-b200.48xlarge", 437.0, "wins below $218.50/h for an instance; estimated $131.02/h"),
         ("ml.p6-b200.48xlarge", 250.0, None),  # two would cost $262 by the estimate
-        ("ml.p5e.48xlarge", 437.0, "wins below $218.50/h for an instance"),
-        ("ml.p5e.48xlarge", 4.0, None),  # nowhere is memory so cheap
+        ("ml.p5e.48xlarge", 437.0, "wins below $218.50/h for an instance; estimated $69.62/h"),
+        ("ml.p5e.48xlarge", 139.0, None),  # two would cost $139.24 by the estimate
     ],
 )
 def test_a_deployment_that_would_win_by_its_price_is_never_left_out(
@@ -158,6 +158,18 @@ def test_what_finds_no_room_goes_in_order() -> None:
     tall = ("cost", "\n".join("one line" for _ in range(MOST_LINES - 4)))
     assert [name for name, _ in fitted((tall, *rows))] == ["cost", "load", "probe", "warnings"]
     assert [name for name, _ in fitted((tall, ("model", "x " * 60), *rows))] == ["cost", "model", "load"]
+
+
+def test_how_hours_are_bought_stands_below_their_price(plan: Plan, loaded: LoadedSpec, shown: Shown) -> None:
+    cost = plan.cost.model_copy(
+        update={"usd_per_hour": 0.8, "purchase": "savings_plan_3y", "on_demand_usd_per_hour": 1.7}
+    )
+    text = " ".join(shown(plan_view(plan.model_copy(update={"cost": cost}), loaded)).split())
+    assert "cost $0.80/h, $584/month" in text
+    assert (
+        "under a Savings Plan of 3 years without upfront payment: paid every hour of three years, used or not; $1.70/h "
+        "on demand latency"
+    ) in text
 
 
 def test_without_a_rival_it_says_so(plan: Plan, loaded: LoadedSpec, shown: Shown) -> None:

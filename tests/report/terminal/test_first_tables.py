@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from seatrial.documents.comparison import Basis, InstanceComparison, PredictedRecipe, RecipeRow, TypeAtLoad
 from seatrial.documents.prediction import Band
 from seatrial.report.terminal.instances import first_instances_view
-from seatrial.report.terminal.recipes import first_recipes_view
+from seatrial.report.terminal.recipes import first_recipes_view, recipes_view
 
 if TYPE_CHECKING:
     from tests.report.terminal.conftest import Shown
@@ -95,6 +95,15 @@ class TestInstanceTypes:
             ["ml.g6.xlarge", "missed", "$8.00"],
         ]
 
+    def test_without_an_slo_a_type_carries_the_load_in_time_or_does_not(self, shown: Shown) -> None:
+        rows = [compared("ml.p5.4xlarge"), compared("ml.g6.xlarge")]
+        loads = [kept("ml.p5.4xlarge", 7.9), TypeAtLoad(instance_type="ml.g6.xlarge")]
+        basis = Basis("lmi", "0.36", "vllm-v1", "9 + 9 tokens", 0.0, {row.instance_type: BAND for row in rows})
+        text = shown(first_instances_view(rows, loads, basis, "Types", has_slo=False))
+        assert "SLO" not in text
+        lines = [line.split()[:2] for line in text.splitlines() if line.startswith("ml.")]
+        assert lines == [["ml.p5.4xlarge", "yes"], ["ml.g6.xlarge", "no"]]
+
     def test_more_than_one_instance_is_told_and_an_unknown_price_is_no_miss(self, shown: Shown) -> None:
         rows = [compared("ml.g7e.2xlarge"), compared("ml.p6-b200.48xlarge", usd_per_hour=None)]
         loads = [kept("ml.g7e.2xlarge", 8.4, count=2), TypeAtLoad(instance_type="ml.p6-b200.48xlarge")]
@@ -125,6 +134,16 @@ class TestRecipes:
         assert "fp8+prefix_cache" not in text
         assert "fp8+kv_fp8" in text
         assert "prefix_cache: quality" not in text
+
+    def test_without_an_slo_none_is_said_to_keep_it(self, shown: Shown) -> None:
+        assert "Without an SLO: all end in time." in shown(first_recipes_view((recipe(),), "Recipes", has_slo=False))
+
+    def test_the_wide_table_tells_band_and_type_of_each_in_80_columns(self, shown: Shown) -> None:
+        lines = shown(recipes_view((recipe("smoothquant+speculative"), recipe()), "Recipes")).splitlines()
+        assert max(map(len, lines)) <= 80
+        assert [line.split()[-2:] for line in lines if line.startswith("none")] == [["±16", "%"]]
+        assert "type 1: 2 x ml.p6-b300.48xlarge, tensor parallel degree 8" in lines
+        assert "band ±16 %: latency ±20 %. Of rows." in lines
 
     def test_what_is_shown_needs_and_gives_up(self, shown: Shown) -> None:
         text = shown(first_recipes_view((recipe("awq", needs="awq: a checkpoint"), recipe(usd=9.0)), "Recipes"))

@@ -19,27 +19,26 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 MOST_DAYS: Final = 90
-BY_HAND: Final = "by hand, from the source of each row"
 RENEWAL: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "accelerators.json": BY_HAND,
-        "engine_choice.json": BY_HAND,
+        "accelerators.json": "python scripts/renew.py accelerators --write",
+        "engine_choice.json": "python scripts/renew.py engine_choice --write",
         "engine_options.json": "python scripts/build_engine_options.py",
-        "engines.json": BY_HAND,
+        "engines.json": "python -m benchmarks.planner_accuracy.fit_engines --write",
         "images.json": "python scripts/build_images.py --date DATE",
         "instances.json": "python scripts/build_catalog.py",
         "jumpstart.json": "python scripts/build_jumpstart.py CHECKOUT DATE",
-        "licences.json": BY_HAND,
-        "models.json": "python scripts/add_models.py",
-        "neuron.json": BY_HAND,
-        "optimizations.json": BY_HAND,
-        "parsers.json": BY_HAND,
-        "regions.json": BY_HAND,
-        "replacement.json": BY_HAND,
+        "licences.json": "python scripts/renew.py licences --write",
+        "models.json": "python scripts/renew.py models --write",
+        "neuron.json": "python scripts/renew.py neuron --write",
+        "optimizations.json": "python scripts/renew.py optimizations --write",
+        "parsers.json": "python scripts/renew.py parsers --write",
+        "regions.json": "python scripts/renew.py regions --write",
+        "replacement.json": "python scripts/renew.py replacement --write",
         "resource_schemas.json": "python scripts/build_resource_schemas.py",
         "service_authorization.json": "python scripts/build_service_authorization.py",
-        "speculation.json": BY_HAND,
-        "symptoms.json": BY_HAND,
+        "speculation.json": "python -m benchmarks.planner_accuracy.fit_speculation --write",
+        "symptoms.json": "python scripts/renew.py symptoms --write",
     }
 )
 """What renews a table whose rows have dates; `seatrial prices refresh` renews a team's own prices."""

@@ -10,6 +10,8 @@ from typing import Literal
 from seatrial_base.catalog.rows import catalog_rows
 
 Component = Literal["Hosting", "Training", "Studio", "unnamed"]
+Purchase = Literal["on_demand", "savings_plan_1y", "savings_plan_3y", "capacity_block"]
+"""How instance hours are bought, as `purchase` of an environment names it."""
 
 # Of vCPUs, for copies. An assumption: the other half stays for the service and for peaks.
 SHARE_OF_CPUS = 0.5
@@ -43,6 +45,8 @@ class Instance:
         estimated_usd_per_hour: What it may cost where SageMaker's price is not public; no plan counts with it.
         estimate_source: How it was estimated.
         savings_plan_usd_per_hour: Price per hour under a Savings Plan; `None` where no prices file gives one.
+        purchase: How the environment buys instance hours of this type.
+        purchase_usd_per_hour: Price per hour bought so; `None` on demand, and where no prices file gives it.
     """
 
     instance_type: str
@@ -67,6 +71,8 @@ class Instance:
     savings_plan_usd_per_hour: float | None = None
     estimated_usd_per_hour: float | None = None
     estimate_source: str | None = None
+    purchase: Purchase = "on_demand"
+    purchase_usd_per_hour: float | None = None
 
 
 @cache

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from seatrial_base.catalog.data_age import BY_HAND, MOST_DAYS, RENEWAL, data_ages, newest_date
+from scripts.renewal.tables import TABLES
+from seatrial_base.catalog.data_age import MOST_DAYS, RENEWAL, data_ages, newest_date
 
 ROOT = Path(__file__).parents[4]
 DATA = ROOT / "packages" / "seatrial-base" / "seatrial_base" / "catalog" / "data"
@@ -22,11 +23,13 @@ def test_every_table_with_dates_says_what_renews_it() -> None:
     assert dated == set(RENEWAL)
 
 
-@pytest.mark.parametrize("command", sorted({each for each in RENEWAL.values() if each != BY_HAND}))
-def test_a_command_that_renews_is_there(command: str) -> None:
-    script = re.search(r"scripts/\w+\.py", command)
+@pytest.mark.parametrize(("file", "command"), sorted(RENEWAL.items()))
+def test_a_command_that_renews_is_there(file: str, command: str) -> None:
+    script = re.search(r"python (?:(scripts/\w+\.py)|-m ([\w.]+))(?: (\w+))?", command)
     assert script
-    assert (ROOT / script[0]).is_file()
+    path, module, table = script.groups()
+    assert (ROOT / (path or f"{module.replace('.', '/')}.py")).is_file()
+    assert path != "scripts/renew.py" or TABLES[table].file == file
 
 
 def test_a_table_is_old_after_ninety_days() -> None:

@@ -62,3 +62,20 @@ def test_every_row_names_its_source_and_every_price_its_own() -> None:
         assert instance.source
         assert instance.date
         assert (instance.usd_per_hour is None) == (instance.price_source is None) == (instance.price_date is None)
+
+
+def test_a_type_without_a_price_has_an_estimate_with_its_sources() -> None:
+    unpriced = [one for one in all_instances() if one.usd_per_hour is None]
+
+    assert {one.instance_type.split(".")[1] for one in unpriced} == {"g7", "p5e", "p6-b200", "p6-b300", "trn1n", "trn2"}
+    for one in unpriced:
+        assert one.estimated_usd_per_hour is not None
+        assert one.estimate_source is not None
+        assert " 20" in one.estimate_source.replace("(20", " 20")
+
+
+def test_an_estimate_is_the_price_of_ec2_times_what_the_family_costs_more() -> None:
+    small = find_instance("ml.g7.2xlarge")
+
+    assert small is not None
+    assert small.estimated_usd_per_hour == pytest.approx(2.52 * 4.2039 / 3.36312, abs=0.001)

@@ -363,6 +363,21 @@ class QualityFloor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScaledValue:
+    """A value of the spec in whose place the laptop has another, which its small engine carries.
+
+    Attributes:
+        field: The field of the spec.
+        asked: What the spec says, as text.
+        used: What the laptop has, as text.
+    """
+
+    field: str
+    asked: str
+    used: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrialRequest:
     """Everything that a trial needs to know.
 
@@ -389,6 +404,7 @@ class TrialRequest:
             requests, up to the gate; `verify` sends a few single requests, and no load.
         alarms: Names of CloudWatch alarms; a trial beside users' requests ends when one is in ALARM.
         quality: The evaluation set that is asked after the levels, and its bounds; None asks nothing.
+        scaled: What the laptop has in place of what the spec asks; empty elsewhere.
     """
 
     endpoint: str
@@ -411,6 +427,7 @@ class TrialRequest:
     alarms: tuple[str, ...] = ()
     quality: QualityFloor | None = None
     target_knee: TargetKnee = "lowest"
+    scaled: tuple[ScaledValue, ...] = ()
 
     def to_json(self) -> str:
         """Write the request as one line of JSON; a field that came later is left out where it has its default.
@@ -425,4 +442,6 @@ class TrialRequest:
                     del document[part][each.name]
         if self.target_knee == "lowest":
             del document["target_knee"]
+        if not self.scaled:
+            del document["scaled"]
         return json.dumps(document, separators=(",", ":"))

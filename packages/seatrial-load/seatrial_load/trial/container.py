@@ -90,7 +90,15 @@ def _levels(levels: Sequence[LevelResult], series: ContainerSeries) -> Iterator[
 
 
 def _causes(result: TrialResult, levels: Sequence[LevelMetrics]) -> tuple[Cause, ...]:
-    """Return what holds the throughput back at the first level past the knee; without one, at the highest."""
+    """Return what holds the throughput back at the first level past the knee; without one, at the highest.
+
+    The queue of a closed loop can't grow: it sends no more than it has in flight.
+    """
     knee = result.knee.concurrency if result.knee is not None else None
     past = [level for level in levels if knee is not None and level.concurrency > knee]
-    return causes_of((past or levels[-1:])[0].load)
+    level = (past or levels[-1:])[0]
+    return tuple(
+        cause
+        for cause in causes_of(level.load)
+        if cause.kind != "queue_grows" or level.offered_requests_per_s is not None
+    )

@@ -81,6 +81,22 @@ def test_a_verdict_that_fails_says_what_held_it_back(ended: Ended, published: Ca
     assert result.verdict.because.endswith("; 3 preemptions: the KV cache was full, and requests were computed anew")
 
 
+def test_the_queue_of_a_closed_loop_does_not_grow(ended: Ended, published: Callable[..., PromQl]) -> None:
+    growing = {"vllm:num_requests_waiting": [[0.0] * 9 + [4.0] * 4]}
+    (closed,) = causes_of_trial(ended.told(published(growing)))
+    assert closed == "batch_full"
+    ended.levels = tuple(
+        replace(level, offered_requests_per_s=float(level.concurrency), in_flight_per_copy=float(level.concurrency))
+        for level in ended.levels
+    )
+    assert causes_of_trial(ended.told(published(growing))) == ["batch_full", "queue_grows"]
+
+
+def causes_of_trial(result: TrialResult) -> list[str]:
+    assert result.container is not None
+    return [cause.kind for cause in result.container.causes]
+
+
 def test_a_laptop_explains_no_verdict_and_is_named(ended: Ended, published: Callable[..., PromQl]) -> None:
     result = ended.told(published(FULL, {SIMULATED_LABEL: "llama.cpp"}))
     assert result.container is not None

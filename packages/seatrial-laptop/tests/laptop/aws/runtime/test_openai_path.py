@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from benchmarks.both_paths.run import Round, measured, table
 from seatrial_load.aws.bearer_token import PREFIX, bearer_token
 from seatrial_load.aws.credentials import Credentials
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
     from openai import AsyncOpenAI, OpenAI
     from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolParam
+
+    from seatrial_load.documents.request import Api
 
 Laptop = Any  # the fixture's class lives in conftest.py, which nobody can import
 Roles = Any
@@ -33,6 +36,7 @@ CITY = {
     "additionalProperties": False,
 }
 TOOLS: list[ChatCompletionToolParam] = [{"type": "function", "function": {"name": "weather", "parameters": CITY}}]
+PATHS: tuple[Api, ...] = ("invoke", "openai")
 INVOKE = {"Effect": "Allow", "Action": "sagemaker:InvokeEndpoint", "Resource": "*"}
 BEARER = {"Effect": "Allow", "Action": "sagemaker:CallWithBearerToken", "Resource": "*"}
 
@@ -303,3 +307,12 @@ def session_token(roles: Roles, *statements: object) -> str:
     return bearer_token(
         Credentials(made.access_key, made.secret_key, made.token), "us-east-1", datetime.now(UTC), expires_s=3600
     )
+
+
+def test_both_paths_are_measured_side_by_side(laptop: Laptop, host: str, component: str) -> None:
+    """The benchmark of docs/how-to/bench.md, once and small."""
+    assert laptop.local
+    rounds: dict[str, list[Round]] = {api: [measured(host, component, api, requests=4)] for api in PATHS}
+    told = table(rounds).splitlines()
+    assert [line.split()[0] for line in told] == ["way", "invoke", "openai"]
+    assert all(each.output_tok_s > 0 < each.ttft_p50_ms for (each,) in rounds.values())

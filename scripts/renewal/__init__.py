@@ -1,0 +1,1 @@
+"""Renews tables of the catalog from what publishes their facts; `scripts/renew.py` is the command."""
