@@ -9,5 +9,6 @@ uv run --isolated --with scipy==1.17.1 python -m $module.left_out --jobs "${1:-2
 python -m $module.roofline_rows
 python -m $module.earned_bands --write
 python -m $module.accuracy --write
+python -m $module.arrivals --write
 python -m $module.scoreboard --write
 uv run --isolated --with matplotlib==3.11.2 python -m $module.scatter

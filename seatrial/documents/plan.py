@@ -34,6 +34,7 @@ __all__ = [
     "Probe",
     "Promoted",
     "Proposal",
+    "RatePoint",
     "Rejected",
     "ServingLimits",
     "values_digest",
@@ -83,6 +84,42 @@ class CurvePoint(FrozenModel):
     ms_per_token_p90: float
     late: float
     limit: Limit
+
+
+class RatePoint(FrozenModel):
+    """What one copy is predicted to do at one rate of requests: simulated with their arrivals, not measured.
+
+    Attributes:
+        requests_per_second: Of all copies.
+        per_copy: Of this copy.
+        utilization: Share of the rate at which the queue grows without end.
+        in_flight: Mean number of requests in flight on the copy.
+        queue_p95_ms: 95th percentile of the time until the first tokens of a prompt are computed.
+        ttft_ms: Mean time to first token, queueing included.
+        ttft_p95_ms: Its 95th percentile.
+        ttft_p99_ms: Its 99th percentile.
+        tpot_ms: Mean time per output token after the first.
+        tpot_p95_ms: Its 95th percentile.
+        itl_p99_ms: 99th percentile of the pause between two tokens.
+        e2e_latency_ms: Mean time from request to last token.
+        e2e_latency_p95_ms: Its 95th percentile.
+        late: Share of the requests that take longer than the trial's request timeout.
+    """
+
+    requests_per_second: float
+    per_copy: float
+    utilization: float
+    in_flight: float
+    queue_p95_ms: float
+    ttft_ms: float
+    ttft_p95_ms: float
+    ttft_p99_ms: float
+    tpot_ms: float
+    tpot_p95_ms: float
+    itl_p99_ms: float
+    e2e_latency_ms: float
+    e2e_latency_p95_ms: float
+    late: float
 
 
 class Cost(FrozenModel):
@@ -311,6 +348,7 @@ _CAME_LATER: Mapping[str, object] = MappingProxyType(
         "volume_size_gb": None,
         "volume_kms_key_arn": None,
         "hosting_kind": None,
+        "rates": (),
     }
 )
 """The value with which each is left out."""
@@ -406,12 +444,14 @@ class CopyPrediction(FrozenModel):
         curve: Prediction at each level of the trial.
         band: How far the predictions may be off.
         regime: What bounds the copy, and what keeps its throughput from growing with the load.
+        rates: Prediction at shares of the planned rate; written only where the workload is a rate.
     """
 
     memory: MemoryFit
     curve: tuple[CurvePoint, ...]
     band: Band
     regime: Regime
+    rates: tuple[RatePoint, ...] = ()
 
 
 class Plan(CopyPrediction, ServingLimits, Layout, PlannedEndpoint):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.planner.decisions.batching import asked_max_model_len
+from seatrial.planner.predict.open_loop import AT_RANDOM, Arrivals
 from seatrial.planner.search.fitting import possible_degrees
 from seatrial.specs.list_prices import priced
 from seatrial_base.catalog import neuron
@@ -13,7 +14,7 @@ from seatrial_base.catalog.instances import all_instances, find_instance
 from seatrial_base.catalog.rows import nearest_names
 from seatrial_base.errors import PlanError
 from seatrial_load.measure.conversations import cached_share
-from seatrial_load.prompts.dataset import replay_speed
+from seatrial_load.measure.due_times import replay_speed
 
 if TYPE_CHECKING:
     from seatrial.specs.load import LoadedSpec
@@ -110,18 +111,36 @@ def batching_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
     return (warning,)
 
 
+def arrivals_of(loaded: LoadedSpec) -> Arrivals | None:
+    """Return when requests arrive at a copy, at random where the spec says a rate alone; `None` without a rate."""
+    workload = loaded.endpoint.workload
+    if workload.requests_per_second is None:
+        return None
+    match workload.arrivals:
+        case "constant":
+            return Arrivals("constant")
+        case "gamma":
+            return Arrivals("gamma", workload.arrival_smoothness)
+        case "recorded":
+            return Arrivals("recorded", times_s=loaded.dataset.times_s)
+        case _:
+            return AT_RANDOM
+
+
 def arrival_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
-    """Warn that predicted latencies are those of a closed loop where requests arrive at random."""
-    arrivals = loaded.endpoint.workload.arrivals
-    if arrivals in ("closed", "constant"):
+    """Warn where a trial measures no queue, though users make one; say how fast recorded requests come."""
+    workload, times_s = loaded.endpoint.workload, loaded.dataset.times_s
+    rate = workload.requests_per_second
+    if rate is None:
         return ()
-    queue = f"Predicted latencies are of a closed loop: with {arrivals} arrivals requests queue. Rely on the trial."
-    times_s, rate = loaded.dataset.times_s, loaded.endpoint.workload.requests_per_second
-    if not times_s or rate is None:
-        return (queue,)
+    if workload.arrivals == "closed":
+        queue = "Latencies are predicted for requests at random times."
+        return (f"{queue} The trial waits for answers, so it measures no queue: write workload.arrivals: poisson.",)
+    if not times_s:
+        return ()
     speed = replay_speed(times_s, rate)
     pace = f"{speed:.3g} times as fast as they were recorded" if speed else "all at once, as they were recorded"
-    return (queue, f"{len(times_s):,} requests of the dataset come {pace}.")
+    return (f"{len(times_s):,} requests of the dataset come {pace}.",)
 
 
 def prefix_warnings(loaded: LoadedSpec) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from seatrial.planner.decisions.derived_limits import Chosen, band_for, derive_l
 from seatrial.planner.decisions.placement import lay_out
 from seatrial.planner.decisions.proposals import propose_precisions
 from seatrial.planner.quantized_weights import stored_bytes
+from seatrial.planner.search.at_rate import settled
 from seatrial.planner.search.chance import chance_of
 from seatrial.planner.search.doubt import doubt, safer
 from seatrial.planner.search.no_deployment import no_deployment
@@ -64,7 +65,7 @@ def plan_of(loaded: LoadedSpec, resolved: Resolved, found: SearchResult) -> Plan
     Raises:
         PlanError: SEA110, SEA212 for each instance pool that can't hold a copy of it.
     """
-    chosen = Chosen(loaded, resolved, found.ranked[0])
+    chosen = Chosen(loaded, resolved, settled(found.ranked[0], resolved.demand))
     layout, derived = lay_out(chosen.best, resolved.demand), derive_limits(chosen)
     if problems := [*pool_problems(loaded, resolved.demand, layout)]:
         raise PlanError(problems)

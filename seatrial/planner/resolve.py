@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from seatrial.planner.calibration import read_calibrated
 from seatrial.planner.decisions.batching import choose_batched_tokens, choose_max_model_len
 from seatrial.planner.engine import choose_engine
-from seatrial.planner.inputs import allowed_instances, check_model_fields
+from seatrial.planner.inputs import allowed_instances, arrivals_of, check_model_fields
 from seatrial.planner.nearest_recipe import recipe_engine, refuse_recipe
 from seatrial.planner.search.capacity import trial_protocol
 from seatrial.planner.search.demand import Demand, read_objectives
@@ -72,6 +72,7 @@ def resolve(loaded: LoadedSpec) -> Resolved:
         speculation=speculation_of(overrides.speculative_decoding, architecture),
         calibrated=calibrated,
         recipe_engine=recipe_engine(choice),
+        arrivals=arrivals_of(loaded),
         purchase=loaded.environment.purchase,
     )
     return Resolved(demand, choice, allowed, max_model_len, batched_tokens, (*unknown, *misfit))

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     [
         ("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B", "chat"),
         ("Qwen/Qwen2.5-VL-7B-Instruct", "documents"),
-        ("ByteDance-Seed/Seed-OSS-36B-Instruct", "chat"),
         ("deepseek-ai/DeepSeek-V3.2", "rate"),
     ],
 )
@@ -27,6 +26,17 @@ def test_a_current_model_is_planned_on_one_short_screen(model: str, workload: st
 
     assert planned.problem == ""
     assert 10 <= planned.lines <= MOST_LINES
+
+
+def test_what_an_expert_would_buy_stands_first() -> None:
+    """Two instances with 16-bit weights; one does with 8 bits, though cheaper types come first by estimate."""
+    planned = plan_one("ByteDance-Seed/Seed-OSS-36B-Instruct", "chat")
+
+    assert planned.lines <= MOST_LINES
+    first, condition = planned.screen.splitlines()[1:3]
+    assert first.startswith("best buy    fp8: 1 x ml.g7e.2xlarge, TP 1: $4.204/h (50 % of the plan), at most ")
+    told = "if your answers stay as good: lossless for Llama 3.1 (arXiv 2411.02355); measure it"
+    assert condition.strip() == told
 
 
 def test_thirty_models_are_planned() -> None:

@@ -128,14 +128,25 @@ def choose_batched_tokens(
     return Decision(value=default, because=because)
 
 
-def choose_max_num_seqs(overrides: ServingOverrides, memory: MemoryFit, capacity: int, error: float) -> Decision[int]:
-    """Return the batch limit: the override, or the least of KV room, what the objectives allow, and 256."""
+def choose_max_num_seqs(
+    overrides: ServingOverrides, memory: MemoryFit, capacity: int, error: float, *, bursts: bool = False
+) -> Decision[int]:
+    """Return the batch limit: the override, or the least of KV room, what the objectives allow, and 256.
+
+    Args:
+        overrides: What the spec fixes.
+        memory: How the memory of one accelerator is divided.
+        capacity: Requests in flight on a copy that keep the objectives; with bursts, those of the busiest moments.
+        error: Band of the prediction.
+        bursts: Requests arrive at a rate, so that more than the mean are in flight at times.
+    """
     if overrides.max_num_seqs is not None:
         return Decision(value=overrides.max_num_seqs, because="The spec fixes it.")
     allowed = math.ceil(capacity * (1 + error))
     if allowed < min(memory.kv_limited_batch, ENGINE_BATCH_LIMIT):
         held = counted(capacity, "concurrent request")
-        because = f"One copy sustains {held}, plus {error:.0%} for the prediction error."
+        sustained = f"At its highest rate one copy has {held}, in 99 % of the time" if bursts else ""
+        because = f"{sustained or f'One copy sustains {held}'}, plus {error:.0%} for the prediction error."
         return Decision(value=allowed, because=because)
     if memory.kv_limited_batch <= ENGINE_BATCH_LIMIT:
         because = f"The KV cache holds {counted(memory.kv_limited_batch, 'sequence')} of the workload's length."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from seatrial.documents.plan import CopyPrediction, CurvePoint, Decision, ServingLimits
+from seatrial.documents.plan import CopyPrediction, CurvePoint, Decision, RatePoint, ServingLimits
 from seatrial.planner.calibration import calibration_warnings
 from seatrial.planner.cost import usd_per_hour
 from seatrial.planner.decisions.batching import (
@@ -29,6 +29,7 @@ from seatrial.planner.decisions.timeouts import download_timeout, startup_timeou
 from seatrial.planner.predict.band import band_of
 from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.predict.memory import weights_bytes
+from seatrial.planner.predict.open_loop import saturation_per_s
 from seatrial.planner.predict.regime import regime_of
 from seatrial.planner.predict.unknown_family import widened
 from seatrial.planner.quantized_weights import stored_bytes
@@ -36,11 +37,13 @@ from seatrial.planner.recipe_limits import accelerator_limits, built_at_start_s,
 from seatrial.planner.search.capacity import answered_in_time
 from seatrial.planner.search.sizing import instances_for
 from seatrial.specs.recipe import compiles
+from seatrial.specs.workload import RATE_SHARES
 from seatrial_base.bounds import LONGEST_TRIAL_S
 from seatrial_base.units import S_PER_HOUR, S_PER_MINUTE, counted, hourly_words, usd
 
 if TYPE_CHECKING:
     from seatrial.documents.prediction import Band
+    from seatrial.planner.predict.open_loop import OpenLevel
     from seatrial.planner.resolve import Resolved
     from seatrial.planner.search.candidate import Candidate, FeasibleCandidate
     from seatrial.planner.search.capacity import Levels
@@ -91,7 +94,8 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
     band = band_for(demand, chosen.resolved.choice.version.value, best.candidate)
     batch = _batch(chosen, band.latency)
     running = min(batch.value, memory.kv_limited_batch)  # a fixed limit may be above what memory holds
-    levels = replace(best.candidate.levels, copy=replace(best.candidate.copy, max_num_seqs=batch.value), seen={})
+    copy = replace(best.candidate.copy, max_num_seqs=batch.value)
+    levels = replace(best.candidate.levels, copy=copy, seen={}, seen_rates={})
     in_time = answered_in_time(levels, demand.timeout)
     gate = decide_gate(best, demand)
     size = stored_bytes(endpoint, demand.architecture)
@@ -142,9 +146,10 @@ def _startup(chosen: Chosen, weights: int) -> Decision[int]:
 def _batch(chosen: Chosen, error: float) -> Decision[int]:
     best, demand = chosen.best, chosen.demand
     memory = best.candidate.memory
+    running = best.capacity if best.sustained is None else best.sustained.busiest
     if demand.engine.compiled_shapes and demand.overrides.max_num_seqs is None:
-        return choose_compiled_batch(demand.engine, memory, best.capacity)
-    return choose_max_num_seqs(demand.overrides, memory, best.capacity, error)
+        return choose_compiled_batch(demand.engine, memory, running)
+    return choose_max_num_seqs(demand.overrides, memory, running, error, bursts=best.sustained is not None)
 
 
 def _max_model_len(chosen: Chosen) -> Decision[int]:
@@ -188,6 +193,39 @@ def predict_copy(chosen: Chosen, derived: DerivedLimits) -> CopyPrediction:
         curve=tuple(curve_point(derived.levels, level) for level in levels),
         band=derived.band,
         regime=regime_of(derived.levels.copy, gate, levels),
+        rates=rate_points(chosen, derived.levels),
+    )
+
+
+def rate_points(chosen: Chosen, levels: Levels) -> tuple[RatePoint, ...]:
+    """Predict one copy at shares of the planned rate, those of an open trial up to its gate; none without a rate."""
+    each = chosen.best.load.rate_per_copy
+    if each is None:
+        return ()
+    asked = chosen.loaded.endpoint.workload.requests_per_second or 0.0
+    saturation = saturation_per_s(levels.copy)
+    return tuple(_rate_point(levels.at_rate(share * each), share * asked, saturation) for share in RATE_SHARES)
+
+
+def _rate_point(found: OpenLevel, requests_per_second: float, saturation_per_s: float) -> RatePoint:
+    numbers = {
+        "in_flight": found.in_flight,
+        "queue_p95_ms": found.queue_ms.p95,
+        "ttft_ms": found.ttft_ms.mean,
+        "ttft_p95_ms": found.ttft_ms.p95,
+        "ttft_p99_ms": found.ttft_ms.p99,
+        "tpot_ms": found.tpot_ms.mean,
+        "tpot_p95_ms": found.tpot_ms.p95,
+        "itl_p99_ms": found.itl_ms.p99,
+        "e2e_latency_ms": found.e2e_latency_ms.mean,
+        "e2e_latency_p95_ms": found.e2e_latency_ms.p95,
+    }
+    return RatePoint(
+        requests_per_second=round(requests_per_second, 6),
+        per_copy=round(found.rate_per_s, 6),
+        utilization=round(found.rate_per_s / saturation_per_s, 4),
+        **{name: round(number, 2) for name, number in numbers.items()},
+        late=round(found.late, 4),
     )
 
 

@@ -93,6 +93,8 @@ def decide_copy_count(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
     """Return the copies that run from the start, and what peak and floor need."""
     scaling, load = demand.endpoint.scaling, best.load
     highest, peak = counted(best.capacity, "concurrent request"), _peak(demand.endpoint.workload)
+    if best.sustained is not None:
+        highest = f"{best.sustained.rate_per_s:.3g} requests per second"
     because = (
         f"One copy sustains {highest}; peak is {peak}: at least {counted(best.needed, 'copy', 'copies')}. "
         f"Autoscaling runs {scaling.min_copies} to {scaling.max_copies}"

@@ -18,10 +18,11 @@ from bisect import bisect_right
 from collections import deque
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seatrial.planner.predict.iteration_cost import costs_of
 from seatrial.planner.predict.memory import kv_bytes_per_token
+from seatrial.planner.predict.request_simulation import simulate_closed
 from seatrial_base.units import MS_PER_S
 from seatrial_load.documents.result import Distribution
 from seatrial_load.measure.interval import MeasuredTime, percentile, share_inside, steady_window
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from seatrial.planner.predict.iteration_cost import Costs
 
 
+_ENOUGH: Final = 384  # requests of lengths that differ: twelve times their distribution
+
+
 class Request(NamedTuple):
     """One simulated request, times in seconds from the start of the level, at the client.
 
@@ -43,6 +47,7 @@ class Request(NamedTuple):
     sent_s: float
     first_token_s: float
     last_token_s: float
+    output_tokens: int
 
 
 @dataclass(slots=True)
@@ -275,7 +280,8 @@ def _end(server: _EngineState, group: _Group) -> None:
     """Answer a group: each client sends its next request."""
     half = server.protocol.round_trip_s / 2
     answered = server.now + half
-    server.done += [Request(sent - half, group.first_token + half, answered) for sent in group.sent]
+    output = server.copy.output_tokens
+    server.done += [Request(sent - half, group.first_token + half, answered, output) for sent in group.sent]
     following = min(group.size, server.unsent)
     if following:
         server.unsent -= following
@@ -319,7 +325,7 @@ def simulate_static(copy: Copy, concurrency: int, protocol: Protocol, batches: B
         batch = _next_batch(arrivals, now, most, batches.delay_s)
         closes = batch[-1] if len(batch) == most else batch[0] + batches.delay_s
         now = max(now, closes) + times[len(batch)]
-        done += [Request(arrival - half, now + half, now + half) for arrival in batch]
+        done += [Request(arrival - half, now + half, now + half, copy.output_tokens) for arrival in batch]
         following = min(len(batch), unsent)
         unsent -= following
         for _ in range(following):
@@ -384,59 +390,39 @@ def outcome(copy: Copy, concurrency: int, protocol: Protocol, timeout_s: float =
         protocol: How they send.
         timeout_s: Time after which a request counts as late: 60 s is SageMaker's bound of an invocation.
     """
-    requests = simulate(copy, concurrency, protocol)
+    requests = _requests(copy, concurrency, protocol)
     ramp = protocol.ramp(concurrency)
     measured = sorted(requests, key=attrgetter("sent_s"))[ramp:] if ramp else requests
-    took = _of_their_lengths(copy, measured)
     return SimulatedLevel(
         concurrency=concurrency,
         output_tok_s=_tok_s(requests, measured, copy.output_tokens),
-        ttft_ms=_distribution(each.ttft_s for each in took),
-        tpot_ms=_distribution(each.tpot_s for each in took),
-        e2e_latency_ms=_distribution(each.e2e_s for each in took),
-        ms_per_token=_distribution(each.e2e_s / each.output for each in took),
-        late=sum(each.e2e_s > timeout_s for each in took) / len(took),
+        ttft_ms=distribution(map(_ttft, measured)),
+        tpot_ms=distribution(map(_tpot, measured)),
+        e2e_latency_ms=distribution(map(_e2e, measured)),
+        ms_per_token=distribution(_e2e(each) / each.output_tokens for each in measured),
+        late=sum(_e2e(each) > timeout_s for each in measured) / len(measured),
     )
 
 
-class _Took(NamedTuple):
-    """What a request took, in seconds, and its output in tokens."""
-
-    ttft_s: float
-    tpot_s: float
-    e2e_s: float
-    output: int
-
-
-def _of_their_lengths(copy: Copy, measured: Sequence[Request]) -> list[_Took]:
-    """Return what requests took; where lengths differ, each with the length that the trial's request has.
-
-    The simulated requests are all of the mean length: they wait and share the batch alike. A longer prompt adds its own
-    prefill to the time to first token, a longer answer its own tokens, at its request's pace, to the end.
-    """
-    later = copy.output_tokens - 1 or 1
-    alike = [
-        _Took(_ttft(each), (each.last_token_s - each.first_token_s) / later, each.last_token_s - each.sent_s,
-              copy.output_tokens)
-        for each in measured
-    ]  # fmt: skip
+def _requests(copy: Copy, concurrency: int, protocol: Protocol) -> list[Request]:
+    """Simulate a level; where lengths differ, enough requests for the whole distribution, and no more than it needs."""
     if copy.lengths is None:
-        return alike
-    per_token_s = costs_of(copy).prefill(1.0, copy.prefilled_tokens) / copy.prefilled_tokens
-    often = math.ceil(BLOCK / len(alike))  # few requests stand for the whole distribution too
-    varied: list[_Took] = []
-    for row, each in enumerate(each for each in alike for _ in range(often)):
-        output = copy.lengths.of(row)[1]
-        longer = copy.lengths.longer(row, cached=copy.prefix_hit_rate > 0)
-        own_s = per_token_s * max(1 - copy.prefilled_tokens, longer)
-        ttft_s = max(each.ttft_s + own_s, 0.0)
-        varied.append(_Took(ttft_s, each.tpot_s, ttft_s + each.tpot_s * (output - 1), output))
-    return varied
+        return simulate(copy, concurrency, protocol)
+    enough = max(_ENOUGH, 2 * concurrency)
+    count = protocol.ramp(concurrency) + max(BLOCK, min(protocol.measured(concurrency), enough))
+    half = protocol.round_trip_s / 2
+    served = simulate_closed(copy, concurrency, count, stagger_s=protocol.stagger_s, round_trip_s=protocol.round_trip_s)
+    return [
+        Request(each.due_s - half, each.first_token_s + half, each.last_token_s + half, each.output) for each in served
+    ]
 
 
 def _tok_s(requests: Sequence[Request], measured: Sequence[Request], output: int) -> float:
     time = _measured_time(requests, measured)
-    inside = math.fsum(share_inside(request.sent_s, request.last_token_s, time) for request in requests)
+    inside = math.fsum(
+        share_inside(request.sent_s, request.last_token_s, time) * (request.output_tokens / output)
+        for request in requests
+    )
     return inside * output / time.length_s
 
 
@@ -454,7 +440,16 @@ def _ttft(request: Request) -> float:
     return request.first_token_s - request.sent_s
 
 
-def _distribution(seconds: Iterable[float]) -> Distribution:
+def _tpot(request: Request) -> float:
+    return (request.last_token_s - request.first_token_s) / (request.output_tokens - 1 or 1)
+
+
+def _e2e(request: Request) -> float:
+    return request.last_token_s - request.sent_s
+
+
+def distribution(seconds: Iterable[float]) -> Distribution:
+    """Return the percentiles of some times, in milliseconds; at least one."""
     values = sorted(second * MS_PER_S for second in seconds)
     p50, p90, p95, p99 = (percentile(values, percent) for percent in (50, 90, 95, 99))
     mean = math.fsum(values) / len(values)

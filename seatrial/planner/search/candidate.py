@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 if TYPE_CHECKING:
     from seatrial.documents.prediction import MemoryFit
     from seatrial.planner.predict.copy_model import Copy
+    from seatrial.planner.predict.open_loop import OpenLevel
     from seatrial.planner.predict.simulation import SimulatedLevel
     from seatrial.planner.search.capacity import Levels, LoadSpread
     from seatrial.planner.search.demand import LatencyBound
@@ -97,6 +98,19 @@ class Estimate:
         return self.shortfall[0] == 0
 
 
+class SustainedRate(NamedTuple):
+    """The highest rate of one copy that is simulated to keep every objective.
+
+    Attributes:
+        in_flight: Requests in flight then, on average.
+        busiest: So many are in flight in 99 % of the time.
+    """
+
+    rate_per_s: float
+    in_flight: float
+    busiest: int
+
+
 @dataclass(frozen=True, slots=True)
 class FeasibleCandidate:
     """A candidate that satisfies everything that was asked, by simulation.
@@ -108,6 +122,8 @@ class FeasibleCandidate:
         load: The workload spread over its copies.
         instance_count: Instances of the planned size.
         score: What it is compared by.
+        sustained: The highest rate of a copy at which every objective holds, of the chosen deployment whose trial is
+            an open loop; `None` elsewhere.
     """
 
     candidate: Candidate
@@ -116,11 +132,12 @@ class FeasibleCandidate:
     load: LoadSpread
     instance_count: int
     score: Score
+    sustained: SustainedRate | None = None
 
     @property
-    def at_gate(self) -> SimulatedLevel:
+    def at_gate(self) -> SimulatedLevel | OpenLevel:
         """What one copy does at the planned load."""
-        return self.candidate.levels.at(self.load.concurrency_per_copy)
+        return self.candidate.levels.under(self.load)
 
 
 @dataclass(frozen=True, slots=True)

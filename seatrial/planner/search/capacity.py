@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from seatrial.planner.predict.closed_form import predict_at
+from seatrial.planner.predict.open_loop import AT_RANDOM, open_level
 from seatrial.planner.predict.simulation import TRIAL, Protocol, SimulatedLevel, outcome
 from seatrial_base.units import MS_PER_S
 
@@ -16,10 +17,12 @@ if TYPE_CHECKING:
 
     from seatrial.planner.predict.closed_form import EstimatedLevel
     from seatrial.planner.predict.copy_model import Copy
+    from seatrial.planner.predict.open_loop import Arrivals, OpenLevel
     from seatrial.planner.search.demand import LatencyBound
     from seatrial.specs.endpoint import TrialSpec, WorkloadSpec
 
 
+REQUESTS_AT_A_RATE = 1_000  # so many are simulated: the 95th percentile is that of the 50 that take longest
 MOST_IN_FLIGHT = 512  # per copy: two of the largest batches; past them only the queue grows
 _MOST_REQUESTS_PER_CONCURRENCY = 10  # more of them change a percentile less than the prediction is worth
 
@@ -32,19 +35,42 @@ class Levels:
         copy: The copy.
         protocol: How the trial sends.
         timeout_s: Time after which a request ends.
+        arrivals: When requests arrive, where the workload is a rate.
         seen: What was simulated so far, by concurrency.
+        seen_rates: The same by requests per second.
     """
 
     copy: Copy
     protocol: Protocol
     timeout_s: float
+    arrivals: Arrivals = AT_RANDOM
     seen: dict[int, SimulatedLevel] = field(default_factory=dict, compare=False, repr=False)
+    seen_rates: dict[float, OpenLevel] = field(default_factory=dict, compare=False, repr=False)
 
     def at(self, concurrency: int) -> SimulatedLevel:
         """Return what the copy is simulated to do with this many requests in flight."""
         if concurrency not in self.seen:
             self.seen[concurrency] = outcome(self.copy, concurrency, self.protocol, self.timeout_s)
         return self.seen[concurrency]
+
+    def at_rate(self, rate_per_s: float) -> OpenLevel:
+        """Return what the copy is simulated to do when requests arrive at a rate."""
+        if rate_per_s not in self.seen_rates:
+            self.seen_rates[rate_per_s] = open_level(
+                self.copy,
+                self.arrivals,
+                rate_per_s,
+                requests=REQUESTS_AT_A_RATE,
+                round_trip_s=self.protocol.round_trip_s,
+                timeout_s=self.timeout_s,
+            )
+        return self.seen_rates[rate_per_s]
+
+    def under(self, load: LoadSpread) -> SimulatedLevel | OpenLevel:
+        """Return what the copy is simulated to do with its share of a load: a rate, or requests in flight."""
+        if load.rate_per_copy is not None:
+            return self.at_rate(load.rate_per_copy)
+        return self.at(load.concurrency_per_copy)
 
 
 def trial_protocol(trial: TrialSpec) -> Protocol:
@@ -66,11 +92,13 @@ class LoadSpread:
         copy_count: Copies.
         concurrency_per_copy: Requests in flight on the busiest of them.
         output_tok_s: Output tokens per second of all copies.
+        rate_per_copy: Requests per second of one of them; `None` where the workload is a number of requests in flight.
     """
 
     copy_count: int
     concurrency_per_copy: int
     output_tok_s: float
+    rate_per_copy: float | None = None
 
 
 def estimated_capacity(copy: Copy, objectives: Sequence[LatencyBound], slack: float = 1.0) -> int:
@@ -184,7 +212,7 @@ def spread(copy: Copy, workload: WorkloadSpec, copy_count: int, tok_s: Callable[
     least = 1 + last_without(serves, most=MOST_IN_FLIGHT)
     # A level of the trial ends emptier than it ran: what is asked must be reached over the whole of it.
     enough = (level for level in range(least, 2 * least + _FEW) if tok_s(level) >= each)
-    return LoadSpread(copy_count, next(enough, least), asked)
+    return LoadSpread(copy_count, next(enough, least), asked, each / workload.output_tokens)
 
 
 def _steady_tok_s(copy: Copy, workload: WorkloadSpec, concurrency: int) -> float:

@@ -43,7 +43,7 @@ def chance_of(endpoint: EndpointSpec, candidate: Candidate, load: LoadSpread, ba
         band: How far its predictions may be off.
     """
     bounds, asked = read_objectives(endpoint)[:-1], endpoint.slo.output_tok_s
-    outcome = candidate.levels.at(load.concurrency_per_copy) if bounds else None
+    outcome = candidate.levels.under(load) if bounds else None
     chances = [chance_within(bound.ratio(outcome), band.latency) for bound in bounds] if outcome else []
     if asked is not None:
         chances.append(chance_within(asked / load.output_tok_s, band.throughput))

@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 
     from seatrial.planner.search.candidate import Estimate
     from seatrial.planner.search.demand import Demand
+    from seatrial.planner.search.ranking import Key
     from seatrial_base.catalog.instances import Instance
 
 _AT_LOAD = "fp8"  # what engines quantize to while they load 16-bit weights
 _NEEDS_CHECKPOINT = "nvfp4"
 _WORTHWHILE = 0.03  # a gain below it is within what simulations differ by
-_MOST_EVALUATED = 3
+_MOST_EVALUATED = 8
 _FIRST_TGI_WITH_FP8 = 2  # its changelog, 2.0.0
 
 
@@ -76,15 +77,26 @@ def _best(
     serving = demand.endpoint.serving.model_copy(update={"overrides": overrides})
     narrow = replace(demand, endpoint=demand.endpoint.model_copy(update={"serving": serving}), calibrated=None)
     tried = [instance for instance in allowed if _may_gain(demand, instance, best, quantization)]
-    goal = demand.endpoint.objective
-    estimates = sorted(
-        (found for found in _estimates(narrow, tried) if found.comes_into_question),
-        key=lambda found: ranking_order(found.candidate, found.score, goal),
-    )
-    hopeful = (estimated for estimated in estimates if planned_load(narrow, estimated) is not None)
-    results = (evaluate(narrow, estimated) for estimated in islice(hopeful, _MOST_EVALUATED))
-    feasible = next((result for result in results if isinstance(result, FeasibleCandidate)), None)
+    estimates = [found for found in _estimates(narrow, tried) if found.comes_into_question]
+    feasible = _best_of(narrow, estimates)
     return feasible if feasible is not None and _gains(demand, best, feasible) else None
+
+
+def _best_of(demand: Demand, estimates: Sequence[Estimate]) -> FeasibleCandidate | None:
+    """Return the best deployment of some: the best by estimate are simulated first, until no estimate is better."""
+
+    def order(one: Estimate | FeasibleCandidate) -> Key:
+        return ranking_order(one.candidate, one.score, demand.endpoint.objective)
+
+    found: FeasibleCandidate | None = None
+    hopeful = (one for one in sorted(estimates, key=order) if planned_load(demand, one) is not None)
+    for estimated in islice(hopeful, _MOST_EVALUATED):
+        if found is not None and order(estimated) >= order(found):
+            break
+        result = evaluate(demand, estimated)
+        if isinstance(result, FeasibleCandidate) and (found is None or order(result) < order(found)):
+            found = result
+    return found
 
 
 def _may_gain(demand: Demand, instance: Instance, best: FeasibleCandidate, quantization: str) -> bool:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from seatrial.documents.calibration import Calibrated, Calibration
     from seatrial.planner.predict.closed_form import EstimatedLevel
     from seatrial.planner.predict.copy_model import Speculation
+    from seatrial.planner.predict.open_loop import Arrivals, OpenLevel
     from seatrial.planner.predict.simulation import Protocol, SimulatedLevel
     from seatrial.planner.recipe_limits import RecipeEngine
     from seatrial.specs.endpoint import EndpointSpec, ServingOverrides
@@ -42,12 +43,12 @@ class LatencyBound:
     statistic: str
     bound_ms: float
 
-    def predicted(self, outcome: SimulatedLevel) -> float:
+    def predicted(self, outcome: SimulatedLevel | OpenLevel) -> float:
         """Return the simulated value in milliseconds."""
         value: float = getattr(getattr(outcome, self.metric), self.statistic)
         return value
 
-    def ratio(self, outcome: SimulatedLevel) -> float:
+    def ratio(self, outcome: SimulatedLevel | OpenLevel) -> float:
         """Return the simulated value as a multiple of the bound: above 1 it misses."""
         return self.predicted(outcome) / self.bound_ms
 
@@ -79,6 +80,7 @@ class Demand:
         unknown_price_accepted: Instance types without a price may be chosen, also where the spec does not name them.
         lengths: How long prompts and answers are.
         recipe_engine: The engine that the spec's recipe is held against; `None` where none is.
+        arrivals: When requests arrive; `None` where the workload is a number of requests in flight.
     """
 
     endpoint: EndpointSpec
@@ -95,12 +97,18 @@ class Demand:
     calibrated: Calibrated | None = None
     unknown_price_accepted: bool = False
     recipe_engine: RecipeEngine | None = None
+    arrivals: Arrivals | None = None
     purchase: Purchase = "on_demand"
 
     def may_choose(self, instance: Instance) -> bool:
         """Tell whether an instance type may be chosen: without a price, only where it is named or that is accepted."""
         named = self.endpoint.serving.instance_types or ()
         return instance.usd_per_hour is not None or self.unknown_price_accepted or instance.instance_type in named
+
+    @property
+    def open_trial(self) -> bool:
+        """Whether the trial sends by a schedule, whatever is answered: its SLO is that of a rate alone."""
+        return self.endpoint.workload.arrivals != "closed"
 
     @property
     def overrides(self) -> ServingOverrides:

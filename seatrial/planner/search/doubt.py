@@ -196,7 +196,7 @@ def _doubt(demand: Demand, size: _Size, band: Band) -> Doubt | None:
     candidate, concurrency = size.candidate, size.load.concurrency_per_copy
     if demand.is_measured(candidate.instance.instance_type, candidate.degree, concurrency):
         return None
-    outcome = candidate.levels.at(concurrency)
+    outcome = candidate.levels.under(size.load)
     worst = max(demand.objectives, key=lambda objective: objective.ratio(outcome))
     asked, reached = demand.endpoint.slo.output_tok_s or 0.0, size.load.output_tok_s
     slow = asked / reached

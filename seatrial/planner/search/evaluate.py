@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial.planner.predict.closed_form import predict_at
+from seatrial.planner.search.at_rate import copies_at_rate, keeps, too_fast
 from seatrial.planner.search.candidate import Estimate, FeasibleCandidate, Miss, RejectedCandidate
 from seatrial.planner.search.capacity import MOST_IN_FLIGHT, capacity, estimated_capacity
 from seatrial.planner.search.fitting import rejection_of
@@ -74,6 +75,8 @@ def misses_alone(demand: Demand, candidate: Candidate) -> RejectedCandidate | No
 
 def evaluate(demand: Demand, estimated: Estimate) -> FeasibleCandidate | RejectedCandidate:
     """Simulate a candidate around its estimate, and evaluate it."""
+    if demand.open_trial:
+        return _evaluate_at_rate(demand, estimated)
     candidate = estimated.candidate
     highest = capacity(candidate.levels, demand.objectives, estimated.capacity)
     sized = _sized(demand, candidate, highest)
@@ -82,6 +85,12 @@ def evaluate(demand: Demand, estimated: Estimate) -> FeasibleCandidate | Rejecte
         sized = _sized(demand, candidate, highest)
     if sized.needed > demand.endpoint.scaling.max_copies:
         return _too_many_copies(demand, candidate, highest, sized.needed)
+    if demand.arrivals is not None:
+        fewest = _copies_at_rate(demand, candidate, sized.load.copy_count)
+        if fewest > demand.endpoint.scaling.max_copies:
+            return _too_fast(demand, candidate, fewest)
+        if fewest > sized.load.copy_count:
+            sized = _sized(demand, candidate, highest, fewest)
     if sized.load.output_tok_s < (demand.endpoint.slo.output_tok_s or 0.0):
         return _too_slow(demand, candidate, sized.load)
     score = score_of(demand, candidate, sized.load, _most_tok_s(demand, candidate, highest, sized.load))
@@ -95,6 +104,33 @@ def evaluate(demand: Demand, estimated: Estimate) -> FeasibleCandidate | Rejecte
     )
 
 
+def _evaluate_at_rate(demand: Demand, estimated: Estimate) -> FeasibleCandidate | RejectedCandidate:
+    """Evaluate a candidate whose trial is an open loop: what counts is the rate of one copy, and no concurrency."""
+    candidate, highest = estimated.candidate, max(1, estimated.capacity)
+    fewest = _copies_at_rate(demand, candidate, 1)
+    if fewest > demand.endpoint.scaling.max_copies:
+        return _too_fast(demand, candidate, fewest)
+    sized = size(demand, candidate, highest, lambda level: predict_at(candidate.copy, level).output_tok_s, fewest)
+    in_flight = max(1, math.ceil(candidate.levels.at_rate(sized.load.rate_per_copy or 0.0).in_flight))
+    sized = replace(sized, load=replace(sized.load, concurrency_per_copy=in_flight))
+    if sized.load.output_tok_s < (demand.endpoint.slo.output_tok_s or 0.0):
+        return _too_slow(demand, candidate, sized.load)
+    score = score_of(demand, candidate, sized.load, predict_at(candidate.copy, highest).output_tok_s)
+    return _affordable(demand, candidate, score, sized) or FeasibleCandidate(
+        candidate=candidate,
+        capacity=max(in_flight, highest),
+        needed=sized.needed,
+        load=sized.load,
+        instance_count=instances_for(candidate, sized.load.copy_count),
+        score=score,
+    )
+
+
+def _copies_at_rate(demand: Demand, candidate: Candidate, fewest: int) -> int:
+    rate = demand.endpoint.workload.requests_per_second or 0.0
+    return copies_at_rate(candidate.levels, demand.objectives, rate, demand.endpoint.scaling, fewest)
+
+
 def planned_load(demand: Demand, estimated: Estimate) -> FeasibleCandidate | None:
     """Return a candidate at the size of the closed form, simulated at its planned load alone; `None` if it fails.
 
@@ -105,6 +141,8 @@ def planned_load(demand: Demand, estimated: Estimate) -> FeasibleCandidate | Non
     load = sized.load
     if sized.needed > demand.endpoint.scaling.max_copies or not _holds(demand, candidate, load):
         return None
+    if load.rate_per_copy is not None and not keeps(candidate.levels, demand.objectives, load.rate_per_copy):
+        return None
     if load.output_tok_s < (demand.endpoint.slo.output_tok_s or 0.0):
         return None
     score = score_of(demand, candidate, load, predict_at(candidate.copy, highest).output_tok_s)
@@ -112,8 +150,8 @@ def planned_load(demand: Demand, estimated: Estimate) -> FeasibleCandidate | Non
     return FeasibleCandidate(candidate, highest, sized.needed, load, count, score)
 
 
-def _sized(demand: Demand, candidate: Candidate, highest: int) -> Sizing:
-    return size(demand, candidate, highest, lambda concurrency: candidate.levels.at(concurrency).output_tok_s)
+def _sized(demand: Demand, candidate: Candidate, highest: int, fewest: int | None = None) -> Sizing:
+    return size(demand, candidate, highest, lambda level: candidate.levels.at(level).output_tok_s, fewest)
 
 
 def _most_tok_s(demand: Demand, candidate: Candidate, highest: int, load: LoadSpread) -> float:
@@ -126,6 +164,8 @@ def _most_tok_s(demand: Demand, candidate: Candidate, highest: int, load: LoadSp
 
 def _holds(demand: Demand, candidate: Candidate, load: LoadSpread) -> bool:
     """Tell whether the planned load keeps the objectives: a level between those that were searched may not."""
+    if demand.open_trial:
+        return True
     outcome = candidate.levels.at(load.concurrency_per_copy)
     return load.concurrency_per_copy == 1 or all(objective.ratio(outcome) <= 1 for objective in demand.objectives)
 
@@ -146,6 +186,19 @@ def _too_many_copies(demand: Demand, candidate: Candidate, highest: int, needed:
         gap=needed / most,
         field=("scaling", "max_copies"),
         hint=f"{instead}or allow faster instance types" if instead else "allow faster instance types, or less traffic",
+    )
+
+
+def _too_fast(demand: Demand, candidate: Candidate, needed: int) -> RejectedCandidate:
+    most, rate = demand.endpoint.scaling.max_copies, demand.endpoint.workload.requests_per_second or 0.0
+    return RejectedCandidate(
+        instance_type=candidate.instance.instance_type,
+        degree=candidate.degree,
+        stage="copies",
+        because=too_fast(candidate.levels, demand.objectives, rate, most),
+        gap=needed / most,
+        field=("scaling", "max_copies"),
+        hint="raise max_copies, loosen the SLO, or allow faster instance types",
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from seatrial.planner.decisions.batching import compiled_batch
 from seatrial.planner.predict.copy_model import hardware_of, place_copy
 from seatrial.planner.predict.memory import fit_memory, missing_bytes
+from seatrial.planner.predict.open_loop import AT_RANDOM
 from seatrial.planner.recipe_limits import accelerator_refusals
 from seatrial.planner.search.candidate import Candidate, RejectedCandidate
 from seatrial.planner.search.capacity import Levels
@@ -206,7 +207,7 @@ def _candidate(demand: Demand, instance: Instance, hardware: Hardware, degree: i
         copies_per_instance=instance.accelerator_count // degree,
         dtype=published if instance.has_bf16 else "fp16",
         memory=memory,
-        levels=Levels(copy, demand.protocol, demand.timeout.bound_ms / MS_PER_S),
+        levels=Levels(copy, demand.protocol, demand.timeout.bound_ms / MS_PER_S, demand.arrivals or AT_RANDOM),
     )
 
 

@@ -98,7 +98,8 @@ def why_best(ranked: Sequence[FeasibleCandidate], considered: int, demand: Deman
         for objective in demand.objectives[:-1]
     ]
     slowest = f"longest request {tenths(gate.e2e_latency_ms.max / MS_PER_S)} s"
-    load = counted(gate.concurrency, "concurrent request")
+    rate = best.load.rate_per_copy
+    load = counted(best.load.concurrency_per_copy, "concurrent request") if rate is None else f"{rate:.3g} requests/s"
     return f"{_merit_words(best, of, demand)} Simulated at {load} per copy: {', '.join([*kept, slowest])}."
 
 

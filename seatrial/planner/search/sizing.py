@@ -42,7 +42,9 @@ class Sizing:
     load: LoadSpread
 
 
-def size(demand: Demand, candidate: Candidate, highest: int, tok_s: Callable[[int], float]) -> Sizing:
+def size(
+    demand: Demand, candidate: Candidate, highest: int, tok_s: Callable[[int], float], fewest: int | None = None
+) -> Sizing:
     """Return the size that serves the workload, and the objective of the spec best.
 
     At least min_copies. Where the price of a token counts, free places of the instances are filled, which costs
@@ -53,13 +55,14 @@ def size(demand: Demand, candidate: Candidate, highest: int, tok_s: Callable[[in
         candidate: The deployment.
         highest: Concurrency that a copy takes.
         tok_s: Output tokens per second of one copy at a concurrency.
+        fewest: Copies that the workload needs at least, where something else than `highest` says it.
     """
     workload, scaling, asked = demand.endpoint.workload, demand.endpoint.scaling, demand.endpoint.slo.output_tok_s
 
     def loaded(copies: int) -> LoadSpread:
         return spread(candidate.copy, workload, copies, tok_s)
 
-    needed = copies_needed(candidate.copy, workload, highest)
+    needed = copies_needed(candidate.copy, workload, highest) if fewest is None else fewest
     load = loaded(_enough_copies(loaded, max(needed, scaling.min_copies), scaling.max_copies, workload, asked or 0.0))
     more = min(scaling.max_copies, _useful_copies(demand, candidate, load.copy_count))
     return Sizing(needed, loaded(more) if more > load.copy_count else load)

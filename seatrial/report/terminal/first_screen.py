@@ -28,7 +28,16 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from seatrial.documents.plan import Alternative, Cost, CurvePoint, Plan, Probe, Proposal, Rejected
+    from seatrial.documents.plan import (
+        Alternative,
+        Cost,
+        CurvePoint,
+        Plan,
+        Probe,
+        Proposal,
+        RatePoint,
+        Rejected,
+    )
     from seatrial.specs.endpoint import Percentiles, Slo
     from seatrial.specs.load import LoadedSpec
 
@@ -41,6 +50,13 @@ _MOST_BOUNDS = 2  # on the screen; --section curve has every latency
 _FIRST_TO_GO = ("runner-up", "probe", "proposed", "hosting", "warnings")
 _HALF, _CENT = 0.5, 0.01  # of the plan's price, to the cent: a proposal that costs no more stands above the plan
 _NAMES: Mapping[str, str] = {"ttft_ms": "TTFT", "tpot_ms": "TPOT", "e2e_latency_ms": "end-to-end latency"}
+_TIMING: Mapping[str, str] = {
+    "closed": "at random",
+    "poisson": "at random",
+    "gamma": "gamma gaps",
+    "constant": "evenly spaced",
+    "recorded": "as recorded",
+}
 _UNBOUNDED = (("ttft_p95_ms", "TTFT p95"), ("tpot_p95_ms", "TPOT p95"))
 
 
@@ -60,7 +76,7 @@ class Bounded:
     bound_ms: float
     bounded: str
 
-    def of(self, point: CurvePoint) -> float:
+    def of(self, point: CurvePoint | RatePoint) -> float:
         """Return the predicted latency of a point, in milliseconds."""
         return float(getattr(point, self.field))
 
@@ -146,9 +162,14 @@ def gate_point(plan: Plan) -> CurvePoint | None:
     return min(plan.curve, key=lambda level: abs(level.concurrency - gate), default=None)
 
 
+def planned_point(plan: Plan) -> CurvePoint | RatePoint | None:
+    """Return what a copy is predicted to do at the planned load: of a rate with its arrivals, else of the gate."""
+    return plan.rates[-1] if plan.rates else gate_point(plan)
+
+
 def slo_state(plan: Plan, loaded: LoadedSpec) -> str:
     """Say in one or two words whether the predictions keep the SLO, and whether the whole band does."""
-    point, bounds = gate_point(plan), tuple(bounded_latencies(loaded.endpoint.slo))
+    point, bounds = planned_point(plan), tuple(bounded_latencies(loaded.endpoint.slo))
     if point is None or not bounds:
         return "none"
     if any(_ratio(bound, point) > 1 for bound in bounds):
@@ -156,7 +177,7 @@ def slo_state(plan: Plan, loaded: LoadedSpec) -> str:
     return "at risk" if any(_ratio(bound, point) * (1 + plan.band.latency) > 1 for bound in bounds) else "met"
 
 
-def _ratio(bound: Bounded, point: CurvePoint) -> float:
+def _ratio(bound: Bounded, point: CurvePoint | RatePoint) -> float:
     return bound.of(point) / bound.bound_ms
 
 
@@ -170,7 +191,7 @@ def _lines(plan: Plan, loaded: LoadedSpec) -> Iterator[tuple[str, str]]:
     if hosting := "\n".join(_hosting(plan, loaded)):
         yield "hosting", hosting
     yield "cost", _cost(plan)
-    point = gate_point(plan)
+    point = planned_point(plan)
     if point is not None:
         yield "latency", "\n".join(_latencies(plan, loaded, point))
         yield "SLO", _slo(plan, loaded)
@@ -206,7 +227,7 @@ def _gain(proposal: Proposal) -> tuple[bool, float, float]:
 def _best_buy(proposal: Proposal, plan: Plan) -> str:
     share = (proposal.usd_per_hour or 0) / (plan.cost.usd_per_hour or math.inf)
     return (
-        f"{_proposal(proposal)}, {whole_percent(share)} of the plan below\n"
+        f"{_proposal(proposal, f' ({whole_percent(share)} of the plan)')}\n"
         f"if your answers stay as good: {kept_quality(proposal.quantization)}; measure it"
     )
 
@@ -265,7 +286,7 @@ def _traffic(loaded: LoadedSpec) -> str:
     load = loaded.endpoint.workload
     if load.concurrency is not None:
         return f"{load.concurrency:,} concurrent requests"
-    return f"{load.requests_per_second:g} requests/s"
+    return f"{load.requests_per_second:g} requests/s, {_TIMING[load.arrivals]}"
 
 
 def _cost(plan: Plan) -> str:
@@ -307,7 +328,7 @@ def _hosting(plan: Plan, loaded: LoadedSpec) -> Iterator[str]:
         yield from metric_volume(hosting.metrics, plan).lines
 
 
-def _latencies(plan: Plan, loaded: LoadedSpec, point: CurvePoint) -> Iterator[str]:
+def _latencies(plan: Plan, loaded: LoadedSpec, point: CurvePoint | RatePoint) -> Iterator[str]:
     """Yield each bounded latency with its band and its bound; TTFT and TPOT where nothing is bounded."""
     bounds = tuple(bounded_latencies(loaded.endpoint.slo))
     tightest = sorted(bounds, key=lambda bound: _ratio(bound, point), reverse=True)[:_MOST_BOUNDS]
@@ -357,11 +378,11 @@ def _runner_up(plan: Plan) -> str:
     )
 
 
-def _proposal(proposal: Proposal) -> str:
+def _proposal(proposal: Proposal, share: str = "") -> str:
     """Say what narrower weights would cost and give; they are never taken without the spec."""
     where = f"{proposal.instance_count} x {proposal.instance_type}, TP {proposal.tensor_parallel_degree}"
     price = "price unknown" if proposal.usd_per_hour is None else f"{usd(proposal.usd_per_hour)}/h"
-    return f"{proposal.quantization}: {where}: {price}, at most {short(proposal.highest_tok_s)} output tok/s"
+    return f"{proposal.quantization}: {where}: {price}{share}, at most {short(proposal.highest_tok_s)} output tok/s"
 
 
 def _probe(probe: Probe, loaded: LoadedSpec) -> str:

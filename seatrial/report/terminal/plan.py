@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from seatrial.documents.comparison import DegreeVerdict
-    from seatrial.documents.plan import Alternative, Cost, CurvePoint, Plan, Rejected
+    from seatrial.documents.plan import Alternative, Cost, CurvePoint, Plan, RatePoint, Rejected
     from seatrial.documents.prediction import MemoryFit, Regime
     from seatrial.specs.load import LoadedSpec
 
@@ -180,7 +180,39 @@ def curve_view(plan: Plan) -> RenderableType:
     if not plan.curve:
         return Group(title, Text("The plan has no levels."))
     reading = Text(f"{legend(plan)}\n")
-    return Group(title, Text(f"{band_text(plan)}\n"), reading, _points(plan, _signs(plan)))
+    rates = (Text(f"\n{RATES}\n"), _rate_points(plan)) if plan.rates else ()
+    return Group(title, Text(f"{band_text(plan)}\n"), reading, _points(plan, _signs(plan)), *rates)
+
+
+RATES = "At a rate, queueing included; the last row is the planned one:"
+
+
+def _rate_points(plan: Plan) -> RenderableType:
+    columns = number_columns(
+        "requests/s",
+        "of\nsaturation",
+        "in flight\nper copy",
+        "queue\np95\nms",
+        "TTFT\nmean\nms",
+        "TTFT\np95\nms",
+        "TPOT\nmean\nms",
+        "TPOT\np95\nms",
+        "pause\np99\nms",
+        "e2e\np95\ns",
+    )
+    return table_view(table_of(columns, map(_rate_row, plan.rates)), gap=1)
+
+
+def _rate_row(point: RatePoint) -> tuple[str, ...]:
+    latencies = (point.queue_p95_ms, point.ttft_ms, point.ttft_p95_ms, point.tpot_ms, point.tpot_p95_ms)
+    return (
+        f"{point.requests_per_second:g}",
+        whole_percent(point.utilization),
+        f"{point.in_flight:.1f}",
+        *map(short, latencies),
+        short(point.itl_p99_ms),
+        short(point.e2e_latency_p95_ms / MS_PER_S),
+    )
 
 
 def legend(plan: Plan) -> str:

@@ -86,7 +86,7 @@ def test_the_front_of_the_whole_catalog_is_found(ask: Ask) -> None:
 def test_a_tight_time_to_first_token_hides_no_deployment_whose_requests_move_in_step(ask: Ask) -> None:
     loaded = ask(
         model={"hub_id": "tiiuae/falcon-7b"},
-        workload={"input_tokens": 16, "output_tokens": 300, "requests_per_second": 1.0},
+        workload={"input_tokens": 16, "output_tokens": 300, "concurrency": 14},
         slo={"ttft_ms": {"p95": 300}},
         serving={"engine": "tgi", "instance_types": ["ml.g6.xlarge", "ml.g6e.xlarge"]},
     )

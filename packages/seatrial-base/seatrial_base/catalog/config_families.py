@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Literal
 
@@ -177,7 +177,7 @@ def find_family(model_type: str) -> Family | None:
 
 
 def nearest_family(model_type: str, fields: Mapping[str, object]) -> Family:
-    """Return the known family whose layers are most like those of an unknown one.
+    """Return the known family whose layers are most like those of an unknown one, with what that one needs.
 
     It has the same kind of layers (experts, latent, linear attention, Mamba) by the fields that tell them, and needs
     no field that is missing; of these, the newest whose name begins alike, else the most common one of the kind.
@@ -191,7 +191,19 @@ def nearest_family(model_type: str, fields: Mapping[str, object]) -> Family:
     able = [family for family in alike if all(fields.get(name) is not None for name in family.required)]
     usual = _FAMILIES[_STAND_INS[kind]]
     best = max(able, key=lambda family: _likeness(family.name, model_type), default=usual)
-    return best if _letters_alike(best.name, model_type) >= _FEWEST_ALIKE else usual
+    found = best if _letters_alike(best.name, model_type) >= _FEWEST_ALIKE else usual
+    return replace(found, required=tuple(_needed(fields)), defaults=())
+
+
+def _needed(fields: Mapping[str, object]) -> Iterator[str]:
+    """Yield what an unknown family can't be planned without: a context, the widths, and all of a layer it tells of."""
+    yield _CONTEXT
+    if fields.get("moe_intermediate_size") is None:
+        yield "intermediate_size"
+    if fields.get("kv_lora_rank"):
+        yield from _LATENT
+    if fields.get("linear_num_value_heads"):
+        yield from _LINEAR
 
 
 def _likeness(name: str, other: str) -> tuple[int, bool, str]:

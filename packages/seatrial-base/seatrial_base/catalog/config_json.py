@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.config_families import (
     EVERY_LAYER,
     EXPERT_COUNTS,
     EXPERTS_CHOSEN,
-    Family,
     family_names,
     find_family,
     nearest_family,
@@ -24,6 +23,7 @@ from seatrial_base.files import read_text
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from seatrial_base.catalog.config_families import Family
     from seatrial_base.catalog.mamba import Mamba
 
 
@@ -224,7 +224,8 @@ def checked_config_json(document: dict[str, object], where: str) -> ConfigJson:
         raise PlanError.of("SEA209", headless, hint="choose a model that generates text", where=where)
     fields, is_multimodal = _text_part(document)
     model_type = str(fields.get("model_type"))
-    layout, known = _stand_in(model_type, fields), find_family(model_type)
+    known = find_family(model_type)
+    layout = known or nearest_family(model_type, fields)
     written = {name: value for name, value in fields.items() if value is not None}  # null is as good as absent
     config = ConfigJson(
         {**fields, **dict(layout.defaults), **written},
@@ -258,15 +259,6 @@ def _headless(document: dict[str, object]) -> str:
         return ""
     found = [name for name in names if name.endswith(_HEADLESS)]
     return f"{found[0]} generates no text: it gives embeddings or scores" if found else ""
-
-
-def _stand_in(model_type: str, fields: dict[str, object]) -> Family:
-    """Return the family, or the nearest one with what it can't do without: a context, and the width of an MLP."""
-    known = find_family(model_type)
-    if known is not None:
-        return known
-    width = () if fields.get("moe_intermediate_size") is not None else ("intermediate_size",)
-    return replace(nearest_family(model_type, fields), required=("max_position_embeddings", *width), defaults=())
 
 
 def _ways() -> str:

@@ -114,6 +114,7 @@ class Engine:
         batch_limit: Sequences that the planner batches at most.
         kv_share_of_rest: The engine takes `memory_utilization` of what weights and activations leave, not of the whole
             memory (TensorRT-LLM's `free_gpu_memory_fraction`).
+        steps_ahead: Iterations that are decided on while another runs: what arrives meanwhile waits for them, too.
     """
 
     id: str
@@ -135,6 +136,7 @@ class Engine:
     compiled_shapes: bool = False
     batch_limit: int = 256
     kv_share_of_rest: bool = False
+    steps_ahead: int = 0
 
     @property
     def performance(self) -> Performance:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from seatrial_base.catalog.config_json import ConfigJson
 
 _STATE_BYTES = 4  # of a value: the engines keep the state in 32 bits where the checkpoint says so (Nemotron 3)
+_USUAL_CONVOLUTION = 4  # tokens, of every published model, where it is not said
 _WIDTH_PER_RANK = 16  # modeling_jamba.py: mamba_dt_rank "auto" is the hidden size over it
 
 
@@ -62,11 +63,7 @@ class Mamba:
 
 
 def mamba_of(config: ConfigJson) -> Mamba:
-    """Return what a Mamba layer of a configuration looks like.
-
-    Raises:
-        KeyError: A field that it needs is missing.
-    """
+    """Return what a Mamba layer of a configuration looks like."""
     hidden = config.number("hidden_size")
     heads = config.first("mamba_num_heads", "mamba_n_heads") or 0
     width = config.first("mamba_head_dim", "mamba_d_head") or 0
@@ -75,8 +72,8 @@ def mamba_of(config: ConfigJson) -> Mamba:
     return Mamba(
         hidden=hidden,
         inner=inner,
-        state=config.first("ssm_state_size", "mamba_d_state") or config.number("mamba_d_state"),
-        convolution=config.first("conv_kernel", "mamba_d_conv") or config.number("mamba_d_conv"),
+        state=config.first("ssm_state_size", "mamba_d_state") or 0,
+        convolution=config.first("conv_kernel", "mamba_d_conv") or _USUAL_CONVOLUTION,
         heads=heads,
         groups=config.first("n_groups", "mamba_n_groups") or 1,
         time_rank=config.first("mamba_dt_rank") or -(-hidden // _WIDTH_PER_RANK),

@@ -39,7 +39,7 @@ _EVERY = (
         8,
         "linear",
         "DeepSeek-V3 technical report: a scale for each 128 x 128 block",
-        kept_quality="lossless at every size of Llama 3.1 (arXiv 2411.02355)",
+        kept_quality="lossless for Llama 3.1 (arXiv 2411.02355)",
     ),
     WeightPrecision("int8", 8.0, 8, "linear", "SmoothQuant (Xiao et al. 2023): a scale for each channel"),
     WeightPrecision(

@@ -151,6 +151,8 @@ def _head(method: Method, target: Architecture) -> Draft:
         sliding_window=None,
         sliding_layers=None,
         linear_layers=0,
+        mixed_layers=0,
+        state_bytes=0,
         latent_dim=None,
         checkpoint_quantization=None,
     )

@@ -501,13 +501,22 @@ def test_latent_attention_is_sharded_by_its_heads() -> None:
     ]
 
 
+OF_SOME_LAYERS = (
+    *("text_config", "layer_types", "num_experts", "num_experts_per_tok", "block_configs", "hybrid_override_pattern"),
+    *("kv_lora_rank", "qk_rope_head_dim", "linear_num_value_heads", "mamba_d_state", "mamba_n_heads", "moe_k"),
+)
+
+
 @given(
     st.dictionaries(
-        st.sampled_from([*LLAMA_2_7B, "text_config", "layer_types", "num_experts", "kv_lora_rank", "block_configs"]),
+        st.sampled_from([*LLAMA_2_7B, *OF_SOME_LAYERS]),
         st.none() | st.booleans() | st.integers(-3, 300) | st.text(max_size=5) | st.lists(st.integers(), max_size=3),
     ),
     st.sampled_from([*family_names(), "unheard"]),
 )
+@example({"kv_lora_rank": 512, "qk_rope_head_dim": 64}, "unheard")
+@example({"linear_num_value_heads": 32, "layer_types": ["linear_attention"] * 32}, "unheard")
+@example({"mamba_d_state": 128}, "unheard")
 @example({"kv_lora_rank": 0, "num_key_value_heads": None}, "cohere")
 @example({"max_position_embeddings": None}, "falcon")
 @example({"max_position_embeddings": False}, "falcon")

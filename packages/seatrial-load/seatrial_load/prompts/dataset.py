@@ -119,17 +119,6 @@ def _busiest(rows: Sequence[_Row]) -> Dataset:
     )
 
 
-def replay_speed(times_s: Sequence[float], rate_per_s: float) -> float:
-    """Return how many times as fast as recorded requests come at a mean rate; 0 where all were recorded at once.
-
-    Args:
-        times_s: When requests came, ascending, at least one.
-        rate_per_s: Mean requests per second.
-    """
-    gaps, span_s = len(times_s) - 1, times_s[-1] - times_s[0]
-    return rate_per_s * span_s / gaps if gaps else 0.0
-
-
 def sampled(pairs: Sequence[tuple[int, int]], most: int = MOST_PAIRS) -> tuple[tuple[int, int], ...]:
     """Return at most so many requests, which are as long as all of them: evenly spaced in order of their tokens."""
     if len(pairs) <= most:

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial_base.errors import BenchError
-from seatrial_load.prompts.dataset import MOST_PAIRS, Dataset, read_dataset, replay_speed, sampled
+from seatrial_load.measure.due_times import replay_speed
+from seatrial_load.prompts.dataset import MOST_PAIRS, Dataset, read_dataset, sampled
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial_load.client.arrivals import constant, gamma, poisson, ramp, recorded, replay
+from seatrial_load.measure.due_times import constant, gamma, poisson, ramp, recorded, replay
 
 RATES = st.floats(min_value=0.01, max_value=200)
 SECONDS = st.floats(min_value=0.1, max_value=30)

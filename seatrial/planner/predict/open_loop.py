@@ -1,0 +1,176 @@
+"""One copy under requests that come at a rate and wait for nobody: latencies with the queue in them.
+
+Requests come at random or as they were recorded, and queue where the engine has no room. So the percentiles hold what a
+closed loop can't have: two prompts at once, a burst, a batch that fills up for a while.
+
+All draws have a fixed seed: at another rate the same gaps are longer or shorter, and the same requests come in the same
+order, so that two rates, or two deployments, differ by nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, Literal
+
+from seatrial.planner.predict.closed_form import predict_at
+from seatrial.planner.predict.request_simulation import simulate_open
+from seatrial.planner.predict.simulation import distribution
+from seatrial_base.units import MS_PER_S
+from seatrial_load.documents.result import Distribution
+from seatrial_load.measure.due_times import constant, gamma, recorded
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seatrial.planner.predict.copy_model import Copy
+    from seatrial.planner.predict.request_simulation import Served
+
+_SEED: Final = "level 0"  # as the first level of a trial
+_FILLING: Final = 2.0  # times a request takes alone, until as many are in flight as there will be
+_FEWEST_FILLING, _MOST_FILLING = 32, 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """When requests arrive at one copy, whatever is answered.
+
+    Attributes:
+        pattern: `gamma` draws the gaps, `constant` spaces them evenly, `recorded` takes those of a file.
+        smoothness: Shape of the drawn gaps: 1 is a Poisson process. Their coefficient of variation is 1 / its square
+            root.
+        times_s: When the requests of the file came, ascending; empty without one.
+    """
+
+    pattern: Literal["gamma", "constant", "recorded"] = "gamma"
+    smoothness: float = 1.0
+    times_s: tuple[float, ...] = field(default=(), repr=False)
+
+    def due_s(self, rate_per_s: float, count: int) -> Sequence[float]:
+        """Return when requests arrive at a mean rate, in seconds: so many, or about so many of a draw."""
+        seconds = count / rate_per_s
+        if self.pattern == "constant":
+            return constant(rate_per_s, seconds)
+        if self.pattern == "recorded":
+            return recorded(self.times_s, rate_per_s, seconds)
+        return gamma(rate_per_s, seconds, _SEED, smoothness=self.smoothness)
+
+
+AT_RANDOM: Final = Arrivals()
+"""A Poisson process: users who know nothing of each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenLevel:
+    """What one copy is predicted to do at one rate; simulated, not measured. Latencies are at the client, in ms.
+
+    Attributes:
+        rate_per_s: Requests per second at this copy.
+        in_flight: Mean number of requests in flight, by Little's law.
+        most_in_flight: So many are in flight when 99 % of the requests arrive.
+        queue_ms: From the arrival at the engine until the first tokens of the prompt are computed.
+        ttft_ms: Time to first token, queueing included.
+        tpot_ms: Time per output token after the first.
+        itl_ms: Pause between two tokens of a request.
+        e2e_latency_ms: Request sent to last token.
+        ms_per_token: End-to-end latency over output tokens.
+        output_tok_s: Output tokens per second that are asked for.
+        late: Share of the requests that take longer than the given time.
+    """
+
+    rate_per_s: float
+    in_flight: float
+    most_in_flight: int
+    queue_ms: Distribution
+    ttft_ms: Distribution
+    tpot_ms: Distribution
+    itl_ms: Distribution
+    e2e_latency_ms: Distribution
+    ms_per_token: Distribution
+    output_tok_s: float
+    late: float
+
+
+def open_level(
+    copy: Copy,
+    arrivals: Arrivals,
+    rate_per_s: float,
+    *,
+    requests: int,
+    round_trip_s: float,
+    timeout_s: float = math.inf,
+) -> OpenLevel:
+    """Simulate one rate at one copy.
+
+    Args:
+        copy: The copy.
+        arrivals: When requests arrive.
+        rate_per_s: Requests per second, above 0.
+        requests: How many are measured, after those that fill the batch.
+        round_trip_s: Time of a request outside the engine.
+        timeout_s: Time after which a request counts as late.
+    """
+    if arrivals.pattern == "recorded" and copy.lengths is not None and copy.lengths.pairs:
+        copy = replace(copy, lengths=replace(copy.lengths, in_order=True))
+    filling = _filling(copy, rate_per_s)
+    due_s = arrivals.due_s(rate_per_s, requests + 2 * filling)
+    last = min(filling + requests, len(due_s)) - 1
+    done, pauses = simulate_open(copy, due_s, last)
+    measured = sorted((each for each in done if min(filling, last) <= each.row <= last), key=attrgetter("row"))
+    took_s = [each.last_token_s - each.due_s + round_trip_s for each in measured]
+    e2e = distribution(took_s)
+    return OpenLevel(
+        rate_per_s=rate_per_s,
+        in_flight=rate_per_s * e2e.mean / MS_PER_S,
+        most_in_flight=_most_in_flight(done, measured, round_trip_s),
+        queue_ms=distribution(each.started_s - each.due_s for each in measured),
+        ttft_ms=distribution(each.first_token_s - each.due_s + round_trip_s for each in measured),
+        tpot_ms=distribution(map(_tpot_s, measured)),
+        itl_ms=_pauses(pauses),
+        e2e_latency_ms=e2e,
+        ms_per_token=distribution(seconds / each.output for seconds, each in zip(took_s, measured, strict=True)),
+        output_tok_s=rate_per_s * copy.output_tokens,
+        late=sum(seconds > timeout_s for seconds in took_s) / len(took_s),
+    )
+
+
+def _tpot_s(served: Served) -> float:
+    return (served.last_token_s - served.first_token_s) / (served.output - 1 or 1)
+
+
+def _filling(copy: Copy, rate_per_s: float) -> int:
+    """Return how many requests come before as many are in flight as there will be."""
+    alone_s = predict_at(copy, 1).e2e_latency_ms / MS_PER_S
+    return min(_MOST_FILLING, max(_FEWEST_FILLING, math.ceil(_FILLING * rate_per_s * alone_s)))
+
+
+def _most_in_flight(done: Sequence[Served], measured: Sequence[Served], round_trip_s: float) -> int:
+    """Return how many requests are in flight when 99 % of the measured ones arrive, the arriving one included."""
+    ended = sorted(each.last_token_s + round_trip_s for each in done)
+    seen, answered = list[int](), 0
+    for request in measured:
+        while answered < len(ended) and ended[answered] <= request.due_s:
+            answered += 1
+        seen.append(request.row + 1 - answered)
+    return sorted(seen)[math.ceil(0.99 * len(seen)) - 1]
+
+
+def _pauses(pauses: list[tuple[float, int]]) -> Distribution:
+    """Return the percentiles of pauses, each as often as tokens came after it, in ms; zeros where there are none."""
+    pauses = sorted(pauses) or [(0.0, 1)]
+    total = sum(count for _, count in pauses)
+    wanted, found, seen = [0.5 * total, 0.9 * total, 0.95 * total, 0.99 * total], list[float](), 0
+    for seconds, count in pauses:
+        seen += count
+        while len(found) < len(wanted) and seen >= wanted[len(found)]:
+            found.append(seconds * MS_PER_S)
+    mean = math.fsum(seconds * count for seconds, count in pauses) / total * MS_PER_S
+    p50, p90, p95, p99 = found
+    return Distribution(count=total, mean=mean, p50=p50, p90=p90, p95=p95, p99=p99, max=pauses[-1][0] * MS_PER_S)
+
+
+def saturation_per_s(copy: Copy) -> float:
+    """Return the requests per second that a copy answers with a full batch, in closed form: the queue grows beyond."""
+    loads = {2**power for power in range(copy.most_running.bit_length() + 1)} | {2 * copy.most_running}
+    return max(predict_at(copy, load).output_tok_s for load in loads) / copy.output_tokens
