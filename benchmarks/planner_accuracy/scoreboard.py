@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from dataclasses import dataclass
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from benchmarks.planner_accuracy import accuracy, compare
@@ -25,6 +26,14 @@ if TYPE_CHECKING:
 PAGE = FOLDER.parents[1] / "docs" / "explanation" / "accuracy.md"
 TEXT = FOLDER / "scoreboard.md"
 COMMAND = "python -m benchmarks.planner_accuracy.scoreboard --write"
+RATES = FOLDER / "arrivals.csv"
+_MOST_UTILIZATION = 0.8  # of what a copy answers at most
+_METRICS = {
+    "ttft_p50_error": "TTFT p50",
+    "ttft_p95_error": "TTFT p95",
+    "e2e_p50_error": "end to end p50",
+    "e2e_p95_error": "end to end p95",
+}
 _PUBLISHED_ROWS = "JumpStart benchmarking article, AWS Machine Learning Blog"
 
 
@@ -79,6 +88,7 @@ def page() -> str:
         "origin": f"constants {origin.constants}, kernels {origin.operators}, rows {origin.rows}",
         "sources": sources(),
         "asked peers": asked_peers(),
+        "rates": at_rates(),
         "TGI": compare.tables(),
     }
     for name, part in parts.items():
@@ -104,6 +114,21 @@ def sources() -> str:
         ]
     )
     return markdown(head, 4, lines)
+
+
+def at_rates() -> str:
+    """Return the mean errors of latencies at given rates, up to four fifths of saturation, from `arrivals.csv`."""
+    rows = [row for row in read_csv(RATES) if float(row["utilization"]) <= _MOST_UTILIZATION]
+    names = [name for name in rows[0] if name.endswith("_error")]
+    head = ("model", "instance type", "workload", "levels", *(_METRICS[name] for name in names))
+    groups: dict[tuple[str, ...], list[dict[str, str]]] = {}
+    for row in rows:
+        groups.setdefault((row["model"], row["instance_type"], row["workload"]), []).append(row)
+    lines = [
+        [*key, str(len(own)), *(f"{100 * fmean(abs(float(row[name])) for row in own):.1f} %" for name in names)]
+        for key, own in groups.items()
+    ]
+    return markdown(head, 3, lines)
 
 
 def asked_peers() -> str:
