@@ -2,7 +2,7 @@
 
     python -m benchmarks.planner_accuracy.arrivals [--write]    # --write: arrivals.csv, and the tables into README.md
 
-The measured rows are those of `measured_rows/open_loop.csv`; nothing of the performance model was fitted on them. What
+The measured rows are those of `measured_rates.csv`; nothing of the performance model was fitted on them. What
 the requests spend outside the engine there, in the cluster of that load tester, is unknown: it is what makes the
 median TTFT of the first row right, which then is not judged. Vidur answered in its own environment (`peer_vidur.py`).
 """
@@ -17,7 +17,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from benchmarks.planner_accuracy.compare import markdown
-from benchmarks.planner_accuracy.questions import FOLDER, MEASURED
+from benchmarks.planner_accuracy.questions import FOLDER
 from benchmarks.planner_accuracy.queue_cases import FIRST_MEASURED, REQUESTS, UTILIZATIONS, QueueCase, queue_cases
 from benchmarks.planner_accuracy.queues import QueueFigures, figures_of, read_queues
 from seatrial.planner.predict.copy_model import hardware_of, place_copy
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from seatrial.planner.predict.copy_model import Copy
     from seatrial.planner.predict.open_loop import OpenLevel
 
-ROWS = MEASURED / "open_loop.csv"
+ROWS = FOLDER / "measured_rates.csv"
 ERRORS = FOLDER / "arrivals.csv"
 PAGE = FOLDER / "README.md"
 COMMAND = "python -m benchmarks.planner_accuracy.arrivals --write"

@@ -1,6 +1,6 @@
 """Asks Vidur's event simulator about the queues of `queue_cases.py`: the same requests and the same iteration times.
 
-Runs in Vidur's own environment, beside Seatrial: `run_peers.sh vidur`. Its Sarathi scheduler mixes chunks of prompts
+Runs in Vidur's own environment, beside Seatrial (README, "To run it"). Its Sarathi scheduler mixes chunks of prompts
 into decode steps, as vLLM V1 does, and allocates the cache block by block, with preemption. Its predictor of iteration
 times is replaced by Seatrial's, so that what differs is the queue and the batch alone.
 """

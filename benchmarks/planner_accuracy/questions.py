@@ -16,14 +16,6 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 MEASURED = FOLDER / "measured_rows"
-CLOSED_LOOPS = (
-    "gpu_runs",
-    "gpu_sweeps",
-    "sagemaker_endpoints",
-    "sagemaker_endpoints_optimised",
-    "trtllm_saturation",
-)
-"""Files of rows with requests in flight; `open_loop.csv` has rates."""
 ANSWERS = FOLDER / "predictions" / "measured"
 ENGINES = {"vLLM": "vllm", "SGLang": "sglang", "TensorRT-LLM": "trtllm"}
 _PRECISIONS = {"bf16": "16-bit", "fp16": "16-bit", "fp4": "nvfp4"}
@@ -133,7 +125,7 @@ def derived(question: Question, figures: Figures) -> Figures:
 
 def read_questions(folder: Path = MEASURED) -> tuple[Question, ...]:
     """Return each question of the measured tables once, but none with speculative decoding or prefix caching."""
-    rows = (row for name in CLOSED_LOOPS for row in read_csv(folder / f"{name}.csv"))
+    rows = (row for path in sorted(folder.glob("*.csv")) for row in read_csv(path))
     return tuple(dict.fromkeys(question_of(row) for row in rows if row["optimisation"] in _PLAIN))
 
 

@@ -22,11 +22,12 @@ from benchmarks.planner_accuracy.results import read_origin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 PAGE = FOLDER.parents[1] / "docs" / "explanation" / "accuracy.md"
 TEXT = FOLDER / "scoreboard.md"
 COMMAND = "python -m benchmarks.planner_accuracy.scoreboard --write"
-RATES = FOLDER / "arrivals.csv"
+RATES, MEASURED_RATES = FOLDER / "arrivals.csv", FOLDER / "measured_rates.csv"
 _MOST_UTILIZATION = 0.8  # of what a copy answers at most
 _METRICS = {
     "ttft_p50_error": "TTFT p50",
@@ -101,7 +102,7 @@ def page() -> str:
 def sources() -> str:
     """Return every file of measured rows: rows, engines, instance types, and where they were published."""
     head = ("file", "what", "engines", "published at", "rows", "models", "types")
-    lines = [_source(path.stem) for path in sorted(MEASURED.glob("*.csv"))]
+    lines = [_source(path) for path in (*sorted(MEASURED.glob("*.csv")), MEASURED_RATES)]
     cells = read_published()
     types = {cell.instance_type for cell in cells}
     lines.append(
@@ -137,13 +138,13 @@ def asked_peers() -> str:
     return markdown(head, 3, [[peer.name, peer.version, peer.asked_on, _answered(peer)] for peer in PEERS])
 
 
-def _source(file: str) -> list[str]:
-    rows = read_csv(MEASURED / f"{file}.csv")
+def _source(file: Path) -> list[str]:
+    rows = read_csv(file)
     what = ", ".join(dict.fromkeys(row["source"] for row in rows))
     engines = "; ".join(f"{engine} {', '.join(_versions(rows, engine))}".strip() for engine in _engines(rows))
     where = ", ".join(dict.fromkeys(_repository(row["where"]) for row in rows))
     counts = len(rows), len({row["model"] for row in rows}), len({row["instance_type"] for row in rows})
-    return [file, what, engines, where, *map(str, counts)]
+    return [file.stem, what, engines, where, *map(str, counts)]
 
 
 def _engines(rows: list[dict[str, str]]) -> Iterator[str]:

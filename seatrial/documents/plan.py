@@ -94,6 +94,7 @@ class RatePoint(FrozenModel):
         per_copy: Of this copy.
         utilization: Share of the rate at which the queue grows without end.
         in_flight: Mean number of requests in flight on the copy.
+        output_tok_s: Output tokens per second that this copy is asked for.
         queue_p95_ms: 95th percentile of the time until the first tokens of a prompt are computed.
         ttft_ms: Mean time to first token, queueing included.
         ttft_p95_ms: Its 95th percentile.
@@ -110,6 +111,7 @@ class RatePoint(FrozenModel):
     per_copy: float
     utilization: float
     in_flight: float
+    output_tok_s: float
     queue_p95_ms: float
     ttft_ms: float
     ttft_p95_ms: float

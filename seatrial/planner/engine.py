@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import Decision, Image
-from seatrial.planner.decisions.plan_warnings import option_warnings
+from seatrial.planner.decisions.plan_warnings import option_warnings, parser_warnings
 from seatrial.planner.inputs import (
     allowed_instances,
     arrival_warnings,
@@ -198,8 +198,17 @@ def _catalog_image(loaded: LoadedSpec, taken: _Taken) -> EngineChoice:
         image=Decision(value=image, because=f"Listed for {loaded.environment.region} on {build.date}."),
         ami_version=_ami(build),
         facts=_facts(option, build.version),
-        warnings=(*_undocumented(build), *option_warnings(serving.overrides, read_as)),
+        warnings=(
+            *_undocumented(build),
+            *option_warnings(serving.overrides, read_as),
+            *(parser_warnings(serving.overrides, option.engine) if _reads_parsers(build) else ()),
+        ),
     )
+
+
+def _reads_parsers(build: images.Build) -> bool:
+    """Tell whether an image reads tool calls with parsers that are chosen by name."""
+    return build.family in {"vllm", "sglang"} or build.flavour == "vllm"
 
 
 def _resolve(loaded: LoadedSpec, option: EngineCandidate) -> images.RegionalImage:

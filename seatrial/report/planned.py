@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from seatrial_load.slo.evaluate import latency_of, statistic_of
 
 if TYPE_CHECKING:
-    from seatrial.documents.plan import CurvePoint, Plan
+    from seatrial.documents.plan import CurvePoint, Plan, RatePoint
     from seatrial_load.documents.request import Metric, PredictedLevel, Statistic
     from seatrial_load.documents.result import LevelResult, TrialResult
 
@@ -33,7 +33,7 @@ class Quantity:
     metric: Metric | None = None
     statistic: Statistic = "mean"
 
-    def predicted(self, point: CurvePoint) -> float:
+    def predicted(self, point: CurvePoint | RatePoint) -> float:
         """Return its prediction."""
         return float(getattr(point, self.field))
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial.documents.plan import RatePoint
 from seatrial.report.charts.load import load_charts
 from seatrial.report.charts.model import (
     LIBRARY,
@@ -26,6 +27,7 @@ from seatrial.report.document.latencies import distribution_charts
 from seatrial.report.document.levels import curves_section
 from seatrial.report.document.over_time import time_charts
 from seatrial.report.document.page import page_of
+from seatrial.report.document.prediction import comparison_tables
 from seatrial_base.printable import printable
 from seatrial_base.secrets import redacted
 from seatrial_load.documents.request import Objective, PredictedLevel, Prior
@@ -204,6 +206,20 @@ def test_an_open_loop_is_drawn_over_the_rate_that_it_offered(opened: TrialResult
     assert charts["throughput"].description.startswith(
         "output throughput by offered requests per second: 89.8 tok/s at"
     )
+
+
+def test_the_rates_of_an_open_loop_stand_beside_those_of_the_plan(opened: TrialResult, plan: Plan) -> None:
+    """The plan has half and all of the rate; the trial's gate is its last one."""
+    figures = dict.fromkeys(RatePoint.model_fields, 1.0)
+    rates = tuple(
+        RatePoint(**{**figures, "requests_per_second": rate, "ttft_ms": ttft_ms})
+        for rate, ttft_ms in ((4.0, 90.0), (8.0, 120.0))
+    )
+    load = replace(opened.request.load, gate_rate_per_s=2.0)
+    gated = replace(opened, request=replace(opened.request, load=load))
+    means, _ = comparison_tables(gated, plan.model_copy(update={"rates": rates}))
+
+    assert [row[4].text for row in means.rows] == ["–", "90.0", "120"]
 
 
 def test_a_knee_of_an_open_loop_stands_at_a_rate(opened: TrialResult) -> None:

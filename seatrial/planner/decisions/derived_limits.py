@@ -210,6 +210,7 @@ def rate_points(chosen: Chosen, levels: Levels) -> tuple[RatePoint, ...]:
 def _rate_point(found: OpenLevel, requests_per_second: float, saturation_per_s: float) -> RatePoint:
     numbers = {
         "in_flight": found.in_flight,
+        "output_tok_s": found.output_tok_s,
         "queue_p95_ms": found.queue_ms.p95,
         "ttft_ms": found.ttft_ms.mean,
         "ttft_p95_ms": found.ttft_ms.p95,

@@ -11,9 +11,13 @@ from seatrial.planner.predict.unknown_family import WIDER, stand_in_words
 from seatrial.specs.prices import PURCHASES
 from seatrial.specs.weights_folder import indexed_bytes
 from seatrial_base.catalog.engine_options import bundled_vllm, unknown_options
+from seatrial_base.catalog.parsers import PLUGINS, parser_names
+from seatrial_base.catalog.rows import nearest_names
 from seatrial_base.units import counted, gib
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from seatrial.planner.predict.copy_model import Speculation
     from seatrial.specs.endpoint import ServingOverrides
     from seatrial.specs.load import LoadedSpec
@@ -103,3 +107,23 @@ def option_warnings(overrides: ServingOverrides, lmi: int | None) -> tuple[str, 
         f"{f'; did you mean {near[0]}?' if near else '.'}"
         for name, near in unknown.items()
     )
+
+
+def parser_warnings(overrides: ServingOverrides, engine: str) -> tuple[str, ...]:
+    """Warn of each parser that the engine does not have; one that a plug-in brings is not known.
+
+    Args:
+        overrides: What the spec sets.
+        engine: `lmi` with vLLM, `vllm` or `sglang`; others have no parsers.
+    """
+    return tuple(_parser_warnings(overrides, engine))
+
+
+def _parser_warnings(overrides: ServingOverrides, engine: str) -> Iterator[str]:
+    for option, plugin in PLUGINS.items():
+        name, known = getattr(overrides, option), parser_names(engine, option)
+        if name in {None, "auto"} or known is None or name in known.names or plugin in overrides.extra:
+            continue
+        near = nearest_names(name, known.names)
+        meant = f"; did you mean {near[0]}?" if near else f"; known on {known.date}: {', '.join(known.names)}."
+        yield f"SEA378: {engine} has no {option} {name}{meant}"

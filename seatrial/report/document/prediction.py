@@ -6,6 +6,7 @@ import math
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from seatrial.report.charts.load import is_open
 from seatrial.report.charts.model import Axis, Chart, ChartBand, ChartPoint, Series
 from seatrial.report.document.section import Section
 from seatrial.report.planned import EDGES, MEANS, P95S, QUANTITIES, THROUGHPUT, band_text, edges
@@ -25,12 +26,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seatrial.documents.calibration import Compared, Outlook
-    from seatrial.documents.plan import CurvePoint, Plan
+    from seatrial.documents.plan import CurvePoint, Plan, RatePoint
     from seatrial.report.planned import Quantity
     from seatrial_load.documents.result import LevelResult, TrialResult
 
 NO_LATENCY = "no latency per token was measured"
-NOT_PREDICTED = "no prediction at this concurrency"
+NOT_PREDICTED = "no prediction at this load"
+_DIGITS = 3  # of a share of a rate
 
 
 def prediction_apart(result: TrialResult, plan: Plan) -> Section:
@@ -128,17 +130,29 @@ def _comparison_table(caption: str, result: TrialResult, plan: Plan, quantities:
         )
         for quantity in quantities
     )
-    points = {point.concurrency: point for point in plan.curve}
     rows = (
         (
             level_name(level),
-            *chain.from_iterable(
-                _comparison(level, points.get(level.concurrency), quantity, result, plan) for quantity in quantities
-            ),
+            *chain.from_iterable(_comparison(level, point, quantity, result, plan) for quantity in quantities),
         )
-        for level in result.levels
+        for level, point in zip(result.levels, _points(result, plan), strict=True)
     )
     return Table(caption, (CONCURRENCY, *columns), tuple(rows))
+
+
+def _points(result: TrialResult, plan: Plan) -> Sequence[CurvePoint | RatePoint | None]:
+    """Return what was predicted of each level: at its concurrency, or of an open loop at its share of the gate's rate.
+
+    A share, because a candidate of one copy gets one copy's part of the rates.
+    """
+    if not is_open(result):
+        by_concurrency = {point.concurrency: point for point in plan.curve}
+        return [by_concurrency.get(level.concurrency) for level in result.levels]
+    load, planned = result.request.load, plan.rates[-1].requests_per_second if plan.rates else 0.0
+    by_share = {round(point.requests_per_second / planned, _DIGITS): point for point in plan.rates}
+    gate = load.gate_rate_per_s or math.inf
+    shares = [round(rate / gate, _DIGITS) for rate in load.rates_per_s]
+    return [by_share.get(shares[number]) if number < len(shares) else None for number in range(len(result.levels))]
 
 
 def _predicted_row(point: CurvePoint) -> tuple[Cell, ...]:
@@ -147,7 +161,7 @@ def _predicted_row(point: CurvePoint) -> tuple[Cell, ...]:
 
 
 def _comparison(
-    level: LevelResult, point: CurvePoint | None, quantity: Quantity, result: TrialResult, plan: Plan
+    level: LevelResult, point: CurvePoint | RatePoint | None, quantity: Quantity, result: TrialResult, plan: Plan
 ) -> Iterator[Cell]:
     expected = None if point is None else quantity.predicted(point)
     measured = quantity.measured(level, result.request.copy_count)

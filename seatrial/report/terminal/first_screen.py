@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
-from seatrial.deployment.document import stack_name
 from seatrial.documents.plan import STAND_IN
 from seatrial.report.chances import met_words
 from seatrial.report.metric_volume import metric_volume
@@ -408,6 +407,5 @@ def _next(loaded: LoadedSpec) -> str:
         return "--explain shows every section\n--save endpoints/NAME.yaml writes this as a spec"
     if not loaded.has_environment:
         return "--explain shows every section\nseatrial init FOLDER writes a repository to deploy from"
-    name = loaded.environment.name
-    stack = stack_name(name, loaded.endpoint.name)
-    return f"--write locks this plan, --explain shows every section\ncdk deploy {stack} -c environment={name}"
+    deploy = f"seatrial deploy {loaded.path.stem} -e {loaded.environment.name}"
+    return f"--write locks this plan, --explain shows every section\n{deploy}"

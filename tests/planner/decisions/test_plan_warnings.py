@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from seatrial.planner.planner import make_plan
 
 if TYPE_CHECKING:
@@ -18,3 +20,20 @@ def test_an_option_that_lmi_would_drop_is_warned_of(ask: Ask) -> None:
 def test_known_options_are_not(ask: Ask) -> None:
     serving = {"instance_types": ["ml.g5.2xlarge"], "overrides": {"extra": {"enable_prefix_caching": True}}}
     assert not any("SEA306" in warning for warning in make_plan(ask(serving=serving)).warnings)
+
+
+@pytest.mark.parametrize(
+    ("engine", "overrides", "told"),
+    [
+        ("lmi", {"tool_call_parser": "hermess"}, "SEA378: lmi has no tool_call_parser hermess; did you mean hermes?"),
+        ("vllm", {"reasoning_parser": "qwen"}, "SEA378: vllm has no reasoning_parser qwen; did you mean qwen3?"),
+        ("sglang", {"tool_call_parser": "hermes"}, ""),
+        ("vllm", {"tool_call_parser": "own", "extra": {"tool_parser_plugin": "own.py"}}, ""),
+    ],
+)
+def test_a_parser_that_the_engine_does_not_have_is_warned_of(
+    ask: Ask, engine: str, overrides: dict[str, object], told: str
+) -> None:
+    serving = {"instance_types": ["ml.g5.2xlarge"], "engine": engine, "overrides": overrides}
+    warned = [warning for warning in make_plan(ask(serving=serving)).warnings if warning.startswith("SEA378")]
+    assert warned == ([told] if told else [])

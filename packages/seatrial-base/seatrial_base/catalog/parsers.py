@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from seatrial_base.catalog.rows import catalog_rows
+
+PLUGINS: Final = {"tool_call_parser": "tool_parser_plugin", "reasoning_parser": "reasoning_parser_plugin"}
+"""Each parser, and the option that brings parsers of one's own, whose names nobody knows."""
 
 
 @dataclass(frozen=True, slots=True)

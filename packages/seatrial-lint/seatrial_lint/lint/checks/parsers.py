@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from seatrial_base.catalog.parsers import parser_names
+from seatrial_base.catalog.parsers import PLUGINS, parser_names
 from seatrial_lint.lint.nearest import nearest_of
 from seatrial_lint.lint.rules import finding, revalue
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 DIALECTS: Final = ("lmi-async", "lmi-vllm", "vllm", "sglang")
 OPTIONS: Final = {"tool_call_parser": "tool call parser", "reasoning_parser": "reasoning parser"}
-PLUGINS: Final = {"tool_call_parser": "tool_parser_plugin", "reasoning_parser": "reasoning_parser_plugin"}
-"""What brings parsers of its own, whose names nobody knows."""
 
 
 def unknown_parser(subject: Subject) -> Iterator[Finding]:
