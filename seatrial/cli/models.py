@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from seatrial_base.catalog.model_names import licence_of
+from seatrial_base.table import aligned_lines, name_column, number_columns, table_of, text_columns
 
 if TYPE_CHECKING:
     from seatrial_base.catalog.architecture import Architecture
@@ -17,17 +18,30 @@ Format = Annotated[Literal["text", "json"], typer.Option("--format", help="Outpu
 
 
 @models.command("list")
-def list_models(output_format: Format = "text") -> None:
-    """List every known model with its parameters, precision, experts, attention, context and licence."""
+def list_models(
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Only models whose id has this text in it.")] = "",
+    *,
+    wide: Annotated[bool, typer.Option("--wide", help="Show experts, attention and licence, too.")] = False,
+    output_format: Format = "text",
+) -> None:
+    """List every known model with its parameters, precision and context; `--wide` shows what else is known."""
     from seatrial_base.catalog.models import all_models
 
+    found = [model for model in all_models() if name.lower() in model.id.lower()]
     if output_format == "json":
-        typer.echo(json.dumps([_as_json(model) for model in all_models()], indent=2))
+        typer.echo(json.dumps([_as_json(model) for model in found], indent=2))
         return
-    rows = [_columns(model) for model in all_models()]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        typer.echo("  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)).rstrip())
+    columns = (
+        name_column("model"),
+        *number_columns("size", "active"),
+        *text_columns("weights"),
+        *number_columns("context"),
+        *(text_columns("experts", "attention", "licence", "") if wide else ()),
+    )
+    for line in aligned_lines(table_of(columns, ((*_first(each), *(_more(each) if wide else ())) for each in found))):
+        typer.echo(line)
+    if not wide:
+        typer.echo("active: parameters for each token. --wide shows experts, attention and licence.", err=True)
 
 
 def _as_json(model: Architecture) -> dict[str, int | str | bool | None]:
@@ -46,18 +60,28 @@ def _as_json(model: Architecture) -> dict[str, int | str | bool | None]:
     }
 
 
-def _columns(model: Architecture) -> tuple[str, ...]:
-    """Return the columns of one line; numbers have the width of the largest."""
-    mixture = model.experts is not None
+def _first(model: Architecture) -> tuple[str, ...]:
+    """Return what a model is chosen by."""
+    active = _billions(model.params_active) if model.experts is not None else ""
+    return model.id, _billions(model.params_total), active, _precision(model), _context(model.max_context)
+
+
+def _billions(parameters: int) -> str:
+    billions = parameters / 1e9
+    return f"{billions:.0f} B" if billions >= 1_000 else f"{billions:.1f} B"  # noqa: PLR2004 (a trillion)
+
+
+def _context(tokens: int) -> str:
+    """Write the longest context in units of 1,024 tokens, as model cards do; exactly where it is no multiple."""
+    thousands, rest = divmod(tokens, 1024)
+    return f"{tokens:,}" if rest else f"{thousands}k"
+
+
+def _more(model: Architecture) -> tuple[str, ...]:
     return (
-        model.id,
-        f"{model.params_total / 1e9:7.1f} B parameters",
-        f"{model.params_active / 1e9:5.1f} B active" if mixture else "",
-        f"{model.experts_per_token:2} of {model.experts:3} experts" if mixture else "",
-        _precision(model),
+        f"{model.experts_per_token:2} of {model.experts:3}" if model.experts is not None else "",
         _attention(model),
-        f"{model.max_context:>10,} tokens",
-        licence_of(model.id) or "licence unknown",
+        licence_of(model.id) or "unknown",
         "text part only" if model.is_multimodal else "",
     )
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
 from seatrial.cli.support.options import EnvironmentsFolder, environments_folder
+from seatrial_base.table import aligned_lines, name_column, number_columns, table_of, text_columns
 from seatrial_base.terminal import show_text
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def list_presets(
     instance_type: Annotated[
         str, typer.Option("--instance-type", metavar="TYPE", help="Only presets of this type, or family as `g6e`.")
     ] = "",
+    wide: Annotated[bool, typer.Option("--wide", help="Show workload, SLO and provenance, too.")] = False,
     output_format: Format = "text",
     environments: EnvironmentsFolder = None,
 ) -> None:
@@ -46,34 +48,30 @@ def list_presets(
     if output_format == "json":
         typer.echo(json.dumps([each.model_dump(mode="json", exclude_defaults=True) for each in ordered], indent=2))
         return
-    rows = [_HEAD, *map(_columns, ordered)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
-    for row in rows:
-        typer.echo("  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)).rstrip())
+    columns = (name_column("name"), *number_columns("tok/s", "$/1M"), *(text_columns(*_MORE) if wide else ()))
+    table = table_of(columns, ((*_first(each), *(_more(each) if wide else ())) for each in ordered))
+    for line in aligned_lines(table):
+        typer.echo(line)
+    if not wide:
+        typer.echo("$/1M: per million output tokens. --wide shows workload, SLO and provenance.", err=True)
 
 
-_HEAD = ("name", "tokens", "in flight", "tok/s", "$ per 1M tokens", "SLO", "provenance")
+_MORE: Final = ("tokens", "in flight", "SLO", "provenance", "band")
 
 
 def _is_of(instance_type: str, wanted: str) -> bool:
     return not wanted or wanted in (instance_type, instance_type.partition(".")[0])
 
 
-def _columns(preset: Preset) -> tuple[str, ...]:
-    price = preset.usd_per_million_output_tokens
-    return (
-        preset.name,
-        f"{preset.input_tokens:,} + {preset.output_tokens:,}",
-        f"{preset.concurrency:,}",
-        "" if preset.output_tok_s is None else f"{preset.output_tok_s:,.0f}{_band(preset)}",
-        "" if price is None else f"{price:,.2f}",
-        preset.verdict,
-        preset.provenance,
-    )
+def _first(preset: Preset) -> tuple[str, ...]:
+    price, tok_s = preset.usd_per_million_output_tokens, preset.output_tok_s
+    return preset.name, "" if tok_s is None else f"{tok_s:,.0f}", "" if price is None else f"{price:,.2f}"
 
 
-def _band(preset: Preset) -> str:
-    return "" if preset.band is None else f" ±{preset.band:.0%}"
+def _more(preset: Preset) -> tuple[str, ...]:
+    tokens = f"{preset.input_tokens:,} + {preset.output_tokens:,}"
+    band = "" if preset.band is None else f"±{preset.band:.0%}"
+    return tokens, f"{preset.concurrency:,}", preset.verdict, preset.provenance, band
 
 
 @presets.command("show")

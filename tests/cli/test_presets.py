@@ -12,16 +12,23 @@ if TYPE_CHECKING:
 
 
 def test_presets_are_listed_by_model_and_instance_type(seatrial: Seatrial) -> None:
-    text = seatrial("presets", "list", "qwen3-32b", "--instance-type", "g5").stdout.splitlines()
+    shown = seatrial("presets", "list", "qwen3-32b", "--instance-type", "g5", "--wide")
+    text = shown.stdout.splitlines()
     rows = json.loads(
         seatrial("presets", "list", "Qwen3-32B", "--instance-type", "ml.g5.12xlarge", "--format", "json").stdout
     )
 
-    assert text[0].split()[::10] == ["name", "provenance"]
+    assert text[0].split() == ["name", "tok/s", "$/1M", "tokens", "in", "flight", "SLO", "provenance", "band"]
     assert len(text) - 1 >= len(rows) == 3
     assert {row["instance_type"] for row in rows} == {"ml.g5.12xlarge"}
     assert {row["model"] for row in rows} == {"Qwen/Qwen3-32B"}
     assert {row["provenance"] for row in rows} >= {"published"}
+
+
+def test_the_list_fits_80_columns(seatrial: Seatrial) -> None:
+    done = seatrial("presets", "list")
+    assert done.stdout.splitlines()[0].split() == ["name", "tok/s", "$/1M"]
+    assert max(map(len, (*done.stdout.splitlines(), *done.stderr.splitlines()))) <= 80
 
 
 def test_a_preset_is_shown_as_a_spec_that_validates(seatrial: Seatrial, project: Path) -> None:

@@ -97,9 +97,11 @@ def test_detailed_metrics_have_alarms_on_the_kv_cache_and_the_queue(kind: str) -
         "inference_component": '"aws.sagemaker.inference_component.name"="dev-chat-model"',
         "single_model": '"aws.sagemaker.endpoint.name"="dev-chat","aws.sagemaker.variant.name"="AllTraffic"',
     }[kind]
+    caches = ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "sglang:token_usage")
+    queues = ("vllm:num_requests_waiting", "sglang:num_queue_reqs")
     queries = (
-        f'{{"vllm:kv_cache_usage_perc",{labels}}} >= 0.95 or {{"sglang:token_usage",{labels}}} >= 0.95',
-        f'sum({{"vllm:num_requests_waiting",{labels}}}) >= 1 or sum({{"sglang:num_queue_reqs",{labels}}}) >= 1',
+        " or ".join(f'{{"{name}",{labels}}} >= 0.95' for name in caches),
+        " or ".join(f'sum({{"{name}",{labels}}}) >= 1' for name in queues),
     )
     for query in queries:
         criteria = {"Query": query, "PendingPeriod": 300, "RecoveryPeriod": 300}

@@ -199,17 +199,25 @@ def _requests(copy: Copy, due_s: Sequence[float]) -> list[_Request]:
     if copy.lengths is None:
         alike = _request_of(copy, copy.input_tokens, copy.output_tokens, 0.0)
         return [alike._replace(row=row, due_s=at_s) for row, at_s in enumerate(due_s)]
-    rows = _rows_of(copy.lengths, len(due_s), copy.prefix_hit_rate > 0)
+    rows = _rows_of(copy.lengths, len(due_s), cached=copy.prefix_hit_rate > 0)
     return [
         _request_of(copy, prompt, output, longer)._replace(row=row, due_s=at_s)
         for row, (at_s, (prompt, output, longer)) in enumerate(zip(due_s, rows, strict=True))
     ]
 
 
-@lru_cache(maxsize=32)
-def _rows_of(lengths: RequestLengths, count: int, cached: bool) -> list[tuple[int, int, float]]:  # noqa: FBT001
+def _rows_of(lengths: RequestLengths, count: int, *, cached: bool) -> list[tuple[int, int, float]]:
     """Return prompt, answer, and what is computed of the prompt over the average, of each request; in tokens."""
-    return [(*lengths.of(row), lengths.longer(row, cached=cached)) for row in range(count)]
+    known = _known_rows(lengths, cached)
+    known += ((*lengths.of(row), lengths.longer(row, cached=cached)) for row in range(len(known), count))
+    return known[:count]
+
+
+@lru_cache(maxsize=8)
+def _known_rows(lengths: RequestLengths, cached: bool) -> list[tuple[int, int, float]]:  # noqa: FBT001 (a key)
+    """Return the rows that were asked for so far: every level of every candidate takes the same ones."""
+    del lengths, cached
+    return []
 
 
 def _request_of(copy: Copy, prompt: int, output: int, longer: float) -> _Request:

@@ -19,6 +19,8 @@ from seatrial_load.trial.budget import budget_s
 from seatrial_load.trial.events import LevelAdvanced, LevelEnded, LevelStarted, Told
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rich.console import RenderableType
 
     from seatrial.documents.plan import Plan
@@ -38,6 +40,7 @@ def conclusion_view(result: TrialResult) -> RenderableType:
     if result.verdict.checks:
         parts.append(_checks(result.verdict.checks))
     parts += map(Text, fact_lines(result))
+    parts += map(Text, _cause_lines(result))
     if result.comparison is not None:
         parts.append(release_view(result.comparison))
     parts += map(Text, unmeasured_lines(result))
@@ -45,6 +48,12 @@ def conclusion_view(result: TrialResult) -> RenderableType:
     if result.engine_note:
         parts.append(Text(f"measured on: {result.engine_note}"))
     return Group(*parts)
+
+
+def _cause_lines(result: TrialResult) -> Iterator[str]:
+    """Yield what holds the throughput back past the knee; of a local engine that says nothing of the endpoint."""
+    if result.container is not None and not result.engine_note:
+        yield from (f"held back: {cause.because}. {cause.mend}" for cause in result.container.causes)
 
 
 def release_view(comparison: Comparison) -> RenderableType:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.report.terminal.trial import MOST_CHANGES, conclusion_view, release_view
+from seatrial_load.documents.container_metrics import Cause, ContainerMetrics
 from seatrial_load.documents.result import Change, Comparison
 from tests.report.rich import rich_trial
 from tests.sample_plan import sample_plan
@@ -49,6 +50,14 @@ def test_the_conclusion_is_the_golden_file(trial: TrialResult, shown: Shown) -> 
     if os.environ.get("UPDATE_GOLDEN"):
         path.write_text(text, encoding="utf-8")
     assert text == path.read_text(encoding="utf-8")
+
+
+def test_what_holds_an_endpoint_back_is_told_of_a_real_engine_alone(trial: TrialResult, shown: Shown) -> None:
+    cause = Cause(kind="kv_cache_full", because="the KV cache is 99% full", mend="Give it more room.")
+    told = replace(trial, engine_note="", container=ContainerMetrics(causes=(cause,), because="CloudWatch"))
+    line = "held back: the KV cache is 99% full. Give it more room."
+    assert line in shown(conclusion_view(told), width=120)
+    assert line not in shown(conclusion_view(replace(told, engine_note="a laptop")), width=120)
 
 
 def test_the_verdict_is_first_and_each_objective_has_a_row(trial: TrialResult, shown: Shown) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seatrial_base.catalog.config_families import EXPERT_WIDTHS
 from seatrial_base.catalog.config_json import ConfigJson, read_config_json
 from seatrial_base.catalog.config_layers import count_dense_mlps
 
@@ -337,7 +338,7 @@ def _pruned_width(hidden: int, multiple: float) -> int:
 
 
 def _expert_width(config: ConfigJson) -> int:
-    return config.optional("moe_intermediate_size") or config.number("intermediate_size")
+    return config.first(*EXPERT_WIDTHS) or config.number("intermediate_size")
 
 
 def _expert(config: ConfigJson) -> int:

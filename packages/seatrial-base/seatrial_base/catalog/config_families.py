@@ -46,6 +46,7 @@ class Family:
 
 
 EXPERT_COUNTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
+EXPERT_WIDTHS = ("moe_intermediate_size", "expert_ffn_hidden_size")
 EXPERTS_CHOSEN = (
     "num_experts_per_tok",
     "num_experts_per_token",
@@ -198,7 +199,7 @@ def nearest_family(model_type: str, fields: Mapping[str, object]) -> Family:
 def _needed(fields: Mapping[str, object]) -> Iterator[str]:
     """Yield what an unknown family can't be planned without: a context, the widths, and all of a layer it tells of."""
     yield _CONTEXT
-    if fields.get("moe_intermediate_size") is None:
+    if all(fields.get(name) is None for name in EXPERT_WIDTHS):
         yield "intermediate_size"
     if fields.get("kv_lora_rank"):
         yield from _LATENT

@@ -223,7 +223,9 @@ def checked_config_json(document: dict[str, object], where: str) -> ConfigJson:
     if headless := _headless(document):
         raise PlanError.of("SEA209", headless, hint="choose a model that generates text", where=where)
     fields, is_multimodal = _text_part(document)
-    model_type = str(fields.get("model_type"))
+    model_type = fields.get("model_type")
+    if not isinstance(model_type, str):
+        raise PlanError.of("SEA201", "model_type missing", hint=_HINT, where=where)
     known = find_family(model_type)
     layout = known or nearest_family(model_type, fields)
     written = {name: value for name, value in fields.items() if value is not None}  # null is as good as absent

@@ -251,6 +251,10 @@ KNOWN = ", ".join(family_names())
             "missing\n  hint: use the config.json of the weights",
         ),
         (
+            {name: value for name, value in LLAMA_2_7B.items() if name != "model_type"},
+            "SEA201: model_type missing\n  hint: use the config.json of the weights",
+        ),
+        (
             {**LLAMA_2_7B, "architectures": ["LlamaForSequenceClassification"]},
             "SEA209: LlamaForSequenceClassification generates no text: it gives embeddings or scores\n"
             "  hint: choose a model that generates text",

@@ -30,12 +30,24 @@ def test_every_method_has_a_default_that_says_that_it_is_assumed(method: Method)
     [
         ("eagle3", QWEN, "fitted"),
         ("eagle3", "meta-llama/Llama-3.1-8B-Instruct", "published"),
-        ("eagle3", "openai/gpt-oss-20b", "assumed"),
+        ("eagle3", "openai/gpt-oss-20b", "published"),
+        ("eagle3", "openai/gpt-oss-120b", "published"),
+        ("eagle3", "Qwen/Qwen3-30B-A3B", "assumed"),
         ("draft_model", QWEN, "assumed"),
     ],
 )
 def test_a_rate_counts_as_measured_on_its_own_model_only(method: Method, model: str, provenance: str) -> None:
     assert assumed(method, model).provenance == provenance
+
+
+@pytest.mark.parametrize(
+    ("model", "mean_length"),
+    [("openai/gpt-oss-120b", 2.76), ("openai/gpt-oss-20b", 2.63), ("meta-llama/Llama-3.1-8B", 3.53)],
+)
+def test_a_published_rate_gives_the_published_length_of_seven_drafted_tokens(model: str, mean_length: float) -> None:
+    rate = assumed("eagle3", model).acceptance_rate
+
+    assert sum(rate**drafted for drafted in range(8)) == pytest.approx(mean_length, abs=0.01)
 
 
 def test_a_draft_model_costs_its_share_of_the_bytes() -> None:

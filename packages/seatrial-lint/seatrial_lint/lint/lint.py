@@ -290,7 +290,7 @@ def _read_as(subject: Subject, left_out: int) -> str:
     target = subject.target
     if target is None:
         return f"{subject.source.file}: {subject.source.kind}; container unknown: give --engine"
-    others = f"; {left_out} more findings in some versions only" if left_out else ""
+    others = f"; {counted(left_out, 'more finding')} in some versions only" if left_out else ""
     how = f"assumed, the newest; give --version{others}" if target.assumed else target.because
     why = f"{target.because}; version {how}" if target.assumed else how
     dialect = "" if target.dialect == target.engine else f", {target.dialect}"

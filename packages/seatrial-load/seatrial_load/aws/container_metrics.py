@@ -31,10 +31,14 @@ SIMULATED_LABEL: Final = "seatrial.simulated_by"
 """A label of the embedded AWS alone: what measured in place of an engine and its accelerators."""
 RUNNING: Final = ("vllm:num_requests_running", "sglang:num_running_reqs")
 WAITING: Final = ("vllm:num_requests_waiting", "sglang:num_queue_reqs")
-KV_CACHE: Final = ("vllm:kv_cache_usage_perc", "sglang:token_usage")
-"""Shares, 0 to 1, in spite of the name."""
-PREEMPTIONS: Final = ("vllm:num_preemptions_total", "sglang:num_retracted_requests_total")
-"""Counters, since the engine started."""
+KV_CACHE: Final = ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "sglang:token_usage")
+"""Shares, 0 to 1, in spite of the name; the second is that of vLLM's older releases."""
+PREEMPTIONS: Final = (
+    "vllm:num_preemptions_total",
+    "sglang:num_retracted_requests_total",
+    "sglang:num_retracted_reqs_total",
+)
+"""Counters, since the engine started; SGLang's name changed."""
 GPU: Final = ("DCGM_FI_DEV_GPU_UTIL",)
 """Percent."""
 GPU_USED: Final = ("DCGM_FI_DEV_FB_USED",)
