@@ -39,6 +39,14 @@ def test_what_an_expert_would_buy_stands_first() -> None:
     assert condition.strip() == told
 
 
+def test_a_model_that_fits_on_no_priced_type_is_refused_with_the_way_out() -> None:
+    problem = plan_one("zai-org/GLM-5", "chat").problem
+
+    way_out = "plan with --allow-unknown-price, or take weights of fewer bits"
+    assert "SEA207" in problem
+    assert problem.endswith(f"hint: {way_out}; estimated $163.78 per hour for an instance")
+
+
 def test_thirty_models_are_planned() -> None:
     assert len(configurations()) == 30
 

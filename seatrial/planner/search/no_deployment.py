@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from seatrial.planner.predict.memory import weights_bytes
 from seatrial.planner.search.candidate import STAGES
 from seatrial.planner.search.fitting import degrees_on, memory_of, missing_for_one
+from seatrial.planner.search.sizing import bounds_money
 from seatrial_base.catalog import instances, neuron
-from seatrial_base.catalog.instances import all_instances
+from seatrial_base.catalog.instances import all_instances, find_instance
 from seatrial_base.errors import PlanError
 from seatrial_base.units import MS_PER_S, counted, gib, tenths, usd
 
@@ -67,7 +68,9 @@ def _furthest(loaded: LoadedSpec, demand: Demand, rejections: Sequence[RejectedC
     if stage == "memory":
         return _too_big(loaded, demand, nearest)
     message = f"{_WHAT[stage]}; the nearest is {_place(nearest)}: {nearest.because}"
-    return PlanError([loaded.problem(nearest.field, _RULES[stage], message, nearest.hint or _hint(stage))])
+    return PlanError(
+        [loaded.problem(nearest.field, _RULES[stage], message, nearest.hint or _hint(stage, demand, nearest))]
+    )
 
 
 def _nearness(rejection: RejectedCandidate) -> tuple[float, str, int]:
@@ -78,10 +81,15 @@ def _place(rejection: RejectedCandidate) -> str:
     return f"{rejection.instance_type} with degree {rejection.degree}"
 
 
-def _hint(stage: Stage) -> str:
-    if stage == "price":
+def _hint(stage: Stage, demand: Demand, nearest: RejectedCandidate) -> str:
+    if stage != "price":
+        return "allow other instance types"
+    if bounds_money(demand):
         return "remove the budget, or allow an instance type with a known price"
-    return "allow other instance types"
+    known = find_instance(nearest.instance_type)
+    guess = known.estimated_usd_per_hour if known else None
+    estimate = "" if guess is None else f"; estimated {usd(guess)} per hour for an instance"
+    return f"plan with --allow-unknown-price, or take weights of fewer bits{estimate}"
 
 
 def _missed_objectives(loaded: LoadedSpec, rejections: Sequence[RejectedCandidate]) -> Iterator[Finding]:

@@ -40,6 +40,7 @@ class MetricDataResult(TypedDict):
 
     Id: str
     Values: list[float]
+    Timestamps: NotRequired[list[datetime]]
     StatusCode: NotRequired[str]
 
 
@@ -99,7 +100,9 @@ def component_dimensions(target: TrialTarget, variant_name: str | None = None) -
     return [{"Name": "EndpointName", "Value": target.endpoint_name}, {"Name": "VariantName", "Value": variant}]
 
 
-def metric_query(query_id: str, metric: str, stat: str, dimensions: Dimensions, *, period_s: int) -> MetricQuery:
+def metric_query(
+    query_id: str, metric: str, stat: str, dimensions: Dimensions, *, period_s: int, namespace: str = NAMESPACE
+) -> MetricQuery:
     """Return the query of one metric of SageMaker.
 
     Args:
@@ -108,8 +111,9 @@ def metric_query(query_id: str, metric: str, stat: str, dimensions: Dimensions, 
         stat: CloudWatch's statistic (`Sum`, `Average`, `p95`).
         dimensions: As `component_dimensions` returns them.
         period_s: Length of a datapoint.
+        namespace: Where it is published.
     """
-    named = {"Namespace": NAMESPACE, "MetricName": metric, "Dimensions": dimensions}
+    named = {"Namespace": namespace, "MetricName": metric, "Dimensions": dimensions}
     return {"Id": query_id, "MetricStat": {"Metric": named, "Period": period_s, "Stat": stat}}
 
 

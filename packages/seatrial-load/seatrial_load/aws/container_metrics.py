@@ -9,16 +9,19 @@ range query answers each step with the newest sample before it, so a value is as
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from seatrial_load.aws.promql import selector
+from seatrial_load.aws.cloudwatch import metric_query
+from seatrial_load.aws.promql import MetricSeries, selector
 from seatrial_load.documents.container_metrics import ContainerLoad
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from seatrial_load.aws.promql import MetricSeries, PromQl
+    from seatrial_load.aws.cloudwatch import CloudWatch, MetricDataResult
+    from seatrial_load.aws.promql import PromQl
     from seatrial_load.documents.request import TrialTarget
 
 
@@ -116,6 +119,49 @@ def read_container_series(ask: PromQl, labels: Mapping[str, str], *, from_s: flo
         found(RUNNING), found(WAITING), found(KV_CACHE), found(PREEMPTIONS), found(GPU), found(GPU_USED),
         found(GPU_FREE),
     )  # fmt: skip
+
+
+COMPONENTS: Final = "/aws/sagemaker/InferenceComponents"
+GPU_METRICS: Final = {"gpu": "GPUUtilizationNormalized", "memory": "GPUMemoryUtilizationNormalized"}
+"""Percent of a copy's accelerators, published each minute of every component (SageMaker developer guide)."""
+GPU_PERIOD_S: Final = 60
+
+
+def with_component_gpus(
+    series: ContainerSeries, cloudwatch: CloudWatch, component: str, *, from_s: float, to_s: float
+) -> ContainerSeries:
+    """Return the series with a component's accelerators, which SageMaker publishes without detailed observability.
+
+    Args:
+        series: What the containers told.
+        cloudwatch: Asked for metrics.
+        component: The inference component.
+        from_s: In seconds since the epoch.
+        to_s: Likewise.
+    """
+    dimensions = [{"Name": "InferenceComponentName", "Value": component}]
+    answer = cloudwatch.get_metric_data(
+        MetricDataQueries=[
+            metric_query(key, name, "Average", dimensions, period_s=GPU_PERIOD_S, namespace=COMPONENTS)
+            for key, name in GPU_METRICS.items()
+        ],
+        StartTime=datetime.fromtimestamp(from_s - GPU_PERIOD_S, UTC),
+        EndTime=datetime.fromtimestamp(to_s + GPU_PERIOD_S, UTC),
+    )
+    found = {result["Id"]: _minutes(result) for result in answer["MetricDataResults"]}
+    gpu, memory = found.get("gpu", ()), found.get("memory", ())
+    free = tuple((at, PERCENT - value) for at, value in memory)
+    return replace(series, gpu=_one(gpu), gpu_used=_one(memory), gpu_free=_one(free))
+
+
+def _minutes(result: MetricDataResult) -> tuple[tuple[float, float], ...]:
+    """Return the end of each minute, and its mean."""
+    pairs = zip(result.get("Timestamps", []), result["Values"], strict=False)
+    return tuple(sorted((at.timestamp() + GPU_PERIOD_S, value) for at, value in pairs))
+
+
+def _one(samples: tuple[tuple[float, float], ...]) -> tuple[MetricSeries, ...]:
+    return (MetricSeries({}, samples),) if samples else ()
 
 
 def _values(series: Iterable[MetricSeries], from_s: float, to_s: float) -> list[float]:

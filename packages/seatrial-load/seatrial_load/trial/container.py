@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial_load.aws.clock_skew import shifted
-from seatrial_load.aws.container_metrics import read_container_series, target_labels
+from seatrial_load.aws.cloudwatch import cloudwatch_client, cloudwatch_errors
+from seatrial_load.aws.container_metrics import read_container_series, target_labels, with_component_gpus
 from seatrial_load.aws.promql import cloudwatch_promql, own_cloudwatch
 from seatrial_load.documents.container_metrics import ContainerMetrics, LevelMetrics
 from seatrial_load.knee.causes import causes_of
@@ -46,21 +48,26 @@ def promql_of(request: TrialRequest, progress: TrialProgress, tools: Tools) -> P
     return cloudwatch_promql(region, tools.credentials, now=now)
 
 
-def with_container_metrics(result: TrialResult, ask: PromQl | None) -> TrialResult:
+def with_container_metrics(result: TrialResult, ask: PromQl | None, tools: Tools) -> TrialResult:
     """Return the result with what the containers told; a verdict that fails says what holds the throughput back.
 
     Args:
         result: The trial, judged.
         ask: Answers queries; None where CloudWatch is not asked.
+        tools: Its CloudWatch is asked for the accelerators of a component that tells none in detail.
     """
     times_s = [time_s for level in result.levels for time_s in (level.from_s, level.to_s) if time_s is not None]
     if ask is None or not times_s:
         return result
-    labels = target_labels(result.request.target)
+    target, from_s, to_s = result.request.target, min(times_s), max(times_s)
     try:
-        series = read_container_series(ask, labels, from_s=min(times_s), to_s=max(times_s))
+        series = read_container_series(ask, target_labels(target), from_s=from_s, to_s=to_s)
     except (OSError, ValueError) as refused:
         return replace(result, container=ContainerMetrics(because=f"CloudWatch did not answer: {refused}"))
+    if not series.gpu and target.inference_component is not None and not result.engine_note:
+        with suppress(*cloudwatch_errors()):
+            cloudwatch = tools.cloudwatch or cloudwatch_client(target.region)
+            series = with_component_gpus(series, cloudwatch, target.inference_component, from_s=from_s, to_s=to_s)
     told = _told(result, series)
     verdict = result.verdict
     if told.causes and verdict.status == "fail" and not series.simulated_by:
@@ -72,7 +79,9 @@ def _told(result: TrialResult, series: ContainerSeries) -> ContainerMetrics:
     levels = tuple(_levels(result.levels, series))
     if not levels:
         return ContainerMetrics(because=NOTHING)
-    source = "CloudWatch, detailed observability"
+    source = (
+        "CloudWatch, detailed observability" if series.waiting or series.running else "CloudWatch, accelerators alone"
+    )
     if series.simulated_by:
         source = f"the embedded AWS, measured by {series.simulated_by}: no GPU, and another engine than the one named"
     return ContainerMetrics(levels=levels, causes=_causes(result, levels), because=source)

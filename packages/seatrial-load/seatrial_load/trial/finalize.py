@@ -86,7 +86,7 @@ def conclude_trial(
         users=progress.users,
         overhead=_overhead(request, progress, tools, patience_s),
     )
-    result = with_container_metrics(result, promql_of(request, progress, tools))
+    result = with_container_metrics(result, promql_of(request, progress, tools), tools)
     if baseline is None:
         return result
     comparison = compare_with_baseline(result, baseline, baseline_uri=baseline_uri)

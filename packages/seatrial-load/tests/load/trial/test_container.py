@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,9 +19,9 @@ from seatrial_load.trial.dependencies import Tools
 from seatrial_load.trial.finalize import conclude_trial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
-    from seatrial_load.aws.cloudwatch import MetricData
+    from seatrial_load.aws.cloudwatch import CloudWatch, MetricData
     from seatrial_load.aws.promql import MetricSeries, PromQl
 
 TTFT = Objective(metric="ttft_ms", statistic="p95", bound=500.0, sense="at_most")
@@ -40,6 +41,20 @@ class NoMetrics:
         return {"MetricDataResults": []}
 
 
+class MinutesOfGpus:
+    """A CloudWatch with two minutes of a component's accelerators."""
+
+    def get_metric_data(self, *, MetricDataQueries: Sequence[Mapping[str, object]], **_asked: object) -> MetricData:  # noqa: N803 (boto3's name)
+        told = {"gpu": [20.0, 95.0], "memory": [50.0, 80.0]}
+        minutes = [datetime.fromtimestamp(at_s, UTC) for at_s in (990.0, 1_020.0)]
+        ids = [f"{query['Id']}" for query in MetricDataQueries]
+        return {
+            "MetricDataResults": [
+                {"Id": each, "Values": told[each], "Timestamps": minutes} for each in ids if each in told
+            ]
+        }
+
+
 @dataclass
 class Ended:
     """A trial of two levels of a minute each, with the second past its SLO."""
@@ -47,10 +62,10 @@ class Ended:
     request: TrialRequest
     levels: tuple[LevelResult, ...]
 
-    def told(self, promql: PromQl | None, **changes: object) -> TrialResult:
+    def told(self, promql: PromQl | None, cloudwatch: CloudWatch | None = None, **changes: object) -> TrialResult:
         progress = TrialProgress(started_at="2026-11-26T01:02:03+00:00", elapsed_s=120.0, sent=0, live=not_proven(),
                                  levels=self.levels, stopped=OVER)  # fmt: skip
-        tools = Tools(cloudwatch=NoMetrics(), promql=promql)
+        tools = Tools(cloudwatch=cloudwatch or NoMetrics(), promql=promql)
         return conclude_trial(replace(self.request, **changes), progress, tools, patience_s=0.0)  # type: ignore[arg-type]  # of a test
 
 
@@ -104,6 +119,17 @@ def test_a_laptop_explains_no_verdict_and_is_named(ended: Ended, published: Call
         "the embedded AWS, measured by llama.cpp: no GPU, and another engine than the one named"
     )
     assert "preemption" not in result.verdict.because
+
+
+def test_accelerators_are_known_without_detailed_observability(ended: Ended, published: Callable[..., PromQl]) -> None:
+    """A minute counts at its end: 1050 s and 1080 s lie within the two levels."""
+    container = ended.told(published({}), MinutesOfGpus()).container
+    assert container is not None
+    assert container.because == "CloudWatch, accelerators alone"
+    assert [(each.load.gpu_share_mean, each.load.gpu_memory_share_max) for each in container.levels] == [
+        (0.2, 0.5),
+        (0.95, 0.8),
+    ]
 
 
 def test_nothing_published_is_told_with_what_would_publish_it(ended: Ended, published: Callable[..., PromQl]) -> None:
