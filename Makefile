@@ -19,7 +19,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # With this variable Python compiles aws-cdk-lib anew in every process: 4 s of CPU for each synthesis.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install demo synth diff deploy environment test test-aws clean-aws test-random test-flaky test-updates test-failures test-recipes test-clients test-mutants data-age renew check lint bench bench-load-client check-security lock clean
+.PHONY: help install demo synth diff deploy environment test test-aws clean-aws test-random test-flaky test-updates test-failures test-recipes test-clients test-mutants data-age renew check lint scoreboard bench bench-load-client check-security lock clean
 
 help: ## Show this text.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -53,6 +53,9 @@ endif
 
 environment:
 	@test -n "$(ENV)" || { echo "name the environment: make $(firstword $(MAKECMDGOALS)) ENV=prod" >&2; exit 2; }
+
+scoreboard: $(DEV_STAMP) ## Write docs/explanation/accuracy.md from the committed results of the planner's validation.
+	@$(BIN)/python -m benchmarks.planner_accuracy.scoreboard --write
 
 test: $(DEV_STAMP) ## Run the test suite in six processes: most wait for deployments.
 	@$(BIN)/pytest --numprocesses 6 --dist loadscope --no-loadscope-reorder $(PYTEST_ARGS)

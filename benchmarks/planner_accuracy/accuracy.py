@@ -1,6 +1,6 @@
 """Tables of the errors of left-out rows and of the peers, as Markdown between marks.
 
-    python -m benchmarks.planner_accuracy.accuracy [--write]    # --write puts them into README.md and into docs/
+    python -m benchmarks.planner_accuracy.accuracy [--write]    # --write puts them into README.md
 
 Reads `left_out.csv` and `predictions/measured/*.csv` as they lie there; asks no tool anything. A file that is not there
 is a row of dashes.
@@ -11,11 +11,11 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 from statistics import median
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
-from benchmarks.planner_accuracy import decisions
-from benchmarks.planner_accuracy.compare import MISSING, mape
-from benchmarks.planner_accuracy.earned_bands import Figure, coverage, nested
+from benchmarks.planner_accuracy import chances, decisions
+from benchmarks.planner_accuracy.band_cells import by_place, covered
+from benchmarks.planner_accuracy.compare import MISSING, mape, markdown
 from benchmarks.planner_accuracy.judged import KINDS, LEFT_OUT, JudgedRow, grouped, ratios, read_judged
 from benchmarks.planner_accuracy.questions import ANSWERS, FOLDER, Figures, Question, read_answers
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 COMMAND = "python -m benchmarks.planner_accuracy.accuracy --write"
-PAGES = (FOLDER / "README.md", FOLDER.parents[1] / "docs" / "explanation" / "accuracy.md")
+PAGE = FOLDER / "README.md"
 PEERS = {
     "aiconfigurator, silicon": "aiconfigurator",
     "GenZ, as shipped": "genz",
@@ -37,15 +37,14 @@ _END_TO_END = ("e2e_p50_ms", "e2e_p90_ms")
 
 
 def main() -> None:
-    """Print the tables, or with `--write` put them into the pages."""
+    """Print the tables, or with `--write` put them into the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="write the tables into README.md and docs/")
+    parser.add_argument("--write", action="store_true", help="write the tables into README.md")
     options = parser.parse_args()
     rows = read_judged() if LEFT_OUT.exists() else ()
-    for page in PAGES:
-        if options.write:
-            page.write_text(current(page.read_text(encoding="utf-8"), rows), encoding="utf-8")
-    if not options.write:
+    if options.write:
+        PAGE.write_text(current(PAGE.read_text(encoding="utf-8"), rows), encoding="utf-8")
+    else:
         print("\n\n".join(f"{name}\n\n{table(rows)}" for name, table in TABLES.items()))
 
 
@@ -91,18 +90,6 @@ def endpoints(rows: Sequence[JudgedRow]) -> str:
     return markdown(head, 3, lines)
 
 
-def covered(rows: Sequence[JudgedRow]) -> str:
-    """Return how many rows lie inside the band of other models' errors."""
-    figures: tuple[Figure, ...] = get_args(Figure)
-    told = {figure: nested(rows, figure) for figure in figures}
-    families = dict.fromkeys(row.family for row, _ in told["throughput"])
-    lines = [["all", *(_covered(told[figure]) for figure in figures)]] + [
-        [family, *(_covered([pair for pair in told[figure] if pair[0].family == family]) for figure in figures)]
-        for family in families
-    ]
-    return markdown(("models", *figures), 1, lines)
-
-
 def peers(rows: Sequence[JudgedRow]) -> str:
     """Return the errors of every tool, on its own rows and on those that aiconfigurator and Seatrial both answered."""
     own = {row.question: row for row in rows if row.left_out == "model"}
@@ -118,6 +105,8 @@ TABLES: Mapping[str, Callable[[Sequence[JudgedRow]], str]] = {
     "cells": by_cell,
     "endpoints": endpoints,
     "coverage": covered,
+    "band cells": by_place,
+    "chances": chances.table,
     "peers": peers,
     "decisions": decisions.table,
 }
@@ -179,17 +168,6 @@ def _mape(rows: Sequence[JudgedRow], figure: str) -> str:
 def _signed(rows: Sequence[JudgedRow], figure: str) -> str:
     found = ratios(rows, figure)
     return f"{100 * (median(found) - 1):+.1f} %" if found else MISSING
-
-
-def _covered(told: Sequence[tuple[JudgedRow, bool]]) -> str:
-    share = coverage(told)
-    return MISSING if share is None else f"{share:.0%} of {len(told):,} rows".replace("%", " %")
-
-
-def markdown(head: Sequence[str], names: int, lines: Sequence[Sequence[str]]) -> str:
-    """Return a table; its first columns are names, the others numbers."""
-    rule = ["---"] * names + ["---:"] * (len(head) - names)
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *lines))
 
 
 if __name__ == "__main__":

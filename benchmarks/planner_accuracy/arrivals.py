@@ -16,7 +16,7 @@ from functools import cache
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from benchmarks.planner_accuracy.accuracy import markdown
+from benchmarks.planner_accuracy.compare import markdown
 from benchmarks.planner_accuracy.questions import FOLDER
 from benchmarks.planner_accuracy.queue_cases import FIRST_MEASURED, REQUESTS, UTILIZATIONS, QueueCase, queue_cases
 from benchmarks.planner_accuracy.queues import QueueFigures, figures_of, read_queues

@@ -78,6 +78,12 @@ def tables() -> str:
     )
 
 
+def markdown(head: Sequence[str], names: int, lines: Sequence[Sequence[str]]) -> str:
+    """Return a table; its first columns are names, the others numbers."""
+    rule = ["---"] * names + ["---:"] * (len(head) - names)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *lines))
+
+
 def mape(ratios: Sequence[float]) -> float:
     """Return the mean absolute percentage error in percent, of predicted over measured.
 

@@ -17,13 +17,13 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from benchmarks.planner_accuracy.compare import MISSING
-from benchmarks.planner_accuracy.earned_bands import cells, share_for
+from benchmarks.planner_accuracy.earned_bands import nested
 from benchmarks.planner_accuracy.judged import LEFT_OUT, JudgedRow, grouped, read_judged
 from benchmarks.planner_accuracy.questions import ANSWERS, Figures, Question, read_answers
 from seatrial_base.catalog.instances import find_instance
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 TPOT_MS = (10, 15, 20, 30, 40, 50, 60, 80, 100)
@@ -96,14 +96,17 @@ def table(rows: Sequence[JudgedRow]) -> str:
 
 def decisions(rows: Sequence[JudgedRow]) -> list[Decision]:
     """Return what became of every pick; workloads that only one deployment was measured for are no decisions."""
-    found: list[Decision] = []
+    decided = (decide(*asked, objective) for asked in workloads(rows) for objective in OBJECTIVES)
+    return [one for one in decided if one is not None]
+
+
+def workloads(rows: Sequence[JudgedRow]) -> Iterator[tuple[list[JudgedRow], float]]:
+    """Yield the deployments that may serve a workload, and its requests in flight, where there are two or more."""
     for options in grouped(rows, _workload).values():
         if len({_deployment(row) for row in options}) < 2:  # noqa: PLR2004  (one deployment is no choice)
             continue
         for in_flight in sorted({row.question.concurrency for row in options}):
-            possible = [row for row in options if row.question.concurrency <= in_flight]
-            found += [one for objective in OBJECTIVES if (one := decide(possible, in_flight, objective)) is not None]
-    return found
+            yield [row for row in options if row.question.concurrency <= in_flight], in_flight
 
 
 def decide(options: Sequence[JudgedRow], in_flight: float, objective: Objective) -> Decision | None:
@@ -142,14 +145,7 @@ def accelerator_usd_per_hour(instance_type: str) -> float:
 
 def guarded(rows: Sequence[JudgedRow]) -> list[JudgedRow]:
     """Return rows whose predicted latencies are at the upper end of their band, which other models' errors give."""
-    safe: list[JudgedRow] = []
-    for model, own in grouped(rows, lambda row: (row.question.model,)).items():
-        others = cells([row for row in rows if (row.question.model,) != model])
-        shares = ((row, share_for(others, row, "latency")) for row in own)
-        safe += [
-            replace(row, predicted=_slower(row.predicted, 1 + share)) for row, share in shares if share is not None
-        ]
-    return safe
+    return [replace(row, predicted=_slower(row.predicted, 1 + share)) for row, share in nested(rows, "latency")]
 
 
 def _slower(figures: Figures, factor: float) -> Figures:

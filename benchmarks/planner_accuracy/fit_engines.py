@@ -127,7 +127,7 @@ class PredictedRow:
 
 def fit(rows: Sequence[MeasuredRow]) -> Fitted:
     """Fit the constants of all engines on some rows, from `PRIOR`; without rows they keep that."""
-    usable = [row for row in rows if place_row(row) is not None and not is_direct(row) and not has_queued(row)]
+    usable = [row for row in rows if place_row(row) is not None and row.is_comparable]
     unknowns = _unknowns(usable)
     found = dict(zip(unknowns.names, _fitted(usable, unknowns), strict=True)) if usable else {}
     return {engine: _constants(engine, start, found) for engine, start in shipped().items()}
@@ -394,19 +394,6 @@ def _runs(accelerator: str, kernel: str) -> bool:
 def cell_of(row: MeasuredRow) -> tuple[str, str, str, str, int]:
     """Return what rows share that weigh as one."""
     return row.engine, row.architecture.id, row.precision, row.accelerator, row.degree
-
-
-def is_direct(row: MeasuredRow) -> bool:
-    """Tell whether accelerators on PCIe talked to each other directly, as those of no instance type on AWS do.
-
-    TensorRT-LLM's pages are of such a machine; so fast an all-reduce would be wrong for ml.g6e.
-    """
-    return row.file == "trtllm_saturation" and row.accelerator == "NVIDIA L40S" and row.degree > 1
-
-
-def has_queued(row: MeasuredRow) -> bool:
-    """Tell whether requests waited longer than they ran: a limit that the source does not give kept them out."""
-    return row.e2e_mean_ms is not None and row.ttft_ms is not None and row.ttft_ms > row.e2e_mean_ms / 2
 
 
 def errors(row: MeasuredRow, found: PredictedRow) -> list[float]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING
 
-from benchmarks.planner_accuracy.accuracy import markdown
+from benchmarks.planner_accuracy.compare import markdown
 from benchmarks.planner_accuracy.fit_engines import place_row
 from benchmarks.planner_accuracy.measured import FOLDER as ROWS
 from benchmarks.planner_accuracy.measured import read_optimized

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LEFT_OUT = FOLDER / "left_out.csv"
-KINDS = ("model", "accelerator", "engine", "precision", "degree")
+KINDS = ("model", "accelerator", "engine", "precision", "degree", "lengths")
 LATENCIES = ("e2e_mean_ms", "e2e_p50_ms", "e2e_p90_ms")
 _PLACE = ("accelerator", "family", "left_out")
+_COMPARABLE = {True: "yes", False: "no"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class JudgedRow:
         left_out: What the fit did not see of this row: one of `KINDS`.
         measured: What was measured.
         predicted: What was predicted by constants that were fitted on the other rows.
+        comparable: It ran as an endpoint would (`measured.MeasuredRow.is_comparable`).
     """
 
     question: Question
@@ -47,6 +49,7 @@ class JudgedRow:
     left_out: str
     measured: Figures
     predicted: Figures
+    comparable: bool = True
 
     @property
     def bits(self) -> int:
@@ -83,6 +86,7 @@ def read_judged(path: Path = LEFT_OUT) -> tuple[JudgedRow, ...]:
             left_out=row["left_out"],
             measured=figures_of(row, "measured_"),
             predicted=figures_of(row, "predicted_"),
+            comparable=row["comparable"] == _COMPARABLE[True],
         )
         for row in read_csv(path)
     )
@@ -95,6 +99,7 @@ def write_judged(rows: Iterable[JudgedRow], path: Path = LEFT_OUT) -> None:
         (
             {
                 **{name: str(getattr(row, name)) for name in _PLACE},
+                "comparable": _COMPARABLE[row.comparable],
                 **key_columns(row.question),
                 **figure_columns(row.measured, "measured_"),
                 **figure_columns(row.predicted, "predicted_"),

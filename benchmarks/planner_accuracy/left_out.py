@@ -1,9 +1,10 @@
-"""Predicts every measured row with constants that were fitted without it, and writes `left_out.csv`.
+"""Predicts every measured row with constants that were fitted without it, and writes `left_out.csv` and `results.json`.
 
     uv run --isolated --with scipy==1.17.1 python -m benchmarks.planner_accuracy.left_out [--jobs 2]
 
-Five kinds of what is left out: all rows of the row's model, accelerator, engine, precision, or tensor parallel degree.
-Rows that are left out for two reasons together (the one model of an accelerator) are fitted once.
+Six kinds of what is left out: all rows of the row's model, accelerator, engine, precision, tensor parallel degree, or
+lengths (prompts and answers, each up to 1,024 tokens or longer). Rows that are left out for two reasons together (the
+one model of an accelerator) are fitted once.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ import argparse
 import math
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
 from benchmarks.planner_accuracy.judged import KINDS, LEFT_OUT, JudgedRow, write_judged
 from benchmarks.planner_accuracy.measured import read_rows
 from benchmarks.planner_accuracy.questions import Figures, Question, derived
+from benchmarks.planner_accuracy.results import write_origin
 from seatrial_base.catalog.bands import bits_of, family_of
 
 if TYPE_CHECKING:
@@ -27,6 +30,10 @@ if TYPE_CHECKING:
 
     Judge = Callable[[Sequence[MeasuredRow], Sequence[MeasuredRow]], tuple[Figures, ...]]
     """Fits on the rows that it sees and predicts the others, in their order."""
+
+
+SHORT_TOKENS = 1_024
+"""Prompts and answers up to this length are left out together, and so are longer ones."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,11 @@ class Fold:
 
     indices: tuple[int, ...]
     kinds: tuple[str, ...]
+
+
+def lengths_of(input_tokens: int, output_tokens: int) -> tuple[bool, bool]:
+    """Tell of a prompt and of an answer whether they are longer than `SHORT_TOKENS`."""
+    return input_tokens > SHORT_TOKENS, output_tokens > SHORT_TOKENS
 
 
 def folds(rows: Sequence[MeasuredRow]) -> tuple[Fold, ...]:
@@ -96,6 +108,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="worker processes")
     judged = leave_out(read_rows(), planner, parser.parse_args().jobs)
     write_judged(judged)
+    write_origin(datetime.now(tz=UTC).date().isoformat())
     print(f"{LEFT_OUT.name}: {len(judged)} rows")
 
 
@@ -114,6 +127,7 @@ def _left_out_value(row: MeasuredRow, kind: str) -> object:
         "engine": row.engine,
         "precision": bits_of(row.quantization),
         "degree": row.degree,
+        "lengths": lengths_of(row.input_tokens, row.output_tokens),
     }
     return values[kind]
 
@@ -134,6 +148,7 @@ def _judged(row: MeasuredRow, kind: str, predicted: Figures) -> JudgedRow:
         left_out=kind,
         measured=derived(question, measured),
         predicted=predicted,
+        comparable=row.is_comparable,
     )
 
 

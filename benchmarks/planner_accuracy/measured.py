@@ -84,6 +84,24 @@ class MeasuredRow:
             return None
         return self.ttft_ms + self.tpot_ms * (self.output_tokens - 1)
 
+    @property
+    def is_direct(self) -> bool:
+        """Whether accelerators on PCIe talked to each other directly, as those of no instance type on AWS do.
+
+        TensorRT-LLM's pages are of such a machine; so fast an all-reduce would be wrong for ml.g6e.
+        """
+        return self.file == "trtllm_saturation" and self.accelerator == "NVIDIA L40S" and self.degree > 1
+
+    @property
+    def has_queued(self) -> bool:
+        """Whether requests waited longer than they ran: a limit that the source does not give kept them out."""
+        return self.e2e_mean_ms is not None and self.ttft_ms is not None and self.ttft_ms > self.e2e_mean_ms / 2
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether it ran as an endpoint would: a fit sees no other row, and no band comes from one."""
+        return not self.is_direct and not self.has_queued
+
 
 @cache
 def read_rows() -> tuple[MeasuredRow, ...]:

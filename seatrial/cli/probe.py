@@ -73,6 +73,9 @@ def probe_command(
 ) -> None:
     """Measure the level that decides between the plan and a cheaper deployment, and compare with the prediction.
 
+    The cheaper deployment is the one whose saving times its chance to meet the SLO is largest. Both chances are told
+    before anything is deployed, and so is a dearer deployment that more likely meets the SLO, where there is one.
+
     It deploys one copy of the plan's deployment and then one of the candidate, each in a stack of its own, tries the
     one level, and deletes the stack, also after a failure or Ctrl-C. Without a probe in the plan and without options it
     deploys nothing. It exits with 0 when everything was measured, whatever the verdicts are.
@@ -89,6 +92,7 @@ def probe_command(
             answers = _deployed(asked, yes=yes, verbose=verbose)
     if not answers:
         typer.echo("The plan is not in doubt: no cheaper deployment is within the band. Nothing to probe.")
+        _tell_sides(asked.plan)
         return
     _tell(asked.plan, answers)
     if write:
@@ -160,6 +164,7 @@ def _deployed(asked: _Asked, *, yes: bool, verbose: bool) -> tuple[ProbeAnswer, 
     root, folder = check_tools(asked.loaded.path), probe_folder(asked.loaded)
     pinned = pin(asked.loaded, probed, folder, asked.environments)
     tools = aws_tools(asked.loaded, root, folder)
+    _tell_sides(asked.plan)
     confirm(estimate_lines(pinned), yes=yes or asked.loaded.environment.is_embedded)
     end_on_signals()
     answers: list[ProbeAnswer] = []
@@ -169,6 +174,14 @@ def _deployed(asked: _Asked, *, yes: bool, verbose: bool) -> tuple[ProbeAnswer, 
         _tell(asked.plan, answers)
         raise
     return tuple(answers)
+
+
+def _tell_sides(plan: Plan) -> None:
+    """Show the chance of the plan and of the deployments on both sides of it."""
+    from seatrial.report.chances import side_lines
+
+    for line in side_lines(plan):
+        typer.echo(line)
 
 
 def _tell(plan: Plan, answers: Sequence[ProbeAnswer]) -> None:

@@ -214,6 +214,27 @@ class Probe(FrozenModel):
     because: str
 
 
+class Safer(FrozenModel):
+    """The cheapest dearer deployment that misses the SLO half as likely as the plan does, or less.
+
+    Attributes:
+        copy_count: Copies of that deployment.
+        usd_per_hour: All its instances.
+        more_usd_per_hour: How much more than the plan that is.
+        concurrency_per_copy: Requests in flight on one copy at the workload.
+        chance: That it meets the SLO, with the band as 80 % of the errors.
+    """
+
+    instance_type: str
+    tensor_parallel_degree: int
+    copy_count: int
+    instance_count: int
+    usd_per_hour: float
+    more_usd_per_hour: float
+    concurrency_per_copy: int
+    chance: float
+
+
 class Proposal(FrozenModel):
     """A deployment with narrower weights that beats the plan; it is never taken by itself.
 
@@ -321,6 +342,8 @@ _CAME_LATER: Mapping[str, object] = MappingProxyType(
         "adopted": {},
         "promoted": None,
         "unpriced": (),
+        "chance": None,
+        "safer": None,
         "probe": None,
         "proposals": (),
         "generation": 1,
@@ -443,6 +466,10 @@ class Plan(CopyPrediction, ServingLimits, Layout, PlannedEndpoint):
         rejected: The nearest losers, each with one sentence why.
         unpriced: The best deployment of each instance type that has no price and is not ranked; written only where
             there is one.
+        chance: That the plan meets the SLO, with the band as 80 % of the errors; written only where the SLO bounds
+            something.
+        safer: The cheapest deployment that more likely meets it; written only where the plan is in doubt and there is
+            one.
         probe: What to measure before the plan is believed, as a cheaper deployment is predicted to miss the SLO by less
             than the band; written only where there is one.
         proposals: Deployments with narrower weights that beat the plan; written only where there are some.
@@ -462,6 +489,8 @@ class Plan(CopyPrediction, ServingLimits, Layout, PlannedEndpoint):
     pareto: tuple[Alternative, ...]
     rejected: tuple[Rejected, ...]
     unpriced: tuple[Alternative, ...] = ()
+    chance: float | None = Field(None, ge=0, le=1)
+    safer: Safer | None = None
     probe: Probe | None = None
     proposals: tuple[Proposal, ...] = ()
     adopted: dict[str, Adopted] = Field({})
@@ -488,14 +517,16 @@ class Plan(CopyPrediction, ServingLimits, Layout, PlannedEndpoint):
         return values_digest(self.model_dump(mode="json"))
 
 
-_EXPLANATIONS = frozenset({"because", "sentence", "warnings", "unpriced", "probe", "proposals", "promoted"})
+_EXPLANATIONS = frozenset(
+    {"because", "sentence", "warnings", "unpriced", "chance", "safer", "probe", "proposals", "promoted"}
+)
 
 
 def values_digest(document: Mapping[str, object]) -> str:
     """Return the digest of a plan as it is written in JSON, without its texts: another wording is the same plan.
 
-    What it says of deployments that are not chosen for want of a price, a probe or a precision counts as text; so does
-    where it was promoted from.
+    What it says of deployments that are not chosen for want of a price, a probe or a precision counts as text; so do
+    its chance, which follows from its band and its predictions, and where it was promoted from.
     """
     return digest(json.dumps(_values(document), sort_keys=True, separators=(",", ":"), ensure_ascii=False))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal
 
-from seatrial.documents.plan import Decision, Plan, Probe
+from seatrial.documents.plan import Decision, Plan, Probe, Safer
 from seatrial.locks.guard_rails import created_problems
 from seatrial.planner.calibration import model_name
 from seatrial.planner.decisions.derived_limits import Chosen, band_for, derive_limits, predict_copy
@@ -16,7 +16,8 @@ from seatrial.planner.decisions.placement import lay_out
 from seatrial.planner.decisions.proposals import propose_precisions
 from seatrial.planner.quantized_weights import stored_bytes
 from seatrial.planner.search.at_rate import settled
-from seatrial.planner.search.doubt import doubt
+from seatrial.planner.search.chance import chance_of
+from seatrial.planner.search.doubt import doubt, safer
 from seatrial.planner.search.no_deployment import no_deployment
 from seatrial.planner.search.pipeline import search_for
 from seatrial.planner.search.pools import pool_problems
@@ -69,6 +70,8 @@ def plan_of(loaded: LoadedSpec, resolved: Resolved, found: SearchResult) -> Plan
     if problems := [*pool_problems(loaded, resolved.demand, layout)]:
         raise PlanError(problems)
     endpoint, engine = loaded.endpoint, resolved.choice
+    band = band_for(resolved.demand, engine.version.value, chosen.best.candidate)
+    chance = chance_of(endpoint, chosen.best.candidate, chosen.best.load, band)
     volume = decide_volume(
         chosen.best.candidate.instance,
         stored_bytes(endpoint, resolved.demand.architecture),
@@ -93,6 +96,8 @@ def plan_of(loaded: LoadedSpec, resolved: Resolved, found: SearchResult) -> Plan
         quantization=resolved.demand.quantization,
         pareto=alternatives(found.ranked),
         unpriced=tuple(alternative(each) for each in unpriced_candidates(resolved.demand, found)),
+        chance=None if chance is None else round(chance, 3),
+        safer=None if chance is None else propose_safer(resolved.demand, found, engine.version.value, chance),
         probe=propose_probe(resolved.demand, found, engine.version.value),
         proposals=propose_precisions(resolved.demand, resolved.allowed, chosen.best, engine.version.value),
         rejected=rejections(found.ranked, found.rejections, endpoint.objective),
@@ -167,6 +172,30 @@ def propose_probe(demand: Demand, found: SearchResult, engine_version: str) -> P
         bound=doubtful.bound,
         chance=round(doubtful.chance, 2),
         because=_because(doubtful, saving),
+    )
+
+
+def propose_safer(demand: Demand, found: SearchResult, engine_version: str, chance: float) -> Safer | None:
+    """Return the cheapest deployment that misses the SLO half as likely as the plan; `None` where none does.
+
+    Args:
+        demand: What is asked.
+        found: What was found; the first of it is the plan.
+        engine_version: The engine's version, for the band.
+        chance: That the plan meets the SLO.
+    """
+    one = safer(demand, found, lambda candidate: band_for(demand, engine_version, candidate), chance)
+    if one is None:
+        return None
+    return Safer(
+        instance_type=one.candidate.instance.instance_type,
+        tensor_parallel_degree=one.candidate.degree,
+        copy_count=one.load.copy_count,
+        instance_count=one.instance_count,
+        usd_per_hour=round(one.usd_per_hour, 4),
+        more_usd_per_hour=round(one.usd_per_hour - found.ranked[0].score.usd_per_hour, 4),
+        concurrency_per_copy=one.load.concurrency_per_copy,
+        chance=round(one.chance, 3),
     )
 
 

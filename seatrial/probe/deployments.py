@@ -10,7 +10,7 @@ from seatrial.specs.shapes import INSTANCE_TYPE
 from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
-    from seatrial.documents.plan import Plan
+    from seatrial.documents.plan import Plan, Probe, Safer
 
 Role = Literal["plan", "candidate"]
 WHERE = "command line"
@@ -87,7 +87,7 @@ def deployments_to_probe(
     """
     probe = plan.probe
     if candidate is None and probe is not None:
-        candidate = ProbedHardware(probe.instance_type, probe.tensor_parallel_degree)
+        candidate = _hardware_of(probe)
     if candidate is None and level is None:
         return ()
     planned = probed_as(plan, ProbedHardware.of(plan), level)
@@ -104,14 +104,18 @@ def probed_as(plan: Plan, hardware: ProbedHardware, level: int | None) -> Probed
         hardware: What one copy runs on.
         level: Requests in flight per copy; `None` takes that of the plan.
     """
-    probe, gate = plan.probe, plan.gate_concurrency_per_copy.value
-    if probe is not None and hardware == ProbedHardware(probe.instance_type, probe.tensor_parallel_degree):
-        copies, own = probe.copy_count, probe.concurrency_per_copy
-    else:
-        copies, own = plan.copy_count.value, gate
+    is_planned = hardware == ProbedHardware.of(plan)
+    sides = (plan.probe, None if is_planned else plan.safer)
+    side = next((one for one in sides if one is not None and hardware == _hardware_of(one)), None)
+    copies = plan.copy_count.value if side is None else side.copy_count
+    own = plan.gate_concurrency_per_copy.value if side is None else side.concurrency_per_copy
     return ProbedDeployment(
-        role="plan" if hardware == ProbedHardware.of(plan) else "candidate",
+        role="plan" if is_planned else "candidate",
         hardware=hardware,
         copy_count=copies,
         concurrency_per_copy=own if level is None else level,
     )
+
+
+def _hardware_of(side: Probe | Safer) -> ProbedHardware:
+    return ProbedHardware(side.instance_type, side.tensor_parallel_degree)

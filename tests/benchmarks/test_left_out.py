@@ -12,8 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.planner_accuracy import accuracy, decisions, earned_bands, fit_engines, left_out
+from benchmarks.planner_accuracy import (
+    accuracy,
+    chances,
+    decisions,
+    earned_bands,
+    fit_engines,
+    left_out,
+    results,
+    scoreboard,
+)
 from benchmarks.planner_accuracy.decisions import Objective
+from benchmarks.planner_accuracy.earned_bands import Errors, table
 from benchmarks.planner_accuracy.judged import KINDS, JudgedRow, read_judged, write_judged
 from benchmarks.planner_accuracy.measured import MeasuredRow, read_rows
 from benchmarks.planner_accuracy.peer_rows import ask
@@ -32,7 +42,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from seatrial_base.catalog.bands import Facet
+
 ASKED = Question("vllm", "0.11.0", "Qwen/Qwen3-32B", "16-bit", "ml.p5.48xlarge", 2, 1_000, 101, 8)
+LLAMA, QWEN = "meta-llama/Llama-3.1-8B-Instruct", "Qwen/Qwen3-32B"
 TPOT_20 = Objective("tpot_ms", 20)
 
 
@@ -186,50 +199,116 @@ def test_a_peer_that_cannot_say_tells_why() -> None:
     assert ask(refuse, replace(ASKED, concurrency=math.inf))[0] == Figures()
 
 
-def test_a_band_holds_four_of_five_rows() -> None:
-    ratios = [1 + step / 100 for step in range(1, 21)]
+def errors(*found: float, models: int = 2) -> Errors:
+    return Errors(tuple(sorted(found)), models, len(found))
 
-    assert earned_bands.share_of(ratios) == pytest.approx(0.16)  # the 16th of 20
+
+def test_a_band_holds_four_of_five_rows() -> None:
+    assert earned_bands.share_of([errors(*(step / 100 for step in range(1, 21)))]) == pytest.approx(0.16)
 
 
 def test_too_few_rows_earn_no_band() -> None:
-    assert earned_bands.share_of([1.1] * 14) is None
-    assert earned_bands.share_of([1.1] * 15) == pytest.approx(0.1)
+    assert earned_bands.share_of([errors(*[0.1] * 9)]) is None
+    assert earned_bands.share_of([errors(*[0.1] * 10)]) == pytest.approx(0.1)
+    assert earned_bands.share_of([]) is None
 
 
-@given(st.lists(st.floats(0.1, 10), min_size=15, max_size=60))
+def test_a_cell_of_few_models_takes_after_the_wider_one() -> None:
+    wide = errors(*[0.1] * 10, *[0.5] * 90, models=20)
+
+    shares = [earned_bands.share_of([wide, errors(*[0.1] * 10, models=models)]) for models in (1, 2, 18)]
+
+    assert shares == [0.5, 0.5, 0.1]  # 1 of 3, 2 of 4 and 18 of 20 parts are the cell's own
+
+
+@given(st.lists(st.floats(0.01, 5), min_size=10, max_size=60))
+def test_a_cell_like_the_wider_one_has_its_band(found: list[float]) -> None:
+    assert earned_bands.share_of([errors(*found), errors(*found)]) == earned_bands.share_of([errors(*found)])
+
+
+@given(st.lists(st.floats(0.1, 10), min_size=10, max_size=40))
 def test_a_band_is_the_same_for_half_and_for_twice(ratios: list[float]) -> None:
-    assert earned_bands.share_of(ratios) == pytest.approx(earned_bands.share_of([1 / ratio for ratio in ratios]))
+    rows, inverse = ([judged(each) for each in found] for found in (ratios, [1 / ratio for ratio in ratios]))
+    shares = [earned_bands.share_for(table(own, "model", "latency"), judged(1), "model") for own in (rows, inverse)]
+
+    assert shares[0] == pytest.approx(shares[1])
 
 
-def test_a_cell_of_too_few_rows_leaves_them_to_a_coarser_one() -> None:
+def test_a_cell_of_too_few_rows_leaves_them_to_a_wider_one() -> None:
     rows = [judged(1.1), judged(1.1, model="b")] * 10 + [judged(1.5, family="MoE")] * 5
-    found = earned_bands.cells(rows)
+    found = table(rows, "model", "latency")
 
-    assert earned_bands.share_for(found, judged(1), "latency") == pytest.approx(0.1)
-    assert [cell.family for cell in found if cell.accelerator] == ["dense"]
-    assert earned_bands.share_for(found, judged(1, family="MoE"), "latency") == pytest.approx(0.1)  # 20 of the 25
+    assert {key[0] for key in found if key} == {"dense"}
+    assert earned_bands.share_for(found, judged(1, family="MoE"), "model") == pytest.approx(0.1)  # 20 of the 25
 
 
 def test_one_model_earns_no_cell() -> None:
-    assert not earned_bands.cells([judged(1.1)] * 20)
-    assert earned_bands.cells([judged(1.1), judged(1.1, model="b")] * 10)
+    one, other = judged(1.1, model=LLAMA), judged(1.1, model=QWEN)
+
+    assert not earned_bands.cells([one] * 20)
+    assert earned_bands.cells([one, other] * 10)
+
+
+def test_a_model_of_its_own_has_a_cell_only_where_the_rest_of_it_was_seen() -> None:
+    rows = [judged(1.1, model=model, kind=kind) for kind in KINDS for model in (LLAMA, QWEN)] * 10
+
+    assert {cell.left_out for cell in earned_bands.cells(rows) if cell.shape} == {"degree", "lengths"}
+
+
+def test_a_cell_that_is_all_of_the_wider_one_is_left_out() -> None:
+    found = earned_bands.cells([judged(1.1, model=LLAMA), judged(1.1, model=QWEN)] * 10)
+
+    assert [(cell.family, cell.engine, cell.degree, cell.rows) for cell in found] == [(None, None, None, 20)]
+
+
+def test_rows_that_no_endpoint_would_give_earn_no_band() -> None:
+    rows = [judged(1.1, model=LLAMA), judged(1.1, model=QWEN)] * 10
+
+    assert not earned_bands.cells([replace(row, comparable=False) for row in rows])
 
 
 def test_an_accelerator_that_is_left_out_has_no_cell_of_its_own() -> None:
-    found = earned_bands.cells([judged(1.1, kind="accelerator"), judged(1.1, model="b", kind="accelerator")] * 10)
-
-    assert {cell.accelerator for cell in found} == {None}
-    assert {cell.engine for cell in found} == {"vllm", None}
+    assert "accelerator" not in earned_bands.levels_of("accelerator")
+    assert "bits" not in earned_bands.levels_of("precision")
+    assert "shape" not in earned_bands.levels_of("model")
+    assert "degree" not in earned_bands.levels_of("degree")
+    assert earned_bands.levels_of("lengths") == earned_bands.LEVELS
 
 
 def test_coverage_is_judged_by_the_errors_of_other_models() -> None:
     rows = [judged(1.1)] * 20 + [judged(1.3, model="b")] * 20 + [judged(1.1, model="c")] * 20
     told = earned_bands.nested(rows, "latency")
+    inside = {row.question.model: earned_bands.is_inside(row, share, "latency") for row, share in told}
 
-    assert [inside for row, inside in told if row.question.model == "a"] == [True] * 20  # within the 30 % of b
-    assert [inside for row, inside in told if row.question.model == "b"] == [False] * 20
-    assert earned_bands.coverage(told) == pytest.approx(2 / 3)
+    assert inside == {"a": True, "b": False, "c": True}  # a and c within the 30 % of b
+    assert earned_bands.coverage(told, "latency") == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("kind", ["degree", "lengths"])
+def test_bands_of_a_degree_and_of_lengths_come_from_others(kind: Facet) -> None:
+    long = replace(ASKED, output_tokens=4_000, tp_degree=8)
+    short = replace(judged(1.1, kind=kind), question=ASKED)
+    rows = [short] * 20 + [replace(judged(1.3, kind=kind), question=long)] * 20
+
+    told = {share for _, share in earned_bands.nested(rows, "latency", kind)}
+
+    assert sorted(told) == pytest.approx([0.1, 0.3])
+
+
+def test_a_chance_that_is_stated_is_held_against_the_measurement() -> None:
+    told = [chances.stated(judged(1), Objective("e2e_mean_ms", target), 0.2) for target in (100 / 1.2, 100, 120)]
+
+    assert [one and round(one[0], 6) for one in told] == [0.1, 0.5, 0.9]
+    assert [one and one[1] for one in told] == [False, True, True]
+    assert chances.stated(judged(1), TPOT_20, 0.2) is None
+
+
+def test_the_table_of_chances_counts_what_came_true() -> None:
+    rows = [judged(1, model=model, kind=kind) for model in (LLAMA, QWEN) for kind in KINDS] * 10
+    written = chances.table(rows)
+
+    assert written.splitlines()[0].startswith("| stated chance | 1 to 10 % |")
+    assert "| picks, model left out | – |" in written
 
 
 def test_the_cheapest_that_does_has_no_regret() -> None:
@@ -270,11 +349,34 @@ def test_a_type_that_nobody_prices_is_refused() -> None:
         decisions.accelerator_usd_per_hour("ml.p6-b300.48xlarge")
 
 
-@pytest.mark.parametrize("page", accuracy.PAGES, ids=lambda page: page.name)
-def test_the_pages_tell_what_was_left_out(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
+def test_the_readme_tells_what_was_left_out() -> None:
+    text = accuracy.PAGE.read_text(encoding="utf-8")
 
     assert accuracy.current(text, read_judged()) == text, accuracy.COMMAND
+
+
+def test_the_scoreboard_is_that_of_the_results() -> None:
+    assert scoreboard.PAGE.read_text(encoding="utf-8") == scoreboard.page(), "make scoreboard"
+
+
+def test_a_table_that_there_is_not_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "text.md").write_text("{{date}} {{figures of tomorrow}}", encoding="utf-8")
+    monkeypatch.setattr(scoreboard, "TEXT", tmp_path / "text.md")
+
+    with pytest.raises(KeyError, match="figures of tomorrow"):
+        scoreboard.page()
+
+
+def test_the_results_are_those_of_the_constants_tables_and_rows_of_today() -> None:
+    _, origin = results.read_origin()
+
+    assert origin == results.origin_of_today(), "benchmarks/planner_accuracy/validate.sh makes them anew"
+
+
+def test_an_origin_is_read_as_it_was_written(tmp_path: Path) -> None:
+    results.write_origin("2026-11-26", tmp_path / "results.json")
+
+    assert results.read_origin(tmp_path / "results.json") == ("2026-11-26", results.origin_of_today())
 
 
 def test_a_page_without_an_end_is_refused() -> None:

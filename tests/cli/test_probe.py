@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -64,7 +65,8 @@ def test_the_cost_is_told_and_needs_a_confirmation(seatrial: Seatrial, locked: P
         done = seatrial(*ON_DEV, "--candidate", "ml.g5.2xlarge:1", env=env)
     assert done.returncode == 2
     assert "SEA526" in done.stderr
-    first, second, total = done.stdout.splitlines()
+    chance, first, second, total = done.stdout.splitlines()
+    assert re.fullmatch(r"plan: 1 x ml\.\S+, TP \d+: (over |under )?\d+ % to meet the SLO", chance)
     assert first.startswith("seatrial-dev-llama-2-7b-chat-probe-plan: 1 instance of ml.")
     assert second.startswith("seatrial-dev-llama-2-7b-chat-probe-candidate: 1 instance of ml.g5.2xlarge, TP 1, $")
     assert total.startswith("cost of the probe: up to $")

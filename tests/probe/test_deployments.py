@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial.documents.plan import Safer
 from seatrial.probe.deployments import ProbedHardware, deployments_to_probe, probed_as, read_candidate
 from seatrial_base.errors import SpecError
 from tests.probe.conftest import CHEAP, DEAR, LEVEL
@@ -14,6 +15,20 @@ if TYPE_CHECKING:
     from tests.probe.conftest import Locked
 
 OTHER = ProbedHardware("ml.g6e.2xlarge", 1)
+
+
+def dearer(hardware: ProbedHardware) -> Safer:
+    """A deployment that more likely meets the SLO than the plan."""
+    return Safer(
+        instance_type=hardware.instance_type,
+        tensor_parallel_degree=hardware.tensor_parallel_degree,
+        copy_count=3,
+        instance_count=3,
+        usd_per_hour=9.0,
+        more_usd_per_hour=3.0,
+        concurrency_per_copy=6,
+        chance=0.99,
+    )
 
 
 def test_the_plan_names_candidate_and_level(locked: Locked) -> None:
@@ -44,6 +59,17 @@ def test_another_candidate_takes_the_level_and_the_copies_of_the_plan(locked: Lo
     assert probed.role == "candidate"
     assert probed.concurrency_per_copy == locked.plan.gate_concurrency_per_copy.value
     assert probed.copy_count == locked.plan.copy_count.value
+
+
+def test_the_dearer_side_has_the_level_and_the_copies_that_the_plan_has_for_it(locked: Locked) -> None:
+    probed = probed_as(locked.plan.model_copy(update={"safer": dearer(OTHER)}), OTHER, None)
+    assert (probed.copy_count, probed.concurrency_per_copy) == (3, 6)
+
+
+def test_more_copies_of_the_plan_do_not_change_how_the_plan_is_measured(certain: Locked) -> None:
+    planned = ProbedHardware.of(certain.plan)
+    probed = probed_as(certain.plan.model_copy(update={"safer": dearer(planned)}), planned, None)
+    assert probed.concurrency_per_copy == certain.plan.gate_concurrency_per_copy.value
 
 
 def test_a_level_that_is_asked_for_is_that_of_both(locked: Locked) -> None:

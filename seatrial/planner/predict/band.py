@@ -12,6 +12,7 @@ from seatrial.documents.prediction import EXTRAPOLATED, Band
 from seatrial.planner.predict.copy_model import tokens_per_step
 from seatrial_base.catalog import bands
 from seatrial_base.catalog.bands import BandPlace, all_band_cells
+from seatrial_base.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -95,9 +96,10 @@ def band_of(
 def earned_band(place: BandPlace, cells: Iterable[BandCell], measured: Iterable[BandPlace]) -> Band | None:
     """Return the band that left-out rows give a deployment, or `None` when too few were measured.
 
-    A model that was measured there is off by what rows of other degrees tell of its own; any other model counts as one
-    that was left out. Where the accelerator, engine, precision or degree was never measured, rows that were left out
-    for theirs decide too: the widest share counts, and the band is an extrapolation.
+    A model that was measured there at this degree is off by what rows of other lengths tell of its own, at any other
+    degree by what rows of other degrees do; any other model counts as one that was left out. Where the accelerator,
+    engine, precision or degree was never measured, rows that were left out for theirs decide too: the widest share
+    counts, and the band is an extrapolation.
 
     Args:
         place: The deployment's accelerator, precision, kind of model, engine, degree and model.
@@ -106,7 +108,7 @@ def earned_band(place: BandPlace, cells: Iterable[BandCell], measured: Iterable[
     """
     kept, seen = tuple(cells), tuple(measured)
     new = bands.unseen(seen, place)
-    left_out: tuple[Facet, ...] = ("degree",) if bands.has_model(seen, place) else ("model", *new)
+    left_out = _left_out(seen, place, new)
     found = [bands.holding(kept, place, facet) for facet in left_out]
     throughputs = [cell for per in found if (cell := _first(per, "throughput")) is not None]
     latencies = [cell for per in found if (cell := _first(per, "latency")) is not None]
@@ -120,6 +122,12 @@ def earned_band(place: BandPlace, cells: Iterable[BandCell], measured: Iterable[
         measured=True,
         because=_earned_because(throughput, latency) + _extrapolated_because(new, place),
     )
+
+
+def _left_out(seen: Sequence[BandPlace], place: BandPlace, new: Sequence[Facet]) -> tuple[Facet, ...]:
+    if place in seen:
+        return ("lengths",)
+    return ("degree",) if bands.has_model(seen, place) else ("model", *new)
 
 
 def _drafted(plain: Band, speculation: Speculation, accelerator: str) -> Band:
@@ -177,8 +185,8 @@ def _extrapolated_because(new: Sequence[Facet], place: BandPlace) -> str:
     """Return what no measured row has, as a sentence; empty where each facet has rows."""
     told = {
         "accelerator": place.accelerator,
-        "engine": place.engine,
-        "precision": f"{place.bits}-bit weights",
+        "engine": f"{place.engine} on {place.accelerator}",
+        "precision": f"{place.bits}-bit weights on {place.accelerator}",
         "degree": f"degree {place.degree} on {place.accelerator}",
     }
     missing = " or ".join(told[facet] for facet in new if facet in told)
@@ -186,12 +194,17 @@ def _extrapolated_because(new: Sequence[Facet], place: BandPlace) -> str:
 
 
 def _rows_of(cell: BandCell) -> str:
-    parts = (cell.accelerator, None if cell.bits is None else f"{cell.bits}-bit weights", cell.family, cell.engine)
-    told = ", ".join(part for part in parts if part is not None) or "all engines and models"
-    noun = "model" if cell.models == 1 else "models"
-    return (
-        f"{cell.rows:,} measured rows of {cell.models} {noun} ({told}), whose {cell.left_out} was left out of the fit,"
+    parts = (
+        cell.accelerator,
+        None if cell.bits is None else f"{cell.bits}-bit weights",
+        cell.family,
+        cell.engine,
+        None if cell.degree is None else f"degree {cell.degree}",
     )
+    told = ", ".join(part for part in parts if part is not None) or "all engines and models"
+    models = "this model" if cell.shape else counted(cell.models, "model")
+    verb = "were" if cell.left_out == "lengths" else "was"
+    return f"{cell.rows:,} measured rows of {models} ({told}), whose {cell.left_out} {verb} left out of the fit,"
 
 
 def _engine_of(engine: Engine) -> str:

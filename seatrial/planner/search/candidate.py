@@ -137,9 +137,7 @@ class FeasibleCandidate:
     @property
     def at_gate(self) -> SimulatedLevel | OpenLevel:
         """What one copy does at the planned load."""
-        if self.load.rate_per_copy is not None:
-            return self.candidate.levels.at_rate(self.load.rate_per_copy)
-        return self.candidate.levels.at(self.load.concurrency_per_copy)
+        return self.candidate.levels.under(self.load)
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,12 @@ class Levels:
             )
         return self.seen_rates[rate_per_s]
 
+    def under(self, load: LoadSpread) -> SimulatedLevel | OpenLevel:
+        """Return what the copy is simulated to do with its share of a load: a rate, or requests in flight."""
+        if load.rate_per_copy is not None:
+            return self.at_rate(load.rate_per_copy)
+        return self.at(load.concurrency_per_copy)
+
 
 def trial_protocol(trial: TrialSpec) -> Protocol:
     """Return how the endpoint's trial sends; the simulation stops at ten requests for each in flight."""

@@ -1,16 +1,19 @@
-"""The cheaper deployment that is predicted to miss the SLO by less than the band, and the probe that would decide."""
+"""Both sides of a plan: the cheaper deployment that may meet the SLO too, and the dearer one that more likely does.
+
+The cheaper one is predicted to miss the SLO by less than the band: a probe would decide.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from seatrial.planner.cost import usd_per_hour
 from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.search.capacity import MOST_IN_FLIGHT, copies_needed, spread
-from seatrial.planner.search.sizing import UNKNOWN
+from seatrial.planner.search.chance import chance_of, chance_within
+from seatrial.planner.search.sizing import UNKNOWN, excesses, score_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,8 +27,11 @@ if TYPE_CHECKING:
 LEAST_SAVING = 0.15
 """Share of the price that a cheaper deployment must save: a probe costs about an hour of both."""
 _MOST_SIMULATED = 8
+LIKELY = 0.95
+"""A plan that meets the SLO with this chance needs no dearer deployment beside it."""
+_MOST_DEARER = 2.0  # times the plan's price: nobody pays more for a little more certainty
+_MOST_DEARER_SIMULATED = 4
 _SLACK = 1.25  # of the closed form's means over simulated percentiles, as where candidates are estimated
-_COVERAGE_Z = NormalDist().inv_cdf(0.9)  # a band holds 80 % of the errors: 10 % lie beyond either end
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +62,25 @@ class Doubt:
 
 
 @dataclass(frozen=True, slots=True)
+class Safer:
+    """A dearer size that misses the SLO half as likely as the plan does, or less.
+
+    Attributes:
+        candidate: The deployment.
+        load: The workload spread over its copies.
+        instance_count: Instances of that size.
+        usd_per_hour: All of them.
+        chance: That it meets the SLO.
+    """
+
+    candidate: Candidate
+    load: LoadSpread
+    instance_count: int
+    usd_per_hour: float
+    chance: float
+
+
+@dataclass(frozen=True, slots=True)
 class _Size:
     """A candidate with a number of instances, and its load by the closed form."""
 
@@ -75,13 +100,13 @@ def doubt(demand: Demand, found: SearchResult, band_of: Callable[[Candidate], Ba
         found: What was found; the first of it is the plan.
         band_of: How far the predictions of a candidate may be off.
     """
-    price = found.ranked[0].score.usd_per_hour
-    if demand.endpoint.objective not in ("cost", "cost_per_token") or price == UNKNOWN:
+    price = _deciding_price(demand, found)
+    if price is None:
         return None
     sizes = [
         size
         for candidate in found.fitted
-        for size in _cheaper(demand, candidate, price * (1 - LEAST_SAVING))
+        for size in _sizes(demand, candidate, 0.0, price * (1 - LEAST_SAVING))
         if not _hopeless(demand, size, band_of(candidate).latency)
     ]
     sizes.sort(key=lambda size: (size.usd_per_hour, str(size.candidate)))
@@ -89,15 +114,67 @@ def doubt(demand: Demand, found: SearchResult, band_of: Callable[[Candidate], Ba
     return max(filter(None, doubts), key=lambda each: (price - each.usd_per_hour) * each.chance, default=None)
 
 
-def _cheaper(demand: Demand, candidate: Candidate, most_usd: float) -> Iterator[_Size]:
-    """Yield the sizes of a candidate that cost at most so much and that the spec allows, the smallest first."""
+def safer(demand: Demand, found: SearchResult, band_of: Callable[[Candidate], Band], chance: float) -> Safer | None:
+    """Return the cheapest size that misses the SLO half as likely as the plan does; `None` where the plan is likely.
+
+    Only where the price decides, as in `doubt`, and up to twice the plan's price.
+
+    Args:
+        demand: What is asked.
+        found: What was found; the first of it is the plan.
+        band_of: How far the predictions of a candidate may be off.
+        chance: That the plan meets the SLO.
+    """
+    price, wanted = _deciding_price(demand, found), 1 - (1 - chance) / 2
+    if price is None or chance >= LIKELY:
+        return None
+    sizes = [
+        size
+        for candidate in found.fitted
+        for size in _sizes(demand, candidate, price, price * _MOST_DEARER)
+        if _may_reach(demand, size, band_of(candidate), wanted)
+    ]
+    sizes.sort(key=lambda size: (size.usd_per_hour, str(size.candidate)))
+    tried = (_safer(demand, size, band_of(size.candidate)) for size in sizes[:_MOST_DEARER_SIMULATED])
+    return next((one for one in tried if one is not None and one.chance >= wanted), None)
+
+
+def _deciding_price(demand: Demand, found: SearchResult) -> float | None:
+    """Return the plan's price in USD per hour; `None` where it is unknown, or where another objective decides."""
+    price = found.ranked[0].score.usd_per_hour
+    decides = demand.endpoint.objective in ("cost", "cost_per_token") and price != UNKNOWN
+    return price if decides else None
+
+
+def _may_reach(demand: Demand, size: _Size, band: Band, wanted: float) -> bool:
+    """Tell whether the closed form's means, with some slack, leave a size the chance that is wanted."""
+    level = size.load.concurrency_per_copy
+    if level > MOST_IN_FLIGHT:
+        return False
+    point = predict_at(size.candidate.copy, level)
+    means = (getattr(point, objective.metric) / objective.bound_ms for objective in demand.objectives[:-1])
+    return chance_within(max(means, default=_SLACK) / _SLACK, band.latency) >= wanted
+
+
+def _safer(demand: Demand, size: _Size, band: Band) -> Safer | None:
+    """Simulate a size; `None` where it costs more than it may, or bounds nothing."""
+    candidate, load = size.candidate, size.load
+    chance = chance_of(demand.endpoint, candidate, load, band)
+    score = score_of(demand, candidate, load, load.output_tok_s / load.copy_count)
+    if chance is None or excesses(demand, candidate, score):
+        return None
+    return Safer(candidate, load, size.instance_count, size.usd_per_hour, chance)
+
+
+def _sizes(demand: Demand, candidate: Candidate, above_usd: float, most_usd: float) -> Iterator[_Size]:
+    """Yield the sizes of a candidate in a range of prices that the spec allows, the smallest first."""
     workload, scaling = demand.endpoint.workload, demand.endpoint.scaling
     each = usd_per_hour(candidate.instance, 1, demand.discount)
     fewest = max(scaling.min_copies, copies_needed(candidate.copy, workload, MOST_IN_FLIGHT))
     most = min(scaling.max_copies, workload.concurrency or scaling.max_copies)
     if each is None:
         return
-    for count in range(1, math.floor(most_usd / each) + 1):
+    for count in range(math.floor(above_usd / each) + 1, math.floor(most_usd / each) + 1):
         copies = min(most, count * candidate.copies_per_instance)
         if copies < fewest or (count - 1) * candidate.copies_per_instance >= most:
             continue
@@ -119,8 +196,7 @@ def _doubt(demand: Demand, size: _Size, band: Band) -> Doubt | None:
     candidate, concurrency = size.candidate, size.load.concurrency_per_copy
     if demand.is_measured(candidate.instance.instance_type, candidate.degree, concurrency):
         return None
-    each = size.load.rate_per_copy
-    outcome = candidate.levels.at(concurrency) if each is None else candidate.levels.at_rate(each)
+    outcome = candidate.levels.under(size.load)
     worst = max(demand.objectives, key=lambda objective: objective.ratio(outcome))
     asked, reached = demand.endpoint.slo.output_tok_s or 0.0, size.load.output_tok_s
     slow = asked / reached
@@ -133,5 +209,5 @@ def _doubt(demand: Demand, size: _Size, band: Band) -> Doubt | None:
         field, predicted, bound, ratio, most = "slo.output_tok_s", reached, asked, slow, band.throughput
     if not 1 < ratio <= 1 + most:
         return None
-    chance = NormalDist().cdf(-math.log(ratio) / (math.log1p(most) / _COVERAGE_Z))
+    chance = chance_within(ratio, most)
     return Doubt(candidate, size.load, size.instance_count, size.usd_per_hour, field, predicted, bound, ratio, chance)

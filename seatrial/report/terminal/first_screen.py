@@ -12,6 +12,7 @@ from rich.console import Group
 from rich.text import Text
 
 from seatrial.documents.plan import STAND_IN
+from seatrial.report.chances import met_words
 from seatrial.report.metric_volume import metric_volume
 from seatrial.report.planned import edges
 from seatrial.report.terminal.tables import narrow_usd, table_view, whole_percent
@@ -344,8 +345,8 @@ def _banded(value: float, plan: Plan) -> str:
 def _slo(plan: Plan, loaded: LoadedSpec) -> str:
     kind = plan.band.kind
     said = {
-        "met": "met, also at the upper end of the band",
-        "at risk": "met, but missed at the upper end of the band",
+        "met": met_words(plan) or "met, also at the upper end of the band",
+        "at risk": met_words(plan) or "met, but missed at the upper end of the band",
         "missed": "missed",
         "none": "none: the spec bounds no latency",
     }[slo_state(plan, loaded)]

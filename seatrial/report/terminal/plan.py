@@ -8,6 +8,7 @@ from rich.console import Group
 from rich.text import Text
 
 from seatrial.documents.plan import Decision, Image
+from seatrial.report.chances import side_lines
 from seatrial.report.planned import band_text
 from seatrial.report.terminal.first_screen import first_screen, warnings_of
 from seatrial.report.terminal.tables import heading, narrow_usd, table_view, whole_percent
@@ -390,8 +391,10 @@ def _alternative_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableTyp
     del loaded
     if plan.pareto:
         yield pareto_view(plan)
+    if told := "\n".join(side_lines(plan)):
+        yield Text(f"\n{told}")
     if plan.probe is not None:
-        yield Text(f"\nWorth a probe ({plan.probe.chance:.0%} likely to decide for it): {plan.probe.because}")
+        yield Text(f"\nWorth a probe: {plan.probe.because}")
     for proposal in plan.proposals:
         yield Text(f"\nProposed: quantization {proposal.quantization}. {proposal.because} {proposal.gives_up}")
     if plan.unpriced:

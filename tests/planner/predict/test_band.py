@@ -89,7 +89,7 @@ def cell(
     family: ModelFamily | None = None,
     throughput: float | None = 0.1,
 ) -> BandCell:
-    return BandCell(left_out, accelerator, bits, family, "vllm", 40, 3, throughput, share)
+    return BandCell(left_out, accelerator, bits, family, "vllm", None, None, 40, 3, throughput, share)
 
 
 def test_the_finest_cell_with_rows_gives_the_band() -> None:
@@ -135,14 +135,46 @@ def test_without_rows_no_band_is_earned() -> None:
     assert earned_band(L4, [cell(0.2)], [H100]) is None
 
 
-def test_a_model_that_was_measured_there_is_off_by_what_other_degrees_tell() -> None:
-    cells = [cell(0.3), cell(0.08, left_out="degree", throughput=0.07)]
+def test_a_model_that_was_measured_there_is_off_by_what_other_lengths_or_degrees_tell() -> None:
+    cells = [cell(0.3), cell(0.12, left_out="degree"), cell(0.08, left_out="lengths")]
 
-    known, other = earned_band(H100, cells, [H100]), earned_band(OTHER, cells, [H100])
+    here, wider, other = (earned_band(place, cells, [H100]) for place in (H100, replace(H100, degree=4), OTHER))
 
-    assert known is not None
-    assert other is not None
-    assert (known.throughput, known.latency, other.latency) == (0.07, 0.08, 0.3)
+    assert [found and found.latency for found in (here, wider, other)] == [0.08, 0.12, 0.3]
+    assert here is not None
+    assert "whose lengths were left out of the fit" in here.because
+
+
+@pytest.mark.parametrize(
+    ("place", "missing"),
+    [
+        (replace(OTHER, engine="sglang"), "sglang on NVIDIA H100 SXM5 80GB"),
+        (replace(OTHER, bits=4), "4-bit weights on NVIDIA H100 SXM5 80GB"),
+    ],
+)
+def test_an_engine_or_a_precision_without_rows_on_the_accelerator_is_called_extrapolated(
+    place: BandPlace, missing: str
+) -> None:
+    elsewhere = replace(place, accelerator="NVIDIA B200 SXM")
+    every = (cell(0.2), cell(0.4, left_out="engine"), cell(0.4, left_out="precision"))
+    cells = [replace(one, engine=None) for one in every]
+
+    found = earned_band(place, cells, [H100, elsewhere])
+
+    assert found is not None
+    assert (found.latency, found.kind) == (0.4, "extrapolated")
+    assert f" No row has {missing}: " in found.because
+
+
+def test_the_cell_of_the_degree_and_the_model_is_the_finest() -> None:
+    own = replace(cell(0.05, left_out="lengths"), degree=2, shape=H100.shape)
+    other = replace(own, shape=OTHER.shape, latency=0.5)
+
+    found = earned_band(H100, [other, own, cell(0.2, left_out="lengths")], [H100])
+
+    assert found is not None
+    assert found.latency == 0.05
+    assert "of this model (vllm, degree 2)" in found.because
 
 
 def test_a_degree_without_rows_takes_the_error_of_leaving_one_out_and_is_called_extrapolated() -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from seatrial_base.catalog.architecture import Architecture
 
 ModelFamily = Literal["dense", "MoE", "MLA"]
-Facet = Literal["model", "accelerator", "engine", "precision", "degree"]
+Facet = Literal["model", "accelerator", "engine", "precision", "degree", "lengths"]
 _FILE = "bands.json"
 _BITS_16 = 16
 
@@ -30,9 +30,11 @@ class BandCell:
         bits: Bits of a weight: 16, 8 or 4.
         family: Kind of model.
         engine: The engine whose constants were fitted: `vllm`, `sglang` or `trtllm`.
+        degree: Accelerators that a copy is sharded over.
+        shape: Of the model: `shape_of`.
         rows: Measured rows of the cell.
         models: Different models of these rows.
-        throughput: Share of a throughput; `None` when fewer rows than needed have one.
+        throughput: Share of a throughput, drawn towards that of wider cells; `None` when too few rows have one.
         latency: Share of an end-to-end latency; `None` likewise.
     """
 
@@ -41,6 +43,8 @@ class BandCell:
     bits: int | None
     family: ModelFamily | None
     engine: str | None
+    degree: int | None
+    shape: str | None
     rows: int
     models: int
     throughput: float | None
@@ -86,15 +90,20 @@ def holding(cells: Iterable[BandCell], place: BandPlace, left_out: Facet) -> tup
 
 
 def unseen(places: Iterable[BandPlace], place: BandPlace) -> tuple[Facet, ...]:
-    """Return what of a place none of these places has; its model is not looked at."""
+    """Return what of a place none of these places has; its model is not looked at.
+
+    Engine and precision count as seen where a row of the accelerator has them, a degree where one of the engine there
+    does; where no row has the accelerator, wherever any row has them.
+    """
     known = tuple(places)
+    there = [one for one in known if one.accelerator == place.accelerator]
+    alike = [one for one in there or known if one.engine == place.engine]
     facets: dict[Facet, bool] = {
-        "accelerator": all(one.accelerator != place.accelerator for one in known),
-        "engine": all(one.engine != place.engine for one in known),
-        "precision": all(one.bits != place.bits for one in known),
+        "accelerator": not there,
+        "engine": not alike,
+        "precision": all(one.bits != place.bits for one in there or known),
+        "degree": bool(there and alike) and all(one.degree != place.degree for one in alike),
     }
-    there = [one.degree for one in known if (one.accelerator, one.engine) == (place.accelerator, place.engine)]
-    facets["degree"] = bool(there) and place.degree not in there
     return tuple(facet for facet, is_new in facets.items() if is_new)
 
 
@@ -131,5 +140,7 @@ def _holds(cell: BandCell, place: BandPlace) -> bool:
         (cell.bits, place.bits),
         (cell.family, place.family),
         (cell.engine, place.engine),
+        (cell.degree, place.degree),
+        (cell.shape, place.shape),
     )
     return all(own is None or own == asked for own, asked in pairs)

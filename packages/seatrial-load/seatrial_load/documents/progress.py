@@ -83,12 +83,15 @@ class TrialProgress:
 
     @classmethod
     def from_json(cls, text: str) -> TrialProgress:
-        """Read a progress strictly.
+        """Read a progress strictly, also one that an earlier release wrote.
 
         Raises:
             BenchError: SEA501, with every unknown key and wrong type.
         """
-        return read_document(cls, text, where="trial progress")
+        return read_document(cls, text, where="trial progress", retired=_RETIRED)
+
+
+_RETIRED = frozenset({"measured_from_s", "measured_to_s"})  # levels have told their times since
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,13 +48,14 @@ def _names(kind: type[DataclassInstance]) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind))
 
 
-def read_document(kind: type[DocumentT], text: str, *, where: str) -> DocumentT:
+def read_document(kind: type[DocumentT], text: str, *, where: str, retired: frozenset[str] = frozenset()) -> DocumentT:
     """Read a document: every key known, every type right; a whole number stands for a number too.
 
     Args:
         kind: The dataclass to read.
         text: The JSON text.
         where: What is being read, for the errors.
+        retired: Keys at the top that earlier releases wrote; they are not read.
 
     Raises:
         BenchError: SEA501, with one problem for each key or value that is wrong.
@@ -64,6 +65,8 @@ def read_document(kind: type[DocumentT], text: str, *, where: str) -> DocumentT:
         raw: object = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_once)
     except (ValueError, RecursionError) as malformed:
         raise BenchError.of(RULE, f"not JSON: {malformed}", where=where) from malformed
+    if isinstance(raw, dict):
+        raw = {key: value for key, value in raw.items() if key not in retired}
     document = _Reader(where, problems).read(kind, raw, "")
     if problems or not isinstance(document, kind):
         raise BenchError(problems)
