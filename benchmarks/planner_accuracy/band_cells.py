@@ -58,7 +58,7 @@ def _figures(told: Told, figure: Figure) -> list[str]:
     share = coverage(told, figure)
     if share is None:
         return [MISSING] * len(_COLUMNS)
-    return [str(len(told)), f"{share:.0%}", f"{_width(told):.0%}", f"{_error(told, figure):.0%}"]
+    return [str(len(told)), *map(_percent, (share, _width(told), _error(told, figure)))]
 
 
 def _totals(told: Told, figure: Figure) -> list[str]:
@@ -74,7 +74,7 @@ def _totals(told: Told, figure: Figure) -> list[str]:
         sum(one > MOST for one in inside),
         narrow,
     )
-    return [f"{share:.0%} of {len(told):,}", *map(str, counts)]
+    return [f"{_percent(share)} of {len(told):,}", *map(str, counts)]
 
 
 def _cells(told: Told) -> dict[tuple[str, ...], list[tuple[JudgedRow, float]]]:
@@ -98,3 +98,7 @@ def _error(told: Told, figure: Figure) -> float:
     """Return what 80 % of the rows are off by, as a share, as a band is one."""
     off = sorted(max(max(ratio, 1 / ratio) - 1 for ratio in ratios([row], *FIGURES_OF[figure])) for row, _ in told)
     return off[math.ceil(INSIDE * len(off)) - 1]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
