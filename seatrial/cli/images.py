@@ -39,6 +39,8 @@ def list_images(
     region: Annotated[
         str | None, typer.Option(metavar="REGION", help="Only images of this region, with their addresses.")
     ] = None,
+    *,
+    wide: Annotated[bool, typer.Option("--wide", help="Show each image's repository and tag, too.")] = False,
     output_format: Format = "text",
 ) -> None:
     """List the images of the catalog, newest first; listed means by the SageMaker SDK or AWS, not pulled."""
@@ -55,7 +57,7 @@ def list_images(
     if output_format == "json":
         show_json({"images": rows})
     else:
-        show_text(images_text(rows))
+        show_text(images_text(rows, wide=wide or region is not None))
 
 
 @images.command("lock")

@@ -88,21 +88,29 @@ def test_the_list_shows_the_newest_of_a_line_first(seatrial: Seatrial) -> None:
 
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
-    assert lines[0].split() == ["engine", "flavour", "version", "bundles", "cuda", "read", "where"]
+    assert lines[0].split() == ["engine", "flavour", "version", "bundles", "read", "cuda", "regions", "image"]
     assert lines[1].split() == [
         "lmi",
         "trtllm",
         "0.33.0-tensorrtllm0.21.0",
         "TensorRT-LLM",
         "0.21.0",
-        "cu128",
         "yes",
+        "cu128",
+        "1",
         "763104351884.dkr.ecr.eu-west-1.amazonaws.com/djl-inference:0.33.0-tensorrtllm0.21.0-cu128",
     ]
     assert lines[-2:] == [
         "LMI's TensorRT-LLM images are frozen: the newest is DJL 0.33 (LMI 15).",
         "From AWS's lists, not pulled: sagemaker-core 2.27.0 wheel sagemaker/core/image_uri_config/*.json, 2026-11-20.",
     ]
+
+
+def test_the_table_fits_80_columns_and_wide_tells_where_an_image_lies(seatrial: Seatrial) -> None:
+    table, _, notes = seatrial("images", "list").stdout.partition("\n\n")
+    assert max(map(len, table.splitlines())) <= 80
+    assert "--wide shows CUDA, regions, repositories and tags" in notes
+    assert TAG in seatrial("images", "list", "--wide").stdout
 
 
 def test_the_list_for_machines_holds_every_region(seatrial: Seatrial) -> None:

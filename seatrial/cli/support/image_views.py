@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 Row = dict[str, object]
-_COLUMNS = ("engine", "flavour", "version", "bundles", "cuda", "read", "where")
+_COLUMNS = ("engine", "flavour", "version", "bundles", "read")
+_MORE = ("cuda", "regions", "image")
 _DEFAULT_AMI = "the service's default"
 
 
@@ -47,24 +48,32 @@ def _image_row(build: Build, region: str | None) -> Row:
     }
 
 
-def images_text(rows: Sequence[Mapping[str, object]]) -> str:
-    """Return a table of the rows, then how each frozen line stands."""
+def images_text(rows: Sequence[Mapping[str, object]], *, wide: bool = False) -> str:
+    """Return a table of the rows, then how each frozen line stands.
+
+    Args:
+        rows: Those of `image_rows`.
+        wide: Tell CUDA's version, the number of regions, and the repository and tag or the address in a region.
+    """
     if not rows:
         return "no image matches\n"
-    cells = [_COLUMNS, *(_cells(row) for row in rows)]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(_COLUMNS))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
+    cells = [(*_COLUMNS, *(_MORE if wide else ())), *(_cells(row, wide=wide) for row in rows)]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
+    gap = "  " if wide else " "  # 80 columns
+    lines = [gap.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
     notes = dict.fromkeys(str(row["status"]) for row in rows if row["status"])
     listed = dict.fromkeys(f"{row['source']}, {row['date']}" for row in rows)
-    return "\n".join([*lines, "", *notes, f"From AWS's lists, not pulled: {'; '.join(listed)}.", ""])
+    hint = () if wide else ("--wide shows CUDA, regions, repositories and tags; --region REGION addresses.",)
+    return "\n".join([*lines, "", *notes, f"From AWS's lists, not pulled: {'; '.join(listed)}.", *hint, ""])
 
 
-def _cells(row: Mapping[str, object]) -> tuple[str, ...]:
+def _cells(row: Mapping[str, object], *, wide: bool) -> tuple[str, ...]:
+    first = (*(str(row[name] or "-") for name in _COLUMNS[:-1]), "yes" if row["documented"] else "no")
+    if not wide:
+        return first
     regions = row["regions"]
-    counts = f"{len(regions)} regions" if isinstance(regions, list) else ""
-    where = str(row["uri"] or f"{row['repository']}:{row['tag']} in {counts}")
-    words = [str(row[name] or "-") for name in ("engine", "flavour", "version", "bundles", "cuda")]
-    return (*words, "yes" if row["documented"] else "no", where)
+    count = str(len(regions)) if isinstance(regions, list) else "-"
+    return (*first, str(row["cuda"] or "-"), count, str(row["uri"] or f"{row['repository']}:{row['tag']}"))
 
 
 def outdated_row(loaded: LoadedSpec, plan: Plan, update: Update | None) -> Row:
