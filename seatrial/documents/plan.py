@@ -214,7 +214,7 @@ class Probe(FrozenModel):
     because: str
 
 
-class Safer(FrozenModel):
+class SaferDeployment(FrozenModel):
     """The cheapest dearer deployment that misses the SLO half as likely as the plan does, or less.
 
     Attributes:
@@ -490,7 +490,7 @@ class Plan(CopyPrediction, ServingLimits, Layout, PlannedEndpoint):
     rejected: tuple[Rejected, ...]
     unpriced: tuple[Alternative, ...] = ()
     chance: float | None = Field(None, ge=0, le=1)
-    safer: Safer | None = None
+    safer: SaferDeployment | None = None
     probe: Probe | None = None
     proposals: tuple[Proposal, ...] = ()
     adopted: dict[str, Adopted] = Field({})

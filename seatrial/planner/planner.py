@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal
 
-from seatrial.documents.plan import Decision, Plan, Probe, Safer
+from seatrial.documents.plan import Decision, Plan, Probe, SaferDeployment
 from seatrial.locks.guard_rails import created_problems
 from seatrial.planner.calibration import model_name
 from seatrial.planner.decisions.derived_limits import Chosen, band_for, derive_limits, predict_copy
@@ -175,7 +175,7 @@ def propose_probe(demand: Demand, found: SearchResult, engine_version: str) -> P
     )
 
 
-def propose_safer(demand: Demand, found: SearchResult, engine_version: str, chance: float) -> Safer | None:
+def propose_safer(demand: Demand, found: SearchResult, engine_version: str, chance: float) -> SaferDeployment | None:
     """Return the cheapest deployment that misses the SLO half as likely as the plan; `None` where none does.
 
     Args:
@@ -187,7 +187,7 @@ def propose_safer(demand: Demand, found: SearchResult, engine_version: str, chan
     one = safer(demand, found, lambda candidate: band_for(demand, engine_version, candidate), chance)
     if one is None:
         return None
-    return Safer(
+    return SaferDeployment(
         instance_type=one.candidate.instance.instance_type,
         tensor_parallel_degree=one.candidate.degree,
         copy_count=one.load.copy_count,

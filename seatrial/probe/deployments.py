@@ -10,7 +10,7 @@ from seatrial.specs.shapes import INSTANCE_TYPE
 from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
-    from seatrial.documents.plan import Plan, Probe, Safer
+    from seatrial.documents.plan import Plan, Probe, SaferDeployment
 
 Role = Literal["plan", "candidate"]
 WHERE = "command line"
@@ -117,5 +117,5 @@ def probed_as(plan: Plan, hardware: ProbedHardware, level: int | None) -> Probed
     )
 
 
-def _hardware_of(side: Probe | Safer) -> ProbedHardware:
+def _hardware_of(side: Probe | SaferDeployment) -> ProbedHardware:
     return ProbedHardware(side.instance_type, side.tensor_parallel_degree)

@@ -9,7 +9,7 @@ from seatrial_base.units import usd
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.documents.plan import Plan, Probe, Safer
+    from seatrial.documents.plan import Plan, Probe, SaferDeployment
 
 _MOST, _LEAST = 0.99, 0.01  # beyond, the errors of a few hundred rows tell nothing
 
@@ -43,7 +43,7 @@ def side_lines(plan: Plan) -> Iterator[str]:
         yield f"dearer: {_where(plan.safer)}: {chance} to meet the SLO, costs {more}/h more; {_measured_by(plan)}"
 
 
-def _where(side: Probe | Safer) -> str:
+def _where(side: Probe | SaferDeployment) -> str:
     return f"{side.instance_count} x {side.instance_type}, TP {side.tensor_parallel_degree}"
 
 

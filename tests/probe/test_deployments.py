@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.documents.plan import Safer
+from seatrial.documents.plan import SaferDeployment
 from seatrial.probe.deployments import ProbedHardware, deployments_to_probe, probed_as, read_candidate
 from seatrial_base.errors import SpecError
 from tests.probe.conftest import CHEAP, DEAR, LEVEL
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 OTHER = ProbedHardware("ml.g6e.2xlarge", 1)
 
 
-def dearer(hardware: ProbedHardware) -> Safer:
+def dearer(hardware: ProbedHardware) -> SaferDeployment:
     """A deployment that more likely meets the SLO than the plan."""
-    return Safer(
+    return SaferDeployment(
         instance_type=hardware.instance_type,
         tensor_parallel_degree=hardware.tensor_parallel_degree,
         copy_count=3,

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.documents.plan import Probe, Safer
+from seatrial.documents.plan import Probe, SaferDeployment
 from seatrial.report.chances import chance_words, met_words, side_lines
 from tests.sample_plan import sample_plan
 
 if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
 
-SAFER = Safer(
+SAFER = SaferDeployment(
     instance_type="ml.g5.12xlarge",
     tensor_parallel_degree=4,
     copy_count=1,

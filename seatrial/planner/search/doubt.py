@@ -62,7 +62,7 @@ class Doubt:
 
 
 @dataclass(frozen=True, slots=True)
-class Safer:
+class SaferSize:
     """A dearer size that misses the SLO half as likely as the plan does, or less.
 
     Attributes:
@@ -114,7 +114,7 @@ def doubt(demand: Demand, found: SearchResult, band_of: Callable[[Candidate], Ba
     return max(filter(None, doubts), key=lambda each: (price - each.usd_per_hour) * each.chance, default=None)
 
 
-def safer(demand: Demand, found: SearchResult, band_of: Callable[[Candidate], Band], chance: float) -> Safer | None:
+def safer(demand: Demand, found: SearchResult, band_of: Callable[[Candidate], Band], chance: float) -> SaferSize | None:
     """Return the cheapest size that misses the SLO half as likely as the plan does; `None` where the plan is likely.
 
     Only where the price decides, as in `doubt`, and up to twice the plan's price.
@@ -156,14 +156,14 @@ def _may_reach(demand: Demand, size: _Size, band: Band, wanted: float) -> bool:
     return chance_within(max(means, default=_SLACK) / _SLACK, band.latency) >= wanted
 
 
-def _safer(demand: Demand, size: _Size, band: Band) -> Safer | None:
+def _safer(demand: Demand, size: _Size, band: Band) -> SaferSize | None:
     """Simulate a size; `None` where it costs more than it may, or bounds nothing."""
     candidate, load = size.candidate, size.load
     chance = chance_of(demand.endpoint, candidate, load, band)
     score = score_of(demand, candidate, load, load.output_tok_s / load.copy_count)
     if chance is None or excesses(demand, candidate, score):
         return None
-    return Safer(candidate, load, size.instance_count, size.usd_per_hour, chance)
+    return SaferSize(candidate, load, size.instance_count, size.usd_per_hour, chance)
 
 
 def _sizes(demand: Demand, candidate: Candidate, above_usd: float, most_usd: float) -> Iterator[_Size]:
