@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from seatrial_base.frozen_model import FrozenModel
 
@@ -21,6 +21,7 @@ class TypeAtLoad(FrozenModel):
         instance_count: Instances of the planned size; 0 likewise.
         usd_per_hour: All of them; `None` where there are none or the price is unknown.
         output_tok_s: Of all copies at the planned load; `None` where there are none.
+        exceeds: What the nearest deployment of the type does not keep; `None` where one keeps all.
     """
 
     instance_type: str
@@ -28,6 +29,7 @@ class TypeAtLoad(FrozenModel):
     instance_count: int = 0
     usd_per_hour: float | None = None
     output_tok_s: float | None = None
+    exceeds: Literal["slo", "copies", "price", "budget"] | None = None
 
 
 class InstanceComparison(FrozenModel):

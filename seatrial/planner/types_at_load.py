@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from seatrial.documents.comparison import TypeAtLoad
 from seatrial.planner.resolve import resolve
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from seatrial.planner.search.demand import Demand
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.catalog.instances import Instance
+
+
+_LAST_TO_FIRST: Final = ("budget", "price", "copies", "slo")
 
 
 def types_at_load(loaded: LoadedSpec) -> tuple[TypeAtLoad, ...]:
@@ -32,7 +35,9 @@ def _at_load(demand: Demand, instance: Instance) -> TypeAtLoad:
     found = [_evaluated(demand, each) for each in candidates(demand, instance)]
     kept = [each for each in found if isinstance(each, FeasibleCandidate)]
     if not kept:
-        return TypeAtLoad(instance_type=instance.instance_type)
+        stages = {each.stage for each in found if isinstance(each, RejectedCandidate)}
+        nearest = next((stage for stage in _LAST_TO_FIRST if stage in stages), None)
+        return TypeAtLoad(instance_type=instance.instance_type, exceeds=nearest)
     best = min(kept, key=lambda each: (each.score.usd_per_hour, -each.score.output_tok_s))
     return TypeAtLoad(
         instance_type=instance.instance_type,

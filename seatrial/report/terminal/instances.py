@@ -40,7 +40,7 @@ READING = (
 MOST_ROWS = 10
 FIRST_READING = (
     "load: what the cheapest deployment on the type makes of the planned load, where it keeps {kept}. "
-    "full: one instance with as many requests as end in time. ?: price unknown."
+    "full: one instance with as many requests as end in time. budget, copies: more than allowed. ?: price unknown."
 )
 
 MANY_REASONS = "The source differs by type: see --format json."
@@ -89,7 +89,7 @@ def _first(load: TypeAtLoad) -> tuple[bool, float]:
 def _first_cells(row: InstanceComparison, load: TypeAtLoad, *, has_slo: bool) -> tuple[str, ...]:
     return (
         f"{load.instance_count} x {row.instance_type}" if load.instance_count > 1 else row.instance_type,
-        _slo_word(row, load, ("met", "missed") if has_slo else ("yes", "no")),
+        _kept_word(load, ("met", "missed") if has_slo else ("yes", "no")),
         narrow_usd(load.usd_per_hour if load.instance_count else row.usd_per_hour),
         short(load.output_tok_s) if load.instance_count else "",
         short(row.highest_tok_s),
@@ -98,11 +98,12 @@ def _first_cells(row: InstanceComparison, load: TypeAtLoad, *, has_slo: bool) ->
     )
 
 
-def _slo_word(row: InstanceComparison, load: TypeAtLoad, words: tuple[str, str]) -> str:
+def _kept_word(load: TypeAtLoad, words: tuple[str, str]) -> str:
+    """Say whether a type keeps what is asked, or what it exceeds."""
     kept, missed = words
     if load.instance_count:
         return kept
-    return UNKNOWN if row.usd_per_hour is None else missed
+    return {"price": UNKNOWN, "budget": "budget", "copies": "copies"}.get(load.exceeds or "", missed)
 
 
 def _more(fitting: int, left_out: int) -> str:

@@ -106,10 +106,19 @@ class TestInstanceTypes:
 
     def test_more_than_one_instance_is_told_and_an_unknown_price_is_no_miss(self, shown: Shown) -> None:
         rows = [compared("ml.g7e.2xlarge"), compared("ml.p6-b200.48xlarge", usd_per_hour=None)]
-        loads = [kept("ml.g7e.2xlarge", 8.4, count=2), TypeAtLoad(instance_type="ml.p6-b200.48xlarge")]
+        loads = [kept("ml.g7e.2xlarge", 8.4, count=2), TypeAtLoad(instance_type="ml.p6-b200.48xlarge", exceeds="price")]
         lines = types_shown(shown, rows, loads)
         assert lines[0].split()[:4] == ["2", "x", "ml.g7e.2xlarge", "met"]
         assert lines[1].split()[:2] == ["ml.p6-b200.48xlarge", "?"]
+
+    def test_a_type_above_the_budget_or_with_too_many_copies_misses_no_slo(self, shown: Shown) -> None:
+        names = ("ml.p5en.48xlarge", "ml.g6.xlarge")
+        loads = [
+            TypeAtLoad(instance_type=names[0], exceeds="budget"),
+            TypeAtLoad(instance_type=names[1], exceeds="copies"),
+        ]
+        lines = types_shown(shown, [compared(name) for name in names], loads)
+        assert [line.split()[:2] for line in lines[:2]] == [["ml.p5en.48xlarge", "budget"], ["ml.g6.xlarge", "copies"]]
 
     def test_ten_rows_of_at_most_80_characters_and_how_many_more_there_are(self, shown: Shown) -> None:
         rows = [compared(f"ml.p6-b300.{index}xlarge", fits=index < 23) for index in range(30)]
