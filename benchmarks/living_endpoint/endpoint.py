@@ -119,7 +119,8 @@ class LivingEndpoint:
         copy then.
         """
         spec = self.folder / "endpoints" / f"{NAME}.yaml"
-        held = {"scaling": {"min_copies": COPIES, "max_copies": 5}} if "wait_speed" in self.faults else {}
+        scaling = {"min_copies": COPIES, "max_copies": 5}  # below `environments` it is not scaled to the laptop
+        held = {"environments": {ENVIRONMENT: {"scaling": scaling}}} if "wait_speed" in self.faults else {}
         spec.write_text(yaml.safe_dump({**SPEC, **changes, **held}), encoding="utf-8")
         loaded = load_spec(spec, ENVIRONMENT, environments=self.folder / "environments")
         write_lock(make_plan(loaded, accept_slo_miss=True), spec)
