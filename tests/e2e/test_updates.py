@@ -74,11 +74,12 @@ def test_a_good_configuration_replaces_the_one_that_serves(living: LivingEndpoin
 
 
 def test_a_configuration_that_fails_its_trial_never_serves(living: LivingEndpoint) -> None:
-    before = living.cloud.live(living.component), living.ports
+    before, ports = living.cloud.live(living.component), living.ports
     outcome = run_case(living, Case("bad", {**batch_of(3), "slo": MISSED}, deploys=False), before_s=BEFORE_S)
     unnoticed(outcome, living)
     assert (outcome.deployed, outcome.tried) == (False, 1)
-    assert (living.cloud.live(living.component), living.ports) == before, "there was nothing to undo"
+    assert living.cloud.live(living.component) == before, "there was nothing to undo"
+    assert set(ports) <= set(living.ports)  # scaling may add a copy while it lasts
 
 
 def test_an_update_that_is_cancelled_in_mid_trial_leaves_what_serves(living: LivingEndpoint) -> None:
@@ -99,7 +100,8 @@ def test_another_slo_alone_touches_no_copy(living: LivingEndpoint) -> None:
     before = living.ports
     outcome = run_case(living, case, before_s=BEFORE_S)
     unnoticed(outcome, living)
-    assert (outcome.deployed, outcome.tried, living.ports) == (True, 1, before)
+    assert (outcome.deployed, outcome.tried) == (True, 1)
+    assert set(before) <= set(living.ports)  # likewise
 
 
 ROLLING = {"environments": {"local": {"scaling": {"min_copies": 2, "max_copies": 5}}}}
