@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import tarfile
+import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -99,11 +100,15 @@ def export_text(path: Path) -> str:
             content = None if inside is None else archive.extractfile(inside)
             if content is not None:
                 return content.read(LONGEST_BYTES).decode()
-    except (OSError, tarfile.TarError, UnicodeDecodeError) as error:
-        raise SpecError.of("SEA407", f"the benchmark can't be read: {error}", where=path.as_posix()) from error
-    message = f"the archive has no {EXPORT}"
-    hint = "give the output.tar.gz of a benchmark job that is Completed, or the export from it"
-    raise SpecError.of("SEA407", message, hint=hint, where=path.as_posix())
+    except (tarfile.TarError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise SpecError.of("SEA407", "the file is no archive of a job", hint=_HINT, where=path.as_posix()) from error
+    except OSError as error:
+        message = f"the benchmark can't be read: {error.strerror or error}"
+        raise SpecError.of("SEA407", message, hint=_HINT, where=path.as_posix()) from error
+    raise SpecError.of("SEA407", f"the archive has no {EXPORT}", hint=_HINT, where=path.as_posix())
+
+
+_HINT = "give the output.tar.gz of a benchmark job that is Completed, or the export from it"
 
 
 def _export(text: str, path: Path) -> Mapping[str, object]:

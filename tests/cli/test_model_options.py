@@ -118,6 +118,21 @@ def test_the_name_of_a_model_without_its_owner_is_answered_with_its_id() -> None
     assert error.value.message == "qwen3-32b is no file; the model of that name is Qwen/Qwen3-32B"
 
 
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("weights", "weights is a folder without a config.json; copy the model's there"),
+        ("./nothing", "nothing is neither a file, a folder nor a hub id, as in Qwen/Qwen3-32B"),
+    ],
+)
+@pytest.mark.usefixtures("empty")
+def test_a_path_that_was_meant_for_a_model_is_told_what_it_lacks(path: str, told: str) -> None:
+    Path("weights").mkdir()
+    with pytest.raises(typer.BadParameter) as error:
+        load_specs_or_model([Path(path)], None, None, ASKED)
+    assert (error.value.message, error.value.param_hint) == (told, "SPEC")
+
+
 @pytest.mark.parametrize("page", ["https://huggingface.co/Qwen/Qwen3-32B", "hf.co/Qwen/Qwen3-32B"])
 @pytest.mark.usefixtures("empty")
 def test_the_address_of_a_models_page_is_its_id(page: str) -> None:

@@ -109,14 +109,18 @@ def test_another_workload_is_refused(ask: Ask, tmp_path: Path) -> None:
 
 def test_every_file_that_is_no_result_is_told(ask: Ask, tmp_path: Path) -> None:
     loaded = ask()
-    empty, text, listed = tmp_path / "empty.tar.gz", tmp_path / "text.tar.gz", tmp_path / "list.json"
+    names = ("empty.tar.gz", "text.tar.gz", "cut.tar.gz", "list.json", "missing.tar.gz")
+    empty, text, cut, listed, missing = (tmp_path / name for name in names)
     tarfile.open(empty, "w:gz").close()
     text.write_text("no archive")
+    cut.write_bytes(written(tmp_path / "output.tar.gz", export(loaded)).read_bytes()[:-60])
     listed.write_text("[]")
     with pytest.raises(SpecError) as refused:
-        benchmark_points([BenchmarkFile(each) for each in (empty, text, listed)], loaded, PLAN)
-    assert [each.message.partition(":")[0] for each in refused.value.problems] == [
+        benchmark_points([BenchmarkFile(each) for each in (empty, text, cut, listed, missing)], loaded, PLAN)
+    assert [each.message for each in refused.value.problems] == [
         "the archive has no profile_export_aiperf.json",
-        "the benchmark can't be read",
+        "the file is no archive of a job",
+        "the file is no archive of a job",
         "the export is no JSON object",
+        "the benchmark can't be read: No such file or directory",
     ]

@@ -181,7 +181,7 @@ def load_specs_or_model(
     """
     if not (len(given) == 1 and is_model(given[0])):
         _refuse_short_name(given)
-        _refuse_options(asked)
+        _refuse_options(given, asked)
         files = spec_files(given)
         region = None if needs_file else default_region(asked.region)
         loaded = of_every(files, lambda file: _load_file(file, environment, environments, region))
@@ -221,10 +221,23 @@ def _refuse_short_name(given: Sequence[Path]) -> None:
             raise typer.BadParameter(message, param_hint="SPEC")
 
 
-def _refuse_options(asked: ModelOptions) -> None:
-    if given := [_SPELLINGS[name] for name in _OF_A_MODEL if getattr(asked, name) is not None]:
-        message = "belongs to a model, as in Qwen/Qwen3-32B; a spec says it itself"
-        raise typer.BadParameter(message, param_hint=", ".join(given))
+def _refuse_options(specs: Sequence[Path], asked: ModelOptions) -> None:
+    """Refuse the options of a model beside what is none; a path that was meant for one is told what it lacks."""
+    given = [_SPELLINGS[name] for name in _OF_A_MODEL if getattr(asked, name) is not None]
+    if not given:
+        return
+    if len(specs) == 1 and specs[0].suffix not in SUFFIXES and (lacking := _lacking(specs[0])):
+        raise typer.BadParameter(f"{specs[0].as_posix()} {lacking}", param_hint="SPEC")
+    message = "belongs to a model, as in Qwen/Qwen3-32B; a spec says it itself"
+    raise typer.BadParameter(message, param_hint=", ".join(given))
+
+
+def _lacking(path: Path) -> str:
+    """Say why a path is neither a model nor a folder of specs; empty where it is a file or has specs."""
+    if not path.exists():
+        return "is neither a file, a folder nor a hub id, as in Qwen/Qwen3-32B"
+    has_specs = any(each.suffix in SUFFIXES for each in path.iterdir()) if path.is_dir() else True
+    return "" if has_specs else "is a folder without a config.json; copy the model's there"
 
 
 def _load_file(file: Path, environment: str | None, environments: Path | None, region: str | None) -> LoadedSpec:
