@@ -78,6 +78,13 @@ def test_an_output_rate_counts_too(ask: Ask) -> None:
     assert 0.5 < plan.chance < 0.7
 
 
+@pytest.mark.parametrize("traffic", [{"concurrency": 4}, {"requests_per_second": 1}])
+def test_a_single_token_has_no_time_between_tokens_to_miss_a_bound_with(ask: Ask, traffic: dict[str, int]) -> None:
+    bounds = {"ttft_ms": {"p95": 10_000}, "tpot_ms": {"p95": 60}}
+    plan = make_plan(ask(workload={"input_tokens": 256, "output_tokens": 1, **traffic}, slo=bounds))
+    assert (plan.chance or 0) > 0.99
+
+
 def test_without_a_bound_there_is_no_chance(ask: Ask) -> None:
     plan = make_plan(ask())
 

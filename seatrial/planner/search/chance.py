@@ -25,10 +25,10 @@ def chance_within(ratio: float, share: float) -> float:
     """Return the chance that a bound is kept.
 
     Args:
-        ratio: The predicted value as a multiple of its bound: above 1 it misses.
+        ratio: The predicted value as a multiple of its bound: above 1 it misses; 0 is TPOT of a single token.
         share: The band of the prediction, as a share.
     """
-    if share <= 0:
+    if share <= 0 or ratio <= 0:
         return float(ratio <= 1)
     return NormalDist().cdf(-math.log(ratio) / (math.log1p(share) / _COVERAGE_Z))
 
