@@ -104,6 +104,11 @@ class Copy:
         prefix_hit_rate: Share of the prompt tokens that the engine finds in its prefix cache.
         compiled_length: Tokens of a sequence that an engine with compiled shapes is compiled for; 0 elsewhere.
         lengths: How prompts and answers differ; `None` where all are alike.
+        expert_parallel_degree: Groups that the experts are dealt out to: an accelerator holds 1 / so many of them,
+            each sharded over `degree / expert_parallel_degree` accelerators. 1 shards every expert over all.
+        attention_data_parallel_degree: Groups of accelerators that attend to sequences of their own: each holds
+            attention's weights and the KV cache of its sequences over `attention_degree` accelerators, and a decode
+            step of B sequences attends to B / so many in each. 1 shards attention over all.
     """
 
     architecture: Architecture
@@ -123,6 +128,13 @@ class Copy:
     prefix_hit_rate: float = 0.0
     compiled_length: int = 0
     lengths: RequestLengths | None = None
+    expert_parallel_degree: int = 1
+    attention_data_parallel_degree: int = 1
+
+    @property
+    def attention_degree(self) -> int:
+        """Accelerators that the attention of one sequence is sharded over."""
+        return max(1, self.degree // self.attention_data_parallel_degree)
 
     @property
     def running_output_tokens(self) -> float:
@@ -239,6 +251,8 @@ def place_copy(
     prefix_hit_rate: float = 0.0,
     max_model_len: int = 0,
     lengths: RequestLengths | None = None,
+    expert_parallel_degree: int = 1,
+    attention_data_parallel_degree: int = 1,
 ) -> Copy:
     """Place one copy.
 
@@ -258,6 +272,8 @@ def place_copy(
         prefix_hit_rate: Share of the prompt tokens that the engine finds in its prefix cache.
         max_model_len: Tokens of the longest sequence, which an engine with compiled shapes is compiled for.
         lengths: How prompts and answers differ; `None` where all are alike.
+        expert_parallel_degree: Groups that the experts are dealt out to.
+        attention_data_parallel_degree: Groups of accelerators that attend to sequences of their own.
     """
     return Copy(
         architecture=architecture,
@@ -277,6 +293,8 @@ def place_copy(
         prefix_hit_rate=0.0 if engine.compiled_shapes else prefix_hit_rate,
         compiled_length=max_model_len if engine.compiled_shapes else 0,
         lengths=None if lengths is None or lengths.are_fixed else lengths,
+        expert_parallel_degree=expert_parallel_degree,
+        attention_data_parallel_degree=attention_data_parallel_degree,
     )
 
 
