@@ -181,7 +181,7 @@ def _mixed(copy: Copy, costs: Costs, batch: float, server: float) -> Seconds:
 
 def _linear(costs: Costs, tokens: float, prompt_tokens: float = 0.0) -> Seconds:
     """Return the time of everything but attention over the cache, named after what bounds it."""
-    attention_s = prompt_tokens * costs.prompt_token
+    attention_s = costs.prompt_attention(prompt_tokens)
     host = costs.prompt_host if prompt_tokens else costs.host
     busy, link = costs.busy(tokens, prompt_tokens), costs.link(tokens + prompt_tokens)
     if host >= costs.fixed + busy + attention_s + link:

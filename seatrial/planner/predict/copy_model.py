@@ -94,7 +94,7 @@ class Copy:
         quantization: Quantization of the weights; `None` for 16 bits.
         weights_bytes: All weights, over all accelerators.
         kv_bytes_per_token: On one accelerator.
-        kv_room_tokens: Tokens that the KV room of the copy holds.
+        kv_room_tokens: Tokens that the KV room of the copy holds, over all groups of attention.
         max_num_seqs: Sequences that the engine batches at most.
         batched_tokens: Prompt tokens of one iteration.
         input_tokens: Prompt length of a request.
@@ -162,12 +162,13 @@ class Copy:
         held = math.ceil(self.running_output_tokens * self.engine.kv_reserved_output)
         prompt, output = self._blocks(self.input_tokens), self._blocks(held)
         cached = self.architecture.cached_tokens(prompt + output)
-        return math.ceil(cached + state_tokens(self.architecture, self.degree, self.kv_bytes_per_token))
+        return math.ceil(cached + state_tokens(self.architecture, self.attention_degree, self.kv_bytes_per_token))
 
     @property
     def kv_limited_batch(self) -> int:
         """Sequences that the KV room holds; where lengths differ, in 95 % of the time."""
-        return sequences_held(self.kv_room_tokens, self.tokens_reserved, self.reserved_stddev)
+        groups = self.attention_data_parallel_degree
+        return groups * sequences_held(self.kv_room_tokens / groups, self.tokens_reserved, self.reserved_stddev)
 
     @property
     def most_running(self) -> int:
@@ -209,7 +210,7 @@ def drafting_copy(copy: Copy, draft: Draft) -> Copy:
         hardware=replace(copy.hardware, flops=copy.hardware.flops_16bit),
         quantization=None,
         weights_bytes=weights_bytes(draft.shape, None),
-        kv_bytes_per_token=kv_bytes_per_token(draft.shape, copy.degree),
+        kv_bytes_per_token=kv_bytes_per_token(draft.shape, copy.attention_degree),
         speculation=None,
     )
 
@@ -283,7 +284,7 @@ def place_copy(
         quantization=quantization,
         weights_bytes=weights_bytes(architecture, quantization),
         kv_bytes_per_token=memory.kv_bytes_per_token,
-        kv_room_tokens=memory.kv_room_bytes // memory.kv_bytes_per_token,
+        kv_room_tokens=attention_data_parallel_degree * (memory.kv_room_bytes // memory.kv_bytes_per_token),
         max_num_seqs=max_num_seqs,
         batched_tokens=batched_tokens,
         input_tokens=input_tokens,

@@ -50,7 +50,8 @@ _VLLM_LIMIT, _VLLM_LARGE_LIMIT, _VLLM_LARGE_MEMORY = 256, 1_024, 70 * GIB
 _MOST_SIMULATED = 512  # requests in flight on one copy; above it the closed form answers
 _HOPELESS = 1.5  # times the timeout, in the mean: hardly a request is answered, and no simulation is worth its time
 # The furthest that the routing of several instances was off from its simulation; docs/how-to/predict.md has the cases.
-_GUESSED = 1.5  # times the band, where something was taken for what the row names; an assumption
+_GUESSED = 1.5  # times the band, where something was taken for what the row names, or not fitted; an assumption
+_DATA_PARALLEL = "Attention data parallelism was not fitted"
 _ROUTING = Band(throughput=0.06, latency=0.17, measured=False, because="")
 
 
@@ -116,7 +117,7 @@ def predict_csv_row(asked: Asked, form: Form = "simulation", load: Load = "publi
 def _shards(asked: Asked) -> bool:
     if neuron.is_neuron(asked.instance):
         return neuron.can_be_sharded(asked.architecture, asked.degree)
-    return shards_evenly(asked.architecture, asked.degree)
+    return shards_evenly(asked.architecture, asked.degree // asked.attention_data_parallel_degree)
 
 
 def _steady(copy: Copy, asked: Asked, form: Form) -> SteadyLevel:
@@ -162,6 +163,7 @@ def _placed(asked: Asked) -> Copy:
         batched_tokens=batched_tokens,
         kv_bits=8 if asked.kv_precision == "fp8" else 16,
         draft=asked.speculation.draft if asked.speculation else None,
+        attention_data_parallel_degree=asked.attention_data_parallel_degree,
     )
     return place_copy(
         asked.architecture,
@@ -173,15 +175,17 @@ def _placed(asked: Asked) -> Copy:
         input_tokens=asked.input_tokens,
         output_tokens=asked.output_tokens,
         batched_tokens=batched_tokens,
-        max_num_seqs=asked.max_num_seqs or _batch_limit(asked),
+        max_num_seqs=asked.max_num_seqs or asked.attention_data_parallel_degree * _batch_limit(asked),
         speculation=asked.speculation,
         prefix_hit_rate=asked.prefix_hit_rate,
         max_model_len=length,
+        expert_parallel_degree=asked.expert_parallel_degree,
+        attention_data_parallel_degree=asked.attention_data_parallel_degree,
     )
 
 
 def _batch_limit(asked: Asked) -> int:
-    """Return the sequences that an engine batches at most by default."""
+    """Return the sequences that an engine batches at most by default, in each group of attention."""
     if asked.engine.family == "vllm":
         has_much = asked.instance.accelerator_memory_bytes >= _VLLM_LARGE_MEMORY
         return _VLLM_LARGE_LIMIT if has_much and "A100" not in asked.instance.accelerator else _VLLM_LIMIT
@@ -262,12 +266,13 @@ def _band(asked: Asked) -> Band:
     if asked.assumed_hits:
         because = f"{found.because} The hit rate of the prefix cache is an assumption."
         found = found.model_copy(update={"measured": False, "because": because})
-    if asked.guessed:
+    doubts = (*asked.guessed, *((_DATA_PARALLEL,) if asked.attention_data_parallel_degree > 1 else ()))
+    if doubts:
         found = Band(
             throughput=_GUESSED * found.throughput,
             latency=_GUESSED * found.latency,
             measured=False,
-            because=f"{found.because} {'; '.join(asked.guessed)}.",
+            because=f"{found.because} {'; '.join(doubts)}.",
         )
     if asked.instance_count == 1 and asked.copies_per_instance == 1:
         return found

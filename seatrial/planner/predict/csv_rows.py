@@ -11,7 +11,7 @@ from functools import cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal, get_args
 
-from seatrial.planner.predict import csv_optimization, published_names
+from seatrial.planner.predict import csv_optimization, csv_parallelism, published_names
 from seatrial_base.catalog.engines import Family, find_engine
 from seatrial_base.catalog.model_names import unsupported_format
 from seatrial_base.catalog.models import nearest_models, resolve_model, sister_model
@@ -41,6 +41,8 @@ COUNTS: dict[str, tuple[int | None, int, int]] = {
     "max_num_seqs": (0, 1, 100_000),
     "batch_size": (1, 1, 4_096),
     "max_batch_delay_ms": (100, 0, 60_000),
+    "moe_ep": (1, 1, 4_096),
+    "attention_dp": (1, 1, 4_096),
 }
 _MEANS = ("input_tokens", "output_tokens")  # a published length is often the mean of many requests: 1581.3
 _BATCHING = ("continuous", "dynamic")
@@ -197,6 +199,39 @@ class Cells:
             self._wrong("tp_degree", "SEA222", f"the cell is empty, and there are {has} accelerators", hint)
         return 1
 
+    def groups(self, name: csv_parallelism.Column) -> int:
+        """Return how many groups of accelerators share experts, or attend each to sequences of its own."""
+        written = {each: text for each in csv_parallelism.SPELLINGS[name] if (text := self._text(each))}
+        found = {each: csv_parallelism.read_groups(text) for each, text in written.items()}
+        for each, number in found.items():
+            if number is None:
+                self._wrong(each, "SEA222", f"{_quoted(written[each])} is neither a whole number nor true or false")
+        if len({*found.values()} - {None, csv_parallelism.EVERY}) > 1:
+            told = " and ".join(f"{each} {text}" for each, text in written.items())
+            self._wrong(name, "SEA222", f"{told} contradict each other")
+        return max((number for number in found.values() if number is not None), default=1)
+
+    def parallelism(
+        self, place: PublishedInstance, architecture: Architecture, degree: int, copies: int, accelerators: int
+    ) -> csv_parallelism.Parallelism:
+        """Return how a copy is spread over its accelerators; what the row names otherwise is noted."""
+        moe_ep, attention_dp = self.groups("moe_ep"), self.groups("attention_dp")
+        if place.on_neuron:
+            if (moe_ep, attention_dp) != (1, 1):
+                self.notes.append("moe_ep and attention_dp are left out: on AWS Neuron they are not modelled")
+            return csv_parallelism.Parallelism(degree)
+        largest = max(each.accelerator_count for each in place.candidates)
+        found = csv_parallelism.arrange(
+            architecture,
+            degree,
+            moe_ep=moe_ep,
+            attention_dp=attention_dp,
+            accelerators=accelerators,
+            most=min(accelerators or largest, largest) // max(1, copies),
+        )
+        self.notes += found.notes
+        return found
+
     def instance(self, place: PublishedInstance, degree: int, copies: int, accelerators: int) -> Instance | None:
         """Return an instance type with accelerators enough whose speed is known.
 
@@ -297,6 +332,8 @@ class Asked:
         prefix_hit_rate: Share of the prompt tokens that the engine finds in its prefix cache.
         assumed_hits: The share is an assumption: the row names a prefix cache and no share.
         speculation: Speculative decoding; `None` without.
+        expert_parallel_degree: Groups that the experts are dealt out to.
+        attention_data_parallel_degree: Groups of accelerators that attend to sequences of their own.
         guessed: What was taken for another thing than what the row names: a sister model, a release for a tag.
     """
 
@@ -319,6 +356,8 @@ class Asked:
     prefix_hit_rate: float = 0.0
     assumed_hits: bool = False
     speculation: Speculation | None = None
+    expert_parallel_degree: int = 1
+    attention_data_parallel_degree: int = 1
     guessed: tuple[str, ...] = ()
 
 
@@ -442,6 +481,9 @@ def _size_problems(cells: Mapping[str, str], columns: int, fields: int, where: s
     return tuple(Finding("SEA222", Place.at(where, name), message, hint) for name in long)
 
 
+_READ_APART = {"tp_degree", "concurrency", *csv_parallelism.SPELLINGS}
+
+
 def _read(columns: tuple[str, ...], values: list[str], where: str, default: NamedEngine, load: Load) -> CsvRow:
     """Read one record."""
     cells = dict(zip_longest(columns, values[: len(columns)], fillvalue=""))
@@ -449,7 +491,7 @@ def _read(columns: tuple[str, ...], values: list[str], where: str, default: Name
         return CsvRow(cells, None, problems)
     read = Cells(cells, where)
     place = read.place()
-    counts = {name: read.count(name) for name in COUNTS if name not in {"tp_degree", "concurrency"}}
+    counts = {name: read.count(name) for name in COUNTS if name not in _READ_APART}
     accelerators = counts.pop("accelerators")
     degree, concurrency = read.degree(place, accelerators), read.concurrency(load)
     engine, model, batching = read.engine_on(place, read.engine(default)), read.model(), read.batching()
@@ -458,7 +500,11 @@ def _read(columns: tuple[str, ...], values: list[str], where: str, default: Name
     quantization = read.quantization(*model) if model else None
     kv_precision = read.kv_precision(engine, quantization)
     copies, prefix_hit_rate = counts["copies_per_instance"], read.prefix_hit_rate()
-    instance = read.instance(place, degree, copies, accelerators) if place else None
+    form = csv_parallelism.Parallelism(degree)
+    if model and place:
+        form = read.parallelism(place, model[0], degree, copies, accelerators)
+    copies *= form.copies
+    instance = read.instance(place, form.degree, copies, accelerators) if place else None
     if read.problems or model is None or instance is None:
         return CsvRow(cells, None, tuple(sorted(read.problems, key=_rank)))
     asked = Asked(
@@ -466,7 +512,7 @@ def _read(columns: tuple[str, ...], values: list[str], where: str, default: Name
         engine=engine.facts,
         engine_version=engine.version,
         instance=instance,
-        degree=degree,
+        degree=form.degree,
         concurrency=concurrency,
         batching=batching,
         quantization=quantization,
@@ -479,6 +525,8 @@ def _read(columns: tuple[str, ...], values: list[str], where: str, default: Name
         max_num_seqs=counts["max_num_seqs"],
         batch_size=counts["batch_size"],
         max_batch_delay_ms=counts["max_batch_delay_ms"],
+        expert_parallel_degree=form.expert_parallel_degree,
+        attention_data_parallel_degree=form.attention_data_parallel_degree,
         guessed=tuple(read.notes),
     )
     return _optimized(cells, asked)

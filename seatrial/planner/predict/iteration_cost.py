@@ -17,6 +17,16 @@ A prefill of T prompt tokens is max(host, device(T) + attention arithmetic) + ra
 FLOPS F are those that the operator reaches at the weights' precision (`catalog/operators.py`, fitted on measured
 kernels); the engine's own constants are in `catalog/data/engines.json`.
 
+Attention data parallelism divides the N accelerators into d groups, each with sequences of its own (`memory.py`):
+
+    products   = of B / d tokens on N / d accelerators, which read all weights but the experts'
+    attention  = ctx / d tokens on N / d accelerators; of the longest sequence at least
+    link       = the all-reduce behind attention over N / d accelerators; before the experts the tokens of all groups
+                 are gathered, and behind them scattered, which moves as much as an all-reduce over all N
+
+A prompt is computed by the accelerators of its group alone: those of other groups wait unless they have prompts too.
+The server's work is that of all sequences.
+
 An engine with compiled shapes (AWS Neuron) computes its whole batch over its whole length in every step, and fills
 every prompt up to that length: both times are those of the full shapes, whatever runs.
 """
@@ -27,7 +37,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial.planner.predict.copy_model import drafting_copy
-from seatrial.planner.predict.memory import embedding_params, weights_bytes
+from seatrial.planner.predict.memory import embedding_params, experts_bytes, weights_bytes
 from seatrial_base.catalog import operators, precision
 from seatrial_base.catalog.operators import find_operator
 from seatrial_base.catalog.precision import find_precision
@@ -83,6 +93,8 @@ class Costs:
         verified: Tokens of a sequence in one decode step: 1, or 1 + drafted ones.
         compiled: The least times are those of compiled shapes, not of a host that launches kernels.
         drafter: The coefficients of a draft whose shape is known.
+        groups: Groups of accelerators that attend to sequences of their own.
+        prompt_length: Tokens of a prompt, which one group computes; 0 where there is one group.
     """
 
     host: float
@@ -109,11 +121,17 @@ class Costs:
     verified: int
     compiled: bool = False
     drafter: Costs | None = None
+    groups: int = 1
+    prompt_length: int = 0
+
+    def share_of_group(self, prompt_tokens: float) -> float:
+        """Return the prompt tokens that the slowest group takes, times the groups; all of them where they are even."""
+        return max(prompt_tokens, self.groups * min(prompt_tokens, self.prompt_length))
 
     def busy(self, tokens: float, prompt_tokens: float = 0.0) -> float:
         """Return the time of matrix products and experts for output tokens and prompt tokens of one iteration."""
         every = tokens + prompt_tokens
-        arithmetic = every * self.token + tokens * self.head_token
+        arithmetic = (tokens + self.share_of_group(prompt_tokens)) * self.token + tokens * self.head_token
         products = _added(self.weights, arithmetic, self.sharpness)
         if not self.expert_weights:
             return products
@@ -130,8 +148,12 @@ class Costs:
 
     def arithmetic(self, tokens: float, prompt_tokens: float = 0.0) -> float:
         """Return the time of the matrix products; a dense mixture computes every expert."""
-        every = tokens + prompt_tokens
-        return every * (self.token + self._computed(every)) + tokens * self.head_token
+        every, own = tokens + prompt_tokens, tokens + self.share_of_group(prompt_tokens)
+        return own * self.token + every * self._computed(every) + tokens * self.head_token
+
+    def prompt_attention(self, prompt_tokens: float) -> float:
+        """Return the arithmetic of attention of prompt tokens over their prompts."""
+        return self.share_of_group(prompt_tokens) * self.prompt_token
 
     def link(self, tokens: float) -> float:
         """Return the time of the all-reduces."""
@@ -161,7 +183,7 @@ class Costs:
 
     def mixed(self, batch: float, prompt_tokens: float) -> float:
         """Return the time of an iteration that takes prompt tokens beside a batch, without the batch's attention."""
-        busy = self.device(batch * self.verified, prompt_tokens) + prompt_tokens * self.prompt_token
+        busy = self.device(batch * self.verified, prompt_tokens) + self.prompt_attention(prompt_tokens)
         server = batch * self.sequence + prompt_tokens * self.input_token
         iteration = max(self.prompt_host, busy) + self.ranks
         return iteration * (1 + self.draft) + self.drafting(batch, prompt_tokens) + server
@@ -169,7 +191,7 @@ class Costs:
     def prefill(self, prompts: float, input_tokens: int) -> float:
         """Return the time of a prefill of whole prompts."""
         tokens = prompts * input_tokens
-        busy = max(self.prompt_host, self.device(0.0, tokens) + tokens * self.prompt_token) + self.ranks
+        busy = max(self.prompt_host, self.device(0.0, tokens) + self.prompt_attention(tokens)) + self.ranks
         return busy + tokens * self.input_token + prompts * self.sequence
 
     def _chosen(self, tokens: float) -> float:
@@ -189,8 +211,29 @@ def _added(read: float, arithmetic: float, sharpness: float) -> float:
 
 def costs_of(copy: Copy) -> Costs:
     """Compute the coefficients of a copy's iterations."""
-    costs = _dynamic_costs(copy)
+    costs = _in_groups(_dynamic_costs(copy), copy)
     return _compiled(costs, copy) if copy.compiled_length else _speculative(costs, copy)
+
+
+def _in_groups(costs: Costs, copy: Copy) -> Costs:
+    """Return the costs of attention data parallelism: those of a group for what it has of its own, experts for all."""
+    groups, shape = copy.attention_data_parallel_degree, copy.architecture
+    if groups == 1:
+        return costs
+    own = _dynamic_costs(replace(copy, degree=copy.attention_degree, attention_data_parallel_degree=1))
+    shared = 1 / _all_reduces(shape) if shape.experts else 0.0  # of the all-reduces of a layer
+    return replace(
+        costs,
+        weights=own.weights,
+        token=own.token / groups,
+        attention_token=own.attention_token / groups,
+        attention_latency=max(costs.attention_latency, own.attention_token),
+        all_reduce=shared * costs.all_reduce + (1 - shared) * own.all_reduce,
+        all_reduce_token=shared * costs.all_reduce_token + (1 - shared) * own.all_reduce_token / groups,
+        ranks=shared * costs.ranks + (1 - shared) * own.ranks,
+        groups=groups,
+        prompt_length=copy.prefilled_tokens,
+    )
 
 
 def _speculative(costs: Costs, copy: Copy) -> Costs:
@@ -198,7 +241,8 @@ def _speculative(costs: Costs, copy: Copy) -> Costs:
     if copy.speculation is None or copy.speculation.draft is None:
         return costs
     draft, constants = copy.speculation.draft, copy.engine.performance
-    drafter = _dynamic_costs(drafting_copy(copy, draft))
+    drafting = drafting_copy(copy, draft)
+    drafter = _in_groups(_dynamic_costs(drafting), drafting)
     spared = copy.calibration.fixed * (constants.step_s - draft.step_s)
     return replace(
         costs, draft=0.0, drafter=replace(drafter, fixed=drafter.fixed - spared, sequence=0.0, input_token=0.0)
@@ -344,8 +388,7 @@ def _read_bytes(copy: Copy) -> tuple[float, float]:
     of_layers = 0 if shape.experts else shape.params_total - shape.params_active
     of_input = 0 if shape.tied_embeddings else shape.vocab * shape.hidden_size
     looked_up = (of_layers + of_input) * _BYTES_16BIT
-    narrow = find_precision(copy.quantization)
-    experts = shape.expert_params * (narrow.bits if narrow else precision.BITS_16BIT) / 8
+    experts = experts_bytes(shape, copy.quantization)
     return weights_bytes(shape, copy.quantization) - looked_up - experts, experts
 
 

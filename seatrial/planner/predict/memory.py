@@ -4,6 +4,15 @@
     KV per token     = 2 * layers * KV heads * head dim * 2 / min(N, KV heads)                          bytes
     KV-limited batch = floor(KV room / KV per token / tokens that a request keeps in the cache)
 
+Attention data parallelism divides the N accelerators into d groups, each with sequences of its own and with all weights
+but the routed experts, which are spread over all:
+
+    weights on one   = experts / N + d * (weights - experts) / N                                        bytes
+    KV per token     = as above, over N / d accelerators                                                bytes
+    KV-limited batch = d * that of one group
+
+vLLM holds the rest so (docs/serving/data_parallel_deployment.md); that the other engines do too is an assumption.
+
 The published rule of thumb, (memory - weights) / (KV per token * tokens), forgets activations and reserve.
 """
 
@@ -38,6 +47,36 @@ def weights_bytes(architecture: Architecture, quantization: str | None) -> int:
     linear = architecture.params_total - embedding_params(architecture)
     narrowed = architecture.expert_params if narrow.scope == "experts" and architecture.experts else linear
     return round((architecture.params_total - narrowed) * BYTES_16BIT + narrowed * narrow.bits / 8)
+
+
+def experts_bytes(architecture: Architecture, quantization: str | None) -> float:
+    """Return the size of all routed experts, which every quantization narrows."""
+    narrow = find_precision(quantization)
+    return architecture.expert_params * (narrow.bits / 8 if narrow else BYTES_16BIT)
+
+
+def weights_on_accelerator(
+    architecture: Architecture,
+    quantization: str | None,
+    degree: int,
+    *,
+    attention_data_parallel_degree: int = 1,
+    draft_bytes: int = 0,
+) -> int:
+    """Return the weights that one accelerator holds, in bytes.
+
+    Args:
+        architecture: The model.
+        quantization: Quantization of the weights.
+        degree: Accelerators of the copy.
+        attention_data_parallel_degree: Groups of them that each have all weights but the routed experts.
+        draft_bytes: All weights of the draft of speculative decoding, which each group has.
+    """
+    every, groups = weights_bytes(architecture, quantization) + draft_bytes, attention_data_parallel_degree
+    if groups == 1:
+        return every // degree
+    experts = experts_bytes(architecture, quantization)
+    return math.ceil((experts + groups * (every - experts)) / degree)
 
 
 def embedding_params(architecture: Architecture) -> int:
@@ -111,6 +150,7 @@ def fit_memory(
     kv_bits: int = 16,
     draft: Draft | None = None,
     tokens_stddev: float = 0.0,
+    attention_data_parallel_degree: int = 1,
 ) -> MemoryFit:
     """Divide the memory of one accelerator.
 
@@ -128,16 +168,23 @@ def fit_memory(
         kv_bits: Bits of a cached element.
         draft: The draft of speculative decoding whose shape is known.
         tokens_stddev: Standard deviation of `tokens`.
+        attention_data_parallel_degree: Groups of accelerators with sequences of their own; divides the degree.
     """
-    memory = instance.accelerator_memory_bytes
-    weights = (weights_bytes(architecture, quantization) + (draft.weights_bytes if draft else 0)) // degree
-    activations = activation_bytes(architecture, batched_tokens, degree)
+    memory, group = instance.accelerator_memory_bytes, degree // attention_data_parallel_degree
+    weights = weights_on_accelerator(
+        architecture,
+        quantization,
+        degree,
+        attention_data_parallel_degree=attention_data_parallel_degree,
+        draft_bytes=draft.weights_bytes if draft else 0,
+    )
+    activations = activation_bytes(architecture, batched_tokens, group)
     reserve = _reserve_bytes(engine, memory, weights + activations)
-    per_token = kv_bytes_per_token(architecture, degree, kv_bits)
-    drafted = kv_bytes_per_token(draft.shape, degree) if draft else 0
+    per_token = kv_bytes_per_token(architecture, group, kv_bits)
+    drafted = kv_bytes_per_token(draft.shape, group) if draft else 0
     room = (memory - reserve - activations - weights) * per_token // (per_token + drafted)
     cached = architecture.cached_tokens(tokens)
-    held = cached + state_tokens(architecture, degree, per_token)
+    held = cached + state_tokens(architecture, group, per_token)
     batch = (
         sequences_held(room / per_token, held, tokens_stddev * cached / tokens)
         if tokens_stddev
@@ -150,7 +197,7 @@ def fit_memory(
         reserve_bytes=reserve,
         kv_room_bytes=room,
         kv_bytes_per_token=per_token,
-        kv_limited_batch=max(batch, 0),
+        kv_limited_batch=max(batch, 0) * attention_data_parallel_degree,
     )
 
 

@@ -136,7 +136,8 @@ def arithmetic_intensity(copy: Copy, batch: float) -> float:
     flops = costs.arithmetic(tokens) * copy.degree * copy.hardware.flops * product.compute_efficiency
     attention = _ATTENTION_FLOPS * shape.layers * shape.attention_heads * shape.head_dim * context * costs.verified
     bandwidth = copy.hardware.memory_bandwidth_bytes_s * product.memory_efficiency
-    read_bytes = copy.degree * (costs.read(tokens) * bandwidth + context * copy.kv_bytes_per_token)
+    cache_bytes = copy.attention_degree * context * copy.kv_bytes_per_token
+    read_bytes = copy.degree * costs.read(tokens) * bandwidth + cache_bytes
     return (flops + attention) / read_bytes
 
 

@@ -31,6 +31,7 @@ class PlaceCopy(Protocol):
         engine: Engine = ...,
         quantization: str | None = ...,
         prefix_hit_rate: float = ...,
+        attention_data_parallel_degree: int = ...,
     ) -> Copy: ...
 
 
@@ -49,6 +50,7 @@ def placed(
     engine: Engine = TGI,
     quantization: str | None = None,
     prefix_hit_rate: float = 0.0,
+    attention_data_parallel_degree: int = 1,
 ) -> Copy:
     architecture, instance = find_model(hub_id), find_instance(instance_type)
     assert architecture is not None
@@ -64,6 +66,7 @@ def placed(
         quantization=quantization,
         tokens=input_tokens + output_tokens,
         batched_tokens=batched,
+        attention_data_parallel_degree=attention_data_parallel_degree,
     )
     return place_copy(
         architecture,
@@ -77,4 +80,5 @@ def placed(
         batched_tokens=batched,
         max_num_seqs=1_000,
         prefix_hit_rate=prefix_hit_rate,
+        attention_data_parallel_degree=attention_data_parallel_degree,
     )
