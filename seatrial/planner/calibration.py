@@ -22,6 +22,7 @@ from seatrial.planner.predict.calibration import (
 )
 from seatrial.planner.predict.copy_model import hardware_of, place_copy
 from seatrial.planner.search.capacity import trial_protocol
+from seatrial.planner.search.parallel_options import groups_at
 from seatrial.planner.speculation import speculation_of
 from seatrial.specs.architecture import read_architecture
 from seatrial.specs.calibration import SCHEMA_VERSION, calibration_path, every_calibration
@@ -64,13 +65,15 @@ def measured_copy(loaded: LoadedSpec, plan: Plan) -> Copy:
         raise PlanError.of(rule, message, hint="plan another instance type", where=loaded.path.as_posix())
     workload, drafted = loaded.endpoint.workload, loaded.endpoint.serving.overrides.speculative_decoding
     family: engines.Family = "tgi" if plan.engine.value == "tgi" else "lmi"
-    architecture = read_architecture(loaded)
+    architecture, degree = read_architecture(loaded), plan.tensor_parallel_degree.value
+    extra = {} if neuron.is_neuron(instance) else loaded.endpoint.serving.overrides.extra
+    groups = groups_at(extra, architecture, degree)
     return place_copy(
         architecture,
         hardware,
         find_engine("neuron" if neuron.is_neuron(instance) else family, plan.engine_version.value),
         plan.memory,
-        degree=plan.tensor_parallel_degree.value,
+        degree=degree,
         quantization=plan.quantization,
         input_tokens=round(loaded.lengths.input.mean),
         output_tokens=workload.output_tokens,
@@ -80,6 +83,8 @@ def measured_copy(loaded: LoadedSpec, plan: Plan) -> Copy:
         prefix_hit_rate=workload.prefix_hit_rate,
         max_model_len=plan.max_model_len.value,
         lengths=loaded.lengths,
+        expert_parallel_degree=groups.experts,
+        attention_data_parallel_degree=groups.attention,
     )
 
 

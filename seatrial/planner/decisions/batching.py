@@ -58,18 +58,28 @@ def choose_max_model_len(
     return Decision(value=length, because=because)
 
 
-def settle_max_model_len(least: Decision[int], demand: Demand, memory: MemoryFit, batched_tokens: int) -> Decision[int]:
+def settle_max_model_len(
+    least: Decision[int], demand: Demand, memory: MemoryFit, batched_tokens: int, groups: int = 1
+) -> Decision[int]:
     """Return the longest request that the chosen deployment takes, with what it costs in KV cache.
 
     Twice the typical request and at least 4,096 tokens, unless the spec fixes it: within the model's context, within
     the KV cache, and, where an engine computes one prompt per iteration, within the tokens of one.
+
+    Args:
+        least: The longest request that it must take.
+        demand: What is asked.
+        memory: How the memory of one accelerator is divided.
+        batched_tokens: Prompt tokens of one iteration.
+        groups: Groups of the copy's accelerators that each have a KV cache.
     """
     typical, architecture = demand.tokens, demand.architecture
     if demand.engine.compiled_shapes:
-        cost = f"It is compiled in: every sequence of the batch reserves it. {_kv_words(least.value, demand, memory)}"
-        return Decision(value=least.value, because=f"{least.because} {cost}")
+        cost = "It is compiled in: every sequence of the batch reserves it."
+        words = _kv_words(least.value, demand, memory, groups)
+        return Decision(value=least.value, because=f"{least.because} {cost} {words}")
     if asked_max_model_len(demand.endpoint) is not None:
-        return Decision(value=least.value, because=f"{least.because} {_kv_words(least.value, demand, memory)}")
+        return Decision(value=least.value, because=f"{least.because} {_kv_words(least.value, demand, memory, groups)}")
     wanted = max(_TYPICAL_REQUESTS * typical, _USUAL_LENGTH)
     bounds = {"the model's context": architecture.max_context, "the KV cache": _longest_held(architecture, memory)}
     if demand.engine.scheduler == "separate" or demand.overrides.chunked_prefill is False:
@@ -77,10 +87,10 @@ def settle_max_model_len(least: Decision[int], demand: Demand, memory: MemoryFit
     bound, most = min(bounds.items(), key=lambda pair: pair[1])
     length = max(least.value, min(_rounded_up(wanted), most))
     if length == least.value > wanted:
-        return Decision(value=length, because=f"{least.because} {_kv_words(length, demand, memory)}")
+        return Decision(value=length, because=f"{least.because} {_kv_words(length, demand, memory, groups)}")
     within = f", bounded by {bound}" if length < wanted else ""
     because = f"Twice the typical request of {typical:,} tokens, at least {_USUAL_LENGTH:,}{within}."
-    return Decision(value=length, because=f"{because} {_kv_words(length, demand, memory)}")
+    return Decision(value=length, because=f"{because} {_kv_words(length, demand, memory, groups)}")
 
 
 def _longest_held(architecture: Architecture, memory: MemoryFit) -> int:
@@ -93,9 +103,9 @@ def _longest_held(architecture: Architecture, memory: MemoryFit) -> int:
     return low * _STEP_TOKENS
 
 
-def _kv_words(length: int, demand: Demand, memory: MemoryFit) -> str:
+def _kv_words(length: int, demand: Demand, memory: MemoryFit, groups: int) -> str:
     cached = demand.architecture.cached_tokens(length)
-    held = int(memory.kv_room_bytes // (memory.kv_bytes_per_token * cached))
+    held = groups * int(memory.kv_room_bytes // (memory.kv_bytes_per_token * cached))
     return (
         f"The KV cache holds {counted(memory.kv_limited_batch, 'typical request')}, or {held:,} of {length:,} tokens "
         f"({memory.kv_bytes_per_token * cached / MIB:,.0f} MiB each per accelerator)."

@@ -28,6 +28,7 @@ from seatrial.planner.decisions.plan_warnings import (
 from seatrial.planner.decisions.timeouts import download_timeout, startup_timeout_s, timeout_warnings
 from seatrial.planner.predict.band import band_of
 from seatrial.planner.predict.closed_form import predict_at
+from seatrial.planner.predict.doubts import DATA_PARALLEL, doubted
 from seatrial.planner.predict.memory import weights_bytes
 from seatrial.planner.predict.open_loop import saturation_per_s
 from seatrial.planner.predict.regime import regime_of
@@ -35,6 +36,7 @@ from seatrial.planner.predict.unknown_family import widened
 from seatrial.planner.quantized_weights import stored_bytes
 from seatrial.planner.recipe_limits import accelerator_limits, built_at_start_s, job_limits
 from seatrial.planner.search.capacity import answered_in_time
+from seatrial.planner.search.parallel_options import unplanned_copies
 from seatrial.planner.search.sizing import instances_for
 from seatrial.specs.recipe import compiles
 from seatrial.specs.workload import RATE_SHARES
@@ -153,8 +155,14 @@ def _batch(chosen: Chosen, error: float) -> Decision[int]:
 
 
 def _max_model_len(chosen: Chosen) -> Decision[int]:
-    resolved, memory = chosen.resolved, chosen.best.candidate.memory
-    return settle_max_model_len(resolved.max_model_len, resolved.demand, memory, resolved.batched_tokens.value)
+    resolved, candidate = chosen.resolved, chosen.best.candidate
+    return settle_max_model_len(
+        resolved.max_model_len,
+        resolved.demand,
+        candidate.memory,
+        resolved.batched_tokens.value,
+        candidate.copy.attention_data_parallel_degree,
+    )
 
 
 def _deployment_warnings(chosen: Chosen) -> tuple[str, ...]:
@@ -165,6 +173,7 @@ def _deployment_warnings(chosen: Chosen) -> tuple[str, ...]:
         *family_warnings(demand.architecture),
         *size_warnings(chosen.loaded, demand.architecture),
         *encoder_warnings(demand.architecture),
+        *unplanned_copies(demand.overrides.extra),
         *_recipe_warnings(chosen),
     )
 
@@ -245,7 +254,8 @@ def band_for(demand: Demand, engine_version: str, candidate: Candidate) -> Band:
         input_tokens=demand.prompt_tokens,
         calibrated=own.band if own is not None and measured else None,
     )
-    return widened(band, demand.architecture)
+    doubts = (DATA_PARALLEL,) if candidate.copy.attention_data_parallel_degree > 1 and not band.points else ()
+    return doubted(widened(band, demand.architecture), doubts)
 
 
 def curve_point(levels: Levels, concurrency: int) -> CurvePoint:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from seatrial.documents.plan import Decision, Layout
 from seatrial.planner.cost import cost_of, usd_per_hour
 from seatrial.planner.predict.knee import predicted_target
+from seatrial.planner.search.parallel_options import groups_words
 from seatrial.planner.search.ranking import known
 from seatrial.planner.search.sizing import instances_for, surge_instances
 from seatrial.specs.scaling import copies_replaced_at_once
@@ -57,14 +58,15 @@ def lay_out(best: FeasibleCandidate, demand: Demand) -> Layout:
 def decide_degree(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
     """Return the accelerators of one copy."""
     memory, degree = best.candidate.memory, best.candidate.degree
+    spread = groups_words(demand.groups(degree), degree)
     if demand.overrides.tensor_parallel_degree is not None:
-        return Decision(value=degree, because="The spec fixes it.")
+        return Decision(value=degree, because=f"The spec fixes it.{spread}")
     if neuron.is_neuron(best.candidate.instance):
         return _decide_cores(best, demand)
     because = (
         f"Per accelerator of {gib(memory.accelerator_memory_bytes)}: {gib(memory.weights_bytes)} weights, "
         f"{gib(memory.kv_room_bytes)} KV cache. {degree} divides the {demand.architecture.attention_heads} attention "
-        f"heads."
+        f"heads.{spread}"
     )
     return Decision(value=degree, because=because)
 

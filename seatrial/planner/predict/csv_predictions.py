@@ -16,6 +16,7 @@ from seatrial.documents.prediction import Band, Limit
 from seatrial.planner.predict.band import ASSUMED, band_of
 from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.predict.copy_model import compiled_length, hardware_of, least_batched_tokens, place_copy
+from seatrial.planner.predict.doubts import DATA_PARALLEL, doubted
 from seatrial.planner.predict.memory import fit_memory, held_tokens
 from seatrial.planner.predict.multi_instance import (
     InstanceLevel,
@@ -50,8 +51,6 @@ _VLLM_LIMIT, _VLLM_LARGE_LIMIT, _VLLM_LARGE_MEMORY = 256, 1_024, 70 * GIB
 _MOST_SIMULATED = 512  # requests in flight on one copy; above it the closed form answers
 _HOPELESS = 1.5  # times the timeout, in the mean: hardly a request is answered, and no simulation is worth its time
 # The furthest that the routing of several instances was off from its simulation; docs/how-to/predict.md has the cases.
-_GUESSED = 1.5  # times the band, where something was taken for what the row names, or not fitted; an assumption
-_DATA_PARALLEL = "Attention data parallelism was not fitted"
 _ROUTING = Band(throughput=0.06, latency=0.17, measured=False, because="")
 
 
@@ -266,14 +265,7 @@ def _band(asked: Asked) -> Band:
     if asked.assumed_hits:
         because = f"{found.because} The hit rate of the prefix cache is an assumption."
         found = found.model_copy(update={"measured": False, "because": because})
-    doubts = (*asked.guessed, *((_DATA_PARALLEL,) if asked.attention_data_parallel_degree > 1 else ()))
-    if doubts:
-        found = Band(
-            throughput=_GUESSED * found.throughput,
-            latency=_GUESSED * found.latency,
-            measured=False,
-            because=f"{found.because} {'; '.join(doubts)}.",
-        )
+    found = doubted(found, (*asked.guessed, *((DATA_PARALLEL,) if asked.attention_data_parallel_degree > 1 else ())))
     if asked.instance_count == 1 and asked.copies_per_instance == 1:
         return found
     return Band(

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from seatrial.planner.search.parallel_options import Groups, groups_at
 from seatrial_base.units import MS_PER_S
 
 if TYPE_CHECKING:
@@ -156,6 +157,12 @@ class Demand:
     def discount(self) -> float:
         """Share off the list price; a Savings Plan and a capacity block take no other discount."""
         return self.endpoint.budget.discount if self.purchase == "on_demand" else 0.0
+
+    def groups(self, degree: int) -> Groups:
+        """Return how the spec's options spread experts and attention over the accelerators of a copy."""
+        if self.engine.compiled_shapes:
+            return Groups()
+        return groups_at(self.overrides.extra, self.architecture, degree)
 
     def calibration_of(self, instance_type: str, degree: int) -> Calibration | None:
         """Return what was measured of a deployment of this endpoint; `None` for one that nothing was measured of."""

@@ -154,6 +154,7 @@ def memory_of(demand: Demand, instance: Instance, degree: int) -> MemoryFit:
         batched_tokens=demand.batched_tokens,
         kv_bits=demand.kv_bits,
         draft=demand.speculation.draft if demand.speculation else None,
+        attention_data_parallel_degree=demand.groups(degree).attention,
     )
 
 
@@ -163,6 +164,8 @@ def missing_for_one(demand: Demand, memory: MemoryFit) -> float:
 
 
 def _fitted(demand: Demand, instance: Instance, hardware: Hardware, degree: int) -> Candidate | RejectedCandidate:
+    if refused := demand.groups(degree).refused:
+        return rejection_of(instance, degree, "degree", refused)
     memory = memory_of(demand, instance, degree)
     missing = missing_for_one(demand, memory)
     if missing > 0 or not memory.kv_limited_batch:
@@ -182,7 +185,7 @@ def _fitted(demand: Demand, instance: Instance, hardware: Hardware, degree: int)
 
 
 def _candidate(demand: Demand, instance: Instance, hardware: Hardware, degree: int, memory: MemoryFit) -> Candidate:
-    overrides, workload = demand.overrides, demand.endpoint.workload
+    overrides, workload, groups = demand.overrides, demand.endpoint.workload, demand.groups(degree)
     copy = place_copy(
         demand.architecture,
         hardware,
@@ -199,6 +202,8 @@ def _candidate(demand: Demand, instance: Instance, hardware: Hardware, degree: i
         prefix_hit_rate=workload.prefix_hit_rate,
         max_model_len=demand.max_model_len,
         lengths=demand.lengths,
+        expert_parallel_degree=groups.experts,
+        attention_data_parallel_degree=groups.attention,
     )
     published = demand.architecture.dtype if overrides.dtype == "auto" else overrides.dtype
     return Candidate(

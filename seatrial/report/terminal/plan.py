@@ -140,7 +140,7 @@ def rule_of_thumb(fit: MemoryFit, tokens: int) -> int:
 def _why(fit: MemoryFit, theirs: int) -> str:
     if theirs > fit.kv_limited_batch:
         return "it ignores activations and the engine's reserve"
-    return "it ignores the sliding window, which keeps fewer tokens in the cache"
+    return "it ignores a sliding window, or attention by groups, which keep fewer tokens in each cache"
 
 
 def _sequences(count: int) -> str:
