@@ -53,7 +53,7 @@ class Cells:
     """One row's cells on the way to numbers; what is wrong gathers in `problems`."""
 
     def __init__(self, cells: Mapping[str, str], where: str) -> None:
-        self._cells, self._where = cells, where
+        self._cells, self._where = {**cells}, where
         self.problems: list[Finding] = []
         self.notes: list[str] = []
 
@@ -121,6 +121,11 @@ class Cells:
     def known_precisions(self) -> list[str]:
         """Return the columns that name a precision; one that names another thing is a problem, whatever the model."""
         written = [name for name in ("precision", "quantization") if self._text(name)]
+        for name in written:
+            within = published_names.precision_within(self._text(name))
+            if within is not None and not published_names.is_precision(self._text(name)):
+                self.notes.append(f"{_quoted(self._text(name))} is taken as {within}")
+                self._cells[name] = within
         known = [name for name in written if published_names.is_precision(self._text(name))]
         for name in written:
             if name not in known:
@@ -152,18 +157,17 @@ class Cells:
         """Return the engine; a row without one has the default."""
         name, version = self._text("engine"), self._text("engine_version")
         found = published_names.read_engine_name(name) if name else (default.facts.family, default.version)
+        if found is None and (found := published_names.engine_within(name)) is not None:
+            self.notes.append(f"{_quoted(name)} is taken as {found[0]}")
         if found is None:
             hint = f"families: {', '.join(get_args(Family))}"
             self._wrong("engine", "SEA223", f"the engine {_quoted(name)} is unknown", hint)
             return default
-        engine = published_names.read_engine_version(found[0], version or found[1])
-        if engine is None:
-            column = "engine_version" if version else "engine"
-            message = f"{_quoted(version or name)} names no version of {found[0]}"
-            self._wrong(column, "SEA223", message, "write it as `0.11.0`, or leave it empty for the newest")
-        if engine is not None and published_names.is_tag(version or found[1]):
-            self.notes.append(f"{_quoted(version or found[1])} names no release: it is taken as the newest {found[0]}")
-        return engine or default
+        written = version or found[1]
+        engine = published_names.read_engine_version(found[0], written)
+        if engine is None or published_names.is_tag(written):
+            self.notes.append(f"{_quoted(written)} names no release: it is taken as the newest {found[0]}")
+        return engine or published_names.newest_engine(found[0])
 
     def engine_on(self, place: PublishedInstance | None, named: NamedEngine) -> NamedEngine:
         """Return the engine of a place: on AWS Neuron its own, which compiles shapes, whatever the row calls it."""

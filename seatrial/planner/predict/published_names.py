@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 from seatrial_base.catalog import engine_versions, neuron, precision
@@ -50,6 +51,8 @@ _FAMILIES: dict[str, Family] = {
 }
 _ENGINE = re.compile(r"(?P<name>.*?[a-z])[\s:@=_-]*(?P<version>v?\d[\w.+-]*|nightly[\w.+-]*|latest)?")
 _RELEASE = re.compile(r"(?:.*[^\d.a-z])?v?(?P<release>\d+(?:\.\d+)*(?:[a-z.+-][\w.+-]*)?)")
+_RELEASE_WITHIN = re.compile(r"(?<![\w.])v?(\d+(?:\.\d+)+(?:[a-z+-][\w.+-]*)?)")
+_NOTHING = frozenset({"", "-", "?", "n/a", "na", "none", "null", "tbd", "unknown"})
 _UNRELEASED = re.compile(r"(nightly|main|master|dev|latest|newest)\b.*")
 _TAG = re.compile(r"[a-z][a-z0-9]*(?:[._-][a-z0-9]+)+")
 _ARCHITECTURES_OF_VLLM = ("v0", "v1")  # vLLM V1 is the name of its core, not a version
@@ -82,6 +85,20 @@ def read_engine_name(text: str) -> tuple[Family, str] | None:
     return family, NEWEST if family == "vllm" and version in _ARCHITECTURES_OF_VLLM else version
 
 
+def engine_within(text: str) -> tuple[Family, str] | None:
+    """Read a text that names one engine among other words: `trtllm-serve`, `vLLM (nightly)`, `dynamo-sglang 0.5.9`.
+
+    Returns:
+        The family, and the release where one is written; `None` where no engine or several are named.
+    """
+    written = text.strip().lower()
+    words = re.findall(r"[a-z]+", written)
+    named = {_FAMILIES.get(word) for word in (*words, *map("".join, pairwise(words)))} - {None}
+    family = named.pop() if len(named) == 1 else None
+    release = _RELEASE_WITHIN.search(written)
+    return None if family is None else (family, release[1] if release else NEWEST)
+
+
 def read_engine_version(family: Family, text: str) -> NamedEngine | None:
     """Read a version: `v0.11`, `0.5.6.post2`, `lmi15`; an empty one, a nightly build or another tag is the newest.
 
@@ -89,12 +106,17 @@ def read_engine_version(family: Family, text: str) -> NamedEngine | None:
         `None` when the text names no version.
     """
     written = text.strip().lower()
-    if not written or _UNRELEASED.fullmatch(written):
-        return NamedEngine(find_engine(family, NEWEST), NEWEST)
+    if written in _NOTHING or _UNRELEASED.fullmatch(written):
+        return newest_engine(family)
     version = (_lmi_number(written) if family == "lmi" else None) or _release(written)
     if version is None and is_tag(text):
-        return NamedEngine(find_engine(family, NEWEST), NEWEST)
+        return newest_engine(family)
     return None if version is None else NamedEngine(find_engine(family, version), version)
+
+
+def newest_engine(family: Family) -> NamedEngine:
+    """Return the newest version of an engine that the catalog knows."""
+    return NamedEngine(find_engine(family, NEWEST), NEWEST)
 
 
 def is_tag(text: str) -> bool:
@@ -111,14 +133,15 @@ def _lmi_number(text: str) -> str | None:
 def _release(text: str) -> str | None:
     """Return a release as the catalog writes it, `1.1.0`; `1` is `1.0`."""
     found = _RELEASE.fullmatch(text)
-    if found is None:
+    within = None if found else _RELEASE_WITHIN.search(text)
+    if found is None and within is None:
         return None
-    release = found["release"]
+    release = found["release"] if found else within[1] if within else ""
     return f"{release}.0" if release.isdigit() else release
 
 
 _PRECISIONS = {
-    **dict.fromkeys(("bf16", "bfloat16", "fp16", "float16", "f16", "half", "16bit", "w16a16"), None),
+    **dict.fromkeys(("bf16", "bfloat16", "fp16", "float16", "f16", "half", "16bit", "w16a16", "unquantized"), None),
     **dict.fromkeys(("fp8", "float8", "fp8dynamic", "fp8static", "fp8block", "fp8blockwise", "fp8e4m3"), "fp8"),
     **dict.fromkeys(("e4m3", "fp8w8a8", "w8a8fp8", "compressedtensorsfp8"), "fp8"),
     **dict.fromkeys(("int8", "w8a8", "int8w8a8", "w8a8int8", "smoothquant"), "int8"),
@@ -129,8 +152,9 @@ _PRECISIONS = {
     "nvfp4": "nvfp4",
     "fp4": "fp4",
 }
+_NEAR = {"w4a8": "int4", "w4afp8": "int4", "w4afp": "int4", "mxfp8": "fp8"}
 PRECISIONS_SHOWN = ("bf16", "fp16", "fp8", "int8", "int4", "awq", "gptq", "mxfp4", "nvfp4", "fp4")
-_CHECKPOINT = ("", "auto")
+_CHECKPOINT = ("", "auto", "default", "na", "native", "none", "unknown")
 KvPrecision = Literal["16bit", "fp8"]
 _KV_8BIT = ("fp8", "fp8e4m3", "fp8e5m2", "e4m3", "e5m2")
 _KV_16BIT = ("bf16", "bfloat16", "fp16", "float16", "16bit")
@@ -142,6 +166,23 @@ _BITS_8 = 8
 def is_precision(text: str) -> bool:
     """Tell whether a text is a precision of weights, or leaves it to the checkpoint."""
     return _compact(text) in _CHECKPOINT or _compact(text) in _PRECISIONS
+
+
+def precision_within(text: str) -> str | None:
+    """Return the precision of weights among the words of a text, as a precision is written; `None` without one.
+
+    `w4a8_mxfp4_fp8` is `mxfp4`: of several it is the narrowest, since activations and cache are wider. Weights of
+    4 bits with activations of 8 (`w4a8`, `w4afp8`) are `int4`, the nearest that is known.
+    """
+    words = [word for word in re.findall(r"[a-z0-9]+", text.lower()) if word != "kv"]
+    known = [word for word in words if word in _PRECISIONS] or [_NEAR[word] for word in words if word in _NEAR]
+    return min(known, key=_bits, default=None)
+
+
+def _bits(written: str) -> float:
+    named = _PRECISIONS[written]
+    found = find_precision("nvfp4" if named == "fp4" else named)
+    return found.bits if found else precision.BITS_16BIT
 
 
 def read_precision(text: str, architecture: Architecture, checkpoint: str | None) -> str | None:
@@ -193,7 +234,8 @@ def read_kv_precision(text: str, family: Family, quantization: str | None) -> Kv
 
 _COUNTED = re.compile(r"(?:(?P<before>\d{1,3})\s*[x×*]\s*)?(?P<name>.*?)(?:\s*[x×*]\s*(?P<after>\d{1,3}))?")
 _IGNORED = frozenset(
-    {"nvidia", "tensor", "core", "gpu", "gpus", "hgx", "edition", "hbm2e", "hbm3", "hbm3e", "gddr6", "gddr7"}
+    {"nvidia", "tensor", "core", "gpu", "gpus", "hgx", "dgx", "ac", "edition"}
+    | {"hbm2e", "hbm3", "hbm3e", "gddr6", "gddr7"}
 )
 _EXTRA = frozenset({"sxm", "blackwell", "server"})
 _MEMORY = re.compile(r"(\d+)g(?:i?b)?")
@@ -236,18 +278,29 @@ def _size(instance: Instance) -> tuple[int, float, int]:
 
 @cache
 def read_place(text: str) -> tuple[PublishedInstance, ...]:
-    """Read `ml.g6e.12xlarge`, `g6e.12xlarge`, `L40S` or `8x H100 SXM`; several where it may mean several."""
+    """Read `ml.g6e.12xlarge`, `g6e.12xlarge`, `p5en`, `L40S` or `8x H100 SXM`; several where it may mean several."""
     written = text.strip().lower()
     known = find_instance(written) or find_instance(f"ml.{written}")
     if known is not None:
         seen = neuron.in_cores(known)
         return (PublishedInstance((seen,), None, seen.accelerator_count),)
+    if places := _of_family(written.removeprefix("ml.")):
+        return places
     counted = _COUNTED.fullmatch(written)
     if counted is None:
         return ()
     count = int(counted["before"] or counted["after"] or 1)
     matching = [name for name in _accelerator_names() if _means(counted["name"], name)]
     return tuple(PublishedInstance(_with(name), name, count * _cores(name)) for name in matching if _with(name))
+
+
+def _of_family(text: str) -> tuple[PublishedInstance, ...]:
+    """Return the instance types of a family, `p5en` or `p6`, by accelerator; none where the text is no family."""
+    families = [(each, each.instance_type.split(".")[1]) for each in all_instances()]
+    found = [each for each, family in families if family == text or family.startswith(f"{text}-")]
+    names = dict.fromkeys(each.accelerator for each in found)
+    types = {name: tuple(neuron.in_cores(each) for each in found if each.accelerator == name) for name in names}
+    return tuple(PublishedInstance(types[name], name, _cores(name)) for name in names)
 
 
 def _cores(accelerator: str) -> int:

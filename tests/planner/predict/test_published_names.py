@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.planner.predict.published_names import (
+    engine_within,
     is_precision,
     is_tag,
+    precision_within,
     read_engine_name,
     read_engine_version,
     read_kv_precision,
@@ -62,6 +64,8 @@ def test_an_engine_in_any_spelling(text: str, named: tuple[str, str] | None) -> 
         ("tgi", "1", "1.0"),
         ("lmi", "0.33.0-lmi15.0.0", "15"),
         ("lmi", "v15", "15"),
+        ("sglang", "0.5.9 (cu130)", "0.5.9"),
+        ("vllm", "n/a", ""),
     ],
 )
 def test_a_version_as_people_write_it(family: str, text: str, version: str) -> None:
@@ -73,7 +77,37 @@ def test_a_version_as_people_write_it(family: str, text: str, version: str) -> N
     assert (found.facts.family, found.version) == (family, version)
 
 
-@pytest.mark.parametrize("text", ["x", "nan", "new", "?"])
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("dynamo-trtllm 1.2.0rc2", ("trtllm", "1.2.0rc2")),
+        ("nvcr.io/nvidia/tensorrt-llm/release:1.2", ("trtllm", "1.2")),
+        ("vLLM (nightly)", ("vllm", "")),
+        ("vllm or sglang", None),
+        ("vllminference", None),
+        ("", None),
+    ],
+)
+def test_one_engine_among_other_words(text: str, named: tuple[str, str] | None) -> None:
+    assert engine_within(text) == named
+
+
+@pytest.mark.parametrize(
+    ("text", "precision"),
+    [
+        ("w4a8_mxfp4_fp8", "mxfp4"),
+        ("modelopt_fp4", "fp4"),
+        ("bf16+fp8", "fp8"),
+        ("w4afp8", "int4"),
+        ("mxfp8", "fp8"),
+        ("int3", None),
+    ],
+)
+def test_the_narrowest_precision_among_other_words(text: str, precision: str | None) -> None:
+    assert precision_within(text) == precision
+
+
+@pytest.mark.parametrize("text", ["x", "nan", "new", "+"])
 def test_what_names_no_version(text: str) -> None:
     assert read_engine_version("vllm", text) is None
 
@@ -143,6 +177,11 @@ def test_the_kv_cache_is_what_the_cell_or_the_engine_says(
         ("A10G", 1, "ml.g5.xlarge"),
         ("L4", 1, "ml.g6.xlarge"),
         ("RTX PRO 6000", 1, "ml.g7e.2xlarge"),
+        ("p5en", 8, "ml.p5en.48xlarge"),
+        ("ml.p6-b200", 8, "ml.p6-b200.48xlarge"),
+        ("p5", 1, "ml.p5.4xlarge"),
+        ("DGX H100", 8, "ml.p5.48xlarge"),
+        ("NVIDIA B300 SXM6 AC", 8, "ml.p6-b300.48xlarge"),
     ],
 )
 def test_an_accelerator_is_the_smallest_instance_type_that_has_enough(
@@ -164,6 +203,7 @@ def test_an_accelerator_that_no_instance_type_has(text: str) -> None:
 
 def test_a_name_that_means_two_accelerators_is_not_guessed() -> None:
     assert {place.accelerator for place in read_place("A100")} == {"NVIDIA A100 40GB SXM4", "NVIDIA A100 80GB SXM4"}
+    assert {place.accelerator for place in read_place("p6")} == {"NVIDIA B200 SXM", "NVIDIA B300 SXM"}
 
 
 @given(st.text(max_size=40))

@@ -245,7 +245,6 @@ class TestTables:
         ("row", "problems"),
         [
             ("Qwen/Qwen3-8B,triton,,,H200,,1,900,900,8", [("engine", "SEA223")]),
-            ("Qwen/Qwen3-8B,vllm,new,,H200,,1,900,900,8", [("engine_version", "SEA223")]),
             ("Qwen/Qwen3-8B,vllm,,int3,H200,,1,900,900,8", [("precision", "SEA222")]),
             ("Qwen/Qwen3-8B,vllm,,mxfp4,H200,,1,900,900,8", [("precision", "SEA223")]),
             ("Qwen/Qwen3-8B,vllm,,,H200,8,,900,900,8", [("tp_degree", "SEA222")]),
@@ -265,6 +264,17 @@ class TestTables:
     )
     def test_what_is_wrong_stays_with_the_row(self, row: str, problems: list[tuple[str, str]]) -> None:
         assert wrong(row) == problems
+
+    @pytest.mark.parametrize(
+        ("cells", "note"),
+        [
+            ("vllm,new,", "'new' names no release: it is taken as the newest vllm"),
+            ("dynamo-sglang,0.5.9,", "'dynamo-sglang' is taken as sglang"),
+            ("vllm,,w4a8_mxfp4_fp8", "'w4a8_mxfp4_fp8' is taken as mxfp4"),
+        ],
+    )
+    def test_the_nearest_that_is_known_answers_with_a_note(self, cells: str, note: str) -> None:
+        assert asked(f"openai/gpt-oss-20b,{cells},H200,,1,900,900,8").guessed == (note,)
 
     def test_precision_and_quantization_may_agree_but_not_contradict(self) -> None:
         head = f"{HEAD},precision,quantization"

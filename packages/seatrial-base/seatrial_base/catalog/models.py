@@ -89,17 +89,20 @@ def resolve_model(name: str) -> tuple[Architecture, str | None] | None:
 
 
 def sister_model(name: str) -> tuple[Architecture, str | None] | None:
-    """Return the one model of the catalog that has this name under another organisation, as `resolve_model` does.
+    """Return the model of the catalog that has this name under another organisation, as `resolve_model` does.
 
-    `None` where no id has it, or several do.
+    `None` where no id has it, or several do, unless the name alone says which one (`find_model_by_name`).
     """
     base, method, told = split_precision(name)
     plain = base.rpartition("/")[2].lower()
-    found = [model for model in all_models() if model.id.rpartition("/")[2].lower() == plain]
-    if "/" not in base or len(found) != 1:
+    if "/" not in base:
         return None
-    quantization = method if told else found[0].checkpoint_quantization
-    return replace(found[0], checkpoint_quantization=quantization), quantization
+    same = [model for model in all_models() if model.id.rpartition("/")[2].lower() == plain]
+    found = same[0] if len(same) == 1 else find_model_by_name(plain)
+    if found is None:
+        return None
+    quantization = method if told else found.checkpoint_quantization
+    return replace(found, checkpoint_quantization=quantization), quantization
 
 
 def nearest_models(name: str) -> tuple[str, ...]:
