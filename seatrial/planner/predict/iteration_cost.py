@@ -407,20 +407,13 @@ def _chosen(shape: Architecture) -> float:
 def _prompt_token_s(copy: Copy) -> float:
     """Return the arithmetic of causal attention for one computed prompt token.
 
-    It sees the cached prefix, and half of the tokens that are computed on average.
+    It sees the cached prefix, and half of the tokens that are computed on average, or what sparse attention chooses.
     """
     shape, hardware = copy.architecture, copy.hardware
     kernel = find_operator(hardware.accelerator, "prefill attention", None)
     reached = kernel.compute_efficiency * copy.input_tokens / (copy.input_tokens + kernel.half_length)
-    twice_seen = 2 - copy.prefilled_tokens / copy.input_tokens
-    flops = (
-        2
-        * twice_seen
-        * shape.layers
-        * shape.attended_tokens(copy.input_tokens)
-        * shape.attention_heads
-        * shape.head_dim
-    )
+    seen = shape.seen_by_prompt(copy.input_tokens - copy.prefilled_tokens, copy.input_tokens)
+    flops = 4 * seen * shape.layers * shape.attention_heads * shape.head_dim
     return _factor(copy, kernel) * flops / (copy.degree * hardware.flops_16bit * reached)
 
 

@@ -334,6 +334,21 @@ class TestAttention:
         assert shape.attended_tokens(10_000) == pytest.approx(2_048 + 7_952 / 9)
         assert shape.cached_tokens(10_000) == 10_000
 
+    def test_a_prompt_under_sparse_attention_multiplies_the_latents_that_it_chose(self, copy_of: PlaceCopy) -> None:
+        shape = copy_of("deepseek-ai/DeepSeek-V3.2", "ml.p5en.48xlarge", degree=8, engine=LMI).architecture
+        chosen, width = (2_048 * 1_024 + 6_144 * 2_048) / 8_192, 576 / 192
+
+        assert shape.seen_by_prompt(0, 2_000) == 1_000
+        assert shape.seen_by_prompt(0, 8_192) == pytest.approx(width * chosen + (4_096 - chosen) / 9)
+        assert shape.seen_by_prompt(4_096, 8_192) == pytest.approx(width * 2_048 + 4_096 / 9)
+
+    def test_a_long_prompt_gains_by_sparse_attention(self, copy_of: PlaceCopy) -> None:
+        sparse = copy_of("deepseek-ai/DeepSeek-V3.2", "ml.p5en.48xlarge", degree=8, engine=LMI).architecture
+        dense = copy_of(DEEPSEEK, "ml.p5en.48xlarge", degree=8, engine=LMI).architecture
+
+        assert sparse.seen_by_prompt(0, 4_000) > dense.seen_by_prompt(0, 4_000)
+        assert sparse.seen_by_prompt(0, 64_000) < dense.seen_by_prompt(0, 64_000) / 2
+
     def test_a_kernel_that_spreads_heads_fills_the_accelerator_at_once(self, copy_of: PlaceCopy) -> None:
         costs = costs_of(copy_of(engine=LMI))
 

@@ -125,6 +125,25 @@ class Architecture:
             return cached
         return self.sparse_tokens + INDEX_SHARE * (cached - self.sparse_tokens)
 
+    def seen_by_prompt(self, first: float, last: float) -> float:
+        """Return how many cached tokens attention multiplies for a token of a prompt, averaged over layers and tokens.
+
+        Sparse attention chooses some of a longer prompt. Its kernel multiplies latents, which are wider than a head
+        (FlashMLA's token-level sparse prefill has the absorbed shape: github.com/deepseek-ai/FlashMLA), so that it
+        costs more than attention over all until the prompt is some times longer than what is chosen.
+
+        Args:
+            first: Position of the first token that is computed, behind a cached prefix.
+            last: Position of the last one; at least 1.
+        """
+        middle, most = (first + last) / 2, self.sparse_tokens
+        if most is None or last <= most:
+            return self.attended_tokens(last) * middle / last
+        short = max(0.0, most - first)  # tokens that see no more than are chosen
+        chosen = (short * (most + first) / 2 + (last - first - short) * most) / (last - first)
+        wider = (self.latent_dim or self.head_dim) / self.head_dim
+        return wider * chosen + INDEX_SHARE * (middle - chosen)
+
 
 def shards_evenly(architecture: Architecture, degree: int) -> bool:
     """Tell whether a degree divides the attention heads, and divides or is divided by the KV heads."""
