@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -24,7 +25,7 @@ from scipy.optimize import least_squares
 
 from seatrial_base.catalog import instances, precision
 from seatrial_base.catalog.instances import all_instances
-from seatrial_base.catalog.operators import Kind, Link, Operator
+from seatrial_base.catalog.operators import Kind, Link, Operator, chosen_share
 from seatrial_base.catalog.precision import find_precision
 
 if TYPE_CHECKING:
@@ -76,14 +77,20 @@ EXPERTS: Final = {
 }
 LEAST_PRODUCT_BYTES: Final = 8e6  # smaller weights stay in the cache between two runs
 SIDES: Final = (1024, 30_000)  # of a weight matrix
+EXPERT_SHAPE: Final = ["num_tokens", "hidden_size", "inter_size", "topk", "num_experts", "moe_tp_size"]
+SHARED_EXPERTS: Final = ("int4",)  # engines chose other kernels than their tables have: Kimi-K2.5's are FlashInfer's
+FLASHINFER_MXFP4: Final = ("NVIDIA B200 SXM", "NVIDIA B300 SXM")
+ROUTING: Final = "power_law_1.01"
 LEAST_EXPERTS: Final = 32
 LEAST_EXPERT_POINTS: Final = 50
+LARGEST_OWN_ERROR: Final = 0.3
 CONTEXTS: Final = (128, 33_000)
 HEAD_DIM: Final = 128
 LEAST_PREFILL_FLOPS: Final = 1e10  # below, the launch of the kernel counts
 MESSAGES: Final = (1024, 2**26)  # elements of 16 bits
 DEGREES: Final = (2, 4, 8)
 S_PER_MS: Final = 1e-3
+NVLINK: Final = ("NVIDIA A100 80GB SXM4", "NVIDIA H100 SXM5 80GB", "NVIDIA H200 SXM 141GB", "NVIDIA B200 SXM", "NVIDIA B300 SXM")
 NO_PEERS: Final = ("NVIDIA L40S",)  # none reaches another's memory on instance types of AWS
 HOP_S: Final = 2e-5  # fitted on the rows of A10G: TGI's and vLLM's at degree 4 agree
 
@@ -114,11 +121,20 @@ def newest(folder: Path, table: str) -> tuple[pd.DataFrame, str] | None:
     """Return a table with the newest version of each engine, and those versions."""
     frames, versions = [], []
     for engine in ENGINES:
-        found = sorted(folder.glob(f"{engine}/*/{table}.parquet"))
+        found = _versions(folder, engine, table)
         if found:
             frames.append(_numbers(pd.read_parquet(found[-1])))
             versions.append(f"{engine} {found[-1].parent.name}")
     return (pd.concat(frames), ", ".join(versions)) if frames else None
+
+
+def _versions(folder: Path, engine: str, table: str) -> list[Path]:
+    """Return an engine's tables, the oldest version first; `1.3.0rc10` is newer than `1.3.0rc9`."""
+
+    def release(path: Path) -> tuple[int, ...]:
+        return tuple(int(number) for number in re.findall(r"\d+", path.parent.name))
+
+    return sorted(folder.glob(f"{engine}/*/{table}.parquet"), key=release)
 
 
 def _numbers(frame: pd.DataFrame) -> pd.DataFrame:
@@ -152,7 +168,7 @@ def _bounded(fitted: Sequence[float] | Numbers) -> tuple[float, float, float, fl
 
 
 def fitted_row(
-    gpu: Gpu, operator: Kind, name: str, measured: tuple[Numbers, Numbers, Numbers], version: str
+    gpu: Gpu, operator: Kind, name: str, measured: tuple[Numbers, Numbers, Numbers], version: str, engine: str = ""
 ) -> Operator:
     """Fit the constants of one operator on read, arithmetic and measured seconds."""
     read_s, arithmetic_s, latency_s = measured
@@ -178,6 +194,7 @@ def fitted_row(
         points=len(latency_s),
         error=round(error, 3),
         source=source,
+        engine=engine,
     )
 
 
@@ -210,27 +227,79 @@ def products(gpu: Gpu, folder: Path) -> list[Operator]:
 
 
 def experts(gpu: Gpu, folder: Path) -> list[Operator]:
-    """Fit the experts of one layer: read are those that any token chose."""
-    table = newest(folder / "moe", "moe_perf")
-    if table is None:
-        return []
-    frame, version = table
+    """Fit the experts of one layer: read are those that any token chose, for the fastest of all engines and for each.
+
+    Engines run the kernels of FlashInfer where theirs are slower: those of 4 bits on Blackwell are TensorRT-LLM's in all
+    engines, so none of them has a row of its own.
+    """
+    kernels = _expert_kernels(gpu, folder / "moe")
     rows: list[Operator] = []
-    for name, kinds in EXPERTS.items():
-        mine = frame[frame.moe_dtype.isin(kinds) & (frame.moe_ep_size == 1) & (frame.num_experts >= LEAST_EXPERTS)]
-        mine = mine[mine.distribution == "power_law_1.01"]
-        shape = ["num_tokens", "hidden_size", "inter_size", "topk", "num_experts", "moe_tp_size"]
-        best = mine.groupby(shape).latency.min().reset_index()
-        if len(best) < LEAST_EXPERT_POINTS:
-            continue
-        one = 3 * best.hidden_size * best.inter_size / best.moe_tp_size
-        touched = best.num_experts * (1 - (1 - best.topk / best.num_experts) ** best.num_tokens)
-        read_s, latency_s = touched * one * bits_of(name) / 8 / gpu.bandwidth, best.latency * S_PER_MS
-        arithmetic_s = 2 * best.num_tokens * best.topk * one / gpu.flops(operand_bits(name))
-        keep = latency_s > 0.5 * read_s
-        measured = tuple(each[keep].to_numpy(float) for each in (read_s, arithmetic_s, latency_s))
-        rows.append(fitted_row(gpu, "experts", name, measured, version))
+    for name in EXPERTS:
+        mine = [kernel for kernel in kernels if kernel.precision == name]
+        everywhere = [kernel for kernel in mine if kernel.engine == "trtllm"] if _is_shared(gpu, name) else mine
+        rows += _fitted_experts(gpu, name, everywhere or mine, "")
+        if name not in SHARED_EXPERTS and not _is_shared(gpu, name):
+            own = [row for kernel in mine for row in _fitted_experts(gpu, name, [kernel], kernel.engine)]
+            rows += [row for row in own if _is_chosen(row, rows)]
     return rows
+
+
+def _is_chosen(own: Operator, rows: Sequence[Operator]) -> bool:
+    """Tell whether an engine would run its own kernels: it has others where these take twice the time of the fastest.
+
+    Where the form fits them badly, the fastest of all engines are the better guess, too.
+    """
+    fastest = next(row for row in rows if row.precision == own.precision and not row.engine)
+    return own.error <= LARGEST_OWN_ERROR and own.latency_s <= 2 * fastest.latency_s
+
+
+@dataclass(frozen=True)
+class ExpertKernels:
+    """The measured experts of one engine at one precision."""
+
+    engine: str
+    precision: str
+    version: str
+    frame: pd.DataFrame
+
+
+def _is_shared(gpu: Gpu, name: str) -> bool:
+    return name == "mxfp4" and gpu.flops_4 is not None and gpu.name in FLASHINFER_MXFP4
+
+
+def _expert_kernels(gpu: Gpu, folder: Path) -> list[ExpertKernels]:
+    """Return of each engine and precision the newest version that has enough kernels."""
+    found: list[ExpertKernels] = []
+    for engine in ENGINES:
+        tables = [(path.parent.name, _numbers(pd.read_parquet(path))) for path in _versions(folder, engine, "moe_perf")]
+        for name, kinds in EXPERTS.items():
+            own = kinds[-1:] if _is_shared(gpu, name) else kinds
+            usable = [(version, _usable(frame, own)) for version, frame in reversed(tables)]
+            newest_one = next(((version, frame) for version, frame in usable if len(frame) >= LEAST_EXPERT_POINTS), None)
+            if newest_one is not None:
+                found.append(ExpertKernels(engine, name, *newest_one))
+    return found
+
+
+def _usable(frame: pd.DataFrame, kinds: tuple[str, ...]) -> pd.DataFrame:
+    """Return the fastest kernel of each size: gated experts, all on each accelerator, routed by a power law."""
+    mine = frame[frame.moe_dtype.isin(kinds) & (frame.moe_ep_size == 1) & (frame.num_experts >= LEAST_EXPERTS)]
+    mine = mine[(mine.distribution == ROUTING) & ~mine.kernel_source.str.contains("nongated")]
+    return mine.groupby(EXPERT_SHAPE).latency.min().reset_index()
+
+
+def _fitted_experts(gpu: Gpu, name: str, kernels: Sequence[ExpertKernels], engine: str) -> list[Operator]:
+    if not kernels:
+        return []
+    best = pd.concat([kernel.frame for kernel in kernels]).groupby(EXPERT_SHAPE).latency.min().reset_index()
+    one = 3 * best.hidden_size * best.inter_size / best.moe_tp_size
+    touched = best.num_experts * chosen_share(best.topk / best.num_experts, best.num_tokens)
+    read_s, latency_s = touched * one * bits_of(name) / 8 / gpu.bandwidth, best.latency * S_PER_MS
+    arithmetic_s = 2 * best.num_tokens * best.topk * one / gpu.flops(operand_bits(name))
+    keep = latency_s > 0.4 * read_s
+    measured = tuple(each[keep].to_numpy(float) for each in (read_s, arithmetic_s, latency_s))
+    version = ", ".join(f"{kernel.engine} {kernel.version}" for kernel in kernels)
+    return [fitted_row(gpu, "experts", name, measured, version, engine)]
 
 
 def decode_attention(gpu: Gpu, folder: Path) -> list[Operator]:
@@ -279,12 +348,36 @@ def prefill_attention(gpu: Gpu, folder: Path) -> list[Operator]:
 
 
 def links(gpu: Gpu, folder: Path) -> list[Link]:
-    """Fit the all-reduce of each degree: latency + 2 (n - 1) / n * bytes / bus bandwidth."""
+    """Fit the all-reduce of each degree: latency + 2 (n - 1) / n * bytes / bus bandwidth; keep each engine's sizes."""
     table = newest(folder / "comm", "custom_allreduce_perf")
     if table is None:
         return []
     frame, version = table
-    return [link(gpu, frame[frame.num_gpus == degree], degree, version) for degree in DEGREES]
+    fitted = [link(gpu, frame[frame.num_gpus == degree], degree, version) for degree in DEGREES]
+    if gpu.name not in NVLINK:
+        return fitted
+    own = [_own_link(one, folder / "comm", engine) for engine in ENGINES for one in fitted]
+    return [*fitted, *(one for one in own if one is not None)]
+
+
+def _own_link(fitted: Link, folder: Path, engine: str) -> Link | None:
+    """Return an engine's all-reduce with what each size took, in a CUDA graph where it was measured so."""
+    found = _versions(folder, engine, "custom_allreduce_perf")
+    if not found:
+        return None
+    frame = _numbers(pd.read_parquet(found[-1]))
+    mine = frame[(frame.num_gpus == fitted.degree) & ~frame.kernel_source.str.contains("eager")]
+    times = mine[mine.message_size >= MESSAGES[0] / 2].groupby("message_size").latency.min().sort_index()
+    if times.empty:
+        return None
+    seconds = np.maximum.accumulate(times.to_numpy(float) * S_PER_MS)
+    return replace(
+        fitted,
+        engine=engine,
+        source=SOURCE.format(version=f"{engine} {found[-1].parent.name}"),
+        message_bytes=tuple(2.0 * size for size in times.index),
+        message_s=tuple(three_digits(value) for value in seconds),
+    )
 
 
 def link(gpu: Gpu, frame: pd.DataFrame, degree: int, version: str) -> Link:
@@ -322,8 +415,13 @@ def main() -> None:
         for fit in (products, experts, decode_attention, prefill_attention):
             rows += fit(gpu, folder)
         reduces += links(gpu, folder)
-    document = {"rows": [asdict(row) for row in rows], "links": [asdict(row) for row in reduces]}
+    document = {"rows": [_given(row) for row in rows], "links": [_given(row) for row in reduces]}
     OUT.write_text(_lines(document), encoding="utf-8")
+
+
+def _given(row: Operator | Link) -> dict[str, object]:
+    """Return a row without what is empty."""
+    return {name: value for name, value in asdict(row).items() if value not in ("", ())}
 
 
 def _lines(document: dict[str, list[dict[str, object]]]) -> str:

@@ -9,7 +9,8 @@ work between two steps, small kernels, the server's work per sequence and per pr
 All engines are fitted at once. A factor is a product of what an engine's rows share, what the accelerators of a
 generation share (as far from 1 as the fit of its kernels is off), and of what is left for the accelerator, the engine
 on the generation, and the engine on the accelerator. What no row shows is left at 1: an accelerator without rows takes
-the factors of its generation, and an engine without rows the times that all have in common.
+the factors of its generation, and an engine without rows the times that all have in common. Each minor release of vLLM
+changes the time of experts by one factor.
 
 Residuals are the logarithms of predicted over measured TTFT, TPOT, end-to-end latency and throughput with a soft L1
 loss; a cell (model, precision, accelerator, degree) weighs the same however many rows it has. The planner itself
@@ -65,6 +66,8 @@ TIMES = (
     "skew_s",
     "sequence_rank",
     "linear_layer_s",
+    "block_scaling_layer_s",
+    "expert_parallel_layer_s",
 )
 PRIOR = {
     **dict.fromkeys(FACTORS, 1.0),
@@ -77,6 +80,8 @@ PRIOR = {
     "skew_s": 5e-7,
     "sequence_rank": 0.1,
     "linear_layer_s": 2e-5,
+    "block_scaling_layer_s": 5e-6,
+    "expert_parallel_layer_s": 1e-5,
 }
 """Where the fit starts and what it stays near: round numbers."""
 GENERATIONS = {
@@ -107,7 +112,8 @@ _MOST_STEPS = 25
 _SETTLED = 1e-4  # of the loss, as a share
 _SHIFT = 0.005  # of a constant's logarithm, for a derivative
 _TTFT_WEIGHT = 0.25  # rows don't say whether it is a mean or a median, nor how prompts arrived
-_MOST_SEQUENCES = {"vllm": 1024, "sglang": 1024, "trtllm": 1024}
+_RELEASE_PRIOR = 0.05  # likewise: what a minor release makes of an engine's experts
+_MOST_SEQUENCES = {"vllm": 1024, "sglang": 1024, "trtllm": 2048}
 
 Fitted = dict[str, Performance]
 """Constants by engine."""
@@ -136,7 +142,7 @@ def fit(rows: Sequence[MeasuredRow]) -> Fitted:
 def _from_prior(constants: Performance) -> Performance:
     """Return constants with those that are fitted at `PRIOR`."""
     fixed = {field.name: getattr(constants, field.name) for field in fields(constants) if field.name not in PRIOR}
-    return Performance(**{**fixed, **PRIOR, "kernel_factors": ()})
+    return Performance(**{**fixed, **PRIOR, _RELEASE: 0.0, "kernel_factors": ()})
 
 
 def _with(constants: Performance, values: Mapping[str, float], kernel_factors: tuple[str, ...]) -> Performance:
@@ -185,6 +191,7 @@ def place_row(row: MeasuredRow) -> Copy | None:
         tokens=held_tokens(engine, row.input_tokens, row.output_tokens),
         batched_tokens=batched,
         kv_bits=precision.default_kv_bits(row.engine, row.quantization),
+        attention_data_parallel_degree=row.attention_data_parallel_degree,
     )
     if memory.kv_limited_batch < 1:
         return None
@@ -200,9 +207,12 @@ def place_row(row: MeasuredRow) -> Copy | None:
         batched_tokens=batched,
         max_num_seqs=_MOST_SEQUENCES[row.engine],
         prefix_hit_rate=row.prefix_hit_rate,
+        expert_parallel_degree=row.expert_parallel_degree,
+        attention_data_parallel_degree=row.attention_data_parallel_degree,
     )
 
 
+_RELEASE = "experts_release"
 Unknown = tuple[str, ...]
 """Name of one fitted logarithm: `("engine", "vllm", "product")`, `("time", "step_s")`, and so on."""
 
@@ -230,7 +240,7 @@ def _unknowns(rows: Sequence[MeasuredRow]) -> _Unknowns:
         slots = (
             {name.split("/")[1]: _factor_parts(row.engine, name, spread) for name in kernels_of(copy)} if copy else {}
         )
-        written.append(slots | {name: _time_parts(row.engine, name, spread) for name in TIMES})
+        written.append(slots | _release_parts(row, spread) | {name: _time_parts(row.engine, name, spread) for name in TIMES})
     places = {name: at for at, name in enumerate(spread)}
     parts = tuple({slot: tuple(places[name] for name in own) for slot, own in slots.items()} for slots in written)
     return _Unknowns(tuple(spread), tuple(spread.values()), parts)
@@ -278,6 +288,16 @@ def _time_parts(engine: str, name: str, spread: dict[Unknown, float]) -> tuple[U
     spread.setdefault(shared, _SHARED_TIMES.get(name, _SHARED_TIME_PRIOR))
     spread.setdefault(own, _OWN_TIMES.get(name, _OWN_TIME_PRIOR))
     return shared, own
+
+
+def _release_parts(row: MeasuredRow, spread: dict[Unknown, float]) -> dict[str, tuple[Unknown, ...]]:
+    """Return the slot of what a release changes, where the row's engine has several with experts."""
+    copy = place_row(row)
+    if copy is None or row.dense or not copy.engine.releases:
+        return {}
+    name = ("release of engine", row.engine)
+    spread.setdefault(name, _RELEASE_PRIOR)
+    return {_RELEASE: (name,)}
 
 
 def _fitted(rows: Sequence[MeasuredRow], unknowns: _Unknowns) -> list[float]:
@@ -345,7 +365,7 @@ def _off(row: MeasuredRow, logs: Mapping[str, float]) -> list[float]:
     times = {name: PRIOR[name] * math.exp(logs[name]) for name in TIMES}
     named = ((name, name.split("/")[1]) for name in kernels_of(copy))
     factors = tuple(f"{name}={math.exp(logs[slot])!r}" for name, slot in named)
-    constants = _with(_start(row.engine), times, factors)
+    constants = _with(_start(row.engine), times | {_RELEASE: logs.get(_RELEASE, 0.0)}, factors)
     return errors(row, _predict(replace(copy, engine=with_constants(copy.engine, constants)), row))
 
 
@@ -375,7 +395,8 @@ def _constants(engine: str, start: Performance, found: Mapping[Unknown, float]) 
                 log += total(("engine", engine, "prefill attention")) - total(("engine", engine, "decode attention"))
             if abs(log) >= _LEAST_FACTOR and _runs(accelerator, own):
                 factors.append(f"{accelerator}/{own}={math.exp(log)!r}")
-    return _with(_from_prior(start), times | plain, tuple(sorted(factors)))
+    release = {_RELEASE: total(("release of engine", engine))}
+    return _with(_from_prior(start), times | plain | release, tuple(sorted(factors)))
 
 
 def _operator_of(factor: str) -> str:
@@ -391,9 +412,10 @@ def _runs(accelerator: str, kernel: str) -> bool:
     return find_operator(accelerator, _kind(operator), _quantized(narrow)).precision == narrow
 
 
-def cell_of(row: MeasuredRow) -> tuple[str, str, str, str, int]:
+def cell_of(row: MeasuredRow) -> tuple[str, str, str, str, int, int]:
     """Return what rows share that weigh as one."""
-    return row.engine, row.architecture.id, row.precision, row.accelerator, row.degree
+    place = row.accelerator, row.degree, row.expert_parallel_degree
+    return row.engine, row.architecture.id, row.precision, *place
 
 
 def errors(row: MeasuredRow, found: PredictedRow) -> list[float]:
@@ -429,7 +451,7 @@ def main() -> None:
 
 
 def _rounded(constants: Performance) -> dict[str, object]:
-    numbers = {name: float(f"{getattr(constants, name):.3g}") for name in (*FACTORS, *TIMES)}
+    numbers = {name: float(f"{getattr(constants, name):.3g}") for name in (*FACTORS, *TIMES, _RELEASE)}
     pairs = (entry.rpartition("=") for entry in constants.kernel_factors)
     return {**numbers, "kernel_factors": [f"{name}={float(value):.3g}" for name, _, value in pairs]}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -40,6 +41,8 @@ class MeasuredRow:
         output_tok_s: Output tokens per second.
         optimization: `eagle3` or `prefix-cache`; empty for a plain deployment.
         use_case: The prompts of AWS's benchmark suite; empty elsewhere.
+        expert_parallel_degree: Groups that the experts are dealt out to.
+        attention_data_parallel_degree: Groups of accelerators that attend to sequences of their own.
     """
 
     file: str
@@ -61,6 +64,8 @@ class MeasuredRow:
     output_tok_s: float | None
     optimization: str = ""
     use_case: str = ""
+    expert_parallel_degree: int = 1
+    attention_data_parallel_degree: int = 1
 
     @property
     def dense(self) -> bool:
@@ -126,6 +131,7 @@ def _row(file: str, cells: dict[str, str]) -> MeasuredRow | None:
     instance = find_instance(_ACCELERATORS.get(cells["instance_type"], cells["instance_type"]))
     if resolved is None or instance is None:
         return None
+    degree = int(cells["tp_degree"])
     return MeasuredRow(
         file=file,
         engine=ENGINES[cells["engine"]],
@@ -134,7 +140,7 @@ def _row(file: str, cells: dict[str, str]) -> MeasuredRow | None:
         architecture=resolved[0],
         quantization=_quantization(cells["precision"], cells["model"]),
         instance=instance,
-        degree=int(cells["tp_degree"]),
+        degree=degree,
         input_tokens=round(float(cells["input_tokens"])),
         output_tokens=round(float(cells["output_tokens"])),
         concurrency=None if cells["concurrency"] == "inf" else round(float(cells["concurrency"])),
@@ -147,7 +153,15 @@ def _row(file: str, cells: dict[str, str]) -> MeasuredRow | None:
         output_tok_s=_number(cells["output_tok_s"]),
         optimization=cells.get("optimisation", "") if file == OPTIMIZED else "",
         use_case=cells["note"].partition("use_case=")[2].partition(";")[0] if file == OPTIMIZED else "",
+        expert_parallel_degree=_parallel(cells["note"], "moe_ep", degree),
+        attention_data_parallel_degree=_parallel(cells["note"], "attention_dp", degree),
     )
+
+
+def _parallel(note: str, name: str, degree: int) -> int:
+    """Return a degree that a note tells, of the row's accelerators: one row has `attention_dp=16` beside a degree of 4."""
+    found = re.search(rf"\b{name}=(\d+)", note)
+    return min(int(found[1]), degree) if found else 1
 
 
 def _quantization(precision: str, model: str) -> str | None:

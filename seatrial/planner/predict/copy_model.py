@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from seatrial.documents.calibration import UNCALIBRATED, Calibration
-from seatrial.planner.predict.memory import kv_bytes_per_token, sequences_held, state_tokens, weights_bytes
+from seatrial.planner.predict.memory import kv_bytes_per_token, sequences_held, served_by, state_tokens, weights_bytes
 from seatrial_base.catalog.instances import flops_4bit, multiprocessors
 from seatrial_base.catalog.precision import find_precision
 from seatrial_base.units import GIB
@@ -277,7 +277,7 @@ def place_copy(
         attention_data_parallel_degree: Groups of accelerators that attend to sequences of their own.
     """
     return Copy(
-        architecture=architecture,
+        architecture=served_by(engine, architecture),
         engine=engine,
         hardware=hardware,
         degree=degree,

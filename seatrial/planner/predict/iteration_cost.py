@@ -3,9 +3,10 @@
 A decode step of B sequences over ctx cached tokens on N accelerators:
 
     products   = ((weights / N / W) ** q + (arithmetic(B) / N / F) ** q) ** (1 / q)       all matrix products
-    experts    = the same, of the experts that any of the B tokens chose
+    experts    = the same, of the experts that any of the B tokens chose (`operators.chosen_share`)
     fixed      = L * (least time of each operator and of the small kernels between them) + work between two steps
-    link       = all-reduces * L * (latency + 2 (N - 1) / N * bytes / bus bandwidth)
+    link       = all-reduces * L * what one of B vectors takes, as the engine's was measured, or
+                 latency + 2 (N - 1) / N * bytes / bus bandwidth
     ranks      = all-reduces * L * skew * (N - 1)               ranks wait for the last one, whatever it waits for
     attention  = ctx * KV bytes / W, or where the batch is too short to fill the accelerator ctx * latency of a head / B
     device     = products + experts + fixed + link
@@ -45,7 +46,7 @@ from seatrial_base.catalog.precision import find_precision
 if TYPE_CHECKING:
     from seatrial.planner.predict.copy_model import Copy
     from seatrial_base.catalog.architecture import Architecture
-    from seatrial_base.catalog.operators import Operator
+    from seatrial_base.catalog.operators import Link, Operator
 
 
 _REFERENCE_HEAD_DIM = 128
@@ -59,9 +60,35 @@ _EXPERT_MATRICES = 3  # up, gate, down
 _FULL_COLUMNS = 300
 # An assumption: norms, rotary embedding, residual and activation read or write a token's vector this often in a layer.
 _VECTOR_PASSES = 20
+_BLOCK_SCALED = "fp8"  # the checkpoints of mixtures have a scale for each block of 128 x 128 weights
 # The state of a layer with linear attention has about twice the hidden size in values (Qwen3-Next, Qwen3.5), each with
 # so many keys of 32 bits; a decode step reads and writes it.
 _STATE_BYTES = 2 * 128 * 4 * 2
+
+
+@dataclass(frozen=True, slots=True)
+class AllReduces:
+    """The all-reduces of one iteration.
+
+    Attributes:
+        link: How the accelerators reach each other.
+        least_times: How many there are, times what the engine takes over the measured kernel, without tokens.
+        token_times: The same of what tokens add.
+        token_bytes: What each token adds to the size of one.
+        hops_s: What all of them take where data goes through the host's memory.
+    """
+
+    link: Link
+    least_times: float
+    token_times: float
+    token_bytes: float
+    hops_s: float
+
+    def seconds(self, tokens: float) -> float:
+        """Return the time that they take for this many tokens."""
+        least = self.link.all_reduce_s(0.0)
+        more = self.link.all_reduce_s(tokens * self.token_bytes) - least
+        return self.least_times * least + self.token_times * more + self.hops_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +111,7 @@ class Costs:
         prompt_token: Arithmetic of attention for one prompt token over its prompt.
         attention_token: Reading the KV cache of one token of context.
         attention_latency: Attention over one token of context when the batch is too small to fill the accelerator.
-        all_reduce: Latency of the all-reduces of one iteration.
-        all_reduce_token: What each token adds to them.
+        all_reduces: The all-reduces of one iteration; several kinds where groups of accelerators have their own.
         ranks: What the ranks of one iteration wait for each other, beside host and device.
         sequence: Work of the server per sequence and step.
         input_token: Work of the server per prompt token.
@@ -112,8 +138,7 @@ class Costs:
     prompt_token: float
     attention_token: float
     attention_latency: float
-    all_reduce: float
-    all_reduce_token: float
+    all_reduces: tuple[AllReduces, ...]
     ranks: float
     sequence: float
     input_token: float
@@ -157,7 +182,7 @@ class Costs:
 
     def link(self, tokens: float) -> float:
         """Return the time of the all-reduces."""
-        return self.all_reduce + tokens * self.all_reduce_token
+        return sum(each.seconds(tokens) for each in self.all_reduces)
 
     def attention(self, batch: float) -> float:
         """Return the time of attention per token of context; a draft reads its own cache for each drafted token."""
@@ -197,7 +222,7 @@ class Costs:
     def _chosen(self, tokens: float) -> float:
         if tokens <= self.dense_tokens:
             return 1.0
-        return 1 - (1 - self.expert_share) ** tokens if self.expert_weights else 0.0
+        return operators.chosen_share(self.expert_share, tokens) if self.expert_weights else 0.0
 
     def _computed(self, tokens: float) -> float:
         return self.expert_token / (self.expert_share if tokens <= self.dense_tokens else 1.0)
@@ -221,18 +246,31 @@ def _in_groups(costs: Costs, copy: Copy) -> Costs:
     if groups == 1:
         return costs
     own = _dynamic_costs(replace(copy, degree=copy.attention_degree, attention_data_parallel_degree=1))
-    shared = 1 / _all_reduces(shape) if shape.experts else 0.0  # of the all-reduces of a layer
+    shared = 1 / _reduces_of_layer(shape) if shape.experts else 0.0  # of the all-reduces of a layer
     return replace(
         costs,
         weights=own.weights,
         token=own.token / groups,
         attention_token=own.attention_token / groups,
         attention_latency=max(costs.attention_latency, own.attention_token),
-        all_reduce=shared * costs.all_reduce + (1 - shared) * own.all_reduce,
-        all_reduce_token=shared * costs.all_reduce_token + (1 - shared) * own.all_reduce_token / groups,
+        all_reduces=(
+            *(_shared_by(each, shared, 1) for each in costs.all_reduces),
+            *(_shared_by(each, 1 - shared, groups) for each in own.all_reduces),
+        ),
         ranks=shared * costs.ranks + (1 - shared) * own.ranks,
         groups=groups,
         prompt_length=copy.prefilled_tokens,
+    )
+
+
+def _shared_by(every: AllReduces, share: float, groups: int) -> AllReduces:
+    """Return a share of all-reduces, each of one group's tokens."""
+    return replace(
+        every,
+        least_times=share * every.least_times,
+        token_times=share * every.token_times,
+        token_bytes=every.token_bytes / groups,
+        hops_s=share * every.hops_s,
     )
 
 
@@ -271,7 +309,7 @@ def _filled(copy: Copy) -> float:
 def _dynamic_costs(copy: Copy) -> Costs:
     constants, shape, hardware = copy.engine.performance, copy.architecture, copy.hardware
     fixed, marginal = copy.calibration.fixed, copy.calibration.marginal
-    reduces = _all_reduces(shape) if copy.degree > 1 else 0
+    reduces = _reduces_of_layer(shape) if copy.degree > 1 else 0
     kernels = (constants.moe_kernels if shape.experts else constants.kernels) + reduces
     launch = fixed * constants.kernel_launch_s * kernels * shape.layers
     product, experts = _operator(copy, "product"), _operator(copy, "experts")
@@ -302,8 +340,7 @@ def _dynamic_costs(copy: Copy) -> Costs:
         * copy.kv_bytes_per_token
         / (hardware.memory_bandwidth_bytes_s * attention.memory_efficiency),
         attention_latency=fixed * shape.layers * _head_latency_s(copy),
-        all_reduce=fixed * reduces * shape.layers * _all_reduce_s(copy),
-        all_reduce_token=marginal * reduces * shape.layers * _all_reduce_token_s(copy),
+        all_reduces=_all_reduces(copy, reduces),
         ranks=fixed * reduces * shape.layers * _skew_s(copy),
         sequence=marginal * _sequence_s(copy),
         input_token=marginal * constants.input_token_s,
@@ -325,10 +362,10 @@ def _operator(copy: Copy, kind: operators.Kind) -> Operator:
     narrow, hardware = find_precision(copy.quantization), copy.hardware
     everywhere = narrow is not None and (narrow.scope == "linear" or copy.architecture.experts is None)
     mine = narrow if narrow and "attention" not in kind and (kind == "experts" or everywhere) else None
-    found = find_operator(hardware.accelerator, kind, mine.name if mine else None)
+    found = find_operator(hardware.accelerator, kind, mine.name if mine else None, copy.engine.kernels)
     narrowed = found.precision != operators.WIDE and find_precision(found.precision)
     if narrowed and narrowed.arithmetic_bits < precision.BITS_16BIT and not hardware.has_narrow_arithmetic:
-        return find_operator(hardware.accelerator, kind, None)
+        return find_operator(hardware.accelerator, kind, None, copy.engine.kernels)
     return found
 
 
@@ -343,7 +380,8 @@ def kernels_of(copy: Copy) -> tuple[str, ...]:
 
 def _factor(copy: Copy, operator: Operator) -> float:
     """Return what the engine takes for an operator over the measured kernel."""
-    return copy.engine.performance.factor(copy.hardware.accelerator, operator.operator, operator.precision)
+    factor = copy.engine.performance.factor(copy.hardware.accelerator, operator.operator, operator.precision)
+    return factor * copy.engine.experts_release_factor if operator.operator == "experts" else factor
 
 
 def _link_factor(copy: Copy) -> float:
@@ -360,8 +398,15 @@ def _fixed_s(copy: Copy, product: Operator, experts: Operator, attention: Operat
         layer += _factor(copy, product) * products * product.latency_s
     else:
         layer += _factor(copy, product) * (products - _MLP_PRODUCTS) * product.latency_s
-        layer += _factor(copy, experts) * experts.latency_s
+        layer += _factor(copy, experts) * experts.latency_s + _around_experts_s(copy)
     return shape.layers * layer + linear_s
+
+
+def _around_experts_s(copy: Copy) -> float:
+    """Return what a layer with experts takes beside them: scales of its inputs, and dealing tokens out to ranks."""
+    constants = copy.engine.performance
+    scaled_s = constants.block_scaling_layer_s if copy.quantization == _BLOCK_SCALED else 0.0
+    return scaled_s + (constants.expert_parallel_layer_s if copy.expert_parallel_degree > 1 else 0.0)
 
 
 def _sequence_s(copy: Copy) -> float:
@@ -374,7 +419,7 @@ def _sequence_s(copy: Copy) -> float:
     return server_s + read_s / _operator(copy, "decode attention").memory_efficiency
 
 
-def _all_reduces(shape: Architecture) -> int:
+def _reduces_of_layer(shape: Architecture) -> int:
     """Return the all-reduces of a layer: one where attention and MLP run side by side."""
     return 1 if shape.parallel_attention else 2
 
@@ -428,19 +473,29 @@ def _head_latency_s(copy: Copy) -> float:
     return constants.attention_token_s * shared * shape.head_dim / _REFERENCE_HEAD_DIM / share
 
 
-def _all_reduce_s(copy: Copy) -> float:
-    link = operators.link(copy.hardware.accelerator, copy.degree)
-    return _link_factor(copy) * link.latency_s + link.hop_s * (copy.degree - 1)
+def _all_reduces(copy: Copy, reduces: int) -> tuple[AllReduces, ...]:
+    """Return the all-reduces of all layers, of the vectors of all tokens; none on one accelerator."""
+    if not reduces:
+        return ()
+    link = _link(copy)
+    every, factor = reduces * copy.architecture.layers, _link_factor(copy)
+    fixed, marginal = copy.calibration.fixed, copy.calibration.marginal
+    return (
+        AllReduces(
+            link=link,
+            least_times=fixed * every * factor,
+            token_times=marginal * every * factor,
+            token_bytes=_BYTES_16BIT * copy.architecture.hidden_size,
+            hops_s=fixed * every * link.hop_s * (copy.degree - 1),
+        ),
+    )
+
+
+def _link(copy: Copy) -> Link:
+    return operators.link(copy.hardware.accelerator, copy.degree, copy.engine.kernels)
 
 
 def _skew_s(copy: Copy) -> float:
     """Return what the ranks of an all-reduce wait for each other; a slow way through the host's memory hides it."""
-    slow = operators.link(copy.hardware.accelerator, copy.degree).hop_s > 0
+    slow = _link(copy).hop_s > 0
     return 0.0 if slow else copy.engine.performance.skew_s * (copy.degree - 1)
-
-
-def _all_reduce_token_s(copy: Copy) -> float:
-    """Return what one token adds to an all-reduce: its vector passes the bus 2 (n - 1) / n times."""
-    link = operators.link(copy.hardware.accelerator, copy.degree)
-    moved = 2 * (copy.degree - 1) / copy.degree * _BYTES_16BIT * copy.architecture.hidden_size
-    return _link_factor(copy) * moved / link.bus_bytes_s

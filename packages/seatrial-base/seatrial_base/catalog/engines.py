@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+import re
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
@@ -39,6 +41,10 @@ class Performance:
         skew_s: What the ranks wait for each other in an all-reduce, for each further rank.
         sequence_rank: Share of `sequence_s` that each further rank adds to it.
         linear_layer_s: What a layer with linear attention takes beside `layer_s`: its many small kernels.
+        block_scaling_layer_s: What a layer with experts takes beside `layer_s` where weights of 8 bits have a scale for
+            each block, and inputs are scaled alike.
+        expert_parallel_layer_s: What a layer takes beside `layer_s` where experts are dealt out to the ranks.
+        experts_release: Logarithm of the time of experts over that in the minor release before (`Engine.releases`).
         reserve_bytes: Memory of one accelerator that neither weights nor KV cache can use.
         throughput_error: Band of throughputs where `catalog/data/bands.json` has none for the engine: the share that
             80 % of predictions were off by at most with configurations left out (TGI 1.x), or an assumption.
@@ -70,6 +76,9 @@ class Performance:
     skew_s: float
     sequence_rank: float
     linear_layer_s: float
+    block_scaling_layer_s: float
+    expert_parallel_layer_s: float
+    experts_release: float
     reserve_bytes: int
     throughput_error: float
     latency_error: float
@@ -115,6 +124,10 @@ class Engine:
         kv_share_of_rest: The engine takes `memory_utilization` of what weights and activations leave, not of the whole
             memory (TensorRT-LLM's `free_gpu_memory_fraction`).
         steps_ahead: Iterations that are decided on while another runs: what arrives meanwhile waits for them, too.
+        keeps_window: A model whose every layer has a sliding window keeps no more than that of a sequence.
+        measured_releases: Minor releases of the fit, the oldest, the one in the middle and the newest; none where
+            releases differ in nothing.
+        releases: Minor releases from the middle to this version, within those of the fit; 0 where the version is none.
     """
 
     id: str
@@ -137,6 +150,19 @@ class Engine:
     batch_limit: int = 256
     kv_share_of_rest: bool = False
     steps_ahead: int = 0
+    keeps_window: bool = True
+    measured_releases: tuple[int, ...] = ()
+    releases: int = 0
+
+    @property
+    def kernels(self) -> str:
+        """The engine whose kernels these constants are factors on (`catalog.operators`)."""
+        return self.constants.partition("-")[0]
+
+    @property
+    def experts_release_factor(self) -> float:
+        """Time of experts in this release over that in the middle one of the fit."""
+        return math.exp(self.performance.experts_release * self.releases)
 
     @property
     def performance(self) -> Performance:
@@ -144,10 +170,21 @@ class Engine:
         return _performance()[self.constants]
 
 
+@cache
 def find_engine(family: Family, version: str) -> Engine:
     """Return the constants of an engine's version: those of the longest prefix that matches."""
     matching = [row for row in _every() if row.family == family and version.startswith(row.version_prefix)]
-    return max(matching, key=lambda row: len(row.version_prefix))
+    found = max(matching, key=lambda row: len(row.version_prefix))
+    return replace(found, releases=_releases(found, version)) if found.measured_releases else found
+
+
+def _releases(engine: Engine, version: str) -> int:
+    """Return the minor releases from the middle of the fit to a version: of vLLM 0.16, 3 to 0.19."""
+    oldest, middle, newest = engine.measured_releases
+    if not version:  # nothing is said of it: the newest
+        return newest - middle
+    numbers = re.match(r"v?0\.(\d+)", version)
+    return min(newest, max(oldest, int(numbers[1]))) - middle if numbers else 0
 
 
 @cache

@@ -3,13 +3,24 @@
     seconds = latency + ((read / memory efficiency) ** q + (arithmetic / compute efficiency) ** q) ** (1 / q)
 
 `read` is bytes over the data sheet's bandwidth, `arithmetic` operations over its FLOPS, q the sharpness: 1 adds them
-up, a large one takes the longer. An all-reduce of n accelerators takes latency + 2 (n - 1) / n * bytes / bandwidth.
-The constants are fitted on measured kernels, operator by operator (`scripts/operator_tables.py`); those of AWS Neuron
-are assumed (`data/neuron.json`).
+up, a large one takes the longer. An all-reduce of n accelerators takes what was measured for its size, or latency +
+2 (n - 1) / n * bytes / bandwidth. The constants are fitted on measured kernels, operator by operator
+(`scripts/operator_tables.py`); those of AWS Neuron are assumed (`data/neuron.json`). Experts and all-reduces are
+kernels of an engine: where its own were measured, they count, elsewhere the fastest of all engines.
+
+Of E experts a token chooses k, and some experts are more popular than others. A step reads those that any of its T
+tokens chose:
+
+    chosen(T) = s T / (1 + s (T - 1))      s = k / E
+
+which is the mean where popularity is distributed exponentially (a gamma distribution of shape 1; a uniform one would
+be 1 - (1 - s) ** T). Of the shapes tried, 0.7 and 1 fit the kernels that were measured with a power law of routing
+best, and 1 the served rows (benchmarks/planner_accuracy).
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -52,6 +63,7 @@ class Operator:
         points: Measured kernels of the fit; 0 where the constants are assumed.
         error: Mean error of the fit, as a share.
         source: Where they were measured.
+        engine: The engine whose kernels they are; empty where the fastest of all engines count.
     """
 
     accelerator: str
@@ -65,6 +77,7 @@ class Operator:
     points: int
     error: float
     source: str
+    engine: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +91,9 @@ class Link:
         bus_bytes_s: Bus bandwidth.
         hop_s: What each further accelerator adds where none reaches another's memory: data goes through the host's.
         source: Where they were measured.
+        engine: The engine whose all-reduce it is; empty for any engine.
+        message_bytes: Sizes that were measured, ascending; none where latency and bandwidth stand for all.
+        message_s: What an all-reduce of each size took.
     """
 
     accelerator: str
@@ -86,31 +102,54 @@ class Link:
     bus_bytes_s: float
     source: str
     hop_s: float = 0.0
+    engine: str = ""
+    message_bytes: tuple[float, ...] = ()
+    message_s: tuple[float, ...] = ()
+
+    def all_reduce_s(self, size_bytes: float) -> float:
+        """Return the time of an all-reduce of so many bytes on each accelerator, without hops."""
+        if not self.message_bytes:
+            return self.latency_s + 2 * (self.degree - 1) / self.degree * size_bytes / self.bus_bytes_s
+        if size_bytes >= self.message_bytes[-1]:
+            return self.message_s[-1] * size_bytes / self.message_bytes[-1]
+        above = bisect_right(self.message_bytes, size_bytes)
+        if not above:
+            return self.message_s[0]
+        low, high = self.message_bytes[above - 1], self.message_bytes[above]
+        less, more = self.message_s[above - 1], self.message_s[above]
+        return less + (more - less) * (size_bytes - low) / (high - low)
 
 
 @cache
-def find_operator(accelerator: str, kind: Kind, quantization: str | None) -> Operator:
+def find_operator(accelerator: str, kind: Kind, quantization: str | None, engine: str = "") -> Operator:
     """Return the constants of an operator, of the accelerator most alike where it has none.
 
     Args:
         accelerator: The accelerator's name.
         kind: What is done.
         quantization: Of the weights; `None` for 16 bits.
+        engine: Whose kernels; the fastest of all engines where its own were not measured.
     """
     table = _operators()
     name = _known(accelerator)
     wanted = quantization or WIDE
-    while wanted != WIDE and (name, kind, wanted) not in table:
+    while wanted != WIDE and (name, kind, wanted, "") not in table:
         wanted = _INSTEAD.get(wanted, WIDE)
-    return table[name, kind, wanted]
+    return table.get((name, kind, wanted, engine)) or table[name, kind, wanted, ""]
 
 
 @cache
-def link(accelerator: str, degree: int) -> Link:
-    """Return the all-reduce of an accelerator at a degree; of the next higher measured degree where it has none."""
+def link(accelerator: str, degree: int, engine: str = "") -> Link:
+    """Return an engine's all-reduce at a degree; of the next higher measured degree where it has none."""
     table, name = _links(), _known(accelerator)
-    measured = [each for key, each in table.items() if key[0] == name]
+    own = [each for each in table if each.accelerator == name and each.engine == engine]
+    measured = own or [each for each in table if each.accelerator == name and not each.engine]
     return min(measured, key=lambda each: (each.degree < degree, abs(each.degree - degree)))
+
+
+def chosen_share(share: float, tokens: float) -> float:
+    """Return the share of the experts that any of some tokens chose, of the share that each chooses."""
+    return share * tokens / (1 + share * (tokens - 1))
 
 
 def is_measured(accelerator: str) -> bool:
@@ -124,12 +163,11 @@ def _known(accelerator: str) -> str:
 
 
 @cache
-def _operators() -> dict[tuple[str, Kind, str], Operator]:
+def _operators() -> dict[tuple[str, Kind, str, str], Operator]:
     rows = (*catalog_rows("operators.json", Operator), *catalog_rows("neuron.json", Operator, part="operators"))
-    return {(row.accelerator, row.operator, row.precision): row for row in rows}
+    return {(row.accelerator, row.operator, row.precision, row.engine): row for row in rows}
 
 
 @cache
-def _links() -> dict[tuple[str, int], Link]:
-    rows = (*catalog_rows("operators.json", Link, part="links"), *catalog_rows("neuron.json", Link, part="links"))
-    return {(row.accelerator, row.degree): row for row in rows}
+def _links() -> tuple[Link, ...]:
+    return (*catalog_rows("operators.json", Link, part="links"), *catalog_rows("neuron.json", Link, part="links"))
