@@ -11,6 +11,8 @@ from seatrial_base.frozen_model import FrozenModel
 
 EXTRAPOLATED = "the band is extrapolated."
 """The end of the sentences of a band that no row earned: `Band.extrapolated`."""
+OTHER_LENGTHS = "while their lengths were left out of the fit"
+"""Words of a band that rows of this very deployment earned: `Band.of_same_deployment`."""
 
 
 class Band(FrozenModel):
@@ -39,6 +41,11 @@ class Band(FrozenModel):
         It is no field: one more would change the bytes, and so the digest, of every lock.
         """
         return self.because.endswith(EXTRAPOLATED)
+
+    @property
+    def of_same_deployment(self) -> bool:
+        """Whether this very deployment was measured, if at other lengths, as `because` says."""
+        return self.points > 0 or OTHER_LENGTHS in self.because
 
     @property
     def kind(self) -> Literal["measured", "extrapolated", "assumed"]:
