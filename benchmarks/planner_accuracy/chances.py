@@ -18,7 +18,7 @@ from benchmarks.planner_accuracy.decisions import OBJECTIVES, Objective, cost, w
 from benchmarks.planner_accuracy.earned_bands import JUDGED_FACETS, nested
 from benchmarks.planner_accuracy.judged import LEFT_OUT, JudgedRow, read_judged
 from seatrial.documents.prediction import Band
-from seatrial.planner.search.chance import SLOWER_IN_DOUBT, chance_within, latency_share
+from seatrial.planner.search.chance import SLOWER_IN_DOUBT, chance_within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -60,7 +60,7 @@ def stated(row: JudgedRow, objective: Objective, share: float, slower: float = 0
     if not predicted or not measured:
         return None
     band = Band(throughput=share, latency=share, measured=True, because="")
-    own = latency_share("ttft_ms", band) if objective.figure == "ttft_ms" else share
+    own = band.latency_of(objective.figure)
     return chance_within(predicted / objective.target_ms, own, slower), objective.met(row.measured)
 
 

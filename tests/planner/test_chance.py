@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.documents.prediction import OTHER_LENGTHS, Band
+from seatrial.documents.prediction import OTHER_LENGTHS, TTFT, Band
 from seatrial.planner.planner import make_plan
-from seatrial.planner.search.chance import SLOWER_IN_DOUBT, chance_within, latency_share, slower_in_doubt
+from seatrial.planner.search.chance import SLOWER_IN_DOUBT, chance_within, slower_in_doubt
 from tests.planner.test_probe import CHEAP, DEAR, predicted_ms
 
 if TYPE_CHECKING:
@@ -48,13 +48,14 @@ EARNED = Band(throughput=0.1, latency=0.1, measured=True, because="")
 
 
 def test_the_band_of_ttft_is_wider_where_left_out_rows_gave_it() -> None:
-    assert latency_share("ttft_ms", EARNED) == pytest.approx(1.1**4 - 1)
-    assert latency_share("tpot_ms", EARNED) == latency_share("e2e_latency_ms", EARNED) == 0.1
+    assert EARNED.latency_of("ttft_ms") == TTFT
+    assert EARNED.latency_of("tpot_ms") == EARNED.latency_of("e2e_latency_ms") == 0.1
+    assert EARNED.model_copy(update={"latency": 2}).latency_of("ttft_ms") == 2
 
 
 @pytest.mark.parametrize("other", [{"measured": False}, {"points": 2}])
 def test_an_assumption_and_measured_points_of_its_own_are_as_good_for_ttft(other: dict[str, object]) -> None:
-    assert latency_share("ttft_ms", EARNED.model_copy(update=other)) == 0.1
+    assert EARNED.model_copy(update=other).latency_of("ttft_ms") == 0.1
 
 
 def test_a_cheaper_deployment_in_doubt_is_taken_to_be_slower_unless_it_was_measured_itself() -> None:

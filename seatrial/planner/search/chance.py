@@ -17,13 +17,9 @@ if TYPE_CHECKING:
     from seatrial.documents.prediction import Band
     from seatrial.planner.search.candidate import Candidate
     from seatrial.planner.search.capacity import LoadSpread
-    from seatrial.planner.search.demand import Metric
     from seatrial.specs.endpoint import EndpointSpec
 
 _COVERAGE_Z = NormalDist().inv_cdf(0.9)  # a band holds 80 % of the errors: 10 % lie beyond either end
-# The power of 1 + the band of latencies that holds 80 % of measured TTFTs: 3.8 while models or degrees are left out,
-# 5.2 while lengths are (benchmarks/planner_accuracy/left_out.csv).
-_TTFT_POWER = 4
 # Cheaper deployments in doubt were slower than predicted more often than faster, by about as many standard deviations,
 # while their model or degree was left out, and as often as not while only lengths were (the table of
 # benchmarks/planner_accuracy/chances.py has how often the chances come true).
@@ -41,12 +37,6 @@ def chance_within(ratio: float, share: float, slower: float = 0.0) -> float:
     if share <= 0 or ratio <= 0:
         return float(ratio <= 1)
     return NormalDist().cdf(-math.log(ratio) / (math.log1p(share) / _COVERAGE_Z) - slower)
-
-
-def latency_share(metric: Metric, band: Band) -> float:
-    """Return the band of one latency, as a share; TTFT's own where left-out rows gave the band."""
-    earned = band.measured and not band.points
-    return (1 + band.latency) ** _TTFT_POWER - 1 if metric == "ttft_ms" and earned else band.latency
 
 
 def slower_in_doubt(band: Band) -> float:
@@ -69,7 +59,7 @@ def chance_of(
     bounds, asked = read_objectives(endpoint)[:-1], endpoint.slo.output_tok_s
     outcome = candidate.levels.under(load) if bounds else None
     chances = [
-        chance_within(bound.ratio(outcome), latency_share(bound.metric, band), slower) for bound in bounds if outcome
+        chance_within(bound.ratio(outcome), band.latency_of(bound.metric), slower) for bound in bounds if outcome
     ]
     if asked is not None:
         chances.append(chance_within(asked / load.output_tok_s, band.throughput, slower))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from seatrial.planner.cost import usd_per_hour
 from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.search.capacity import MOST_IN_FLIGHT, copies_needed, spread
-from seatrial.planner.search.chance import chance_of, chance_within, latency_share, slower_in_doubt
+from seatrial.planner.search.chance import chance_of, chance_within, slower_in_doubt
 from seatrial.planner.search.sizing import UNKNOWN, excesses, score_of
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def _may_reach(demand: Demand, size: _Size, band: Band, wanted: float) -> bool:
         return False
     point = predict_at(size.candidate.copy, level)
     return all(
-        chance_within(objective.mean_ratio(point) / _SLACK, latency_share(objective.metric, band)) >= wanted
+        chance_within(objective.mean_ratio(point) / _SLACK, band.latency_of(objective.metric)) >= wanted
         for objective in demand.objectives[:-1]
     )
 
@@ -193,7 +193,7 @@ def _hopeless(demand: Demand, size: _Size, band: Band) -> bool:
         return True
     point = predict_at(size.candidate.copy, level)
     return any(
-        objective.out_of_reach(point, (1 + latency_share(objective.metric, band)) * _SLACK)
+        objective.out_of_reach(point, (1 + band.latency_of(objective.metric)) * _SLACK)
         for objective in demand.objectives
     )
 
@@ -211,7 +211,7 @@ def _doubt(demand: Demand, size: _Size, band: Band) -> Doubt | None:
         return None
     if worst.ratio(outcome) > 1:
         field, predicted, bound = ".".join(worst.path), worst.predicted(outcome), worst.bound_ms
-        ratio, most = worst.ratio(outcome), latency_share(worst.metric, band)
+        ratio, most = worst.ratio(outcome), band.latency_of(worst.metric)
     else:
         field, predicted, bound, ratio, most = "slo.output_tok_s", reached, asked, slow, band.throughput
     if not 1 < ratio <= 1 + most:
