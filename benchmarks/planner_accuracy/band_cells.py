@@ -10,7 +10,7 @@ from benchmarks.planner_accuracy.compare import MISSING, markdown
 from benchmarks.planner_accuracy.earned_bands import (
     FIGURES_OF,
     INSIDE,
-    SEEN_APART,
+    JUDGED_FACETS,
     Figure,
     coverage,
     is_inside,
@@ -35,7 +35,9 @@ _FIGURES: tuple[Figure, ...] = get_args(Figure)
 def covered(rows: Sequence[JudgedRow]) -> str:
     """Return how many rows lie inside the bands of others, and in how many cells as many as should."""
     head = ("left out", "figure", "rows inside", "cells", "70 to 95 % inside", "fewer", "more", "band not too wide")
-    lines = [[kind, figure, *_totals(nested(rows, figure, kind), figure)] for kind in SEEN_APART for figure in _FIGURES]
+    lines = [
+        [kind, figure, *_totals(nested(rows, figure, kind), figure)] for kind in JUDGED_FACETS for figure in _FIGURES
+    ]
     return markdown(head, 2, lines)
 
 

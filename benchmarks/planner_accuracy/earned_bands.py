@@ -2,25 +2,25 @@
 
     python -m benchmarks.planner_accuracy.earned_bands [--write]
 
-A band is a share s: 80 % of the rows were measured between predicted / (1 + s) and predicted × (1 + s). Errors are
-distributed as those of a cell, drawn towards those of the wider cell around it: m models count m / (m + 2), the wider
-cell the rest. So a cell of many models has a band of its own, and one of few models nearly that of the wider cell.
-Coverage is checked on what neither the fit nor the band has seen: the band of a model, a degree or lengths comes from
-the errors of other models, degrees or lengths.
+A band is a share s: 80 % of the rows were measured between predicted / (1 + s) and predicted × (1 + s). The band of a
+cell is a quantile of the errors of all rows: a row counts the less, the more of its parts (kind of model, engine,
+accelerator, precision, degree, model) differ from the cell's. It is the quantile that holds `AIM` of the rows, each of
+them held against the errors of other models, degrees or lengths. Coverage is checked on what neither the fit, nor the
+band, nor its quantile has seen.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from bisect import bisect_left, bisect_right
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from benchmarks.planner_accuracy.judged import LATENCIES, JudgedRow, grouped, ratios, read_judged
 from benchmarks.planner_accuracy.left_out import lengths_of
 from benchmarks.planner_accuracy.questions import FOLDER
+from benchmarks.planner_accuracy.weighed_errors import Evidence, Group, Key
 from seatrial_base.catalog.bands import BandCell, BandPlace, Facet, ModelFamily, shape_of
 from seatrial_base.catalog.models import resolve_model
 
@@ -29,11 +29,17 @@ if TYPE_CHECKING:
 
 BANDS = FOLDER.parents[1] / "packages" / "seatrial-base" / "seatrial_base" / "catalog" / "data" / "bands.json"
 INSIDE = 0.8  # share of the rows that a band holds
-FEWEST = 10  # errors of a cell
+AIM = 0.825  # of all rows: the middle of 70 to 95 %, between which each cell is to be
+NARROWEST = 0.06  # runs that were published twice differ by 3 to 8 %: no row tells of less
+FEWEST = 10  # rows that bands come from
 FEWEST_MODELS = 2  # of all rows: those of one model do not tell how much models differ
-WIDER_MODELS = 2  # models of a cell that count as much as the wider cell around it
 SOURCE = "benchmarks/planner_accuracy/left_out.csv, by benchmarks/planner_accuracy/earned_bands.py"
 _DIGITS = 3
+
+# What a row counts that differs from a cell in one part. Rows of other lengths tell of the very same deployment, so
+# what differs counts little. Other models and degrees err by other amounts wherever they run: more rows tell more.
+# Chosen on these rows, in the middle of ranges (0.15 to 0.25, 0.3 to 0.5) within which as many cells hold.
+SAME_DEPLOYMENT, OTHER_DEPLOYMENT = 0.2, 0.4
 
 LEVELS = ("family", "engine", "accelerator", "bits", "degree", "shape")
 """What cells are split by, the widest first; each level splits those of the level before."""
@@ -41,75 +47,44 @@ _OWN_MODEL = ("degree", "lengths")  # left out of these, the rest of a model tel
 _LEVEL_OF = {"precision": "bits", "model": "shape"}
 Figure = Literal["throughput", "latency"]
 FIGURES_OF: dict[Figure, tuple[str, ...]] = {"throughput": ("output_tok_s",), "latency": LATENCIES}
-SEEN_APART: dict[Facet, Callable[[JudgedRow], object]] = {
-    "model": lambda row: row.question.model,
+JUDGED_FACETS: tuple[Facet, ...] = ("model", "degree", "lengths")
+"""What is left out where coverage and chances are judged: each row is told by it which band it takes."""
+LEFT_OUT_OF: dict[Facet, Callable[[JudgedRow], object]] = {
+    # Releases of one shape are left out together (`left_out.folds`).
+    "model": lambda row: _parts(row, ("shape",)),
+    "accelerator": lambda row: row.accelerator,
+    "engine": lambda row: row.question.engine,
+    "precision": lambda row: row.bits,
     "degree": lambda row: row.question.tp_degree,
     "lengths": lambda row: lengths_of(row.question.input_tokens, row.question.output_tokens),
 }
-"""What the rows of one part have in common, whose band comes from the other parts."""
+"""What the fit did not see of a row; its band comes from rows that have another one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Errors:
-    """Errors of the rows of one cell.
-
-    Attributes:
-        ascending: max(ratio, 1 / ratio) - 1 of each predicted over measured value.
-        models: Different models of these rows.
-        rows: The rows.
-    """
-
-    ascending: tuple[float, ...]
-    models: int
-    rows: int
-
-
-Key = tuple[object, ...]
-Table = dict[Key, Errors]
-"""Errors by the parts of a cell: one key for each level, of as many parts as the level splits by."""
+def evidence(rows: Iterable[JudgedRow], kind: Facet, figure: Figure) -> Evidence:
+    """Return the errors of rows that one kind of thing was left out for."""
+    levels, left_out = levels_of(kind), LEFT_OUT_OF[kind]
+    told = [row for row in rows if row.comparable and ratios([row], *FIGURES_OF[figure])]
+    groups = grouped(told, lambda row: (_parts(row, levels), left_out(row)))
+    return Evidence(
+        groups=tuple(
+            Group(cast("Key", parts), value, tuple(sorted(error_of(row, figure) for row in own)))
+            for (parts, value), own in groups.items()
+        ),
+        per_difference=SAME_DEPLOYMENT if kind == "lengths" else OTHER_DEPLOYMENT,
+        aim=AIM,
+    )
 
 
-def share_of(nested: Sequence[Errors]) -> float | None:
-    """Return the share that 80 % of the errors are within.
-
-    Args:
-        nested: Of a cell and of those around it, the widest first; each holds all errors of the next.
-    """
-    weighed, rest = [], 1.0
-    for cell in reversed(nested[1:]):
-        own = rest * cell.models / (cell.models + WIDER_MODELS)
-        weighed.append((cell.ascending, own))
-        rest -= own
-    widest = nested[0].ascending if nested else ()
-    weighed.append((widest, rest))
-
-    def below(error: float) -> float:
-        return sum(weight * bisect_right(errors, error) / len(errors) for errors, weight in weighed)
-
-    return widest[bisect_left(widest, INSIDE - 1e-9, key=below)] if len(widest) >= FEWEST else None
-
-
-def table(rows: Iterable[JudgedRow], kind: Facet, figure: Figure) -> Table:
-    """Return the errors of rows that one kind of thing was left out for, by cell; cells with too few are left out."""
-    levels = levels_of(kind)
-    found: dict[Key, list[JudgedRow]] = {}
-    for row in rows:
-        parts = _parts(row, levels)
-        for depth in range(len(parts) + 1):
-            found.setdefault(parts[:depth], []).append(row)
-    made = ((key, _errors(own, figure)) for key, own in found.items())
-    return {key: errors for key, errors in made if len(errors.ascending) >= FEWEST}
+def error_of(row: JudgedRow, figure: Figure) -> float:
+    """Return what a row is off by, as a share: by the worst of its latencies."""
+    return max(max(ratio, 1 / ratio) - 1 for ratio in ratios([row], *FIGURES_OF[figure]))
 
 
 def levels_of(kind: Facet) -> tuple[str, ...]:
     """Return what the cells of a kind are split by, but not by what was left out: an unmeasured one has no cell."""
     own = _LEVEL_OF.get(kind, kind)
     return tuple(level for level in LEVELS if level != own and (level != "shape" or kind in _OWN_MODEL))
-
-
-def share_for(found: Table, row: JudgedRow, kind: Facet) -> float | None:
-    """Return the share of the finest cell that holds a row."""
-    return share_of(_around(found, _parts(row, levels_of(kind))))
 
 
 def cells(rows: Sequence[JudgedRow]) -> tuple[BandCell, ...]:
@@ -125,14 +100,17 @@ def nested(rows: Sequence[JudgedRow], figure: Figure, kind: Facet = "model") -> 
 
 @cache
 def _nested(rows: tuple[JudgedRow, ...], figure: Figure, kind: Facet) -> list[tuple[JudgedRow, float]]:
-    told: list[tuple[JudgedRow, float]] = []
+    told, levels, left_out = evidence(rows, kind, figure), levels_of(kind), LEFT_OUT_OF[kind]
     judged = [row for row in rows if row.comparable and ratios([row], *FIGURES_OF[figure])]
-    apart = SEEN_APART[kind]
-    for part, own in grouped(judged, lambda row: (apart(row),)).items():
-        others = table([row for row in judged if (apart(row),) != part], kind, figure)
-        shares = ((row, share_for(others, row, kind)) for row in own)
-        told += [(row, share) for row, share in shares if share is not None]
-    return told
+    alike = grouped(judged, lambda row: (left_out(row), _parts(row, levels)))
+    others = {value: len(judged) - len(own) for (value,), own in grouped(judged, lambda row: (left_out(row),)).items()}
+    return [
+        (row, share)
+        for (value, parts), own in alike.items()
+        if others[value] >= FEWEST
+        for share in (max(told.share(cast("Key", parts), value), NARROWEST),)
+        for row in own
+    ]
 
 
 def is_inside(row: JudgedRow, share: float, figure: Figure) -> bool:
@@ -168,7 +146,7 @@ def main() -> None:
     rows = read_judged()
     if parser.parse_args().write:
         BANDS.write_text(document(rows), encoding="utf-8")
-    for kind in SEEN_APART:
+    for kind in JUDGED_FACETS:
         for figure in get_args(Figure):
             told = nested(rows, figure, kind)
             print(f"{kind}, {figure}: {coverage(told, figure) or 0:.0%} of {len(told)} rows inside the band of others")
@@ -178,40 +156,44 @@ def _cells_of(kind: Facet, rows: Sequence[JudgedRow]) -> list[BandCell]:
     judged = [row for row in rows if row.comparable and row.family in get_args(ModelFamily)]
     if len({row.question.model for row in judged}) < FEWEST_MODELS and kind not in _OWN_MODEL:
         return []
-    tables = {figure: table(judged, kind, figure) for figure in get_args(Figure)}
-    keys = dict.fromkeys(key for found in tables.values() for key in found if not _is_whole(found, key))
-    return [_cell(kind, key, tables) for key in sorted(keys, key=len, reverse=True)]
+    by_figure = {figure: _with(judged, figure) for figure in get_args(Figure)}
+    told = {figure: evidence(own, kind, figure) for figure, own in by_figure.items() if len(own) >= FEWEST}
+    cells_of = {figure: _by_key(by_figure[figure], kind) for figure in told}
+    keys = dict.fromkeys(key for found in cells_of.values() for key in found)
+    return [_cell(kind, key, told, cells_of) for key in sorted(keys, key=len, reverse=True)]
 
 
-def _cell(kind: Facet, key: Key, tables: dict[Figure, Table]) -> BandCell:
-    shares = {figure: share_of(_around(found, key)) if key in found else None for figure, found in tables.items()}
-    largest = max((found[key] for found in tables.values() if key in found), key=lambda errors: errors.rows)
+def _cell(
+    kind: Facet, key: Key, told: dict[Figure, Evidence], found: dict[Figure, dict[Key, list[JudgedRow]]]
+) -> BandCell:
+    shares = {
+        figure: round(max(told[figure].share(key), NARROWEST), _DIGITS) for figure in told if key in found[figure]
+    }
+    largest = max((own[key] for own in found.values() if key in own), key=len)
     parts = dict.fromkeys(LEVELS) | dict(zip(levels_of(kind), key, strict=False))
     return BandCell(
         left_out=kind,
         **parts,
-        rows=largest.rows,
-        models=largest.models,
-        throughput=_rounded(shares["throughput"]),
-        latency=_rounded(shares["latency"]),
+        rows=len(largest),
+        models=len({row.question.model for row in largest}),
+        throughput=shares.get("throughput"),
+        latency=shares.get("latency"),
     )
 
 
-def _is_whole(found: Table, key: Key) -> bool:
-    """Tell whether a cell holds all rows of the one around it, which then stands for both."""
-    return bool(key) and found[key].rows == found[key[:-1]].rows
+def _with(rows: Iterable[JudgedRow], figure: Figure) -> list[JudgedRow]:
+    return [row for row in rows if ratios([row], *FIGURES_OF[figure])]
 
 
-def _around(found: Table, key: Key) -> list[Errors]:
-    """Return the errors of a cell and of those around it, the widest first."""
-    there = [found[key[:depth]] for depth in range(len(key) + 1) if key[:depth] in found]
-    return [cell for at, cell in enumerate(there) if at == 0 or cell.rows < there[at - 1].rows]
-
-
-def _errors(rows: Sequence[JudgedRow], figure: Figure) -> Errors:
-    found = ratios(rows, *FIGURES_OF[figure])
-    models = {row.question.model for row in rows if ratios([row], *FIGURES_OF[figure])}
-    return Errors(tuple(sorted(max(ratio, 1 / ratio) - 1 for ratio in found)), len(models), len(rows))
+def _by_key(rows: Iterable[JudgedRow], kind: Facet) -> dict[Key, list[JudgedRow]]:
+    """Return the rows of each cell and of those around it."""
+    levels = levels_of(kind)
+    found: dict[Key, list[JudgedRow]] = {}
+    for row in rows:
+        parts = _parts(row, levels)
+        for depth in range(len(parts) + 1):
+            found.setdefault(parts[:depth], []).append(row)
+    return found
 
 
 def _parts(row: JudgedRow, levels: Sequence[str]) -> Key:
@@ -234,10 +216,6 @@ _PART: dict[str, Callable[[JudgedRow], object]] = {
     "degree": lambda row: row.question.tp_degree,
     "shape": lambda row: _shape(row.question.model),
 }
-
-
-def _rounded(share: float | None) -> float | None:
-    return None if share is None else round(share, _DIGITS)
 
 
 def _lines(part: Sequence[dict[str, object]]) -> str:

@@ -203,11 +203,12 @@ def _because(doubtful: Doubt, saving: float) -> str:
     level = counted(doubtful.load.concurrency_per_copy, "concurrent request")
     count, candidate = doubtful.instance_count, doubtful.candidate
     throughput = doubtful.field == "slo.output_tok_s"
+    band = f"the band of TTFT, ±{doubtful.band:.0%}" if ".ttft_ms." in doubtful.field else "the band"
     unit, within = ("tok/s", "at least") if throughput else ("ms", "at most")
     predicted, bound = f"{tenths(doubtful.predicted, grouped=True)} {unit}", f"{doubtful.bound:,.12g} {unit}"
     return (
         f"{count} x {candidate} costs {usd(doubtful.usd_per_hour)} per hour, {usd(saving)} less than the plan. "
-        f"It is predicted to miss {doubtful.field} by {doubtful.ratio - 1:.0%}, which is within the band: {predicted} "
+        f"It is predicted to miss {doubtful.field} by {doubtful.ratio - 1:.0%}, which is within {band}: {predicted} "
         f"against {bound}, with {level} per copy. Measure this level: {within} {bound} and this deployment is the "
         "cheaper plan, else the plan stays."
     )

@@ -45,7 +45,7 @@ class Quantity:
 
     def band(self, plan: Plan) -> float:
         """Return the band of its prediction, as a share of it."""
-        return plan.band.throughput if self.metric is None else plan.band.latency
+        return plan.band.throughput if self.metric is None else plan.band.latency_of(self.metric)
 
 
 THROUGHPUT = Quantity("output_tok_s", "Output throughput of one copy", "Output per copy", unit="tok/s")
@@ -75,6 +75,8 @@ def band_text(plan: Plan) -> str:
     band = plan.band
     kind = band.kind
     shares = f"throughput ±{band.throughput * 100:.0f} %, latency ±{band.latency * 100:.0f} %"
+    ttft = band.latency_of("ttft_ms")
+    shares += f", TTFT ±{ttft * 100:.0f} %" if ttft > band.latency else ""
     return f"Band: {shares} ({kind}). {band.because}"
 
 
@@ -115,11 +117,17 @@ class Expectation:
         levels: Ascending.
         throughput_share: The band of throughputs, as a share of each; None when the prediction states none.
         latency_share: Likewise of latencies.
+        ttft_share: Likewise of TTFT.
     """
 
     levels: tuple[ExpectedLevel, ...]
     throughput_share: float | None = None
     latency_share: float | None = None
+    ttft_share: float | None = None
+
+    def share_of(self, metric: Metric) -> float | None:
+        """Return the band of one latency, as a share of it."""
+        return self.ttft_share if metric == "ttft_ms" else self.latency_share
 
     def throughputs(self) -> tuple[tuple[float, float], ...]:
         """Return the throughput by concurrency."""
@@ -147,7 +155,12 @@ def expectation_of(result: TrialResult, plan: Plan | None) -> Expectation | None
             return None
         levels = tuple(_of_plan(point, copies) for point in plan.curve)
         band = plan.band
-        return Expectation(levels=levels, throughput_share=band.throughput, latency_share=band.latency)
+        return Expectation(
+            levels=levels,
+            throughput_share=band.throughput,
+            latency_share=band.latency,
+            ttft_share=band.latency_of("ttft_ms"),
+        )
     prior = result.request.prior.levels
     if result.engine_note or not prior:
         return None

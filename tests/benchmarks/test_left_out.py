@@ -23,7 +23,6 @@ from benchmarks.planner_accuracy import (
     scoreboard,
 )
 from benchmarks.planner_accuracy.decisions import Objective
-from benchmarks.planner_accuracy.earned_bands import Errors, table
 from benchmarks.planner_accuracy.judged import KINDS, JudgedRow, read_judged, write_judged
 from benchmarks.planner_accuracy.measured import MeasuredRow, read_rows
 from benchmarks.planner_accuracy.peer_rows import ask
@@ -37,6 +36,7 @@ from benchmarks.planner_accuracy.questions import (
     read_answers,
     read_questions,
 )
+from benchmarks.planner_accuracy.weighed_errors import Evidence, Group
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,11 +45,11 @@ if TYPE_CHECKING:
     from seatrial_base.catalog.bands import Facet
 
 ASKED = Question("vllm", "0.11.0", "Qwen/Qwen3-32B", "16-bit", "ml.p5.48xlarge", 2, 1_000, 101, 8)
-LLAMA, QWEN = "meta-llama/Llama-3.1-8B-Instruct", "Qwen/Qwen3-32B"
+LLAMA, QWEN, GPT = "meta-llama/Llama-3.1-8B-Instruct", "Qwen/Qwen3-32B", "openai/gpt-oss-20b"
 TPOT_20 = Objective("tpot_ms", 20)
 
 
-def judged(ratio: float, *, model: str = "a", family: str = "dense", kind: str = "model") -> JudgedRow:
+def judged(ratio: float, *, model: str = LLAMA, family: str = "dense", kind: str = "model") -> JudgedRow:
     """A row whose latency was predicted at a multiple of the measured one."""
     return JudgedRow(
         question=replace(ASKED, model=model),
@@ -199,47 +199,92 @@ def test_a_peer_that_cannot_say_tells_why() -> None:
     assert ask(refuse, replace(ASKED, concurrency=math.inf))[0] == Figures()
 
 
-def errors(*found: float, models: int = 2) -> Errors:
-    return Errors(tuple(sorted(found)), models, len(found))
+def group(*errors: float, parts: tuple[str, ...] = ("dense", "vllm"), left_out: str = "a") -> Group:
+    return Group(parts, left_out, tuple(sorted(errors)))
+
+
+def evidence(*groups: Group, aim: float = 0.8) -> Evidence:
+    """Errors of rows that count half as much for each part that differs."""
+    return Evidence(groups, per_difference=0.5, aim=aim)
 
 
 def test_a_band_holds_four_of_five_rows() -> None:
-    assert earned_bands.share_of([errors(*(step / 100 for step in range(1, 21)))]) == pytest.approx(0.16)
+    steps = [step / 100 for step in range(1, 21)]
+    told = evidence(group(*steps), group(*steps, left_out="b"))
+
+    assert told.share(("dense", "vllm")) == pytest.approx(0.16)
 
 
-def test_too_few_rows_earn_no_band() -> None:
-    assert earned_bands.share_of([errors(*[0.1] * 9)]) is None
-    assert earned_bands.share_of([errors(*[0.1] * 10)]) == pytest.approx(0.1)
-    assert earned_bands.share_of([]) is None
+def test_a_row_counts_the_less_the_more_of_its_parts_differ() -> None:
+    near, far = group(*[0.1] * 10), group(*[0.5] * 10, parts=("MoE", "trtllm"), left_out="b")
+    told = evidence(near, far)
+
+    assert told.quantile(("dense", "vllm"), 0.7) == 0.1  # 10 of the 12.5 that count are near
+    assert told.quantile(("dense",), 0.7) == 0.5  # 10 of 15
+    assert told.quantile((), 0.7) == 0.5
 
 
-def test_a_cell_of_few_models_takes_after_the_wider_one() -> None:
-    wide = errors(*[0.1] * 10, *[0.5] * 90, models=20)
+def test_rows_of_what_was_left_out_do_not_tell_of_it() -> None:
+    told = evidence(group(*[0.1] * 10), group(*[0.3] * 10, left_out="b"), group(*[0.1] * 10, left_out="c"))
 
-    shares = [earned_bands.share_of([wide, errors(*[0.1] * 10, models=models)]) for models in (1, 2, 18)]
+    assert [told.share(("dense", "vllm"), left_out) for left_out in ("b", None)] == [0.1, 0.3]
+    with pytest.raises(ValueError, match="no row tells of this cell"):
+        evidence(group(0.1)).share(("dense", "vllm"), "a")
 
-    assert shares == [0.5, 0.5, 0.1]  # 1 of 3, 2 of 4 and 18 of 20 parts are the cell's own
+
+def test_the_quantile_rises_until_enough_rows_are_within_the_errors_of_others() -> None:
+    like, unlike = (
+        evidence(group(*steps), group(*[each * factor for each in steps], left_out="b"))
+        for steps in ([step / 100 for step in range(1, 21)],)
+        for factor in (1, 3)
+    )
+
+    assert like.level() == pytest.approx(0.8, abs=0.06)
+    assert unlike.level() == 1  # most errors of b are larger than any of a
 
 
 @given(st.lists(st.floats(0.01, 5), min_size=10, max_size=60))
-def test_a_cell_like_the_wider_one_has_its_band(found: list[float]) -> None:
-    assert earned_bands.share_of([errors(*found), errors(*found)]) == earned_bands.share_of([errors(*found)])
+def test_a_cell_like_all_others_has_their_band(found: list[float]) -> None:
+    alone = evidence(group(*found), group(*found, left_out="b"))
+    among = evidence(*alone.groups, *(Group(("MoE", "vllm"), one.left_out, one.errors) for one in alone.groups))
+
+    assert among.share(("dense", "vllm")) == alone.share(("dense", "vllm"))
 
 
 @given(st.lists(st.floats(0.1, 10), min_size=10, max_size=40))
 def test_a_band_is_the_same_for_half_and_for_twice(ratios: list[float]) -> None:
     rows, inverse = ([judged(each) for each in found] for found in (ratios, [1 / ratio for ratio in ratios]))
-    shares = [earned_bands.share_for(table(own, "model", "latency"), judged(1), "model") for own in (rows, inverse)]
+    shares = [earned_bands.evidence(own, "model", "latency").share(()) for own in (rows, inverse)]
 
     assert shares[0] == pytest.approx(shares[1])
 
 
-def test_a_cell_of_too_few_rows_leaves_them_to_a_wider_one() -> None:
-    rows = [judged(1.1), judged(1.1, model="b")] * 10 + [judged(1.5, family="MoE")] * 5
-    found = table(rows, "model", "latency")
+def test_a_row_is_off_by_the_worst_of_its_latencies() -> None:
+    latencies = replace(judged(1), measured=Figures(e2e_p50_ms=100, e2e_p90_ms=200))
+    row = replace(latencies, predicted=Figures(e2e_p50_ms=110, e2e_p90_ms=160))
 
-    assert {key[0] for key in found if key} == {"dense"}
-    assert earned_bands.share_for(found, judged(1, family="MoE"), "model") == pytest.approx(0.1)  # 20 of the 25
+    assert earned_bands.error_of(row, "latency") == pytest.approx(0.25)
+
+
+def test_releases_of_one_shape_do_not_tell_of_each_other() -> None:
+    older = "meta-llama/Meta-Llama-3-8B-Instruct"
+    rows = [judged(1.1, model=model) for model in (LLAMA, older)] * 10
+
+    assert earned_bands.nested(rows, "latency") == []
+
+
+def test_no_band_is_narrower_than_repeated_runs_differ() -> None:
+    rows = [judged(1.01, model=LLAMA), judged(1.02, model=QWEN)] * 10
+
+    assert {share for _, share in earned_bands.nested(rows, "latency")} == {earned_bands.NARROWEST}
+    assert {cell.latency for cell in earned_bands.cells(rows)} == {earned_bands.NARROWEST}
+
+
+def test_too_few_rows_earn_no_band() -> None:
+    rows = [judged(1.1, model=LLAMA)] * 5 + [judged(1.1, model=QWEN)] * 4
+
+    assert not earned_bands.cells(rows)
+    assert earned_bands.cells([*rows, judged(1.1, model=QWEN)])
 
 
 def test_one_model_earns_no_cell() -> None:
@@ -255,10 +300,18 @@ def test_a_model_of_its_own_has_a_cell_only_where_the_rest_of_it_was_seen() -> N
     assert {cell.left_out for cell in earned_bands.cells(rows) if cell.shape} == {"degree", "lengths"}
 
 
-def test_a_cell_that_is_all_of_the_wider_one_is_left_out() -> None:
+def test_each_part_that_rows_have_makes_a_cell_and_the_finest_comes_first() -> None:
     found = earned_bands.cells([judged(1.1, model=LLAMA), judged(1.1, model=QWEN)] * 10)
 
-    assert [(cell.family, cell.engine, cell.degree, cell.rows) for cell in found] == [(None, None, None, 20)]
+    assert [(cell.family, cell.engine, cell.bits, cell.degree) for cell in found] == [
+        ("dense", "vllm", 16, 2),
+        ("dense", "vllm", 16, None),
+        ("dense", "vllm", None, None),
+        ("dense", "vllm", None, None),
+        ("dense", None, None, None),
+        (None, None, None, None),
+    ]
+    assert {(cell.rows, cell.models, cell.throughput) for cell in found} == {(20, 2, 0.1)}
 
 
 def test_rows_that_no_endpoint_would_give_earn_no_band() -> None:
@@ -276,11 +329,11 @@ def test_an_accelerator_that_is_left_out_has_no_cell_of_its_own() -> None:
 
 
 def test_coverage_is_judged_by_the_errors_of_other_models() -> None:
-    rows = [judged(1.1)] * 20 + [judged(1.3, model="b")] * 20 + [judged(1.1, model="c")] * 20
+    rows = [judged(1.1)] * 20 + [judged(1.3, model=QWEN)] * 20 + [judged(1.1, model=GPT)] * 20
     told = earned_bands.nested(rows, "latency")
     inside = {row.question.model: earned_bands.is_inside(row, share, "latency") for row, share in told}
 
-    assert inside == {"a": True, "b": False, "c": True}  # a and c within the 30 % of b
+    assert inside == {LLAMA: True, QWEN: False, GPT: True}  # the others within the 30 % of Qwen
     assert earned_bands.coverage(told, "latency") == pytest.approx(2 / 3)
 
 

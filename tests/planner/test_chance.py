@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seatrial.documents.prediction import OTHER_LENGTHS, TTFT, Band
 from seatrial.planner.planner import make_plan
-from seatrial.planner.search.chance import chance_within
+from seatrial.planner.search.chance import SLOWER_IN_DOUBT, chance_within, slower_in_doubt
 from tests.planner.test_probe import CHEAP, DEAR, predicted_ms
 
 if TYPE_CHECKING:
@@ -41,6 +42,28 @@ def test_without_a_band_it_is_met_or_not(ratio: float, chance: float) -> None:
 @given(st.floats(0.1, 10), st.floats(0.01, 2))
 def test_what_is_lost_on_one_side_is_won_on_the_other(ratio: float, share: float) -> None:
     assert chance_within(ratio, share) + chance_within(1 / ratio, share) == pytest.approx(1)
+
+
+EARNED = Band(throughput=0.1, latency=0.1, measured=True, because="")
+
+
+def test_the_band_of_ttft_is_wider_where_left_out_rows_gave_it() -> None:
+    assert EARNED.latency_of("ttft_ms") == TTFT
+    assert EARNED.latency_of("tpot_ms") == EARNED.latency_of("e2e_latency_ms") == 0.1
+    assert EARNED.model_copy(update={"latency": 2}).latency_of("ttft_ms") == 2
+
+
+@pytest.mark.parametrize("other", [{"measured": False}, {"points": 2}])
+def test_an_assumption_and_measured_points_of_its_own_are_as_good_for_ttft(other: dict[str, object]) -> None:
+    assert EARNED.model_copy(update=other).latency_of("ttft_ms") == 0.1
+
+
+def test_a_cheaper_deployment_in_doubt_is_taken_to_be_slower_unless_it_was_measured_itself() -> None:
+    measured = EARNED.model_copy(update={"because": f"80 % of rows {OTHER_LENGTHS}."})
+    calibrated = EARNED.model_copy(update={"points": 1})
+
+    assert [slower_in_doubt(band) for band in (EARNED, measured, calibrated)] == [SLOWER_IN_DOUBT, 0, 0]
+    assert chance_within(1.0, 0.1, SLOWER_IN_DOUBT) == pytest.approx(0.345, abs=1e-3)
 
 
 def test_a_plan_near_its_bound_tells_its_chance_and_the_next_safer_deployment(ask: Ask) -> None:

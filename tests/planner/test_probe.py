@@ -39,6 +39,16 @@ def test_a_cheaper_deployment_within_the_band_is_worth_a_probe(ask: Ask) -> None
     assert 0.2 < probe.chance < 0.5
 
 
+def test_ttft_is_in_doubt_within_a_wider_band_of_its_own(ask: Ask) -> None:
+    alone = make_plan(ask(serving={"instance_types": [CHEAP]}, scaling={"max_copies": 1}))
+    would_take = next(point.ttft_p95_ms for point in alone.curve if point.concurrency == WORKLOAD["concurrency"])
+    plan = make_plan(ask(**asked(0, slo={"ttft_ms": {"p95": would_take / 1.25}})))
+
+    assert (plan.instance_type.value, plan.band.latency < 0.25) == (DEAR, True)
+    assert plan.probe is not None
+    assert "It is predicted to miss slo.ttft_ms.p95 by 25%, which is within the band of TTFT, ±" in plan.probe.because
+
+
 def test_beyond_the_band_nothing_is_worth_a_probe(ask: Ask) -> None:
     plan = make_plan(ask(**asked(predicted_ms(ask) / 1.6)))
 

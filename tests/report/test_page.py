@@ -215,13 +215,25 @@ def test_the_band_and_the_regime_of_the_prediction_are_told(plan: Plan, real_pag
 
 def test_the_band_of_a_calibrated_plan_says_by_how_many_points(real: TrialResult, plan: Plan) -> None:
     because = "Calibrated by 2 measured points of this endpoint."
-    band = plan.band.model_copy(update={"throughput": 0.04, "latency": 0.06, "measured": True, "because": because})
+    shares = {"throughput": 0.04, "latency": 0.06, "points": 2}
+    band = plan.band.model_copy(update={**shares, "measured": True, "because": because})
     calibrated = plan.model_copy(update={"band": band})
     result = replace(real, request=replace(real.request, plan_digest=calibrated.digest))
     page = render_html(result, calibrated)
     assert f"Band: throughput ±4 %, latency ±6 % (measured). {because}" in page
     row = Tables(page).by_caption["Predicted beside measured by level"][0]
     assert row[6][0] == f"{MINUS}10.8 % outside"  # 70.5 / 79 - 1: within ±20 %, and not within ±6 %
+
+
+def test_ttft_has_a_wider_band_of_its_own_where_left_out_rows_gave_it(real: TrialResult, plan: Plan) -> None:
+    band = plan.band.model_copy(update={"throughput": 0.04, "latency": 0.06, "measured": True})
+    earned = plan.model_copy(update={"band": band})
+    page = render_html(replace(real, request=replace(real.request, plan_digest=earned.digest)), earned)
+
+    assert "Band: throughput ±4 %, latency ±6 %, TTFT ±90 % (measured)." in page
+    assert "prediction ±90%" in page
+    row = Tables(page).by_caption["Predicted beside measured by level"][0]
+    assert row[6][0] == f"{MINUS}10.8 %"  # of TTFT
 
 
 def test_a_difference_within_the_band_is_not_marked(real_page: str) -> None:

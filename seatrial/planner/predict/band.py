@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from seatrial.documents.prediction import EXTRAPOLATED, Band
+from seatrial.documents.prediction import EXTRAPOLATED, OTHER_LENGTHS, Band
 from seatrial.planner.predict.copy_model import tokens_per_step
 from seatrial_base.catalog import bands
 from seatrial_base.catalog.bands import BandPlace, all_band_cells
@@ -174,11 +174,13 @@ def _first(cells: Iterable[BandCell], figure: Literal["throughput", "latency"]) 
 
 def _earned_because(throughput: BandCell, latency: BandCell) -> str:
     if throughput == latency:
-        return f"80 % of {_rows_of(latency)} were predicted within this band."
-    return (
-        f"80 % of {_rows_of(throughput)} were predicted within the band of throughput, "
-        f"and 80 % of {_rows_of(latency)} within the band of latency."
-    )
+        return _told(latency, "this band")
+    return f"{_told(throughput, 'the band of throughput')} {_told(latency, 'the band of latency')}"
+
+
+def _told(cell: BandCell, band: str) -> str:
+    left_out = OTHER_LENGTHS if cell.left_out == "lengths" else f"while their {cell.left_out} was left out of the fit"
+    return f"80 % of measured rows were predicted within {band} {left_out}, weighed towards {_rows_of(cell)}."
 
 
 def _extrapolated_because(new: Sequence[Facet], place: BandPlace) -> str:
@@ -203,8 +205,7 @@ def _rows_of(cell: BandCell) -> str:
     )
     told = ", ".join(part for part in parts if part is not None) or "all engines and models"
     models = "this model" if cell.shape else counted(cell.models, "model")
-    verb = "were" if cell.left_out == "lengths" else "was"
-    return f"{cell.rows:,} measured rows of {models} ({told}), whose {cell.left_out} {verb} left out of the fit,"
+    return f"{counted(cell.rows, 'row')} of {models} ({told})"
 
 
 def _engine_of(engine: Engine) -> str:

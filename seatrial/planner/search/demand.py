@@ -55,8 +55,12 @@ class LatencyBound:
 
     def out_of_reach(self, point: EstimatedLevel, slack: float = 1.0) -> bool:
         """Tell whether the closed form's mean is above the bound with some slack."""
+        return self.mean_ratio(point) > slack
+
+    def mean_ratio(self, point: EstimatedLevel) -> float:
+        """Return the closed form's mean as a multiple of the bound."""
         mean: float = getattr(point, self.metric)
-        return mean > self.bound_ms * slack
+        return mean / self.bound_ms
 
     def __str__(self) -> str:
         return f"{'.'.join(self.path)} of {self.bound_ms:,.12g} ms"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from seatrial.planner.cost import usd_per_hour
 from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.search.capacity import MOST_IN_FLIGHT, copies_needed, spread
-from seatrial.planner.search.chance import chance_of, chance_within
+from seatrial.planner.search.chance import chance_of, chance_within, slower_in_doubt
 from seatrial.planner.search.sizing import UNKNOWN, excesses, score_of
 
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ class Doubt:
         predicted: What is predicted of it, in its unit.
         bound: Its bound, in the same unit.
         ratio: By how much the prediction is worse than the bound, above 1.
-        chance: That the truth meets the bound, with the band as 80 % of a log-normal error.
+        band: How far the prediction may be off, as a share.
+        chance: That it meets the SLO, with its bands as 80 % of log-normal errors.
     """
 
     candidate: Candidate
@@ -58,6 +59,7 @@ class Doubt:
     predicted: float
     bound: float
     ratio: float
+    band: float
     chance: float
 
 
@@ -107,7 +109,7 @@ def doubt(demand: Demand, found: SearchResult, band_of: Callable[[Candidate], Ba
         size
         for candidate in found.fitted
         for size in _sizes(demand, candidate, 0.0, price * (1 - LEAST_SAVING))
-        if not _hopeless(demand, size, band_of(candidate).latency)
+        if not _hopeless(demand, size, band_of(candidate))
     ]
     sizes.sort(key=lambda size: (size.usd_per_hour, str(size.candidate)))
     doubts = [_doubt(demand, size, band_of(size.candidate)) for size in sizes[:_MOST_SIMULATED]]
@@ -152,8 +154,10 @@ def _may_reach(demand: Demand, size: _Size, band: Band, wanted: float) -> bool:
     if level > MOST_IN_FLIGHT:
         return False
     point = predict_at(size.candidate.copy, level)
-    means = (getattr(point, objective.metric) / objective.bound_ms for objective in demand.objectives[:-1])
-    return chance_within(max(means, default=_SLACK) / _SLACK, band.latency) >= wanted
+    return all(
+        chance_within(objective.mean_ratio(point) / _SLACK, band.latency_of(objective.metric)) >= wanted
+        for objective in demand.objectives[:-1]
+    )
 
 
 def _safer(demand: Demand, size: _Size, band: Band) -> SaferSize | None:
@@ -182,13 +186,16 @@ def _sizes(demand: Demand, candidate: Candidate, above_usd: float, most_usd: flo
         yield _Size(candidate, count, each * count, load)
 
 
-def _hopeless(demand: Demand, size: _Size, band: float) -> bool:
+def _hopeless(demand: Demand, size: _Size, band: Band) -> bool:
     """Tell whether the closed form's mean is beyond a bound by more than the band."""
     level = size.load.concurrency_per_copy
     if level > MOST_IN_FLIGHT:
         return True
     point = predict_at(size.candidate.copy, level)
-    return any(objective.out_of_reach(point, (1 + band) * _SLACK) for objective in demand.objectives)
+    return any(
+        objective.out_of_reach(point, (1 + band.latency_of(objective.metric)) * _SLACK)
+        for objective in demand.objectives
+    )
 
 
 def _doubt(demand: Demand, size: _Size, band: Band) -> Doubt | None:
@@ -200,14 +207,19 @@ def _doubt(demand: Demand, size: _Size, band: Band) -> Doubt | None:
     worst = max(demand.objectives, key=lambda objective: objective.ratio(outcome))
     asked, reached = demand.endpoint.slo.output_tok_s or 0.0, size.load.output_tok_s
     slow = asked / reached
+    if slow > 1 + band.throughput:
+        return None
     if worst.ratio(outcome) > 1:
         field, predicted, bound = ".".join(worst.path), worst.predicted(outcome), worst.bound_ms
-        ratio, most = worst.ratio(outcome), band.latency
-        if slow > 1 + band.throughput:
-            return None
+        ratio, most = worst.ratio(outcome), band.latency_of(worst.metric)
     else:
         field, predicted, bound, ratio, most = "slo.output_tok_s", reached, asked, slow, band.throughput
     if not 1 < ratio <= 1 + most:
         return None
-    chance = chance_within(ratio, most)
-    return Doubt(candidate, size.load, size.instance_count, size.usd_per_hour, field, predicted, bound, ratio, chance)
+    slower = slower_in_doubt(band)
+    every = chance_of(demand.endpoint, candidate, size.load, band, slower)
+    own = chance_within(ratio, most, slower)
+    chance = own if every is None else min(own, every)
+    return Doubt(
+        candidate, size.load, size.instance_count, size.usd_per_hour, field, predicted, bound, ratio, most, chance
+    )

@@ -277,7 +277,7 @@ def _latency(view: LoadView, metric: Metric) -> Chart:
         x=view.axis(),
         y=Axis(label="ms"),
         series=(*series, *_predicted(view, predicted, "ms", "predicted p95")),
-        bands=_band(predicted, None if expected is None else expected.latency_share),
+        bands=_band(predicted, None if expected is None else expected.share_of(metric)),
         regions=_regions(view.result, metric),
         marks=view.marks(),
     )

@@ -56,7 +56,7 @@ _TIMING: Mapping[str, str] = {
     "constant": "evenly spaced",
     "recorded": "as recorded",
 }
-_UNBOUNDED = (("ttft_p95_ms", "TTFT p95"), ("tpot_p95_ms", "TPOT p95"))
+_UNBOUNDED = (("ttft_ms", "ttft_p95_ms", "TTFT p95"), ("tpot_ms", "tpot_p95_ms", "TPOT p95"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +64,14 @@ class Bounded:
     """A latency that the SLO bounds.
 
     Attributes:
+        metric: The latency.
         field: What stands for it in a point of the predicted curve.
         name: That, in words.
         bound_ms: The bound.
         bounded: What it bounds, in words.
     """
 
+    metric: str
     field: str
     name: str
     bound_ms: float
@@ -89,7 +91,7 @@ def bounded_latencies(slo: Slo) -> Iterator[Bounded]:
                 median = statistic == "p50"
                 field = metric if median else f"{metric.removesuffix('_ms')}_p95_ms"
                 shown = f"{name} {'mean' if median else 'p95'}"
-                yield Bounded(field, shown, bound_ms, f"{name} {statistic} {bound_ms:,g} ms")
+                yield Bounded(metric, field, shown, bound_ms, f"{name} {statistic} {bound_ms:,g} ms")
 
 
 def first_screen(plan: Plan, loaded: LoadedSpec) -> RenderableType:
@@ -173,7 +175,8 @@ def slo_state(plan: Plan, loaded: LoadedSpec) -> str:
         return "none"
     if any(_ratio(bound, point) > 1 for bound in bounds):
         return "missed"
-    return "at risk" if any(_ratio(bound, point) * (1 + plan.band.latency) > 1 for bound in bounds) else "met"
+    late = any(_ratio(bound, point) * (1 + plan.band.latency_of(bound.metric)) > 1 for bound in bounds)
+    return "at risk" if late else "met"
 
 
 def _ratio(bound: Bounded, point: CurvePoint | RatePoint) -> float:
@@ -332,13 +335,13 @@ def _latencies(plan: Plan, loaded: LoadedSpec, point: CurvePoint | RatePoint) ->
     bounds = tuple(bounded_latencies(loaded.endpoint.slo))
     tightest = sorted(bounds, key=lambda bound: _ratio(bound, point), reverse=True)[:_MOST_BOUNDS]
     for bound in (each for each in bounds if each in tightest):
-        yield f"{bound.name} {_banded(bound.of(point), plan)}, SLO {bound.bounded}"
-    for field, name in () if bounds else _UNBOUNDED:
-        yield f"{name} {_banded(float(getattr(point, field)), plan)}"
+        yield f"{bound.name} {_banded(bound.of(point), plan, bound.metric)}, SLO {bound.bounded}"
+    for metric, field, name in () if bounds else _UNBOUNDED:
+        yield f"{name} {_banded(float(getattr(point, field)), plan, metric)}"
 
 
-def _banded(value: float, plan: Plan) -> str:
-    low, high = edges(value, plan.band.latency)
+def _banded(value: float, plan: Plan, metric: str) -> str:
+    low, high = edges(value, plan.band.latency_of(metric))
     return f"{short(value)} ms ({short(low)} to {short(high)})"
 
 

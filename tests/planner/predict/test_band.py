@@ -99,8 +99,8 @@ def test_the_finest_cell_with_rows_gives_the_band() -> None:
     assert found is not None
     assert (found.throughput, found.latency, found.measured) == (0.1, 0.12, True)
     assert found.because == (
-        "80 % of 40 measured rows of 3 models (NVIDIA H100 SXM5 80GB, 8-bit weights, dense, vllm), whose model was "
-        "left out of the fit, were predicted within this band."
+        "80 % of measured rows were predicted within this band while their model was left out of the fit, weighed "
+        "towards 40 rows of 3 models (NVIDIA H100 SXM5 80GB, 8-bit weights, dense, vllm)."
     )
 
 
@@ -110,7 +110,8 @@ def test_a_cell_without_latencies_leaves_them_to_a_coarser_one() -> None:
 
     assert found is not None
     assert (found.throughput, found.latency) == (0.05, 0.3)
-    assert "within the band of throughput, and 80 % of 40 measured rows of 3 models (vllm)" in found.because
+    assert "the band of throughput while their model was left out of the fit, weighed towards" in found.because
+    assert found.because.endswith("weighed towards 40 rows of 3 models (vllm).")
 
 
 def test_an_accelerator_that_nobody_measured_takes_the_error_of_leaving_one_out() -> None:
@@ -119,7 +120,7 @@ def test_an_accelerator_that_nobody_measured_takes_the_error_of_leaving_one_out(
 
     assert found is not None
     assert (found.throughput, found.latency) == (0.35, 0.4)
-    assert "whose accelerator was left out of the fit" in found.because
+    assert "while their accelerator was left out of the fit" in found.because
     assert earned_band(OTHER, cells, [H100]) != found
 
 
@@ -142,7 +143,8 @@ def test_a_model_that_was_measured_there_is_off_by_what_other_lengths_or_degrees
 
     assert [found and found.latency for found in (here, wider, other)] == [0.08, 0.12, 0.3]
     assert here is not None
-    assert "whose lengths were left out of the fit" in here.because
+    assert "while their lengths were left out of the fit" in here.because
+    assert [found and found.of_same_deployment for found in (here, wider, other)] == [True, False, False]
 
 
 @pytest.mark.parametrize(
