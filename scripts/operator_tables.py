@@ -90,7 +90,13 @@ LEAST_PREFILL_FLOPS: Final = 1e10  # below, the launch of the kernel counts
 MESSAGES: Final = (1024, 2**26)  # elements of 16 bits
 DEGREES: Final = (2, 4, 8)
 S_PER_MS: Final = 1e-3
-NVLINK: Final = ("NVIDIA A100 80GB SXM4", "NVIDIA H100 SXM5 80GB", "NVIDIA H200 SXM 141GB", "NVIDIA B200 SXM", "NVIDIA B300 SXM")
+NVLINK: Final = (
+    "NVIDIA A100 80GB SXM4",
+    "NVIDIA H100 SXM5 80GB",
+    "NVIDIA H200 SXM 141GB",
+    "NVIDIA B200 SXM",
+    "NVIDIA B300 SXM",
+)
 NO_PEERS: Final = ("NVIDIA L40S",)  # none reaches another's memory on instance types of AWS
 HOP_S: Final = 2e-5  # fitted on the rows of A10G: TGI's and vLLM's at degree 4 agree
 
@@ -168,7 +174,7 @@ def _bounded(fitted: Sequence[float] | Numbers) -> tuple[float, float, float, fl
 
 
 def fitted_row(
-    gpu: Gpu, operator: Kind, name: str, measured: tuple[Numbers, Numbers, Numbers], version: str, engine: str = ""
+    gpu: Gpu, operator: Kind, name: str, measured: tuple[Numbers, Numbers, Numbers], version: str
 ) -> Operator:
     """Fit the constants of one operator on read, arithmetic and measured seconds."""
     read_s, arithmetic_s, latency_s = measured
@@ -194,7 +200,6 @@ def fitted_row(
         points=len(latency_s),
         error=round(error, 3),
         source=source,
-        engine=engine,
     )
 
 
@@ -229,7 +234,7 @@ def products(gpu: Gpu, folder: Path) -> list[Operator]:
 def experts(gpu: Gpu, folder: Path) -> list[Operator]:
     """Fit the experts of one layer: read are those that any token chose, for the fastest of all engines and for each.
 
-    Engines run the kernels of FlashInfer where theirs are slower: those of 4 bits on Blackwell are TensorRT-LLM's in all
+    Engines run FlashInfer's kernels where their own are slower: those of MXFP4 on Blackwell are TensorRT-LLM's in all
     engines, so none of them has a row of its own.
     """
     kernels = _expert_kernels(gpu, folder / "moe")
@@ -264,7 +269,7 @@ class ExpertKernels:
 
 
 def _is_shared(gpu: Gpu, name: str) -> bool:
-    return name == "mxfp4" and gpu.flops_4 is not None and gpu.name in FLASHINFER_MXFP4
+    return name == "mxfp4" and gpu.name in FLASHINFER_MXFP4
 
 
 def _expert_kernels(gpu: Gpu, folder: Path) -> list[ExpertKernels]:
@@ -275,7 +280,9 @@ def _expert_kernels(gpu: Gpu, folder: Path) -> list[ExpertKernels]:
         for name, kinds in EXPERTS.items():
             own = kinds[-1:] if _is_shared(gpu, name) else kinds
             usable = [(version, _usable(frame, own)) for version, frame in reversed(tables)]
-            newest_one = next(((version, frame) for version, frame in usable if len(frame) >= LEAST_EXPERT_POINTS), None)
+            newest_one = next(
+                ((version, frame) for version, frame in usable if len(frame) >= LEAST_EXPERT_POINTS), None
+            )
             if newest_one is not None:
                 found.append(ExpertKernels(engine, name, *newest_one))
     return found
@@ -299,7 +306,7 @@ def _fitted_experts(gpu: Gpu, name: str, kernels: Sequence[ExpertKernels], engin
     keep = latency_s > 0.4 * read_s
     measured = tuple(each[keep].to_numpy(float) for each in (read_s, arithmetic_s, latency_s))
     version = ", ".join(f"{kernel.engine} {kernel.version}" for kernel in kernels)
-    return [fitted_row(gpu, "experts", name, measured, version, engine)]
+    return [replace(fitted_row(gpu, "experts", name, measured, version), engine=engine)]
 
 
 def decode_attention(gpu: Gpu, folder: Path) -> list[Operator]:

@@ -4,7 +4,7 @@
 
 Two numbers for all rows: everything else (verification, weights and cache of the head, the model's own step) is what
 the performance model has, with the constants of the plain rows. Residuals are the logarithms of predicted over measured
-median latency with a soft L1 loss, as in `fit_engines`; the work between two drafted tokens stays near what one
+mean latency with a soft L1 loss, as in `fit_engines`; the work between two drafted tokens stays near what one
 publication says of an H100. `--write` puts both into the catalog and the table of errors into
 README.md. Each row is also predicted by numbers that were fitted on the other use cases.
 """
@@ -69,15 +69,15 @@ def rows_of(optimization: str) -> tuple[MeasuredRow, ...]:
 
 
 def error(row: MeasuredRow, fitted: Fitted | None) -> float:
-    """Return the logarithm of predicted over measured median latency; without drafts where nothing is fitted."""
+    """Return the logarithm of predicted over measured mean latency; without drafts where nothing is fitted."""
     copy = place_row(row)
-    if copy is None or row.concurrency is None or row.e2e_p50_ms is None:
+    if copy is None or row.concurrency is None or row.e2e_mean_ms is None:
         raise ValueError(f"{row.model} on {row.instance.instance_type} has no latency to compare with")
     if fitted is not None:
         draft = draft_of(METHOD, row.architecture)
         own = replace(draft, step_s=fitted.step_s) if draft else None
         copy = replace(copy, speculation=Speculation(DRAFT_TOKENS, fitted.acceptance_rate, 0.0, own))
-    return math.log(predict_at(copy, row.concurrency).e2e_latency_ms / row.e2e_p50_ms)
+    return math.log(predict_at(copy, row.concurrency).e2e_latency_ms / row.e2e_mean_ms)
 
 
 def fit(rows: Sequence[MeasuredRow]) -> Fitted:

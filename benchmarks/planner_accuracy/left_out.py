@@ -137,6 +137,7 @@ def _judged(row: MeasuredRow, kind: str, predicted: Figures) -> JudgedRow:
     measured = Figures(
         ttft_ms=row.ttft_ms,
         tpot_ms=row.tpot_ms,
+        e2e_mean_ms=row.e2e_mean_ms,
         e2e_p50_ms=row.e2e_p50_ms,
         e2e_p90_ms=row.e2e_p90_ms,
         output_tok_s=row.output_tok_s,

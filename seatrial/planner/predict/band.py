@@ -30,7 +30,7 @@ NEAR = 0.2  # an assumption: a dense model that was not fitted, where engine and
 ON_NEURON = 1.0  # an assumption: what the operators reach is assumed too
 # 80 % of the rows with EAGLE-3 were predicted within this share while their use case was left out of the fit of their
 # acceptance rate (benchmarks/planner_accuracy/fit_speculation.py).
-FITTED_DRAFTS = 0.21
+FITTED_DRAFTS = 0.25
 FITTED_DRAFTS_ON = "NVIDIA A10G"
 RATE_OFF = 0.15  # an assumption: published acceptance rates of one method differ by so much between data sets
 HIGHEST_RATE = 0.99

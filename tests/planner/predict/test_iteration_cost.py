@@ -18,6 +18,7 @@ from tests.planner.predict.conftest import placed
 
 if TYPE_CHECKING:
     from seatrial.planner.predict.copy_model import Copy
+    from seatrial_base.catalog.engines import Engine
     from tests.planner.predict.conftest import PlaceCopy
 
 FITTED = find_engine("tgi", "1.1.0").performance
@@ -31,7 +32,7 @@ VECTORS_S = 32 * 20 * 2 * 4_096 / 600e9  # 20 passes over a token's vector in ea
 MIXTRAL = "mistralai/Mixtral-8x7B-v0.1"
 DEEPSEEK = "deepseek-ai/DeepSeek-V3"
 GPT_OSS = "openai/gpt-oss-20b"
-H100 = "NVIDIA H100 SXM5 80GB"
+H100, A100 = "NVIDIA H100 SXM5 80GB", "NVIDIA A100 80GB SXM4"
 A10G_PRODUCT = find_operator("NVIDIA A10G", "product", None)
 A10G_READING = 600e9 * A10G_PRODUCT.memory_efficiency / FITTED.product_factor
 A10G_ARITHMETIC = 70e12 * A10G_PRODUCT.compute_efficiency / FITTED.product_factor
@@ -62,7 +63,7 @@ class TestProducts:
 
     def test_an_engine_without_a_sharpness_has_that_of_the_measured_kernels(self, copy_of: PlaceCopy) -> None:
         mixtral = costs_of(copy_of(MIXTRAL, "ml.p4de.24xlarge", degree=2, engine=LMI))
-        kernels = [find_operator("NVIDIA A100 80GB SXM4", kind, None).sharpness for kind in ("product", "experts")]
+        kernels = [find_operator(A100, kind, None, "vllm").sharpness for kind in ("product", "experts")]
 
         assert VLLM.sharpness == 0
         assert [mixtral.sharpness, mixtral.expert_sharpness] == kernels
@@ -120,14 +121,49 @@ class TestExperts:
         costs = costs_of(copy_of(MIXTRAL, "ml.p4de.24xlarge", degree=2, engine=LMI))
 
         assert costs.read(1) == pytest.approx(costs.weights + costs.expert_weights * 2 / 8)
-        assert costs.read(2) == pytest.approx(costs.weights + costs.expert_weights * (1 - 0.75**2))
-        assert costs.read(500) == pytest.approx(costs.weights + costs.expert_weights)
+        assert costs.read(2) == pytest.approx(costs.weights + costs.expert_weights * 0.4)  # 0.5 / 1.25
+        assert costs.read(500) == pytest.approx(costs.weights + costs.expert_weights, rel=0.02)
+
+    @given(st.floats(0.001, 1), st.integers(1, 10_000))
+    def test_popular_experts_are_chosen_again(self, share: float, tokens: int) -> None:
+        found, more = (operators.chosen_share(share, count) for count in (tokens, tokens + 1))
+
+        assert operators.chosen_share(share, 1) == pytest.approx(share)
+        assert found <= more <= 1 + 1e-9
+        assert found <= 1 - (1 - share) ** tokens + 1e-9  # where all are as popular
+
+    def test_an_engine_runs_its_own_kernels_where_they_were_measured(self) -> None:
+        own, borrowed = find_operator(A100, "experts", None, "trtllm"), find_operator(A100, "experts", "int4", "trtllm")
+
+        assert (own.engine, borrowed.engine) == ("trtllm", "")
+        assert find_engine("lmi", "27").kernels == "vllm"
+
+    def test_each_release_of_vllm_makes_experts_faster(self, copy_of: PlaceCopy) -> None:
+        def experts(engine: Engine) -> float:
+            return costs_of(copy_of(MIXTRAL, "ml.p4de.24xlarge", degree=2, engine=engine)).expert_weights
+
+        middle = experts(find_engine("vllm", "0.16.0"))
+        assert experts(find_engine("vllm", "0.17.1")) == pytest.approx(middle * math.exp(VLLM.experts_release))
+        assert experts(find_engine("vllm", "0.30.0")) == experts(find_engine("vllm", "")) < middle
+        assert experts(find_engine("vllm", "nightly-5b8c")) == middle
+
+    def test_dealing_tokens_out_to_ranks_and_scales_of_blocks_take_time_in_each_layer(self, copy_of: PlaceCopy) -> None:
+        plain = copy_of(DEEPSEEK, "ml.p5en.48xlarge", degree=8, engine=LMI)
+        scaled = copy_of(DEEPSEEK, "ml.p5en.48xlarge", degree=8, engine=LMI, quantization="fp8")
+        dealt = replace(plain, expert_parallel_degree=8)
+
+        assert costs_of(dealt).fixed - costs_of(plain).fixed == pytest.approx(61 * VLLM.expert_parallel_layer_s)
+        least_s = 61 * (6 - 2) * (latency_s(scaled, "product", "fp8") - latency_s(plain, "product"))
+        least_s += 61 * (latency_s(scaled, "experts", "fp8") - latency_s(plain, "experts"))
+        assert costs_of(scaled).fixed - costs_of(plain).fixed == pytest.approx(
+            least_s + 61 * VLLM.block_scaling_layer_s
+        )
 
     def test_experts_are_read_as_their_kernel_reads(self, copy_of: PlaceCopy) -> None:
         copy = copy_of(MIXTRAL, "ml.p4de.24xlarge", degree=2, engine=LMI)
         active, total = 12_879_925_248, 46_702_792_704
         read_bytes = 2 * (total - active) / (1 - 2 / 8) / 2  # of each of two accelerators
-        kernel = find_operator("NVIDIA A100 80GB SXM4", "experts", None)
+        kernel = find_operator(A100, "experts", None, "vllm")
 
         assert costs_of(copy).expert_weights == pytest.approx(
             factor(copy, "experts") * read_bytes / (2_039e9 * kernel.memory_efficiency)
@@ -136,7 +172,7 @@ class TestExperts:
     def test_each_token_multiplies_only_the_experts_that_it_chose(self, copy_of: PlaceCopy) -> None:
         copy = copy_of(MIXTRAL, "ml.p4de.24xlarge", degree=2, engine=LMI)
         chosen = (46_702_792_704 - 12_879_925_248) / (1 - 2 / 8) * 2 / 8
-        kernel = find_operator("NVIDIA A100 80GB SXM4", "experts", None)
+        kernel = find_operator(A100, "experts", None, "vllm")
 
         assert costs_of(copy).expert_token == pytest.approx(
             factor(copy, "experts") * 2 * chosen / (2 * 312e12 * kernel.compute_efficiency)
@@ -186,7 +222,7 @@ class TestPrecision:
             costs_of(copy_of(GPT_OSS, "ml.p5.4xlarge", engine=LMI, quantization=quantization))
             for quantization in (None, "mxfp4")
         )
-        efficiencies = [find_operator(H100, "experts", name).memory_efficiency for name in (None, "mxfp4")]
+        efficiencies = [find_operator(H100, "experts", name, "vllm").memory_efficiency for name in (None, "mxfp4")]
         factors = [VLLM.factor(H100, "experts", name) for name in ("16-bit", "mxfp4")]
 
         assert (narrow.weights, narrow.token) == (plain.weights, plain.token)
@@ -222,12 +258,27 @@ class TestLink:
     @pytest.mark.parametrize("degree", [2, 4, 8])
     def test_an_all_reduce_takes_what_was_measured_at_its_degree(self, degree: int, copy_of: PlaceCopy) -> None:
         costs = costs_of(copy_of(instance_type="ml.p5.48xlarge", degree=degree, engine=LMI))
-        link, slower = operators.link(H100, degree), VLLM.factor(H100, "link", "16-bit")
+        link, slower = operators.link(H100, degree, "vllm"), VLLM.factor(H100, "link", "16-bit")
 
-        assert link.degree == degree
-        assert costs.all_reduce == pytest.approx(2 * 32 * slower * link.latency_s)
-        moved = 2 * (degree - 1) / degree * 2 * 4_096
-        assert costs.all_reduce_token == pytest.approx(2 * 32 * slower * moved / link.bus_bytes_s)
+        assert (link.degree, link.engine) == (degree, "vllm")
+        for size, tokens in ((0.0, 0), (2**21, 256), (2**25, 4_096)):  # 8,192 bytes a token
+            assert costs.link(tokens) == pytest.approx(2 * 32 * slower * link.all_reduce_s(size))
+
+    def test_an_all_reduce_between_two_measured_sizes_takes_a_time_between_theirs(self) -> None:
+        link = operators.link(H100, 8, "trtllm")
+        sizes, times = link.message_bytes, link.message_s
+
+        for at in range(len(sizes) - 1):
+            assert link.all_reduce_s(sizes[at]) == pytest.approx(times[at])
+            assert link.all_reduce_s((sizes[at] + sizes[at + 1]) / 2) == pytest.approx((times[at] + times[at + 1]) / 2)
+        assert link.all_reduce_s(0) == times[0]
+        assert link.all_reduce_s(2 * sizes[-1]) == pytest.approx(2 * times[-1])
+
+    def test_an_all_reduce_without_measured_sizes_has_a_latency_and_a_bandwidth(self) -> None:
+        link = operators.link("NVIDIA A10G", 4, "vllm")
+
+        assert link.message_bytes == ()
+        assert link.all_reduce_s(1e6) == pytest.approx(link.latency_s + 1.5 * 1e6 / link.bus_bytes_s)
 
     def test_ranks_on_nvlink_wait_for_each_other_beside_the_host(self, copy_of: PlaceCopy) -> None:
         nvlink, pcie = (
@@ -245,14 +296,15 @@ class TestLink:
         link, slower = operators.link("NVIDIA A10G", 8), VLLM.factor("NVIDIA A10G", "link", "16-bit")
 
         assert link.hop_s > 0
-        assert costs.all_reduce == pytest.approx(2 * 32 * (slower * link.latency_s + 7 * link.hop_s))
+        assert costs.link(0) == pytest.approx(2 * 32 * (slower * link.latency_s + 7 * link.hop_s))
 
     def test_it_crosses_the_link_twice_a_layer_and_once_in_falcon(self, copy_of: PlaceCopy) -> None:
         llama = costs_of(copy_of(instance_type="ml.g5.12xlarge", degree=4))
         falcon = costs_of(copy_of("tiiuae/falcon-40b", "ml.g5.12xlarge", degree=4))
 
-        assert llama.all_reduce / (2 * 32) == pytest.approx(falcon.all_reduce / 60)
-        assert llama.all_reduce_token / (2 * 32 * 4_096) == pytest.approx(falcon.all_reduce_token / (60 * 8_192))
+        assert llama.link(0) / (2 * 32) == pytest.approx(falcon.link(0) / 60)
+        added = [costs.link(100) - costs.link(0) for costs in (llama, falcon)]
+        assert added[0] / (2 * 32 * 4_096) == pytest.approx(added[1] / (60 * 8_192))
 
     def test_nvlink_carries_a_token_faster_than_pcie(self, copy_of: PlaceCopy) -> None:
         pcie, nvlink = (
@@ -260,7 +312,7 @@ class TestLink:
             for name in ("ml.g6e.48xlarge", "ml.p4d.24xlarge")
         )
 
-        assert pcie.all_reduce_token > 10 * nvlink.all_reduce_token
+        assert pcie.link(1_000) - pcie.link(0) > 10 * (nvlink.link(1_000) - nvlink.link(0))
 
     def test_a_single_accelerator_reduces_nothing(self, copy_of: PlaceCopy) -> None:
         assert costs_of(copy_of()).link(1_000) == 0.0
@@ -285,7 +337,7 @@ class TestHost:
         slow = replace(costs, prompt_host=1.0)
         assert slow.step(1) == costs.step(1)
         assert slow.mixed(1, 16) == pytest.approx(1.0 + costs.ranks + sequence_s + 16 * VLLM.input_token_s)
-        assert slow.prefill(1, 16) == slow.mixed(1, 16)
+        assert slow.prefill(1, 16) == pytest.approx(slow.mixed(1, 16))
 
     def test_the_server_works_on_every_sequence_and_prompt_token(self, copy_of: PlaceCopy) -> None:
         costs = costs_of(copy_of(engine=LMI))
@@ -436,22 +488,26 @@ class TestMultiples:
         measured = replace(plain, calibration=Calibration(fixed=2.0, marginal=3.0))
         before, after = costs_of(plain), costs_of(measured)
 
-        for name in ("host", "fixed", "weights", "expert_weights", "attention_latency", "all_reduce"):
+        for name in ("host", "fixed", "weights", "expert_weights", "attention_latency"):
             assert getattr(after, name) == pytest.approx(2 * getattr(before, name))
-        each = ("token", "head_token", "expert_token", "prompt_token", "attention_token", "all_reduce_token")
+        each = ("token", "head_token", "expert_token", "prompt_token", "attention_token")
         for name in (*each, "sequence", "input_token"):
             assert getattr(after, name) == pytest.approx(3 * getattr(before, name))
+        assert after.link(0) == pytest.approx(2 * before.link(0))
+        assert after.link(10) - after.link(0) == pytest.approx(3 * (before.link(10) - before.link(0)))
 
 
 def factor(copy: Copy, kind: str) -> float:
     """Return what the engine takes for an operator of a copy over the measured kernel."""
     name = next(name for name in kernels_of(copy) if name.split("/")[1] == kind)
-    return copy.engine.performance.factor(*name.split("/"))
+    release = copy.engine.experts_release_factor if kind == "experts" else 1.0
+    return release * copy.engine.performance.factor(*name.split("/"))
 
 
-def latency_s(copy: Copy, kind: operators.Kind) -> float:
-    """Return the least time of an operator in an engine, at 16 bits."""
-    return factor(copy, kind) * find_operator(copy.hardware.accelerator, kind, None).latency_s
+def latency_s(copy: Copy, kind: operators.Kind, quantization: str | None = None) -> float:
+    """Return the least time of an operator in an engine, at 16 bits or those of its weights."""
+    kernel = find_operator(copy.hardware.accelerator, kind, quantization, copy.engine.kernels)
+    return factor(copy, kind) * kernel.latency_s
 
 
 def layer_s(copy: Copy, *, products: int) -> float:
