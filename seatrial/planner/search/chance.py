@@ -23,7 +23,7 @@ _COVERAGE_Z = NormalDist().inv_cdf(0.9)  # a band holds 80 % of the errors: 10 %
 # Cheaper deployments in doubt were slower than predicted more often than faster, by about as many standard deviations,
 # while their model or degree was left out, and as often as not while only lengths were (the table of
 # benchmarks/planner_accuracy/chances.py has how often the chances come true).
-SLOWER_IN_DOUBT = 0.4
+SLOWER_IN_DOUBT = 0.2
 
 
 def chance_within(ratio: float, share: float, slower: float = 0.0) -> float:
