@@ -79,7 +79,8 @@ LEAST_PRODUCT_BYTES: Final = 8e6  # smaller weights stay in the cache between tw
 SIDES: Final = (1024, 30_000)  # of a weight matrix
 EXPERT_SHAPE: Final = ["num_tokens", "hidden_size", "inter_size", "topk", "num_experts", "moe_tp_size"]
 SHARED_EXPERTS: Final = ("int4",)  # engines chose other kernels than their tables have: Kimi-K2.5's are FlashInfer's
-FLASHINFER_MXFP4: Final = ("NVIDIA B200 SXM", "NVIDIA B300 SXM")
+FLASHINFER: Final = ("NVIDIA B200 SXM", "NVIDIA B300 SXM")  # accelerators on which engines run its kernels
+FUSED: Final = {"vllm": "trtllm"}  # whose all-reduce it runs there
 ROUTING: Final = "power_law_1.01"
 LEAST_EXPERTS: Final = 32
 LEAST_EXPERT_POINTS: Final = 50
@@ -269,7 +270,7 @@ class ExpertKernels:
 
 
 def _is_shared(gpu: Gpu, name: str) -> bool:
-    return name == "mxfp4" and gpu.name in FLASHINFER_MXFP4
+    return name == "mxfp4" and gpu.name in FLASHINFER
 
 
 def _expert_kernels(gpu: Gpu, folder: Path) -> list[ExpertKernels]:
@@ -368,8 +369,13 @@ def links(gpu: Gpu, folder: Path) -> list[Link]:
 
 
 def _own_link(fitted: Link, folder: Path, engine: str) -> Link | None:
-    """Return an engine's all-reduce with what each size took, in a CUDA graph where it was measured so."""
-    found = _versions(folder, engine, "custom_allreduce_perf")
+    """Return an engine's all-reduce with what each size took, in a CUDA graph where it was measured so.
+
+    A size takes no longer than a larger one: where it does, the engine chose the wrong one of its algorithms. On Blackwell
+    vLLM fuses TensorRT-LLM's into its graphs (FlashInfer).
+    """
+    kernels = FUSED.get(engine, engine) if fitted.accelerator in FLASHINFER else engine
+    found = _versions(folder, kernels, "custom_allreduce_perf")
     if not found:
         return None
     frame = _numbers(pd.read_parquet(found[-1]))
@@ -377,11 +383,11 @@ def _own_link(fitted: Link, folder: Path, engine: str) -> Link | None:
     times = mine[mine.message_size >= MESSAGES[0] / 2].groupby("message_size").latency.min().sort_index()
     if times.empty:
         return None
-    seconds = np.maximum.accumulate(times.to_numpy(float) * S_PER_MS)
+    seconds = np.minimum.accumulate(times.to_numpy(float)[::-1] * S_PER_MS)[::-1]
     return replace(
         fitted,
         engine=engine,
-        source=SOURCE.format(version=f"{engine} {found[-1].parent.name}"),
+        source=SOURCE.format(version=f"{kernels} {found[-1].parent.name}"),
         message_bytes=tuple(2.0 * size for size in times.index),
         message_s=tuple(three_digits(value) for value in seconds),
     )

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Literal
 from seatrial.documents.plan import Decision, Plan, Probe, SaferDeployment
 from seatrial.locks.guard_rails import created_problems
 from seatrial.planner.calibration import model_name
-from seatrial.planner.decisions.derived_limits import Chosen, band_for, derive_limits, predict_copy
+from seatrial.planner.decisions.derived_limits import Chosen, derive_limits, predict_copy
 from seatrial.planner.decisions.placement import lay_out
 from seatrial.planner.decisions.proposals import propose_precisions
 from seatrial.planner.quantized_weights import stored_bytes
 from seatrial.planner.search.at_rate import settled
+from seatrial.planner.search.candidate_band import band_for
 from seatrial.planner.search.chance import chance_of
 from seatrial.planner.search.doubt import doubt, safer
 from seatrial.planner.search.no_deployment import no_deployment

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from seatrial.documents.comparison import PredictedRecipe, RecipeRow
 from seatrial.planner.cost import cost_of
-from seatrial.planner.decisions.derived_limits import band_for
 from seatrial.planner.engine import choose_engine
 from seatrial.planner.inputs import allowed_instances
 from seatrial.planner.nearest_recipe import refuse_recipe
+from seatrial.planner.search.candidate_band import band_for
 from seatrial.planner.search.no_deployment import no_deployment
 from seatrial.planner.search.pipeline import search_for
 from seatrial.specs.architecture import read_architecture

@@ -10,10 +10,10 @@ import pytest
 from seatrial.documents.calibration import Calibrated, Calibration
 from seatrial.documents.prediction import Band
 from seatrial.planner.calibration import calibration_warnings
-from seatrial.planner.decisions.derived_limits import band_for
 from seatrial.planner.planner import make_plan
 from seatrial.planner.resolve import resolve
 from seatrial.planner.search.best_first import search
+from seatrial.planner.search.candidate_band import band_for
 from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:

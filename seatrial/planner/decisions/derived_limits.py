@@ -26,15 +26,13 @@ from seatrial.planner.decisions.plan_warnings import (
     size_warnings,
 )
 from seatrial.planner.decisions.timeouts import download_timeout, startup_timeout_s, timeout_warnings
-from seatrial.planner.predict.band import band_of
 from seatrial.planner.predict.closed_form import predict_at
-from seatrial.planner.predict.doubts import DATA_PARALLEL, doubted
 from seatrial.planner.predict.memory import weights_bytes
 from seatrial.planner.predict.open_loop import saturation_per_s
 from seatrial.planner.predict.regime import regime_of
-from seatrial.planner.predict.unknown_family import widened
 from seatrial.planner.quantized_weights import stored_bytes
 from seatrial.planner.recipe_limits import accelerator_limits, built_at_start_s, job_limits
+from seatrial.planner.search.candidate_band import band_for
 from seatrial.planner.search.capacity import answered_in_time
 from seatrial.planner.search.parallel_options import unplanned_copies
 from seatrial.planner.search.sizing import instances_for
@@ -47,7 +45,7 @@ if TYPE_CHECKING:
     from seatrial.documents.prediction import Band
     from seatrial.planner.predict.open_loop import OpenLevel
     from seatrial.planner.resolve import Resolved
-    from seatrial.planner.search.candidate import Candidate, FeasibleCandidate
+    from seatrial.planner.search.candidate import FeasibleCandidate
     from seatrial.planner.search.capacity import Levels
     from seatrial.planner.search.demand import Demand
     from seatrial.specs.endpoint import TrialSpec, TrialUpdate
@@ -237,25 +235,6 @@ def _rate_point(found: OpenLevel, requests_per_second: float, saturation_per_s: 
         **{name: round(number, 2) for name, number in numbers.items()},
         late=round(found.late, 4),
     )
-
-
-def band_for(demand: Demand, engine_version: str, candidate: Candidate) -> Band:
-    """Return how far the predictions for a deployment may be off."""
-    own = demand.calibrated
-    measured = own is not None and own.holds_for(candidate.instance.instance_type, candidate.degree)
-    band = band_of(
-        demand.engine,
-        engine_version,
-        demand.architecture,
-        candidate.instance,
-        degree=candidate.degree,
-        quantization=demand.quantization,
-        speculation=demand.speculation,
-        input_tokens=demand.prompt_tokens,
-        calibrated=own.band if own is not None and measured else None,
-    )
-    doubts = (DATA_PARALLEL,) if candidate.copy.attention_data_parallel_degree > 1 and not band.points else ()
-    return doubted(widened(band, demand.architecture), doubts)
 
 
 def curve_point(levels: Levels, concurrency: int) -> CurvePoint:

@@ -6,11 +6,13 @@ once it is simulated and still at the front (lazy best-first search).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 from seatrial.planner.search.candidate import Candidate, FeasibleCandidate, RejectedCandidate
+from seatrial.planner.search.candidate_band import band_for
+from seatrial.planner.search.chance import chance_of
 from seatrial.planner.search.evaluate import estimate, evaluate, misses_alone
 from seatrial.planner.search.fitting import candidates, sharing
 from seatrial.planner.search.ranking import beats, front, ranking_order
@@ -59,7 +61,8 @@ class _Queue:
 
     def simulate(self, index: int) -> FeasibleCandidate | RejectedCandidate:
         if index not in self.evaluated:
-            self.evaluated[index] = evaluate(self.demand, self.estimates[index])
+            found = evaluate(self.demand, self.estimates[index])
+            self.evaluated[index] = _with_chance(self.demand, found) if isinstance(found, FeasibleCandidate) else found
         return self.evaluated[index]
 
     @property
@@ -119,7 +122,7 @@ def _best_first(queue: _Queue, most: int) -> list[FeasibleCandidate]:
             break
         found = queue.simulate(index)
         if isinstance(found, FeasibleCandidate):
-            heappush(queue.entries, ((0, 0.0), _order(queue.demand, found.candidate, found.score), index))
+            heappush(queue.entries, ((0, 0.0), _order_of(queue.demand, found), index))
     return ranked
 
 
@@ -130,8 +133,17 @@ def _rest_of_the_front(queue: _Queue) -> list[FeasibleCandidate]:
     for index in sorted(hopeful, key=lambda each: each not in likely):
         if not any(beats(feasible.score, queue.estimates[index].score, earlier=True) for feasible in queue.feasible):
             queue.simulate(index)
-    return sorted(queue.feasible, key=lambda feasible: _order(queue.demand, feasible.candidate, feasible.score))
+    return sorted(queue.feasible, key=lambda feasible: _order_of(queue.demand, feasible))
 
 
 def _order(demand: Demand, candidate: Candidate, score: Score) -> Key:
     return ranking_order(candidate, score, demand.endpoint.objective)
+
+
+def _order_of(demand: Demand, feasible: FeasibleCandidate) -> Key:
+    return ranking_order(feasible.candidate, feasible.score, demand.endpoint.objective, feasible.chance)
+
+
+def _with_chance(demand: Demand, feasible: FeasibleCandidate) -> FeasibleCandidate:
+    band = band_for(demand, "", feasible.candidate)  # the version is for words alone
+    return replace(feasible, chance=chance_of(demand.endpoint, feasible.candidate, feasible.load, band))

@@ -124,6 +124,7 @@ class FeasibleCandidate:
         score: What it is compared by.
         sustained: The highest rate of a copy at which every objective holds, of the chosen deployment whose trial is
             an open loop; `None` elsewhere.
+        chance: That it meets the SLO, of a deployment that was ranked; `None` where the spec bounds nothing.
     """
 
     candidate: Candidate
@@ -133,6 +134,7 @@ class FeasibleCandidate:
     instance_count: int
     score: Score
     sustained: SustainedRate | None = None
+    chance: float | None = None
 
     @property
     def at_gate(self) -> SimulatedLevel | OpenLevel:

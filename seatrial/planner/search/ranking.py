@@ -66,20 +66,30 @@ def known(price: float) -> float | None:
 
 
 MOST_REJECTED = 12
+_CHANCE_STEPS = 20
 Goal = Literal["cost", "cost_per_token", "latency", "throughput"]
 Key = tuple[tuple[float, ...], str, int]
 
 
-def ranking_order(candidate: Candidate, score: Score, goal: Goal) -> Key:
-    """Return what sorts deployments best first: the goal, then what else counts; the name where all is equal."""
+def ranking_order(candidate: Candidate, score: Score, goal: Goal, chance: float | None = None) -> Key:
+    """Return what sorts deployments best first: the goal, then what else counts; the name where all is equal.
+
+    Of deployments at one price the one that is likelier to meet the SLO is the better buy. One whose chance is not
+    known yet may be the likeliest.
+    """
     price, highest, alone = score.usd_per_hour, -score.highest_tok_s, score.ms_per_token_alone
     key = {
-        "cost": (price, highest, alone),
+        "cost": (price, -chance_step(chance), highest, alone),
         "cost_per_token": (score.usd_per_million_output_tokens, price, highest, alone),
         "latency": (alone, price, highest),
         "throughput": (highest, price, alone),
     }[goal]
     return key, candidate.instance.instance_type, candidate.degree
+
+
+def chance_step(chance: float | None) -> float:
+    """Return a chance in steps of a twentieth: less makes no difference between two deployments; 1 for none."""
+    return 1.0 if chance is None else round(_CHANCE_STEPS * chance) / _CHANCE_STEPS
 
 
 def why_best(ranked: Sequence[FeasibleCandidate], considered: int, demand: Demand) -> str:
@@ -155,9 +165,18 @@ def _outdone(best: FeasibleCandidate, feasible: FeasibleCandidate, goal: Goal) -
         tensor_parallel_degree=feasible.candidate.degree,
         usd_per_hour=known(feasible.score.usd_per_hour),
         output_tok_s=round(feasible.score.output_tok_s, 1),
-        because=why_outdone(best.score, feasible.score, goal),
+        because=_less_likely(best, feasible, goal) or why_outdone(best.score, feasible.score, goal),
         feasible=True,
     )
+
+
+def _less_likely(best: FeasibleCandidate, other: FeasibleCandidate, goal: Goal) -> str:
+    """Return why a deployment at the same price is not the best, where the chance to meet the SLO decides."""
+    same_price = known(other.score.usd_per_hour) is not None and other.score.usd_per_hour == best.score.usd_per_hour
+    if goal != "cost" or not same_price or chance_step(other.chance) >= chance_step(best.chance):
+        return ""
+    theirs, ours = (f"{100 * (each.chance or 0.0):.0f} %" for each in (other, best))
+    return f"Same price, {theirs} to meet the SLO, against {ours} for the chosen one."
 
 
 def why_outdone(best: Score, other: Score, goal: Goal) -> str:

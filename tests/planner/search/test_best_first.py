@@ -7,14 +7,17 @@ import pytest
 from seatrial.planner.planner import make_plan
 from seatrial.planner.resolve import resolve
 from seatrial.planner.search.candidate import Candidate, FeasibleCandidate
+from seatrial.planner.search.candidate_band import band_for
+from seatrial.planner.search.chance import chance_of
 from seatrial.planner.search.evaluate import estimate, evaluate, misses_alone
 from seatrial.planner.search.fitting import candidates
 from seatrial.planner.search.pipeline import search_for
-from seatrial.planner.search.ranking import front, ranking_order
+from seatrial.planner.search.ranking import chance_step, front, ranking_order
 from tests.planner.conftest import reads
 
 if TYPE_CHECKING:
     from seatrial.planner.resolve import Resolved
+    from seatrial.planner.search.ranking import Key
     from seatrial.specs.load import LoadedSpec
     from tests.planner.conftest import Ask
 
@@ -38,10 +41,13 @@ def every_feasible(loaded: LoadedSpec, resolved: Resolved) -> list[FeasibleCandi
     fitting = [each for each in found if isinstance(each, Candidate) and misses_alone(demand, each) is None]
     evaluated = [evaluate(demand, estimate(demand, each)) for each in fitting]
     goal = loaded.endpoint.objective
-    return sorted(
-        (each for each in evaluated if isinstance(each, FeasibleCandidate)),
-        key=lambda feasible: ranking_order(feasible.candidate, feasible.score, goal),
-    )
+
+    def order(feasible: FeasibleCandidate) -> Key:
+        band = band_for(demand, "", feasible.candidate)
+        chance = chance_of(loaded.endpoint, feasible.candidate, feasible.load, band)
+        return ranking_order(feasible.candidate, feasible.score, goal, chance)
+
+    return sorted((each for each in evaluated if isinstance(each, FeasibleCandidate)), key=order)
 
 
 @pytest.mark.parametrize("objective", ["cost", "cost_per_token", "latency", "throughput"])
@@ -53,6 +59,29 @@ def test_the_best_is_the_best_of_all(objective: str, slo: object, ask: Ask) -> N
 
     assert str(found.ranked[0].candidate) == str(expected[0].candidate)
     assert found.ranked[0].score == expected[0].score
+
+
+def test_of_two_degrees_at_one_price_the_likelier_to_meet_the_slo_is_chosen(ask: Ask) -> None:
+    plan = make_plan(
+        ask(
+            model={"hub_id": "tiiuae/falcon-40b-instruct"},
+            workload={"input_tokens": 256, "output_tokens": 256, "concurrency": 16},
+            slo={"ttft_ms": {"p95": 3_000}, "tpot_ms": {"p95": 150}},
+            serving={"instance_types": ["ml.g6e.12xlarge"]},
+        )
+    )
+    four = next(rejected for rejected in plan.rejected if rejected.tensor_parallel_degree == 4)
+
+    assert plan.tensor_parallel_degree.value == 2
+    assert plan.chance is not None
+    assert plan.chance > 0.95
+    assert four.because.startswith("Same price, ")
+    assert four.because.endswith(f"% to meet the SLO, against {100 * plan.chance:.0f} % for the chosen one.")
+
+
+def test_chances_within_a_twentieth_are_as_good() -> None:
+    assert chance_step(0.98) == chance_step(0.99) == chance_step(None) == 1
+    assert chance_step(0.81) == pytest.approx(0.8)
 
 
 def test_few_deployments_are_all_simulated(ask: Ask) -> None:
