@@ -371,8 +371,8 @@ def links(gpu: Gpu, folder: Path) -> list[Link]:
 def _own_link(fitted: Link, folder: Path, engine: str) -> Link | None:
     """Return an engine's all-reduce with what each size took, in a CUDA graph where it was measured so.
 
-    A size takes no longer than a larger one: where it does, the engine chose the wrong one of its algorithms. On Blackwell
-    vLLM fuses TensorRT-LLM's into its graphs (FlashInfer).
+    A size takes no longer than a larger one: where it does, the engine chose the wrong one of its algorithms. vLLM on
+    Blackwell fuses TensorRT-LLM's into its graphs (FlashInfer).
     """
     kernels = FUSED.get(engine, engine) if fitted.accelerator in FLASHINFER else engine
     found = _versions(folder, kernels, "custom_allreduce_perf")

@@ -17,7 +17,7 @@ from seatrial.planner.replan_fixed import (
 )
 from seatrial.planner.search.best_first import SearchResult
 from seatrial.planner.search.candidate import FeasibleCandidate
-from seatrial.planner.search.evaluate import misses_alone
+from seatrial.planner.search.evaluate import at_its_rate, misses_alone
 from seatrial.planner.search.sizing import instances_for, score_of, size
 from seatrial_base.catalog import images
 from seatrial_base.catalog.engine_options import options_decided_by
@@ -141,9 +141,10 @@ def _sized(candidate: Candidate, demand: Demand, tried: TriedCopy, loaded: Loade
         )
         hint = f"set scaling.max_copies to at least {sizing.needed}, or promote a plan with a faster copy"
         raise SpecError([given_problem(loaded, "copy_count", "SEA475", message, hint)])
-    score = score_of(demand, candidate, sizing.load, candidate.levels.at(tried.most_concurrency).output_tok_s)
-    instances = instances_for(candidate, sizing.load.copy_count)
-    return FeasibleCandidate(candidate, tried.most_concurrency, sizing.needed, sizing.load, instances, score)
+    load = at_its_rate(candidate, sizing.load) if demand.open_trial else sizing.load
+    score = score_of(demand, candidate, load, candidate.levels.at(tried.most_concurrency).output_tok_s)
+    instances = instances_for(candidate, load.copy_count)
+    return FeasibleCandidate(candidate, tried.most_concurrency, sizing.needed, load, instances, score)
 
 
 def _missed(sized: FeasibleCandidate, demand: Demand, tried: TriedCopy) -> str:

@@ -111,19 +111,24 @@ def _evaluate_at_rate(demand: Demand, estimated: Estimate) -> FeasibleCandidate 
     if fewest > demand.endpoint.scaling.max_copies:
         return _too_fast(demand, candidate, fewest)
     sized = size(demand, candidate, highest, lambda level: predict_at(candidate.copy, level).output_tok_s, fewest)
-    in_flight = max(1, math.ceil(candidate.levels.at_rate(sized.load.rate_per_copy or 0.0).in_flight))
-    sized = replace(sized, load=replace(sized.load, concurrency_per_copy=in_flight))
+    sized = replace(sized, load=at_its_rate(candidate, sized.load))
     if sized.load.output_tok_s < (demand.endpoint.slo.output_tok_s or 0.0):
         return _too_slow(demand, candidate, sized.load)
     score = score_of(demand, candidate, sized.load, predict_at(candidate.copy, highest).output_tok_s)
     return _affordable(demand, candidate, score, sized) or FeasibleCandidate(
         candidate=candidate,
-        capacity=max(in_flight, highest),
+        capacity=max(sized.load.concurrency_per_copy, highest),
         needed=sized.needed,
         load=sized.load,
         instance_count=instances_for(candidate, sized.load.copy_count),
         score=score,
     )
+
+
+def at_its_rate(candidate: Candidate, load: LoadSpread) -> LoadSpread:
+    """Return a load with the requests that its rate keeps in flight on one copy, as simulated."""
+    in_flight = math.ceil(candidate.levels.at_rate(load.rate_per_copy or 0.0).in_flight)
+    return replace(load, concurrency_per_copy=max(1, in_flight))
 
 
 def _copies_at_rate(demand: Demand, candidate: Candidate, fewest: int) -> int:
