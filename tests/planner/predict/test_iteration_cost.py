@@ -144,8 +144,8 @@ class TestExperts:
 
         middle = experts(find_engine("vllm", "0.16.0"))
         assert experts(find_engine("vllm", "0.17.1")) == pytest.approx(middle * math.exp(VLLM.experts_release))
-        assert experts(find_engine("vllm", "0.30.0")) == experts(find_engine("vllm", "")) < middle
-        assert experts(find_engine("vllm", "nightly-5b8c")) == middle
+        assert experts(find_engine("vllm", "0.30.0")) == experts(find_engine("vllm", "0.19.0")) < middle
+        assert experts(find_engine("vllm", "nightly-5b8c")) == experts(find_engine("vllm", "")) == middle
 
     def test_dealing_tokens_out_to_ranks_and_scales_of_blocks_take_time_in_each_layer(self, copy_of: PlaceCopy) -> None:
         plain = copy_of(DEEPSEEK, "ml.p5en.48xlarge", degree=8, engine=LMI)

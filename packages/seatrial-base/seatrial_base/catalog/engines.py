@@ -179,10 +179,8 @@ def find_engine(family: Family, version: str) -> Engine:
 
 
 def _releases(engine: Engine, version: str) -> int:
-    """Return the minor releases from the middle of the fit to a version: of vLLM 0.16, 3 to 0.19."""
+    """Return the minor releases from the middle of the fit to a version: 3 from vLLM 0.16 to 0.19; 0 without one."""
     oldest, middle, newest = engine.measured_releases
-    if not version:  # nothing is said of it: the newest
-        return newest - middle
     numbers = re.match(r"v?0\.(\d+)", version)
     return min(newest, max(oldest, int(numbers[1]))) - middle if numbers else 0
 
