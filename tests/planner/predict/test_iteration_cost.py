@@ -147,6 +147,13 @@ class TestExperts:
         assert experts(find_engine("vllm", "0.30.0")) == experts(find_engine("vllm", "0.19.0")) < middle
         assert experts(find_engine("vllm", "nightly-5b8c")) == experts(find_engine("vllm", "")) == middle
 
+    @pytest.mark.parametrize(
+        ("version", "vllm"),
+        [("0.36.0-lmi21.0.0", "0.16.0"), ("20", "0.15.1"), ("lmi15", "0.11.0"), ("27", "0.19.0"), ("", "0.19.0")],
+    )
+    def test_lmi_counts_as_the_vllm_inside(self, version: str, vllm: str) -> None:
+        assert find_engine("lmi", version).releases == find_engine("vllm", vllm).releases
+
     def test_dealing_tokens_out_to_ranks_and_scales_of_blocks_take_time_in_each_layer(self, copy_of: PlaceCopy) -> None:
         plain = copy_of(DEEPSEEK, "ml.p5en.48xlarge", degree=8, engine=LMI)
         scaled = copy_of(DEEPSEEK, "ml.p5en.48xlarge", degree=8, engine=LMI, quantization="fp8")

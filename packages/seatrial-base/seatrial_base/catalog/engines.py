@@ -8,7 +8,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
+from seatrial_base.catalog.engine_versions import newest_lmi, read_version
+from seatrial_base.catalog.images import all_images
 from seatrial_base.catalog.rows import catalog_rows
+
+_VLLM = "vLLM "  # how an image says what it bundles
 
 Family = Literal["lmi", "tgi", "vllm", "sglang", "trtllm", "neuron"]
 
@@ -175,7 +179,9 @@ def find_engine(family: Family, version: str) -> Engine:
     """Return the constants of an engine's version: those of the longest prefix that matches."""
     matching = [row for row in _every() if row.family == family and version.startswith(row.version_prefix)]
     found = max(matching, key=lambda row: len(row.version_prefix))
-    return replace(found, releases=_releases(found, version)) if found.measured_releases else found
+    if not found.measured_releases:
+        return found
+    return replace(found, releases=_releases(found, _bundled_vllm(version) if family == "lmi" else version))
 
 
 def _releases(engine: Engine, version: str) -> int:
@@ -183,6 +189,15 @@ def _releases(engine: Engine, version: str) -> int:
     oldest, middle, newest = engine.measured_releases
     numbers = re.match(r"v?0\.(\d+)", version)
     return min(newest, max(oldest, int(numbers[1]))) - middle if numbers else 0
+
+
+def _bundled_vllm(version: str) -> str:
+    """Return the vLLM inside a version of LMI: of the newest build up to it that tells; of the newest for none."""
+    number = read_version("lmi", version) or (newest_lmi(),)
+    builds = [build for build in all_images() if build.family == "lmi" and (build.bundles or "").startswith(_VLLM)]
+    known = [build for build in builds if build.lmi is not None and build.lmi <= number[0]]
+    newest = max(known, key=lambda build: build.lmi or 0, default=None)
+    return (newest.bundles or "").removeprefix(_VLLM) if newest else ""
 
 
 @cache
