@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, get_args
 
 from benchmarks.planner_accuracy.compare import MISSING, markdown
 from benchmarks.planner_accuracy.earned_bands import (
-    FIGURES_OF,
     INSIDE,
     JUDGED_FACETS,
     Figure,
     coverage,
+    error_of,
     is_inside,
     nested,
 )
-from benchmarks.planner_accuracy.judged import grouped, ratios
+from benchmarks.planner_accuracy.judged import grouped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,7 +98,7 @@ def _width(told: Told) -> float:
 
 def _error(told: Told, figure: Figure) -> float:
     """Return what 80 % of the rows are off by, as a share, as a band is one."""
-    off = sorted(max(max(ratio, 1 / ratio) - 1 for ratio in ratios([row], *FIGURES_OF[figure])) for row, _ in told)
+    off = sorted(error_of(row, figure) for row, _ in told)
     return off[math.ceil(INSIDE * len(off)) - 1]
 
 

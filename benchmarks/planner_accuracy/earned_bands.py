@@ -38,7 +38,7 @@ _DIGITS = 3
 
 # What a row counts that differs from a cell in one part. Rows of other lengths tell of the very same deployment, so
 # what differs counts little. Other models and degrees err by other amounts wherever they run: more rows tell more.
-# Chosen on these rows, in the middle of ranges (0.15 to 0.25, 0.3 to 0.5) within which as many cells hold.
+# Chosen on these rows, in the middle of ranges (0.15 to 0.25, 0.3 to 0.5) within which about as many cells hold.
 SAME_DEPLOYMENT, OTHER_DEPLOYMENT = 0.2, 0.4
 
 LEVELS = ("family", "engine", "accelerator", "bits", "degree", "shape")

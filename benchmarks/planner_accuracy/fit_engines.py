@@ -107,12 +107,13 @@ _SHARED_TIMES = {"request_s": 0.3, "skew_s": 0.7, "sequence_rank": 0.7, "linear_
 _OWN_TIMES = {"request_s": 0.4, "skew_s": 0.4, "sequence_rank": 0.5, "linear_layer_s": 0.3}
 _SHARED_TIME_PRIOR = 0.8  # likewise: what no kernel shows is known within a factor of two to three
 _OWN_TIME_PRIOR = 0.6  # likewise: and engines differ in it by a factor of two
+_RELEASE = "experts_release"
+_RELEASE_PRIOR = 0.05  # likewise: a minor release makes experts a few per cent faster or slower
 _LEAST_FACTOR = 0.005  # of a factor, as a logarithm: below, it is left out
 _MOST_STEPS = 25
 _SETTLED = 1e-4  # of the loss, as a share
 _SHIFT = 0.005  # of a constant's logarithm, for a derivative
 _TTFT_WEIGHT = 0.25  # rows don't say whether it is a mean or a median, nor how prompts arrived
-_RELEASE_PRIOR = 0.05  # likewise: what a minor release makes of an engine's experts
 _MOST_SEQUENCES = {"vllm": 1024, "sglang": 1024, "trtllm": 2048}
 
 Fitted = dict[str, Performance]
@@ -212,7 +213,6 @@ def place_row(row: MeasuredRow) -> Copy | None:
     )
 
 
-_RELEASE = "experts_release"
 Unknown = tuple[str, ...]
 """Name of one fitted logarithm: `("engine", "vllm", "product")`, `("time", "step_s")`, and so on."""
 

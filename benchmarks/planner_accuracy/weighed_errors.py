@@ -47,9 +47,9 @@ class Standing:
 
     def level(self, without: object) -> float | None:
         """Return the share of the weight that lies below, where one more thing is left out; `None` without weight."""
-        told = [one for one in self.weight if one not in (self.left_out, without)]
-        weight = sum(self.weight[one] for one in told)
-        return sum(self.below[one] for one in told) / weight if weight else None
+        others = [one for one in self.weight if one not in (self.left_out, without)]
+        weight = sum(self.weight[one] for one in others)
+        return sum(self.below[one] for one in others) / weight if weight else None
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,8 @@ class Evidence:
         return self._levels[without]
 
     def _level(self, without: object) -> float:
-        asked = (one for one in self._standings if one.left_out != without)
-        levels = sorted(level for one in asked if (level := one.level(without)) is not None)
+        standings = (one for one in self._standings if one.left_out != without)
+        levels = sorted(level for one in standings if (level := one.level(without)) is not None)
         return min(levels[math.ceil(self.aim * len(levels)) - 1] + _STEP, 1.0) if levels else self.aim
 
     @cached_property
@@ -119,10 +119,10 @@ class Evidence:
         for other in self.groups:
             if other.left_out != group.left_out:
                 others.setdefault(other.left_out, []).append((self._weight(group.parts, other), other.errors))
-        weight = {name: sum(each * len(errors) for each, errors in told) for name, told in others.items()}
+        weight = {name: sum(each * len(errors) for each, errors in own) for name, own in others.items()}
         for error in group.errors:
-            below = {name: sum(w * bisect_left(errors, error) for w, errors in told) for name, told in others.items()}
+            below = {name: sum(w * bisect_left(errors, error) for w, errors in own) for name, own in others.items()}
             yield Standing(group.left_out, below, weight)
 
     def _weight(self, key: Key, group: Group) -> float:
-        return self.per_difference ** sum(asked != own for asked, own in zip(key, group.parts, strict=False))
+        return self.per_difference ** sum(part != own for part, own in zip(key, group.parts, strict=False))

@@ -14,8 +14,8 @@ EXTRAPOLATED = "the band is extrapolated."
 TTFT = 0.9
 """The band of TTFT, as a share, where rows of other deployments gave the band; the larger one of both counts.
 
-80 % of the measured TTFTs were within 102 % while their model was left out of the fit, within 71 % while their degree
-and 77 % while their lengths were, whatever the band of their latencies (benchmarks/planner_accuracy/left_out.csv).
+80 % of the measured TTFTs were within 97 % while their model was left out of the fit, within 71 % while their degree
+and 80 % while their lengths were, whatever the band of their latencies (benchmarks/planner_accuracy/left_out.csv).
 """
 OTHER_LENGTHS = "while their lengths were left out of the fit"
 """Words of a band that rows of this very deployment earned: `Band.of_same_deployment`."""

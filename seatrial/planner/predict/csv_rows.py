@@ -216,10 +216,17 @@ class Cells:
         return max((number for number in found.values() if number is not None), default=1)
 
     def parallelism(
-        self, place: PublishedInstance, architecture: Architecture, degree: int, copies: int, accelerators: int
+        self,
+        place: PublishedInstance | None,
+        architecture: Architecture | None,
+        degree: int,
+        copies: int,
+        accelerators: int,
     ) -> csv_parallelism.Parallelism:
         """Return how a copy is spread over its accelerators; what the row names otherwise is noted."""
         moe_ep, attention_dp = self.groups("moe_ep"), self.groups("attention_dp")
+        if place is None or architecture is None:
+            return csv_parallelism.Parallelism(degree)
         if place.on_neuron:
             if (moe_ep, attention_dp) != (1, 1):
                 self.notes.append("moe_ep and attention_dp are left out: on AWS Neuron they are not modelled")
@@ -504,9 +511,7 @@ def _read(columns: tuple[str, ...], values: list[str], where: str, default: Name
     quantization = read.quantization(*model) if model else None
     kv_precision = read.kv_precision(engine, quantization)
     copies, prefix_hit_rate = counts["copies_per_instance"], read.prefix_hit_rate()
-    form = csv_parallelism.Parallelism(degree)
-    if model and place:
-        form = read.parallelism(place, model[0], degree, copies, accelerators)
+    form = read.parallelism(place, model[0] if model else None, degree, copies, accelerators)
     copies *= form.copies
     instance = read.instance(place, form.degree, copies, accelerators) if place else None
     if read.problems or model is None or instance is None:

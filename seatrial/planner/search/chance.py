@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from seatrial.specs.endpoint import EndpointSpec
 
 _COVERAGE_Z = NormalDist().inv_cdf(0.9)  # a band holds 80 % of the errors: 10 % lie beyond either end
-# Cheaper deployments in doubt were slower than predicted more often than faster, by about as many standard deviations,
-# while their model or degree was left out, and as often as not while only lengths were (the table of
-# benchmarks/planner_accuracy/chances.py has how often the chances come true).
+# Cheaper deployments in doubt were slower than predicted more often than faster while their model or degree was left
+# out, and as often as not while only lengths were. With this number their chances come true about as often as stated
+# (the table of benchmarks/planner_accuracy/chances.py).
 SLOWER_IN_DOUBT = 0.2
 
 

@@ -61,14 +61,14 @@ def groups_at(extra: Mapping[str, OptionValue], architecture: Architecture, degr
 
 def groups_words(groups: Groups, degree: int) -> str:
     """Say how experts and attention are spread, a sentence each behind a space; empty for tensor parallelism alone."""
-    found = ""
+    words = ""
     if groups.experts > 1:
-        found += f" Experts are dealt out to {groups.experts} groups of {degree // groups.experts}."
+        words += f" Experts are dealt out to {groups.experts} groups of {degree // groups.experts}."
     if groups.attention > 1:
-        found += (
+        words += (
             f" Attention runs in {groups.attention} groups of {degree // groups.attention}, each with its requests."
         )
-    return found
+    return words
 
 
 def unplanned_copies(extra: Mapping[str, OptionValue]) -> tuple[str, ...]:

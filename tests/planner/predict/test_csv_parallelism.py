@@ -118,6 +118,12 @@ def test_what_a_cell_cannot_mean_is_told_with_its_column() -> None:
     ]
 
 
+def test_a_wrong_cell_is_told_beside_an_unknown_model_and_instance_type() -> None:
+    problems = row("moe_ep,attention_dp", "some,1.5", "nobody/none,,K80,8,1000,1000,8,").problems
+
+    assert {each.field for each in problems} == {"moe_ep", "attention_dp", "model", "instance_type"}
+
+
 def test_attention_by_groups_is_predicted_with_a_wider_band() -> None:
     plain, grouped = row("attention_dp", "").asked, row("attention_dp", "8").asked
     assert plain is not None

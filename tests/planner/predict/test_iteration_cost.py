@@ -144,7 +144,8 @@ class TestExperts:
 
         middle = experts(find_engine("vllm", "0.16.0"))
         assert experts(find_engine("vllm", "0.17.1")) == pytest.approx(middle * math.exp(VLLM.experts_release))
-        assert experts(find_engine("vllm", "0.30.0")) == experts(find_engine("vllm", "0.19.0")) < middle
+        newest = experts(find_engine("vllm", "0.19.0"))
+        assert experts(find_engine("vllm", "0.30.0")) == experts(find_engine("vllm", "1.0.0")) == newest < middle
         assert experts(find_engine("vllm", "nightly-5b8c")) == experts(find_engine("vllm", "")) == middle
 
     @pytest.mark.parametrize(

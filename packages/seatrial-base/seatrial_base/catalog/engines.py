@@ -187,8 +187,11 @@ def find_engine(family: Family, version: str) -> Engine:
 def _releases(engine: Engine, version: str) -> int:
     """Return the minor releases from the middle of the fit to a version: 3 from vLLM 0.16 to 0.19; 0 without one."""
     oldest, middle, newest = engine.measured_releases
-    numbers = re.match(r"v?0\.(\d+)", version)
-    return min(newest, max(oldest, int(numbers[1]))) - middle if numbers else 0
+    numbers = re.match(r"v?(\d+)\.(\d+)", version)
+    if numbers is None:
+        return 0
+    minor = int(numbers[2]) if numbers[1] == "0" else newest
+    return min(newest, max(oldest, minor)) - middle
 
 
 def _bundled_vllm(version: str) -> str:
