@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal, NotRequired, Self, TypeAlias, TypedDict
 
-from seatrial_cdk.trials.runtime.components import candidate_name
+from seatrial_base.candidates import candidate_name
 from seatrial_cdk.trials.runtime.store import (
     LATEST,
     PASSED,
