@@ -532,6 +532,35 @@ class TestWithoutRoom:
         assert scaled.ask(deletion) is not None
         assert (scaled.components.like_candidates(), scaled.clock.now_s - began_s < 310.0) == ([], True)
 
+    def test_the_wait_for_its_tags_is_not_of_the_trials_budget(
+        self, scaled: World, before: CustomResourceEvent
+    ) -> None:
+        """IAM denies requests to it until it sees them: a good configuration must not fail for that."""
+        scaled.components.unseen = {CANDIDATE}
+        assert scaled.ask(before) is None
+        seen_s = scaled.clock.now_s + 120.0
+
+        def act() -> None:
+            if scaled.clock.now_s >= seen_s:
+                scaled.components.unseen.clear()
+
+        scaled.clock.acts.append(act)
+        scaled.machine().execute()
+        assert scaled.clock.now_s >= seen_s
+        assert scaled.course.begun[0].request.load.budget_s == 600.0
+        assert scaled.components.like_candidates() == []
+
+    def test_tags_that_never_come_end_as_a_denied_request_does(
+        self, scaled: World, before: CustomResourceEvent
+    ) -> None:
+        scaled.components.unseen = {CANDIDATE}
+        assert scaled.ask(before) is None
+        began_s, at_s = scaled.clock.now_s, list[float]()
+        scaled.course.beginning = lambda _: at_s.append(scaled.clock.now_s)
+        scaled.machine().execute()
+        assert 300.0 <= at_s[0] - began_s < 330.0
+        assert scaled.components.deleted == [], "its tags are unseen: the sweep deletes it"
+
     def test_its_start_is_not_of_the_trials_budget(self, scaled: World, before: CustomResourceEvent) -> None:
         scaled.components.born = {"status": "Creating"}
         assert scaled.ask(before) is None

@@ -23,12 +23,14 @@ from seatrial_cdk.trials.runtime.components import TagsUnseenError, candidate_of
 from seatrial_cdk.trials.runtime.log import log
 from seatrial_cdk.trials.runtime.log_groups import log_group_name, log_groups_of
 from seatrial_cdk.trials.runtime.order import (
+    UNKNOWN_ENDPOINT,
     Answer,
     Attributes,
     CustomResourceEvent,
     Manner,
     Order,
     TrialProperties,
+    endpoint_of,
     has_no_room,
     latest_key,
     passed_key,
@@ -254,8 +256,8 @@ def deleted(event: CustomResourceEvent, context: TrialContext) -> Answer:
     the trial's own document stays. The properties are those of the resource that goes: where the endpoint was renamed,
     what is stopped and removed is the old name's, once its last requests have ended.
     """
-    endpoint_name = event["ResourceProperties"].get("EndpointName")
-    if endpoint_name:
+    endpoint_name = endpoint_of(event)
+    if endpoint_name != UNKNOWN_ENDPOINT:
         try:
             _end(event, endpoint_name, context)
         except Exception as error:  # noqa: BLE001 (whatever it is, the stack must go)
