@@ -14,6 +14,7 @@ from seatrial.specs.recipe_rules import recipe_problems
 from seatrial.specs.repository_files import RELATIVE, repository_root, stays_in, why_away
 from seatrial.specs.scaling import scaling_problems
 from seatrial_base.bounds import wrong_delay, wrong_stddev
+from seatrial_base.candidates import is_reserved_name
 from seatrial_base.catalog import jumpstart
 from seatrial_base.catalog.jumpstart import find_jumpstart_model
 from seatrial_base.catalog.model_names import licence_of
@@ -22,7 +23,7 @@ from seatrial_load.measure.lengths import normal_lengths
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seatrial.specs.yaml_source import Document, Yaml
+    from seatrial.specs.yaml_source import Document, FieldPath, Yaml
     from seatrial_base.findings import Finding
 
 
@@ -153,6 +154,22 @@ def contradictions(document: Document) -> Iterator[Finding]:
     """Yield every contradiction and missing file of an endpoint's document."""
     for rule in _RULES:
         yield from rule(document)
+
+
+def _reserved_names(document: Document) -> Iterator[Finding]:
+    """Yield names that would give a component the form of a candidate's name (`seatrial_base.candidates`)."""
+    adapters = document.value("serving", "adapters")
+    names: list[tuple[FieldPath, Yaml]] = [(("name",), document.value("name"))]
+    if isinstance(adapters, list):
+        names += [
+            (("serving", "adapters", index, "name"), each.get("name"))
+            for index, each in enumerate(adapters)
+            if isinstance(each, dict)
+        ]
+    for place, name in names:
+        if isinstance(name, str) and is_reserved_name(name):
+            message = f"{name} ends as the candidates of trials do: candidate- and eight digits of 0 to f"
+            yield document.problem(place, "SEA140", message, "choose another name")
 
 
 def _given(document: Document, parent: str, names: tuple[str, ...]) -> list[str]:
@@ -405,6 +422,7 @@ def _linked_away(spec: Path, folder: Path) -> str:
 
 
 _RULES: tuple[Callable[[Document], Iterator[Finding]], ...] = (
+    _reserved_names,
     _model_source,
     _model_details,
     _hub_id,

@@ -21,7 +21,6 @@ from seatrial.account.live_endpoint import (
 from seatrial.account.reader import AwsReader, aws_failures
 from seatrial.account.response import mapping, moment, rows, text_at
 from seatrial.deployment.document import service_stack
-from seatrial.documents.live_endpoint import LiveComponent, LiveEndpoint, LiveModel
 from seatrial.operations.doctor.facts import (
     LOST_MINUTES,
     Examination,
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from seatrial.account.clients import AccountClients
     from seatrial.account.reader import AwsCalls
     from seatrial.deployment.document import Deployment
+    from seatrial.documents.live_endpoint import LiveComponent, LiveEndpoint, LiveModel
     from seatrial.operations.preflight.check import AccountCheck
     from seatrial_load.aws.promql import PromQl
 

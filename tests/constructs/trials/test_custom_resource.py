@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 import pytest
 
@@ -270,7 +270,7 @@ def test_a_store_that_cannot_be_read_never_blocks_a_deletion(unreadable: World, 
 )
 @pytest.mark.parametrize("kind", ["Create", "Update", "Delete"])
 def test_a_request_without_an_endpoint_is_answered(
-    world: World, create: CustomResourceEvent, kind: Literal["Create", "Update", "Delete"], properties: Any
+    world: World, create: CustomResourceEvent, kind: Literal["Create", "Update", "Delete"], properties: object
 ) -> None:
     event = {**create, "RequestType": kind, "ResourceProperties": properties}
     answer = world.ask(cast("CustomResourceEvent", event))

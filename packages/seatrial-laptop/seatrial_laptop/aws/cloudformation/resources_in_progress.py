@@ -1,7 +1,8 @@
 """The resources of a stack as AWS lists them; MiniStack lists what is done, of a stack that is named.
 
 `seatrial doctor` finds by them what a stack waits for, and the stack of a resource; the trial service, whether a stack
-has a component. What a resource does at the moment is its last event. Done through names that are not MiniStack's interface; `packages/seatrial-laptop/tests/laptop` holds the contract on them.
+has a component. What a resource does at the moment is its last event. Done
+through names that are not MiniStack's interface; `packages/seatrial-laptop/tests/laptop` holds the contract on them.
 """
 
 from __future__ import annotations
