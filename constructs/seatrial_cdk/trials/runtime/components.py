@@ -350,7 +350,7 @@ def _state(name: str, told: DescribeInferenceComponentOutputTypeDef) -> Componen
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class CandidateComponent:
     """A component that the trial service made, by its tags.
 
     Attributes:
@@ -374,7 +374,7 @@ class TagsUnseenError(UnavailableError):
     """A component may be a candidate, and its tags can't be seen yet."""
 
 
-def candidate_of(components: Components, name: str, environment: str) -> Candidate | None:
+def candidate_of(components: Components, name: str, environment: str) -> CandidateComponent | None:
     """Return a component as a candidate of an environment; `None` for every other one, and for one that is gone.
 
     Raises:
@@ -391,7 +391,7 @@ def candidate_of(components: Components, name: str, environment: str) -> Candida
         return None
     if maker == "older release" and components.is_in_stack(found):
         return None
-    return Candidate(name, found.endpoint_name, tags.get(RUN_TAG, ""))
+    return CandidateComponent(name, found.endpoint_name, tags.get(RUN_TAG, ""))
 
 
 def remove_candidate(components: Components, name: str, environment: str) -> bool:

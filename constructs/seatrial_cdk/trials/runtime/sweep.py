@@ -19,7 +19,7 @@ from seatrial_cdk.trials.runtime.steps import SOONEST_LOOK_S, Trial, abandon, an
 from seatrial_cdk.trials.runtime.store import UnavailableError
 
 if TYPE_CHECKING:
-    from seatrial_cdk.trials.runtime.components import Candidate
+    from seatrial_cdk.trials.runtime.components import CandidateComponent
     from seatrial_cdk.trials.runtime.context import TrialContext
     from seatrial_cdk.trials.runtime.order import OrderRef
     from seatrial_cdk.trials.runtime.scaling import HeldScaling
@@ -91,7 +91,7 @@ def _sweep_candidate(name: str, context: TrialContext) -> None:
         log(f"sweep: candidate {name} stays: {unavailable}")
 
 
-def _is_used(candidate: Candidate, context: TrialContext) -> bool:
+def _is_used(candidate: CandidateComponent, context: TrialContext) -> bool:
     """Tell whether the order that made a candidate owns its endpoint, and is not over."""
     owner = read_owner(context.store, candidate.endpoint_name)
     if owner is None or not candidate.is_for(owner.request_id):
