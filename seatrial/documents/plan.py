@@ -131,7 +131,7 @@ class Cost(FrozenModel):
         usd_per_hour: All planned instances.
         usd_per_hour_per_copy: One copy's share of its instance.
         usd_per_million_output_tokens: At the planned load.
-        blended_usd_per_million_tokens: At three input tokens to one output token (design.md, blended price).
+        blended_usd_per_million_tokens: At three input tokens to one output token.
         discount: Share off the list price that every price of the plan has; 0 for the list price.
         price_source: Where the price was read.
         price_date: When it was valid.

@@ -1,4 +1,4 @@
-"""The guard rails of an environment, and which of them a spec breaks by itself."""
+"""The guard rails of an environment, as its file has them."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ ANSWER_BYTES_PER_TOKEN: Final = 2_048
 """An engine spends 60 to 500 bytes on a token, with log-probabilities some 1,000."""
 LEAST_WAVE_BYTES: Final = 128 * MIB
 WAVE_BYTES_PER_TOKEN: Final = 192
-"""A token of an honest answer is kept in 30 to 130 bytes, folded (`exchange.Inbox`)."""
+"""A token of an honest answer is kept in 30 to 130 bytes, folded (`Inbox`)."""
 LEAST_TOKENS_PER_REQUEST: Final = 512
 
 

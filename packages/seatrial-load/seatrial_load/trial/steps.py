@@ -1,6 +1,6 @@
 """The steps of a trial from level to level: what comes next, how it is loaded, what is kept of it.
 
-    begin ─▶ next_step ─▶ load_level ─▶ absorb ─▶ next_step ─▶ … ─▶ conclude
+    begin_trial ─▶ next_step ─▶ load_level ─▶ add_level ─▶ next_step ─▶ … ─▶ conclude_trial
 
 `run.run_trial` walks it in one process; the trial service walks it step by step, each level by one function or many.
 """
