@@ -36,6 +36,9 @@ class Rule:
         versions: Their versions, in words.
         handler: `own`: only where the image's own handler reads the options; `any`: whoever does.
         images: Their images, in words.
+        holds_in_any_version: It is of the file, the service or the hub, so that no version of a container changes it.
+        holds_for_any_value: It is said of a key, also where only the deployment knows the value.
+        is_of_sagemaker: It is the service's, and nothing is said where another one runs the container.
     """
 
     id: str
@@ -46,6 +49,9 @@ class Rule:
     versions: str = ""
     handler: Literal["", "own", "any"] = ""
     images: str = ""
+    holds_in_any_version: bool = False
+    holds_for_any_value: bool = False
+    is_of_sagemaker: bool = False
 
     @property
     def holds_for(self) -> str:

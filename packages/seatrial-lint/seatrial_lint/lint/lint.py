@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
-from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from seatrial_base.findings import SEVERITIES
-from seatrial_base.rules import LINT_RULES
+from seatrial_base.rules import RULES
 from seatrial_base.secrets import redacted
 from seatrial_base.units import counted
 from seatrial_lint.lint import target as targets
-from seatrial_lint.lint.checks import (
+from seatrial_lint.lint.checks import (  # noqa: F401 (importing a file registers its checks)
     accelerators,
     conflicts,
     defaults,
@@ -29,6 +28,7 @@ from seatrial_lint.lint.checks import (
     values,
 )
 from seatrial_lint.lint.redaction import redact_findings
+from seatrial_lint.lint.rules import CHECKS
 from seatrial_lint.lint.source import ConfigSource, SourceEntry, Unreadable
 from seatrial_lint.lint.subject import Subject, look_at
 
@@ -37,75 +37,11 @@ if TYPE_CHECKING:
 
     from seatrial_base.catalog.engine_versions import EngineName
     from seatrial_base.findings import Finding
-
-
-OF_VERSIONS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
-    keys.foreign,
-    keys.bare,
-    conflicts.two_names,
-    conflicts.lora_without_loader,
-)
-# What the service, the model server's Java side or the file itself makes of a configuration, whoever reads the options.
-CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
-    *OF_VERSIONS,
-    keys.twice,
-    limits.service,
-    limits.unquoted_values,
-    defaults.frozen,
-    defaults.revision,
-    service.cut_off_loading,
-    service.instance_ami,
-    service.accelerator,
-    service.isolated_download,
-    service.option_secrets,
-    service.eula,
-    service.prefix,
-)
-# What the image's own engine makes of its options: nothing is known of a user's handler.
-ENGINE_CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
-    keys.unknown_keys,
-    keys.renamed,
-    keys.dropped,
-    values.foreign_dtype,
-    values.spelled,
-    values.batching,
-    values.dialect_exists,
-    values.whole_text,
-    ranges.limits,
-    parsers.unknown_parser,
-    conflicts.own_names,
-    conflicts.modes,
-    conflicts.tgi_conflicts,
-    conflicts.shards,
-    conflicts.prefill,
-    conflicts.tool_calls,
-    conflicts.bitsandbytes,
-    limits.tgi_token_limits,
-    defaults.default_batch_size,
-    defaults.single_gpu_default,
-    defaults.marlin,
-    defaults.compiled_at_start,
-    defaults.accelerate,
-    defaults.missing_tgi_model,
-    accelerators.divisible_degree,
-    accelerators.supported_dtype,
-    accelerators.context,
-    image_age.flags,
-    image_age.unread_model_name,
-    image_age.several_adapters,
-    speculation.lmi_dist,
-    speculation.vllm,
-    speculation.v2_block_manager,
-    traps.every,
-)
-_OF_NAMES = frozenset(["SEA313", "SEA337"])  # said of a key, whatever its value is
-_OF_SAGEMAKER = frozenset(["SEA302", "SEA344"])
-GROUP_CHECKS = (groups.two_models, groups.overruled)
+    from seatrial_lint.lint.rules import Check
 
 
 MOST_LISTED = 100
 """Findings of one rule in one file that are printed; --fix mends the others too."""
-OF_ONE_OPTION = (keys.unknown_keys, keys.dropped, keys.foreign, keys.bare)  # checks that read no other option
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,10 +123,9 @@ def lint_sources(sources: Iterable[ConfigSource | Unreadable], given: Given | No
     every = list(sources)
     readable = [one for one in every if isinstance(one, ConfigSource)]
     variants = {one.fact("model_name"): one for one in reversed(readable) if one.kind == "endpoint config"}
-    subjects = [_subject(one, variants, given) for one in readable if one.kind != "endpoint config"]
+    subjects = _in_folders([_subject(one, variants, given) for one in readable if one.kind != "endpoint config"])
     judged = [_judged(subject, variants, given) for subject in subjects]
     found = [finding for findings, _ in judged for finding in findings]
-    found += _of_groups(subjects)
     order = {source.file: number for number, source in reversed(list(enumerate(readable)))}
     findings = sorted(
         dict.fromkeys(redact_findings(found, readable)),
@@ -210,49 +145,46 @@ def _judged(subject: Subject, variants: Mapping[str | None, ConfigSource], given
         return findings, 0
 
     engine, facts = target.engine, _facts_of_variant(subject.source, variants) | subject.source.facts | given.facts()
-    sought = {finding.rule for finding in findings}
+    sought = {finding.rule for finding in findings if not RULES[finding.rule].holds_in_any_version}
     places = {(finding.place.line, finding.field) for finding in findings}
     few = tuple(option for option in subject.options if (option.entry.line, option.entry.key) in places)
-    checks = (*OF_VERSIONS, *ENGINE_CHECKS) if subject.handler == "own" else OF_VERSIONS
-    applied = [check for check in checks if not sought.isdisjoint(_rules_of(check))]
-    together = [check for check in applied if check not in OF_ONE_OPTION]
+    applied = [check for check in _checks_of(subject) if not sought.isdisjoint(check.rules)]
+    alone = [check for check in applied if check.reads == "one option"]
+    together = [check for check in applied if check.reads == "all"]
 
     def found_in(version: str) -> list[Finding]:
         candidate = targets.guess(subject.source, engine, version, subject.options)
         if candidate is None:
             return []
         other = replace(candidate, is_candidate=True)
-        alone = look_at(subject.source, other, facts, few, handler=subject.handler)
-        found = [finding for check in applied if check in OF_ONE_OPTION for finding in check(alone)]
+        # Most options say nothing: checks of a single one need those alone that say something in the assumed version.
+        part = look_at(subject.source, other, facts, few, handler=subject.handler)
+        found = [finding for check in alone for finding in check.judge(part)]
         if together:
             whole = look_at(subject.source, other, facts, subject.options)
-            found += [finding for check in together for finding in check(whole)]
+            found += [finding for check in together for finding in check.judge(whole)]
         return found
 
     return held_by_all(findings, target.engine, found_in)
 
 
-@cache
-def _rules_of(check: Callable[[Subject], Iterator[Finding]]) -> frozenset[str]:
-    """Return the rules that a check names at the beginning of its docstring; all of a range that it names."""
-    first = (check.__doc__ or f"{min(LINT_RULES)} to {max(LINT_RULES)}").partition(":")[0]  # without docstrings: all
-    spans = (part.partition(" to ") for part in first.split(", "))
-    return frozenset(rule for low, _, high in spans for rule in LINT_RULES if low <= rule <= (high or low))
+def _checks_of(subject: Subject) -> Iterator[Check]:
+    return (check for check in CHECKS if check.handler == "any" or subject.handler == "own")
 
 
 def _of_one(subject: Subject) -> Iterator[Finding]:
-    checks = (*CHECKS, *ENGINE_CHECKS) if subject.handler == "own" else CHECKS
-    return _sure(subject, (finding for check in checks for finding in check(subject)))
+    return _sure(subject, (finding for check in _checks_of(subject) for finding in check.judge(subject)))
 
 
 def _sure(subject: Subject, findings: Iterable[Finding]) -> Iterator[Finding]:
     """Yield the findings that do not rest on what only the deployment knows, or on an API that does not run it."""
     source = subject.source
     unknown = {(one.line, one.key) for one in source.entries if not one.is_known}
-    outside = _OF_SAGEMAKER if source.kind == "container manifest" else frozenset()
+    is_outside = source.kind == "container manifest"
     for one in findings:
-        is_of_name = one.rule in _OF_NAMES or (one.place.line, one.field) not in unknown
-        if is_of_name and one.rule not in outside and not (source.is_partial and not one.field):
+        rule = RULES[one.rule]
+        is_known = rule.holds_for_any_value or (one.place.line, one.field) not in unknown
+        if is_known and not (is_outside and rule.is_of_sagemaker) and not (source.is_partial and not one.field):
             yield one
 
 
@@ -270,15 +202,13 @@ def _facts_of_variant(source: ConfigSource, variants: Mapping[str | None, Config
     return variant.facts | {"variant": SourceEntry("", variant.file, variant.line, "env")}
 
 
-def _of_groups(subjects: list[Subject]) -> Iterator[Finding]:
-    """Yield what the configurations of one folder make together."""
+def _in_folders(subjects: list[Subject]) -> list[Subject]:
+    """Return the subjects with those of their folder."""
     folders: dict[str, list[Subject]] = defaultdict(list)
     for subject in subjects:
         folders[subject.source.file.rpartition("/")[0]].append(subject)
-    for together in folders.values():
-        for subject in together:
-            beside = [other for other in together if other is not subject]
-            yield from _sure(subject, (finding for check in GROUP_CHECKS for finding in check(subject, beside)))
+    shared = {folder: tuple(together) for folder, together in folders.items()}
+    return [replace(subject, folder=shared[subject.source.file.rpartition("/")[0]]) for subject in subjects]
 
 
 def _reading(subject: Subject, left_out: int) -> str:
@@ -307,13 +237,6 @@ CANDIDATES: Mapping[EngineName, tuple[str, ...]] = MappingProxyType(
         "sglang": ("0.5.5",),
     }
 )
-# Rules about the file, the service or the hub, which no version of a container changes.
-_OF_ANY_VERSION = frozenset(
-    [
-        *("SEA302", "SEA320", "SEA323", "SEA324", "SEA325", "SEA329", "SEA330", "SEA331", "SEA335", "SEA338"),
-        *("SEA341", "SEA342", "SEA343", "SEA365"),
-    ]
-)
 
 
 def held_by_all(
@@ -326,13 +249,13 @@ def held_by_all(
         engine: The container.
         found_in: Gives the findings of another version.
     """
-    open_ones = {_place(one) for one in findings if one.rule not in _OF_ANY_VERSION}
+    open_ones = {_place(one) for one in findings if not RULES[one.rule].holds_in_any_version}
     held = set(open_ones)
     for version in CANDIDATES[engine]:
         if not held:
             break
         held &= {_place(one) for one in found_in(version)}
-    kept = [one for one in findings if one.rule in _OF_ANY_VERSION or _place(one) in held]
+    kept = [one for one in findings if RULES[one.rule].holds_in_any_version or _place(one) in held]
     left_out = {_place(one) for one in findings if one.severity != "note"} & (open_ones - held)
     return kept, len(left_out)
 

@@ -1,19 +1,61 @@
-"""How a check makes a finding, and the edits that mend one."""
+"""How a check registers itself and makes a finding, and the edits that mend one."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from seatrial_base.findings import Edit, Finding, Place
 from seatrial_base.rules import RULES
 from seatrial_lint.engines.properties import escape_key, escape_property
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from seatrial_base.findings import Severity
     from seatrial_lint.lint.names import NamedOption
     from seatrial_lint.lint.source import ConfigSource, SourceEntry
     from seatrial_lint.lint.subject import Subject
+
+Judge: TypeAlias = "Callable[[Subject], Iterator[Finding]]"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A function that judges a configuration, and what it says of itself.
+
+    Attributes:
+        judge: The function.
+        rules: The rules whose findings it may give; no other.
+        handler: `own`: what the image's own engine makes of its options, of which nothing is known where a handler of
+            the user reads them. `any`: what the service, the model server's Java side or the file itself makes of it.
+        reads: `one option`: the finding of an option rests on no other one.
+    """
+
+    judge: Judge
+    rules: frozenset[str]
+    handler: Literal["own", "any"]
+    reads: Literal["one option", "all"]
+
+
+CHECKS: list[Check] = []
+"""Every check that is registered; importing `seatrial_lint.lint.lint` registers all."""
+
+
+def rule(
+    *rules: str, handler: Literal["own", "any"] = "own", reads: Literal["one option", "all"] = "all"
+) -> Callable[[Judge], Judge]:
+    """Register a check with the rules whose findings it may give.
+
+    A rule is a function with this decorator and a row of `catalog/data/rules.json`.
+    """
+
+    def register(judge: Judge) -> Judge:
+        CHECKS.append(Check(judge, frozenset(rules), handler, reads))
+        return judge
+
+    return register
 
 
 def finding(  # noqa: PLR0917 (read as a sentence: who, which rule, where, what, how to mend)

@@ -15,6 +15,8 @@ from seatrial_lint.lint.handler import Handler, handler_of
 from seatrial_lint.lint.names import NamedOption, Space, read_options
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from seatrial_base.catalog.architecture import Architecture
     from seatrial_base.catalog.engine_options import Spelling, SpellingTable
     from seatrial_base.catalog.engine_versions import DialectName, Version
@@ -51,6 +53,7 @@ class Subject:
         fields: The neutral fields that they say.
         facts: The deployment's facts, from the document, its endpoint config, or the command line.
         handler: Who reads the options.
+        folder: The configurations of its file's folder, itself among them; empty where nobody looks beside.
     """
 
     source: ConfigSource
@@ -60,6 +63,12 @@ class Subject:
     fields: dict[str, NeutralField] = field(default_factory=dict)
     facts: dict[str, SourceEntry] = field(default_factory=dict)
     handler: Handler = "own"
+    folder: tuple[Subject, ...] = ()
+
+    @property
+    def beside(self) -> Iterator[Subject]:
+        """The other configurations of its folder."""
+        return (other for other in self.folder if other.source is not self.source)
 
     def option(self, name: str, space: Space | None = None) -> NamedOption | None:
         """Return the option that counts: the last one of its name."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seatrial_lint.template_rules.checks import (
+from seatrial_lint.template_rules.checks import (  # noqa: F401 (importing a file registers its checks)
     components,
     endpoint_configs,
     endpoints,
@@ -15,65 +15,24 @@ from seatrial_lint.template_rules.checks import (
     rollback_rights,
     scaling,
 )
-from seatrial_lint.template_rules.hosting import Hosting
+from seatrial_lint.template_rules.hosting import CHECKS, Hosting, rule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Mapping
 
     from seatrial_base.findings import Finding, Place
     from seatrial_lint.cloudformation.template import Template
 
-CHECKS: tuple[Callable[[Hosting], Iterator[Finding]], ...] = (
-    models.fixed_names,
-    models.prefixes,
-    models.eulas,
-    models.isolated_model,
-    models.environment_secrets,
-    models.environments,
-    endpoint_configs.execution_role,
-    endpoint_configs.mixed,
-    endpoint_configs.instances_given,
-    endpoint_configs.managed_scaling,
-    endpoint_configs.pools,
-    endpoint_configs.routing,
-    endpoint_configs.timeouts,
-    endpoint_configs.driver_of_ami,
-    endpoint_configs.volumes,
-    endpoint_configs.kinds,
-    endpoints.policies,
-    endpoints.batches,
-    endpoints.rollback_alarms,
-    endpoints.traffic,
-    endpoints.several_variants,
-    endpoints.retained,
-    components.copies,
-    components.component_order,
-    components.fits,
-    components.packed,
-    components.same_names,
-    components.names,
-    components.regions,
-    components.requirements,
-    components.missing_variants,
-    scaling.resource_dimensions,
-    scaling.bounds,
-    scaling.metrics,
-    scaling.doubly_scaled_variants,
-    scaling.cooldowns,
-    scaling.step_policy_alarms,
-    scaling.waking,
-    scaling.billed_at_zero,
-    scaling.zero_variants,
-    scaling.target_order,
-    scaling.backlogs,
-    policies.unknown_actions,
-    policies.uncarried_keys,
-    policies.foreign_resources,
-    policies.passed_roles,
-    policy_sizes.policy_sizes,
-    policy_sizes.inline_sizes,
-    rollback_rights.rollback_rights,
-)
+for _rule, _check in (
+    ("SEA780", policies.unknown_actions),
+    ("SEA781", policies.uncarried_keys),
+    ("SEA785", policies.passed_roles),
+    ("SEA784", policy_sizes.policy_sizes),
+    ("SEA784", policy_sizes.inline_sizes),
+    ("SEA786", rollback_rights.rollback_rights),
+):
+    rule(_rule)(_check)
+rule("SEA782", "SEA783")(policies.foreign_resources)
 
 
 def check_templates(templates: Mapping[str, Template], region: str | None = None) -> tuple[Finding, ...]:

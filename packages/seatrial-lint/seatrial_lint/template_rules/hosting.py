@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from seatrial_base.findings import Finding, Place
 from seatrial_base.rules import RULES
@@ -13,7 +13,7 @@ from seatrial_lint.cloudformation.template_resources import TemplateResources, b
 from seatrial_lint.template_rules.policy_documents import policy_documents
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from seatrial_lint.cloudformation.template import Template, TemplateResource
     from seatrial_lint.cloudformation.template_value import TemplateValue
@@ -29,6 +29,9 @@ ALARMS = ("AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm")
 COPIES = "sagemaker:inference-component:DesiredCopyCount"
 INSTANCES = "sagemaker:variant:DesiredInstanceCount"
 CONCURRENCY = "sagemaker:variant:DesiredProvisionedConcurrency"
+Check: TypeAlias = "Callable[[Hosting], Iterator[Finding]]"
+CHECKS: dict[Check, frozenset[str]] = {}
+"""Every check that is registered, with its rules; importing `seatrial_lint.template_rules.check` registers all."""
 _COMPONENT_ID = re.compile(r"inference-component/(.+)")
 _VARIANT_ID = re.compile(r"endpoint/(.+)/variant/(.+)")
 
@@ -262,6 +265,19 @@ def most_instances(variant: TemplateValue) -> float | None:
 def _is_sagemaker(target: TemplateResource) -> bool:
     namespace, dimension = target.at("ServiceNamespace").text, target.at("ScalableDimension").text
     return namespace == "sagemaker" or (dimension or "").startswith("sagemaker:")
+
+
+def rule(*rules: str) -> Callable[[Check], Check]:
+    """Register a check with the rules whose findings it may give.
+
+    A rule is a function with this decorator and a row of `catalog/data/rules.json`.
+    """
+
+    def register(check: Check) -> Check:
+        CHECKS[check] = frozenset(rules)
+        return check
+
+    return register
 
 
 def finding_at(resource: TemplateResource, value: TemplateValue, rule: str, message: str, hint: str) -> Finding:

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from seatrial_base.findings import Finding, Place
 from seatrial_base.printer import text_lines
-from seatrial_base.rules import LINT_RULES, RULES
-from seatrial_lint.lint.lint import CHECKS, MOST_LISTED, Given, lint_sources
+from seatrial_lint.lint.lint import MOST_LISTED, Given, lint_sources
 from seatrial_lint.lint.read import MAX_BYTES, MAX_KEYS, read_content, read_file, read_path, read_stdin
 from seatrial_lint.lint.redaction import redact_findings
 from seatrial_lint.lint.source import ConfigSource, SourceEntry, Unreadable
@@ -312,8 +311,3 @@ class TestFuzz:
         for engine in ENGINES:
             lint_sources(read_content(text.encode(), name), Given(engine=engine, instance_type=instance))
         lint_sources(read_content(text.encode(), name), Given(instance_type=instance))
-
-
-def test_every_rule_has_a_title_and_every_check_is_listed_once() -> None:
-    assert set(LINT_RULES) <= set(RULES)
-    assert len(CHECKS) == len(set(CHECKS))

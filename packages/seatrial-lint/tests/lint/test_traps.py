@@ -11,7 +11,7 @@ from seatrial_base.catalog.engine_versions import DialectName, dialects, version
 from seatrial_base.rules import LINT_RULES, RULES
 from seatrial_lint.lint.checks.ranges import Range, ranges
 from seatrial_lint.lint.checks.traps import Trap, traps
-from seatrial_lint.lint.lint import CHECKS, ENGINE_CHECKS, Given, lint_sources
+from seatrial_lint.lint.lint import Given, lint_sources
 from seatrial_lint.lint.read import read_content
 from tests.lint.cases import Case
 
@@ -283,10 +283,3 @@ CASES = (
 @pytest.mark.parametrize("one", CASES, ids=str)
 def test_facts_of_upstream_are_judged_as_they_are(one: Case) -> None:
     assert one.found() == ([one.place] if one.place else [])
-
-
-def test_every_check_names_its_rules() -> None:
-    for check in (*CHECKS, *ENGINE_CHECKS):
-        said = (check.__doc__ or "").partition(":")[0]
-        assert re.fullmatch(r"SEA\d+(, SEA\d+| to SEA\d+)*", said), check.__qualname__
-        assert set(re.findall(r"SEA\d+", said)) <= set(LINT_RULES)

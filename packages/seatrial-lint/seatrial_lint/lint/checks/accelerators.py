@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.instances import computes_in, has_kernels
-from seatrial_lint.lint.rules import finding
+from seatrial_lint.lint.rules import finding, rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 SPLIT_HEADS = ("lmi-async", "lmi-vllm", "lmi-dist", "lmi-trtllm", "tgi", "vllm", "sglang")
 
 
+@rule("SEA326")
 def divisible_degree(subject: Subject) -> Iterator[Finding]:
-    """SEA326: a tensor parallel degree that the model or the instance can't be split into."""
+    """A tensor parallel degree that the model or the instance can't be split into."""
     said = subject.fields.get("tensor_parallel_degree")
     degree = said.number if said else None
     if said is None or degree is None:
@@ -61,8 +62,9 @@ def _bfloat16(subject: Subject, instance: Instance) -> Iterator[Finding]:
         yield finding(subject, "SEA327", dtype.option.entry, message, f"write {'fp16' if is_lmi else 'float16'}")
 
 
+@rule("SEA327", "SEA328")
 def supported_dtype(subject: Subject) -> Iterator[Finding]:
-    """SEA327, SEA328: a type or quantization that the accelerator can't run, or only weight-only."""
+    """A type or quantization that the accelerator can't run, or only weight-only."""
     instance = subject.instance
     if instance is None or instance.link == "neuron":
         return
@@ -99,8 +101,9 @@ def _has_fp8(instance: Instance) -> bool:
     return computes_in(instance, "fp8")
 
 
+@rule("SEA340")
 def context(subject: Subject) -> Iterator[Finding]:
-    """SEA340: more tokens than the model was made for."""
+    """More tokens than the model was made for."""
     said, model = subject.fields.get("max_model_len"), subject.architecture
     stretched = any(name.startswith("rope_scaling") for name in subject.fields) or subject.option("hf_overrides")
     vllm = subject.target is not None and subject.target.dialect in ("lmi-async", "lmi-vllm", "vllm")

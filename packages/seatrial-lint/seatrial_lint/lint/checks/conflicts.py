@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from seatrial_base.catalog.engine_versions import within
 from seatrial_lint.engines.conflicts import FIRST_TGI_WITH_TYPED_BITSANDBYTES
 from seatrial_lint.lint.batching import is_above_one
-from seatrial_lint.lint.rules import finding, key_like, rename
+from seatrial_lint.lint.rules import finding, key_like, rename, rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,8 +27,9 @@ _FIRST_PASSED_ON = (14,)
 _BOTH_WAYS = ("bitsandbytes", "bitsandbytes-nf4", "bitsandbytes-fp4")
 
 
+@rule("SEA319")
 def own_names(subject: Subject) -> Iterator[Finding]:
-    """SEA319: vLLM's name of what LMI sets itself."""
+    """VLLM's name of what LMI sets itself."""
     target = subject.target
     if target is None or target.dialect not in ("lmi-async", "lmi-vllm") or target.version < _FIRST_PASSED_ON:
         return
@@ -42,8 +43,9 @@ def own_names(subject: Subject) -> Iterator[Finding]:
         yield finding(subject, "SEA319", option.entry, message, f"write {key} only", edit)
 
 
+@rule("SEA319")
 def modes(subject: Subject) -> Iterator[Finding]:
-    """SEA319: batching modes of LMI that exclude each other."""
+    """Batching modes of LMI that exclude each other."""
     rolling, batch = subject.text("rolling_batch"), subject.option("batch_size", "server")
     is_async = subject.text("async_mode").lower() == "true"
     if is_async and rolling not in ("", "disable"):
@@ -55,8 +57,9 @@ def modes(subject: Subject) -> Iterator[Finding]:
         yield finding(subject, "SEA319", batch.entry, message, "leave batch_size out, or write rolling_batch=disable")
 
 
+@rule("SEA319", handler="any")
 def two_names(subject: Subject) -> Iterator[Finding]:
-    """SEA319: two names of one option that say different things."""
+    """Two names of one option that say different things."""
     first: dict[tuple[str, str], NamedOption] = {}
     for option in subject.options:
         known = first.setdefault((option.space, option.name), option)
@@ -67,8 +70,9 @@ def two_names(subject: Subject) -> Iterator[Finding]:
             yield finding(subject, "SEA319", option.entry, message, "keep one of them")
 
 
+@rule("SEA319")
 def tgi_conflicts(subject: Subject) -> Iterator[Finding]:
-    """SEA319: what TGI refuses together."""
+    """What TGI refuses together."""
     target = subject.target
     if target is None or target.engine != "tgi":
         return
@@ -96,8 +100,9 @@ def _type_and_quantization(subject: Subject, target: TargetContainer) -> Iterato
     yield finding(subject, "SEA319", dtype.entry, message, "leave DTYPE out")
 
 
+@rule("SEA319")
 def prefill(subject: Subject) -> Iterator[Finding]:
-    """SEA319: vLLM without chunked prefill must take its longest prompt in one step."""
+    """VLLM without chunked prefill must take its longest prompt in one step."""
     tokens, length = subject.fields.get("max_num_batched_tokens"), subject.fields.get("max_model_len")
     chunked = subject.fields.get("chunked_prefill")
     vllm = subject.target is not None and subject.target.dialect in ("lmi-async", "lmi-vllm", "vllm")
@@ -114,8 +119,9 @@ def prefill(subject: Subject) -> Iterator[Finding]:
         yield finding(subject, "SEA319", tokens.option.entry, message, fix)
 
 
+@rule("SEA319")
 def shards(subject: Subject) -> Iterator[Finding]:
-    """SEA319: TGI that is told to shard a model over one GPU."""
+    """TGI that is told to shard a model over one GPU."""
     target, sharded, number = subject.target, subject.option("SHARDED"), subject.option("NUM_SHARD")
     if target is None or target.engine != "tgi" or sharded is None or sharded.value.lower() != "true":
         return
@@ -125,8 +131,9 @@ def shards(subject: Subject) -> Iterator[Finding]:
         yield finding(subject, "SEA319", sharded.entry, message, "leave SHARDED out")
 
 
+@rule("SEA319")
 def tool_calls(subject: Subject) -> Iterator[Finding]:
-    """SEA319: automatic tool choice, or reasoning, without the parser that it needs."""
+    """Automatic tool choice, or reasoning, without the parser that it needs."""
     target = subject.target
     if target is None or target.dialect not in ("lmi-async", "lmi-vllm", "lmi-dist", "vllm"):
         return
@@ -150,8 +157,9 @@ _BITSANDBYTES = {
 }
 
 
+@rule("SEA319")
 def bitsandbytes(subject: Subject) -> Iterator[Finding]:
-    """SEA319: quantized loading in Accelerate without a device map (hf_properties.py, construct_kwargs_quantize)."""
+    """Quantized loading in Accelerate without a device map (hf_properties.py, construct_kwargs_quantize)."""
     target = subject.target
     if target is None or target.dialect != "lmi-python" or target.version > _LAST_WITHOUT_DEGREE:
         return
@@ -171,8 +179,9 @@ _WITHOUT_ADAPTERS = {
 }
 
 
+@rule("SEA319", handler="any")
 def lora_without_loader(subject: Subject) -> Iterator[Finding]:
-    """SEA319: LoRA where no batcher loads adapters (huggingface.py and rolling_batch.py, add_lora, since DJL 0.28)."""
+    """LoRA where no batcher loads adapters (huggingface.py and rolling_batch.py, add_lora, since DJL 0.28)."""
     target, option = subject.target, subject.option("enable_lora")
     if target is None or option is None or option.value.lower() != "true" or target.version < _FIRST_ADAPTERS:
         return

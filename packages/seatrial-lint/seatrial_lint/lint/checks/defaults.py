@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial_lint.lint.batching import is_accelerate_trap
-from seatrial_lint.lint.rules import finding, key_of
+from seatrial_lint.lint.rules import finding, key_of, rule
 from seatrial_lint.lint.subject import MOUNT, hub_id
 
 if TYPE_CHECKING:
@@ -29,8 +29,9 @@ _FROZEN = {
 }
 
 
+@rule("SEA321")
 def default_batch_size(subject: Subject) -> Iterator[Finding]:
-    """SEA321: async LMI batches 32 sequences where nothing is written, and its documentation says 256."""
+    """Async LMI batches 32 sequences where nothing is written, and its documentation says 256."""
     target = subject.target
     if target is None or target.dialect != "lmi-async" or "max_num_seqs" in subject.fields:
         return
@@ -40,8 +41,9 @@ def default_batch_size(subject: Subject) -> Iterator[Finding]:
     yield finding(subject, "SEA321", None, message, f"write {key_of(subject, 'max_rolling_batch_size')}")
 
 
+@rule("SEA336")
 def single_gpu_default(subject: Subject) -> Iterator[Finding]:
-    """SEA336: containers that use one GPU unless they are told."""
+    """Containers that use one GPU unless they are told."""
     target, instance = subject.target, subject.instance
     if target is None or target.engine not in _NEEDS_DEGREE or instance is None or instance.accelerator_count == 1:
         return
@@ -54,8 +56,9 @@ def single_gpu_default(subject: Subject) -> Iterator[Finding]:
     yield finding(subject, "SEA336", None, message, f"write {key}={instance.accelerator_count}")
 
 
+@rule("SEA339")
 def marlin(subject: Subject) -> Iterator[Finding]:
-    """SEA339: naming a checkpoint's quantization turns vLLM's faster kernels off."""
+    """Naming a checkpoint's quantization turns vLLM's faster kernels off."""
     target = subject.target
     if target is None or target.dialect not in ("lmi-async", "lmi-vllm", "vllm"):
         return
@@ -67,8 +70,9 @@ def marlin(subject: Subject) -> Iterator[Finding]:
             yield finding(subject, "SEA339", option.entry, message, "leave it out")
 
 
+@rule("SEA333")
 def compiled_at_start(subject: Subject) -> Iterator[Finding]:
-    """SEA333: TensorRT-LLM builds its engine at every start from a hub model."""
+    """TensorRT-LLM builds its engine at every start from a hub model."""
     target, model = subject.target, subject.fields.get("model_id")
     if target is None or target.dialect != "lmi-trtllm" or model is None or not hub_id(model.value):
         return
@@ -79,8 +83,9 @@ def compiled_at_start(subject: Subject) -> Iterator[Finding]:
     yield finding(subject, "SEA333", model.option.entry, message, fix)
 
 
+@rule("SEA334")
 def accelerate(subject: Subject) -> Iterator[Finding]:
-    """SEA334: `rolling_batch=disable` alone leads away from vLLM."""
+    """`rolling_batch=disable` alone leads away from vLLM."""
     target, option = subject.target, subject.option("rolling_batch")
     written = {one.name: one.value for one in subject.options}
     if target is None or target.engine != "lmi" or option is None or not is_accelerate_trap(written, target.version):
@@ -93,8 +98,9 @@ def accelerate(subject: Subject) -> Iterator[Finding]:
     yield finding(subject, "SEA334", option.entry, message, fix)
 
 
+@rule("SEA341")
 def missing_tgi_model(subject: Subject) -> Iterator[Finding]:
-    """SEA341: TGI without a model."""
+    """TGI without a model."""
     target = subject.target
     if target is None or target.engine != "tgi" or subject.option("MODEL_ID"):
         return
@@ -102,15 +108,17 @@ def missing_tgi_model(subject: Subject) -> Iterator[Finding]:
     yield finding(subject, "SEA341", None, message, f"write HF_MODEL_ID; for weights from S3, {MOUNT}")
 
 
+@rule("SEA342", handler="any")
 def frozen(subject: Subject) -> Iterator[Finding]:
-    """SEA342: containers that get no new versions."""
+    """Containers that get no new versions."""
     target = subject.target
     if target and (because := _FROZEN.get(target.dialect)):
         yield finding(subject, "SEA342", None, because, "move to LMI with vLLM: seatrial convert --to lmi")
 
 
+@rule("SEA365", handler="any")
 def revision(subject: Subject) -> Iterator[Finding]:
-    """SEA365: a hub model without revision."""
+    """A hub model without revision."""
     said = subject.fields.get("model_id")
     if said and hub_id(said.value) and "revision" not in subject.fields:
         message = f"the main branch of {said.value} can move: a restart may load another model"

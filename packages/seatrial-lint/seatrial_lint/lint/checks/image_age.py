@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.engine_versions import version_text
 from seatrial_lint.lint.known import takes_value
-from seatrial_lint.lint.rules import finding
+from seatrial_lint.lint.rules import finding, rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,8 +23,9 @@ FIRST_WITH_LISTS: Version = (0, 27, 1)
 _MODEL = {"vllm": "SM_VLLM_MODEL", "sglang": "SM_SGLANG_MODEL_PATH"}
 
 
+@rule("SEA318")
 def flags(subject: Subject) -> Iterator[Finding]:
-    """SEA318: `true` or `false` where the image hands it on as a value."""
+    """`true` or `false` where the image hands it on as a value."""
     target = subject.target
     first = FIRST_WITH_FLAGS.get(target.engine) if target else None
     if target is None or first is None or target.version >= first or "neuron" in target.dialect:
@@ -42,8 +43,9 @@ def _since(first: Version, engine: EngineName) -> str:
     return f"images read it as a flag since {version_text(engine, first)}"
 
 
+@rule("SEA316")
 def unread_model_name(subject: Subject) -> Iterator[Finding]:
-    """SEA316: a model that the start script does not read under this name."""
+    """A model that the start script does not read under this name."""
     target, written = subject.target, next((one for one in subject.options if one.entry.key == "HF_MODEL_ID"), None)
     key = _MODEL.get(target.engine) if target else None
     if target is None or key is None or written is None or "neuron" in target.dialect or subject.text_of(key):
@@ -54,8 +56,9 @@ def unread_model_name(subject: Subject) -> Iterator[Finding]:
     yield finding(subject, "SEA316", written.entry, message, f"write {key}")
 
 
+@rule("SEA318")
 def several_adapters(subject: Subject) -> Iterator[Finding]:
-    """SEA318: several adapters in one text."""
+    """Several adapters in one text."""
     target, option = subject.target, subject.option("lora_modules", "option")
     if target is None or target.engine != "vllm" or option is None or target.version >= FIRST_WITH_LISTS:
         return

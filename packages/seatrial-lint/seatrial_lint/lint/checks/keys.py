@@ -13,7 +13,7 @@ from seatrial_base.catalog.rows import catalog_rows
 from seatrial_lint.lint.known import is_known_option, judge
 from seatrial_lint.lint.names import NamedOption
 from seatrial_lint.lint.nearest import nearest_in
-from seatrial_lint.lint.rules import finding, key_like, remove, rename
+from seatrial_lint.lint.rules import finding, key_like, remove, rename, rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,8 +112,9 @@ class Successor:
     instead: str
 
 
+@rule("SEA313", "SEA315", "SEA337", reads="one option")
 def unknown_keys(subject: Subject) -> Iterator[Finding]:
-    """SEA313, SEA315, SEA337: a key that this version does not read."""
+    """A key that this version does not read."""
     target = subject.target
     if target is None or subject.source.facts.keys() & _PACKAGED:
         return
@@ -163,8 +164,9 @@ def _cased_key(option: NamedOption, name: str) -> str:
     )
 
 
+@rule("SEA314")
 def renamed(subject: Subject) -> Iterator[Finding]:
-    """SEA314: a key that has a newer name."""
+    """A key that has a newer name."""
     for option in subject.options if subject.target else ():
         row = _renamed_to(subject.target, option.name) if subject.target else None
         if row is None or (row.name == "MAX_INPUT_LENGTH" and subject.option(row.to)):
@@ -174,8 +176,9 @@ def renamed(subject: Subject) -> Iterator[Finding]:
         yield finding(subject, "SEA314", option.entry, row.because, f"write {key}", edit)
 
 
+@rule("SEA316", reads="one option")
 def dropped(subject: Subject) -> Iterator[Finding]:
-    """SEA316: a key that has no effect in this form."""
+    """A key that has no effect in this form."""
     target = subject.target
     for option in subject.options if target else ():
         if target and (row := _dropped(target, option.name)):
@@ -184,8 +187,9 @@ def dropped(subject: Subject) -> Iterator[Finding]:
             yield from _left_out(subject, option)
 
 
+@rule("SEA316", handler="any", reads="one option")
 def foreign(subject: Subject) -> Iterator[Finding]:
-    """SEA316: a variable that this container does not read."""
+    """A variable that this container does not read."""
     target = subject.target
     for option in subject.options if target else ():
         if target and option.space == "env" and not _dropped(target, option.name):
@@ -194,8 +198,9 @@ def foreign(subject: Subject) -> Iterator[Finding]:
             yield from _of_tgi(subject, target, option)
 
 
+@rule("SEA313", "SEA316", handler="any", reads="one option")
 def bare(subject: Subject) -> Iterator[Finding]:
-    """SEA313, SEA316: a key of serving.properties without `option.`.
+    """A key of serving.properties without `option.`.
 
     The model server hands all keys to the handler (ModelInfo.java: arguments; PyModel.java: addParameter); only what
     its own Java code looks up among the options needs the prefix.
@@ -279,8 +284,9 @@ def _left_out(subject: Subject, option: NamedOption) -> Iterator[Finding]:
         yield finding(subject, "SEA316", option.entry, message, f"write {key}=true")
 
 
+@rule("SEA320", handler="any")
 def twice(subject: Subject) -> Iterator[Finding]:
-    """SEA320: a key that is written more than once."""
+    """A key that is written more than once."""
     seen: dict[str, list[NamedOption]] = defaultdict(list)
     options = subject.options or tuple(NamedOption("env", entry.key, entry) for entry in subject.source.entries)
     for option in options:

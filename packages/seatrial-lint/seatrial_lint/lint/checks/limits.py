@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from seatrial_base.catalog.engine_versions import within
 from seatrial_base.findings import Edit
 from seatrial_lint.engines.properties import env_problems
-from seatrial_lint.lint.rules import finding
+from seatrial_lint.lint.rules import finding, rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 LAST_WITHOUT_CHUNKS = "2.3"  # TGI 2.4 brought prefill chunking; before it a prompt must fit one prefill
 
 
+@rule("SEA322")
 def tgi_token_limits(subject: Subject) -> Iterator[Finding]:
-    """SEA322: TGI's token limits. Prompt < total <= batch total; prefill <= batch total; prompt <= prefill."""
+    """TGI's token limits. Prompt < total <= batch total; prefill <= batch total; prompt <= prefill."""
     target = subject.target
     if target is None or target.engine != "tgi":
         return
@@ -114,8 +115,9 @@ def _positive(subject: Subject) -> Iterator[Finding]:
             yield finding(subject, "SEA322", option.entry, f"{name} must be above 0, or TGI does not start", "write 1")
 
 
+@rule("SEA302", handler="any")
 def unquoted_values(subject: Subject) -> Iterator[Finding]:
-    """SEA302: a number or true without quotes in the Environment of SageMaker's API, which takes texts only."""
+    """A number or true without quotes in the Environment of SageMaker's API, which takes texts only."""
     if subject.source.kind != "model definition" or not subject.source.is_fixable:
         return
     for entry in subject.source.entries:
@@ -126,8 +128,9 @@ def unquoted_values(subject: Subject) -> Iterator[Finding]:
             yield finding(subject, "SEA302", entry, message, "put it in quotes", quoted)
 
 
+@rule("SEA302", handler="any")
 def service(subject: Subject) -> Iterator[Finding]:
-    """SEA302: the service's limits on a container's environment."""
+    """The service's limits on a container's environment."""
     entries = {entry.key: entry for entry in subject.source.entries if entry.form == "env"}
     by_start = {key[:40]: entry for key, entry in entries.items()}
     for problem in env_problems({key: entry.value for key, entry in entries.items()}, subject.source.file):

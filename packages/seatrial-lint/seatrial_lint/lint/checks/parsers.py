@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial_base.catalog.parsers import PLUGINS, parser_names
 from seatrial_lint.lint.nearest import nearest_of
-from seatrial_lint.lint.rules import finding, revalue
+from seatrial_lint.lint.rules import finding, revalue, rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,8 +19,9 @@ DIALECTS: Final = ("lmi-async", "lmi-vllm", "vllm", "sglang")
 OPTIONS: Final = {"tool_call_parser": "tool call parser", "reasoning_parser": "reasoning parser"}
 
 
+@rule("SEA378")
 def unknown_parser(subject: Subject) -> Iterator[Finding]:
-    """SEA378: a parser whose name the engine does not have; it does not start, or refuses each request with tools."""
+    """A parser whose name the engine does not have; it does not start, or refuses each request with tools."""
     target = subject.target
     if target is None or target.dialect not in DIALECTS:
         return

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.engine_versions import within
 from seatrial_base.catalog.rows import catalog_rows
-from seatrial_lint.lint.rules import finding
+from seatrial_lint.lint.rules import finding, rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,8 +66,9 @@ class Range:
         return f"{both}, or {', '.join(f'{value:g}' for value in self.but)}" if self.but else both
 
 
+@rule("SEA318")
 def limits(subject: Subject) -> Iterator[Finding]:
-    """SEA318: a number that the engine refuses."""
+    """A number that the engine refuses."""
     target = subject.target
     for option in subject.options if target else ():
         row = _broken_range(target, option) if target and option.space != "server" else None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.images import NEWEST_AMI, ami_cuda, ami_version
 from seatrial_lint.lint.redaction import secret_in
-from seatrial_lint.lint.rules import finding
+from seatrial_lint.lint.rules import finding, rule
 from seatrial_lint.lint.subject import MOUNT, hub_id
 
 if TYPE_CHECKING:
@@ -21,8 +21,9 @@ _CUDA = re.compile(r"cu(\d{2})(\d)")
 _GATED_BUCKET = re.compile(r"s3://jumpstart-private-cache-", re.IGNORECASE)
 
 
+@rule("SEA323", handler="any")
 def cut_off_loading(subject: Subject) -> Iterator[Finding]:
-    """SEA323: a loading timeout that the startup health check cuts off."""
+    """A loading timeout that the startup health check cuts off."""
     said = subject.fields.get("model_loading_timeout_s")
     check, loading_s = subject.fact("startup_timeout_s"), said.number if said else None
     if said is None or loading_s is None:
@@ -34,8 +35,9 @@ def cut_off_loading(subject: Subject) -> Iterator[Finding]:
         yield finding(subject, "SEA323", said.option.entry, message, f"write at most {limit_s}")
 
 
+@rule("SEA324", handler="any")
 def instance_ami(subject: Subject) -> Iterator[Finding]:
-    """SEA324: a CUDA that the instance's AMI can't run."""
+    """A CUDA that the instance's AMI can't run."""
     chosen = subject.fact("ami_version")
     if chosen is None and "variant" not in subject.facts:
         return  # which AMI is used is not told
@@ -77,8 +79,9 @@ def driver_gap(image: str, chosen: str | None) -> tuple[str, str] | None:
     return message, ami_version(cuda[0]) or NEWEST_AMI
 
 
+@rule("SEA325", handler="any")
 def accelerator(subject: Subject) -> Iterator[Finding]:
-    """SEA325: an image for other accelerators than the instance has."""
+    """An image for other accelerators than the instance has."""
     image, instance = subject.fact("image"), subject.instance
     if image is None or instance is None:
         return
@@ -95,8 +98,9 @@ def accelerator(subject: Subject) -> Iterator[Finding]:
         yield finding(subject, "SEA325", subject.facts["image"], message, fix)
 
 
+@rule("SEA329", handler="any")
 def isolated_download(subject: Subject) -> Iterator[Finding]:
-    """SEA329: an isolated container that would fetch its model."""
+    """An isolated container that would fetch its model."""
     said = subject.fields.get("model_id")
     if said is None or (subject.fact("network_isolation") or "").lower() != "true":
         return
@@ -106,8 +110,9 @@ def isolated_download(subject: Subject) -> Iterator[Finding]:
         yield finding(subject, "SEA329", said.option.entry, message, fix)
 
 
+@rule("SEA330", handler="any")
 def option_secrets(subject: Subject) -> Iterator[Finding]:
-    """SEA330: a secret in plain text; no part of it is repeated."""
+    """A secret in plain text; no part of it is repeated."""
     for entry in subject.source.entries:
         if what := secret_in(entry.key, entry.value):
             message = f"{what} is in plain text, readable with sagemaker:DescribeModel"
@@ -115,8 +120,9 @@ def option_secrets(subject: Subject) -> Iterator[Finding]:
             yield finding(subject, "SEA330", entry, message, fix)
 
 
+@rule("SEA331", handler="any")
 def eula(subject: Subject) -> Iterator[Finding]:
-    """SEA331: gated weights whose EULA is not accepted."""
+    """Gated weights whose EULA is not accepted."""
     uri, accepted = subject.facts.get("s3_uri"), subject.facts.get("accept_eula")
     if accepted and accepted.value.lower() != "true":
         message = "the EULA is declined: SageMaker refuses the weights"
@@ -127,8 +133,9 @@ def eula(subject: Subject) -> Iterator[Finding]:
         yield finding(subject, "SEA331", uri, message, fix)
 
 
+@rule("SEA338", handler="any")
 def prefix(subject: Subject) -> Iterator[Finding]:
-    """SEA338: a prefix that doesn't end in a slash."""
+    """A prefix that doesn't end in a slash."""
     uri = subject.facts.get("s3_uri")
     if uri and subject.fact("s3_data_type") == "S3Prefix" and not uri.value.endswith("/"):
         yield finding(subject, "SEA338", uri, "an S3Prefix must end in a slash", f"write {uri.value}/")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from seatrial_lint.lint.rules import finding, key_of
+from seatrial_lint.lint.rules import finding, key_of, rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 _WITH_DRAFT_MODEL = ("draft_model", "eagle", "eagle3", "medusa", "mlp_speculator")
 
 
+@rule("SEA332")
 def lmi_dist(subject: Subject) -> Iterator[Finding]:
-    """SEA332: lmi-dist takes LoRA or a draft model, and the draft model on one GPU or all."""
+    """lmi-dist takes LoRA or a draft model, and the draft model on one GPU or all."""
     target, draft = subject.target, subject.option("speculative_draft_model")
     if target is None or target.dialect != "lmi-dist" or draft is None:
         return
@@ -31,8 +32,9 @@ def lmi_dist(subject: Subject) -> Iterator[Finding]:
         yield finding(subject, "SEA332", size.entry, message, f"write 1 or {degree.value}")
 
 
+@rule("SEA332")
 def vllm(subject: Subject) -> Iterator[Finding]:
-    """SEA332: what vLLM's speculative_config must hold."""
+    """What vLLM's speculative_config must hold."""
     option = subject.option("speculative_config")
     config = _object(option) if option else None
     if option is None or config is None:
@@ -64,8 +66,9 @@ def _object(option: NamedOption) -> dict[str, object] | None:
     return document if isinstance(document, dict) else None
 
 
+@rule("SEA332")
 def v2_block_manager(subject: Subject) -> Iterator[Finding]:
-    """SEA332: vLLM 0.6 drafts only with its second block manager."""
+    """VLLM 0.6 drafts only with its second block manager."""
     target = subject.target
     draft = subject.option("speculative_draft_model") or subject.option("speculative_model")
     if target is None or target.dialect != "lmi-vllm" or target.version not in ((12,), (13,)) or draft is None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.engine_versions import within
 from seatrial_base.catalog.rows import catalog_rows
-from seatrial_lint.lint.rules import finding
+from seatrial_lint.lint.rules import finding, rule
 from seatrial_lint.lint.subject import hub_id
 
 if TYPE_CHECKING:
@@ -61,8 +61,25 @@ class Trap:
         object.__setattr__(self, "named", frozenset(next(iter(self.when)).split("|")))
 
 
+@rule(
+    "SEA344",
+    "SEA345",
+    "SEA346",
+    "SEA347",
+    "SEA348",
+    "SEA349",
+    "SEA354",
+    "SEA355",
+    "SEA356",
+    "SEA357",
+    "SEA358",
+    "SEA359",
+    "SEA375",
+    "SEA376",
+    "SEA377",
+)
 def every(subject: Subject) -> Iterator[Finding]:
-    """SEA344 to SEA359, SEA375 to SEA377: rows that hold for a configuration."""
+    """Rows that hold for a configuration."""
     target = subject.target
     if target is None:
         return

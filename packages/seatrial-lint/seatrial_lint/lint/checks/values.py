@@ -12,7 +12,7 @@ from seatrial_base.errors import RenderError
 from seatrial_lint.engines.parse import is_object, read_value
 from seatrial_lint.lint.known import is_known_option
 from seatrial_lint.lint.nearest import nearest_of
-from seatrial_lint.lint.rules import finding, revalue
+from seatrial_lint.lint.rules import finding, revalue, rule
 from seatrial_lint.lint.subject import spelled_by
 
 if TYPE_CHECKING:
@@ -68,8 +68,9 @@ _KINDS = {
 }
 
 
+@rule("SEA317")
 def foreign_dtype(subject: Subject) -> Iterator[Finding]:
-    """SEA317: a type spelled as another engine spells it."""
+    """A type spelled as another engine spells it."""
     target = subject.target
     if target is None or target.dialect in _BOTH_TYPES:
         return
@@ -106,8 +107,9 @@ def _is_misspelled(target: TargetContainer, rows: list[Spelling], option: NamedO
     return _wrong_kind(rows, option) or _wrong_word(target, rows, option)
 
 
+@rule("SEA318")
 def spelled(subject: Subject) -> Iterator[Finding]:
-    """SEA318: a value that no spelling of this key reads."""
+    """A value that no spelling of this key reads."""
     target = subject.target
     for option in subject.options if target else ():
         rows = [row for row in spelled_by(option, subject.table) if row.fixed is None and row.field]
@@ -203,8 +205,9 @@ def _nearest_fix(rows: list[Spelling], option: NamedOption) -> str:
     return f"did you mean {nearest}?" if nearest else "use another value, or leave the key out"
 
 
+@rule("SEA314", "SEA318")
 def batching(subject: Subject) -> Iterator[Finding]:
-    """SEA314, SEA318: rolling_batch, engine, output_formatter and pipeline degree of LMI, which differ by version."""
+    """Rolling_batch, engine, output_formatter and pipeline degree of LMI, which differ by version."""
     target = subject.target
     if target is None or target.engine != "lmi":
         return
@@ -266,8 +269,9 @@ def _is_refused_choice(target: TargetContainer, chosen: NamedOption) -> bool:
     return chosen.name == "engine" and target.version > _LAST_DEEPSPEED_ENGINE
 
 
+@rule("SEA318")
 def dialect_exists(subject: Subject) -> Iterator[Finding]:
-    """SEA318: a batcher that this version does not have."""
+    """A batcher that this version does not have."""
     target = subject.target
     if target is None or subject.table is not None:
         return
@@ -278,8 +282,9 @@ def dialect_exists(subject: Subject) -> Iterator[Finding]:
     yield finding(subject, "SEA318", chosen.entry, message, "give a version that has it: --version")
 
 
+@rule("SEA318")
 def whole_text(subject: Subject) -> Iterator[Finding]:
-    """SEA318: quotes, or a blank at the end, which belong to the value in Java properties and in JSON."""
+    """Quotes, or a blank at the end, which belong to the value in Java properties and in JSON."""
     target = subject.target
     for option in subject.options if target else ():
         if _is_frayed(subject, option):

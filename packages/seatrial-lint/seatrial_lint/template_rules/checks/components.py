@@ -15,6 +15,7 @@ from seatrial_lint.template_rules.hosting import (
     MODEL,
     finding_at,
     most_instances,
+    rule,
     specifications,
     types_of,
 )
@@ -37,8 +38,9 @@ _NAMED = (
 )
 
 
+@rule("SEA730")
 def copies(hosting: Hosting) -> Iterator[Finding]:
-    """SEA730: a component that is created without a copy."""
+    """A component that is created without a copy."""
     for component in hosting.resources.of(COMPONENT):
         count = component.at("RuntimeConfig", "CopyCount")
         if count.number == 0:
@@ -46,8 +48,9 @@ def copies(hosting: Hosting) -> Iterator[Finding]:
             yield finding_at(component, count, "SEA730", "a component can't be created with CopyCount 0", hint)
 
 
+@rule("SEA731")
 def component_order(hosting: Hosting) -> Iterator[Finding]:
-    """SEA731: a component that may be created before its endpoint."""
+    """A component that may be created before its endpoint."""
     for component in hosting.resources.of(COMPONENT):
         endpoint = hosting.endpoint_of(component)
         if endpoint and endpoint.template == component.template and not hosting.resources.depends(component, endpoint):
@@ -56,8 +59,9 @@ def component_order(hosting: Hosting) -> Iterator[Finding]:
             yield finding_at(component, component.at("EndpointName"), "SEA731", message, hint)
 
 
+@rule("SEA732")
 def fits(hosting: Hosting) -> Iterator[Finding]:
-    """SEA732: a copy that is larger than an instance."""
+    """A copy that is larger than an instance."""
     for component in hosting.resources.of(COMPONENT):
         variant = hosting.variant_of(component)
         for specification in specifications(component) if variant else ():
@@ -85,8 +89,9 @@ def _too_large(component: TemplateResource, specification: TemplateValue, name: 
             )
 
 
+@rule("SEA733")
 def packed(hosting: Hosting) -> Iterator[Finding]:
-    """SEA733: copies of all components of a variant that need more accelerators than its instances have."""
+    """Copies of all components of a variant that need more accelerators than its instances have."""
     for endpoint in hosting.resources.of(ENDPOINT):
         placed: dict[str, list[TemplateResource]] = {}
         for component in hosting.components_on(endpoint):
@@ -128,8 +133,9 @@ def _once(needed: Iterator[CopyRequirement]) -> Iterator[CopyRequirement]:
     yield from list(needed)[:1]
 
 
+@rule("SEA734")
 def same_names(hosting: Hosting) -> Iterator[Finding]:
-    """SEA734: two components or two endpoints of one template with the same name."""
+    """Two components or two endpoints of one template with the same name."""
     for kind, name in ((COMPONENT, "InferenceComponentName"), (ENDPOINT, "EndpointName")):
         seen: dict[tuple[str, str], TemplateResource] = {}
         for resource in hosting.resources.of(kind):
@@ -142,8 +148,9 @@ def same_names(hosting: Hosting) -> Iterator[Finding]:
                 yield finding_at(resource, resource.at(name), "SEA734", message, f"give each its own {name}")
 
 
+@rule("SEA735")
 def names(hosting: Hosting) -> Iterator[Finding]:
-    """SEA735: a name that the API refuses."""
+    """A name that the API refuses."""
     given = [(each, each.at(name)) for kind, name in _NAMED for each in hosting.resources.of(kind)]
     given += [
         (config, variant.at("VariantName"))
@@ -164,8 +171,9 @@ def names(hosting: Hosting) -> Iterator[Finding]:
             )
 
 
+@rule("SEA736")
 def regions(hosting: Hosting) -> Iterator[Finding]:
-    """SEA736: a region where CloudFormation is not known to have inference components."""
+    """A region where CloudFormation is not known to have inference components."""
     region = hosting.region
     if region is None or region in availability().regions:
         return
@@ -174,8 +182,9 @@ def regions(hosting: Hosting) -> Iterator[Finding]:
         yield finding_at(component, component.at(), "SEA736", message, "check the region, or deploy in another one")
 
 
+@rule("SEA737")
 def requirements(hosting: Hosting) -> Iterator[Finding]:
-    """SEA737: a specification without what the API requires, or an adapter with what it refuses."""
+    """A specification without what the API requires, or an adapter with what it refuses."""
     for component in hosting.resources.of(COMPONENT):
         for specification in filter(lambda each: each.is_known, specifications(component)):
             asked = specification.at("ComputeResourceRequirements")
@@ -188,8 +197,9 @@ def requirements(hosting: Hosting) -> Iterator[Finding]:
                 yield finding_at(component, asked, "SEA737", message, "set MinMemoryRequiredInMb to at least 128")
 
 
+@rule("SEA738")
 def missing_variants(hosting: Hosting) -> Iterator[Finding]:
-    """SEA738: a component on a variant that its endpoint doesn't have."""
+    """A component on a variant that its endpoint doesn't have."""
     for component in hosting.resources.of(COMPONENT):
         config, name = hosting.config_of(hosting.endpoint_of(component)), component.at("VariantName")
         variants = config.at("ProductionVariants").items if config else ()

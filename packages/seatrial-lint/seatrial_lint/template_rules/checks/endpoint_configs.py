@@ -13,6 +13,7 @@ from seatrial_lint.template_rules.hosting import (
     ENDPOINT,
     finding_at,
     for_components,
+    rule,
     types_of,
     with_model,
 )
@@ -37,8 +38,9 @@ _CUDA = re.compile(r"cu(\d{2})(\d)")
 _TIMEOUTS = ("ContainerStartupHealthCheckTimeoutInSeconds", "ModelDataDownloadTimeoutInSeconds")
 
 
+@rule("SEA702")
 def execution_role(hosting: Hosting) -> Iterator[Finding]:
-    """SEA702: a configuration for components without a role."""
+    """A configuration for components without a role."""
     for config in hosting.resources.of(CONFIG):
         role = config.at("ExecutionRoleArn")
         if role.is_absent and any(map(for_components, config.at("ProductionVariants").items)):
@@ -48,8 +50,9 @@ def execution_role(hosting: Hosting) -> Iterator[Finding]:
             )
 
 
+@rule("SEA704")
 def instances_given(hosting: Hosting) -> Iterator[Finding]:
-    """SEA704: a variant without instance type or count."""
+    """A variant without instance type or count."""
     for config, variant in _variants(hosting):
         if not variant.is_known or not variant.at("ServerlessConfig").is_absent:
             continue
@@ -61,8 +64,9 @@ def instances_given(hosting: Hosting) -> Iterator[Finding]:
             yield finding_at(config, variant, "SEA704", message, "set InitialInstanceCount to at least 1")
 
 
+@rule("SEA705", "SEA706", "SEA707")
 def managed_scaling(hosting: Hosting) -> Iterator[Finding]:
-    """SEA705, SEA706 and SEA707: managed scaling of a variant with a model, and its bounds."""
+    """Managed scaling of a variant with a model, and its bounds."""
     for config, variant in _variants(hosting):
         scaling = variant.at("ManagedInstanceScaling")
         least, most = scaling.at("MinInstanceCount"), scaling.at("MaxInstanceCount")
@@ -80,8 +84,9 @@ def managed_scaling(hosting: Hosting) -> Iterator[Finding]:
             yield finding_at(config, least, "SEA707", message, "raise MaxInstanceCount")
 
 
+@rule("SEA708")
 def pools(hosting: Hosting) -> Iterator[Finding]:
-    """SEA708: pools of instances that the API refuses."""
+    """Pools of instances that the API refuses."""
     for config, variant in _variants(hosting):
         given = variant.at("InstancePools")
         if given.is_absent or not given.is_known:
@@ -100,8 +105,9 @@ def pools(hosting: Hosting) -> Iterator[Finding]:
                 yield finding_at(config, priority, "SEA708", message, "1 is tried first")
 
 
+@rule("SEA709")
 def routing(hosting: Hosting) -> Iterator[Finding]:
-    """SEA709: prefix-aware routing without its settings, out of bounds, or beside another strategy."""
+    """Prefix-aware routing without its settings, out of bounds, or beside another strategy."""
     for config, variant in _variants(hosting):
         given = variant.at("RoutingConfig")
         strategy, prefix = given.at("RoutingStrategy"), given.at("PrefixAwareRoutingConfig")
@@ -120,8 +126,9 @@ def routing(hosting: Hosting) -> Iterator[Finding]:
                 yield finding_at(config, value, "SEA709", message, f"set {name}: {bounds[0]} to {bounds[1]}")
 
 
+@rule("SEA710")
 def timeouts(hosting: Hosting) -> Iterator[Finding]:
-    """SEA710: timeouts that the API refuses."""
+    """Timeouts that the API refuses."""
     given = [(config, variant.at(name), TIMEOUT_S) for config, variant in _variants(hosting) for name in _TIMEOUTS]
     given += [
         (config, variant.at("VariantInstanceProvisionTimeoutInSeconds"), PROVISION_TIMEOUT_S)
@@ -139,8 +146,9 @@ def timeouts(hosting: Hosting) -> Iterator[Finding]:
             yield finding_at(resource, value, "SEA710", message, f"set {bounds[0]} to {bounds[1]} seconds")
 
 
+@rule("SEA711", "SEA726")
 def driver_of_ami(hosting: Hosting) -> Iterator[Finding]:
-    """SEA711 and SEA726: an AMI whose driver is too old for the CUDA of an image, or none chosen."""
+    """An AMI whose driver is too old for the CUDA of an image, or none chosen."""
     for resource, config, variant, image in _images(hosting):
         cuda = _CUDA.search((image.text or "").rpartition(":")[2])
         chosen = variant.at("InferenceAmiVersion")
@@ -160,8 +168,9 @@ def _is_too_old(chosen: TemplateValue, needed: int) -> bool:
     return has is not None and needed > has[0]
 
 
+@rule("SEA712")
 def volumes(hosting: Hosting) -> Iterator[Finding]:
-    """SEA712: a volume or its key on an instance type with local NVMe disks."""
+    """A volume or its key on an instance type with local NVMe disks."""
     for config, variant in _variants(hosting):
         local = [name for name in (each.text for each in types_of(variant)) if name and _has_nvme(name)]
         if not local:
@@ -174,8 +183,9 @@ def volumes(hosting: Hosting) -> Iterator[Finding]:
                 )
 
 
+@rule("SEA713", "SEA714")
 def kinds(hosting: Hosting) -> Iterator[Finding]:
-    """SEA713 and SEA714: asynchronous inference with components, and how many shadow variants there may be."""
+    """Asynchronous inference with components, and how many shadow variants there may be."""
     for config in hosting.resources.of(CONFIG):
         variants = config.at("ProductionVariants").items
         asynchronous, shadows = config.at("AsyncInferenceConfig"), config.at("ShadowProductionVariants")
@@ -190,8 +200,9 @@ def kinds(hosting: Hosting) -> Iterator[Finding]:
             yield finding_at(config, shadows, "SEA714", message, "shadow one production variant by one shadow variant")
 
 
+@rule("SEA703")
 def mixed(hosting: Hosting) -> Iterator[Finding]:
-    """SEA703: a component on a variant that has a model."""
+    """A component on a variant that has a model."""
     for component in hosting.resources.of(COMPONENT):
         variant = hosting.variant_of(component)
         if variant and with_model(variant):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial_lint.template_rules.hosting import COMPONENT, ENDPOINT, finding_at
+from seatrial_lint.template_rules.hosting import COMPONENT, ENDPOINT, finding_at, rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,8 +21,9 @@ _HALF = 50
 _REQUIRED = ("MaximumBatchSize", "WaitIntervalInSeconds")
 
 
+@rule("SEA720", "SEA722")
 def policies(hosting: Hosting) -> Iterator[Finding]:
-    """SEA720 and SEA722: two update policies, or a rolling one without what the API requires."""
+    """Two update policies, or a rolling one without what the API requires."""
     for resource in _updated(hosting):
         config = resource.at("DeploymentConfig")
         rolling, blue_green = config.at("RollingUpdatePolicy"), config.at("BlueGreenUpdatePolicy")
@@ -36,8 +37,9 @@ def policies(hosting: Hosting) -> Iterator[Finding]:
                 yield finding_at(resource, missing, "SEA722", message, f"set {name}")
 
 
+@rule("SEA721")
 def batches(hosting: Hosting) -> Iterator[Finding]:
-    """SEA721: a batch of a rolling update outside 5 % to 50 %."""
+    """A batch of a rolling update outside 5 % to 50 %."""
     for resource in _updated(hosting):
         size = resource.at("DeploymentConfig", "RollingUpdatePolicy", "MaximumBatchSize")
         value, of = size.at("Value"), _size_of(hosting, resource)
@@ -56,8 +58,9 @@ def batches(hosting: Hosting) -> Iterator[Finding]:
             yield finding_at(resource, value, "SEA721", message, "set a batch of at most half of the capacity")
 
 
+@rule("SEA723")
 def rollback_alarms(hosting: Hosting) -> Iterator[Finding]:
-    """SEA723: more alarms than the API takes, or a rollback without any."""
+    """More alarms than the API takes, or a rollback without any."""
     for resource in _updated(hosting):
         rollback = resource.at("DeploymentConfig", "AutoRollbackConfiguration")
         given = rollback.at("Alarms")
@@ -69,8 +72,9 @@ def rollback_alarms(hosting: Hosting) -> Iterator[Finding]:
             yield finding_at(resource, given, "SEA723", message, "name an alarm, or remove AutoRollbackConfiguration")
 
 
+@rule("SEA725")
 def traffic(hosting: Hosting) -> Iterator[Finding]:
-    """SEA725: steps of a blue/green update that the API refuses."""
+    """Steps of a blue/green update that the API refuses."""
     for endpoint in hosting.resources.of(ENDPOINT):
         routing = endpoint.at("DeploymentConfig", "BlueGreenUpdatePolicy", "TrafficRoutingConfiguration")
         for kind, name, least in (("CANARY", "CanarySize", 0), ("LINEAR", "LinearStepSize", LINEAR_PERCENT[0])):
@@ -84,8 +88,9 @@ def traffic(hosting: Hosting) -> Iterator[Finding]:
                 yield finding_at(endpoint, value, "SEA725", message, f"set {least} to {_HALF}")
 
 
+@rule("SEA727")
 def several_variants(hosting: Hosting) -> Iterator[Finding]:
-    """SEA727: a rolling update of several variants, which falls back to all at once."""
+    """A rolling update of several variants, which falls back to all at once."""
     for endpoint in hosting.resources.of(ENDPOINT):
         rolling, config = endpoint.at("DeploymentConfig", "RollingUpdatePolicy"), hosting.config_of(endpoint)
         variants = config.at("ProductionVariants").items if config else ()
@@ -94,8 +99,9 @@ def several_variants(hosting: Hosting) -> Iterator[Finding]:
             yield finding_at(endpoint, rolling, "SEA727", message, "set BlueGreenUpdatePolicy with Type CANARY")
 
 
+@rule("SEA724")
 def retained(hosting: Hosting) -> Iterator[Finding]:
-    """SEA724: an update that sets a scaled variant back to its initial counts."""
+    """An update that sets a scaled variant back to its initial counts."""
     scaled = {target.endpoint.key for target in hosting.targets if target.endpoint}
     for endpoint in hosting.resources.of(ENDPOINT):
         retain = endpoint.at("RetainAllVariantProperties")

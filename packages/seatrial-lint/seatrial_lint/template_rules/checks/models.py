@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from seatrial_base.secrets import credentials, holds_credential
-from seatrial_lint.template_rules.hosting import COMPONENT, CONFIG, MODEL, finding_at, specifications
+from seatrial_lint.template_rules.hosting import COMPONENT, CONFIG, MODEL, finding_at, rule, specifications
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,8 +25,9 @@ _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 _GATED = re.compile(r"s3://jumpstart-private-cache-", re.IGNORECASE)
 
 
+@rule("SEA701")
 def fixed_names(hosting: Hosting) -> Iterator[Finding]:
-    """SEA701: a name that a replacement would collide with; names that end in a digest of their content are none."""
+    """A name that a replacement would collide with; names that end in a digest of their content are none."""
     for kind, name in ((MODEL, "ModelName"), (CONFIG, "EndpointConfigName")):
         for resource in hosting.resources.of(kind):
             value = resource.at(name)
@@ -38,8 +39,9 @@ def fixed_names(hosting: Hosting) -> Iterator[Finding]:
             yield finding_at(resource, value, "SEA701", message, f"leave out {name}: CloudFormation makes a new name")
 
 
+@rule("SEA715")
 def prefixes(hosting: Hosting) -> Iterator[Finding]:
-    """SEA715: a prefix of S3 that doesn't end in a slash."""
+    """A prefix of S3 that doesn't end in a slash."""
     for resource, container in _containers(hosting):
         source = container.at("ModelDataSource", "S3DataSource")
         uri = source.at("S3Uri")
@@ -51,8 +53,9 @@ def prefixes(hosting: Hosting) -> Iterator[Finding]:
                 yield finding_at(resource, uri, "SEA715", message, f"write {shown}/")
 
 
+@rule("SEA718")
 def eulas(hosting: Hosting) -> Iterator[Finding]:
-    """SEA718: gated weights without an accepted EULA."""
+    """Gated weights without an accepted EULA."""
     for resource, container in _containers(hosting):
         source = container.at("ModelDataSource", "S3DataSource")
         accepted = source.at("ModelAccessConfig", "AcceptEula")
@@ -64,8 +67,9 @@ def eulas(hosting: Hosting) -> Iterator[Finding]:
             yield finding_at(resource, source, "SEA718", message, hint)
 
 
+@rule("SEA716")
 def isolated_model(hosting: Hosting) -> Iterator[Finding]:
-    """SEA716: an isolated container that would download its model."""
+    """An isolated container that would download its model."""
     for resource in hosting.resources.of(MODEL):
         if resource.at("EnableNetworkIsolation").flag is not True:
             continue
@@ -78,8 +82,9 @@ def isolated_model(hosting: Hosting) -> Iterator[Finding]:
                     yield finding_at(resource, value, "SEA716", message, hint)
 
 
+@rule("SEA717")
 def environment_secrets(hosting: Hosting) -> Iterator[Finding]:
-    """SEA717: a secret in plain text in a container's environment; no part of it is repeated."""
+    """A secret in plain text in a container's environment; no part of it is repeated."""
     for resource, container in _containers(hosting):
         for name, value in _environment(container):
             text = value.text or ""
@@ -90,8 +95,9 @@ def environment_secrets(hosting: Hosting) -> Iterator[Finding]:
             yield finding_at(resource, value, "SEA717", message, hint)
 
 
+@rule("SEA719")
 def environments(hosting: Hosting) -> Iterator[Finding]:
-    """SEA719: a container environment above the limits of the API, which CloudFormation's schema does not have."""
+    """A container environment above the limits of the API, which CloudFormation's schema does not have."""
     for resource, container in _containers(hosting):
         entries = _environment(container)
         if len(entries) > MOST_ENTRIES:

@@ -11,6 +11,7 @@ from seatrial_lint.template_rules.hosting import (
     POLICY,
     finding_at,
     for_components,
+    rule,
 )
 
 if TYPE_CHECKING:
@@ -39,8 +40,9 @@ _USUAL = {
 }
 
 
+@rule("SEA740")
 def resource_dimensions(hosting: Hosting) -> Iterator[Finding]:
-    """SEA740: a resource ID of another form than the dimension's, or an unknown dimension."""
+    """A resource ID of another form than the dimension's, or an unknown dimension."""
     for target in hosting.targets:
         resource, dimension = target.resource, target.dimension
         value = resource.at("ResourceId")
@@ -61,8 +63,9 @@ def resource_dimensions(hosting: Hosting) -> Iterator[Finding]:
             yield finding_at(resource, namespace, "SEA740", message, "set ServiceNamespace to sagemaker")
 
 
+@rule("SEA707")
 def bounds(hosting: Hosting) -> Iterator[Finding]:
-    """SEA707: bounds of a scalable target that contradict each other."""
+    """Bounds of a scalable target that contradict each other."""
     for target in hosting.targets:
         least, most = target.resource.at("MinCapacity"), target.resource.at("MaxCapacity")
         if least.number is not None and most.number is not None and least.number > most.number:
@@ -70,8 +73,9 @@ def bounds(hosting: Hosting) -> Iterator[Finding]:
             yield finding_at(target.resource, least, "SEA707", message, "raise MaxCapacity")
 
 
+@rule("SEA741")
 def metrics(hosting: Hosting) -> Iterator[Finding]:
-    """SEA741: a predefined metric of another dimension."""
+    """A predefined metric of another dimension."""
     for policy in hosting.resources.of(POLICY):
         target = hosting.target_of(policy)
         dimension = target.dimension if target else policy.at("ScalableDimension").text
@@ -83,8 +87,9 @@ def metrics(hosting: Hosting) -> Iterator[Finding]:
             yield finding_at(policy, value, "SEA741", message, f"use {_USUAL[dimension]}")
 
 
+@rule("SEA742")
 def doubly_scaled_variants(hosting: Hosting) -> Iterator[Finding]:
-    """SEA742: instances that managed instance scaling and Application Auto Scaling would both set."""
+    """Instances that managed instance scaling and Application Auto Scaling would both set."""
     for target in hosting.targets:
         if target.dimension != INSTANCES or target.endpoint is None:
             continue
@@ -95,8 +100,9 @@ def doubly_scaled_variants(hosting: Hosting) -> Iterator[Finding]:
             yield finding_at(target.resource, target.resource.at("ResourceId"), "SEA742", message, hint)
 
 
+@rule("SEA743")
 def cooldowns(hosting: Hosting) -> Iterator[Finding]:
-    """SEA743: a policy of a component without cooldowns, which have no default there."""
+    """A policy of a component without cooldowns, which have no default there."""
     for policy in hosting.resources.of(POLICY):
         target = hosting.target_of(policy)
         config = policy.at(_TRACKING)
@@ -108,8 +114,9 @@ def cooldowns(hosting: Hosting) -> Iterator[Finding]:
             yield finding_at(policy, config, "SEA743", message, f"set {' and '.join(missing)} in seconds")
 
 
+@rule("SEA744")
 def step_policy_alarms(hosting: Hosting) -> Iterator[Finding]:
-    """SEA744: a step policy that nothing starts."""
+    """A step policy that nothing starts."""
     if hosting.has_unknown_alarm_actions:
         return
     for policy in hosting.resources.of(POLICY):
@@ -120,8 +127,9 @@ def step_policy_alarms(hosting: Hosting) -> Iterator[Finding]:
             yield finding_at(policy, policy.at("PolicyType"), "SEA744", message, "name the policy in AlarmActions")
 
 
+@rule("SEA745")
 def waking(hosting: Hosting) -> Iterator[Finding]:
-    """SEA745: a component that scales in to zero and that nothing scales out again."""
+    """A component that scales in to zero and that nothing scales out again."""
     for target in hosting.targets:
         least = target.resource.at("MinCapacity")
         if least.number != 0 or not target.is_component or _wakes(hosting, target):
@@ -146,8 +154,9 @@ def _is_wake_alarm(alarm: TemplateResource) -> bool:
     return not given or any(each.text == WAKE_METRIC or not each.is_known for each in given)
 
 
+@rule("SEA746")
 def billed_at_zero(hosting: Hosting) -> Iterator[Finding]:
-    """SEA746: copies go to zero and the instances stay, or requests do not find the first copy."""
+    """Copies go to zero and the instances stay, or requests do not find the first copy."""
     for target in hosting.targets:
         variant = hosting.target_variant(target) if target.component else None
         least = target.resource.at("MinCapacity")
@@ -168,8 +177,9 @@ def billed_at_zero(hosting: Hosting) -> Iterator[Finding]:
             )
 
 
+@rule("SEA747")
 def zero_variants(hosting: Hosting) -> Iterator[Finding]:
-    """SEA747: a variant of a real-time endpoint that would scale to zero."""
+    """A variant of a real-time endpoint that would scale to zero."""
     for target in hosting.targets:
         least, config = target.resource.at("MinCapacity"), hosting.config_of(target.endpoint)
         if least.number != 0 or target.dimension != INSTANCES or config is None:
@@ -180,8 +190,9 @@ def zero_variants(hosting: Hosting) -> Iterator[Finding]:
             yield finding_at(target.resource, least, "SEA747", message, hint)
 
 
+@rule("SEA748")
 def target_order(hosting: Hosting) -> Iterator[Finding]:
-    """SEA748: a target that may be registered before what it scales exists."""
+    """A target that may be registered before what it scales exists."""
     for target in hosting.targets:
         scaled = target.component or target.endpoint
         if scaled is None or scaled.template != target.resource.template:
@@ -192,8 +203,9 @@ def target_order(hosting: Hosting) -> Iterator[Finding]:
             yield finding_at(target.resource, target.resource.at("ResourceId"), "SEA748", message, hint)
 
 
+@rule("SEA749")
 def backlogs(hosting: Hosting) -> Iterator[Finding]:
-    """SEA749: an asynchronous endpoint that is scaled on requests, or on a backlog with a variant's dimension."""
+    """An asynchronous endpoint that is scaled on requests, or on a backlog with a variant's dimension."""
     for target in hosting.targets:
         config = hosting.config_of(target.endpoint)
         if config is None or config.at("AsyncInferenceConfig").is_absent:
