@@ -27,7 +27,7 @@ from seatrial.report.result_schema import result_schema_text
 from seatrial.specs.endpoint import EndpointSpec
 from seatrial.specs.environment import EnvironmentSpec
 from seatrial.specs.product import ProductSpec
-from seatrial_base.rules import LINT_RULES, RULES, TEMPLATE_RULES
+from seatrial_base.rules import RULES, lint_rules, template_rules
 from seatrial_laptop.behaviours import api_names, behaviours
 
 if TYPE_CHECKING:
@@ -237,18 +237,18 @@ def _own_bounds(option: Row) -> Iterator[str]:
 
 
 def _rules() -> str:
-    rows = ((f"`{rule.id}`", rule.severity, rule.title) for rule in RULES.values())
+    rows = ((f"`{rule.id}`", rule.severity, rule.title) for rule in RULES.rows)
     return _table(("rule", "severity", "what is wrong"), rows)
 
 
 def _lint_rules() -> str:
-    rules = (RULES[name] for name in LINT_RULES)
+    rules = lint_rules()
     rows = ((f"`{rule.id}`", rule.severity, rule.title, rule.holds_for, rule.source) for rule in rules)
     return _table(("rule", "severity", "what is wrong", "holds for", "source"), rows)
 
 
 def _template_rules() -> str:
-    rules = (RULES[name] for name in TEMPLATE_RULES)
+    rules = template_rules()
     rows = ((f"`{rule.id}`", rule.severity, rule.title, rule.source) for rule in rules)
     return _table(("rule", "severity", "what is wrong", "source"), rows)
 
@@ -335,7 +335,7 @@ def _optimizations_of_engines() -> str:
     rows = (
         (
             _joined(row["optimizations"]),
-            ", ".join(titles[str(name)] for name in _list(row["options"])),
+            ", ".join(titles[str(name)] for name in _list(row["engines"])),
             _versions(row),
             str(row["because"]),
             _sourced(row),
@@ -358,7 +358,7 @@ def _optimizations_of_accelerators() -> str:
             _joined(row["optimizations"]),
             str(row["verdict"]),
             _joined(row["accelerators"]),
-            (_joined(row["options"]) or "every engine") + (f" to {row['until']}" if row["until"] else ""),
+            (_joined(row["engines"]) or "every engine") + (f" to {row['until']}" if row["until"] else ""),
             str(row["because"]),
             _sourced(row),
         )
@@ -375,7 +375,7 @@ def _combined_optimizations() -> str:
     features = (
         (
             _joined(row["optimizations"]),
-            f"serving.overrides.{row['field']}" + (f", {_joined(row['options'])}" if row["options"] else ""),
+            f"serving.overrides.{row['field']}" + (f", {_joined(row['engines'])}" if row["engines"] else ""),
             str(row["because"]),
             _sourced(row),
         )

@@ -6,8 +6,8 @@ import ast
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seatrial_base.catalog.handler_conditions import KEYS, ROLES, TAGS, added_rights, conditions_of, handler_actions
-from seatrial_base.catalog.resource_schemas import HANDLERS, WITHOUT_HANDLERS, all_resource_schemas
+from seatrial_base.catalog.handler_conditions import ADDED_RIGHTS, KEYS, ROLES, TAGS, conditions_of, handler_actions
+from seatrial_base.catalog.resource_schemas import HANDLERS, RESOURCE_SCHEMAS, WITHOUT_HANDLERS
 from seatrial_base.catalog.resource_types import find_replacement_rule
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ IN_UPDATES = {
 
 def handlers_text(table: Table) -> str:
     """Return a section for each resource type: what replaces it, and a row for each right."""
-    return "\n\n".join(_section(schema, table) for schema in all_resource_schemas() if schema.permissions)
+    return "\n\n".join(_section(schema, table) for schema in RESOURCE_SCHEMAS.rows if schema.permissions)
 
 
 def types_without_handlers_text(table: Table) -> str:
@@ -67,7 +67,7 @@ def _rows(resource_type: str) -> Iterator[tuple[str, ...]]:
         for action in handler_actions(resource_type, handler):
             found.setdefault((action, tuple(conditions_of(resource_type, handler, action))), []).append(handler)
     added = {
-        action: row.source for row in added_rights() if row.resource_type == resource_type for action in row.actions
+        action: row.source for row in ADDED_RIGHTS.rows if row.resource_type == resource_type for action in row.actions
     }
     for (action, conditions), handlers in sorted(found.items(), key=lambda item: item[0][0]):
         reasons = [condition.reason for condition in conditions]

@@ -24,7 +24,7 @@ import pandas as pd
 from scipy.optimize import least_squares
 
 from seatrial_base.catalog import instances, precision
-from seatrial_base.catalog.instances import all_instances
+from seatrial_base.catalog.instances import INSTANCES
 from seatrial_base.catalog.operators import Kind, Link, Operator, chosen_share
 from seatrial_base.catalog.precision import find_precision
 
@@ -104,7 +104,7 @@ HOP_S: Final = 2e-5  # fitted on the rows of A10G: TGI's and vLLM's at degree 4 
 
 def gpu_of(folder: str, name: str) -> Gpu:
     """Return a GPU with the catalog's data sheet: shares of another one would be wrong where they are multiplied."""
-    sheet = next(instance for instance in all_instances() if instance.accelerator == name)
+    sheet = next(instance for instance in INSTANCES.rows if instance.accelerator == name)
     if sheet.memory_bandwidth_bytes_s is None or sheet.flops_16bit is None:
         raise SystemExit(f"the catalog has no data sheet of {name}")
     return Gpu(

@@ -20,7 +20,7 @@ from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_spec
 from seatrial.specs.recipe import parse_recipe, recipe_name, with_recipe
 from seatrial_base.catalog import presets, speculation
-from seatrial_base.catalog.instances import all_instances
+from seatrial_base.catalog.instances import INSTANCES
 from seatrial_base.catalog.presets import Preset, preset_name
 from seatrial_base.errors import PlanError, SpecError
 
@@ -96,9 +96,7 @@ def _price(preset: Preset) -> tuple[float, str]:
 
 
 def _types(group: tuple[str, ...]) -> list[str]:
-    return [
-        each.instance_type for each in all_instances() if each.instance_type.startswith(group) and each.usd_per_hour
-    ]
+    return [each.instance_type for each in INSTANCES.rows if each.instance_type.startswith(group) and each.usd_per_hour]
 
 
 def _spec(folder: Path, model: str, types: Sequence[str]) -> LoadedSpec:

@@ -37,7 +37,7 @@ from seatrial.planner.predict.iteration_cost import kernels_of
 from seatrial.planner.predict.memory import fit_memory, held_tokens
 from seatrial_base.catalog import precision
 from seatrial_base.catalog.engines import Performance, find_engine
-from seatrial_base.catalog.instances import all_instances
+from seatrial_base.catalog.instances import INSTANCES
 from seatrial_base.catalog.operators import find_operator
 
 if TYPE_CHECKING:
@@ -409,7 +409,7 @@ def _runs(accelerator: str, kernel: str) -> bool:
     """Tell whether an accelerator runs an operator at a precision, or its links join several."""
     operator, _, narrow = kernel.partition("/")
     if operator == "link":
-        return any(each.accelerator == accelerator and each.accelerator_count > 1 for each in all_instances())
+        return any(each.accelerator == accelerator and each.accelerator_count > 1 for each in INSTANCES.rows)
     return find_operator(accelerator, _kind(operator), _quantized(narrow)).precision == narrow
 
 

@@ -14,8 +14,8 @@ from scripts.renewal.rows import Denied, Table, Told
 from scripts.renewal.sources import names_in
 from seatrial_base.catalog.architecture import architecture_of
 from seatrial_base.catalog.config_json import checked_config_json
-from seatrial_base.catalog.engine_choice import engine_candidates
-from seatrial_base.catalog.images import all_images
+from seatrial_base.catalog.engine_choice import ENGINE_CANDIDATES
+from seatrial_base.catalog.images import IMAGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -164,8 +164,8 @@ def optimizations(part: str, row: Row, sources: Sources) -> Answer:
     if part == "job_instances":
         families: list[Json] = list(dict.fromkeys(_family(each) for each in _job_instance_types()))
         return Told({"families": families}, f"botocore {botocore_version}, {_JOBS}")
-    options = _texts(row.get("options"))
-    if part != "engines" or not row["supported"] or row["until"] or not {"vllm", "lmi-vllm"} & set(options):
+    engines = _texts(row.get("engines"))
+    if part != "engines" or not row["supported"] or row["until"] or not {"vllm", "lmi-vllm"} & set(engines):
         return None
     package = sources.package("vllm")
     for name in _texts(row["optimizations"]):
@@ -192,18 +192,18 @@ def engine_choice(part: str, row: Row, _: Sources) -> Answer:
     """Tell by the catalog's images which containers there are for GPUs and for Neuron, and which lines are frozen."""
     if part != "rules":
         return None
-    newest = max(each.date for each in all_images())
+    newest = max(each.date for each in IMAGES.rows)
     source = f"AWS Deep Learning Containers, image tags, as images.json has them on {newest}"
     if row["id"] in {"gpu-image", "neuron-image"}:
         of_neuron = row["id"] == "neuron-image"
-        found: list[Json] = [each.name for each in engine_candidates() if ("neuronx" in each.flavours) == of_neuron]
+        found: list[Json] = [each.name for each in ENGINE_CANDIDATES.rows if ("neuronx" in each.flavours) == of_neuron]
         same = set(_texts(row["options"])) == {str(each) for each in found}
         return Told({} if same else {"options": found}, source)
     said = _LAST_IMAGE.search(str(row["because"]))
     if said is None:
         return None
     flavour = _FROZEN[_texts(row["options"])[0]]
-    last = max((each.version for each in all_images() if (each.family, each.flavour) == ("lmi", flavour)), key=_order)
+    last = max((each.version for each in IMAGES.rows if (each.family, each.flavour) == ("lmi", flavour)), key=_order)
     if not last.startswith(f"{said[1] or said[2]}."):
         return Denied(f"images.json has {flavour} {last}: the line is not frozen at DJL {said[1] or said[2]}")
     return Told({}, source)
@@ -236,7 +236,7 @@ TABLES: Final[Mapping[str, Table]] = {
     "licences": Table("licences.json", licences, _named("source")),
     "models": Table("models.json", models, _named("id")),
     "neuron": Table("neuron.json", neuron, _named("option", "accelerator")),
-    "optimizations": Table("optimizations.json", optimizations, _named("options", "optimizations")),
+    "optimizations": Table("optimizations.json", optimizations, _named("engines", "optimizations")),
     "parsers": Table("parsers.json", parsers, _named("engine", "models", "option")),
     "regions": Table("regions.json", regions, _named("resource_type")),
     "replacement": Table("replacement.json", replacement, _named("resource_type")),

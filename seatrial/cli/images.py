@@ -46,11 +46,11 @@ def list_images(
     """List the images of the catalog, newest first; listed means by the SageMaker SDK or AWS, not pulled."""
     from seatrial.cli.support.image_views import image_rows, images_text
     from seatrial_base.catalog import images as catalog
-    from seatrial_base.catalog.images import all_images
+    from seatrial_base.catalog.images import IMAGES
 
     if region is not None:
         catalog.check_region(region)
-    builds = [build for build in all_images() if engine in (None, build.family) and flavour in (None, build.flavour)]
+    builds = [build for build in IMAGES.rows if engine in (None, build.family) and flavour in (None, build.flavour)]
     rows = image_rows(
         [build for build in builds if region is None or region in catalog.regions_of_build(build)], region
     )

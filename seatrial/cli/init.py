@@ -125,9 +125,9 @@ def _ci(given: Ci | None, asked: _Asked) -> Ci:
 
 def _preset(name: str) -> Preset:
     from seatrial.specs.presets import preset_named
-    from seatrial_base.catalog.presets import all_presets
+    from seatrial_base.catalog.presets import PRESETS
 
-    return preset_named(name, all_presets())
+    return preset_named(name, PRESETS.rows)
 
 
 def _targets(folder: Path, given: list[str] | None, region: str, asked: _Asked) -> tuple[TargetEnvironment, ...]:

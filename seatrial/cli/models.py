@@ -25,9 +25,9 @@ def list_models(
     output_format: Format = "text",
 ) -> None:
     """List every known model with its parameters, precision and context; `--wide` shows what else is known."""
-    from seatrial_base.catalog.models import all_models
+    from seatrial_base.catalog.models import MODELS
 
-    found = [model for model in all_models() if name.lower() in model.id.lower()]
+    found = [model for model in MODELS.rows if name.lower() in model.id.lower()]
     if output_format == "json":
         typer.echo(json.dumps([_as_json(model) for model in found], indent=2))
         return

@@ -11,7 +11,7 @@ from seatrial.deployment.document import LONGEST_NAME, endpoint_name, guest_comp
 from seatrial.deployment.packing import copies_of, misfits, pack, reservable, smallest_type
 from seatrial.locks.lock_file import read_locked_plan
 from seatrial.specs.load import load_spec
-from seatrial_base.catalog.instances import all_instances, find_instance
+from seatrial_base.catalog.instances import INSTANCES, find_instance
 from seatrial_base.errors import SeatrialError, SpecError
 from seatrial_base.units import counted
 
@@ -138,7 +138,7 @@ def packing_of(loaded: LoadedSpec, plan: Plan, guests: Sequence[Guest]) -> Packi
     models = [copies_of(plan), *(copies_of(guest.plan) for guest in guests)]
     room = reservable(instance)
     if lacking := misfits(models, room):
-        larger = smallest_type(models, instance, all_instances())
+        larger = smallest_type(models, instance, INSTANCES.rows)
         hint = f"plan all of them for {larger}" if larger else f"no type with the {instance.accelerator} holds them"
         raise SpecError([loaded.problem(path, "SEA213", text, hint) for text in _lacks(lacking, name)])
     return pack(models, room)

@@ -15,7 +15,7 @@ from seatrial.specs.endpoint import ServingOverrides
 from seatrial.specs.recipe import is_quantized_at_start, quantizes
 from seatrial.specs.repository_files import repository_root
 from seatrial_base.catalog.engine_options import options_decided_by, reserved_names
-from seatrial_base.catalog.engine_versions import dialects, existing_dialects, has_dialect, read_version
+from seatrial_base.catalog.engine_versions import DIALECTS, existing_dialects, has_dialect, read_version
 from seatrial_base.catalog.parsers import model_parsers
 from seatrial_base.errors import RenderError
 from seatrial_base.findings import Place
@@ -221,7 +221,7 @@ def spelled_version(engine: EngineName, version: str, *, on_neuron: bool = False
     """Return the version to spell by: the plan's, or the newest that was read when an image of the user has none."""
     if on_neuron:
         read = read_version(engine, version)
-        dialect = dialects()[_ON_NEURON[engine]]
+        dialect = DIALECTS[_ON_NEURON[engine]]
         return version if read is not None and has_dialect(dialect, read) else _NEWEST_READ_ON_NEURON[engine]
     return version if read_version(engine, version) is not None else NEWEST_READ[engine]
 

@@ -29,7 +29,7 @@ from seatrial.planner.search.evaluate import misses_alone
 from seatrial.planner.search.sizing import instances_for, score_of
 from seatrial_base.catalog import images
 from seatrial_base.catalog.engine_options import options_decided_by
-from seatrial_base.catalog.images import all_images, find_image, image_digest, image_repository_uri
+from seatrial_base.catalog.images import IMAGES, find_image, image_digest, image_repository_uri
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding
 
@@ -205,7 +205,7 @@ def _out_of_bounds(edited: Plan, fields: tuple[str, ...], loaded: LoadedSpec) ->
                 yield given_problem(loaded, name, "SEA416", f"{value:g} is not between {least:g} and {most:g}")
     if "image" in fields:
         yield from _image_problems(edited, loaded)
-    known = {build_ami for build in all_images() if (build_ami := images.ami_version(build.cuda))}
+    known = {build_ami for build in IMAGES.rows if (build_ami := images.ami_version(build.cuda))}
     ami = edited.inference_ami_version.value
     if "inference_ami_version" in fields and ami is not None and ami not in known:
         yield given_problem(

@@ -19,12 +19,12 @@ from seatrial.planner.neuron_limits import refuse_on_neuron
 from seatrial.specs.architecture import read_architecture
 from seatrial_base.catalog import images
 from seatrial_base.catalog.engine_choice import (
+    ENGINE_CANDIDATES,
     EngineCandidate,
     EngineCase,
     Fact,
     best_candidate,
     choice_warnings,
-    engine_candidates,
     rule_reasons,
     why_chosen,
 )
@@ -123,11 +123,11 @@ def _take(loaded: LoadedSpec, case: EngineCase) -> _Taken:
     serving, because = loaded.endpoint.serving, "The spec fixes it."
     if serving.backend != "auto":
         _refuse_foreign_backend(loaded)
-        option = next(option for option in engine_candidates() if serving.backend in option.backends)
+        option = next(option for option in ENGINE_CANDIDATES.rows if serving.backend in option.backends)
         return _Taken(option, because if serving.engine == "lmi" else _OF_LMI, "serving.backend")
     if serving.engine != "auto":
         own = [
-            option for option in engine_candidates() if option.engine == serving.engine and "auto" in option.backends
+            option for option in ENGINE_CANDIDATES.rows if option.engine == serving.engine and "auto" in option.backends
         ]
         return _Taken(best_candidate(case, own), because, "serving.engine")
     if serving.image is not None:
@@ -146,7 +146,7 @@ def _take(loaded: LoadedSpec, case: EngineCase) -> _Taken:
 def _take_allowed(loaded: LoadedSpec, case: EngineCase) -> _Taken:
     """Return the best of the engines that the environment allows, where the best of all is not among them."""
     allowed = loaded.environment.guard_rails.engines or ()
-    own = [option for option in engine_candidates() if option.engine in allowed and "auto" in option.backends]
+    own = [option for option in ENGINE_CANDIDATES.rows if option.engine in allowed and "auto" in option.backends]
     best = best_candidate(case, own)
     excluded = rule_reasons(case, best, "excludes")
     if excluded:
@@ -181,7 +181,7 @@ def _option_of_image(uri: str) -> EngineCandidate:
         by_name = [f"{by_name[0]}-{_NEURON}"]
     by_tag = [option for mark, option in _TAGS.items() if mark in tag]
     told = [*by_name, *by_tag, "lmi-vllm"][0]
-    return next(option for option in engine_candidates() if option.name == told)
+    return next(option for option in ENGINE_CANDIDATES.rows if option.name == told)
 
 
 def _catalog_image(loaded: LoadedSpec, taken: _Taken) -> EngineChoice:

@@ -10,7 +10,7 @@ from seatrial.planner.search.fitting import possible_degrees
 from seatrial.specs.list_prices import priced
 from seatrial_base.catalog import neuron
 from seatrial_base.catalog.architecture import Architecture, shards_evenly
-from seatrial_base.catalog.instances import all_instances, find_instance
+from seatrial_base.catalog.instances import INSTANCES, find_instance
 from seatrial_base.catalog.rows import nearest_names
 from seatrial_base.errors import PlanError
 from seatrial_load.measure.conversations import cached_share
@@ -38,7 +38,7 @@ def allowed_instances(loaded: LoadedSpec) -> tuple[tuple[Instance, ...], tuple[s
     endpoint, rails = loaded.endpoint, loaded.environment.guard_rails.instance_types
     asked = endpoint.serving.instance_types or (endpoint.hosting.instance_pools or ())[:1] or None
     if asked is None and rails is None:
-        return tuple(priced(instance, loaded) for instance in all_instances() if not neuron.is_neuron(instance)), ()
+        return tuple(priced(instance, loaded) for instance in INSTANCES.rows if not neuron.is_neuron(instance)), ()
     names = [name for name in (asked or rails or ()) if rails is None or name in rails]
     found = {name: find_instance(name) for name in names}
     unknown = [name for name, instance in found.items() if instance is None]
@@ -70,7 +70,7 @@ def names_neuron(loaded: LoadedSpec) -> bool:
 
 
 def _every_name() -> list[str]:
-    return [instance.instance_type for instance in all_instances()]
+    return [instance.instance_type for instance in INSTANCES.rows]
 
 
 def check_model_fields(loaded: LoadedSpec, architecture: Architecture) -> None:

@@ -43,7 +43,7 @@ def refuse_on_neuron(loaded: LoadedSpec, architecture: Architecture, allowed: Se
         PlanError: SEA225 for a model or a chip that the engine has no code for, SEA226 for a degree that the chips or
             the model do not take, SEA227 for a feature that is not there.
     """
-    engine = neuron.engine(option)
+    engine = neuron.NEURON_ENGINES.get(option)
     chips = [instance for instance in allowed if neuron.is_neuron(instance)]
     if engine is None or not chips:
         return
@@ -61,7 +61,7 @@ def _model_problems(loaded: LoadedSpec, architecture: Architecture, engine: Neur
     family = architecture.family
     if family == _UNKNOWN_FAMILY or family in engine.families:
         return
-    others = [each.option for each in neuron.neuron_engines() if family in each.families]
+    others = [each.option for each in neuron.NEURON_ENGINES.rows if family in each.families]
     hint = f"serve with {_setting(others[0])}" if others else f"it serves {', '.join(engine.families)}; or use GPUs"
     message = f"{engine.option} has no code for {architecture.id} (model_type {family})"
     yield loaded.problem(("model",), "SEA225", message, hint)

@@ -78,7 +78,7 @@ def job_limits(recipe: Recipe, instance: Instance) -> tuple[str, ...]:
     """Return the optimization jobs whose target SageMaker's SDK does not list, though the API takes it."""
     found = []
     for entry in recipe:
-        row = next((row for row in optimizations.jobs() if entry.name in row.optimizations), None)
+        row = next((row for row in optimizations.JOB_SUPPORT.rows if entry.name in row.optimizations), None)
         target = (entry.job.instance_type or instance.instance_type) if entry.job is not None else ""
         if row is not None and target and _family(target) not in row.families:
             listed = ", ".join(row.families)
@@ -119,7 +119,7 @@ def _excluded(entry: OptimizationSpec, engine: RecipeEngine, instance: Instance)
     target = entry.compile.target if entry.compile is not None else None
     if target is not None and neuron.is_neuron(instance) != (target == "neuron"):
         yield f"compile: {target} does not run on the {instance.accelerator}."
-    families = optimizations.job_instances().families
+    families = optimizations.JOB_INSTANCES.rows[0].families
     deployed = (entry.job.instance_type or instance.instance_type) if entry.job is not None else None
     if deployed is not None and _family(deployed) not in families:
         yield f"An optimization job for {entry.name} takes no {deployed}; it takes {', '.join(families)}."
@@ -130,8 +130,8 @@ def _family(instance_type: str) -> str:
 
 
 def _pairs(recipe: Recipe, engine: RecipeEngine) -> Iterator[RecipeRefusal]:
-    for row in optimizations.pairs():
-        if not optimizations.holds(row.options, row.until, engine.option, engine.version):
+    for row in optimizations.PAIR_LIMITS.rows:
+        if not optimizations.holds(row.engines, row.until, engine.option, engine.version):
             continue
         first = [entry.name for entry in recipe if entry.name in row.first]
         for index, entry in enumerate(recipe):
@@ -140,9 +140,9 @@ def _pairs(recipe: Recipe, engine: RecipeEngine) -> Iterator[RecipeRefusal]:
 
 
 def _features(endpoint: EndpointSpec, engine: RecipeEngine) -> Iterator[RecipeRefusal]:
-    for row in optimizations.features():
+    for row in optimizations.FEATURE_LIMITS.rows:
         value = getattr(endpoint.serving.overrides, row.field)
-        if value in (None, 1) or not optimizations.holds(row.options, row.until, engine.option, engine.version):
+        if value in (None, 1) or not optimizations.holds(row.engines, row.until, engine.option, engine.version):
             continue
         for index, entry in enumerate(endpoint.optimization):
             if entry.name in row.optimizations:
@@ -180,7 +180,7 @@ def _jobs(recipe: Recipe) -> Iterator[RecipeRefusal]:
     for index, entry in enumerate(recipe):
         if entry.job is None:
             continue
-        row = next((row for row in optimizations.jobs() if entry.name in row.optimizations), None)
+        row = next((row for row in optimizations.JOB_SUPPORT.rows if entry.name in row.optimizations), None)
         if row is None or not row.allowed or row.needs not in (None, *names):
             because = row.because if row is not None else "No optimization job makes it."
             yield RecipeRefusal("SEA237", index, f"an optimization job can't make {entry.name}: {because}")

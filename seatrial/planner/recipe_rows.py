@@ -22,7 +22,7 @@ from seatrial.specs.architecture import read_architecture
 from seatrial.specs.optimization import SPECULATIONS, WEIGHTS
 from seatrial.specs.recipe import parse_recipe, recipe_name, with_recipe
 from seatrial_base.catalog import optimizations
-from seatrial_base.catalog.models import all_models
+from seatrial_base.catalog.models import MODELS
 from seatrial_base.errors import PlanError, SpecError
 from seatrial_base.findings import Finding
 
@@ -121,7 +121,7 @@ def _short(entry: OptimizationSpec) -> str:
 
 def gives_up(name: str) -> tuple[str, ...]:
     """Return what an optimization gives up: quality, start of a container, what else; a sentence each."""
-    row = optimizations.losses_by_name()[name]
+    row = optimizations.LOSSES[name]
     return tuple(f"{name}: {part}" for part in (row.features, row.startup, f"Quality: {row.quality}") if part)
 
 
@@ -251,7 +251,7 @@ def _draft(loaded: LoadedSpec, architecture: Architecture, name: str) -> _Choice
     if name == "eagle3":
         place = loaded.endpoint.model.hub_id or "org/model"
         return _Choice(parse_recipe(f"{name}={place}-eagle3")[0], "eagle3: a draft head, or an optimization job")
-    drafts = _smaller(architecture, all_models())
+    drafts = _smaller(architecture, MODELS.rows)
     return (
         _Choice(parse_recipe(f"{name}={drafts[0]}")[0], f"speculative: a draft, {drafts[0]} here") if drafts else None
     )

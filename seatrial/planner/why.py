@@ -11,7 +11,7 @@ from seatrial.planner.search.fitting import candidates
 from seatrial.planner.search.pipeline import search_for
 from seatrial.planner.search.ranking import known, ranking_order, why_best, why_outdone
 from seatrial.specs.list_prices import priced
-from seatrial_base.catalog.instances import all_instances, find_instance
+from seatrial_base.catalog.instances import INSTANCES, find_instance
 from seatrial_base.catalog.rows import nearest_names
 from seatrial_base.errors import PlanError
 from seatrial_base.units import hourly_words, tenths
@@ -40,7 +40,7 @@ def explain(
     """
     known_type = find_instance(instance_type)
     if known_type is None:
-        near = ", ".join(nearest_names(instance_type, tuple(each.instance_type for each in all_instances())))
+        near = ", ".join(nearest_names(instance_type, tuple(each.instance_type for each in INSTANCES.rows)))
         message = f"{instance_type} is not in the catalog"
         hint = f"similar in the catalog: {near}" if near else "name an instance type, for example ml.g5.xlarge"
         raise PlanError.of("SEA110", message, hint=hint)

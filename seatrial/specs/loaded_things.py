@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from seatrial_base.catalog import jumpstart
-from seatrial_base.catalog.engine_options import every_known_name, loading_options
+from seatrial_base.catalog.engine_options import LOADING_OPTIONS, every_known_name
 from seatrial_base.catalog.jumpstart import find_jumpstart_model
 from seatrial_base.catalog.model_names import licence_of
 
@@ -115,7 +115,7 @@ def option_things(name: str, value: OptionValue) -> Iterator[LoadedThing]:
         name: The option's name, without prefix.
         value: Its value.
     """
-    row = loading_options().get(name.lower())
+    row = LOADING_OPTIONS.get(name.lower())
     if not isinstance(value, str):
         return
     if row is None:

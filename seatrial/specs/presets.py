@@ -10,7 +10,7 @@ from pydantic import Field
 from seatrial.specs.load import ordered, validated
 from seatrial.specs.recipe import parse_recipe
 from seatrial.specs.yaml_source import merge_environment, read_source
-from seatrial_base.catalog.presets import Preset, all_presets
+from seatrial_base.catalog.presets import PRESETS, Preset
 from seatrial_base.catalog.rows import nearest_names
 from seatrial_base.errors import SpecError
 from seatrial_base.file_lock import changing
@@ -78,7 +78,7 @@ def known_presets(environments: Path) -> tuple[Preset, ...]:
     """
     own = read_team_presets(presets_path(environments))
     names = {preset.name for preset in own}
-    return (*own, *(preset for preset in all_presets() if preset.name not in names))
+    return (*own, *(preset for preset in PRESETS.rows if preset.name not in names))
 
 
 def preset_named(name: str, among: Iterable[Preset]) -> Preset:

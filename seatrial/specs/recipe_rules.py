@@ -173,7 +173,7 @@ def _draft(document: Document, path: FieldPath, entry: OptimizationSpec, setting
         hint = f"write `{entry.name}: {{draft: org/draft}}`; ngram needs none"
         yield document.problem(path, "SEA232", f"{entry.name} needs {way}", hint)
     if settings.draft == _SAGEMAKER:
-        reasons = " ".join(row.because for row in optimizations.sagemaker_drafts())
+        reasons = " ".join(row.because for row in optimizations.SAGEMAKER_DRAFTS.rows)
         message = f"SageMaker's own draft model can't be deployed here. {reasons}"
         yield document.problem((*path, entry.name, "draft"), "SEA238", message, "give a draft's hub id, or take ngram")
     if settings.draft is not None and settings.draft.startswith("s3://"):

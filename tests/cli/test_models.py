@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_base.catalog.models import all_models
+from seatrial_base.catalog.models import MODELS
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Seatrial
@@ -18,7 +18,7 @@ def test_every_known_model_is_listed(seatrial: Seatrial) -> None:
     assert done.returncode == 0
     head, *lines = done.stdout.splitlines()
     assert head.split() == ["model", "size", "active", "weights", "context"]
-    assert [line.split()[0] for line in lines] == [model.id for model in all_models()]
+    assert [line.split()[0] for line in lines] == [model.id for model in MODELS.rows]
     assert max(map(len, (head, *lines, *done.stderr.splitlines()))) <= 80
 
 

@@ -19,7 +19,7 @@ from seatrial.deployment.packing import (
     reservable,
     smallest_type,
 )
-from seatrial_base.catalog.instances import all_instances, find_instance
+from seatrial_base.catalog.instances import INSTANCES, find_instance
 from tests.sample_plan import sample_plan
 
 if TYPE_CHECKING:
@@ -106,14 +106,14 @@ def test_what_does_not_fit_is_told_per_resource_with_the_type_that_works() -> No
     assert misfits([model], reservable(instance)) == {
         "a": ("4 accelerators of 1", "9 vCPUs of 4", "4,096 MiB of host memory of 2,048")
     }
-    assert smallest_type([model], instance, all_instances()) == "ml.g5.12xlarge"
+    assert smallest_type([model], instance, INSTANCES.rows) == "ml.g5.12xlarge"
     with pytest.raises(ValueError, match="does not fit"):
         pack([model], reservable(instance))
 
 
 def test_what_the_planner_reserves_for_a_copy_fits_on_every_instance_type_of_its_own() -> None:
     """A copy of the smallest host memory fits on each type: the planner's share and the packing's agree."""
-    for instance in all_instances():
+    for instance in INSTANCES.rows:
         smallest = Reservable(accelerators=1, cpu_cores=0.25, memory_mib=1024)
         assert reservable(instance).holds(smallest), instance.instance_type
 

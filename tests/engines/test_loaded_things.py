@@ -17,11 +17,11 @@ from seatrial.specs.environment import EnvironmentSpec
 from seatrial.specs.guard_rails import GuardRails
 from seatrial.specs.load import LoadedSpec
 from seatrial.specs.yaml_source import Document
-from seatrial_base.catalog.engine_options import bare_name, every_known_name, loading_options
+from seatrial_base.catalog.engine_options import LOADING_OPTIONS, bare_name, every_known_name
 from seatrial_base.errors import RenderError
 from tests.sample_plan import decided, sample_plan
 
-LOADING = sorted(loading_options())
+LOADING = sorted(name for row in LOADING_OPTIONS.rows for name in row.names)
 KNOWN = sorted(name for name in every_known_name() - set(LOADING) if re.fullmatch(shapes.OPTION_NAME, name))
 VERSIONS = {"lmi": "27", "vllm": "0.26.0", "tgi": "3.3.6", "sglang": "0.5.20"}
 TEXTS = st.sampled_from(["evil/model", "s3://evil/weights/", "/srv/evil", "evil", "auto", "meta-llama/draft"])
@@ -81,4 +81,4 @@ def test_what_the_rail_on_models_forbids_is_never_told_to_a_container(
 
 
 def test_the_options_that_load_are_in_small_letters_and_have_a_source() -> None:
-    assert all(name == name.lower() and row.source for name, row in loading_options().items())
+    assert all(name == name.lower() and row.source for row in LOADING_OPTIONS.rows for name in row.names)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from seatrial.documents.plan import Plan
 from seatrial.specs.endpoint import ServingOverrides
-from seatrial_base.catalog.engine_options import all_engine_options, options_decided_by
+from seatrial_base.catalog.engine_options import ENGINE_OPTIONS, options_decided_by
 from seatrial_lint.engines.config import ServingConfig
 
 ROOT = Path(__file__).parents[2]
@@ -12,7 +12,7 @@ OF_A_CONTAINER = {"runtime", "batcher", "compilation", "hub_token"}  # rows that
 
 
 def test_the_rows_are_the_fields_of_a_configuration() -> None:
-    names = {option.name for option in all_engine_options()}
+    names = {option.name for option in ENGINE_OPTIONS.rows}
     assert names - OF_A_CONTAINER == set(ServingConfig.model_fields) - {"extra"}
 
 

@@ -11,8 +11,8 @@ import pytest
 from seatrial.engines.render import render_plan
 from seatrial.locks.lock_file import read_locked_plan
 from seatrial.specs.load import load_spec
-from seatrial_base.catalog.engine_options import TOPICS, all_engine_options
-from seatrial_base.catalog.engine_versions import dialects
+from seatrial_base.catalog.engine_options import ENGINE_OPTIONS, TOPICS
+from seatrial_base.catalog.engine_versions import DIALECTS
 from seatrial_base.errors import RenderError
 from seatrial_lint.engines.config import ServingConfig
 from seatrial_lint.engines.neutral import render_config
@@ -48,15 +48,15 @@ def test_each_template_writes_every_topic_of_its_engine_in_the_order_of_the_tabl
         written = TOPIC.findall(template.read_text("utf-8"))
         of_engine = {
             option.topic
-            for option in all_engine_options()
-            if any(dialects()[name].engine == template.parent.name for row in option.spellings for name in row.dialects)
+            for option in ENGINE_OPTIONS.rows
+            if any(DIALECTS[name].engine == template.parent.name for row in option.spellings for name in row.dialects)
         }
         assert of_engine | {"extra"} <= set(written)
         assert written == [topic for topic in (*TOPICS, "extra") if topic in written]
 
 
 def test_the_options_of_a_topic_stand_together_in_the_table() -> None:
-    topics = [option.topic for option in all_engine_options()]
+    topics = [option.topic for option in ENGINE_OPTIONS.rows]
     assert [topic for topic, _ in groupby(topics)] == list(TOPICS)
 
 
@@ -70,7 +70,7 @@ def test_the_folder_of_a_repository_overrides_ours(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("dialect", "version"), [("lmi-async", "27"), ("tgi", "3.3.6"), ("vllm", "0.26.0")])
 def test_an_environment_of_ones_own_is_read_line_by_line(tmp_path: Path, dialect: DialectName, version: str) -> None:
-    engine = dialects()[dialect].engine
+    engine = DIALECTS[dialect].engine
     own = written(tmp_path, f"# first\nTEAM_MODE=a=b\n\n{ALL_LINES}", f"{engine}/container.env.j2")
     config = ServingConfig(model_id="org/model", max_num_seqs=8)
     ours = render_config(config, dialect, version, "env").env

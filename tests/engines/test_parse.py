@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from seatrial_base.catalog.engine_options import find_spellings
-from seatrial_base.catalog.engine_versions import DIALECTS, DialectName, existing_dialects
+from seatrial_base.catalog.engine_versions import DIALECT_NAMES, DialectName, existing_dialects
 from seatrial_base.errors import RenderError
 from seatrial_lint.engines.config import (
     PRESENT,
@@ -160,7 +160,7 @@ def forms(dialect: DialectName, version: str) -> list[Form]:
 
 PLACES = [
     (dialect, version, form)
-    for dialect in DIALECTS
+    for dialect in DIALECT_NAMES
     for version in VERSIONS["lmi" if dialect.startswith("lmi") else dialect]
     if not dialect.startswith("lmi") or dialect in existing_dialects("lmi", version)
     for form in forms(dialect, version)
@@ -180,7 +180,7 @@ def test_what_is_rendered_reads_back_as_the_same_configuration(
     assert parsed.config == config
 
 
-@given(st.sampled_from(DIALECTS), st.text(max_size=300), st.text(max_size=300))
+@given(st.sampled_from(DIALECT_NAMES), st.text(max_size=300), st.text(max_size=300))
 def test_any_text_is_read(dialect: DialectName, properties: str, env: str) -> None:
     version = {"lmi": "lmi9", "lmi-async": "lmi27", "tgi-neuronx": "0.3.0", "vllm-neuronx": "0.4.5"}.get(
         dialect, "lmi9" if dialect.startswith("lmi") else "3.3.6"

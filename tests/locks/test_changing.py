@@ -20,7 +20,7 @@ from seatrial.planner.planner import make_plan
 from seatrial.specs.calibration import calibration_path
 from seatrial.specs.presets import presets_text, read_team_presets, write_team_preset
 from seatrial.specs.prices import RegionPrices, TeamPrices, prices_text
-from seatrial_base.catalog.presets import all_presets
+from seatrial_base.catalog.presets import PRESETS
 from seatrial_base.errors import SpecError
 from seatrial_base.file_lock import changing
 
@@ -89,7 +89,7 @@ def test_two_calibrations_of_one_spec_are_both_kept(ask: Ask) -> None:
 
 
 def test_two_presets_of_a_team_are_both_kept(tmp_path: Path) -> None:
-    path, (first, second, *_) = tmp_path / "presets.yaml", all_presets()
+    path, (first, second, *_) = tmp_path / "presets.yaml", PRESETS.rows
     text = presets_text([second])
     interrupted(path, lambda: write_team_preset(path, first), lambda: path.write_text(text, encoding="utf-8"))
     assert {preset.name for preset in read_team_presets(path)} == {first.name, second.name}

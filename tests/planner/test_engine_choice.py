@@ -10,13 +10,13 @@ import pytest
 
 from seatrial_base.catalog import images
 from seatrial_base.catalog.engine_choice import (
+    ENGINE_CANDIDATES,
+    ENGINE_RULES,
     EngineCase,
     Facts,
     automatic_candidates,
     best_candidate,
     choice_warnings,
-    engine_candidates,
-    engine_rules,
     rule_reasons,
     status_of,
     why_chosen,
@@ -30,7 +30,9 @@ NEURON: Facts = {"accelerators": "neuron", "architecture": "llama"}
 
 def told(text: str) -> tuple[str, ...]:
     """Return the rules whose sentences a text holds, in its order; the sentences are those of the table."""
-    places = {rule.id: re.search(re.sub(r"\\{\w+\\}", ".+?", re.escape(rule.because)), text) for rule in engine_rules()}
+    places = {
+        rule.id: re.search(re.sub(r"\\{\w+\\}", ".+?", re.escape(rule.because)), text) for rule in ENGINE_RULES.rows
+    }
     found = {name: match.end() for name, match in places.items() if match is not None}
     return tuple(sorted(found, key=lambda name: found[name]))
 
@@ -84,7 +86,7 @@ def test_the_first_option_that_nothing_excludes_is_chosen(facts: Facts, chosen: 
 def test_a_choice_of_the_users_is_taken_with_what_speaks_against_it(
     option: str, facts: Facts, ids: tuple[str, ...]
 ) -> None:
-    taken = next(each for each in engine_candidates() if each.name == option)
+    taken = next(each for each in ENGINE_CANDIDATES.rows if each.name == option)
     warnings = choice_warnings(EngineCase(facts, "ml.g5.2xlarge"), taken, "serving.backend")
 
     assert [told(warning) for warning in warnings] == ([ids] if ids else [])
@@ -93,7 +95,7 @@ def test_a_choice_of_the_users_is_taken_with_what_speaks_against_it(
 
 def test_what_is_chosen_with_a_drawback_has_it_told_without_a_rule_of_its_own() -> None:
     case = EngineCase(NEURON)
-    of_lmi = best_candidate(case, [option for option in engine_candidates() if option.engine == "lmi"])
+    of_lmi = best_candidate(case, [option for option in ENGINE_CANDIDATES.rows if option.engine == "lmi"])
 
     assert [told(warning) for warning in choice_warnings(case, of_lmi, "serving.engine")] == [("neuronx-status",)]
     assert choice_warnings(case, best_candidate(case), "") == ()
@@ -101,7 +103,7 @@ def test_what_is_chosen_with_a_drawback_has_it_told_without_a_rule_of_its_own() 
 
 def test_when_everything_is_excluded_the_first_is_taken_and_warned_of() -> None:
     case = EngineCase(NEURON | {"quantization": "awq"}, "ml.inf2.xlarge")
-    option = best_candidate(case, [each for each in engine_candidates() if each.engine == "lmi"])
+    option = best_candidate(case, [each for each in ENGINE_CANDIDATES.rows if each.engine == "lmi"])
 
     assert option.name == "lmi-vllm"
     assert [told(warning) for warning in choice_warnings(case, option, "")] == [
@@ -110,25 +112,25 @@ def test_when_everything_is_excluded_the_first_is_taken_and_warned_of() -> None:
 
 
 def test_every_backend_of_a_spec_has_its_option() -> None:
-    named = {backend for option in engine_candidates() for backend in option.backends}
+    named = {backend for option in ENGINE_CANDIDATES.rows for backend in option.backends}
 
     assert named == set(get_args(Backend))
     assert [option.name for option in automatic_candidates()] == ["lmi-vllm", "tgi", "vllm-neuronx", "lmi-neuronx"]
-    assert {option.engine for option in engine_candidates()} == set(get_args(images.ImageFamily))
+    assert {option.engine for option in ENGINE_CANDIDATES.rows} == set(get_args(images.ImageFamily))
 
 
 def test_every_rule_speaks_of_options_that_exist_and_has_a_source() -> None:
-    names = {option.name for option in engine_candidates()}
+    names = {option.name for option in ENGINE_CANDIDATES.rows}
 
-    assert len({rule.id for rule in engine_rules()}) == len(engine_rules())
-    for rule in engine_rules():
+    assert len({rule.id for rule in ENGINE_RULES.rows}) == len(ENGINE_RULES.rows)
+    for rule in ENGINE_RULES.rows:
         assert names.issuperset(rule.options), rule.id
         assert rule.source, rule.id
         assert rule.date, rule.id
 
 
 def test_every_option_has_images() -> None:
-    for option in engine_candidates():
+    for option in ENGINE_CANDIDATES.rows:
         found = resolve_image(option.engine, None, "us-east-1", flavours=option.flavours)
         assert found.build.flavour in option.flavours
 
@@ -136,7 +138,7 @@ def test_every_option_has_images() -> None:
 def test_every_sentence_can_be_filled_in() -> None:
     case = EngineCase({"accelerators": "gpu", "architecture": "t5", "quantization": "mxfp4", "speculation": "medusa"})
 
-    for option in engine_candidates():
+    for option in ENGINE_CANDIDATES.rows:
         for sentence in rule_reasons(case, option, "for", "against", "excludes"):
             assert sentence.endswith(".")
             assert "{" not in sentence
@@ -158,5 +160,5 @@ def test_a_line_of_images_has_its_status(engine: str, flavour: str, ids: tuple[s
 def test_the_page_has_every_rule() -> None:
     page = (Path(__file__).parents[2] / "docs" / "reference" / "engine-choice.md").read_text(encoding="utf-8")
 
-    for rule in engine_rules():
+    for rule in ENGINE_RULES.rows:
         assert f"| {rule.because} | {rule.source}, {rule.date} |" in page, rule.id

@@ -20,11 +20,11 @@ from seatrial.specs.endpoint import ModelSpec
 from seatrial.specs.optimization import NAMES
 from seatrial.specs.recipe import expanded, is_quantized_at_start, parse_recipe, recipe_name, with_recipe
 from seatrial_base.catalog import optimizations
-from seatrial_base.catalog.engine_choice import engine_candidates
+from seatrial_base.catalog.engine_choice import ENGINE_CANDIDATES
 from seatrial_base.catalog.engine_options import find_spellings
 from seatrial_base.catalog.engine_versions import read_version
-from seatrial_base.catalog.images import all_images
-from seatrial_base.catalog.instances import all_accelerators
+from seatrial_base.catalog.images import IMAGES
+from seatrial_base.catalog.instances import ACCELERATORS
 from seatrial_base.errors import PlanError, SpecError
 from seatrial_lint.engines.config import ServingConfig
 from seatrial_lint.engines.neutral import spell
@@ -210,23 +210,23 @@ def test_every_refusal_names_a_recipe_that_runs(ask: Ask, serving: dict[str, obj
 def test_the_table_knows_every_pair_of_engine_and_optimization() -> None:
     missing = [
         (name, each.name)
-        for each in engine_candidates()
+        for each in ENGINE_CANDIDATES.rows
         for name in NAMES
         if not optimizations.supports(name, each.name)
     ]
 
     assert missing == []
-    assert {name for row in optimizations.accelerators() for name in row.accelerators} <= {
-        each.name for each in all_accelerators()
+    assert {name for row in optimizations.ACCELERATOR_LIMITS.rows for name in row.accelerators} <= {
+        each.name for each in ACCELERATORS.rows
     }
-    assert set(optimizations.losses_by_name()) == set(NAMES)
+    assert {row.optimization for row in optimizations.LOSSES.rows} == set(NAMES)
 
 
 def test_what_the_table_allows_can_be_spelled() -> None:
     """Every optimization that a documented build may have has an option there, or needs none."""
     unspelled = []
-    for option in engine_candidates():
-        builds = [each for each in all_images() if each.family == option.engine and each.flavour in option.flavours]
+    for option in ENGINE_CANDIDATES.rows:
+        builds = [each for each in IMAGES.rows if each.family == option.engine and each.flavour in option.flavours]
         for version in {each.version for each in builds if each.documented}:
             read = read_version(option.engine, version)
             if read is None or (option.last_lmi is not None and read > (option.last_lmi,)):

@@ -17,7 +17,7 @@ from seatrial.repository.answers import Ci, TargetEnvironment, new_targets, pars
 from seatrial.repository.write import write_repository
 from seatrial.specs.load import load_spec
 from seatrial.specs.promotion_order import promotion_order
-from seatrial_base.catalog.presets import all_presets
+from seatrial_base.catalog.presets import PRESETS
 from seatrial_base.errors import SpecError
 from tests.make import run_make
 from tests.repository.conftest import ACCOUNTS, answers
@@ -70,7 +70,7 @@ def test_the_same_answers_give_the_same_bytes(repositories: dict[Ci, Path], tmp_
 
 
 def test_the_endpoint_is_written_from_a_preset_and_locked(tmp_path: Path) -> None:
-    preset = next(one for one in all_presets() if one.name == "qwen3-32b.g5.12xlarge.eagle3.published")
+    preset = next(one for one in PRESETS.rows if one.name == "qwen3-32b.g5.12xlarge.eagle3.published")
     write_repository(tmp_path, replace(answers("none"), preset=preset))
 
     spec = load_spec(tmp_path / "endpoints" / "chat.yaml", "dev", environments=tmp_path / "environments")

@@ -13,7 +13,7 @@ from seatrial.specs.cross_field_rules import parameter_bounds, shape_problems
 from seatrial.specs.load import load_spec
 from seatrial.specs.model_shape import HINTS, ModelShape
 from seatrial.specs.yaml_source import Document
-from seatrial_base.catalog.models import all_models
+from seatrial_base.catalog.models import MODELS
 from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ def test_an_architecture_excludes_a_file(write: Write, environments: Path, endpo
     ]
 
 
-@pytest.mark.parametrize("model", [model for model in all_models() if not model.is_mla], ids=lambda model: model.id)
+@pytest.mark.parametrize("model", [model for model in MODELS.rows if not model.is_mla], ids=lambda model: model.id)
 def test_every_model_that_a_shape_can_describe_is_within_the_bounds(model: Architecture) -> None:
     bounds = parameter_bounds(
         {

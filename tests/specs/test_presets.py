@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,10 +12,9 @@ from seatrial.specs.load import load_spec
 from seatrial.specs.presets import known_presets, presets_path, presets_text, read_team_presets, spec_text
 from seatrial.specs.presets import write_team_preset as write
 from seatrial.specs.recipe import parse_recipe, recipe_name
-from seatrial_base.catalog import presets
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.catalog.models import resolve_model
-from seatrial_base.catalog.presets import Preset, all_presets, presets_document
+from seatrial_base.catalog.presets import PRESETS, Preset, presets_document
 from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
@@ -35,13 +35,14 @@ OWN = Preset(
     endpoint="chat",
     verdict="pass",
 )
-CATALOG = all_presets()
+CATALOG = PRESETS.rows
 
 
 def test_the_catalog_is_sorted_small_and_names_what_is_known() -> None:
     assert len(CATALOG) > 150
-    assert presets._FILE.stat().st_size < 300_000  # noqa: SLF001 (its size is part of the contract)
-    assert presets._FILE.read_text(encoding="utf-8") == presets_document(CATALOG)  # noqa: SLF001
+    file = files("seatrial_base.catalog") / "data" / "presets.json"
+    assert len(file.read_bytes()) < 300_000  # its size is part of the contract
+    assert file.read_text(encoding="utf-8") == presets_document(CATALOG)
     assert len({preset.name for preset in CATALOG}) == len(CATALOG)
     for preset in CATALOG:
         instance = find_instance(preset.instance_type)

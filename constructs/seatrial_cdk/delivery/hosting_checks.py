@@ -15,7 +15,7 @@ from aws_cdk import (
 )
 
 from seatrial import __version__
-from seatrial_base.rules import TEMPLATE_RULES
+from seatrial_base.rules import template_rules
 from seatrial_lint.cloudformation.read import read_template_file
 from seatrial_lint.template_rules.check import check_templates
 
@@ -67,7 +67,7 @@ class HostingChecks:
     @property
     def rule_ids(self) -> list[str]:
         """The IDs of every rule."""
-        return list(TEMPLATE_RULES)
+        return [rule.id for rule in template_rules()]
 
     def validate(self, context: IPolicyValidationContext) -> PolicyValidationPluginReport:
         """Check the templates; the CDK calls it after synthesis.

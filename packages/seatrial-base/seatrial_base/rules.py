@@ -8,14 +8,11 @@ policies of a template.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
-from seatrial_base.catalog.rows import catalog_rows
+from seatrial_base.catalog.rows import CatalogTable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from seatrial_base.findings import Severity
 
 NOT_ASKED = "SEA436"
@@ -60,8 +57,14 @@ class Rule:
         return "; ".join(part for part in (", ".join(self.engines), self.versions, self.images, handler) if part)
 
 
-RULES: Mapping[str, Rule] = MappingProxyType({rule.id: rule for rule in catalog_rows("rules.json", Rule, part="rules")})
-LINT_RULES: tuple[str, ...] = tuple(name for name, rule in RULES.items() if rule.engines)
-"""The rules about the options of a container."""
-TEMPLATE_RULES: tuple[str, ...] = tuple(name for name in RULES if name.startswith(_OF_TEMPLATES))
-"""The rules about the resources of a template."""
+RULES: Final = CatalogTable(Rule, "rules.json#rules", key="id")
+
+
+def lint_rules() -> tuple[Rule, ...]:
+    """Return the rules about the options of a container."""
+    return tuple(rule for rule in RULES.rows if rule.engines)
+
+
+def template_rules() -> tuple[Rule, ...]:
+    """Return the rules about the resources of a template."""
+    return tuple(rule for rule in RULES.rows if rule.id.startswith(_OF_TEMPLATES))

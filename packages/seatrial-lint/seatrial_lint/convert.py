@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.engine_options import find_spellings
-from seatrial_base.catalog.engine_versions import DIALECTS, existing_dialects, version_text, within
+from seatrial_base.catalog.engine_versions import DIALECT_NAMES, existing_dialects, version_text, within
 from seatrial_base.errors import RenderError
 from seatrial_base.secrets import redacted
 from seatrial_lint.engines.config import flatten, neutral_text, unflatten
@@ -361,12 +361,12 @@ def default_dialect(to: str, version: str | None) -> DialectName:
     Raises:
         ValueError: When the name is neither a dialect nor a container.
     """
-    known: dict[str, DialectName] = {name: name for name in DIALECTS}
+    known: dict[str, DialectName] = {name: name for name in DIALECT_NAMES}
     if to in known:
         return known[to]
     order: tuple[DialectName, ...] = ("lmi-async", "lmi-dist", "lmi-vllm")
     if to != "lmi":
-        raise ValueError(f"{to} is not a container; valid: lmi, tgi, vllm, sglang, or {', '.join(DIALECTS)}")
+        raise ValueError(f"{to} is not a container; valid: lmi, tgi, vllm, sglang, or {', '.join(DIALECT_NAMES)}")
     existing = existing_dialects("lmi", version) if version else order
     return next((name for name in order if name in existing), "lmi-vllm")
 

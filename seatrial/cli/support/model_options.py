@@ -210,13 +210,13 @@ def names_list(paths: Sequence[Path]) -> bool:
 
 def _refuse_short_name(given: Sequence[Path]) -> None:
     """Refuse `qwen3-32b`, which is no file, with the ids that end so."""
-    from seatrial_base.catalog.models import all_models
+    from seatrial_base.catalog.models import MODELS
 
     for path in given:
         name = path.as_posix().lower()
         if "/" in name or path.suffix in SUFFIXES or path.exists():
             continue
-        if ids := [each.id for each in all_models() if each.id.lower().endswith(f"/{name}")]:
+        if ids := [each.id for each in MODELS.rows if each.id.lower().endswith(f"/{name}")]:
             message = f"{path.as_posix()} is no file; the model of that name is {', '.join(ids)}"
             raise typer.BadParameter(message, param_hint="SPEC")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from seatrial.documents.prediction import EXTRAPOLATED, OTHER_LENGTHS, Band
 from seatrial.planner.predict.copy_model import tokens_per_step
 from seatrial_base.catalog import bands
-from seatrial_base.catalog.bands import BandPlace, all_band_cells
+from seatrial_base.catalog.bands import BAND_CELLS, BandPlace
 from seatrial_base.units import counted
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def band_of(
             degree=degree,
             shape=bands.shape_of(architecture),
         )
-        earned = earned_band(place, all_band_cells(), bands.measured())
+        earned = earned_band(place, BAND_CELLS.rows, bands.MEASURED_PLACES.rows)
         if earned is not None:
             return earned if speculation is None else _drafted(earned, speculation, instance.accelerator)
     if engine.compiled_shapes:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from seatrial_base.catalog import engine_versions, neuron, precision
 from seatrial_base.catalog.engines import find_engine
-from seatrial_base.catalog.instances import all_accelerators, all_instances, find_instance
+from seatrial_base.catalog.instances import ACCELERATORS, INSTANCES, find_instance
 from seatrial_base.catalog.precision import find_precision
 from seatrial_base.catalog.rows import nearest_names
 
@@ -296,7 +296,7 @@ def read_place(text: str) -> tuple[PublishedInstance, ...]:
 
 def _of_family(text: str) -> tuple[PublishedInstance, ...]:
     """Return the instance types of a family, `p5en` or `p6`, by accelerator; none where the text is no family."""
-    families = [(each, each.instance_type.split(".")[1]) for each in all_instances()]
+    families = [(each, each.instance_type.split(".")[1]) for each in INSTANCES.rows]
     found = [each for each, family in families if family == text or family.startswith(f"{text}-")]
     names = dict.fromkeys(each.accelerator for each in found)
     types = {name: tuple(neuron.in_cores(each) for each in found if each.accelerator == name) for name in names}
@@ -305,12 +305,12 @@ def _of_family(text: str) -> tuple[PublishedInstance, ...]:
 
 def _cores(accelerator: str) -> int:
     """Return what one accelerator counts: 1, or the NeuronCores of a chip."""
-    return next((chip.cores for chip in neuron.chips() if chip.accelerator == accelerator), 1)
+    return next((chip.cores for chip in neuron.CHIPS.rows if chip.accelerator == accelerator), 1)
 
 
 def places_like(text: str) -> str:
     """Return instance types and accelerators that are written most like this, for a hint."""
-    names = [instance.instance_type for instance in all_instances()]
+    names = [instance.instance_type for instance in INSTANCES.rows]
     short = {name.removeprefix("NVIDIA "): name for name in _accelerator_names()}
     same_chip = tuple(name for name, whole in short.items() if _chip(whole) <= _words(text))
     return ", ".join(same_chip or nearest_names(text, names) or nearest_names(text.upper(), short))
@@ -318,12 +318,12 @@ def places_like(text: str) -> str:
 
 @cache
 def _accelerator_names() -> tuple[str, ...]:
-    return tuple(accelerator.name for accelerator in all_accelerators())
+    return tuple(accelerator.name for accelerator in ACCELERATORS.rows)
 
 
 @cache
 def _with(accelerator: str) -> tuple[Instance, ...]:
-    return tuple(neuron.in_cores(each) for each in all_instances() if each.accelerator == accelerator)
+    return tuple(neuron.in_cores(each) for each in INSTANCES.rows if each.accelerator == accelerator)
 
 
 def _means(text: str, accelerator: str) -> bool:

@@ -11,7 +11,7 @@ from seatrial.planner.search.candidate import STAGES
 from seatrial.planner.search.fitting import degrees_on, memory_of, missing_for_one
 from seatrial.planner.search.sizing import bounds_money
 from seatrial_base.catalog import instances, neuron
-from seatrial_base.catalog.instances import all_instances, find_instance
+from seatrial_base.catalog.instances import INSTANCES, find_instance
 from seatrial_base.errors import PlanError
 from seatrial_base.units import MS_PER_S, counted, gib, tenths, usd
 
@@ -169,7 +169,7 @@ def _too_big(loaded: LoadedSpec, demand: Demand, nearest: RejectedCandidate) -> 
 def _roomier(demand: Demand) -> str:
     """Name the cheapest instance types that hold the model as it is, and quantization where it is not used yet."""
     compiled = demand.engine.compiled_shapes
-    seen = (neuron.in_cores(each) for each in all_instances() if neuron.is_neuron(each) == compiled)
+    seen = (neuron.in_cores(each) for each in INSTANCES.rows if neuron.is_neuron(each) == compiled)
     holding = [instance for instance in seen if _holds(demand, instance)]
     holding.sort(key=lambda instance: (instance.usd_per_hour or float("inf"), instance.instance_type))
     names = ", ".join(instance.instance_type for instance in holding[:4])

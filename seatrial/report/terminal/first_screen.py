@@ -17,7 +17,7 @@ from seatrial.report.metric_volume import metric_volume
 from seatrial.report.planned import edges
 from seatrial.report.terminal.tables import narrow_usd, table_view, whole_percent
 from seatrial.specs.prices import CONDITIONS, PURCHASES
-from seatrial_base.catalog.instances import all_instances, find_instance
+from seatrial_base.catalog.instances import INSTANCES, find_instance
 from seatrial_base.catalog.precision import kept_quality
 from seatrial_base.table import name_column, number_columns, table_of, text_columns
 from seatrial_base.units import short, usd, whole_or_tenths
@@ -274,7 +274,7 @@ def _least_usd(instance_type: str) -> float:
         return math.inf
     if asked.estimated_usd_per_hour is not None:
         return asked.estimated_usd_per_hour
-    priced = [(one.usd_per_hour, one) for one in all_instances() if one.usd_per_hour is not None]
+    priced = [(one.usd_per_hour, one) for one in INSTANCES.rows if one.usd_per_hour is not None]
     per_byte = min(usd / (one.accelerator_count * one.accelerator_memory_bytes) for usd, one in priced)
     return per_byte * asked.accelerator_count * asked.accelerator_memory_bytes
 

@@ -8,7 +8,7 @@ import pytest
 
 from seatrial.operations.doctor.view import answer_line, doctor_judgement, doctor_lines, is_healthy
 from seatrial_base.candidates import candidate_name
-from seatrial_base.catalog.symptoms import all_symptoms, find_symptom
+from seatrial_base.catalog.symptoms import SYMPTOMS, find_symptom
 from seatrial_base.printer import formatted
 from seatrial_base.rules import RULES
 from tests.operations.doctor.sample_account import COMPONENT, TARGET, Aws, ago, component, error, target
@@ -311,7 +311,7 @@ def test_the_answer_comes_first_and_the_table_names_every_part() -> None:
 
 
 def test_every_symptom_has_a_rule_a_source_and_a_sentence() -> None:
-    for each in all_symptoms():
+    for each in SYMPTOMS.rows:
         assert each.rule in RULES
         assert each.cause.endswith(".")
         assert each.mend.endswith(".")

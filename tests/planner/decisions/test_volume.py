@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seatrial.planner.planner import decide_volume
-from seatrial_base.catalog.instances import all_instances, find_instance
+from seatrial_base.catalog.instances import INSTANCES, find_instance
 from seatrial_base.units import GIB
 
 
@@ -31,5 +31,5 @@ def test_twice_the_weights_of_its_copies_and_the_image(weights_gib: float, copie
 
 
 def test_only_what_has_no_disk_gets_a_volume() -> None:
-    sized = {each.instance_type for each in all_instances() if decide_volume(each, GIB, 1) is not None}
+    sized = {each.instance_type for each in INSTANCES.rows if decide_volume(each, GIB, 1) is not None}
     assert sized == {f"ml.inf2.{size}" for size in ("xlarge", "8xlarge", "24xlarge", "48xlarge")}

@@ -7,13 +7,13 @@ import pytest
 
 from seatrial.documents.prediction import Band
 from seatrial.planner.predict.unknown_family import stand_in_words, widened
-from seatrial_base.catalog.models import all_models
+from seatrial_base.catalog.models import MODELS
 
 if TYPE_CHECKING:
     from seatrial_base.catalog.architecture import Architecture
 
 BAND = Band(throughput=0.1, latency=0.2, measured=True, because="80 % of the rows were within.")
-KNOWN = next(model for model in all_models() if model.id == "Qwen/Qwen3-32B")
+KNOWN = next(model for model in MODELS.rows if model.id == "Qwen/Qwen3-32B")
 
 
 def test_a_known_family_keeps_its_band() -> None:

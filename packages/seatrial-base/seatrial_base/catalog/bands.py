@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from seatrial_base.catalog.precision import find_precision
-from seatrial_base.catalog.rows import catalog_rows
+from seatrial_base.catalog.rows import CatalogTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 
 ModelFamily = Literal["dense", "MoE", "MLA"]
 Facet = Literal["model", "accelerator", "engine", "precision", "degree", "lengths"]
-_FILE = "bands.json"
 _BITS_16 = 16
 
 
@@ -72,16 +70,10 @@ class BandPlace:
     shape: str
 
 
-@cache
-def all_band_cells() -> tuple[BandCell, ...]:
-    """Return every cell; of each kind of what was left out the finest ones first."""
-    return catalog_rows(_FILE, BandCell)
-
-
-@cache
-def measured() -> tuple[BandPlace, ...]:
-    """Return every place that has a measured row."""
-    return catalog_rows(_FILE, BandPlace, part="measured")
+BAND_CELLS: Final = CatalogTable(BandCell, "bands.json")
+"""Of each kind of what was left out the finest cells first."""
+MEASURED_PLACES: Final = CatalogTable(BandPlace, "bands.json#measured")
+"""Every place that has a measured row."""
 
 
 def holding(cells: Iterable[BandCell], place: BandPlace, left_out: Facet) -> tuple[BandCell, ...]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
-from seatrial_base.catalog.rows import catalog_rows
+from seatrial_base.catalog.rows import CatalogTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 
 Fact = Literal["accelerators", "architecture", "quantization", "speculation"]
 Facts = dict[Fact, str]
-_TABLE = "engine_choice.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +64,11 @@ class EngineRule:
     date: str
 
 
+ENGINE_CANDIDATES: Final = CatalogTable(EngineCandidate, "engine_choice.json#options", key="name")
+"""By preference."""
+ENGINE_RULES: Final = CatalogTable(EngineRule, "engine_choice.json#rules", key="options")
+
+
 @dataclass(frozen=True, slots=True)
 class EngineCase:
     """What the rules look at.
@@ -92,7 +95,7 @@ def rule_reasons(case: EngineCase, option: EngineCandidate, *verdicts: str) -> l
     words = {"title": option.title, "instances": case.instances} | {
         str(name): fact for name, fact in case.facts.items()
     }
-    fitting = [rule for rule in engine_rules() if option.name in rule.options and rule.verdict in verdicts]
+    fitting = [rule for rule in ENGINE_RULES.having(option.name) if rule.verdict in verdicts]
     return [rule.because.format_map(words) for rule in fitting if _fits(rule, case.facts)]
 
 
@@ -128,26 +131,14 @@ def choice_warnings(case: EngineCase, option: EngineCandidate, fixed_by: str) ->
 def status_of(engine: str, flavour: str) -> str | None:
     """Return how an engine's line of images stands when it gets no new versions; `None` when it does."""
     line = (engine, flavour)
-    option = next((option for option in engine_candidates() if (option.engine, option.flavours[0]) == line), None)
-    fitting = (rule for rule in engine_rules() if option is not None and option.name in rule.options)
+    option = next((option for option in ENGINE_CANDIDATES.rows if (option.engine, option.flavours[0]) == line), None)
+    fitting = ENGINE_RULES.having(option.name) if option else ()
     return next((rule.because for rule in fitting if rule.id.endswith("-status")), None)
 
 
 def automatic_candidates() -> tuple[EngineCandidate, ...]:
     """Return the options that are chosen among unless the spec fixes one, best first."""
-    return tuple(option for option in engine_candidates() if option.automatic)
-
-
-@cache
-def engine_candidates() -> tuple[EngineCandidate, ...]:
-    """Return every option, by preference."""
-    return catalog_rows(_TABLE, EngineCandidate, part="options")
-
-
-@cache
-def engine_rules() -> tuple[EngineRule, ...]:
-    """Return every rule."""
-    return catalog_rows(_TABLE, EngineRule, part="rules")
+    return tuple(option for option in ENGINE_CANDIDATES.rows if option.automatic)
 
 
 def _fits(rule: EngineRule, facts: Facts) -> bool:

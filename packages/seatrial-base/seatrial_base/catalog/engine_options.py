@@ -10,18 +10,18 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from seatrial_base.catalog.engine_versions import (
+    DIALECTS,
     Dialect,
     DialectName,
     EngineName,
     dialect_in,
-    dialects,
     version_text,
     within,
 )
-from seatrial_base.catalog.rows import catalog_rows, nearest_names, read_row
+from seatrial_base.catalog.rows import CatalogTable, nearest_names, read_row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,7 +63,6 @@ TOPICS: tuple[Topic, ...] = get_args(Topic)
 INVERTED = {"true": "false", "false": "true"}
 PREFIXES: dict[EngineName, str] = {"vllm": "SM_VLLM_", "sglang": "SM_SGLANG_"}
 NEURON_PREFIX = "SM_ON_"  # vLLM for AWS Neuron: the entrypoint of optimum-neuron
-_FILE = "engine_options.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +228,9 @@ class KnownOptions:
     date: str
 
 
+SPELLING_SOURCES: Final = CatalogTable(SpellingSource, "engine_options.json#sources", key="label")
+
+
 @dataclass(frozen=True, slots=True)
 class SpellingTable:
     """Everything that one dialect says in one version.
@@ -264,21 +266,14 @@ class SpellingTable:
         return version if name == self.dialect.engine else f"{name} on {version}"
 
 
-@cache
-def all_engine_options() -> tuple[EngineOptionRow, ...]:
-    """Return every option, in the order in which a container's configuration is written."""
-    return catalog_rows(_FILE, _engine_option, part="options")
-
-
-@cache
 def topic_of(option: str) -> Topic:
     """Return what an option concerns."""
-    return next(row.topic for row in all_engine_options() if row.name == option)
+    return ENGINE_OPTIONS[option].topic
 
 
 def options_decided_by(decider: Decider) -> tuple[str, ...]:
     """Return the names of the options that one decides."""
-    return tuple(option.name for option in all_engine_options() if option.decided_by == decider)
+    return tuple(option.name for option in ENGINE_OPTIONS.rows if option.decided_by == decider)
 
 
 @cache
@@ -290,9 +285,9 @@ def reserved_names(engine: EngineName) -> Mapping[str, str]:
     """
     engines = ("lmi", "vllm") if engine == "lmi" else (engine,)
     names: dict[str, str] = {}
-    for option in all_engine_options():
+    for option in ENGINE_OPTIONS.rows:
         if option.decided_by in ("planner", "renderer"):
-            rows = [row for row in option.spellings if {dialects()[name].engine for name in row.dialects} & {*engines}]
+            rows = [row for row in option.spellings if {DIALECTS[name].engine for name in row.dialects} & {*engines}]
             written = {bare_name(text) for row in rows for text in (row.key, row.env) if text}
             names |= dict.fromkeys((*sorted(written), *option.also_named.get(engine, ())), option.set_in)
     return names
@@ -309,7 +304,7 @@ def find_spellings(dialect: DialectName, version: str) -> SpellingTable:
     """Return how a dialect spells things in one version of its container.
 
     Args:
-        dialect: One of `DIALECTS`.
+        dialect: One of `DIALECT_NAMES`.
         version: As `engine_versions.read_version` reads it.
 
     Raises:
@@ -320,13 +315,7 @@ def find_spellings(dialect: DialectName, version: str) -> SpellingTable:
 
 def all_spellings() -> tuple[Spelling, ...]:
     """Return every spelling of every dialect and version."""
-    return tuple(row for option in all_engine_options() for row in option.spellings)
-
-
-@cache
-def sources() -> dict[str, SpellingSource]:
-    """Return where the spellings were read, by label."""
-    return {source.label: source for source in catalog_rows(_FILE, SpellingSource, part="sources")}
+    return tuple(row for option in ENGINE_OPTIONS.rows for row in option.spellings)
 
 
 def option_env(key: str) -> str:
@@ -343,7 +332,7 @@ def option_env(key: str) -> str:
 @cache
 def all_known_keys() -> tuple[KnownKey, ...]:
     """Return the keys that the containers' sources name."""
-    return tuple(key for keys in catalog_rows(_FILE, _known_keys, part="keys") for key in keys)
+    return tuple(key for keys in _KEYS_BY_SCOPE.rows for key in keys)
 
 
 @cache
@@ -355,7 +344,7 @@ def known_names(engine: EngineName, scope: str) -> frozenset[str]:
 @cache
 def all_known_options() -> tuple[KnownOptions, ...]:
     """Return the options of LMI itself, then of each build that was read; the file holds what each build changed."""
-    own, *builds = catalog_rows(_FILE, _Build, part="builds")
+    own, *builds = _BUILDS.rows
     rows = [KnownOptions(own.lmi, own.vllm, own.added, own.source, own.date)]
     names: frozenset[str] = frozenset()
     for build in builds:
@@ -379,10 +368,7 @@ class LoadingOptions:
     source: str
 
 
-@cache
-def loading_options() -> Mapping[str, LoadingOptions]:
-    """Return the options that name what an engine loads, by their names."""
-    return {name: row for row in catalog_rows(_FILE, LoadingOptions, part="loading") for name in row.names}
+LOADING_OPTIONS: Final = CatalogTable(LoadingOptions, "engine_options.json#loading", key="names")
 
 
 @cache
@@ -461,5 +447,11 @@ def _table(dialect: Dialect, version: Version) -> SpellingTable:
         return dialect.name in row.dialects and within(version, row.since, row.until)
 
     rows = tuple(row for row in all_spellings() if holds(row))
-    absences = tuple(row for option in all_engine_options() for row in option.absent if holds(row))
+    absences = tuple(row for option in ENGINE_OPTIONS.rows for row in option.absent if holds(row))
     return SpellingTable(dialect, version, rows, absences)
+
+
+ENGINE_OPTIONS: Final = CatalogTable(_engine_option, "engine_options.json#options", key="name")
+"""In the order in which a container's configuration is written."""
+_KEYS_BY_SCOPE: Final = CatalogTable(_known_keys, "engine_options.json#keys")
+_BUILDS: Final = CatalogTable(_Build, "engine_options.json#builds")

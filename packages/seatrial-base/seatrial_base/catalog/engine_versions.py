@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal, get_args
+from typing import Final, Literal, get_args
 
-from seatrial_base.catalog.images import all_images
-from seatrial_base.catalog.rows import catalog_rows
+from seatrial_base.catalog.images import IMAGES
+from seatrial_base.catalog.rows import CatalogTable
 from seatrial_base.errors import RenderError
 
 EngineName = Literal["lmi", "tgi", "vllm", "sglang"]
@@ -52,7 +52,7 @@ def given_version(engine: EngineName, text: str) -> Version:
 @cache
 def newest_lmi() -> int:
     """Return the number of the newest build of LMI in the catalog."""
-    return max(build.lmi for build in all_images() if build.family == "lmi" and build.lmi is not None)
+    return max(build.lmi for build in IMAGES.rows if build.family == "lmi" and build.lmi is not None)
 
 
 def version_text(engine: EngineName, version: Version) -> str:
@@ -76,7 +76,7 @@ def _lmi(text: str) -> Version | None:
 
 
 def _newest_of_djl(djl: str) -> Version | None:
-    builds = [build for build in all_images() if build.family == "lmi" and build.version.startswith(f"{djl}-")]
+    builds = [build for build in IMAGES.rows if build.family == "lmi" and build.version.startswith(f"{djl}-")]
     numbers = [build.lmi for build in builds if build.lmi is not None and build.documented] or [
         build.lmi for build in builds if build.lmi is not None
     ]
@@ -109,7 +109,7 @@ DialectName = Literal[
     "vllm-neuronx",
     "sglang",
 ]
-DIALECTS: tuple[DialectName, ...] = get_args(DialectName)
+DIALECT_NAMES: Final[tuple[DialectName, ...]] = get_args(DialectName)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,13 +142,16 @@ class Dialect:
         return self.batcher.partition(",")[0]
 
 
+DIALECTS: Final = CatalogTable(Dialect, "engine_options.json#dialects", key="name")
+
+
 def dialect_in(name: DialectName, version: str) -> tuple[Dialect, Version]:
     """Return a dialect with the version of its container as a tuple that compares.
 
     Raises:
         RenderError: SEA307 when the text names no version, or the dialect does not exist in it.
     """
-    dialect = dialects()[name]
+    dialect = DIALECTS[name]
     number = read_version(dialect.engine, version)
     if number is None:
         hint = "write an LMI number (lmi27), a DJL version (0.25.0) or an engine version (3.3.6)"
@@ -163,7 +166,7 @@ def existing_dialects(engine: EngineName, version: str) -> tuple[DialectName, ..
     number = read_version(engine, version)
     if number is None:
         return ()
-    return tuple(name for name, one in dialects().items() if one.engine == engine and has_dialect(one, number))
+    return tuple(one.name for one in DIALECTS.rows if one.engine == engine and has_dialect(one, number))
 
 
 def has_dialect(dialect: Dialect, version: Version) -> bool:
@@ -178,19 +181,13 @@ def within(version: Version, since: str | None, until: str | None) -> bool:
 
 
 @cache
-def dialects() -> dict[DialectName, Dialect]:
-    """Return every dialect by name."""
-    return {row.name: row for row in catalog_rows("engine_options.json", Dialect, part="dialects")}
-
-
-@cache
 def _parts(text: str | None) -> Version:
     return tuple(int(number) for number in text.split(".")) if text else ()
 
 
 def missing_dialect_text(name: DialectName, version: Version) -> str:
     """Return that a version of its container lacks a dialect, in words."""
-    engine = dialects()[name].engine
+    engine = DIALECTS[name].engine
     here = version_text(engine, version)
     return f"Seatrial does not know {here}" if name == engine else f"{name} does not exist in {here}"
 
@@ -199,6 +196,6 @@ def _no_such_dialect(dialect: Dialect, version: Version) -> RenderError:
     here = version_text(dialect.engine, version)
     first = version_text(dialect.engine, _parts(dialect.since))
     last = f" to {version_text(dialect.engine, _parts(dialect.until))}" if dialect.until else " on"
-    others = [name for name, one in dialects().items() if one.engine == dialect.engine and has_dialect(one, version)]
+    others = [one.name for one in DIALECTS.rows if one.engine == dialect.engine and has_dialect(one, version)]
     hint = f"it exists from {first}{last}" + (f"; {here} has {', '.join(others)}" if others else "")
     return RenderError.of("SEA307", missing_dialect_text(dialect.name, version), hint=hint)

@@ -6,11 +6,11 @@ import math
 import re
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Literal
+from typing import Final, Literal
 
 from seatrial_base.catalog.engine_versions import newest_lmi, read_version
-from seatrial_base.catalog.images import all_images
-from seatrial_base.catalog.rows import catalog_rows
+from seatrial_base.catalog.images import IMAGES
+from seatrial_base.catalog.rows import CatalogTable
 
 _VLLM = "vLLM "  # how an image says what it bundles
 
@@ -100,6 +100,9 @@ class Performance:
         return plain * _factors(self.kernel_factors).get(f"{accelerator}/{operator}/{precision}", 1.0)
 
 
+PERFORMANCE: Final = CatalogTable(Performance, "engines.json#performance", key="id")
+
+
 @dataclass(frozen=True, slots=True)
 class Engine:
     """What the planner knows about one engine.
@@ -171,13 +174,16 @@ class Engine:
     @property
     def performance(self) -> Performance:
         """The performance constants of this engine, or those that it borrows."""
-        return _performance()[self.constants]
+        return PERFORMANCE[self.constants]
+
+
+ENGINES: Final = CatalogTable(Engine, "engines.json", key="family")
 
 
 @cache
 def find_engine(family: Family, version: str) -> Engine:
     """Return the constants of an engine's version: those of the longest prefix that matches."""
-    matching = [row for row in _every() if row.family == family and version.startswith(row.version_prefix)]
+    matching = [row for row in ENGINES.having(family) if version.startswith(row.version_prefix)]
     found = max(matching, key=lambda row: len(row.version_prefix))
     if not found.measured_releases:
         return found
@@ -197,7 +203,7 @@ def _releases(engine: Engine, version: str) -> int:
 def _bundled_vllm(version: str) -> str:
     """Return the vLLM inside a version of LMI: of the newest build up to it that tells; of the newest for none."""
     number = read_version("lmi", version) or (newest_lmi(),)
-    builds = [build for build in all_images() if build.family == "lmi" and (build.bundles or "").startswith(_VLLM)]
+    builds = [build for build in IMAGES.rows if build.family == "lmi" and (build.bundles or "").startswith(_VLLM)]
     known = [build for build in builds if build.lmi is not None and build.lmi <= number[0]]
     newest = max(known, key=lambda build: build.lmi or 0, default=None)
     return (newest.bundles or "").removeprefix(_VLLM) if newest else ""
@@ -207,13 +213,3 @@ def _bundled_vllm(version: str) -> str:
 def _factors(written: tuple[str, ...]) -> dict[str, float]:
     pairs = (entry.rpartition("=") for entry in written)
     return {name: float(value) for name, _, value in pairs}
-
-
-@cache
-def _every() -> tuple[Engine, ...]:
-    return catalog_rows("engines.json", Engine)
-
-
-@cache
-def _performance() -> dict[str, Performance]:
-    return {row.id: row for row in catalog_rows("engines.json", Performance, part="performance")}

@@ -13,14 +13,13 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
 from seatrial_base.catalog.resource_schemas import find_resource_schema
-from seatrial_base.catalog.rows import catalog_rows
+from seatrial_base.catalog.rows import CatalogTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial_base.catalog.resource_schemas import Handler
 
-FILE: Final = "handler_conditions.json"
 EVERY_TYPE: Final = "*"
 TAGS: Final = "@tags"
 ROLES: Final = "@roles"
@@ -100,28 +99,11 @@ class NamedKey:
     path: str
 
 
-@cache
-def all_conditions() -> tuple[HandlerCondition, ...]:
-    """Return every condition."""
-    return catalog_rows(FILE, HandlerCondition, part="conditions")
-
-
-@cache
-def added_rights() -> tuple[AddedRight, ...]:
-    """Return what schemas leave out."""
-    return catalog_rows(FILE, AddedRight, part="added")
-
-
-@cache
-def passed_roles(resource_type: str) -> tuple[PassedRole, ...]:
-    """Return the properties of a type that name roles."""
-    return tuple(row for row in catalog_rows(FILE, PassedRole, part="roles") if row.resource_type == resource_type)
-
-
-@cache
-def named_keys(resource_type: str) -> tuple[NamedKey, ...]:
-    """Return the properties of a type that name keys."""
-    return tuple(row for row in catalog_rows(FILE, NamedKey, part="keys") if row.resource_type == resource_type)
+CONDITIONS: Final = CatalogTable(HandlerCondition, "handler_conditions.json#conditions")
+ADDED_RIGHTS: Final = CatalogTable(AddedRight, "handler_conditions.json#added", key="resource_type")
+"""What schemas leave out."""
+PASSED_ROLES: Final = CatalogTable(PassedRole, "handler_conditions.json#roles", key="resource_type")
+NAMED_KEYS: Final = CatalogTable(NamedKey, "handler_conditions.json#keys", key="resource_type")
 
 
 @cache
@@ -129,7 +111,7 @@ def handler_actions(resource_type: str, handler: Handler) -> tuple[str, ...]:
     """Return every action that a handler may call, at the end those that its schema leaves out; none without one."""
     schema = find_resource_schema(resource_type)
     listed = schema.permissions.get(handler, ()) if schema else ()
-    added = (row for row in added_rights() if (row.resource_type, row.handler) == (resource_type, handler))
+    added = (row for row in ADDED_RIGHTS.having(resource_type) if row.handler == handler)
     return (*listed, *(action for row in added for action in row.actions if action not in listed))
 
 
@@ -150,7 +132,7 @@ def needed_actions(resource_type: str, handler: Handler, old: Properties, new: P
 
 def conditions_of(resource_type: str, handler: Handler, action: str) -> Iterator[HandlerCondition]:
     """Return the conditions of one right; it is needed when all hold."""
-    for condition in all_conditions():
+    for condition in CONDITIONS.rows:
         if (
             condition.resource_type in (EVERY_TYPE, resource_type)
             and (not condition.handlers or handler in condition.handlers)
@@ -182,9 +164,9 @@ def _holds(condition: HandlerCondition, resource_type: str, old: Properties, new
 
 def _paths(written: str, resource_type: str) -> tuple[str, ...]:
     if written == ROLES:
-        return tuple(row.path for row in passed_roles(resource_type))
+        return tuple(row.path for row in PASSED_ROLES.having(resource_type))
     if written == KEYS:
-        return tuple(row.path for row in named_keys(resource_type))
+        return tuple(row.path for row in NAMED_KEYS.having(resource_type))
     if written != TAGS:
         return (written,)
     schema = find_resource_schema(resource_type)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
-from seatrial_base.catalog.rows import catalog_rows, nearest_names, read_mapping
+from seatrial_base.catalog.rows import CatalogTable, nearest_names, read_mapping
 from seatrial_base.errors import PlanError
 
 if TYPE_CHECKING:
@@ -81,6 +81,10 @@ class Build:
     date: str
 
 
+IMAGES: Final = CatalogTable(Build, "images.json")
+"""Sorted by engine and version."""
+
+
 @dataclass(frozen=True, slots=True)
 class RegionalImage:
     """A build in one region: `account.dkr.ecr.region.suffix/repository:tag`.
@@ -131,7 +135,7 @@ def resolve_image(
 def builds_of(family: ImageFamily, flavours: tuple[Flavour, ...] | None = None) -> list[Build]:
     """Return the builds of an engine in some flavours, the usual ones by default."""
     chosen = flavours or _USUAL[family]
-    return [build for build in all_images() if build.family == family and build.flavour in chosen]
+    return [build for build in IMAGES.rows if build.family == family and build.flavour in chosen]
 
 
 def regions_of_build(build: Build) -> list[str]:
@@ -181,24 +185,18 @@ def registry(region: str) -> str | None:
 
 def repositories(family: str) -> tuple[str, ...]:
     """Return the repositories that hold builds of an engine, sorted."""
-    return tuple(sorted({build.repository for build in all_images() if build.family == family}))
+    return tuple(sorted({build.repository for build in IMAGES.rows if build.family == family}))
 
 
 def find_image(repository: str, tag: str) -> Build | None:
     """Return the build with a repository and tag; `None` when the catalog has none."""
-    return next((build for build in all_images() if (build.repository, build.tag) == (repository, tag)), None)
+    return next((build for build in IMAGES.rows if (build.repository, build.tag) == (repository, tag)), None)
 
 
 def newer(build: Build) -> list[Build]:
     """Return the builds of the same line that came after a build, oldest first."""
     own_line = [other for other in builds_of(build.family, (build.flavour,)) if _order(other) > _order(build)]
     return sorted(own_line, key=_order)
-
-
-@cache
-def all_images() -> tuple[Build, ...]:
-    """Return every build, sorted by engine and version."""
-    return catalog_rows("images.json", Build)
 
 
 def ami_version(cuda: str | None) -> str | None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from types import MappingProxyType
-from typing import Literal
+from typing import Final, Literal
 
-from seatrial_base.catalog.rows import catalog_rows
+from seatrial_base.catalog.rows import CatalogTable
 
 Component = Literal["Hosting", "Training", "Studio", "unnamed"]
 Purchase = Literal["on_demand", "savings_plan_1y", "savings_plan_3y", "capacity_block"]
@@ -75,20 +74,13 @@ class Instance:
     purchase_usd_per_hour: float | None = None
 
 
-@cache
-def all_instances() -> tuple[Instance, ...]:
-    """Return every instance type of the catalog, sorted by name."""
-    return catalog_rows("instances.json", Instance)
+INSTANCES: Final = CatalogTable(Instance, "instances.json", key="instance_type")
+"""Sorted by name."""
 
 
 def find_instance(instance_type: str) -> Instance | None:
     """Return an instance type's facts, or `None` when the catalog lacks it."""
-    return _by_name().get(instance_type)
-
-
-@cache
-def _by_name() -> dict[str, Instance]:
-    return {instance.instance_type: instance for instance in all_instances()}
+    return INSTANCES.get(instance_type)
 
 
 # vLLM documentation, quantization, supported hardware (Turing is the T4): Marlin kernels begin with Ampere, and 4-bit
@@ -128,26 +120,18 @@ class Accelerator:
     date: str
 
 
+ACCELERATORS: Final = CatalogTable(Accelerator, "accelerators.json", key="name")
+
+
 def multiprocessors(name: str) -> int:
     """Return the streaming multiprocessors of an accelerator.
 
     Raises:
         KeyError: When the catalog lacks it; a test keeps every accelerator of the instances in it.
     """
-    return _accelerators_by_name()[name].multiprocessors
+    return ACCELERATORS[name].multiprocessors
 
 
 def flops_4bit(name: str) -> int | None:
     """Return the operations per second with 4-bit operands; `None` without such arithmetic."""
-    return _accelerators_by_name()[name].flops_4bit
-
-
-@cache
-def all_accelerators() -> tuple[Accelerator, ...]:
-    """Return every accelerator of the catalog."""
-    return catalog_rows("accelerators.json", Accelerator)
-
-
-@cache
-def _accelerators_by_name() -> dict[str, Accelerator]:
-    return {accelerator.name: accelerator for accelerator in all_accelerators()}
+    return ACCELERATORS[name].flops_4bit

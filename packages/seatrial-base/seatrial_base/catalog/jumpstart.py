@@ -11,10 +11,9 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from seatrial_base.catalog import rows
-from seatrial_base.catalog.rows import nearest_names
+from seatrial_base.catalog.rows import CatalogTable, nearest_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,10 +59,8 @@ class JumpStartModel:
         return f"https://{host}/{self.eula_key}" if self.eula_key else None
 
 
-@cache
-def all_jumpstart_models() -> tuple[JumpStartModel, ...]:
-    """Return the models of the catalog, sorted by id."""
-    return rows.catalog_rows(FILE, JumpStartModel)
+JUMPSTART_MODELS: Final = CatalogTable(JumpStartModel, FILE, key="id")
+"""Sorted by id."""
 
 
 @cache
@@ -75,12 +72,12 @@ def jumpstart_regions() -> tuple[str, ...]:
 
 def find_jumpstart_model(model_id: str) -> JumpStartModel | None:
     """Return a model of the catalog; `None` when it has none of that id."""
-    return next((model for model in all_jumpstart_models() if model.id == model_id), None)
+    return JUMPSTART_MODELS.get(model_id)
 
 
 def nearest_jumpstart_ids(model_id: str) -> tuple[str, ...]:
     """Return the ids of the catalog that are written most like this one."""
-    return nearest_names(model_id, [model.id for model in all_jumpstart_models()])
+    return nearest_names(model_id, [model.id for model in JUMPSTART_MODELS.rows])
 
 
 def read_metadata(path: Path, model_id: str) -> JumpStartModel:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cache
+from typing import Final
 
-from seatrial_base.catalog.rows import catalog_rows
+from seatrial_base.catalog.rows import CatalogTable
 
 _TOKEN = re.compile(r"v\d+(?:\.\d+)*|\d+x\d+(?:\.\d+)?[bm]|\d+(?:\.\d+)*[bmk]?(?![a-z])|[a-z]+|\d+(?:\.\d+)*", re.ASCII)
 _SIZE = re.compile(r"(?:\d+x)?\d+(?:\.\d+)*[bm]")
@@ -141,12 +141,9 @@ class Licence:
         return any(fnmatchcase(name.lower(), pattern.lower()) for pattern in self.models)
 
 
-@cache
-def all_licences() -> tuple[Licence, ...]:
-    """Return every row of the table."""
-    return catalog_rows("licences.json", Licence)
+LICENCES: Final = CatalogTable(Licence, "licences.json")
 
 
 def licence_of(name: str) -> str | None:
     """Return the licence of a hub id or JumpStart id; `None` when it is not known."""
-    return next((row.licence for row in all_licences() if row.covers(name)), None)
+    return next((row.licence for row in LICENCES.rows if row.covers(name)), None)

@@ -6,10 +6,11 @@ import difflib
 import re
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Final
 
 from seatrial_base.catalog.architecture import Architecture
 from seatrial_base.catalog.model_names import ModelName, read_name, split_precision, unsupported_format
-from seatrial_base.catalog.rows import catalog_rows
+from seatrial_base.catalog.rows import CatalogTable
 
 _TUNED = re.compile(r"-(instruct|chat|it|pt|python|thinking|base)(?=-|$)")
 _REPUBLISHERS = frozenset(
@@ -25,10 +26,9 @@ class _Alias:
     max_context: int | None
 
 
-@cache
-def all_models() -> tuple[Architecture, ...]:
-    """Return every architecture of the catalog, sorted by id."""
-    return catalog_rows("models.json", Architecture)
+MODELS: Final = CatalogTable(Architecture, "models.json", key=lambda row: row.id.lower())
+"""Sorted by id."""
+_ALIASES: Final = CatalogTable(_Alias, "models.json#aliases", key=lambda row: row.alias.lower())
 
 
 def find_model(model_id: str) -> Architecture | None:
@@ -97,7 +97,7 @@ def sister_model(name: str) -> tuple[Architecture, str | None] | None:
     plain = base.rpartition("/")[2].lower()
     if "/" not in base:
         return None
-    same = [model for model in all_models() if model.id.rpartition("/")[2].lower() == plain]
+    same = [model for model in MODELS.rows if model.id.rpartition("/")[2].lower() == plain]
     found = same[0] if len(same) == 1 else find_model_by_name(plain)
     if found is None:
         return None
@@ -113,7 +113,7 @@ def nearest_models(name: str) -> tuple[str, ...]:
     """
     asked = read_name(name)
     ids: dict[str, str] = {}
-    for model in sorted(all_models(), key=lambda model: _plainness(read_name(model.id))):
+    for model in sorted(MODELS.rows, key=lambda model: _plainness(read_name(model.id))):
         ids.setdefault(_written(read_name(model.id), with_owner=bool(asked.owner)), model.id)
     written = _written(asked, with_owner=bool(asked.owner))
     return tuple(ids[found] for found in difflib.get_close_matches(written, ids, n=3, cutoff=_FEWEST_ALIKE))
@@ -142,21 +142,12 @@ def _age(asked: ModelName, known: ModelName, architecture: Architecture) -> tupl
 
 
 def _look_up(name: str) -> Architecture | None:
-    alias = _aliases().get(name)
-    found = _by_id().get(alias.id.lower() if alias else name)
+    alias = _ALIASES.get(name)
+    found = MODELS.get(alias.id.lower() if alias else name)
     return replace(found, max_context=alias.max_context) if found and alias and alias.max_context else found
 
 
 @cache
-def _by_id() -> dict[str, Architecture]:
-    return {architecture.id.lower(): architecture for architecture in all_models()}
-
-
-@cache
 def _by_name() -> dict[str, ModelName]:
-    return {model_id: read_name(model_id) for model_id in (*_by_id(), *_aliases())}
-
-
-@cache
-def _aliases() -> dict[str, _Alias]:
-    return {alias.alias.lower(): alias for alias in catalog_rows("models.json", _Alias, part="aliases")}
+    ids = (*(model.id for model in MODELS.rows), *(row.alias for row in _ALIASES.rows))
+    return {model_id.lower(): read_name(model_id.lower()) for model_id in ids}

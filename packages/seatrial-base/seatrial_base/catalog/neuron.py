@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from seatrial_base.catalog.instances import find_instance
-from seatrial_base.catalog.rows import catalog_rows
+from seatrial_base.catalog.rows import CatalogTable
 
 if TYPE_CHECKING:
     from seatrial_base.catalog.architecture import Architecture
     from seatrial_base.catalog.instances import Instance
-
-_FILE = "neuron.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +55,10 @@ class NeuronEngine:
     date: str
 
 
+CHIPS: Final = CatalogTable(Chip, "neuron.json#chips", key="accelerator")
+NEURON_ENGINES: Final = CatalogTable(NeuronEngine, "neuron.json#engines", key="option")
+
+
 def is_neuron(instance: Instance) -> bool:
     """Tell whether an instance type has AWS Neuron chips."""
     return instance.link == "neuron"
@@ -69,7 +70,7 @@ def chip_of(instance: Instance) -> Chip:
     Raises:
         KeyError: When the instance type has none; a test keeps every Neuron type of the catalog in the table.
     """
-    return _chips()[instance.accelerator]
+    return CHIPS[instance.accelerator]
 
 
 def in_cores(instance: Instance) -> Instance:
@@ -136,25 +137,3 @@ def degrees(architecture: Architecture, instance: Instance) -> tuple[int, ...]:
     return tuple(
         each for each in supported if each <= instance.accelerator_count and can_be_sharded(architecture, each)
     )
-
-
-def engine(option: str) -> NeuronEngine | None:
-    """Return what an engine for Neuron can serve; `None` for an engine for GPUs."""
-    return next((each for each in neuron_engines() if each.option == option), None)
-
-
-@cache
-def neuron_engines() -> tuple[NeuronEngine, ...]:
-    """Return every engine for Neuron."""
-    return catalog_rows(_FILE, NeuronEngine, part="engines")
-
-
-@cache
-def chips() -> tuple[Chip, ...]:
-    """Return every chip."""
-    return catalog_rows(_FILE, Chip, part="chips")
-
-
-@cache
-def _chips() -> dict[str, Chip]:
-    return {chip.accelerator: chip for chip in chips()}

@@ -23,9 +23,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Final, Literal
 
-from seatrial_base.catalog.rows import catalog_rows
+from seatrial_base.catalog.rows import CatalogTable
 
 Kind = Literal["product", "experts", "decode attention", "prefill attention"]
 
@@ -120,6 +120,15 @@ class Link:
         return less + (more - less) * (size_bytes - low) / (high - low)
 
 
+OPERATORS: Final = CatalogTable(
+    Operator,
+    "operators.json",
+    "neuron.json#operators",
+    key=lambda row: (row.accelerator, row.operator, row.precision, row.engine),
+)
+LINKS: Final = CatalogTable(Link, "operators.json#links", "neuron.json#links", key="accelerator")
+
+
 @cache
 def find_operator(accelerator: str, kind: Kind, quantization: str | None, engine: str = "") -> Operator:
     """Return the constants of an operator, of the accelerator most alike where it has none.
@@ -130,20 +139,18 @@ def find_operator(accelerator: str, kind: Kind, quantization: str | None, engine
         quantization: Of the weights; `None` for 16 bits.
         engine: Whose kernels; the fastest of all engines where its own were not measured.
     """
-    table = _operators()
     name = _known(accelerator)
     wanted = quantization or WIDE
-    while wanted != WIDE and (name, kind, wanted, "") not in table:
+    while wanted != WIDE and (name, kind, wanted, "") not in OPERATORS:
         wanted = _INSTEAD.get(wanted, WIDE)
-    return table.get((name, kind, wanted, engine)) or table[name, kind, wanted, ""]
+    return OPERATORS.get((name, kind, wanted, engine)) or OPERATORS[name, kind, wanted, ""]
 
 
 @cache
 def link(accelerator: str, degree: int, engine: str = "") -> Link:
     """Return an engine's all-reduce at a degree; of the next higher measured degree where it has none."""
-    table, name = _links(), _known(accelerator)
-    own = [each for each in table if each.accelerator == name and each.engine == engine]
-    measured = own or [each for each in table if each.accelerator == name and not each.engine]
+    rows = LINKS.having(_known(accelerator))
+    measured = [each for each in rows if each.engine == engine] or [each for each in rows if not each.engine]
     return min(measured, key=lambda each: (each.degree < degree, abs(each.degree - degree)))
 
 
@@ -154,20 +161,9 @@ def chosen_share(share: float, tokens: float) -> float:
 
 def is_measured(accelerator: str) -> bool:
     """Tell whether the accelerator has tables of its own."""
-    own = (row for key, row in _operators().items() if key[0] == accelerator)
+    own = (row for row in OPERATORS.rows if row.accelerator == accelerator)
     return accelerator not in _ALIKE and any(row.points for row in own)
 
 
 def _known(accelerator: str) -> str:
     return _ALIKE.get(accelerator, accelerator)
-
-
-@cache
-def _operators() -> dict[tuple[str, Kind, str, str], Operator]:
-    rows = (*catalog_rows("operators.json", Operator), *catalog_rows("neuron.json", Operator, part="operators"))
-    return {(row.accelerator, row.operator, row.precision, row.engine): row for row in rows}
-
-
-@cache
-def _links() -> tuple[Link, ...]:
-    return (*catalog_rows("operators.json", Link, part="links"), *catalog_rows("neuron.json", Link, part="links"))

@@ -6,13 +6,11 @@ Optimizations are named as in `seatrial.specs.optimization`, engines as in `engi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
-from typing import Literal
+from typing import Final, Literal
 
 from seatrial_base.catalog.engine_versions import within
-from seatrial_base.catalog.rows import catalog_rows
+from seatrial_base.catalog.rows import CatalogTable
 
-_TABLE = "optimizations.json"
 Provenance = Literal["published", "unknown"]
 
 
@@ -21,7 +19,7 @@ class EngineSupport:
     """Versions of some engines that run some optimizations.
 
     Attributes:
-        options: The engines.
+        engines: The engines.
         optimizations: The optimizations.
         supported: Whether any version runs them.
         since: The first version; `None` for every one.
@@ -31,7 +29,7 @@ class EngineSupport:
         date: When.
     """
 
-    options: tuple[str, ...]
+    engines: tuple[str, ...]
     optimizations: tuple[str, ...]
     supported: bool
     since: str | None
@@ -47,7 +45,7 @@ class AcceleratorLimit:
 
     Attributes:
         optimizations: The optimizations.
-        options: The engines that it is true of; empty for every one.
+        engines: The engines that it is true of; empty for every one.
         until: The last version of the engine that it is true of; `None` for every one.
         accelerators: The accelerators, as the instances name them.
         verdict: `excludes`: it does not run; `limits`: it runs, and gives less.
@@ -57,7 +55,7 @@ class AcceleratorLimit:
     """
 
     optimizations: tuple[str, ...]
-    options: tuple[str, ...]
+    engines: tuple[str, ...]
     until: str | None
     accelerators: tuple[str, ...]
     verdict: Literal["excludes", "limits"]
@@ -72,7 +70,7 @@ class PairLimit:
 
     first: tuple[str, ...]
     second: tuple[str, ...]
-    options: tuple[str, ...]
+    engines: tuple[str, ...]
     until: str | None
     because: str
     source: str
@@ -85,7 +83,7 @@ class FeatureLimit:
 
     optimizations: tuple[str, ...]
     field: str
-    options: tuple[str, ...]
+    engines: tuple[str, ...]
     until: str | None
     because: str
     source: str
@@ -157,57 +155,20 @@ class GivenUp:
     date: str
 
 
-@cache
-def engine_support() -> tuple[EngineSupport, ...]:
-    """Return every row about engines."""
-    return catalog_rows(_TABLE, EngineSupport, part="engines")
+ENGINE_SUPPORT: Final = CatalogTable(EngineSupport, "optimizations.json#engines", key="optimizations")
+ACCELERATOR_LIMITS: Final = CatalogTable(AcceleratorLimit, "optimizations.json#accelerators", key="optimizations")
+PAIR_LIMITS: Final = CatalogTable(PairLimit, "optimizations.json#pairs")
+FEATURE_LIMITS: Final = CatalogTable(FeatureLimit, "optimizations.json#features")
+JOB_SUPPORT: Final = CatalogTable(JobSupport, "optimizations.json#jobs", key="optimizations")
+JOB_INSTANCES: Final = CatalogTable(JobInstances, "optimizations.json#job_instances")
+"""One row."""
+SAGEMAKER_DRAFTS: Final = CatalogTable(DraftRestriction, "optimizations.json#sagemaker_drafts")
+LOSSES: Final = CatalogTable(GivenUp, "optimizations.json#gives_up", key="optimization")
 
 
-@cache
-def accelerators() -> tuple[AcceleratorLimit, ...]:
-    """Return every row about accelerators."""
-    return catalog_rows(_TABLE, AcceleratorLimit, part="accelerators")
-
-
-@cache
-def pairs() -> tuple[PairLimit, ...]:
-    """Return every row about two optimizations."""
-    return catalog_rows(_TABLE, PairLimit, part="pairs")
-
-
-@cache
-def features() -> tuple[FeatureLimit, ...]:
-    """Return every row about other options of an engine."""
-    return catalog_rows(_TABLE, FeatureLimit, part="features")
-
-
-@cache
-def jobs() -> tuple[JobSupport, ...]:
-    """Return every row about optimization jobs."""
-    return catalog_rows(_TABLE, JobSupport, part="jobs")
-
-
-@cache
-def job_instances() -> JobInstances:
-    """Return the families of instance types that an optimization job takes."""
-    return catalog_rows(_TABLE, JobInstances, part="job_instances")[0]
-
-
-@cache
-def sagemaker_drafts() -> tuple[DraftRestriction, ...]:
-    """Return the restrictions of SageMaker's own draft models."""
-    return catalog_rows(_TABLE, DraftRestriction, part="sagemaker_drafts")
-
-
-@cache
-def losses_by_name() -> dict[str, GivenUp]:
-    """Return what each optimization gives up, by its name."""
-    return {row.optimization: row for row in catalog_rows(_TABLE, GivenUp, part="gives_up")}
-
-
-def supports(optimization: str, option: str) -> tuple[EngineSupport, ...]:
+def supports(optimization: str, engine: str) -> tuple[EngineSupport, ...]:
     """Return the rows about an optimization on an engine; none where nobody wrote one."""
-    return tuple(row for row in engine_support() if optimization in row.optimizations and option in row.options)
+    return tuple(row for row in ENGINE_SUPPORT.having(optimization) if engine in row.engines)
 
 
 def holds_since(row: EngineSupport, version: tuple[int, ...]) -> bool:
@@ -215,28 +176,26 @@ def holds_since(row: EngineSupport, version: tuple[int, ...]) -> bool:
     return row.supported and within(version, row.since, row.until)
 
 
-def holds(options: tuple[str, ...], until: str | None, option: str, version: tuple[int, ...] | None) -> bool:
+def holds(engines: tuple[str, ...], until: str | None, engine: str, version: tuple[int, ...] | None) -> bool:
     """Tell whether a row is true of an engine; of a version that can't be read, only rows of every version are.
 
     Args:
-        options: The row's engines; empty for every one.
+        engines: The row's engines; empty for every one.
         until: The row's last version; `None` for every one.
-        option: The engine.
+        engine: The engine.
         version: Its version; `None` where it can't be read.
     """
-    if options and option not in options:
+    if engines and engine not in engines:
         return False
     return until is None or (version is not None and within(version, None, until))
 
 
 def limits_on(
-    optimization: str, option: str, version: tuple[int, ...] | None, accelerator: str
+    optimization: str, engine: str, version: tuple[int, ...] | None, accelerator: str
 ) -> tuple[AcceleratorLimit, ...]:
     """Return what is said of an optimization on an accelerator."""
     return tuple(
         row
-        for row in accelerators()
-        if optimization in row.optimizations
-        and accelerator in row.accelerators
-        and holds(row.options, row.until, option, version)
+        for row in ACCELERATOR_LIMITS.having(optimization)
+        if accelerator in row.accelerators and holds(row.engines, row.until, engine, version)
     )

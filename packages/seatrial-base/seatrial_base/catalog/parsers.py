@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from seatrial_base.catalog.rows import catalog_rows
+from seatrial_base.catalog.rows import CatalogTable
 
 PLUGINS: Final = {"tool_call_parser": "tool_parser_plugin", "reasoning_parser": "reasoning_parser_plugin"}
 """Each parser, and the option that brings parsers of one's own, whose names nobody knows."""
@@ -33,6 +33,9 @@ class ModelParsers:
     date: str
 
 
+MODEL_PARSERS: Final = CatalogTable(ModelParsers, "parsers.json", key="engine")
+
+
 def model_parsers(engine: str, hub_id: str) -> ModelParsers | None:
     """Return the parsers of a model, or `None` where the catalog has none for it.
 
@@ -41,8 +44,8 @@ def model_parsers(engine: str, hub_id: str) -> ModelParsers | None:
         hub_id: The model's id on the hub, whatever its case.
     """
     spoken = "vllm" if engine == "lmi" else engine
-    rows = catalog_rows("parsers.json", ModelParsers)
-    return next((row for row in rows if row.engine == spoken and re.fullmatch(row.models, hub_id, re.IGNORECASE)), None)
+    rows = MODEL_PARSERS.having(spoken)
+    return next((row for row in rows if re.fullmatch(row.models, hub_id, re.IGNORECASE)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,9 @@ class ParserNames:
     date: str
 
 
+PARSER_NAMES: Final = CatalogTable(ParserNames, "parsers.json#names", key=lambda row: (row.engine, row.option))
+
+
 def parser_names(engine: str, option: str) -> ParserNames | None:
     """Return the names of an engine's parsers, or `None` where the catalog has none.
 
@@ -71,6 +77,4 @@ def parser_names(engine: str, option: str) -> ParserNames | None:
         engine: The engine: `lmi`, `vllm`, `sglang`.
         option: `tool_call_parser` or `reasoning_parser`.
     """
-    spoken = "vllm" if engine == "lmi" else engine
-    rows = catalog_rows("parsers.json", ParserNames, part="names")
-    return next((row for row in rows if (row.engine, row.option) == (spoken, option)), None)
+    return PARSER_NAMES.get(("vllm" if engine == "lmi" else engine, option))

@@ -6,12 +6,11 @@ A preset is where a new spec may start. Plans and locks never read one.
 from __future__ import annotations
 
 import json
-from functools import cache
-from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import Field, StringConstraints, TypeAdapter
+from pydantic import Field, StringConstraints
 
+from seatrial_base.catalog.rows import CatalogTable
 from seatrial_base.frozen_model import FrozenModel
 
 Text = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
@@ -44,15 +43,8 @@ class Preset(FrozenModel):
     verdict: Literal["", "pass", "fail", "inconclusive"] = Field("", description="Whether the trial's SLO held.")
 
 
-_PRESETS: TypeAdapter[tuple[Preset, ...]] = TypeAdapter(tuple[Preset, ...])
-_FILE = Path(__file__).parent / "data" / "presets.json"
-
-
-@cache
-def all_presets() -> tuple[Preset, ...]:
-    """Return the presets of the catalog, sorted by name."""
-    document = json.loads(_FILE.read_text(encoding="utf-8"))
-    return _PRESETS.validate_json(json.dumps(document["rows"]))
+PRESETS: Final = CatalogTable(Preset, "presets.json")
+"""Sorted by name."""
 
 
 def presets_document(rows: tuple[Preset, ...]) -> str:

@@ -7,11 +7,10 @@ rights of who deploys, and the properties that only a new resource can have.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from seatrial_base.catalog.rows import catalog_rows
+from seatrial_base.catalog.rows import CatalogTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,18 +61,7 @@ class ResourceSchema:
 
 def find_resource_schema(resource_type: str) -> ResourceSchema | None:
     """Return the schema of a type, `None` when the catalog lacks it; a `Custom::…` has none of its own."""
-    return _by_type().get(resource_type)
-
-
-@cache
-def all_resource_schemas() -> tuple[ResourceSchema, ...]:
-    """Return every schema, sorted by type."""
-    return catalog_rows("resource_schemas.json", _schema)
-
-
-@cache
-def _by_type() -> dict[str, ResourceSchema]:
-    return {schema.resource_type: schema for schema in all_resource_schemas()}
+    return RESOURCE_SCHEMAS.get(resource_type)
 
 
 def _schema(*, resource_type: str, source: str, date: str, schema: dict[str, object]) -> ResourceSchema:
@@ -111,3 +99,7 @@ def _paths(schema: Mapping[str, object], keyword: str) -> tuple[str, ...]:
 
 def _path(pointer: str) -> str:
     return pointer.removeprefix("/properties/").replace("/", ".")
+
+
+RESOURCE_SCHEMAS: Final = CatalogTable(_schema, "resource_schemas.json", key="resource_type")
+"""Sorted by type."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from typing import Final
 
-from seatrial_base.catalog.resource_schemas import ResourceSchema, all_resource_schemas
-from seatrial_base.catalog.rows import catalog_rows
+from seatrial_base.catalog.resource_schemas import RESOURCE_SCHEMAS, ResourceSchema
+from seatrial_base.catalog.rows import CatalogTable
 
 CUSTOM = "AWS::CloudFormation::CustomResource"
 
@@ -40,8 +41,7 @@ def find_replacement_rule(resource_type: str) -> ReplacementRule | None:
 @cache
 def all_replacement_rules() -> tuple[ReplacementRule, ...]:
     """Return the rule of every type whose schema is known, sorted by name."""
-    names = {row.resource_type: row for row in catalog_rows("replacement.json", _Naming)}
-    return tuple(_rule(schema, names.get(schema.resource_type)) for schema in all_resource_schemas())
+    return tuple(_rule(schema, _NAMINGS.get(schema.resource_type)) for schema in RESOURCE_SCHEMAS.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,9 @@ class _Naming:
     unchangeable: tuple[str, ...]
     source: str
     date: str
+
+
+_NAMINGS: Final = CatalogTable(_Naming, "replacement.json", key="resource_type")
 
 
 def _rule(schema: ResourceSchema, naming: _Naming | None) -> ReplacementRule:
@@ -93,8 +96,9 @@ class Availability:
     date: str
 
 
-@cache
+AVAILABILITY: Final = CatalogTable(Availability, "regions.json", key="resource_type")
+
+
 def availability(resource_type: str = INFERENCE_COMPONENT) -> Availability:
     """Return the regions of a resource type of the catalog."""
-    rows = catalog_rows("regions.json", Availability)
-    return next(row for row in rows if row.resource_type == resource_type)
+    return AVAILABILITY[resource_type]

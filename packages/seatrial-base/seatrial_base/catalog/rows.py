@@ -1,15 +1,15 @@
-"""Reads the catalog's data files: one JSON object a row, one frozen dataclass each."""
+"""The tables of the catalog: one JSON object a row in a data file, one frozen dataclass each."""
 
 from __future__ import annotations
 
 import difflib
 import json
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Mapping
 
 
 Row = TypeVar("Row")
@@ -17,12 +17,60 @@ Row = TypeVar("Row")
 _DATA = Path(__file__).parent / "data"
 
 
-def catalog_rows(file: str, row: Callable[..., Row], *, part: str = "rows") -> tuple[Row, ...]:
-    """Read one part of a data file; a row's keys are the fields of its class."""
-    rows = _document(file)[part]
+class CatalogTable(Generic[Row]):
+    """The rows of one or several parts of data files, read when somebody first looks at them.
+
+    Reading them at import would cost every command all tables: some are megabytes.
+
+    Args:
+        row: What makes a row of its fields, which are the keys of an object: its class, as a rule.
+        places: The files, each with the name of its part where that is not `rows`: `neuron.json#chips`.
+        key: The field by which a row is found, or what returns that of a row; a field of several values finds it by
+            each of them.
+    """
+
+    def __init__(
+        self, row: Callable[..., Row], *places: str, key: str | Callable[[Row], Hashable] | None = None
+    ) -> None:
+        self._row = row
+        self._places = places
+        self._key = key
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """Every row, in the order of the files."""
+        return tuple(read_row(self._row, fields) for place in self._places for fields in _part(place))
+
+    def having(self, key: Hashable) -> tuple[Row, ...]:
+        """Return the rows with a key, in their order."""
+        return self._by_key.get(key, ())
+
+    def get(self, key: Hashable) -> Row | None:
+        """Return the first row with a key; `None` where there is none."""
+        return next(iter(self.having(key)), None)
+
+    def __getitem__(self, key: Hashable) -> Row:
+        return self._by_key[key][0]
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._by_key
+
+    @cached_property
+    def _by_key(self) -> Mapping[Hashable, tuple[Row, ...]]:
+        found: dict[Hashable, list[Row]] = {}
+        for row in self.rows:
+            own = getattr(row, self._key) if isinstance(self._key, str) else self._key(row) if self._key else ()
+            for key in own if isinstance(self._key, str) and isinstance(own, tuple) else (own,):
+                found.setdefault(key, []).append(row)
+        return {key: tuple(rows) for key, rows in found.items()}
+
+
+def _part(place: str) -> list[Mapping[str, object]]:
+    file, _, part = place.partition("#")
+    rows = _document(file)[part or "rows"]
     if not isinstance(rows, list):
-        raise TypeError(f"{file}: {part} is no list of rows")
-    return tuple(read_row(row, fields) for fields in rows)
+        raise TypeError(f"{place} is no list of rows")
+    return rows
 
 
 def read_row(row: Callable[..., Row], fields: Mapping[str, object]) -> Row:

@@ -10,10 +10,10 @@ import re
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import cache, cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from seatrial_base.catalog.arn_patterns import patterns_overlap, type_pattern
-from seatrial_base.catalog.rows import catalog_rows
+from seatrial_base.catalog.rows import CatalogTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -146,6 +146,9 @@ class Service:
         return ActionTarget(resource_type, written.endswith(_REQUIRED), tuple(keys))
 
 
+SERVICES: Final = CatalogTable(Service, f"{FILE}#services", key="prefix")
+
+
 @dataclass(frozen=True, slots=True)
 class SourcedNames:
     """Names of one kind.
@@ -175,13 +178,13 @@ def matching_actions(pattern: str) -> tuple[ActionFacts, ...]:
 
 def find_service(prefix: str) -> Service | None:
     """Return a service by its prefix, in any case; `None` when its actions are not described."""
-    return _services().get(prefix.lower())
+    return SERVICES.get(prefix.lower())
 
 
 @cache
 def service_prefixes() -> frozenset[str]:
     """Return the prefix of every service, described or not."""
-    return frozenset({*_services(), *_names("other_services")})
+    return frozenset({*(service.prefix for service in SERVICES.rows), *_names("other_services")})
 
 
 def is_global_key(key: str) -> bool:
@@ -201,10 +204,5 @@ def _one_of(keys: frozenset[str]) -> re.Pattern[str]:
 
 
 @cache
-def _services() -> Mapping[str, Service]:
-    return {service.prefix: service for service in catalog_rows(FILE, Service, part="services")}
-
-
-@cache
 def _names(part: str) -> frozenset[str]:
-    return frozenset(name for each in catalog_rows(FILE, SourcedNames, part=part) for name in each.names)
+    return frozenset(name for each in CatalogTable(SourcedNames, f"{FILE}#{part}").rows for name in each.names)

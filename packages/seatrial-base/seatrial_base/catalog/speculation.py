@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from seatrial_base.bounds import DEFAULT_DRAFT_COST
 from seatrial_base.catalog.models import find_model, resolve_model
-from seatrial_base.catalog.rows import catalog_rows, read_mapping
+from seatrial_base.catalog.rows import CatalogTable, read_mapping
 
 if TYPE_CHECKING:
     from seatrial_base.catalog.architecture import Architecture
@@ -74,6 +74,9 @@ class _Row:
     date: str
 
 
+_ROWS: Final = CatalogTable(_Row, "speculation.json", key="method")
+
+
 def assumed(method: Method, model: str, draft: str | None = None) -> DraftFacts:
     """Return what to take for a method on a model, until a trial measures it.
 
@@ -106,7 +109,7 @@ def draft_of(method: Method, target: Architecture, draft: str | None = None) -> 
 
 def _row_of(method: Method, target: Architecture | None) -> _Row:
     """Return the row of the model, or of its release of the same shape; else the method's own."""
-    rows = [row for row in _every() if row.method == method]
+    rows = _ROWS.having(method)
     alike = (row for row in rows if row.model and target and _same_shape(row.model, target))
     return next(alike, next(row for row in rows if row.model is None))
 
@@ -163,8 +166,3 @@ def _head(method: Method, target: Architecture) -> Draft:
 @cache
 def _step_s() -> float:
     return float(read_mapping("speculation.json", "times")["draft_step_s"])
-
-
-@cache
-def _every() -> tuple[_Row, ...]:
-    return catalog_rows("speculation.json", _Row)

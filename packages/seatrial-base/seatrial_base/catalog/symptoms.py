@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from seatrial_base.catalog.rows import catalog_rows
+from seatrial_base.catalog.rows import CatalogTable
 
 LACK_OF_CAPACITY: Final = ("SEA752", "SEA753")
 """Rules of the causes by which AWS has no instance to give, the account may have no more, or no instance has room."""
@@ -44,15 +44,13 @@ class SymptomFound:
     line: str
 
 
-@cache
-def all_symptoms() -> tuple[Symptom, ...]:
-    """Return all symptoms; the more a text says, the earlier it comes."""
-    return catalog_rows("symptoms.json", Symptom)
+SYMPTOMS: Final = CatalogTable(Symptom, "symptoms.json")
+"""The more a text says, the earlier it comes."""
 
 
 def find_symptom(lines: tuple[str, ...]) -> SymptomFound | None:
     """Return the first symptom that a line has, with the last such line; None when no line has one."""
-    for symptom in all_symptoms():
+    for symptom in SYMPTOMS.rows:
         pattern = _compiled(symptom.pattern)
         for line in reversed(lines):
             if pattern.search(line):

@@ -5,19 +5,19 @@ import itertools
 import pytest
 
 from seatrial_base.catalog.engine_options import (
+    SPELLING_SOURCES,
     Spelling,
     all_known_options,
     all_spellings,
     find_spellings,
     option_env,
-    sources,
     unknown_options,
 )
 from seatrial_base.catalog.engine_versions import (
+    DIALECT_NAMES,
     DIALECTS,
     EngineName,
     Version,
-    dialects,
     existing_dialects,
     read_version,
     version_text,
@@ -89,9 +89,9 @@ def test_every_row_names_a_field_that_exists() -> None:
 
 
 def test_every_row_names_dialects_and_a_source_that_exist() -> None:
-    assert {row.source for row in all_spellings()} <= set(sources())
-    assert set(itertools.chain.from_iterable(row.dialects for row in all_spellings())) == set(DIALECTS)
-    assert tuple(dialects()) == DIALECTS
+    assert {row.source for row in all_spellings()} <= {source.label for source in SPELLING_SOURCES.rows}
+    assert set(itertools.chain.from_iterable(row.dialects for row in all_spellings())) == set(DIALECT_NAMES)
+    assert tuple(row.name for row in DIALECTS.rows) == DIALECT_NAMES
 
 
 def test_every_row_can_be_read_back() -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial_base.catalog import images
-from seatrial_base.catalog.images import ImageChange, Update, all_images, find_image, resolve_image, update_of
+from seatrial_base.catalog.images import IMAGES, ImageChange, Update, find_image, resolve_image, update_of
 from seatrial_base.errors import PlanError
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def test_a_frozen_line_has_no_updates(flavour: Flavour, version: str) -> None:
 
 
 def test_every_image_is_listed_once_with_its_source() -> None:
-    places = [(build.repository, build.tag) for build in all_images()]
+    places = [(build.repository, build.tag) for build in IMAGES.rows]
 
     assert len(places) == len(set(places))
-    assert all(build.source and build.date for build in all_images())
+    assert all(build.source and build.date for build in IMAGES.rows)

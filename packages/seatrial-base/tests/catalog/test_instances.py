@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial_base.catalog.instances import all_instances, find_instance
+from seatrial_base.catalog.instances import INSTANCES, find_instance
 
 
 def test_knows_the_instance_types_of_the_published_tables() -> None:
@@ -21,7 +21,7 @@ def test_an_unknown_instance_type_is_no_error() -> None:
 
 
 def test_is_sorted_without_duplicates() -> None:
-    names = [instance.instance_type for instance in all_instances()]
+    names = [instance.instance_type for instance in INSTANCES.rows]
 
     assert names == sorted(set(names))
     assert len(names) == 58
@@ -52,20 +52,20 @@ def test_what_nobody_published_is_none() -> None:
 
 
 def test_only_turing_lacks_bf16() -> None:
-    without = {instance.accelerator for instance in all_instances() if not instance.has_bf16}
+    without = {instance.accelerator for instance in INSTANCES.rows if not instance.has_bf16}
 
     assert without == {"NVIDIA T4"}
 
 
 def test_every_row_names_its_source_and_every_price_its_own() -> None:
-    for instance in all_instances():
+    for instance in INSTANCES.rows:
         assert instance.source
         assert instance.date
         assert (instance.usd_per_hour is None) == (instance.price_source is None) == (instance.price_date is None)
 
 
 def test_a_type_without_a_price_has_an_estimate_with_its_sources() -> None:
-    unpriced = [one for one in all_instances() if one.usd_per_hour is None]
+    unpriced = [one for one in INSTANCES.rows if one.usd_per_hour is None]
 
     assert {one.instance_type.split(".")[1] for one in unpriced} == {"g7", "p5e", "p6-b200", "p6-b300", "trn1n", "trn2"}
     for one in unpriced:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial_base.catalog import jumpstart
-from seatrial_base.catalog.jumpstart import all_jumpstart_models, find_jumpstart_model, nearest_jumpstart_ids
+from seatrial_base.catalog.jumpstart import JUMPSTART_MODELS, find_jumpstart_model, nearest_jumpstart_ids
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,13 +39,13 @@ def test_an_open_model_lies_in_the_public_bucket() -> None:
 
 
 def test_every_artifact_can_be_mounted_and_a_gated_one_has_a_licence() -> None:
-    for model in all_jumpstart_models():
+    for model in JUMPSTART_MODELS.rows:
         assert model.key.endswith(("/", ".tar.gz")), model.id
         assert model.eula_key or not model.gated, model.id
 
 
 def test_ids_are_unique_and_sorted() -> None:
-    ids = [model.id for model in all_jumpstart_models()]
+    ids = [model.id for model in JUMPSTART_MODELS.rows]
     assert ids == sorted(set(ids))
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from seatrial_base.catalog import model_names
-from seatrial_base.catalog.jumpstart import all_jumpstart_models
-from seatrial_base.catalog.model_names import all_licences
-from seatrial_base.catalog.models import all_models
+from seatrial_base.catalog.jumpstart import JUMPSTART_MODELS
+from seatrial_base.catalog.model_names import LICENCES
+from seatrial_base.catalog.models import MODELS
 
 
 @pytest.mark.parametrize(
@@ -33,12 +33,12 @@ def test_a_licence_belongs_to_the_publishers_own_models(name: str, licence: str 
 
 
 def test_no_model_has_two_licences() -> None:
-    names = [model.id for model in all_models()] + [model.id for model in all_jumpstart_models()]
-    twice = {name for name in names if len({row.licence for row in all_licences() if row.covers(name)}) > 1}
+    names = [model.id for model in MODELS.rows] + [model.id for model in JUMPSTART_MODELS.rows]
+    twice = {name for name in names if len({row.licence for row in LICENCES.rows if row.covers(name)}) > 1}
     assert twice == set()
 
 
 def test_every_row_covers_a_known_model_and_names_its_source() -> None:
-    names = [model.id for model in all_models()]
-    assert [row for row in all_licences() if not any(row.covers(name) for name in names)] == []
-    assert all("huggingface.co/" in row.source and row.date for row in all_licences())
+    names = [model.id for model in MODELS.rows]
+    assert [row for row in LICENCES.rows if not any(row.covers(name) for name in names)] == []
+    assert all("huggingface.co/" in row.source and row.date for row in LICENCES.rows)

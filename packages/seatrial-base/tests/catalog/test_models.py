@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial_base.catalog.models import all_models, find_model, find_model_by_name, nearest_models
+from seatrial_base.catalog.models import MODELS, find_model, find_model_by_name, nearest_models
 
 if TYPE_CHECKING:
     from seatrial_base.catalog.architecture import Architecture
@@ -113,7 +113,7 @@ def test_what_a_name_does_not_say_is_not_guessed(name: str) -> None:
     assert find_model_by_name(name) is None
 
 
-@pytest.mark.parametrize("model", all_models(), ids=lambda model: model.id)
+@pytest.mark.parametrize("model", MODELS.rows, ids=lambda model: model.id)
 def test_every_id_is_found_by_its_own_displayed_form(model: Architecture) -> None:
     short = model.id.partition("/")[2]
     forms = (model.id, short, short.replace("-", " "), short.replace("-", "_").upper())
@@ -126,10 +126,10 @@ def test_any_text_is_a_known_name_or_none(text: str) -> None:
     found = find_model_by_name(text)
 
     assert found is None or find_model(found.id) is not None
-    assert set(nearest_models(text)) <= {model.id for model in all_models()}
+    assert set(nearest_models(text)) <= {model.id for model in MODELS.rows}
 
 
-@given(st.sampled_from(all_models()), st.sampled_from(" -_"), st.booleans())
+@given(st.sampled_from(MODELS.rows), st.sampled_from(" -_"), st.booleans())
 def test_case_and_separators_do_not_matter(model: Architecture, separator: str, is_upper: bool) -> None:  # noqa: FBT001
     name = model.id.partition("/")[2].replace("-", separator)
     found = find_model_by_name(name.upper() if is_upper else name.lower())
@@ -157,13 +157,13 @@ def test_nothing_is_near_to_nonsense() -> None:
 
 
 def test_falcon_runs_attention_beside_its_mlp() -> None:
-    parallel = {model.family for model in all_models() if model.parallel_attention}
+    parallel = {model.family for model in MODELS.rows if model.parallel_attention}
 
     assert parallel == {"falcon"}
 
 
 def test_deepseek_v3_has_latent_attention() -> None:
-    latent = [model.id for model in all_models() if model.is_mla]
+    latent = [model.id for model in MODELS.rows if model.is_mla]
 
     assert {model.split("/")[0] for model in latent} == {"deepseek-ai", "moonshotai", "zai-org"}
     assert "deepseek-ai/DeepSeek-R1" in latent
@@ -189,7 +189,7 @@ def test_a_window_in_some_layers_is_averaged_over_all() -> None:
     assert gpt_oss.cached_tokens(1_128) == (128 + 1_128) / 2
 
 
-@pytest.mark.parametrize("model", all_models(), ids=lambda model: model.id)
+@pytest.mark.parametrize("model", MODELS.rows, ids=lambda model: model.id)
 def test_more_tokens_never_need_less_cache(model: Architecture) -> None:
     cached = [model.cached_tokens(tokens) for tokens in range(0, model.max_context + 1, 64)]
 

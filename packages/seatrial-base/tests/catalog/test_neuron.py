@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial_base.catalog import neuron
-from seatrial_base.catalog.engine_choice import engine_candidates
-from seatrial_base.catalog.instances import all_instances, find_instance
+from seatrial_base.catalog.engine_choice import ENGINE_CANDIDATES
+from seatrial_base.catalog.instances import INSTANCES, find_instance
 from seatrial_base.catalog.models import find_model
 
 if TYPE_CHECKING:
     from seatrial_base.catalog.architecture import Architecture
     from seatrial_base.catalog.instances import Instance
 
-NEURON = [instance for instance in all_instances() if neuron.is_neuron(instance)]
+NEURON = [instance for instance in INSTANCES.rows if neuron.is_neuron(instance)]
 
 
 def instance(name: str) -> Instance:
@@ -94,10 +94,10 @@ def test_degrees_are_those_of_the_chip_that_shard_the_model(name: str, where: st
 
 
 def test_every_engine_is_an_option_and_has_known_chips() -> None:
-    names = {option.name for option in engine_candidates() if "neuronx" in option.flavours}
+    names = {option.name for option in ENGINE_CANDIDATES.rows if "neuronx" in option.flavours}
 
-    assert {engine.option for engine in neuron.neuron_engines()} == names
-    chips = {chip.accelerator for chip in neuron.chips()}
+    assert {engine.option for engine in neuron.NEURON_ENGINES.rows} == names
+    chips = {chip.accelerator for chip in neuron.CHIPS.rows}
     assert chips == {known.accelerator for known in NEURON}
-    assert all(chips.issuperset(engine.accelerators) for engine in neuron.neuron_engines())
-    assert neuron.engine("lmi-vllm") is None
+    assert all(chips.issuperset(engine.accelerators) for engine in neuron.NEURON_ENGINES.rows)
+    assert neuron.NEURON_ENGINES.get("lmi-vllm") is None

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from seatrial_base.catalog import engines, operators
 from seatrial_base.catalog.engines import find_engine
-from seatrial_base.catalog.instances import all_accelerators, all_instances
+from seatrial_base.catalog.instances import ACCELERATORS, INSTANCES
 from seatrial_base.catalog.operators import Kind, Operator, find_operator
 
-GPUS = sorted({instance.accelerator for instance in all_instances() if instance.link != "neuron"})
-SHARED = sorted({instance.accelerator for instance in all_instances() if instance.link in {"nvlink", "pcie"}})
+GPUS = sorted({instance.accelerator for instance in INSTANCES.rows if instance.link != "neuron"})
+SHARED = sorted({instance.accelerator for instance in INSTANCES.rows if instance.link in {"nvlink", "pcie"}})
 QUANTIZATIONS = (None, "fp8", "int8", "awq", "gptq", "int4", "mxfp4", "nvfp4")
 B200, H100, L40S, A100 = "NVIDIA B200 SXM", "NVIDIA H100 SXM5 80GB", "NVIDIA L40S", "NVIDIA A100 80GB SXM4"
 
@@ -26,7 +26,7 @@ def seconds(operator: Operator, read_s: float, arithmetic_s: float) -> float:
 
 
 def test_every_gpu_of_the_instances_is_known() -> None:
-    assert set(GPUS) <= {accelerator.name for accelerator in all_accelerators()}
+    assert set(GPUS) <= {accelerator.name for accelerator in ACCELERATORS.rows}
 
 
 @pytest.mark.parametrize("accelerator", GPUS)

@@ -6,10 +6,9 @@ import re
 
 import pytest
 
-from seatrial_base.catalog.parsers import ModelParsers, model_parsers, parser_names
-from seatrial_base.catalog.rows import catalog_rows
+from seatrial_base.catalog.parsers import MODEL_PARSERS, ModelParsers, model_parsers, parser_names
 
-ROWS = catalog_rows("parsers.json", ModelParsers)
+ROWS = MODEL_PARSERS.rows
 
 
 @pytest.mark.parametrize(

@@ -236,7 +236,7 @@ def test_a_message_that_vllm_still_writes_is_confirmed(
 def test_an_optimization_that_vllm_still_has_is_confirmed(
     tmp_path: Path, given: dict[str, Path], optimization: str, date: str
 ) -> None:
-    row: Row = {"options": ["vllm"], "optimizations": [optimization], "supported": True, "until": None, "source": "x"}
+    row: Row = {"engines": ["vllm"], "optimizations": [optimization], "supported": True, "until": None, "source": "x"}
     _, renewed = renew("optimizations", table(tmp_path, "optimizations", row, part="engines"), given)
     assert renewed[0]["date"] == date
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial_base.catalog.model_names import unsupported_format
-from seatrial_base.catalog.models import all_models, find_model, resolve_model
+from seatrial_base.catalog.models import MODELS, find_model, resolve_model
 from seatrial_base.catalog.precision import find_precision
 
 if TYPE_CHECKING:
@@ -71,12 +71,12 @@ def test_a_format_that_no_plan_knows_is_no_16_bit_model(name: str, said: str) ->
     assert unsupported_format(name) == said
 
 
-@pytest.mark.parametrize("model", all_models(), ids=lambda model: model.id)
+@pytest.mark.parametrize("model", MODELS.rows, ids=lambda model: model.id)
 def test_every_model_resolves_to_itself_in_its_own_precision(model: Architecture) -> None:
     assert resolve_model(model.id) == (model, model.checkpoint_quantization)
 
 
-@given(st.sampled_from(all_models()), st.sampled_from(["FP8", "AWQ", "GPTQ-Int4", "NVFP4", "MXFP4", "quantized.w8a8"]))
+@given(st.sampled_from(MODELS.rows), st.sampled_from(["FP8", "AWQ", "GPTQ-Int4", "NVFP4", "MXFP4", "quantized.w8a8"]))
 def test_a_suffix_changes_the_precision_and_nothing_else(model: Architecture, suffix: str) -> None:
     found = resolve_model(f"{model.id}-{suffix}")
 

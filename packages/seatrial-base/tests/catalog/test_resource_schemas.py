@@ -8,22 +8,22 @@ import pytest
 
 from scripts import build_resource_schemas
 from seatrial_base.catalog.handler_conditions import (
+    ADDED_RIGHTS,
+    CONDITIONS,
     EVERY_TYPE,
+    NAMED_KEYS,
+    PASSED_ROLES,
     HandlerCondition,
-    added_rights,
-    all_conditions,
     conditions_of,
     handler_actions,
-    named_keys,
     needed_actions,
-    passed_roles,
     values_at,
 )
 from seatrial_base.catalog.resource_schemas import (
     HANDLERS,
+    RESOURCE_SCHEMAS,
     WITHOUT_HANDLERS,
     ResourceSchema,
-    all_resource_schemas,
     find_resource_schema,
 )
 
@@ -34,16 +34,16 @@ def test_the_file_is_what_the_script_writes() -> None:
     assert build_resource_schemas.OUTPUT.read_text(encoding="utf-8") == build_resource_schemas.document()
 
 
-@pytest.mark.parametrize("schema", all_resource_schemas(), ids=lambda schema: schema.resource_type)
+@pytest.mark.parametrize("schema", RESOURCE_SCHEMAS.rows, ids=lambda schema: schema.resource_type)
 def test_a_type_without_rights_has_a_reason(schema: ResourceSchema) -> None:
     assert bool(schema.permissions) != (schema.resource_type in WITHOUT_HANDLERS)
     assert {"create", "delete"} <= schema.permissions.keys() or not schema.permissions
 
 
-@pytest.mark.parametrize("condition", all_conditions(), ids=lambda row: f"{row.resource_type} {row.actions[0]}")
+@pytest.mark.parametrize("condition", CONDITIONS.rows, ids=lambda row: f"{row.resource_type} {row.actions[0]}")
 def test_a_condition_is_of_rights_and_properties_that_there_are(condition: HandlerCondition) -> None:
     every = condition.resource_type == EVERY_TYPE
-    types = [schema.resource_type for schema in all_resource_schemas()] if every else [condition.resource_type]
+    types = [schema.resource_type for schema in RESOURCE_SCHEMAS.rows] if every else [condition.resource_type]
     handlers = condition.handlers or HANDLERS
     listed = {action for each in types for handler in handlers for action in handler_actions(each, handler)}
     unused = [one for one in condition.actions if not any(fnmatchcase(action, one) for action in listed)]
@@ -62,16 +62,16 @@ def _property_names(schema: ResourceSchema) -> set[str]:
 
 
 def test_roles_and_keys_are_properties_of_their_types() -> None:
-    for schema in all_resource_schemas():
-        paths = [row.path for row in passed_roles(schema.resource_type)]
-        paths += [row.path for row in named_keys(schema.resource_type)]
+    for schema in RESOURCE_SCHEMAS.rows:
+        paths = [row.path for row in PASSED_ROLES.having(schema.resource_type)]
+        paths += [row.path for row in NAMED_KEYS.having(schema.resource_type)]
         assert {path.partition(".")[0] for path in paths} <= _property_names(schema)
         if any("iam:PassRole" in actions for actions in schema.permissions.values()):
-            assert passed_roles(schema.resource_type), schema.resource_type
+            assert PASSED_ROLES.having(schema.resource_type), schema.resource_type
 
 
 def test_what_a_schema_leaves_out_is_added_with_its_source() -> None:
-    for row in added_rights():
+    for row in ADDED_RIGHTS.rows:
         schema = find_resource_schema(row.resource_type)
         assert schema is not None
         assert not {*row.actions} & {*schema.permissions[row.handler]}

@@ -113,10 +113,10 @@ def _check_version(engine: EngineName, version: str) -> None:
 
 
 def _check_instance(name: str | None) -> None:
-    from seatrial_base.catalog.instances import all_instances, find_instance
+    from seatrial_base.catalog.instances import INSTANCES, find_instance
 
     if name is not None and find_instance(name) is None:
-        known = difflib.get_close_matches(name, [one.instance_type for one in all_instances()], n=3)
+        known = difflib.get_close_matches(name, [one.instance_type for one in INSTANCES.rows], n=3)
         hint = f"did you mean {', '.join(known)}?" if known else ""
         raise SpecError.of("SEA110", f"{name} is not in the catalog", field="--instance-type", hint=hint)
 

@@ -14,7 +14,7 @@ def rules_command(
     """List every rule with its ID and severity."""
     from seatrial_base.rules import RULES
 
-    for rule in RULES.values():
+    for rule in RULES.rows:
         typer.echo(f"{rule.id}  {rule.title} ({rule.severity})")
         if sources and rule.holds_for:
             typer.echo(f"    holds for: {rule.holds_for}")

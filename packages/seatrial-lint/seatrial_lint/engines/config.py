@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, PositiveInt, StringConstraints, ValidationError
 
-from seatrial_base.catalog.engine_options import all_engine_options
+from seatrial_base.catalog.engine_options import ENGINE_OPTIONS
 from seatrial_base.frozen_model import FrozenModel
 from seatrial_lint.engines.engine_options import Adapter, DraftMethod, EngineOptions
 
@@ -125,7 +125,7 @@ PRESENT = ""  # the value of a field that is a model of its own, before its memb
 
 def flatten(config: ServingConfig) -> dict[str, Leaf]:
     """Return the fields that are set, in the table's order; a sub-model stands before its members with `PRESENT`."""
-    return dict(_flat(config, "", (option.name for option in all_engine_options())))
+    return dict(_flat(config, "", (option.name for option in ENGINE_OPTIONS.rows)))
 
 
 def _flat(model: FrozenModel, prefix: str, names: Iterable[str]) -> Iterator[tuple[str, Leaf]]:

@@ -15,7 +15,7 @@ from seatrial_base.catalog.engine_options import (
     find_spellings,
     known_names,
 )
-from seatrial_base.catalog.engine_versions import EngineName, Version, dialects, read_version, version_text, within
+from seatrial_base.catalog.engine_versions import DIALECTS, EngineName, Version, read_version, version_text, within
 from seatrial_base.errors import RenderError
 from seatrial_lint.lint.nearest import nearest_in
 from seatrial_lint.lint.target import TargetContainer
@@ -97,7 +97,7 @@ def _unknown_to_lmi(target: TargetContainer, name: str, *, passes_on: bool) -> K
 
 def _scopes_of(target: TargetContainer) -> set[str]:
     """Return the parts of the container's code that may read a key."""
-    return {scope for dialect in (target.dialect, *target.others) for scope in dialects()[dialect].scopes}
+    return {scope for dialect in (target.dialect, *target.others) for scope in DIALECTS[dialect].scopes}
 
 
 def _read_elsewhere(target: TargetContainer, name: str, batchers: set[str], *, passes_on: bool) -> str:
@@ -108,7 +108,7 @@ def _read_elsewhere(target: TargetContainer, name: str, batchers: set[str], *, p
 
 
 def _batcher(scope: str) -> str:
-    return next(row.short_batcher for row in dialects().values() if row.name in (scope, f"lmi-{scope}"))
+    return next(row.short_batcher for row in DIALECTS.rows if row.name in (scope, f"lmi-{scope}"))
 
 
 def _nearest_row(target: TargetContainer, rows: list[KnownKey]) -> KnownKey:
@@ -203,7 +203,7 @@ def _names(target: TargetContainer, *, passes_on: bool) -> tuple[str, ...]:
 
 @cache
 def _names_of(engine: EngineName, dialect: DialectName, version: Version, passes_on: bool) -> tuple[str, ...]:  # noqa: FBT001 (a key of the cache)
-    scopes = dialects()[dialect].scopes
+    scopes = DIALECTS[dialect].scopes
     rows = (row for row in all_known_keys() if row.engine == engine and row.scope in scopes)
     names = {row.name for row in rows if within(version, row.since, row.until)} | _spelled(dialect, version)
     if engine == "lmi":
@@ -268,7 +268,7 @@ def carries(target: TargetContainer, name: str) -> bool:
     if _passes_on(target):
         return name in _options_of_build(target.version) or judge(target, name) is None
     rows = _rows(target.engine, name)
-    scopes = dialects()[target.dialect].scopes
+    scopes = DIALECTS[target.dialect].scopes
     return any(row.scope in scopes and within(target.version, row.since, row.until) for row in rows)
 
 

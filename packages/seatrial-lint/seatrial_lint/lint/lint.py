@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from seatrial_base.catalog.engine_versions import EngineName
     from seatrial_base.findings import Finding
-    from seatrial_lint.lint.rules import Check
+    from seatrial_lint.lint.rules import LintCheck
 
 
 MOST_LISTED = 100
@@ -168,7 +168,7 @@ def _judged(subject: Subject, variants: Mapping[str | None, ConfigSource], given
     return held_by_all(findings, target.engine, found_in)
 
 
-def _checks_of(subject: Subject) -> Iterator[Check]:
+def _checks_of(subject: Subject) -> Iterator[LintCheck]:
     return (check for check in CHECKS if check.handler == "any" or subject.handler == "own")
 
 

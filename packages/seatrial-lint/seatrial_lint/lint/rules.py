@@ -22,7 +22,7 @@ Judge: TypeAlias = "Callable[[Subject], Iterator[Finding]]"
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class LintCheck:
     """A function that judges a configuration, and what it says of itself.
 
     Attributes:
@@ -39,7 +39,7 @@ class Check:
     reads: Literal["one option", "all"]
 
 
-CHECKS: list[Check] = []
+CHECKS: list[LintCheck] = []
 """Every check that is registered; importing `seatrial_lint.lint.lint` registers all."""
 
 
@@ -52,7 +52,7 @@ def rule(
     """
 
     def register(judge: Judge) -> Judge:
-        CHECKS.append(Check(judge, frozenset(rules), handler, reads))
+        CHECKS.append(LintCheck(judge, frozenset(rules), handler, reads))
         return judge
 
     return register

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from seatrial_base.catalog import engine_versions
 from seatrial_base.catalog.engine_options import NEURON_PREFIX, PREFIXES
 from seatrial_base.catalog.engine_versions import EngineName, Version, given_version, read_version, version_text
-from seatrial_base.catalog.images import all_images
+from seatrial_base.catalog.images import IMAGES
 from seatrial_lint.lint.batching import ASYNC_BY_DEFAULT, batches_dynamically, is_accelerate_trap
 from seatrial_lint.lint.handler import JAVA_ENGINES
 from seatrial_lint.lint.names import read_options
@@ -242,8 +242,8 @@ def _on_neuron(engine: EngineName, source: ConfigSource, version: Version | None
     on_gpus, dialect, marks = _ON_NEURON[engine]
     if "neuron" in (source.fact("image") or "").lower():
         return dialect
-    if version is not None and not engine_versions.has_dialect(engine_versions.dialects()[on_gpus], version):
-        return dialect if engine_versions.has_dialect(engine_versions.dialects()[dialect], version) else None
+    if version is not None and not engine_versions.has_dialect(engine_versions.DIALECTS[on_gpus], version):
+        return dialect if engine_versions.has_dialect(engine_versions.DIALECTS[dialect], version) else None
     told = any(entry.key.startswith(marks) for entry in source.entries)
     return dialect if told and version is None else None
 
@@ -294,7 +294,7 @@ def _newest(dialect: DialectName, source: ConfigSource) -> Version:
 
 def newest_build(dialect: DialectName) -> Version:
     """Return the newest version with an image that has a dialect."""
-    row = engine_versions.dialects()[dialect]
+    row = engine_versions.DIALECTS[dialect]
     last = row.last_image or row.until
     if last is not None and (version := read_version(row.engine, last)):
         return version
@@ -303,7 +303,7 @@ def newest_build(dialect: DialectName) -> Version:
 
 @cache
 def _newest_build(engine: EngineName) -> Version:
-    builds = (build for build in all_images() if build.flavour != "neuronx" or engine == "lmi")
+    builds = (build for build in IMAGES.rows if build.flavour != "neuronx" or engine == "lmi")
     texts = [build.version for build in builds if build.family == engine and build.documented]
     versions = [version for text in texts if (version := read_version(engine, text))]
     return max(versions) if versions else _NEWEST_KNOWN[engine]

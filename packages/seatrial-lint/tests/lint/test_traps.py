@@ -7,10 +7,10 @@ import re
 
 import pytest
 
-from seatrial_base.catalog.engine_versions import DialectName, dialects, version_text
-from seatrial_base.rules import LINT_RULES, RULES
-from seatrial_lint.lint.checks.ranges import Range, ranges
-from seatrial_lint.lint.checks.traps import Trap, traps
+from seatrial_base.catalog.engine_versions import DIALECTS, DialectName, version_text
+from seatrial_base.rules import lint_rules
+from seatrial_lint.lint.checks.ranges import RANGES, Range
+from seatrial_lint.lint.checks.traps import TRAPS, Trap
 from seatrial_lint.lint.lint import Given, lint_sources
 from seatrial_lint.lint.read import read_content
 from tests.lint.cases import Case
@@ -46,7 +46,7 @@ def value_of(wanted: str, names: dict[str, str]) -> str:
 
 def written(names: dict[str, str], dialect: DialectName) -> str:
     """Write options as the container reads them."""
-    engine = dialects()[dialect].engine
+    engine = DIALECTS[dialect].engine
     if engine == "lmi":
         lines = [
             f"{name}={text}" if name in SERVER or name.isupper() else f"option.{name}={text}"
@@ -58,14 +58,14 @@ def written(names: dict[str, str], dialect: DialectName) -> str:
 
 
 def version_of(row: Trap | Range, dialect: DialectName) -> str:
-    since = row.since or dialects()[dialect].since
-    newest = {"lmi": "27", "tgi": "3.3.6", "vllm": "0.26.0", "sglang": "0.5.20"}[dialects()[dialect].engine]
-    last = row.until or dialects()[dialect].until
+    since = row.since or DIALECTS[dialect].since
+    newest = {"lmi": "27", "tgi": "3.3.6", "vllm": "0.26.0", "sglang": "0.5.20"}[DIALECTS[dialect].engine]
+    last = row.until or DIALECTS[dialect].until
     return since if last else newest
 
 
 def rules_of(names: dict[str, str], row: Trap | Range, dialect: DialectName) -> list[tuple[str, str]]:
-    engine = dialects()[dialect].engine
+    engine = DIALECTS[dialect].engine
     if engine == "lmi":
         names = {**BATCHERS[dialect], **names}
     file = "serving.properties" if engine == "lmi" and not any(name.isupper() for name in names) else "c.env"
@@ -81,7 +81,7 @@ def rules_of(names: dict[str, str], row: Trap | Range, dialect: DialectName) -> 
     return [(one.rule, one.message) for one in report.findings]
 
 
-@pytest.mark.parametrize("row", traps(), ids=lambda row: f"{row.rule}-{next(iter(row.when))}")
+@pytest.mark.parametrize("row", TRAPS.rows, ids=lambda row: f"{row.rule}-{next(iter(row.when))}")
 def test_a_trap_is_found_where_it_is_and_nowhere_else(row: Trap) -> None:
     dialect: DialectName = row.dialects[0]  # type: ignore[assignment]  # of data
     names: dict[str, str] = {}
@@ -89,13 +89,13 @@ def test_a_trap_is_found_where_it_is_and_nowhere_else(row: Trap) -> None:
         names.setdefault(name.split("|")[0], value_of(wanted, names))
     start = row.message.partition("{")[0]
     found = [rule for rule, message in rules_of(names, row, dialect) if message.startswith(start)]
-    assert row.rule in found, (names, version_text(dialects()[dialect].engine, (0,)))
+    assert row.rule in found, (names, version_text(DIALECTS[dialect].engine, (0,)))
     for name in row.without:
         left = [rule for rule, message in rules_of({**names, name: "true"}, row, dialect) if message == row.message]
         assert row.rule not in left
 
 
-@pytest.mark.parametrize("row", ranges(), ids=lambda row: f"{row.dialects[0]}-{row.names[0]}")
+@pytest.mark.parametrize("row", RANGES.rows, ids=lambda row: f"{row.dialects[0]}-{row.names[0]}")
 def test_a_range_ends_where_it_says(row: Range) -> None:
     dialect: DialectName = row.dialects[0]  # type: ignore[assignment]  # of data
     below = -7.0 if row.values or row.above is not None else (row.least or 0) - 7
@@ -110,14 +110,13 @@ def test_a_range_ends_where_it_says(row: Range) -> None:
 
 
 def test_every_rule_says_where_it_holds_and_where_that_was_read() -> None:
-    assert set(LINT_RULES) <= set(RULES)
-    for rule in map(RULES.__getitem__, LINT_RULES):
+    for rule in lint_rules():
         assert rule.engines
         assert rule.versions
         assert rule.images
         assert SOURCE.search(rule.source) or "Java SE" in rule.source or "Hugging Face Hub" in rule.source, rule.id
-    assert {row.rule for row in traps()} <= set(LINT_RULES)
-    assert all(row.source and row.date and row.fix for row in traps())
+    assert {row.rule for row in TRAPS.rows} <= {rule.id for rule in lint_rules()}
+    assert all(row.source and row.date and row.fix for row in TRAPS.rows)
 
 
 def case(rule: str, text: str, place: str, name: str = "serving.properties", **given: str) -> Case:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from ministack.services.cloudformation import provisioners
 
-from seatrial_base.catalog.handler_conditions import named_keys, needed_actions, passed_roles, values_at
+from seatrial_base.catalog.handler_conditions import NAMED_KEYS, PASSED_ROLES, needed_actions, values_at
 from seatrial_base.catalog.resource_schemas import find_resource_schema
 from seatrial_base.catalog.service_authorization import action_facts
 from seatrial_laptop.aws.json_document import Document, child, text_member
@@ -126,7 +126,7 @@ def _resources(operation: ResourceOperation, action: str) -> list[str]:
         ]
     if special := SPECIAL.get(action):
         return special(operation)
-    if action.startswith("kms:") and (keys := named_keys(operation.resource_type)):
+    if action.startswith("kms:") and (keys := NAMED_KEYS.having(operation.resource_type)):
         return [_key_arn(key) for row in keys for key in _texts(operation, row.path)]
     own = _own_arn(operation)
     facts = action_facts(action)
@@ -186,7 +186,7 @@ def _key_arn(key: str) -> str:
 
 
 def _roles(operation: ResourceOperation) -> list[str]:
-    rows = passed_roles(operation.resource_type)
+    rows = PASSED_ROLES.having(operation.resource_type)
     return [*dict.fromkeys(role for row in rows for role in _texts(operation, row.path))]
 
 
@@ -293,7 +293,7 @@ def _service_context(operation: ResourceOperation, action: str, resource: str) -
     """Return the condition keys of one service."""
     properties = operation.given
     if action == "iam:PassRole":
-        rows = passed_roles(operation.resource_type)
+        rows = PASSED_ROLES.having(operation.resource_type)
         return {"iam:passedtoservice": next(row.service for row in rows if resource in _texts(operation, row.path))}
     if action == "iam:CreateServiceLinkedRole":
         return {"iam:awsservicename": SERVICE_ROLE}

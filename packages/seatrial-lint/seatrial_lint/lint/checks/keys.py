@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from seatrial_base.catalog.engine_options import PREFIXES, known_names
 from seatrial_base.catalog.engine_versions import version_text, within
-from seatrial_base.catalog.rows import catalog_rows
+from seatrial_base.catalog.rows import CatalogTable
 from seatrial_lint.lint.known import is_known_option, judge
 from seatrial_lint.lint.names import NamedOption
 from seatrial_lint.lint.nearest import nearest_in
@@ -112,6 +111,11 @@ class Successor:
     instead: str
 
 
+RENAMED: Final = CatalogTable(Renamed, "engine_options.json#renamed", key="name")
+DROPPED: Final = CatalogTable(Dropped, "engine_options.json#dropped", key="names")
+SUCCESSORS: Final = CatalogTable(Successor, "engine_options.json#successors", key="name")
+
+
 @rule("SEA313", "SEA315", "SEA337", reads="one option")
 def unknown_keys(subject: Subject) -> Iterator[Finding]:
     """A key that this version does not read."""
@@ -135,8 +139,9 @@ def _judged(subject: Subject, target: TargetContainer, option: NamedOption) -> I
             subject, "SEA337", option.entry, message, f"write {key}", rename(subject.source, option.entry, key)
         )
     elif verdict.kind == "elsewhere":
-        instead = _successors().get(option.name, "leave it out")
-        yield finding(subject, "SEA315", option.entry, f"{option.name} {verdict.because}", instead)
+        successor = SUCCESSORS.get(option.name)
+        fix = successor.instead if successor else "leave it out"
+        yield finding(subject, "SEA315", option.entry, f"{option.name} {verdict.because}", fix)
     else:
         nearest = key_like(option, verdict.nearest) if verdict.nearest else ""
         fix = f"did you mean {nearest}?" if nearest else "leave it out"
@@ -144,10 +149,7 @@ def _judged(subject: Subject, target: TargetContainer, option: NamedOption) -> I
 
 
 def _told(target: TargetContainer, option: NamedOption) -> bool:
-    name = option.name
-    if name not in _renames() and name not in _drops():
-        return False
-    return bool(_renamed_to(target, name) or _dropped(target, name))
+    return bool(_renamed_to(target, option.name) or _dropped(target, option.name))
 
 
 def _in_known_case(target: TargetContainer, name: str) -> str:
@@ -305,35 +307,13 @@ def _repeated(subject: Subject, repeated: list[NamedOption]) -> Iterator[Finding
 
 
 def _renamed_to(target: TargetContainer, name: str) -> Renamed | None:
-    rows = (row for row in _renames().get(name, ()) if target.dialect in row.dialects)
+    rows = (row for row in RENAMED.having(name) if target.dialect in row.dialects)
     return next((row for row in rows if within(target.version, row.since, None)), None)
 
 
 def _dropped(target: TargetContainer, name: str) -> Dropped | None:
-    rows = (row for row in _drops().get(name, ()) if target.dialect in row.dialects)
+    rows = (row for row in DROPPED.having(name) if target.dialect in row.dialects)
     return next((row for row in rows if within(target.version, row.since, row.until)), None)
-
-
-@cache
-def _renames() -> dict[str, list[Renamed]]:
-    found: dict[str, list[Renamed]] = defaultdict(list)
-    for row in catalog_rows("engine_options.json", Renamed, part="renamed"):
-        found[row.name].append(row)
-    return dict(found)
-
-
-@cache
-def _drops() -> dict[str, list[Dropped]]:
-    found: dict[str, list[Dropped]] = defaultdict(list)
-    for row in catalog_rows("engine_options.json", Dropped, part="dropped"):
-        for name in row.names:
-            found[name].append(row)
-    return dict(found)
-
-
-@cache
-def _successors() -> dict[str, str]:
-    return {row.name: row.instead for row in catalog_rows("engine_options.json", Successor, part="successors")}
 
 
 _TGI_ONLY: dict[str, dict[str, str]] = {

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from seatrial_base.catalog.engine_versions import within
-from seatrial_base.catalog.rows import catalog_rows
+from seatrial_base.catalog.rows import CatalogTable
 from seatrial_lint.lint.rules import finding, rule
 
 if TYPE_CHECKING:
@@ -66,6 +65,9 @@ class Range:
         return f"{both}, or {', '.join(f'{value:g}' for value in self.but)}" if self.but else both
 
 
+RANGES: Final = CatalogTable(Range, "engine_options.json#ranges", key="names")
+
+
 @rule("SEA318")
 def limits(subject: Subject) -> Iterator[Finding]:
     """A number that the engine refuses."""
@@ -82,7 +84,7 @@ def _broken_range(target: TargetContainer, option: NamedOption) -> Range | None:
     number = _number(option)
     held = (
         row
-        for row in _ranges_of(option.name)
+        for row in RANGES.having(option.name)
         if target.dialect in row.dialects and within(target.version, row.since, row.until)
     )
     return None if number is None else next((row for row in held if not row.takes(number)), None)
@@ -94,14 +96,3 @@ def _number(option: NamedOption) -> float | None:
     except ValueError:
         return None
     return number if abs(number) < 1e15 else None  # noqa: PLR2004 (longer digits are no setting)
-
-
-@cache
-def _ranges_of(name: str) -> tuple[Range, ...]:
-    return tuple(row for row in ranges() if name in row.names)
-
-
-@cache
-def ranges() -> tuple[Range, ...]:
-    """Return every range."""
-    return catalog_rows("engine_options.json", Range, part="ranges")

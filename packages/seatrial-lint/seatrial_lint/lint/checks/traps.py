@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from seatrial_base.catalog.engine_versions import within
-from seatrial_base.catalog.rows import catalog_rows
+from seatrial_base.catalog.rows import CatalogTable
 from seatrial_lint.lint.rules import finding, rule
 from seatrial_lint.lint.subject import hub_id
 
@@ -54,11 +53,14 @@ class Trap:
     since: str | None = None
     until: str | None = None
     severity: str | None = None
-    named: frozenset[str] = field(init=False)
+    named: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         """Note the names of the first condition, by which rows are found."""
-        object.__setattr__(self, "named", frozenset(next(iter(self.when)).split("|")))
+        object.__setattr__(self, "named", tuple(next(iter(self.when)).split("|")))
+
+
+TRAPS: Final = CatalogTable(Trap, "engine_options.json#traps", key="named")
 
 
 @rule(
@@ -84,8 +86,9 @@ def every(subject: Subject) -> Iterator[Finding]:
     if target is None:
         return
     written = {option.name: option for option in subject.options}
-    for row in dict.fromkeys(row for name in written for row in _rows_of(target.dialect, name)):
-        if within(target.version, row.since, row.until) and (at := _place(row, written)):
+    for row in dict.fromkeys(row for name in written for row in TRAPS.having(name)):
+        holds = target.dialect in row.dialects and within(target.version, row.since, row.until)
+        if holds and (at := _place(row, written)):
             words = {"version": target.called, "key": at.entry.key, "value": at.value}
             message, fix = (_filled(text, words) for text in (row.message, row.fix))
             yield finding(subject, row.rule, at.entry, message, fix, severity=_severity(row.severity))
@@ -137,14 +140,3 @@ def _compares(text: str, how: str, with_what: str, written: dict[str, NamedOptio
     if not (_NUMBER.fullmatch(text) and _NUMBER.fullmatch(than)):
         return False
     return float(text) < float(than) if how == "<" else float(text) > float(than)
-
-
-@cache
-def _rows_of(dialect: str, name: str) -> tuple[Trap, ...]:
-    return tuple(row for row in traps() if dialect in row.dialects and name in row.named)
-
-
-@cache
-def traps() -> tuple[Trap, ...]:
-    """Return every trap."""
-    return catalog_rows("engine_options.json", Trap, part="traps")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial_base.catalog.resource_schemas import all_resource_schemas
+from seatrial_base.catalog.resource_schemas import RESOURCE_SCHEMAS
 from seatrial_laptop.aws.cloudformation.handler_rights import ARNS, ResourceOperation, needed_rights
 
 if TYPE_CHECKING:
@@ -138,4 +138,4 @@ def test_a_custom_resource_calls_its_function() -> None:
 
 
 def test_a_type_that_has_an_arn_is_one_that_has_a_schema() -> None:
-    assert set(ARNS) <= {schema.resource_type for schema in all_resource_schemas()}
+    assert set(ARNS) <= {schema.resource_type for schema in RESOURCE_SCHEMAS.rows}

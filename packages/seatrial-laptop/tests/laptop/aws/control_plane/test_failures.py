@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from seatrial_base.catalog.symptoms import all_symptoms
+from seatrial_base.catalog.symptoms import SYMPTOMS
 from seatrial_laptop.aws.alarms.alarm_rule import StateValue
 from seatrial_laptop.aws.api import ApiError
 from seatrial_laptop.aws.control_plane.records import Kind, Record, Status, arn_of
@@ -205,7 +205,7 @@ NO_CAPACITY = {
 
 def wordings(name: str) -> list[str]:
     """Return the alternatives of a symptom's pattern at its top level."""
-    pattern = next(each.pattern for each in all_symptoms() if each.name == name)
+    pattern = next(each.pattern for each in SYMPTOMS.rows if each.name == name)
     depth, in_class, found = 0, False, [""]
     for sign in pattern:
         in_class = sign == "[" or (in_class and sign != "]")
