@@ -198,15 +198,29 @@ def with_extra(options: str) -> str:
         "tool_parser_plugin: /opt/ml/model/evil.py",
         "tokenizer: /opt/ml/model/../../../etc/evil",
         "an_option_of_tomorrow: evil/model",
+        """structured_outputs_config: '{"reasoning_parser_plugin": "/srv/evil.py"}'""",
+        """structured_outputs_config: '{"reasoning_parser_plugin": "/opt/ml/model/evil.py"}'""",
+        """structured_outputs_config: '{"reasoning_parser_plugin": "evil"}'""",
+        """structured_outputs_config: '{"member_of_tomorrow": ["evil/model"]}'""",
+        """reasoning_config: '{"deep": {"deeper": "evil.module"}}'""",
+        """kv_events_config: '["evil:function"]'""",
+        "distributed_executor_backend: evil.module.Executor",
+        "docker_image: evil/image",
+        "load_format: ./evil",
+        "skops_trusted_types: 'evil.Type, other.Type'",
+        "lora_adapters: 'meta-llama/a,evil/b'",
+        "lora_modules: 'a=meta-llama/a b=evil/b'",
+        "tokenizer: meta-llama/../evil",
     ],
 )
 @pytest.mark.parametrize("rail", ["models: [meta-llama/*]", "licences: [llama2]"])
 def test_what_an_option_loads_is_held_against_the_rails(
     rail: str, option: str, write: Write, environments: Path
 ) -> None:
-    (problem,) = broken(rail, with_extra(option), write, environments)
+    found = broken(rail, with_extra(option), write, environments)
     name = option.partition(":")[0]
-    assert (problem.rule, problem.field) == ("SEA111", f"serving.overrides.extra.{name}")
+    assert {(each.rule, each.field) for each in found} == {("SEA111", f"serving.overrides.extra.{name}")}
+    assert all(f"`extra: [{name}]`" in each.hint for each in found)
     assert broken(f"{rail}\n  extra: [{name}]", with_extra(option), write, environments) == []
     assert broken("max_copies: 9", with_extra(option), write, environments) == []
 
@@ -221,7 +235,16 @@ def test_what_an_option_loads_is_held_against_the_rails(
         "tokenizer: meta-llama/Llama-2-7b-chat-hf",
         "tokenizer: /opt/ml/model/tokens",
         "generation_config: vllm",
+        "Generation_Config: vllm",
         "chat_template: '{{ messages }}'",
+        "Chat_Template: '{{ messages }}/{{ x }}'",
+        """structured_outputs_config: '{"backend": "xgrammar", "reasoning_parser": "qwen3"}'""",
+        """compilation_config: '{"mode": 3, "cudagraph_mode": "FULL", "custom_ops": ["+rms_norm"]}'""",
+        """limit_mm_per_prompt: '{"image": 2}'""",
+        "long_lora_scaling_factors: '2.0, 4.0'",
+        "otlp_traces_endpoint: http://collector.local:4317",
+        "host: 0.0.0.0",
+        "stop_sequence: '</s>'",
         """speculative_config: '{"method": "ngram", "num_speculative_tokens": 3}'""",
         "an_option_of_tomorrow: true",
         "an_option_of_tomorrow: 3",
@@ -229,6 +252,62 @@ def test_what_an_option_loads_is_held_against_the_rails(
 )
 def test_an_option_that_loads_nothing_foreign_is_allowed(option: str, write: Write, environments: Path) -> None:
     assert broken("models: [meta-llama/*]", with_extra(option), write, environments) == []
+
+
+OF_A_STRANGER = [
+    "refs/pr/1",
+    "refs//pr/1",
+    "REFS/PR/1",
+    "Refs/pr/1",
+    "refs/heads/../pr/1",
+    "refs/./pr/1",
+    "refs/tags//../pr/1",
+    "pr/1",
+    "PR/1",
+    "refs/convert/parquet",
+    "convert/parquet",
+    "refs/namespace_of_tomorrow/1",
+    "feature/x",
+    "main/../refs/pr/1",
+    "a..b",
+]
+OF_THE_OWNER = ["main", "v1.0", "4f2b1e0", "4f2b1e0" + "0" * 33, "refs/heads/main", "refs/heads/pr/1", "refs/tags/v1.0"]
+REVISIONS = {
+    "model.revision": SPEC.replace("hub_id", "revision: %s, hub_id"),
+    "serving.overrides.extra.code_revision": with_extra("code_revision: %s"),
+    "serving.overrides.extra.tokenizer_revision": with_extra("tokenizer_revision: %s"),
+    "serving.overrides.extra.speculative_config": with_extra(
+        """speculative_config: '{"model": "meta-llama/Llama-2-7b-chat-hf", "revision": "%s"}'"""
+    ),
+    "serving.overrides.extra.lora_adapters": with_extra("lora_adapters: meta-llama/Llama-2-7b-chat-hf@%s"),
+}
+"""Every field that can name a revision of a repository of the hub."""
+
+
+@pytest.mark.parametrize("revision", OF_A_STRANGER)
+@pytest.mark.parametrize("field", REVISIONS)
+@pytest.mark.parametrize("rail", ["models: [meta-llama/*]", "licences: [llama2]"])
+def test_a_revision_that_may_be_a_strangers_is_refused(
+    rail: str, field: str, revision: str, write: Write, environments: Path
+) -> None:
+    spec = REVISIONS[field].replace("%s", revision)
+    found = broken(rail, spec, write, environments)
+    assert [(each.rule, each.field) for each in found] == [("SEA111", field)]
+    named = f"meta-llama/Llama-2-7b-chat-hf@{revision}"
+    is_name = ".." not in revision  # no pattern allows what leads out of a folder
+    assert (f"'{named}'" in found[0].hint) == is_name
+    allowing = f"licences: [llama2]\n  models: [meta-llama/*, '{named}']"
+    assert bool(broken(allowing, spec, write, environments)) != is_name
+    assert broken("max_copies: 9", spec, write, environments) == []
+
+
+@pytest.mark.parametrize("revision", OF_THE_OWNER)
+@pytest.mark.parametrize("field", REVISIONS)
+@pytest.mark.parametrize("rail", ["models: [meta-llama/*]", "licences: [llama2]"])
+def test_a_commit_a_tag_and_a_branch_are_the_repositorys_own(
+    rail: str, field: str, revision: str, write: Write, environments: Path
+) -> None:
+    assert broken(rail, REVISIONS[field].replace("%s", revision), write, environments) == []
 
 
 FOREIGN = "666666666666.dkr.ecr.us-east-1.amazonaws.com/evil:1"
