@@ -348,11 +348,13 @@ class _Rails:
         return self._problem(("trial", field), rail if written else "trial_mode", message, hint)
 
     def tags(self) -> Iterator[Finding]:
-        """Yield each required tag that neither the endpoint nor the environment has, or that is empty."""
+        """Yield each required tag that neither the endpoint nor the environment has, or that says nothing."""
         tags = {**self._environment.tags, **self._endpoint.tags}
         for key in self._rails.required_tags:
-            if not tags.get(key):
-                message = f"the tag {key} is missing; {self._environment.name} requires it"
+            value = tags.get(key)
+            if not any(map(str.isalnum, value or "")):
+                found = "is missing" if value is None else f"is {value!r}"
+                message = f"the tag {key} {found}; {self._environment.name} requires it, with a letter or a digit"
                 yield self._problem(("tags", key), "required_tags", message, f"add `{key}: …` below tags")
 
 

@@ -135,6 +135,9 @@ def broken(rail: str, spec: str, write: Write, environments: Path, more: str = "
         ("trial_mode: rollback", SPEC, []),
         ("required_tags: [team, cost-center]", f"{SPEC}tags: {{team: search}}\n", ["tags.cost-center"]),
         ("required_tags: [team]", f"{SPEC}tags: {{team: ''}}\n", ["tags.team"]),
+        ("required_tags: [team]", f"{SPEC}tags: {{team: ' '}}\n", ["tags.team"]),
+        ("required_tags: [team]", f"{SPEC}tags: {{team: ' -_./ '}}\n", ["tags.team"]),
+        ("required_tags: [team]", f"{SPEC}tags: {{team: ' a '}}\n", []),
         ("max_copies: 2", f"{SPEC}scaling: {{max_copies: 3}}\n", ["scaling.max_copies"]),
         ("instance_types: [ml.g6.xlarge]", SPEC + TYPES, ["serving.instance_types"]),
         ("slo: {ttft_ms: {p95: 2000}}", SPEC, ["slo.ttft_ms.p95"]),
@@ -168,6 +171,12 @@ def test_every_broken_rail_is_told_at_once(write: Write, environments: Path) -> 
 
 def test_a_tag_of_the_environment_is_one_of_the_endpoints(write: Write, environments: Path) -> None:
     assert broken("required_tags: [team]", SPEC, write, environments, more="tags: {team: search}\n") == []
+
+
+def test_a_blank_of_the_endpoint_hides_the_tag_of_the_environment(write: Write, environments: Path) -> None:
+    spec = f"{SPEC}tags: {{team: ' '}}\n"
+    (found,) = broken("required_tags: [team]", spec, write, environments, more="tags: {team: search}\n")
+    assert (found.rule, found.field) == ("SEA111", "tags.team")
 
 
 def test_a_declared_licence_may_not_contradict_the_catalog(write: Write, environments: Path) -> None:
