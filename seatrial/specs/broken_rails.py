@@ -129,7 +129,6 @@ def _owners_hint(environment: EnvironmentSpec, place: Document, named: str) -> s
     return f"{own}; or let {environment.name} allow it: `models: [{patterns}]` below guard_rails in {place.path}"
 
 
-
 class _Rails:
     """The guard rails of one environment, held against one spec."""
 

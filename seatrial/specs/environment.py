@@ -169,7 +169,9 @@ class EnvironmentSpec(FrozenModel):
         "parameters `/seatrial/ENVIRONMENT/NAME/OUTPUT`.",
     )
     removal: Literal["destroy", "retain"] = Field("retain", description="Action on results at deletion.")
-    tags: Tags = Field({}, description="Tags of every resource.")
+    tags: Tags = Field(
+        {}, description="Tags of every resource; keys that begin with `aws:` or `seatrial:` are reserved."
+    )
 
     vending: bool = Field(
         default=False, description="Products of `products/` may be offered here: an AWS Service Catalog portfolio."
