@@ -25,7 +25,8 @@ def test_every_page_is_current() -> None:
         (SPEC, "### `slo.ttft_ms`, `slo.tpot_ms`, `slo.e2e_latency_ms`"),
         (
             "reference/environment.md",
-            "| `tags` | mapping of names to text | empty |  | Tags of every resource; keys that begin with `aws:` or `seatrial:` are reserved. |",
+            "| `tags` | mapping of names to text | empty |  | Tags of every resource; keys that begin with `aws:` or "
+            "`seatrial:` are reserved. |",
         ),
         ("reference/rules.md", "| `SEA108` | error | two fields contradict each other |"),
         ("reference/trial-result.md", "| `levels` | list of [LevelResult](#levelresult) |"),

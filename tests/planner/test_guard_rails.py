@@ -55,6 +55,13 @@ def test_the_dearest_pool_counts(ask: Ask) -> None:
     assert make_plan(ask(rails={"usd_per_hour": 51}, serving=fixed, hosting=pools)).instance_type.value == G5
 
 
+def test_a_pool_without_a_price_breaks_the_rail_whatever_the_others_cost(ask: Ask) -> None:
+    pools = {"instance_pools": [G5, "ml.p5e.48xlarge"]}
+    asked = {"serving": {"overrides": {"tensor_parallel_degree": 1}}, "hosting": pools}
+    assert problems(ask, rails={"usd_per_hour": 1e9}, **asked) == [("SEA111", "scaling.max_copies")]
+    assert make_plan(ask(**asked)).instance_type.value == G5
+
+
 @pytest.mark.parametrize(
     ("hosting", "most"),
     [
@@ -142,6 +149,15 @@ def test_the_job_of_a_further_model_or_of_a_variant_counts(ask: Ask) -> None:
         (problem,) = created_problems(plan, loaded, beside)
         assert (problem.rule, problem.field) == ("SEA111", AT)
         assert problem.message.startswith("$54.54 at list prices for 3 x 12 h of ml.g5.2xlarge exceeds $40.00")
+
+
+def test_one_job_without_a_price_breaks_the_rail_whatever_the_others_cost(ask: Ask) -> None:
+    loaded = ask(rails={"job_usd": 1e9}, model=IN_S3, optimization=[{"awq": {"job": True}}])
+    plan, job = make_plan(loaded), {"instance_type": "ml.p5e.48xlarge"}
+    other = ask(rails={"job_usd": 1e9}, model=IN_S3, optimization=[{"awq": {"job": job}}]).endpoint
+    (problem,) = created_problems(plan, loaded, Beside(guests=((other, plan),)))
+    assert (problem.rule, problem.field) == ("SEA111", "hosting.more_models")
+    assert problem.message.startswith("an unknown price at list prices for 12 h of ml.g5.2xlarge, 12 h of ml.p5e.48x")
 
 
 def test_the_job_of_another_model_is_told_where_it_is_hosted(ask: Ask) -> None:

@@ -150,6 +150,8 @@ def broken(rail: str, spec: str, write: Write, environments: Path, more: str = "
             ["slo.error_rate", "slo.output_tok_s", "slo.tpot_ms.p50"],
         ),
         ("slo: {error_rate: 0.01}", SPEC, []),
+        ("slo: {error_rate: 0.01}", f"{SPEC}slo: {{error_rate: 0.0101}}\n", ["slo.error_rate"]),
+        ("slo: {output_tok_s: 500}", f"{SPEC}slo: {{output_tok_s: 499}}\n", ["slo.output_tok_s"]),
         *CREATED,
     ],
 )  # fmt: skip
@@ -207,6 +209,8 @@ def with_extra(options: str) -> str:
         "tool_parser_plugin: /opt/ml/model/evil.py",
         "tokenizer: /opt/ml/model/../../../etc/evil",
         "an_option_of_tomorrow: evil/model",
+        "An_Option_Of_Tomorrow: evil",
+        "AN_OPTION_OF_TOMORROW: evil",
         """structured_outputs_config: '{"reasoning_parser_plugin": "/srv/evil.py"}'""",
         """structured_outputs_config: '{"reasoning_parser_plugin": "/opt/ml/model/evil.py"}'""",
         """structured_outputs_config: '{"reasoning_parser_plugin": "evil"}'""",
@@ -241,6 +245,7 @@ def test_what_an_option_loads_is_held_against_the_rails(
         "tokenizer_mode: mistral",
         "served_model_name: org/chat",
         "tool_call_parser: hermes",
+        "Tool_Call_Parser: hermes",
         "tokenizer: meta-llama/Llama-2-7b-chat-hf",
         "tokenizer: /opt/ml/model/tokens",
         "generation_config: vllm",
@@ -382,6 +387,17 @@ def test_metadata_of_jumpstart_names_weights_of_its_own(write: Write, environmen
         True,
     )
     assert broken("models: [meta-*, 's3://jumpstart-cache-prod-us-east-1/evil/*']", spec, write, environments) == []
+
+
+def test_metadata_of_an_unknown_jumpstart_id_names_weights_too(write: Write, environments: Path) -> None:
+    key = {"model_id": "model-of-tomorrow", "version": "1.0.0", "hosting_artifact_key": "evil/m.tar.gz"}
+    model = "jumpstart_id: model-of-tomorrow, jumpstart_metadata: m.json, accept_eula: true"
+    shape = ", architecture: meta-llama/Llama-2-7b-chat-hf"
+    file = write(SPEC.replace("hub_id: meta-llama/Llama-2-7b-chat-hf", model + shape))
+    (file.parent / "m.json").write_text(json.dumps(key))
+    found = broken("models: [model-*]", file.read_text(), write, environments)
+    assert [(each.rule, each.field) for each in found] == [("SEA111", "model.jumpstart_metadata")]
+    assert "s3://jumpstart-cache-prod-us-east-1/evil/m.tar.gz" in found[0].message
 
 
 def test_a_default_of_the_trial_names_the_rail_that_implies_it(write: Write, environments: Path) -> None:
