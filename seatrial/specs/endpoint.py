@@ -386,5 +386,5 @@ class EndpointSpec(FrozenModel):
     tags: Tags = Field(
         {},
         description="Tags of the endpoint's resources, added to the environment's; the value of `team` is its team in "
-        "reports.",
+        "reports. Keys that begin with `aws:` or `seatrial:` are reserved.",
     )

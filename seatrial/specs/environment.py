@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.specs.endpoint import EndpointSpec
-    from seatrial.specs.yaml_source import Document
+    from seatrial.specs.yaml_source import Document, FieldPath, Yaml
 
 
 EMBEDDED_ACCOUNT = "000000000000"
@@ -169,7 +169,9 @@ class EnvironmentSpec(FrozenModel):
         "parameters `/seatrial/ENVIRONMENT/NAME/OUTPUT`.",
     )
     removal: Literal["destroy", "retain"] = Field("retain", description="Action on results at deletion.")
-    tags: Tags = Field({}, description="Tags of every resource.")
+    tags: Tags = Field(
+        {}, description="Tags of every resource; keys that begin with `aws:` or `seatrial:` are reserved."
+    )
 
     vending: bool = Field(
         default=False, description="Products of `products/` may be offered here: an AWS Service Catalog portfolio."
@@ -232,16 +234,27 @@ def budget_problems(document: Document) -> Iterator[Finding]:
         yield document.problem(path, "SEA108", message, "set budget_usd_per_month, or leave the addresses out")
 
 
+def reserved_prefix(tag: str) -> str | None:
+    """Return the prefix for which a tag's key is not for users, `aws:` or `seatrial:`; `None` where it is for them.
+
+    Capitals make no other key: `aws:` is reserved in all of them, and rights that ask for `aws:ResourceTag/KEY` don't
+    tell them apart (IAM user guide, condition keys).
+    """
+    key = tag.strip().casefold()
+    return next((prefix for prefix in ("aws:", "seatrial:") if key.startswith(prefix)), None)
+
+
 def tag_problems(document: Document) -> Iterator[Finding]:
-    """Yield the tags that AWS keeps for itself."""
-    tags = document.data.get("tags")
-    for key in tags if isinstance(tags, dict) else ():
-        if key.lower().startswith("aws:"):
-            path = ("tags", key)
-            message = f"the tag key {key} begins with aws:, which AWS reserves"
-            yield Finding(
-                "SEA107", Place.at(document.where(path), document.field(path)), message, "choose another tag key"
-            )
+    """Yield the tags that AWS and Seatrial keep for themselves, required ones included: no spec could set them."""
+    tags, required = document.data.get("tags"), document.value("guard_rails", "required_tags")
+    named: list[tuple[FieldPath, Yaml]] = [(("tags", key), key) for key in (tags if isinstance(tags, dict) else ())]
+    listed = required if isinstance(required, list) else ()
+    named += [(("guard_rails", "required_tags", index), key) for index, key in enumerate(listed)]
+    for path, key in named:
+        if isinstance(key, str) and (prefix := reserved_prefix(key)) is not None:
+            who = "AWS" if prefix == "aws:" else "Seatrial"
+            message = f"the tag key {key} begins with {prefix}, which {who} reserves"
+            yield document.problem(path, "SEA107", message, "choose another tag key")
 
 
 def tag_count_problems(endpoint: EndpointSpec, environment: EnvironmentSpec, document: Document) -> Iterator[Finding]:

@@ -45,7 +45,7 @@ _ENVIRONMENT_ONLY_DEPLOYED: Mapping[str, set[str] | bool] = {
     # Guard rails that no plan is chosen by: each plan is checked against them whenever its lock is read.
     "guard_rails": {
         *("models", "licences", "images", "code", "extra", "hub_token_secrets"),
-        *("slo", "trial_mode", "trial", "required_tags"),
+        *("slo", "trial_mode", "trial", "required_tags", "job_usd"),
     },
 }
 _GUARD_RAILS_ADDED_LATER = ("engines", "usd_per_million_output_tokens", "blended_usd_per_million_tokens")

@@ -72,7 +72,13 @@ class GuardRails(FrozenModel):
     usd_per_hour: Usd | None = Field(
         None,
         description="Highest cost of one endpoint, in US dollars per hour: list prices of the most instances, all "
-        "models, variants and pools and an update's instances included.",
+        "models, variants and pools and an update's instances included. An optimization job may not cost more per hour "
+        "either.",
+    )
+    job_usd: Usd | None = Field(
+        None,
+        description="Highest cost of the optimization jobs of one endpoint, those of all its models and variants "
+        "together, in US dollars: `max_hours` at the list price of the instance type that the artifacts are made for.",
     )
     max_copies: Copies | None = Field(
         None, description="Most copies of one endpoint: of all its models, variants and its shadow together."
@@ -81,10 +87,13 @@ class GuardRails(FrozenModel):
         None,
         description="Allowed models: patterns of hub ids, S3 URIs, JumpStart ids and ARNs, in which `*` stands for any "
         "text, `?` for one character. Upper and lower case differ. Drafts, adapters and what an option loads count. A "
-        "revision `refs/pr/N` of the hub is allowed only by a pattern with `@`, as in `org/model@refs/pr/7`.",
+        "revision that may be a pull request of the hub is allowed only by a pattern with `@`, as in "
+        "`org/model@refs/pr/7`.",
     )
     licences: Annotated[tuple[LicenceId, ...], Field(min_length=1)] | None = Field(
-        None, description="Allowed licences, by their ids on the hub; a model without a known licence is refused."
+        None,
+        description="Allowed licences, by their ids on the hub; a model without a known licence is refused, and a "
+        "revision that may be a pull request.",
     )
     engines: Annotated[tuple[EngineName, ...], Field(min_length=1)] | None = Field(
         None, description="Allowed serving containers."
@@ -102,7 +111,7 @@ class GuardRails(FrozenModel):
     extra: tuple[OptionName, ...] = Field(
         (),
         description="Options of `serving.overrides.extra` that are allowed beside `models` and `licences` though they "
-        "load something, or are unknown.",
+        "load something, or may.",
     )
     hub_token_secrets: Annotated[tuple[SecretPattern, ...], Field(min_length=1)] | None = Field(
         None, description="Allowed `model.hub_token_secret`: patterns of names, or of ARNs where one is given."
@@ -119,7 +128,9 @@ class GuardRails(FrozenModel):
     trial_mode: TrialMode | None = Field(None, description="Trial mode that each endpoint must have.")
     trial: RequiredTrial = RequiredTrial()
     required_tags: tuple[TagKey, ...] = Field(
-        (), description="Tags that each endpoint must have, from its own `tags` or the environment's."
+        (),
+        description="Tags that each endpoint must have, from its own `tags` or the environment's, with a letter or a "
+        "digit in their values.",
     )
 
     @property
