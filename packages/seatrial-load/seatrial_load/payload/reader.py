@@ -151,11 +151,11 @@ def _finish_reason(schema: Schema, end: Fragment) -> FinishReason | None:
 class LineReader:
     """Takes bytes and returns the documents that they completed: JSON texts, and `DONE` as it is.
 
-    Server-sent events are read as WHATWG HTML has it (9.2.5 and 9.2.6): lines end with LF, CR or both, a byte order mark
-    may come first, an event is the data of its lines joined with a line feed, and is there with the empty line after
-    it; comments, other fields and an event that the stream ends in are nothing. White space around data means nothing
-    to JSON. Engines do three things beside the standard: they write lines of JSON, leave the empty line between two
-    events out, and end with `[DONE]` and no empty line.
+    Server-sent events are read as WHATWG HTML has it (9.2.5 and 9.2.6): lines end with LF, CR or both, a byte order
+    mark may come first, an event is the data of its lines joined with a line feed, and is there with the empty line
+    after it; comments, other fields and an event that the stream ends in are nothing. White space around data means
+    nothing to JSON. Three things beside the standard are taken: lines of JSON, two events without an empty line
+    between, and `[DONE]` at the end without one.
     """
 
     __slots__ = ("_data", "_data_bytes", "_follows_cr", "_held_bytes", "_is_between", "_is_first", "_is_sse", "_pieces")
@@ -233,7 +233,7 @@ class LineReader:
             told.append(text)
 
     def _hold(self, said: bytes, told: list[bytes]) -> None:
-        """Keep a line of an event's data; JSON has no `{` or `[` right after `}` or `]`, so that begins another event."""
+        """Keep a line of an event; JSON has no `{` or `[` right after `}` or `]`, so these begin another one."""
         if self._data and said.startswith(_OPENING) and self._data[-1].endswith(_CLOSING):
             self._dispatch(told)
         self._data.append(said)
