@@ -148,6 +148,7 @@ def _with_details(level: LevelResult, tally: LevelTally) -> LevelResult:
         input_tokens_p95=percentile_of_lengths(tokens.prompt_lengths, 95),
         output_tokens_p50=percentile_of_lengths(tokens.answer_lengths, 50),
         output_tokens_p95=percentile_of_lengths(tokens.answer_lengths, 95),
+        cached_share=_mean(tokens.cached, tokens.cacheable),
         duration_s=counts.duration_s,
         enough_because=tally.enough_because,
         client=tally.client,

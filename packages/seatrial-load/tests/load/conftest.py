@@ -52,11 +52,11 @@ def part(data: bytes) -> bytes:
 
 def lmi_lines(tokens: int) -> list[bytes]:
     lines: list[dict[str, object]] = [
-        {"index": 0, "token": {"id": n, "text": " ü", "logprob": -0.5}, "generated_text": None, "details": None}
+        {"index": 0, "token": {"id": n, "text": f" ü{n}", "logprob": -0.5}, "generated_text": None, "details": None}
         for n in range(tokens)
     ]
     details = {"finish_reason": "length", "generated_tokens": tokens + 1, "input_length": 7}
-    lines[-1] |= {"generated_text": " ü" * tokens, "details": details}
+    lines[-1] |= {"generated_text": "".join(f" ü{n}" for n in range(tokens)), "details": details}
     return [json.dumps(line, ensure_ascii=False).encode() + b"\n" for line in lines]
 
 
@@ -73,6 +73,14 @@ async def stream(writer: StreamWriter, asked: dict[str, int]) -> bool:
         middle = len(line) // 2
         writer.write(part(line[:middle]) + part(line[middle:]))
     writer.write(b"0\r\n\r\n")
+    return True
+
+
+async def garbled(writer: StreamWriter, asked: dict[str, int]) -> bool:
+    tokens: list[dict[str, object]] = [{"token": {"id": 0, "text": "!"}} for _ in range(asked["max_new_tokens"])]
+    tokens[-1] |= {"generated_text": "!" * len(tokens), "details": {"finish_reason": "length"}}
+    lines = "".join(f"{json.dumps(token)}\n" for token in tokens)
+    writer.write(STREAM_HEAD + part(lines.encode()) + b"0\r\n\r\n")
     return True
 
 
@@ -177,6 +185,7 @@ MANNERS: dict[str, Manner] = {
     "every-third-fails": every_third_fails,
     "stream": stream,
     "whole": whole,
+    "garbled": garbled,
     "throttled": throttled,
     "model-error": model_error,
     "early-close": early_close,

@@ -101,3 +101,10 @@ def test_queue_share_as_against_the_lowest_valid_level(level: MakeLevel) -> None
 def test_the_lowest_rate_of_an_open_loop_is_the_unloaded_one(level: MakeLevel) -> None:
     rates = [level(1, ttft_ms=100.0 * rate, offered_requests_per_s=rate) for rate in (4.0, 1.0, 2.0)]
     assert [one.queue_share for one in with_queue_share(rates)] == [0.75, 0.0, 0.5]
+
+
+def test_a_level_tells_which_share_of_its_prompts_came_from_a_cache(record: MakeRecord) -> None:
+    told = [record(input_tokens=100, cached_tokens=cached) for cached in (0, 50, 100)]
+    untold = record(input_tokens=1_000)
+    assert level_of_records(4, [*told, untold], ()).cached_share == 0.5
+    assert level_of_records(4, [untold], ()).cached_share is None
