@@ -162,7 +162,7 @@ def _cost(plan: Plan, loaded: LoadedSpec, fleets: Sequence[InstanceFleet]) -> It
     rails = loaded.environment.guard_rails
     costs = [fleet.usd_per_hour(lambda name: list_price(name, loaded)) for fleet in fleets]
     known = [cost for cost in costs if cost is not None]
-    hourly = sum(known) if len(known) == len(costs) else None
+    hourly = math.fsum(known) if len(known) == len(costs) else None
     if rails.usd_per_hour is not None and (hourly is None or hourly - rails.usd_per_hour > _PRICE_STEP):
         price = "an unknown price" if hourly is None else f"{usd(hourly)} per hour"
         dearest = max(fleets, key=lambda fleet: fleet.usd_per_hour(lambda name: list_price(name, loaded)) or math.inf)
