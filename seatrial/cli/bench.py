@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -141,7 +142,7 @@ def _write_exact(request: TrialRequest, tokenizer: Path, path: Path) -> None:
 
     load = request.load
     sizes = (level_size(request, concurrency).requests for concurrency in load.concurrency_levels)
-    requests = sum(sizes) if load.arrival == "closed" else round(sum(load.rates_per_s) * load.level_s)
+    requests = sum(sizes) if load.arrival == "closed" else round(math.fsum(load.rates_per_s) * load.level_s)
     prompts = min(MOST_EXACT_PROMPTS, requests + load.warmup_requests + 1)
     lengths = lengths_of(request.workload)
     asked = (lengths.of(row) for row in range(prompts))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial_base.errors import SpecError
+from seatrial_base.files import follow_links
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +44,7 @@ def git_repository_of(folder: Path) -> Path:
     Raises:
         SpecError: SEA452 when there is none, or no git.
     """
-    return Path(_git(folder, "rev-parse", "--show-toplevel")).resolve()
+    return follow_links(Path(_git(folder, "rev-parse", "--show-toplevel")))
 
 
 def commit_of(folder: Path, revision: str) -> str:
@@ -103,7 +104,7 @@ def checkout_of(root: Path, revision: str, checkout: Path) -> Iterator[tuple[Pat
     top, commit = git_repository_of(root), commit_of(root, revision)
     try:
         _git(root, "-c", "core.hooksPath=/dev/null", "worktree", "add", "--detach", "--quiet", f"{checkout}", commit)
-        yield top, checkout.resolve()
+        yield top, follow_links(checkout)
     finally:
         if checkout.exists():
             _git(root, "worktree", "remove", "--force", f"{checkout}")

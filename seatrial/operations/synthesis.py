@@ -9,6 +9,7 @@ from seatrial.locks.lock_file import locked_environments
 from seatrial.operations.app import app_folder, run_app
 from seatrial.operations.checkout import checkout_of, moved
 from seatrial_base.errors import SeatrialError
+from seatrial_base.files import follow_links
 from seatrial_lint.cloudformation.read import read_template, read_template_file
 from seatrial_lint.cloudformation.template import EMPTY
 
@@ -47,8 +48,8 @@ class StackSource:
         """
         return cls(
             root=app_folder(spec),
-            spec=spec.resolve(),
-            environments=environments.resolve(),
+            spec=follow_links(spec),
+            environments=follow_links(environments),
             environment=environment,
             stack_name=stack_name,
         )

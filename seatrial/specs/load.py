@@ -49,6 +49,7 @@ from seatrial.specs.yaml_source import (
     validation_problems,
 )
 from seatrial_base.errors import SpecError
+from seatrial_base.files import follow_links
 from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import FrozenModel
 from seatrial_load.prompts.dataset import Dataset
@@ -280,7 +281,7 @@ def environments_of(spec: Path) -> Path:
     beside = spec.parent / ENVIRONMENTS
     if beside.is_dir():
         return beside
-    folder = spec.resolve().parent.parent / ENVIRONMENTS
+    folder = follow_links(spec).parent.parent / ENVIRONMENTS
     return folder if spec.is_absolute() else Path(os.path.relpath(folder))
 
 

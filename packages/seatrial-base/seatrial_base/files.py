@@ -77,6 +77,24 @@ def _open_regular(path: Path) -> int:
     raise OSError(errno.EINVAL, f"{kind}, not a regular file", path.as_posix())
 
 
+def follow_links(path: Path) -> Path:
+    """Return the absolute path of what a path leads to through every link, whether it is there or not.
+
+    `Path.resolve` says of a link to itself what the Python says that runs it: a `RuntimeError` before 3.13, since then
+    nothing at all.
+
+    Raises:
+        OSError: A link leads to itself (`ELOOP`).
+    """
+    target = Path(os.path.realpath(path))
+    try:
+        target.stat()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise
+    return target
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Give a path beside a file, to be written; when the block ends well, what it holds takes the file's place.
@@ -88,7 +106,7 @@ def replacing(path: Path) -> Iterator[Path]:
     Raises:
         OSError: The folder can't be written to, or is full, or the path is a link to itself.
     """
-    target = _behind_links(path)
+    target = follow_links(path)
     scratch = target.with_name(f".{target.name}.{token_hex(4)}.part")
     os.close(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PLAIN_MODE))
     try:
@@ -98,13 +116,6 @@ def replacing(path: Path) -> Iterator[Path]:
         scratch.replace(target)
     finally:
         scratch.unlink(missing_ok=True)
-
-
-def _behind_links(path: Path) -> Path:
-    try:
-        return path.resolve()
-    except RuntimeError as error:  # Python before 3.13 tells a loop so
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path.as_posix()) from error
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial_base.errors import LocalError
 from seatrial_base.file_lock import try_lock
+from seatrial_base.files import follow_links
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -251,11 +252,11 @@ def _unreadable(state_dir: Path) -> LocalError:
 
 def _end_processes_in(folder: Path) -> None:
     """Kill our processes that work in a folder and name it in their command line: engines and Lambda functions."""
-    names = [os.fsencode(path) + b"/" for path in (folder.absolute(), folder.resolve())]
+    names = [os.fsencode(path) + b"/" for path in (folder.absolute(), follow_links(folder))]
     for process in Path("/proc").glob("[0-9]*"):  # none on a system without /proc
         with suppress(OSError):
             command, works_in = (process / "cmdline").read_bytes(), (process / "cwd").readlink()
-            if works_in.is_relative_to(folder.resolve()) and any(name in command for name in names):
+            if works_in.is_relative_to(follow_links(folder)) and any(name in command for name in names):
                 os.kill(int(process.name), signal.SIGKILL)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from seatrial.cli.support.options import environments_folder
 from seatrial_base.errors import PlanError, RenderError, SpecError
+from seatrial_base.files import follow_links
 from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def spec_files(paths: Iterable[Path]) -> tuple[Path, ...]:
             hint = "give a spec or a folder of specs"
             problems.append(Finding("SEA420", Place.at(path.as_posix()), "no spec (*.yaml) in the folder", hint))
         for file in files:
-            found.setdefault(file.resolve(), file)
+            found.setdefault(follow_links(file), file)
     if problems:
         raise SpecError(problems)
     return tuple(found.values())

@@ -11,6 +11,7 @@ from seatrial.operations.review.review import AskedEndpoints, make_review
 from seatrial.operations.review.side import RepositorySide
 from seatrial.specs.load import environment_names
 from seatrial_base.errors import SpecError
+from seatrial_base.files import follow_links
 from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:
@@ -45,8 +46,8 @@ def review_of(
     new = RepositorySide(
         top=top,
         root=app_folder(endpoints / "spec.yaml"),
-        endpoints=endpoints.resolve(),
-        environments=environments.resolve(),
+        endpoints=follow_links(endpoints),
+        environments=follow_links(environments),
     )
     with checkout_of(top, commit, folder / "checkout") as (_, checkout):
         old = RepositorySide(
@@ -69,7 +70,7 @@ def folder_of(path: Path) -> Path:
 
 def _endpoints(specs: Sequence[Path]) -> tuple[Path, tuple[str, ...] | None]:
     """Return the folder of specs, and the names of those that are asked for; `None` for all."""
-    folders = {folder_of(spec).resolve() for spec in specs}
+    folders = {follow_links(folder_of(spec)) for spec in specs}
     if len(folders) > 1:
         places = ", ".join(folder.as_posix() for folder in sorted(folders))
         hint = "compare one folder after the other"
@@ -80,7 +81,8 @@ def _endpoints(specs: Sequence[Path]) -> tuple[Path, tuple[str, ...] | None]:
 
 def _existing(folder: Path) -> Path:
     """Return a folder, or the nearest above it that exists: a change may remove every spec."""
-    return next(one for one in (folder.resolve(), *folder.resolve().parents) if one.is_dir())
+    target = follow_links(folder)
+    return next(one for one in (target, *target.parents) if one.is_dir())
 
 
 def _refuse_missing(folder: Path, names: Sequence[str] | None, *sides: RepositorySide) -> None:

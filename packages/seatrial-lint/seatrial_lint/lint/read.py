@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seatrial_base.files import follow_links
 from seatrial_base.units import counted
 from seatrial_lint.engines.properties import property_lines
 from seatrial_lint.lint.manifest import is_manifest, read_manifest
@@ -246,7 +247,7 @@ def _written_by(cell: CodeCell, file: str) -> Iterator[ConfigSource]:
 
 def _walk(folder: Path, on_error: Callable[[OSError], None]) -> Iterator[Path]:
     """Yield the folder's files that may hold a configuration, sorted; no link out of it is followed."""
-    home = folder.resolve()
+    home = follow_links(folder)
     for root, folders, names in os.walk(folder, onerror=on_error, followlinks=False):
         folders[:] = sorted(name for name in folders if name not in _SKIPPED)
         for name in sorted(names):
@@ -259,8 +260,8 @@ def _stays(file: Path, home: Path) -> bool:
     if not file.is_symlink():
         return True
     try:
-        return file.resolve(strict=True).is_relative_to(home)
-    except (OSError, RuntimeError):
+        return Path(os.path.realpath(file, strict=True)).is_relative_to(home)
+    except OSError:
         return False
 
 

@@ -104,7 +104,7 @@ def holds_conversations(workload: Workload) -> bool:
 def turns_listed(counts: Sequence[int]) -> TokenLengths:
     """Return the turns of conversations that were counted, at least one."""
     mean = sum(counts) / len(counts)
-    deviation = math.sqrt(sum((count - mean) ** 2 for count in counts) / len(counts))
+    deviation = math.sqrt(math.fsum((count - mean) ** 2 for count in counts) / len(counts))
     return TokenLengths(mean=mean, stddev=deviation, listed=tuple(sorted(counts)))
 
 
