@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV_VERSION := 0.13.8
 FAULTS ?= all
+SEED ?= 1
+COUNT ?= 200
 USER_STAMP := $(VENV)/.seatrial-user
 DEV_STAMP := $(VENV)/.seatrial-dev
 # A boto3 that is older than what the wheel needs: the functions of a trial bring the operations that it lacks.
@@ -19,7 +21,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # With this variable Python compiles aws-cdk-lib anew in every process: 4 s of CPU for each synthesis.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install demo synth diff deploy environment test test-aws clean-aws test-random test-flaky test-updates test-failures test-recipes test-clients test-mutants data-age renew check lint scoreboard bench bench-load-client check-security lock clean
+.PHONY: help install demo synth diff deploy environment test test-aws clean-aws test-random test-flaky test-updates test-failures test-recipes test-clients test-mutants mutants data-age renew check lint scoreboard bench bench-load-client check-security lock clean
 
 help: ## Show this text.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -104,6 +106,9 @@ renew: $(DEV_STAMP) ## Renew a table of the catalog from its source: make renew 
 
 test-mutants: $(DEV_STAMP) ## Write one wrong line after another, and tell which of them the nearest tests don't notice.
 	@$(BIN)/python -m tests.mutations.run $(ARGS)
+
+mutants: $(DEV_STAMP) ## Draw mutants of what decides, and tell which of them the nearest tests don't notice (SEED=1 COUNT=200).
+	@$(BIN)/python -m tests.mutations.run --draw $(COUNT) --seed $(SEED) $(ARGS)
 
 lint: $(DEV_STAMP) ## Format, lint, types and layers.
 	@$(BIN)/ruff format --check .

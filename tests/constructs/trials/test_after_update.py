@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
@@ -81,6 +82,28 @@ def test_what_was_never_measured_is_verified_and_says_so(verifying: World, updat
     assert isinstance(told, dict)
     assert (told["Verdict"], told["Verified"], told["KneeConcurrencyPerCopy"]) == ("pass", "false", "16")
     assert told["TargetConcurrencyPerCopy"] == "9.6"
+    assert verifying.store.read(RELEASED) is None
+
+
+@pytest.mark.parametrize("other", [{"plan_digest": "a"}, {"model_name": "model-1"}])
+def test_that_another_configuration_had_no_room_loads_nobody(
+    verifying: World, update: CustomResourceEvent, other: dict[str, str]
+) -> None:
+    del verifying.store.texts[PASSED], verifying.store.texts[LATEST]
+    no_room = {"plan_digest": "b", "model_name": "model-2", **other}
+    verifying.store.write("state/dev-chat/no-room.json", json.dumps(no_room))
+    run(verifying, update)
+    assert verifying.course.begun[0].request.manner == "verify"
+
+
+def test_what_fails_under_load_in_place_is_rolled_back(
+    verifying: World, update: CustomResourceEvent, missed: Callable[[Literal["fail", "inconclusive"]], TrialResult]
+) -> None:
+    del verifying.store.texts[PASSED], verifying.store.texts[LATEST]
+    update["ResourceProperties"]["Update"] = "in_place"
+    verifying.course.steps, verifying.course.result = [*type(verifying.course)().steps], missed("fail")
+    assert run(verifying, update)["Status"] == "FAILED"
+    assert verifying.course.begun[0].request.manner == "in_place"
     assert verifying.store.read(RELEASED) is None
 
 
