@@ -11,8 +11,8 @@ from seatrial.documents.prediction import Band, Limit, MemoryFit, PredictedKnee,
 from seatrial.specs.endpoint import TrialUpdate
 from seatrial_base.catalog import neuron
 from seatrial_base.catalog.instances import Purchase
-from seatrial_base.field_facts import Facts
-from seatrial_base.frozen_model import FrozenModel, SealedModel, digest, facts_of, model_field, models_in
+from seatrial_base.field_facts import Facts, facts_of
+from seatrial_base.frozen_model import FrozenModel, SealedModel, digest, model_field, models_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,7 +11,8 @@ from seatrial.specs.endpoint import EndpointSpec
 from seatrial.specs.environment import EnvironmentSpec
 from seatrial.specs.fingerprint import fingerprint
 from seatrial.specs.prices import TeamPrices
-from seatrial_base.frozen_model import digested, facts_of, models_in
+from seatrial_base.field_facts import facts_of
+from seatrial_base.frozen_model import digested, models_in
 from tests.sample_plan import sample_plan
 
 if TYPE_CHECKING:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_serializer
 
-from seatrial_base.field_facts import Facts
+from seatrial_base.field_facts import Facts, facts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -59,16 +58,6 @@ def model_field(
     field: Any = Field(default, description=description, **more)
     field.metadata.append(Facts(since=since, neutral=neutral, planned=planned, explains=explains))
     return cast("T", field)  # as type checkers read pydantic's own `Field`
-
-
-@cache
-def facts_of(model: type[BaseModel]) -> Mapping[str, Facts]:
-    """Return the facts of each field of a model."""
-    no_facts = Facts()
-    return {
-        name: next((each for each in field.metadata if isinstance(each, Facts)), no_facts)
-        for name, field in model.model_fields.items()
-    }
 
 
 def models_in(kind: object) -> Iterator[type[BaseModel]]:
