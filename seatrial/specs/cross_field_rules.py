@@ -13,7 +13,7 @@ from seatrial.specs.model_shape import MOST_HEAD_DIM, ModelShape
 from seatrial.specs.recipe_rules import recipe_problems
 from seatrial.specs.repository_files import RELATIVE, repository_root, stays_in, why_away
 from seatrial.specs.scaling import scaling_problems
-from seatrial_base.bounds import wrong_delay, wrong_stddev
+from seatrial_base.bounds import wrong_stddev
 from seatrial_base.candidates import is_reserved_name
 from seatrial_base.catalog import jumpstart
 from seatrial_base.catalog.jumpstart import find_jumpstart_model
@@ -316,7 +316,7 @@ def _conversations(document: Document) -> Iterator[Finding]:
     known = {name: float(value) for name, value in numbers.items() if isinstance(value, int | float)}
     if wrong := wrong_stddev(turns, known.get("turns_stddev", 0.0)):
         yield document.problem(("workload", "turns_stddev"), "SEA108", wrong, "reduce it, or give a dataset with turns")
-    if wrong := wrong_delay(known.get("turn_delay_s", 0.0), known.get("turn_delay_stddev_s", 0.0)):
+    if wrong := wrong_stddev(known.get("turn_delay_s", 0.0), known.get("turn_delay_stddev_s", 0.0), 0):
         yield document.problem(("workload", "turn_delay_stddev_s"), "SEA108", wrong, "reduce it")
     if document.value("workload", "prefix_hit_rate") is not None:
         message, hint = "turns and prefix_hit_rate exclude each other", "leave it out: it follows from turns"
