@@ -30,7 +30,7 @@ from seatrial_load.documents.request import (
     Workload,
 )
 from seatrial_load.documents.request_checks import check_trial_request, read_trial_request
-from seatrial_load.slo.evaluate import requests_needed
+from seatrial_load.slo.evaluate import requests_at_gate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -217,7 +217,7 @@ def level_s(loaded: LoadedSpec, copies: int, rates: Sequence[float]) -> float:
         SpecError: SEA108, so few requests come that the budget ends before.
     """
     trial = loaded.endpoint.trial
-    needed = requests_needed(tuple(slo_objectives(loaded.endpoint.slo)), trial.confidence)
+    needed = requests_at_gate(tuple(slo_objectives(loaded.endpoint.slo)), trial.confidence)
     wanted_s = max(SHORTEST_LEVEL_S, math.ceil(_MORE_ARRIVALS * needed * copies / rates[-1]))
     most_s = min(LONGEST_LEVEL_S, _LEVELS_SHARE * trial.budget_minutes * S_PER_MINUTE / len(rates))
     if wanted_s <= most_s or trial.mode == "off":
