@@ -154,3 +154,45 @@ def test_a_price_is_beyond_its_bound_by_more_than_locks_round(ask: Ask, more: fl
 def test_an_image_is_named_the_same_in_all_its_parts(ask: Ask, image: Image, *, is_known: bool) -> None:
     found = limit_problems(sample_plan(**small(image=decided(image))), ask())
     assert [(each.rule, each.field) for each in found] == ([] if is_known else [("SEA415", "dev.image")])
+
+
+def test_copies_of_several_variants_count_together_where_the_most_are_asked_for(ask: Ask) -> None:
+    variants = [{"name": "a"}, {"name": "b", "instance_count": 3, "image": f"{LMI}:a"}]
+    loaded = ask(
+        rails={"max_copies": 4},
+        scaling={"max_copies": 1},
+        hosting={"kind": "single_model", "variants": variants},
+        trial={"mode": "off"},
+        serving={},
+    )
+    plan = sample_plan(**small(instance_count=decided(2), copy_count=decided(2)))
+    (broken,) = broken_rails(plan, loaded)
+    assert (broken.path, broken.field) == (("hosting", "variants", 1), "max_copies")
+    assert broken.message == "5 copies of all models and variants exceed 4"
+
+
+def test_where_plan_and_most_copies_agree_the_most_are_named(ask: Ask) -> None:
+    loaded = ask(rails={"max_copies": 2}, scaling={"max_copies": 1}, serving={})
+    (broken,) = broken_rails(sample_plan(**small(copy_count=decided(3), max_copies=3)), loaded)
+    assert broken.field == "max_copies"
+
+
+@pytest.mark.parametrize(("bound", "broken"), [(18.18, []), (18.17, [("hosting", "variants", 1)])])
+def test_the_dearest_fleet_breaks_the_rail_and_instances_are_told_by_type(
+    ask: Ask, bound: float, broken: list[tuple[object, ...]]
+) -> None:
+    """Six instances of a variant and six of its update: 12 x $1.515."""
+    variants = [{"name": "a", "instance_count": 1}, {"name": "b", "instance_count": 5, "image": f"{LMI}:a"}]
+    loaded = ask(
+        rails={"usd_per_hour": bound},
+        scaling={"max_copies": 1},
+        hosting={"kind": "single_model", "variants": variants},
+        trial={"mode": "off"},
+        serving={},
+    )
+    found = list(broken_rails(sample_plan(**small()), loaded))
+    assert [each.path for each in found] == broken
+    for each in found:
+        assert each.message == (
+            "$18.18 per hour at list prices for 6 x ml.g5.2xlarge and 6 more in an update exceeds $18.17"
+        )

@@ -222,6 +222,25 @@ def test_throughput_is_that_of_as_many_copies(staged: Staged) -> None:
     assert "output_tok_s" in staged.refused(evidence)["SEA475"]
 
 
+@pytest.mark.parametrize(("live", "tok_s"), [(None, 410.5), (1, 410.5), (3, 410.5 / 3)])
+def test_throughput_is_of_the_copies_that_were_live(staged: Staged, live: int | None, tok_s: float) -> None:
+    """Those of the request, where it is not known how many were."""
+
+    def refusals(bound_tok_s: float) -> list[str]:
+        here = {"workload": {"concurrency": 40}, "scaling": {"max_copies": 3}, "slo": {"output_tok_s": bound_tok_s}}
+        staged.write(environments={"prod": here})
+        result = staged.result(staged.lock())
+        evidence = evidence_of(replace(result, live=replace(result.live, copy_count=live)))
+        try:
+            staged.promote(evidence)
+        except SpecError as refused:
+            return [each.message for each in refused.problems if "output_tok_s" in each.message]
+        return []
+
+    assert refusals(3 * tok_s - 1) == []
+    assert refusals(3 * tok_s + 1) != []
+
+
 def test_too_few_copies_are_refused(staged: Staged) -> None:
     staged.write(environments={"prod": {"workload": {"concurrency": 40}, "scaling": {"max_copies": 2}}})
     message = staged.refused(evidence_of(staged.result(staged.lock())))["SEA475"]
