@@ -184,6 +184,32 @@ class TestAnEndpointThatWasReplaced:
         world.ask(cleanup)
         assert world.clock.now_s == ORDERED_S
 
+    def test_goes_once_every_candidate_is_gone(self, world: World, cleanup: CustomResourceEvent) -> None:
+        gone, stuck = "dev-chat-candidate-00000000", "dev-chat-candidate-00000001"
+        world.components.found |= {gone: component(gone), stuck: component(stuck, status="Creating")}
+        world.status = "DELETE_IN_PROGRESS"
+
+        def act() -> None:
+            if world.clock.now_s >= ORDERED_S + 120.0 and stuck in world.components.found:
+                world.components.found[stuck] = component(stuck)
+
+        world.clock.acts.append(act)
+        world.ask(cleanup)
+        assert world.components.deleted == [gone, stuck]
+        assert 180.0 <= world.clock.now_s - ORDERED_S < 185.0, "a quiet minute follows"
+
+    def test_goes_though_a_candidate_is_stuck_for_longer_than_a_function_runs(
+        self, world: World, cleanup: CustomResourceEvent, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        name = "dev-chat-candidate-00000000"
+        world.components.found[name] = component(name, status="Creating")
+        world.status = "DELETE_IN_PROGRESS"
+        response = world.ask(cleanup)
+        assert response is not None
+        assert response["Status"] == "SUCCESS"
+        assert 870.0 <= world.clock.now_s - ORDERED_S < 875.0, "30 s of 900 s are left for the answer"
+        assert f"{name}: in transit, so not deleted; the sweep deletes them" in capsys.readouterr().out
+
     def test_leaves_no_candidate(self, world: World, cleanup: CustomResourceEvent) -> None:
         name = "dev-chat-candidate-00000000"
         world.components.found[name] = component(name, status="Creating")
