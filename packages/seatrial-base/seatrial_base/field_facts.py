@@ -40,6 +40,7 @@ class Option:
         choices: The values that it takes; empty for all of the field's type.
         default: Its value where neither the command line nor a spec says it and the field has no default.
         unit: The option's unit over the field's: 60 for minutes of a field in seconds.
+        repeats: Whether it may be written several times.
     """
 
     flag: str
@@ -50,6 +51,7 @@ class Option:
     choices: tuple[str, ...] = ()
     default: object = None
     unit: float = 1
+    repeats: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -606,7 +606,11 @@ class TrialRequest:
     objectives: tuple[Objective, ...] = field(
         metadata=facts(
             option=Option(
-                "--slo", help="Objective, as in ttft_ms.p95=500; may be repeated.", metavar="BOUND", needs=SERVER
+                "--slo",
+                help="Objective, as in ttft_ms.p95=500; may be repeated.",
+                metavar="BOUND",
+                needs=SERVER,
+                repeats=True,
             )
         )
     )
