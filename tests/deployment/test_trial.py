@@ -271,3 +271,21 @@ def test_a_field_and_its_twin_have_one_type(spec: type, twin: type) -> None:
     ours, theirs = get_type_hints(spec), get_type_hints(twin)
     other = {name for name in ours.keys() & theirs.keys() if ours[name] != theirs[name]}
     assert other <= NOT_TAKEN["workload"].keys() | NOT_TAKEN["trial"].keys()
+
+
+def test_an_option_of_a_trial_is_named_where_it_is_told_and_where_it_acts() -> None:
+    """Command lines, checks, digests, the copy into a trial, reports and tables read it off its field."""
+    folders = ("seatrial", "constructs", "stacks", "packages")
+    files = (file.relative_to(ROOT).as_posix() for folder in folders for file in (ROOT / folder).rglob("*.py"))
+    sources = [file for file in files if "/tests/" not in file]
+    naming = {
+        name: [file for file in sources if name in (ROOT / file).read_text("utf-8")]
+        for name in ("turn_delay_s", "stall_timeout_s")
+    }
+    told = ["packages/seatrial-load/seatrial_load/documents/request.py", "seatrial/specs/endpoint.py"]
+    assert sorted(naming["turn_delay_s"]) == sorted(
+        [*told, "packages/seatrial-load/seatrial_load/measure/conversations.py", "seatrial/specs/local_values.py"]
+    )
+    assert sorted(naming["stall_timeout_s"]) == sorted(
+        [*told, "packages/seatrial-load/seatrial_load/client/event_loop.py"]
+    )
