@@ -12,9 +12,10 @@ from seatrial.specs.model_shape import ModelShape
 from seatrial.specs.optimization import MOST_DRAFT_TOKENS, MOST_OPTIMIZATIONS, Recipe
 from seatrial.specs.scaling import ScalingSpec
 from seatrial_base import bounds
-from seatrial_base.bounds import DEFAULT_DRAFT_COST, MOST_REQUESTS, MOST_TOKENS, MOST_USD
-from seatrial_base.frozen_model import FrozenModel, left_out_or_mapping, model_field
+from seatrial_base.bounds import DEFAULT_DRAFT_COST, MOST_REQUESTS, MOST_TOKENS
+from seatrial_base.frozen_model import FrozenModel, left_out_or_mapping, model_field, same_as
 from seatrial_lint.engines.engine_options import Backend, DraftMethod, EngineOptions, OptionValue, TokenCount
+from seatrial_load.documents.request import Gate, Goal, Load, Search, TargetKnee, TrialRequest, Workload
 
 LONGEST_BUDGET_MINUTES = 50  # CloudFormation waits an hour for a custom resource; the rest is for proof and clean-up
 Level = Annotated[int, Field(ge=1, le=4096)]
@@ -31,7 +32,7 @@ TrialUpdate = Literal["candidate", "in_place", "verify_only"]
 class TrialSpec(FrozenModel):
     """The sea trial that every changed plan is put through."""
 
-    mode: TrialMode = Field("rollback", description="Action after a failed trial.")
+    mode: TrialMode = same_as(TrialRequest, "mode", default="rollback")
     update: TrialUpdate = model_field(
         "candidate",
         "Trial of an update of an endpoint that serves. `candidate` tries one copy of the new model beside "
@@ -39,41 +40,22 @@ class TrialSpec(FrozenModel):
         "`verify_only` updates them, then sends a few single requests.",
         since="0.1",
     )
-    search: Literal["sweep", "adaptive", "every_level"] = model_field(
-        "sweep",
-        "`sweep` measures the levels upward until more load can't change verdict or target; `adaptive` "
-        "chooses each level from the earlier results, between the lowest and the highest; `every_level` measures all.",
-        since="0.1",
-    )
-    target: Literal["lowest", "slo"] = model_field(
-        "lowest",
-        "Knee that sets the autoscaling target: the lowest of SLO and saturation, or that of the SLO alone.",
-        since="0.2",
-    )
-    goal: Literal["knee", "max_concurrency", "max_goodput"] = model_field(
-        "knee", "Goal of an adaptive search.", since="0.1"
-    )
+    search: Search = same_as(Load, "search", since="0.1")
+    target: TargetKnee = same_as(TrialRequest, "target_knee")
+    goal: Goal = same_as(Load, "goal", since="0.1")
     concurrency_levels: Annotated[tuple[Level, ...], Field(min_length=1)] | None = Field(
         None, description="Requests in flight per copy."
     )
-    ramp_per_concurrency: Annotated[int, Field(ge=0, le=10)] = model_field(
-        1, "Unmeasured ramp requests per level, as a multiple of its concurrency; they fill the batch.", since="0.1"
-    )
-    requests_per_concurrency: Positive = Field(
-        3, description="Fewest measured requests per level, as a multiple of its concurrency."
-    )
+    ramp_per_concurrency: int = same_as(Load, "ramp_per_concurrency", default=1, since="0.1", at_most=10)
+    requests_per_concurrency: int = same_as(Load, "requests_per_concurrency", default=3)
     max_requests_per_concurrency: Positive | None = model_field(
         None,
         "Most measured requests per level, as a multiple of its concurrency, if `precision` needs them. "
         "Default: twice `requests_per_concurrency`.",
         since="0.1",
     )
-    precision: Annotated[float, Field(gt=0, lt=1)] = model_field(
-        0.05,
-        "A level ends early once half the 95 % interval of its median end-to-end latency is below this share of it.",
-        since="0.1",
-    )
-    warmup_requests: Requests = Field(2, description="Warm-up requests before the first level.")
+    precision: float = same_as(Load, "precision", since="0.1", below=1)
+    warmup_requests: int = same_as(Load, "warmup_requests", default=2)
     shared_prefix_tokens: Tokens = model_field(
         0, "Older spelling of `workload.shared_prefix_tokens`, which the plan does not see.", since="0.1"
     )
@@ -81,33 +63,14 @@ class TrialSpec(FrozenModel):
     budget_minutes: Annotated[float, Field(gt=0, le=LONGEST_BUDGET_MINUTES)] = Field(
         10, description="Time limit of the trial, in minutes."
     )
-    budget_usd: Annotated[float, Field(gt=0, le=MOST_USD)] | None = model_field(
-        None, "Cost limit of the trial, in US dollars.", since="0.1"
-    )
-    request_timeout_s: Annotated[float, Field(gt=0, le=480)] = Field(
-        60, description="Time limit of a request, in seconds."
-    )
-    stall_timeout_s: Annotated[float, Field(gt=0, le=480)] | None = model_field(
-        None,
-        "Longest gap between two parts of a stream, in seconds; then the request fails. Default: only "
-        "`request_timeout_s`.",
-        since="0.1",
-    )
-    max_retries: Annotated[int, Field(ge=0, le=10)] = model_field(
-        0, "Most retries of a request that was throttled or whose model was not ready; each is counted.", since="0.1"
-    )
-    confidence: Annotated[float, Field(ge=0, le=0.999)] = model_field(
-        0.9,
-        "Confidence of the one-sided interval that must prove each objective; 0 compares the measured value alone.",
-        since="0.1",
-    )
-    on_inconclusive: Literal["fail", "pass"] = model_field("fail", "Result of an inconclusive trial.", since="0.1")
-    on_regression: Literal["fail", "warn", "ignore"] = model_field(
-        "warn", "Action after a regression against the last release.", since="0.1"
-    )
-    regression_tolerance: Annotated[float, Field(ge=0, lt=1)] = model_field(
-        0.1, "Largest relative change that is not yet a regression.", since="0.1"
-    )
+    budget_usd: float | None = same_as(Load, "budget_usd", since="0.1")
+    request_timeout_s: float = same_as(Load, "request_timeout_s", default=60, at_most=480)
+    stall_timeout_s: float | None = same_as(Load, "stall_timeout_s", since="0.1", at_most=480)
+    max_retries: int = same_as(Load, "max_retries", since="0.1", at_most=10)
+    confidence: float = same_as(Gate, "confidence", default=0.9, since="0.1", below=None, at_most=0.999)
+    on_inconclusive: Literal["fail", "pass"] = same_as(Gate, "on_inconclusive", since="0.1")
+    on_regression: Literal["fail", "warn", "ignore"] = same_as(Gate, "on_regression", since="0.1")
+    regression_tolerance: float = same_as(Gate, "regression_tolerance", since="0.1", at_least=0, below=1)
 
 
 InstanceTypes = Annotated[tuple[InstanceType, ...], Field(min_length=1)]
@@ -188,40 +151,23 @@ class WorkloadSpec(FrozenModel):
     """The traffic that the endpoint is planned for: exactly one of `concurrency` and `requests_per_second`."""
 
     input_tokens: TokenCount = Field(description="Mean prompt length, in tokens; `max_model_len` is the limit.")
-    input_tokens_stddev: Deviation = model_field(
-        0.0, "Standard deviation of the prompt length, in tokens; at most half of the mean. 0: one length.", since="0.2"
-    )
+    input_tokens_stddev: float = same_as(Workload, "input_tokens_stddev")
     output_tokens: TokenCount = Field(description="Mean answer length, in tokens.")
-    output_tokens_stddev: Deviation = model_field(
-        0.0, "Standard deviation of the answer length, in tokens; at most half of the mean. 0: one length.", since="0.2"
-    )
+    output_tokens_stddev: float = same_as(Workload, "output_tokens_stddev")
     dataset: FilePath | None = model_field(
         None,
         "File of requests whose lengths yours have, relative to the spec: JSON lines or CSV with the "
         "tokens of each prompt and answer. Its means are `input_tokens` and `output_tokens`.",
         since="0.2",
     )
-    shared_prefix_tokens: Tokens = model_field(
-        0,
-        "Length of the prefix that prompts share, in tokens. With prefix caching on, the plan counts it as cached.",
-        since="0.2",
+    shared_prefix_tokens: int = same_as(
+        Workload, "shared_prefix_tokens", "With prefix caching on, the plan counts it as cached.", since="0.2"
     )
-    prefix_groups: Positive = model_field(1, "Number of different shared prefixes.", since="0.2")
-    turns: Annotated[int, Field(ge=1, le=bounds.MOST_TURNS)] = model_field(
-        1,
-        "Mean number of turns of a conversation. Above 1, `input_tokens` and `output_tokens` are what a "
-        "turn adds; its prompt holds the prompts and answers before it.",
-        since="0.2",
-    )
-    turns_stddev: Annotated[float, Field(ge=0, le=bounds.MOST_TURNS)] = model_field(
-        0.0, "Standard deviation of the number of turns; at most half of the mean less 1. 0: one number.", since="0.2"
-    )
-    turn_delay_s: Annotated[float, Field(ge=0, le=bounds.LONGEST_DELAY_S)] = model_field(
-        0.0, "Mean time that a user thinks before a further turn, in seconds.", since="0.2"
-    )
-    turn_delay_stddev_s: Annotated[float, Field(ge=0, le=bounds.LONGEST_DELAY_S)] = model_field(
-        0.0, "Standard deviation of that time, in seconds; at most half of the mean.", since="0.2"
-    )
+    prefix_groups: int = same_as(Workload, "prefix_groups", since="0.2")
+    turns: int = same_as(Workload, "turns")
+    turns_stddev: float = same_as(Workload, "turns_stddev")
+    turn_delay_s: float = same_as(Workload, "turn_delay_s")
+    turn_delay_stddev_s: float = same_as(Workload, "turn_delay_stddev_s")
     max_model_len: TokenCount | None = model_field(
         None,
         "Longest request (prompt + answer), in tokens; longer ones are refused. Default: twice the "
@@ -247,9 +193,7 @@ class WorkloadSpec(FrozenModel):
         "answered, so that latencies hold the queue.",
         since="0.2",
     )
-    arrival_smoothness: Annotated[float, Field(gt=0, le=bounds.MOST_SMOOTHNESS)] = model_field(
-        1.0, "Shape of `gamma` arrivals: 1 is Poisson, less comes in bursts, more comes evenly.", since="0.2"
-    )
+    arrival_smoothness: float = same_as(Load, "arrival_smoothness")
     api: Literal["invoke", "openai"] | None = model_field(
         None,
         "Path of the trial's requests: `openai`, SageMaker's OpenAI path with bearer tokens, or `invoke`, "

@@ -40,6 +40,7 @@ class Option:
         choices: The values that it takes; empty for all of the field's type.
         default: Its value where neither the command line nor a spec says it and the field has no default.
         unit: The option's unit over the field's: 60 for minutes of a field in seconds.
+        repeats: Whether it may be written several times.
     """
 
     flag: str
@@ -50,6 +51,7 @@ class Option:
     choices: tuple[str, ...] = ()
     default: object = None
     unit: float = 1
+    repeats: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,3 +145,18 @@ def without(document: DocumentT, *parts: str) -> DocumentT:
     defaults = defaults_of(type(document))
     left = {name: defaults[name] for name, known in facts_of(type(document)).items() if known.of in parts}
     return replace(document, **left)
+
+
+def made_of(kind: type[DocumentT], *sources: object, **others: object) -> DocumentT:
+    """Make a dataclass of the fields that other documents have by the same names.
+
+    What neither they nor `others` have is left at its default. Which fields meet by their names is listed in a test.
+
+    Args:
+        kind: The dataclass.
+        sources: The documents; an earlier one goes before a later one.
+        others: Fields with values of their own, which go before all.
+    """
+    names = [name for name in facts_of(kind) if name not in others]
+    taken = {name: getattr(each, name) for each in reversed(sources) for name in names if hasattr(each, name)}
+    return kind(**taken, **others)

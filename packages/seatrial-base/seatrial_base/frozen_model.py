@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import MISSING, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_serializer
 
-from seatrial_base.field_facts import Facts, facts_of
+from seatrial_base.field_facts import Facts, defaults_of, facts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -58,6 +59,29 @@ def model_field(
     field: Any = Field(default, description=description, **more)
     field.metadata.append(Facts(since=since, neutral=neutral, planned=planned, explains=explains))
     return cast("T", field)  # as type checkers read pydantic's own `Field`
+
+
+def same_as(kind: type, name: str, more: str = "", *, default: object = MISSING, **changes: Any) -> Any:  # noqa: ANN401
+    """Return a field with the text, the bounds and the default of a dataclass's field, as pydantic's `Field`.
+
+    Args:
+        kind: The dataclass.
+        name: Its field.
+        more: Sentences that hold of this document alone.
+        default: Another default.
+        changes: Other facts, such as a `since` of its own and narrower bounds.
+    """
+    known = replace(facts_of(kind)[name], option=None, **changes)
+    field: Any = Field(
+        defaults_of(kind)[name] if default is MISSING else default,
+        description=" ".join(filter(None, (known.help, more))),
+        gt=known.above,
+        ge=known.at_least,
+        lt=known.below,
+        le=known.at_most,
+    )
+    field.metadata.append(known)
+    return field
 
 
 def models_in(kind: object) -> Iterator[type[BaseModel]]:

@@ -583,7 +583,6 @@ class TrialRequest:
         objectives: The SLO; may be empty.
         gate_concurrency: Requests in flight per copy at which the SLO must hold.
         copy_count: Running copies; a level opens its concurrency times this many streams.
-        mode: What the deployment gate does with a failed verdict; the trial itself measures alike.
         usd_per_hour_per_copy: Price of the hardware that one copy occupies; None when unknown.
         fallback_target_concurrency: The scaling target per copy when the trial finds no knee.
         target_utilization: Share of the knee's concurrency to scale at, above 0 and at most 1.
@@ -606,7 +605,11 @@ class TrialRequest:
     objectives: tuple[Objective, ...] = field(
         metadata=facts(
             option=Option(
-                "--slo", help="Objective, as in ttft_ms.p95=500; may be repeated.", metavar="BOUND", needs=SERVER
+                "--slo",
+                help="Objective, as in ttft_ms.p95=500; may be repeated.",
+                metavar="BOUND",
+                needs=SERVER,
+                repeats=True,
             )
         )
     )
@@ -620,7 +623,7 @@ class TrialRequest:
         )
     )
     copy_count: int = field(metadata=facts(above=0))
-    mode: Literal["rollback", "report", "off"]
+    mode: Literal["rollback", "report", "off"] = field(metadata=facts("Action after a failed trial."))
     usd_per_hour_per_copy: float | None = field(
         metadata=facts(above=0, option=Option("--usd-per-hour", help="Price of the server, USD/h.", needs=SERVER))
     )
