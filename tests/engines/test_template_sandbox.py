@@ -232,7 +232,7 @@ SAMPLES: dict[str, tuple[object, tuple[str, ...]]] = {
     "a mapping": ({"a": 1}, METHODS[Mapping]),
     "an option": (WrittenOption("a", "b"), ("name", "option", "value")),
     "a loop": (LoopContext([1], StrictUndefined), LOOP),
-    "a macro": (Template("{% macro m() %}{% endmacro %}").module.m, ()),  # type: ignore[attr-defined]
+    "a macro": (Template("{% macro m() %}{% endmacro %}").module.m, ()),
     "a module": (Template("{% macro m() %}{% endmacro %}").module, ("m",)),
     "a list": ([1], ()),
     "a number": (1, ()),
