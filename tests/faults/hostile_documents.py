@@ -132,8 +132,18 @@ CONFIGURATIONS: Mapping[str, tuple[str, str, str, str]] = {
     "containers": ("a.json", '{"Containers":[', '{"Image":"a","Environment":{"OPTION_DTYPE":"fp16"}},', "{}]}"),
     "one member many times": ("a.json", '{"PrimaryContainer":{"Image":"a","Environment":{', '"A":"1",', '"B":"1"}}}'),
     "variants": ("a.json", '{"ProductionVariants":[', '{"InstanceType":"ml.g5.xlarge","ModelName":"m#"},', "{}]}"),
-    "pods": ("a.yaml", "", "apiVersion: v1\nkind: Pod\nspec: {containers: [{image: vllm, env: [{name: A, value: b}]}]}\n---\n", ""),
-    "containers of a pod": ("a.yaml", "kind: Pod\nspec:\n  containers:\n", "  - {image: vllm, env: [{name: A, value: b}]}\n", ""),
+    "pods": (
+        "a.yaml",
+        "",
+        "apiVersion: v1\nkind: Pod\nspec: {containers: [{image: vllm, env: [{name: A, value: b}]}]}\n---\n",
+        "",
+    ),
+    "containers of a pod": (
+        "a.yaml",
+        "kind: Pod\nspec:\n  containers:\n",
+        "  - {image: vllm, env: [{name: A, value: b}]}\n",
+        "",
+    ),
     "services": ("a.yaml", "services:\n", "  s#: {image: vllm, environment: [A=b]}\n", ""),
     "anchors": ("a.yaml", "services:\n  a: &a {image: vllm, environment: [A=b]}\n", "  s#: *a\n", ""),
     "a Terraform plan": (
@@ -143,9 +153,17 @@ CONFIGURATIONS: Mapping[str, tuple[str, str, str, str]] = {
         "{}]}}}",
     ),
     "modules of Terraform": (
-        "plan.json", '{"format_version":"1.2","planned_values":{"root_module":', '{"child_modules":[', ""
+        "plan.json",
+        '{"format_version":"1.2","planned_values":{"root_module":',
+        '{"child_modules":[',
+        "",
     ),
-    "calls": ("a.py", "import boto3\nsm = boto3.client('sagemaker')\n", "sm.create_model(PrimaryContainer={'Image':'a'})\n", ""),
+    "calls": (
+        "a.py",
+        "import boto3\nsm = boto3.client('sagemaker')\n",
+        "sm.create_model(PrimaryContainer={'Image':'a'})\n",
+        "",
+    ),
     "names": ("a.py", "PrimaryContainer = 1\n", "a# = a\n", ""),
     "cells": (
         "a.ipynb",
@@ -153,7 +171,12 @@ CONFIGURATIONS: Mapping[str, tuple[str, str, str, str]] = {
         '{"cell_type":"code","source":["sm.create_model(PrimaryContainer={\'Image\':\'a\'})"]},',
         '{"cell_type":"code","source":[]}]}',
     ),
-    "lines of a cell": ("a.ipynb", '{"nbformat":4,"cells":[{"cell_type":"code","source":["PrimaryContainer', '\\n",\n"a=1', '"]}]}'),
+    "lines of a cell": (
+        "a.ipynb",
+        '{"nbformat":4,"cells":[{"cell_type":"code","source":["PrimaryContainer',
+        '\\n",\n"a=1',
+        '"]}]}',
+    ),
 }
 """The file's name, what stands before, what is repeated, and what ends it."""
 
@@ -290,9 +313,7 @@ TEMPLATES: Mapping[str, Callable[[int], dict[str, object]]] = {
     "endpoints of one role": lambda n: {
         **_describing(n),
         **_each(n, "C", "AWS::SageMaker::EndpointConfig", ExecutionRoleArn={"Fn::GetAtt": ["R", "Arn"]}),
-        **_each(
-            n, "E", "AWS::SageMaker::Endpoint", EndpointConfigName=_ref("C#"), DeploymentConfig=_rolled_back("z")
-        ),
+        **_each(n, "E", "AWS::SageMaker::Endpoint", EndpointConfigName=_ref("C#"), DeploymentConfig=_rolled_back("z")),
     },
     "variables": lambda n: _each(
         1,
@@ -301,14 +322,16 @@ TEMPLATES: Mapping[str, Callable[[int], dict[str, object]]] = {
         PrimaryContainer={"Environment": {f"PASSWORD{at}": "a1b2c3d4e5f6g7h8" for at in range(n)}},
     ),
     "models": lambda n: _each(n, "M", "AWS::SageMaker::Model", ModelName="same"),
-    "names with dots": lambda n: _each(
-        1,
-        "M",
-        "AWS::SageMaker::Model",
-        PrimaryContainer={"Environment": {"PASSWORD" + ".a" * at: "a1b2c3d4e5f6g7h8" for at in range(n)}},
-    )
-    if n < 1_000
-    else {},
+    "names with dots": lambda n: (
+        _each(
+            1,
+            "M",
+            "AWS::SageMaker::Model",
+            PrimaryContainer={"Environment": {"PASSWORD" + ".a" * at: "a1b2c3d4e5f6g7h8" for at in range(n)}},
+        )
+        if n < 1_000
+        else {}
+    ),
     "one variant many times": lambda n: _config(
         ProductionVariants=[{"VariantName": "v", "ModelName": "m", "InstanceType": "ml.g5.xlarge"}] * n
     ),
