@@ -44,6 +44,7 @@ UNNAMED_RESOURCE_ACTIONS: Mapping[str, str] = MappingProxyType(
         "application-autoscaling:DescribeScalableTargets": "describe actions of this service have no resource level",
         "application-autoscaling:DescribeScalingPolicies": "describe actions of this service have no resource level",
         "application-autoscaling:DescribeScheduledActions": "describe actions of this service have no resource level",
+        "cloudformation:DescribeStackResources": "names a resource, not a stack: IDs and states alone",
         "cloudformation:GetTemplateSummary": "names a template, not a stack",
         "cloudformation:ValidateTemplate": "names a template, not a stack",
         "cloudwatch:GetMetricData": "has no resource level: numbers alone, of any metric of the account",

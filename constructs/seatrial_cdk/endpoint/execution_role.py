@@ -1,4 +1,4 @@
-"""The ECR repository behind an image URI, so that pulling can be granted on it alone."""
+"""The roles of an endpoint's containers and instances: which image, weights, keys and network they may use, by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The packaged files of a serving configuration, as an asset that SageMaker accepts."""
+"""The container of a model: image, variables and weights, and the packaged files of its serving configuration."""
 
 from __future__ import annotations
 

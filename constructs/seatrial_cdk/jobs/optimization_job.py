@@ -74,10 +74,10 @@ class OptimizationJob(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         network = network or ContainerNetwork()
-        tags = {ENVIRONMENT_TAG: service.environment, **(tags or {})}
         check_request(self, request)
         check_place(self, service.environment, request, network)
-        check_tags(self, request.to_json(), tags)
+        check_tags(self, request.to_json(), tags or {})
+        tags = {ENVIRONMENT_TAG: service.environment, **(tags or {})}
         statements = [*_statements(self, service, request, network, source_key_arn)]
         self.role = iam.Role(
             self,

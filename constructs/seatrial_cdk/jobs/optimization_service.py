@@ -13,6 +13,7 @@ import seatrial_cdk
 from seatrial.deployment.optimization_job import jobs_name, jobs_parameter_path
 from seatrial.packaging import zip_bytes
 from seatrial.specs.environment import Retention
+from seatrial_base.tags import ENVIRONMENT_TAG
 from seatrial_cdk.acknowledgements import acknowledge, acknowledge_wildcards
 from seatrial_cdk.endpoint.execution_role import NO_OPTIONS
 from seatrial_cdk.jobs.request_checks import check_environment
@@ -193,11 +194,15 @@ def _statements(scope: OptimizationService) -> list[Statement]:
     machine, executions = (
         place.arn("states", f"{kind}:{scope.name}{end}") for kind, end in (("stateMachine", ""), ("execution", ":*"))
     )
-    jobs = ["CreateOptimizationJob", "DescribeOptimizationJob", "StopOptimizationJob", "AddTags"]
+    jobs = [place.arn("sagemaker", f"optimization-job/{environment}-*")]
+    given = {f"aws:RequestTag/{ENVIRONMENT_TAG}": environment}
+    created = {**given, "sagemaker:TaggingAction": "CreateOptimizationJob"}
+    tagged = {f"aws:ResourceTag/{ENVIRONMENT_TAG}": environment}
     return [
-        allow(
-            [f"sagemaker:{action}" for action in jobs], [place.arn("sagemaker", f"optimization-job/{environment}-*")]
-        ),
+        allow(["sagemaker:DescribeOptimizationJob"], jobs),
+        allow(["sagemaker:CreateOptimizationJob"], jobs, {"StringEquals": given}),
+        allow(["sagemaker:AddTags"], jobs, {"StringEquals": created}),
+        allow(["sagemaker:StopOptimizationJob"], jobs, {"StringEquals": tagged}),
         allow(
             ["ssm:GetParameter", "ssm:PutParameter"],
             [place.arn("ssm", f"parameter{jobs_parameter_path(environment)}/*")],

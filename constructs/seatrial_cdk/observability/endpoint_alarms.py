@@ -223,7 +223,7 @@ def _rollback_alarms(
 def longest_latency_ms(slo: Slo, output_tokens: int) -> float | None:
     """Return the longest end-to-end latency (p95) that an SLO allows, in milliseconds; `None` when it allows any.
 
-    Without a bound on the whole it is that of its parts: TTFT + (output tokens - 1) x TPOT (design.md, tpot_ms).
+    Without a bound on the whole it is that of its parts: TTFT + (output tokens - 1) x TPOT.
     """
     if slo.e2e_latency_ms.p95 is not None:
         return slo.e2e_latency_ms.p95

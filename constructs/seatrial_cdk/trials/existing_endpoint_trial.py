@@ -9,9 +9,10 @@ from aws_cdk import Annotations, CustomResource, Duration, Stack
 from constructs import Construct
 
 from seatrial.deployment.trial import ONLY_THE_STACK_KNOWS, slo_objectives
-from seatrial.specs.endpoint import LONGEST_BUDGET_MINUTES
+from seatrial.specs.endpoint import LONGEST_BUDGET_MINUTES, TrialSpec
 from seatrial_base.bounds import trial_timeout_s
 from seatrial_base.errors import BenchError, SpecError
+from seatrial_base.field_facts import made_of
 from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import digest
 from seatrial_base.units import S_PER_MINUTE, exported
@@ -87,13 +88,11 @@ class ExistingEndpointTrial(Construct):
             target=TrialTarget(endpoint_name="", inference_component=None, region=""),
             expected=None,
             workload=Workload(input_tokens=input_tokens, output_tokens=output_tokens, schema=schema),
-            load=Load(
+            load=made_of(
+                Load,
+                TrialSpec(),
                 concurrency_levels=tuple(concurrency_levels),
-                requests_per_concurrency=3,
-                warmup_requests=2,
                 budget_s=budget_minutes * S_PER_MINUTE,
-                request_timeout_s=60,
-                ramp_per_concurrency=1,
             ),
             objectives=tuple(slo_objectives(slo)),
             gate_concurrency=max(concurrency_levels, default=1),
@@ -102,7 +101,7 @@ class ExistingEndpointTrial(Construct):
             usd_per_hour_per_copy=None,
             fallback_target_concurrency=float(max(concurrency_levels, default=1)),
             target_utilization=SHARE_OF_TARGET,
-            gate=Gate(confidence=0.9),
+            gate=made_of(Gate, TrialSpec()),
         )
         _check(request, manner, budget_minutes)
         if endpoint.inference_component_name is None:

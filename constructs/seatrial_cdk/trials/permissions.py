@@ -7,17 +7,18 @@ Reference, "Amazon SageMaker": the resource types endpoint and inference-compone
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from aws_cdk import ArnFormat
 from aws_cdk import aws_iam as iam
 
-from seatrial_base.tags import ENVIRONMENT_TAG
+from seatrial_base.candidates import CANDIDATE
+from seatrial_base.tags import ENVIRONMENT_TAG, OWNER_TAG, TRIAL_SERVICE
 from seatrial_cdk.endpoint.endpoint_interface import BEARER_ACTION
 from seatrial_cdk.observability.endpoint_alarms import alarm_prefix
 from seatrial_cdk.policy import allow_unnamed
 from seatrial_cdk.trials.runtime.announcements import DETAIL_TYPE, SOURCE
-from seatrial_cdk.trials.runtime.components import CANDIDATE
 from seatrial_cdk.trials.runtime.store import STATE_FOLDERS, TRIALS
 
 if TYPE_CHECKING:
@@ -127,20 +128,31 @@ def _endpoints(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
 
 
 def _candidates(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
-    """Allow creating and deleting candidate components, by their names and the environment's tag.
+    """Allow creating candidate components, and deleting what carries the trial service's own tags.
 
-    A creation names the endpoint too; its tags are given with it, which asks for the right to add them.
+    A creation names the endpoint too; its tags are given with it, which asks for the right to add them. That right
+    holds while a component is created alone (`sagemaker:TaggingAction`): with it a live component could be tagged as a
+    candidate, and then be deleted.
+
+    A candidate of an older release has the environment's tag alone. It may be deleted by its whole name where it has
+    no owner; the function asks CloudFormation first whether a stack has it.
     """
-    candidates = stack.format_arn(
-        service="sagemaker", resource="inference-component", resource_name=f"{environment}-*{CANDIDATE}*"
-    )
+    component = partial(stack.format_arn, service="sagemaker", resource="inference-component")
+    candidates = component(resource_name=f"{environment}-*{CANDIDATE}*")
     endpoints = stack.format_arn(service="sagemaker", resource="endpoint", resource_name=f"{environment}-*")
-    asked = {"StringEquals": {f"aws:RequestTag/{ENVIRONMENT_TAG}": environment}}
-    yield _allow(["sagemaker:CreateInferenceComponent"], [candidates, endpoints], asked)
-    yield _allow(["sagemaker:AddTags"], [candidates], asked)
-    tagged = {"StringEquals": {f"aws:ResourceTag/{ENVIRONMENT_TAG}": environment}}
-    yield _allow(["sagemaker:DeleteInferenceComponent"], [candidates], tagged)
-    yield allow_unnamed("sagemaker:ListInferenceComponents")
+    given = {f"aws:RequestTag/{ENVIRONMENT_TAG}": environment, f"aws:RequestTag/{OWNER_TAG}": TRIAL_SERVICE}
+    yield _allow(["sagemaker:CreateInferenceComponent"], [candidates, endpoints], {"StringEquals": given})
+    created = {**given, "sagemaker:TaggingAction": "CreateInferenceComponent"}
+    yield _allow(["sagemaker:AddTags"], [candidates], {"StringEquals": created})
+    yield _allow(["sagemaker:ListTags"], [candidates])
+    ours, owner = {f"aws:ResourceTag/{ENVIRONMENT_TAG}": environment}, f"aws:ResourceTag/{OWNER_TAG}"
+    yield _allow(["sagemaker:DeleteInferenceComponent"], [candidates], {"StringEquals": {**ours, owner: TRIAL_SERVICE}})
+    yield _allow(
+        ["sagemaker:DeleteInferenceComponent"],
+        [component(resource_name=f"{environment}-*{CANDIDATE}????????")],
+        {"StringEquals": ours, "Null": {owner: "true"}},
+    )
+    yield allow_unnamed("cloudformation:DescribeStackResources", "sagemaker:ListInferenceComponents")
 
 
 def _scaling(stack: Stack) -> Iterator[iam.PolicyStatement]:

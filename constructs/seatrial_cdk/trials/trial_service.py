@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 _SHARED_MODULES = (
     "__init__.py",
     "bounds.py",
+    "candidates.py",
     "catalog/__init__.py",
     "catalog/data/symptoms.json",
     "catalog/rows.py",

@@ -10,6 +10,7 @@ import pytest
 
 from seatrial_cdk.trials.runtime.custom_resource import LONGEST_DRAIN_S
 from seatrial_cdk.trials.runtime.order import ToldCopies, write_copies
+from seatrial_load.documents.result import Unmeasured
 from seatrial_load.documents.stop import Stop, StopReason
 from tests.constructs.conftest import SPECIFICATION, component
 from tests.constructs.trials.conftest import COMPONENT, HELD, LATEST, ORDERED_S, PASSED, RELEASED, TRIAL
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from seatrial_load.documents.result import TrialResult
     from tests.constructs.trials.conftest import Response, World
 
+VERIFIED = Unmeasured(occasion="verification", sent=5, succeeded=5, errors={}, first_errors=(), longest_wait_s=None)
 NO_LOAD = Stop(reason=StopReason.VERIFIED, because="verified by 5 requests; no load")
 
 
@@ -34,7 +36,12 @@ def verifying(world: World, passed: TrialResult) -> World:
     world.store.write(LATEST, passed.to_json())
     world.course.steps = [NO_LOAD]
     world.course.result = replace(
-        passed, request=replace(passed.request, manner="verify"), levels=(), knees=(), target_concurrency_per_copy=9.6
+        passed,
+        request=replace(passed.request, manner="verify"),
+        levels=(),
+        knees=(),
+        target_concurrency_per_copy=9.6,
+        unmeasured=(VERIFIED,),
     )
     return world
 

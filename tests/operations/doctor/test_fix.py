@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from seatrial.documents.live_endpoint import CANDIDATE
 from seatrial.operations.doctor.fix import Patience, StepOutcome, carry_out
 from seatrial.operations.doctor.steps import FixStep, fix_steps
+from seatrial_base.candidates import candidate_name
+from seatrial_base.tags import STACK_TAG
 from tests.operations.doctor.sample_account import COMPONENT, TARGET, Aws, absent, component, error, target
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from botocore.exceptions import ClientError
 
-OLD = f"dev-chat{CANDIDATE}1"
+OLD = candidate_name("dev-chat", "1")
 SUSPENDED = {"DynamicScalingInSuspended": True}
 
 
@@ -43,9 +44,13 @@ def test_nothing_is_done_while_the_stack_is_at_work(stack: str) -> None:
 
 def test_what_is_left_over_goes_and_what_is_suspended_goes_on() -> None:
     aws = Aws(
-        components={COMPONENT: component(), OLD: component(minutes=500)},
-        targets=[target(SuspendedState=SUSPENDED), target("inference-component/dev-chat-candidate-2")],
+        targets=[
+            target(SuspendedState=SUSPENDED),
+            target(f"inference-component/{candidate_name('dev-chat', '2')}"),
+            target("inference-component/dev-chat-candidate-ranker-model"),
+        ],
     )
+    assert aws.add_candidate("1", component(minutes=500)) == OLD
     assert [each.status for each in fixed(aws)] == ["done", "done", "done"]
     assert [name for name, _ in aws.done] == [
         "deregister_scalable_target",
@@ -77,6 +82,15 @@ def test_what_no_stack_manages_is_deleted_in_order() -> None:
         Aws(stack="", components={COMPONENT: component(copies=0)}),  # it serves once it is woken
         Aws(stack="", tags={}, endpoint={"EndpointStatus": "Failed"}, components={}, targets=[]),  # another's
         Aws(components={COMPONENT: component("Failed", copies=0)}),  # the next deployment mends it
+        Aws(components={COMPONENT: component(), "dev-chat-candidate-ranker": component(minutes=500)}),
+        Aws(stack="", tags={STACK_TAG: "Platform"}, endpoint={"EndpointStatus": "Failed"}, targets=[], components={}),
+        Aws(
+            stack="DELETE_FAILED",
+            tags={STACK_TAG: "Platform"},
+            endpoint={"EndpointStatus": "Failed"},
+            targets=[],
+            components={COMPONENT: component("Failed", copies=0)},
+        ),
     ],
 )
 def test_what_serves_or_belongs_to_others_is_left_alone(kept: Aws) -> None:
@@ -159,6 +173,25 @@ def test_every_step_is_told_as_a_command() -> None:
         '\'{"DynamicScalingInSuspended": false, "DynamicScalingOutSuspended": false, '
         '"ScheduledScalingSuspended": false}\''
     ]
+
+
+@pytest.mark.parametrize("tags", [{}, {"seatrial:environment": "prod"}])
+def test_what_lost_its_tag_meanwhile_is_not_deleted(tags: Mapping[str, str]) -> None:
+    aws = abandoned()
+    steps = fix_steps(aws.examined())
+    aws.other_tags[COMPONENT] = {**tags}
+    outcomes = {each.key: each for each in carry_out(steps, aws, Patience(lambda _s: None), lambda _line: None)}
+    component_of = outcomes[f"component {COMPONENT}"]
+    assert (component_of.status, "seatrial:environment=dev" in component_of.told) == ("failed", True)
+    assert outcomes["endpoint dev-chat"].status == "left out"
+    assert COMPONENT in aws.components
+
+
+def test_a_model_of_another_environment_stays() -> None:
+    aws = abandoned()
+    aws.other_tags["model-1"] = {"seatrial:environment": "prod"}
+    assert {each.status for each in fixed(aws)} == {"done"}
+    assert "delete_model" not in [name for name, _ in aws.done]
 
 
 def step(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Final
 
 import boto3
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
     Document = Mapping[str, object]
 
+DENIED: Final = ("AccessDenied", "AccessDeniedException")
+DENIED_S, DENIED_LOOK_S = 60.0, 5.0
+"""So long a denied stop is asked for again: it depends on the job's tags, which IAM sees some time later."""
 ABSENT: Final = ("ResourceNotFound", "ResourceNotFoundException", "ParameterNotFound")
 
 
@@ -54,11 +58,17 @@ class Aws:
 
     def stop_job(self, name: str) -> None:
         """Stop a job; one that has ended stays as it is."""
-        try:
-            self._sagemaker.stop_optimization_job(OptimizationJobName=name)
-        except ClientError as error:
-            if _code(error) not in (*ABSENT, "ValidationException"):
-                raise
+        until_s = time.monotonic() + DENIED_S
+        while True:
+            try:
+                self._sagemaker.stop_optimization_job(OptimizationJobName=name)
+            except ClientError as error:
+                if _code(error) in DENIED and time.monotonic() < until_s:
+                    time.sleep(DENIED_LOOK_S)
+                    continue
+                if _code(error) not in (*ABSENT, "ValidationException"):
+                    raise
+            return
 
     def has_objects(self, prefix: str) -> bool:
         """Return whether the bucket has an object under a prefix."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Literal, TypedDict
 
 from seatrial_cdk.jobs.runtime.jobs import (
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 NOT_STARTED: Final = "NOT STARTED"
 LONGEST_EXECUTION_NAME: Final = 80
+DIGITS: Final = 16
 
 
 class JobProperties(TypedDict):
@@ -113,13 +115,16 @@ def start(asked: JobProperties, request_id: str, cloud: JobCalls, place: JobPlac
         last = JobState(attempt_name(name, attempt), attempt, NOT_STARTED, place.uri(digest, attempt))
         told(cloud, place, digest, last)
     order = {**asked, "Attempt": last.attempt}
-    cloud.start_workflow(f"{last.job}-{request_id}"[:LONGEST_EXECUTION_NAME], {"Order": order})
+    execution = f"{last.job}-{request_id}"
+    if len(execution) > LONGEST_EXECUTION_NAME:
+        execution = f"{last.job}-{sha256(request_id.encode()).hexdigest()[:DIGITS]}"
+    cloud.start_workflow(execution, {"Order": order})
     return last
 
 
 def stop(asked: JobProperties, cloud: JobCalls, place: JobPlace) -> None:
     """End what runs of a job: it would cost and nobody would use it. Completed artifacts stay."""
-    cloud.stop_workflows(asked["Name"])
+    cloud.stop_workflows(f"{asked['Name']}-")
     found = last_attempt(cloud, place, asked["Name"], asked["Digest"])
     if found is not None and found[0].state in RUNNING:
         cloud.stop_job(found[0].job)

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
 from seatrial_base.bounds import LONGEST_TRIAL_S
+from seatrial_base.candidates import candidate_tags
 from seatrial_base.catalog.symptoms import is_lack_of_capacity
-from seatrial_base.tags import ENVIRONMENT_TAG
 from seatrial_cdk.trials.runtime.attributes import NOT_TRIED, copies_attributes
 from seatrial_cdk.trials.runtime.components import accelerators_of, read_specification
 from seatrial_cdk.trials.runtime.custom_resource import (
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 REFUSED_S: Final = 300.0
 """How long a refused creation is asked for again: while the endpoint's instances change, SageMaker takes none."""
+TAGS_S: Final = 300.0
+"""How long the tags of a candidate are waited for: before IAM sees them, requests to it are denied."""
 
 
 class OldSdkError(Exception):
@@ -237,6 +239,10 @@ def await_candidate(order: Order, context: TrialContext) -> None:
     if found.status != "InService" or not found.current_copies:
         _check_start(order, context, found)
         raise CandidateStartingError(f"{name} is {found.status}")
+    born_s = order.started_at_s if (text := context.store.read(_before_key(order))) is None else _Before.of(text).at_s
+    if context.now_s() - born_s < TAGS_S and not context.components.tags(found):
+        # The trial's budget begins after this wait: a good configuration must not fail for a young tag.
+        raise CandidateStartingError(f"the tags of {name} can't be seen yet")
     key = run_key(properties.endpoint_name, order.request_id, "started")
     context.store.create(key, json.dumps({"at_s": context.now_s()}))
 
@@ -253,7 +259,7 @@ def _check_start(order: Order, context: TrialContext, found: ComponentState) -> 
         UnavailableError: AWS did not answer.
     """
     text, properties, now_s = context.store.read(_before_key(order)), order.properties, context.now_s()
-    before = _Before(at_s=order.started_at_s) if text is None else _Before(**json.loads(text))
+    before = _Before(at_s=order.started_at_s) if text is None else _Before.of(text)
     wanted_s = properties.start_s + (0.0 if before.is_free else properties.instance_s)
     if now_s <= min(before.at_s + wanted_s, order.started_at_s + LONGEST_TRIAL_S - properties.budget_s):
         return
@@ -272,6 +278,11 @@ class _Before:
     at_s: float
     instances: int = 0
     is_free: bool = False
+
+    @classmethod
+    def of(cls, text: str) -> _Before:
+        """Read it from JSON."""
+        return cls(**json.loads(text))
 
 
 def _before_key(order: Order) -> str:
@@ -299,7 +310,7 @@ def _create(order: Order, context: TrialContext) -> None:
         raise NoRoomError(room.in_words)
     before = _Before(at_s=context.now_s(), instances=room.instances, is_free=room.is_free)
     context.store.write(_before_key(order), json.dumps(asdict(before)))
-    tags = {ENVIRONMENT_TAG: properties.environment}
+    tags = candidate_tags(properties.environment, properties.endpoint_name, order.request_id)
     try:
         context.components.create(order.candidate, live, specification, tags)
     except UnavailableError as refused:

@@ -12,22 +12,25 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
+from seatrial_base.candidates import is_candidate_name
 from seatrial_base.errors import BenchError
 from seatrial_cdk.trials.runtime.attributes import (
     copies_attributes,
     measured_attributes,
     unmeasured_attributes,
 )
-from seatrial_cdk.trials.runtime.components import candidates_of, remove_component
+from seatrial_cdk.trials.runtime.components import TagsUnseenError, candidate_of, remove_candidate
 from seatrial_cdk.trials.runtime.log import log
 from seatrial_cdk.trials.runtime.log_groups import log_group_name, log_groups_of
 from seatrial_cdk.trials.runtime.order import (
+    UNKNOWN_ENDPOINT,
     Answer,
     Attributes,
     CustomResourceEvent,
     Manner,
     Order,
     TrialProperties,
+    endpoint_of,
     has_no_room,
     latest_key,
     passed_key,
@@ -253,8 +256,8 @@ def deleted(event: CustomResourceEvent, context: TrialContext) -> Answer:
     the trial's own document stays. The properties are those of the resource that goes: where the endpoint was renamed,
     what is stopped and removed is the old name's, once its last requests have ended.
     """
-    endpoint_name = event["ResourceProperties"].get("EndpointName")
-    if endpoint_name:
+    endpoint_name = endpoint_of(event)
+    if endpoint_name != UNKNOWN_ENDPOINT:
         try:
             _end(event, endpoint_name, context)
         except Exception as error:  # noqa: BLE001 (whatever it is, the stack must go)
@@ -320,20 +323,41 @@ def end_trials(event: CustomResourceEvent, endpoint_name: str, context: TrialCon
 def remove_candidates(context: TrialContext, endpoint_name: str, *, until_gone: bool = True) -> None:
     """Remove every candidate of an endpoint, and wait until they are gone: with one of them no endpoint can go.
 
-    SageMaker refuses to delete a component that is being created: it is waited for as long as this function may run,
-    unless it may stay. The sweep removes what is left. Their logs end after a month.
+    SageMaker refuses to delete a component that is being created, and what made one can't be told before its tags are
+    seen: both are waited for as long as this function may run, unless they may stay. The sweep removes what is left.
+    Their logs end after a month.
 
     Raises:
         UnavailableError: It can't be told whether one is left, or one is.
     """
-    _limit_logs(context, candidates_of(context.components, endpoint_name))
-    while left := candidates_of(context.components, endpoint_name):
-        gone = [remove_component(context.components, name) for name in left]
-        if all(gone) or (not until_gone and all(_is_being_created(context, name) for name in left)):
+    _limit_logs(context, _candidates_on(context, endpoint_name))
+    while left := [name for name in _candidates_on(context, endpoint_name) if not _is_removed(context, name)]:
+        if not until_gone and all(_is_being_created(context, name) for name in left):
             return
         if context.now_s() > context.ends_s - ANSWER_S:
-            raise UnavailableError(f"{', '.join(left)}: in transit, so not deleted; the sweep deletes them")
+            raise UnavailableError(f"{', '.join(left)}: not deleted yet; the sweep deletes them")
         context.sleep(STOP_LOOK_S)
+
+
+def _candidates_on(context: TrialContext, endpoint_name: str) -> list[str]:
+    """Return the names of the candidates on an endpoint, and of what may turn out to be one."""
+    names = filter(is_candidate_name, context.components.on_endpoint(endpoint_name))
+    return [name for name in names if _may_be_candidate(context, name)]
+
+
+def _may_be_candidate(context: TrialContext, name: str) -> bool:
+    try:
+        return candidate_of(context.components, name, context.environment) is not None
+    except TagsUnseenError:
+        return True
+
+
+def _is_removed(context: TrialContext, name: str) -> bool:
+    try:
+        return remove_candidate(context.components, name, context.environment)
+    except TagsUnseenError as unseen:
+        log(f"{unseen}")
+        return False
 
 
 def _limit_logs(context: TrialContext, candidates: Iterable[str]) -> None:

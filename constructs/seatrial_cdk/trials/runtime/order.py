@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Literal, NotRequired, Self, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Final, Literal, NotRequired, Self, TypeAlias, TypedDict
 
-from seatrial_cdk.trials.runtime.components import candidate_name
+from seatrial_base.candidates import candidate_name
 from seatrial_cdk.trials.runtime.store import (
     LATEST,
     PASSED,
@@ -273,13 +274,23 @@ def read_order(store: TrialStore, endpoint_name: str, request_id: str) -> Order 
     return None if text is None else Order(**json.loads(text))
 
 
+UNKNOWN_ENDPOINT: Final = "unknown"
+"""Where documents of a request lie that names no endpoint: it is answered, too, or its stack hangs for an hour."""
+
+
+def endpoint_of(event: CustomResourceEvent) -> str:
+    """Return the name of a request's endpoint; `unknown` where it gives none that could be one."""
+    name = event.get("ResourceProperties", {}).get("EndpointName")
+    return name if isinstance(name, str) and re.fullmatch("[a-zA-Z0-9-]{1,63}", name) else UNKNOWN_ENDPOINT
+
+
 def physical_id(event: CustomResourceEvent) -> str:
     """Return the resource's identity: that of the endpoint, so that another endpoint is another resource."""
     if event["RequestType"] == "Delete":
         return event.get("PhysicalResourceId", event["RequestId"])
     told = event["ResourceProperties"]
     kind = "candidate-trial" if told.get("Phase") == "candidate" else "smoke-benchmark"
-    return f"{kind}-{told.get('EndpointName', 'unknown')}"
+    return f"{kind}-{endpoint_of(event)}"
 
 
 def trial_key(properties: TrialProperties, request_id: str) -> str:

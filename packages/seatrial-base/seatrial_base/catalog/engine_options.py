@@ -366,22 +366,22 @@ def all_known_options() -> tuple[KnownOptions, ...]:
 
 @dataclass(frozen=True, slots=True)
 class LoadingOptions:
-    """Options whose values name what the engine loads.
+    """Options of which is known what their values name.
 
     Attributes:
-        what: What they name.
+        what: What they name; of `nothing` the engine loads nothing, whatever the text looks like.
         names: Their names, in small letters and without prefix.
         source: Where that was read.
     """
 
-    what: Literal["a model", "a configuration that may name a model", "a file, folder or repository", "code"]
+    what: Literal["a model", "a configuration that may name a model", "a file, folder or repository", "code", "nothing"]
     names: tuple[str, ...]
     source: str
 
 
 @cache
 def loading_options() -> Mapping[str, LoadingOptions]:
-    """Return the options that name what an engine loads, by their names."""
+    """Return the options of which is known what an engine loads by them, by their names."""
     return {name: row for row in catalog_rows(_FILE, LoadingOptions, part="loading") for name in row.names}
 
 

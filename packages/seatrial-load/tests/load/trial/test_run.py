@@ -308,6 +308,14 @@ def test_no_success_fails_though_copies_came_or_went(proven_trial: Callable[...,
     )
 
 
+def test_answers_that_say_nothing_fail_though_copies_came_or_went(proven_trial: Callable[..., TrialResult]) -> None:
+    result = proven_trial(description("config-2", 1), description("config-2", 3), manner="garbled")
+    assert result.verdict.status == "fail"
+    assert result.verdict.because.startswith(
+        "copies changed from 1 to 3 during the trial; 3 of 3 answers at concurrency 1 per copy say nothing"
+    )
+
+
 def test_importing_the_trial_imports_nothing_heavy() -> None:
     heavy = {"boto3", "botocore", "pydantic", "asyncio"}
     code = f"import sys, seatrial_load.trial.run; print(sorted({heavy} & set(sys.modules)))"
