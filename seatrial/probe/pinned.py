@@ -19,7 +19,7 @@ from seatrial.specs.calibration import SCHEMA_VERSION, calibration_path
 from seatrial.specs.load import load_spec
 from seatrial.specs.prices import PRICES_FILE, prices_path
 from seatrial_base.errors import SeatrialError, SpecError
-from seatrial_base.files import follow_links
+from seatrial_base.files import follow_links, kind_of
 from seatrial_base.frozen_model import digest
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ def _environments(loaded: LoadedSpec, folder: Path, environments: Path) -> Path:
     prices = prices_path(environments, loaded.environment.prices)
     own = folder / "environments"
     own.mkdir()
-    if prices.exists():
+    if kind_of(prices):
         place.pop("prices", None)
         shutil.copyfile(prices, own / PRICES_FILE)
     text = yaml.safe_dump(place, sort_keys=False, allow_unicode=True)

@@ -44,12 +44,6 @@ _FOLDERS: Final[dict[Ci, tuple[str, ...]]] = {
     "none": ("common",),
 }
 _CODEOWNERS: Final[dict[Ci, str]] = {"github": ".github/CODEOWNERS"}
-_GUARDED: Final[dict[Ci, tuple[str, ...]]] = {
-    "github": ("/.github/", "/bootstrap/"),
-    "gitlab": ("/.gitlab-ci.yml", "/.gitlab/", "/bootstrap/", "/CODEOWNERS"),
-    "codepipeline": ("/pipeline.yaml", "/CODEOWNERS"),
-    "none": ("/CODEOWNERS",),
-}
 EXAMPLE: Final = "endpoints/chat.yaml"
 _ENVIRONMENT: Final = "environments/environment.yaml"
 
@@ -108,7 +102,6 @@ def _holes(answers: Answers) -> dict[str, object]:
         "source": answers.source,
         "owner": answers.owner,
         "owner_name": answers.owner.rpartition("/")[2].lstrip("@"),
-        "guarded": _GUARDED[answers.ci],
         "connection_arn": answers.connection_arn,
         "uses": ACTIONS,
         "python": PYTHON,

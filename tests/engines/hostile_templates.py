@@ -15,6 +15,7 @@ import resource
 import sys
 from pathlib import Path
 
+import tests.mutations.mutated_import  # noqa: F401 (a mutant of the sandbox is one in this process, too)
 from seatrial_base.errors import RenderError
 from seatrial_lint.engines.templates import TemplateVariables, WrittenOption, render_template
 

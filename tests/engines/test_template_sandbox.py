@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from bisect import bisect_left
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, Undefined
+from jinja2.runtime import LoopContext
 
 from seatrial_base.catalog.engine_options import TOPICS
 from seatrial_base.errors import RenderError
 from seatrial_lint.engines.neutral import EXTRA
 from seatrial_lint.engines.properties import escape_key, escape_property
-from seatrial_lint.engines.sandbox import FILTERS, MOST_WORK, TESTS, TemplateSandbox
+from seatrial_lint.engines.sandbox import (
+    FILTERS,
+    LOOP,
+    METHODS,
+    MOST_FILES,
+    MOST_NESTED,
+    MOST_SOURCE,
+    MOST_WORK,
+    STATEMENTS,
+    TESTS,
+    TemplateLimitError,
+    TemplateSandbox,
+    check_template,
+)
 from seatrial_lint.engines.templates import TemplateVariables, WrittenOption, render_template, render_variables
 from tests.engines.hostile_templates import BOMBS, ESCAPES, TEMPLATE
 
@@ -95,6 +111,7 @@ def own_template(folder: Path, text: str, **files: str) -> Path:
             "{% macro line(o, end='') %}{{ o.name }}{{ end }}{% endmacro %}{{ line(options.extra[1], end=';') }}",
             "max_x;",
         ),
+        ("{% macro m() %}x{% endmacro %}" + "{{ m() }}" * 2 * MOST_NESTED, "x" * 2 * MOST_NESTED),
         ("{% import '_team' as team %}{{ team.name('a') }}{% include '_text' %}", "team-a plain"),
         ("{% include '_none' ignore missing %}{% from '_team' import name as n %}{{ n('b') }}", "team-b"),
         ("{% for name, value in {'b': 1, 'a': 2}.items() %}{{ name }}{{ value }}{% endfor %}", "b1a2"),
@@ -171,3 +188,142 @@ def test_lines_that_are_none_are_told_up_to_a_hundred(tmp_path: Path) -> None:
     assert len(refused.value.problems) == 101
     assert "1,900 more lines" in refused.value.problems[-1].message
     assert max(len(one.message) for one in refused.value.problems) < 120
+
+
+@pytest.mark.parametrize("text", ["\n{% include 'TEMPLATE' %}", "\n{% import '_team' as team %}"])
+def test_a_file_that_includes_itself_is_told_where_it_does(tmp_path: Path, text: str) -> None:
+    own = own_template(tmp_path, text.replace("TEMPLATE", TEMPLATE), _team=f"{{% include '{TEMPLATE}' %}}")
+    assert problems(own) == [("SEA311", "_team:1" if "_team" in text else f"{TEMPLATE}:2")]
+
+
+def test_a_template_has_so_many_files_and_characters_with_what_it_includes(tmp_path: Path) -> None:
+    texts = {f"_{number}": "x" for number in range(MOST_FILES)}
+    lines = [f"{{% include '{name}' %}}" for name in texts]
+    own = own_template(tmp_path, "".join(lines[1:]), **texts)
+    assert render_template(TEMPLATE, VARIABLES, own=own) == "x" * (MOST_FILES - 1)
+    own_template(tmp_path, "".join(lines))
+    assert problems(own) == [("SEA311", f"_{MOST_FILES - 1}")]
+    used = len(lines[0])
+    own_template(tmp_path, lines[0], _0="x" * (MOST_SOURCE - used))
+    assert len(render_template(TEMPLATE, VARIABLES, own=own)) == MOST_SOURCE - used
+    own_template(tmp_path, lines[0], _0="x" * (MOST_SOURCE - used + 1))
+    assert problems(own) == [("SEA311", "_0")]
+
+
+def test_the_page_lists_what_there_is() -> None:
+    page = (ROOT / "docs/how-to/serving-templates.md").read_text(encoding="utf-8")
+
+    def listed(row: str) -> tuple[str, ...]:
+        (line,) = (line for line in page.splitlines() if line.startswith(f"| {row} |"))
+        return tuple(re.findall(r"`([^`]+)`", line.split("|", 2)[2]))
+
+    assert listed("statements") == tuple(dict.fromkeys(STATEMENTS.values()))
+    assert listed("filters") == FILTERS
+    assert listed("tests") == TESTS
+    assert listed("methods of a text") == METHODS[str]
+    assert listed("methods of a mapping") == METHODS[Mapping]
+    assert listed("in a loop") == tuple(f"loop.{name}" for name in LOOP)
+    for limit in (f"{MOST_SOURCE:,} characters, {MOST_FILES} files", f"{MOST_WORK:,} steps", f"{MOST_NESTED} levels"):
+        assert limit in page
+
+
+SAMPLES: dict[str, tuple[object, tuple[str, ...]]] = {
+    "a text": ("x", METHODS[str]),
+    "a mapping": ({"a": 1}, METHODS[Mapping]),
+    "an option": (WrittenOption("a", "b"), ("name", "option", "value")),
+    "a loop": (LoopContext([1], StrictUndefined), LOOP),
+    "a macro": (Template("{% macro m() %}{% endmacro %}").module.m, ()),
+    "a module": (Template("{% macro m() %}{% endmacro %}").module, ("m",)),
+    "a list": ([1], ()),
+    "a number": (1, ()),
+    "a method": ("x".lower, ()),
+    "a class": (str, ()),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_no_attribute_is_read_but_those_of_the_lists(name: str) -> None:
+    value, expected = SAMPLES[name]
+    sandbox = TemplateSandbox({})
+    readable = [one for one in dir(value) if not isinstance(sandbox.getattr(value, one), Undefined)]
+    assert sorted(readable) == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ self }}",
+        "{% macro m() %}{{ varargs }}{{ kwargs }}{{ caller }}{% endmacro %}",
+        "{{ header.split(*['a']) }}",
+        "{{ header.split(**{'sep': 'a'}) }}",
+        "{{ header | join(*['a']) }}",
+        "{% for i in [] recursive %}{% endfor %}",
+        "{% include header %}",
+        "{% include ['_team', '_text'] %}",
+        "{% extends '_team' %}",
+        "{% block a %}{% endblock %}",
+        "{% call m() %}{% endcall %}",
+        "{% filter upper %}{% endfilter %}",
+        "{% autoescape true %}{% endautoescape %}",
+        "{% set n.a = 1 %}",
+        "{{ header[1:2] }}",
+        "{{ header | attr('a') }}",
+        "{{ header is sameas header }}",
+        *(f"{{{{ 2 {operator} 1 }}}}" for operator in ("+", "-", "*", "/", "//", "%", "**")),
+        "{{ +1 }}",
+        "{{ header.__class__ }}",
+        "{{ header['_a'] }}",
+        "{{ 9223372036854775808 }}",
+        "{{ " + "(" * (MOST_NESTED + 1) + "1" + ")" * (MOST_NESTED + 1) + " }}",
+        "{% if 1 %}" * MOST_NESTED + "{% endif %}" * MOST_NESTED,
+    ],
+)
+def test_what_a_template_may_not_say_is_found_by_its_syntax(text: str) -> None:
+    checked = check_template(f"\n{text}", TEMPLATE, TEMPLATE)
+    assert {(one.rule, one.where, bool(one.hint)) for one in checked.problems} == {("SEA311", f"{TEMPLATE}:2", True)}
+    assert checked.code is None
+
+
+def test_what_nests_less_is_rendered(tmp_path: Path) -> None:
+    depth = MOST_NESTED - 2
+    text = "{% for i in [1] if i %}" * (depth - 1) + "{{ " + "(" * MOST_NESTED + "1" + ")" * MOST_NESTED + " }}"
+    own = own_template(tmp_path, text + "{% endfor %}" * (depth - 1))
+    assert render_template(TEMPLATE, VARIABLES, own=own) == "1"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ header }}",
+        "{% set a = header ~ '' %}",
+        "{% set a = [header] %}",
+        "{% set a = (header, 1) %}",
+        "{% set a = {header: 1} %}",
+        "{% set a = {'a': header} %}",
+        "{% set a = header == 'x' %}",
+        "{% set a = 'x' in header %}",
+        "{% for i in header if false %}{% endfor %}",
+        "{% for i in options.values() if false %}{% endfor %}",
+        "{% set a = header | length %}",
+        "{% set a = 'x' | default(header) %}",
+        "{% set a = options.model | length %}",
+        "{% set a = header is string %}",
+        "{% set a = 'x' is eq(header) %}",
+        "{% set a = header.startswith('x') %}",
+        "{% set a = 'x'.startswith(header) %}",
+        "{% set a = options.get(header) %}",
+    ],
+)
+def test_what_a_template_has_in_hand_counts_by_its_size(text: str) -> None:
+    code = check_template(text, TEMPLATE, TEMPLATE).code
+
+    def is_refused(length: int) -> bool:
+        options = {"model": [WrittenOption("a", "x" * length)]}
+        try:
+            TemplateSandbox({TEMPLATE: code}).get_template(TEMPLATE).render(header="x" * length, options=options)
+        except TemplateLimitError:
+            return True
+        return False
+
+    assert not is_refused(100_000)
+    assert is_refused(MOST_WORK)

@@ -43,6 +43,8 @@ _NO_DECISION: Final = frozenset({"annotation", "returns", "decorator_list", "typ
 """Fields of nodes."""
 _ASSURANCES: Final = frozenset({"strict", "encoding"})
 """Keyword arguments that repeat what holds anyway: as long as both, UTF-8."""
+_PROSE: Final = frozenset({"because", "description", "help", "hint", "message", "title"})
+"""Keyword arguments for people."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -178,7 +180,7 @@ def _deciding(node: ast.AST) -> Iterator[ast.AST]:
             yield value
         case ast.Return(value=ast.Tuple(elts=elements)):
             yield from elements  # one fewer is another function: any test notices
-        case ast.keyword(arg=name) if name in _ASSURANCES:
+        case ast.keyword(arg=name) if name in _ASSURANCES | _PROSE:
             return
         case _:
             for field, value in ast.iter_fields(node):
@@ -192,7 +194,7 @@ def _is_node(value: object) -> bool:
 
 def _is_choice(keyword: ast.keyword) -> bool:
     """Tell whether a keyword argument decides: it is no prose, and no assurance."""
-    return keyword.arg not in {None, *_ASSURANCES} and not isinstance(keyword.value, ast.JoinedStr | ast.BinOp)
+    return keyword.arg not in {None, *_ASSURANCES, *_PROSE} and not isinstance(keyword.value, ast.JoinedStr)
 
 
 def _other_constants(value: object) -> Sequence[str]:

@@ -62,6 +62,7 @@ def test_an_operator_makes_wrong_lines(operator: str, source: str, wrong: list[s
         'f"{a} of {b - 1}"',
         '"what is wrong"',
         "a = zip(b, c, strict=True)",
+        "a = B(hint=c if d else e)",
     ],
 )
 def test_what_decides_nothing_stays(source: str) -> None:

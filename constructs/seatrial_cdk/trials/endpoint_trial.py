@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 from weakref import WeakKeyDictionary
 
 import jsii
@@ -16,7 +16,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from seatrial.deployment.trial import ONLY_THE_STACK_KNOWS, slo_objectives
-from seatrial.specs.endpoint import LONGEST_BUDGET_MINUTES
+from seatrial.specs.endpoint import LONGEST_BUDGET_MINUTES, TrialSpec
 from seatrial_base.bounds import (
     IMAGE_PULL_S,
     INSTANCE_START_S,
@@ -26,6 +26,7 @@ from seatrial_base.bounds import (
 )
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.errors import BenchError, SpecError
+from seatrial_base.field_facts import made_of
 from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import digest
 from seatrial_base.units import S_PER_MINUTE, as_exported
@@ -212,9 +213,9 @@ class TrialSettings:
         Raises:
             SpecError: SEA505 when the budget exceeds 50 minutes.
         """
-        taken: dict[str, Any] = {name: getattr(self, name) for name in TAKEN}
-        properties = TrialProperties(
-            **taken,
+        properties = made_of(
+            TrialProperties,
+            self,
             phase=phase,
             endpoint_name=endpoint.endpoint_name,
             inference_component_name=endpoint.component_name,
@@ -223,7 +224,7 @@ class TrialSettings:
             specification=endpoint.specification_json,
             component=_component_digest(endpoint),
             request=self.trial_request,
-            budget_s=self.budget_s,
+            # Within CloudFormation's hour, and rounded as exports are: a computed number is the same on every machine.
             start_s=as_exported(self.candidate_start_s),
             instance_s=as_exported(self.instance_s),
             fallback_target=as_exported(self.fallback_target),
@@ -231,13 +232,6 @@ class TrialSettings:
             attributes=attribute_names() if phase == "deployed" else (),
         )
         return _custom_resource(scope, resource_type, self.environment, properties, longest_s=longest_s)
-
-
-CHANGED = frozenset({"start_s", "instance_s", "fallback_target"})
-"""Settings that are written otherwise than they are given: within CloudFormation's hour, and rounded as exports are."""
-TAKEN = tuple(
-    sorted({each.name for each in fields(TrialSettings)} & {each.name for each in fields(TrialProperties)} - CHANGED)
-)
 
 
 def _custom_resource(
@@ -398,13 +392,11 @@ class ExistingEndpointTrial(Construct):
             target=TrialTarget(endpoint_name="", inference_component=None, region=""),
             expected=None,
             workload=Workload(input_tokens=input_tokens, output_tokens=output_tokens, schema=schema),
-            load=Load(
+            load=made_of(
+                Load,
+                TrialSpec(),
                 concurrency_levels=tuple(concurrency_levels),
-                requests_per_concurrency=3,
-                warmup_requests=2,
                 budget_s=budget_minutes * S_PER_MINUTE,
-                request_timeout_s=60,
-                ramp_per_concurrency=1,
             ),
             objectives=tuple(slo_objectives(slo)),
             gate_concurrency=max(concurrency_levels, default=1),
@@ -413,7 +405,7 @@ class ExistingEndpointTrial(Construct):
             usd_per_hour_per_copy=None,
             fallback_target_concurrency=float(max(concurrency_levels, default=1)),
             target_utilization=SHARE_OF_TARGET,
-            gate=Gate(confidence=0.9),
+            gate=made_of(Gate, TrialSpec()),
         )
         _check(request, manner, budget_minutes)
         if endpoint.inference_component_name is None:

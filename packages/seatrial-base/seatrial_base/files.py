@@ -11,7 +11,7 @@ import tempfile
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from seatrial_base.units import MIB
 
@@ -27,6 +27,7 @@ _KINDS = (
     (stat.S_ISBLK, "a device"),
     (stat.S_ISSOCK, "a socket"),
 )
+_NOTHING_THERE: Final = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _PLAIN_MODE: Final = 0o666
 """Of a new file, before the umask."""
 
@@ -75,6 +76,26 @@ def _open_regular(path: Path) -> int:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path.as_posix())
     kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "something else")
     raise OSError(errno.EINVAL, f"{kind}, not a regular file", path.as_posix())
+
+
+def kind_of(path: Path) -> Literal["file", "folder", "other"] | None:
+    """Tell what a path leads to; None when nothing is there, as at the end of a link to itself.
+
+    `Path.exists`, `is_file` and `is_dir` are false of what can't be looked at since Python 3.14: what does without a
+    file that isn't there asks here.
+
+    Raises:
+        OSError: It can't be looked at, such as a file in a folder that may not be searched.
+    """
+    try:
+        mode = path.stat().st_mode
+    except ValueError:  # a name with a zero byte, which no file has
+        return None
+    except OSError as error:
+        if error.errno in _NOTHING_THERE:
+            return None
+        raise
+    return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "other"
 
 
 def follow_links(path: Path) -> Path:

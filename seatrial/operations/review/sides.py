@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.operations.app import app_folder
 from seatrial.operations.checkout import changed_paths, checkout_of, commit_of, commits_ahead, git_repository_of, moved
+from seatrial.operations.review.affected import refuse_code_of_others
 from seatrial.operations.review.review import AskedEndpoints, make_review
 from seatrial.operations.review.side import RepositorySide
 from seatrial.specs.load import environment_names
@@ -37,7 +38,8 @@ def review_of(
 
     Raises:
         SpecError: SEA101 for a folder or spec that neither side has, SEA109 for such an environment, SEA420 for specs
-            of several folders, SEA450 when there is no app, SEA452 when the revision can't be checked out.
+            of several folders, SEA450 when there is no app, SEA452 when the revision can't be checked out, or has
+            code that the checkout lacks.
         SeatrialError: As `make_review`.
     """
     endpoints, names = _endpoints(specs)
@@ -49,6 +51,7 @@ def review_of(
         endpoints=follow_links(endpoints),
         environments=follow_links(environments),
     )
+    refuse_code_of_others(new, commit)
     with checkout_of(top, commit, folder / "checkout") as (_, checkout):
         old = RepositorySide(
             top=checkout,

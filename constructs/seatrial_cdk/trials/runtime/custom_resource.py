@@ -381,12 +381,12 @@ def await_release(properties: TrialProperties, context: TrialContext) -> None:
 
 
 def await_quiet(component: str, context: TrialContext) -> None:
-    """Wait until a component has had no request for a minute, ten minutes at most.
+    """Wait until a component has had no request for a minute: ten minutes at most, and no longer than there is time.
 
     A component whose metric can't be read is waited for a minute.
     """
     until_s = min(context.now_s() + LONGEST_DRAIN_S, context.ends_s - ANSWER_S)
-    context.sleep(QUIET_S)
+    context.sleep(max(0.0, min(QUIET_S, until_s - context.now_s())))
     while context.now_s() < until_s:
         try:
             busy = context.requests_since(component, context.now_s() - QUIET_S)

@@ -67,7 +67,7 @@ LOOP: Final = ("first", "index", "index0", "last", "length")
 _EXPRESSIONS = (
     *(nodes.Template, nodes.Output, nodes.TemplateData, nodes.Name, nodes.Const, nodes.List, nodes.Tuple, nodes.Dict),
     *(nodes.Pair, nodes.Keyword, nodes.Getattr, nodes.Getitem, nodes.Call, nodes.Filter, nodes.Test, nodes.Compare),
-    *(nodes.Operand, nodes.And, nodes.Or, nodes.Not, nodes.CondExpr, nodes.Concat, nodes.Neg),
+    *(nodes.Operand, nodes.And, nodes.Or, nodes.Not, nodes.CondExpr, nodes.Concat, nodes.Neg, nodes.Scope),
 )
 _USES = (nodes.Include, nodes.Import, nodes.FromImport)
 _TOO_LARGE = 2**63

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from seatrial_base.findings import SEVERITIES
+from seatrial_base.printer import listed
 from seatrial_base.rules import LINT_RULES
 from seatrial_base.secrets import redacted
 from seatrial_base.units import counted
@@ -103,8 +104,6 @@ _OF_SAGEMAKER = frozenset(["SEA302", "SEA344"])
 GROUP_CHECKS = (groups.two_models, groups.overruled)
 
 
-MOST_LISTED = 100
-"""Findings of one rule in one file that are printed; --fix mends the others too."""
 OF_ONE_OPTION = (keys.unknown_keys, keys.dropped, keys.foreign, keys.bare)  # checks that read no other option
 
 
@@ -155,26 +154,13 @@ class LintReport:
     @property
     def listed(self) -> tuple[Finding, ...]:
         """The findings that are printed: of a rule the first ones of each file, then one that counts the rest."""
-        return tuple(_listed(self.findings))
+        return tuple(listed(self.findings))
 
     @property
     def summary(self) -> str:
         """How many files were read, and how many findings of each severity they have."""
         counts = Counter(finding.severity for finding in self.findings)
         return f"{counted(self.files, 'file')}: {', '.join(counted(counts[name], name) for name in SEVERITIES)}"
-
-
-def _listed(findings: tuple[Finding, ...]) -> Iterator[Finding]:
-    counts = Counter((one.place.file, one.rule) for one in findings)
-    seen: Counter[tuple[str, str]] = Counter()
-    for finding in findings:
-        place = finding.place.file, finding.rule
-        seen[place] += 1
-        if seen[place] <= MOST_LISTED:
-            yield finding
-        elif seen[place] == MOST_LISTED + 1:
-            message = f"{counts[place] - MOST_LISTED:,} more findings of this rule in this file are not listed"
-            yield replace(finding, place=replace(finding.place, field=""), message=message, hint="", edit=None)
 
 
 def lint_sources(sources: Iterable[ConfigSource | Unreadable], given: Given | None = None) -> LintReport:

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seatrial_base.files import follow_links
+from seatrial_base.files import follow_links, kind_of
 from seatrial_base.units import counted
 from seatrial_lint.engines.properties import property_lines
 from seatrial_lint.lint.manifest import is_manifest, read_manifest
@@ -50,7 +50,7 @@ def read_path(path: Path) -> Iterator[ConfigSource | Unreadable]:
     is named and holds no serving configuration is unreadable.
     """
     try:
-        is_folder = path.is_dir()
+        is_folder = kind_of(path) == "folder"
     except (OSError, ValueError) as error:  # a part of the path may not be searched, or is no name
         yield Unreadable(path.as_posix(), _why(error))
         return
@@ -88,8 +88,8 @@ def with_handler(source: ConfigSource | Unreadable) -> ConfigSource | Unreadable
 def read_file(path: Path) -> tuple[ConfigSource | Unreadable, ...]:
     """Read one file; whatever its bytes are, it is read or said to be unreadable."""
     try:
-        if not path.is_file():  # a pipe or device would block
-            because = "no such file" if not path.exists() else "not a regular file"
+        if (kind := kind_of(path)) != "file":  # a pipe or device would block
+            because = "no such file" if kind is None else "not a regular file"
             return (Unreadable(path.as_posix(), because, is_failure=True),)
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)

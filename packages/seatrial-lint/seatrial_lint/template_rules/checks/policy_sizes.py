@@ -9,7 +9,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from seatrial_lint.cloudformation.intrinsic import is_function, is_no_value, replace_references
-from seatrial_lint.template_rules.hosting import finding_at
+from seatrial_lint.template_rules.hosting import finding_at, listed_names
 from seatrial_lint.template_rules.policy_documents import BUCKET_POLICY, GROUP, MANAGED_POLICY, ROLE, USER
 from seatrial_lint.template_rules.role_policies import inline_policies
 
@@ -56,13 +56,12 @@ def policy_sizes(hosting: Hosting) -> Iterator[Finding]:
 
 def inline_sizes(hosting: Hosting) -> Iterator[Finding]:
     """SEA784: inline policies of a role, user or group that are too large together."""
+    least = {id(policy): least_characters(policy.value.raw) for policy in hosting.policies}  # one may have many holders
     for holder_type, most in INLINE_CHARACTERS.items():
         for holder in hosting.resources.of(holder_type):
-            sizes = {
-                _name(policy, holder): least_characters(policy.value.raw) for policy in inline_policies(hosting, holder)
-            }
+            sizes = {_name(policy, holder): least[id(policy)] for policy in inline_policies(hosting, holder)}
             if sum(sizes.values()) > most:
-                parts = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
+                parts = listed_names([f"{name} {size:,}" for name, size in sizes.items()])
                 message = f"the inline policies have at least {sum(sizes.values()):,} characters, more than {most:,}"
                 hint = f"move statements into a managed policy ({parts})"
                 yield finding_at(holder, holder.at("Policies"), "SEA784", message, hint)

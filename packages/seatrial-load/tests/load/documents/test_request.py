@@ -190,7 +190,7 @@ def test_impossible_values(trial_request: MakeRequest) -> None:
         "trial request: load.request_timeout_s: SEA501: -0.5 is not above 0",
         "trial request: load.requests_per_concurrency: SEA501: 0 is not above 0",
         "trial request: load.warmup_requests: SEA501: -1 is below 0",
-        "trial request: target_utilization: SEA501: 1.01 is not above 0 and at most 1",
+        "trial request: target_utilization: SEA501: 1.01 is more than 1",
     ]
 
 
