@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from pathlib import Path, PurePosixPath
-from tempfile import TemporaryDirectory
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_stepfunctions as sfn
 
+from seatrial_cdk.endpoint.serving_container import archive_file
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
     from aws_cdk.aws_logs import LogGroup
     from constructs import Construct
@@ -166,12 +167,3 @@ def handler_module(handler: str, module: str) -> dict[str, bytes]:
     path = PurePosixPath(name.replace(".", "/"))
     packages = {f"{folder}/__init__.py": b"" for folder in list(path.parents)[:-2]}
     return {**packages, f"{path}.py": f"from {module} import {function} as {function}\n".encode()}
-
-
-@contextmanager
-def archive_file(name: str, content: bytes) -> Iterator[str]:
-    """Write an archive to a temporary file and return its path; inside the block CDK must have staged its copy."""
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / name
-        path.write_bytes(content)
-        yield str(path)

@@ -120,19 +120,20 @@ class RoleOptions:
     permissions_boundary: iam.IManagedPolicy | None = None
 
     @classmethod
-    def of(cls, scope: Construct, security: Security) -> RoleOptions:
+    def of(cls, scope: Construct, security: Security, construct_id: str = "Boundary") -> RoleOptions:
         """Return what an environment's file asks of roles.
 
         Args:
             scope: What the roles belong to.
             security: Of the environment.
+            construct_id: Of the policy that bounds them.
         """
         if security.permissions_boundary is None:
             return cls(path=security.role_path)
         return cls(
             path=security.role_path,
             permissions_boundary=iam.ManagedPolicy.from_managed_policy_arn(
-                scope, "Boundary", security.permissions_boundary
+                scope, construct_id, security.permissions_boundary
             ),
         )
 

@@ -57,6 +57,7 @@ _SHARED_MODULES = (
     "catalog/rows.py",
     "catalog/symptoms.py",
     "errors.py",
+    "field_facts.py",
     "findings.py",
     "markdown.py",
     "printable.py",

@@ -208,7 +208,7 @@ class TestAnEndpointThatWasReplaced:
         assert response is not None
         assert response["Status"] == "SUCCESS"
         assert 870.0 <= world.clock.now_s - ORDERED_S < 875.0, "30 s of 900 s are left for the answer"
-        assert f"{name}: in transit, so not deleted; the sweep deletes them" in capsys.readouterr().out
+        assert f"{name}: not deleted yet; the sweep deletes them" in capsys.readouterr().out
 
     def test_leaves_no_candidate(self, world: World, cleanup: CustomResourceEvent) -> None:
         name = "dev-chat-candidate-00000000"

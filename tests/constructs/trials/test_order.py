@@ -11,7 +11,6 @@ from seatrial_base.candidates import candidate_name
 from seatrial_cdk.trials.runtime.order import (
     Order,
     ToldCopies,
-    TrialProperties,
     configuration_of,
     has_no_room,
     latest_key,
@@ -22,6 +21,7 @@ from seatrial_cdk.trials.runtime.order import (
     trial_key,
     write_copies,
 )
+from seatrial_cdk.trials.runtime.properties import TrialProperties, read_properties
 from seatrial_load.documents.request import Expected, TrialTarget
 from tests.constructs.conftest import SPECIFICATION
 
@@ -33,7 +33,7 @@ CANDIDATE = candidate_name("dev-chat", "request-1")
 
 
 def test_each_property_is_read(properties: dict[str, str]) -> None:
-    told = TrialProperties.of(
+    told = read_properties(
         {**properties, "Phase": "candidate", "Update": "in_place", "RollbackAlarms": "off", "Replaces": "a,,b"}
     )
     assert told == TrialProperties(
@@ -58,6 +58,7 @@ def test_each_property_is_read(properties: dict[str, str]) -> None:
         rolls_back=False,
         replaces=("a", "b"),
         alias="/seatrial/dev/chat/alias",
+        component="policy-1",
     )
     assert (told.environment, told.is_existing) == ("dev", False)
 
@@ -65,11 +66,11 @@ def test_each_property_is_read(properties: dict[str, str]) -> None:
 def test_what_an_older_release_did_not_name_is_as_it_was_then(properties: dict[str, str]) -> None:
     needed = ("EndpointName", "InferenceComponentName", "EndpointConfigName", "ModelName", "PlanDigest", "Request")
     old = {name: properties[name] for name in (*needed, "Mode", "BudgetSeconds", "FallbackTarget")}
-    told = TrialProperties.of(old)
+    told = read_properties(old)
     assert (told.phase, told.update, told.specification, told.alias) == ("deployed", "candidate", "{}", "")
     assert (told.copy_count, told.most_copies, told.accelerators) == (1, 1_000_000, 0)
     assert (told.start_s, told.instance_s, told.alarms, told.replaces, told.rolls_back) == (0.0, 0.0, (), (), True)
-    assert TrialProperties.of({**old, "Request": "{}"}).environment == ""
+    assert read_properties({**old, "Request": "{}"}).environment == ""
 
 
 @pytest.mark.parametrize(
@@ -77,7 +78,7 @@ def test_what_an_older_release_did_not_name_is_as_it_was_then(properties: dict[s
     [("in_place", "in_place"), ("verify_only", "verify_only"), ("candidate", "candidate"), ("other", "candidate")],
 )
 def test_how_an_update_is_tried_is_one_of_three(properties: dict[str, str], written: str, update: str) -> None:
-    assert TrialProperties.of({**properties, "Update": written}).update == update
+    assert read_properties({**properties, "Update": written}).update == update
 
 
 @pytest.mark.parametrize(
@@ -144,7 +145,7 @@ def test_a_resource_is_that_of_its_endpoint_and_one_that_goes_stays_who_it_was(
 
 
 def test_documents_lie_below_the_endpoint_and_the_configuration(properties: dict[str, str]) -> None:
-    told = TrialProperties.of(properties)
+    told = read_properties(properties)
     assert trial_key(told, "request-1") == "trials/dev-chat/b/request-1.json"
     assert trial_key(told, "scheduled-1") == "trials/dev-chat/scheduled/scheduled-1.json"
     assert latest_key(told) == "latest/dev-chat/b/config-2/model-2.json"
@@ -152,12 +153,12 @@ def test_documents_lie_below_the_endpoint_and_the_configuration(properties: dict
 
 
 def test_no_room_is_that_of_one_configuration(properties: dict[str, str], store: DictStore) -> None:
-    told = TrialProperties.of(properties)
+    told = read_properties(properties)
     assert configuration_of(told) == {"plan_digest": "b", "model_name": "model-2"}
     assert not has_no_room(store, told)
     store.write("state/dev-chat/no-room.json", json.dumps({"plan_digest": "b", "model_name": "model-2"}))
     assert has_no_room(store, told)
-    assert not has_no_room(store, TrialProperties.of({**properties, "PlanDigest": "c"}))
+    assert not has_no_room(store, read_properties({**properties, "PlanDigest": "c"}))
 
 
 def test_copies_that_were_told_are_read_back_an_older_releases_too(store: DictStore) -> None:

@@ -12,8 +12,9 @@ from seatrial_cdk.trials.runtime.cloudformation import send_answer
 from seatrial_cdk.trials.runtime.custom_resource import deleted, deployed_answer, restarted
 from seatrial_cdk.trials.runtime.log import log
 from seatrial_cdk.trials.runtime.lost_requests import lost_requests, note_request
-from seatrial_cdk.trials.runtime.order import UNKNOWN_ENDPOINT, Answer, TrialProperties, endpoint_of
+from seatrial_cdk.trials.runtime.order import UNKNOWN_ENDPOINT, Answer, endpoint_of
 from seatrial_cdk.trials.runtime.ownership import first_seen_s
+from seatrial_cdk.trials.runtime.properties import read_properties
 from seatrial_cdk.trials.runtime.scheduled import ScheduledCall, start_scheduled
 from seatrial_cdk.trials.runtime.service_model import log_version, use_own_models
 from seatrial_cdk.trials.runtime.steps import StepCall, take_step
@@ -150,7 +151,7 @@ def answered_at_once(event: CustomResourceEvent, context: TrialContext) -> Answe
         return deleted(event, context)
     if endpoint_of(event) == UNKNOWN_ENDPOINT:
         raise ValueError("the property EndpointName is missing, or is no name of an endpoint")
-    properties = TrialProperties.of(event["ResourceProperties"])
+    properties = read_properties(event["ResourceProperties"])
     if restarted(event, properties, context):
         return None
     answer = candidate_answer if properties.phase == "candidate" else deployed_answer
