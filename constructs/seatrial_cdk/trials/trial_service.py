@@ -58,6 +58,7 @@ _SHARED_MODULES = (
     "errors.py",
     "findings.py",
     "markdown.py",
+    "nesting.py",
     "printable.py",
     "repeat.py",
     "secrets.py",
