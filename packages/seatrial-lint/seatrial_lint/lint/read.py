@@ -206,8 +206,10 @@ def _from_yaml(text: str, file: str, encoding: str, content: bytes) -> tuple[Con
         return (Unreadable(file, f"not {_DEFINITIONS}"),)
     try:
         found = [one for root in read_yaml(text) for one in _definitions(root, file)]
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         return (Unreadable(file, f"not YAML: {error}"),)
+    except RecursionError:
+        return (Unreadable(file, "not YAML: nested too deep"),)
     if not found:
         return (Unreadable(file, f"not {_DEFINITIONS}"),)
     return _of_text((replace(one, is_fixable=False) for one in found), text, encoding)
@@ -221,8 +223,10 @@ def _from_code(text: str, file: str, encoding: str, content: bytes) -> tuple[Con
     if file.lower().endswith(".ipynb"):
         try:
             every = list(notebook_cells(read_json(text)))
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             return (Unreadable(file, f"not a notebook: {error}"),)
+        except RecursionError:
+            return (Unreadable(file, "not a notebook: nested too deep"),)
         written = tuple(source for cell in every for source in _written_by(cell, file))
         cells = [without_magics(cell) for cell in every]
     found, wrong = read_python(cells, file)

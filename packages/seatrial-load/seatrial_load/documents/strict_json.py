@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar, Union, get_args, g
 from seatrial_base.errors import BenchError
 from seatrial_base.field_facts import defaults_of, facts_of
 from seatrial_base.findings import Finding, Place
+from seatrial_base.nesting import json_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,8 +71,8 @@ def read_document(kind: type[DocumentT], text: str, *, where: str, retired: froz
     """
     problems: list[Finding] = []
     try:
-        raw: object = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_once)
-    except (ValueError, RecursionError) as malformed:
+        raw = json_document(text, parse_constant=_refuse_constant, object_pairs_hook=_once)
+    except ValueError as malformed:
         raise BenchError.of(RULE, f"not JSON: {malformed}", where=where) from malformed
     if isinstance(raw, dict):
         raw = {key: value for key, value in raw.items() if key not in retired}
