@@ -89,6 +89,7 @@ PRODUCTS: Mapping[str, tuple[str, str, str]] = {
 JSON: Mapping[str, tuple[str, str, str]] = {
     "members": ("{", '"k#":1,', '"x":1}'),
     "one member many times": ("{", '"k":1,', '"x":1}'),
+    "the last member twice": ("{", '"k#":1,', '"x":1,"x":1}'),
     "lists in lists": ("", "[", ""),
     "objects in objects": ("", '{"a":', ""),
     "numbers": ("[", "#,", "1]"),
@@ -534,13 +535,14 @@ def traffic(length: int) -> Iterator[tuple[str, Callable[[], None]]]:
 
 def results(length: int) -> Iterator[tuple[str, Callable[[], None]]]:
     from seatrial_load.documents.request import TrialRequest  # noqa: PLC0415 (as above)
+    from seatrial_load.documents.strict_json import read_document  # noqa: PLC0415 (as above)
 
     file = Path("result.json")
     for name, parts in JSON.items():
         content = filled(*parts, length)
         yield name, written(file, content, command("report", str(file), "-o", "out"))
         yield f"recipe: {name}", written(file, content, command("compare", str(file), str(file)))
-        yield f"request: {name}", written(file, content, lambda text=content: TrialRequest.from_json(text))  # type: ignore[misc]
+        yield f"request: {name}", written(file, content, lambda text=content: read_document(TrialRequest, text, where="a"))  # type: ignore[misc]
 
 
 def facts(length: int) -> Iterator[tuple[str, Callable[[], None]]]:
