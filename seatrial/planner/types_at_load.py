@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial.documents.comparison import TypeAtLoad
 from seatrial.planner.resolve import resolve
-from seatrial.planner.search.candidate import FeasibleCandidate, RejectedCandidate
+from seatrial.planner.search.candidate import FeasibleCandidate, RejectedCandidate, known
 from seatrial.planner.search.evaluate import estimate, evaluate, misses_alone
 from seatrial.planner.search.fitting import candidates
-from seatrial.planner.search.ranking import known
 
 if TYPE_CHECKING:
     from seatrial.planner.search.candidate import Candidate

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.documents.comparison import DegreeVerdict
-from seatrial.planner.search.candidate import RejectedCandidate
+from seatrial.planner.search.candidate import RejectedCandidate, known
 from seatrial.planner.search.evaluate import estimate, evaluate, misses_alone
 from seatrial.planner.search.fitting import candidates
 from seatrial.planner.search.pipeline import search_for
-from seatrial.planner.search.ranking import known, ranking_order, why_best, why_outdone
+from seatrial.planner.search.ranking import ranking_order, why_best, why_outdone
 from seatrial.specs.list_prices import priced
 from seatrial_base.catalog.instances import all_instances, find_instance
 from seatrial_base.catalog.rows import nearest_names

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from seatrial.documents.plan import Decision
 from seatrial.planner.resolve import resolve
 from seatrial.planner.search.best_first import search
+from seatrial.planner.search.candidate import known
 from seatrial.planner.search.no_deployment import no_deployment
-from seatrial.planner.search.ranking import known
 from seatrial_base.units import hourly_words, usd
 
 if TYPE_CHECKING:
