@@ -54,6 +54,11 @@ class Candidate:
         """What a single request meets."""
         return self.levels.at(1)
 
+    @property
+    def place(self) -> tuple[str, int]:
+        """Instance type and degree, which tell candidates of one demand apart."""
+        return self.instance.instance_type, self.degree
+
     def __str__(self) -> str:
         return f"{self.instance.instance_type} with degree {self.degree}"
 
