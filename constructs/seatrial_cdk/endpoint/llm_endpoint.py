@@ -496,7 +496,7 @@ def _define_whole(
 ) -> Kind:
     """Define an endpoint with its trial, scaling, alarms, alias, outputs and schedule."""
     from seatrial_cdk.endpoint.endpoint_parts import define_outputs, define_parts  # noqa: PLC0415 (see `SpecEndpoint`)
-    from seatrial_cdk.jobs.optimizations_stack import add_jobs  # noqa: PLC0415
+    from seatrial_cdk.jobs.optimization_job import add_jobs  # noqa: PLC0415
     from seatrial_cdk.trials.trials_stack import trials_stack  # noqa: PLC0415
 
     generation = deployment.plan.generation
