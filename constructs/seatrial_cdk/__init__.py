@@ -23,26 +23,22 @@ _NAMES = {
     "endpoint.single_model_endpoint": "SingleModelEndpoint",
     "endpoint.traffic_router": "TrafficRouter",
     "endpoint.variant_instances": "RequestRouting InstanceScaleIn VariantInstances ModelVariant ShadowVariant",
-    "jobs.optimization_job": "OptimizationJob",
+    "jobs.optimization_job": "OptimizationJob OptimizationsStack optimizations_stack add_jobs OptimizedWeights",
     "jobs.optimization_service": "OptimizationService",
-    "jobs.optimizations_stack": "OptimizationsStack optimizations_stack add_jobs",
-    "jobs.optimized_weights": "OptimizedWeights",
-    "observability.container_alarms": "ContainerAlarms",
-    "observability.endpoint_alarms": "topic_name topic_arn AlarmTopic allow_alarms EndpointAlarms longest_latency_ms",
+    "observability.endpoint_alarms": (
+        "topic_name topic_arn AlarmTopic allow_alarms EndpointAlarms longest_latency_ms ContainerAlarms"
+    ),
     "observability.endpoint_dashboard": "DashboardInstances DashboardTrials EndpointDashboard",
     "observability.environment_budget": "EnvironmentBudget",
     "observability.environment_dashboard": "ShownEndpoint EnvironmentDashboard",
-    "scaling.endpoint_scaling": "CopyScaling VariantScaling BacklogScaling",
-    "scaling.scaling_limits": "ScheduledCapacity ScalingLimits",
+    "scaling.endpoint_scaling": "CopyScaling VariantScaling BacklogScaling ScheduledCapacity ScalingLimits",
     "trials.endpoint_trial": "TrialSettings CandidateTrial SmokeBenchmark ExistingEndpointTrial",
-    "trials.trial_results": "TrialResults",
     "trials.trial_schedule": "TrialScheduleGroup TrialSchedule schedule_name",
-    "trials.trial_service": "service_name function_arn TrialService",
+    "trials.trial_service": "service_name function_arn TrialService TrialResults",
     "trials.trials_stack": "TrialsStack trials_stack",
     "value_checks": "NumberBounds",
     "vending.launch_role": "LaunchRole",
-    "vending.product_portfolio": "Offer ProductPortfolio",
-    "vending.project_templates": "ProjectTemplates",
+    "vending.product_portfolio": "Offer ProductPortfolio ProjectTemplates",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
