@@ -328,6 +328,7 @@ def beside_of(variants: Iterable[Deployment], guests: Sequence[Guest], packing: 
     """Return what an endpoint runs of other specs, as guard rails are held against it."""
     return Beside(
         variants={each.endpoint.name: (each.endpoint, each.plan) for each in variants},
+        guests=tuple((each.loaded.endpoint, each.plan) for each in guests),
         guest_copies=sum(copies_of(each.plan).most for each in guests),
         instances=None if packing is None else packing.max_instances,
     )

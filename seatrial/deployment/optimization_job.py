@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial.engines.model_source import model_source
 from seatrial.engines.render import render_plan
+from seatrial.specs.instance_fleets import job_instance
 from seatrial_base.catalog import model_names
 from seatrial_base.errors import SpecError
 from seatrial_base.frozen_model import digest
@@ -20,6 +21,7 @@ from seatrial_base.units import S_PER_HOUR
 
 if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
+    from seatrial.specs.instance_fleets import JobInstance
     from seatrial.specs.load import LoadedSpec
     from seatrial.specs.optimization import OptimizationSpec
     from seatrial.specs.yaml_source import FieldPath
@@ -131,23 +133,23 @@ def job_of(loaded: LoadedSpec, plan: Plan) -> OptimizationJobRequest | None:
             for.
     """
     entries = [(index, entry) for index, entry in enumerate(loaded.endpoint.optimization) if entry.job is not None]
-    if not entries:
+    instance = job_instance(loaded.endpoint, plan.instance_type.value)
+    if instance is None:
         return None
-    problems = [*_source_problems(loaded, entries[0]), *_instance_problems(loaded, plan, entries)]
+    problems = [*_source_problems(loaded, entries[0]), *_instance_problems(loaded, instance, entries[0])]
     if problems:
         raise SpecError(problems)
     variables = render_plan(loaded, plan).container_env
     configs = tuple(_config(entry, plan, variables) for _, entry in entries)
-    jobs = [entry.job for _, entry in entries if entry.job is not None]
     model = loaded.endpoint.model
     return OptimizationJobRequest(
         environment=loaded.environment.name,
-        instance_type=_instance_type(plan, entries),
+        instance_type=instance.types[0],
         configs=configs,
         image=plan.image.value.uri,
         source_s3_uri=model_source(loaded).weights_s3_uri,
         accept_eula=model.accept_eula and _is_licensed(loaded),
-        max_hours=max(job.max_hours for job in jobs),
+        max_hours=instance.hours,
     )
 
 
@@ -179,18 +181,11 @@ def _source_problems(loaded: LoadedSpec, first: tuple[int, OptimizationSpec]) ->
     return [loaded.problem(_path(*first, "job"), "SEA456", message, hint)]
 
 
-def _instance_type(plan: Plan, entries: list[tuple[int, OptimizationSpec]]) -> str:
-    asked = (entry.job.instance_type for _, entry in entries if entry.job is not None)
-    return next((name for name in asked if name is not None), plan.instance_type.value)
-
-
-def _instance_problems(loaded: LoadedSpec, plan: Plan, entries: list[tuple[int, OptimizationSpec]]) -> list[Finding]:
-    asked = {entry.job.instance_type for _, entry in entries if entry.job is not None and entry.job.instance_type}
-    path = _path(*entries[0], "job", "instance_type")
-    if len(asked) > 1:
-        message = f"one job makes the artifacts for one instance type, not for {' and '.join(sorted(asked))}"
+def _instance_problems(loaded: LoadedSpec, instance: JobInstance, first: tuple[int, OptimizationSpec]) -> list[Finding]:
+    path, (name, *others) = _path(*first, "job", "instance_type"), instance.types
+    if others:
+        message = f"one job makes the artifacts for one instance type, not for {' and '.join(sorted(instance.types))}"
         return [loaded.problem(path, "SEA457", message, "name one of them")]
-    name = _instance_type(plan, entries)
     if name in instance_types():
         return []
     message = f"an optimization job makes no artifacts for {name}"

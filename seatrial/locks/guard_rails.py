@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from seatrial.locks.path import lock_path
-from seatrial.specs.instance_fleets import InstanceFleet, ModelInstances, fleets_of
+from seatrial.specs.instance_fleets import InstanceFleet, ModelInstances, fleets_of, job_instance
 from seatrial.specs.list_prices import list_price
 from seatrial_base.catalog import images
 from seatrial_base.catalog.images import image_repository_uri
@@ -54,11 +54,13 @@ class Beside:
 
     Attributes:
         variants: The specs that variants run and their plans, by name.
-        guest_copies: Copies at most of the further models on its instances.
+        guests: The specs of the further models on its instances and their plans.
+        guest_copies: Copies at most of those.
         instances: Instances at most with further models, an update's included; `None` without any.
     """
 
     variants: Mapping[str, tuple[EndpointSpec, Plan]] = field(default_factory=dict)
+    guests: tuple[tuple[EndpointSpec, Plan], ...] = ()
     guest_copies: int = 0
     instances: int | None = None
 
@@ -116,6 +118,7 @@ def broken_rails(plan: Plan, loaded: LoadedSpec, beside: Beside = ALONE) -> Iter
                 yield BrokenRail("instance_types", fleet.path, "instance_type", message)
     yield from _copies(plan, rails, fleets, beside)
     yield from _cost(plan, loaded, fleets)
+    yield from _jobs(plan, loaded, beside)
 
 
 def created_fleets(plan: Plan, loaded: LoadedSpec, beside: Beside = ALONE) -> tuple[InstanceFleet, ...]:
@@ -161,10 +164,9 @@ def _cost(plan: Plan, loaded: LoadedSpec, fleets: Sequence[InstanceFleet]) -> It
     """Yield each rail on money: prices are list prices, whatever discount the spec says it has."""
     rails = loaded.environment.guard_rails
     costs = [fleet.usd_per_hour(lambda name: list_price(name, loaded)) for fleet in fleets]
-    known = [cost for cost in costs if cost is not None]
-    hourly = sum(known) if len(known) == len(costs) else None
-    if rails.usd_per_hour is not None and (hourly is None or hourly - rails.usd_per_hour > _PRICE_STEP):
-        price = "an unknown price" if hourly is None else f"{usd(hourly)} per hour"
+    hourly = _total(costs)
+    if rails.usd_per_hour is not None and _exceeds(hourly, rails.usd_per_hour):
+        price = _priced(hourly, " per hour")
         dearest = max(fleets, key=lambda fleet: fleet.usd_per_hour(lambda name: list_price(name, loaded)) or math.inf)
         message = f"{price} at list prices for {_instances(fleets)} exceeds {usd(rails.usd_per_hour)}"
         yield BrokenRail("usd_per_hour", dearest.path, "cost.usd_per_hour", message)
@@ -172,6 +174,47 @@ def _cost(plan: Plan, loaded: LoadedSpec, fleets: Sequence[InstanceFleet]) -> It
     for name, price, bound in _beyond(plan, rails, _PER_TOKEN, above):
         message = f"{price} at list prices exceeds {bound}"
         yield BrokenRail(name, ("budget", name), f"cost.{name}", message)
+
+
+def _jobs(plan: Plan, loaded: LoadedSpec, beside: Beside) -> Iterator[BrokenRail]:
+    """Yield each rail on money that optimization jobs break: per hour each by itself, as it runs before the instances.
+
+    What other specs ask for is told where the endpoint names them.
+    """
+    rails = loaded.environment.guard_rails
+    specs: list[tuple[FieldPath, EndpointSpec, Plan]] = [((), loaded.endpoint, plan)]
+    specs += [(("hosting", "more_models"), *guest) for guest in beside.guests]
+    specs += [(("hosting", "variants"), *variant) for variant in beside.variants.values()]
+    asked = [(place, job_instance(spec, other.instance_type.value)) for place, spec, other in specs]
+    jobs = [(place or job.path, job) for place, job in asked if job is not None]
+    costs: list[float | None] = []
+    for path, job in jobs:
+        hourly, types = job.usd_per_hour(lambda name: list_price(name, loaded)), " or ".join(job.types)
+        costs.append(None if hourly is None else hourly * job.hours)
+        if rails.usd_per_hour is not None and _exceeds(hourly, rails.usd_per_hour):
+            price = _priced(hourly, " per hour")
+            message = f"{price} at list prices for an optimization job of {types} exceeds {usd(rails.usd_per_hour)}"
+            yield BrokenRail("usd_per_hour", path, "instance_type", message)
+    total = _total(costs)
+    if jobs and rails.job_usd is not None and _exceeds(total, rails.job_usd):
+        counts = Counter(f"{job.hours:g} h of {' or '.join(job.types)}" for _, job in jobs)
+        what = ", ".join(f"{count} x {each}" if count > 1 else each for each, count in counts.items())
+        message = f"{_priced(total)} at list prices for {what} exceeds {usd(rails.job_usd)}"
+        dearest = max(range(len(jobs)), key=lambda at: costs[at] or math.inf)
+        yield BrokenRail("job_usd", jobs[dearest][0], "instance_type", message)
+
+
+def _total(costs: Sequence[float | None]) -> float | None:
+    known = [cost for cost in costs if cost is not None]
+    return math.fsum(known) if len(known) == len(costs) else None
+
+
+def _exceeds(price: float | None, bound: float) -> bool:
+    return price is None or price - bound > _PRICE_STEP
+
+
+def _priced(price: float | None, per: str = "") -> str:
+    return "an unknown price" if price is None else f"{usd(price)}{per}"
 
 
 def _above_list(plan: Plan, loaded: LoadedSpec) -> float | None:
@@ -230,8 +273,8 @@ def _beyond(
     for name in names:
         bound, planned = getattr(bounds, name), getattr(plan.cost, name)
         price = None if planned is None or above is None else planned * above
-        if bound is not None and (price is None or price - bound > _PRICE_STEP):
-            yield name, "an unknown price" if price is None else usd(price), usd(bound)
+        if bound is not None and _exceeds(price, bound):
+            yield name, _priced(price), usd(bound)
 
 
 def _image(plan: Plan, loaded: LoadedSpec) -> Iterator[Finding]:

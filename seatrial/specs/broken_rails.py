@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, get_args
 from seatrial.specs.endpoint import Percentiles
 from seatrial.specs.guard_rails import GuardRails
 from seatrial.specs.instance_fleets import fleets_of, least_size
-from seatrial.specs.loaded_things import EXTRA, loaded_things, option_things
+from seatrial.specs.loaded_things import loaded_things, option_things
 from seatrial_base.catalog import images
 from seatrial_base.catalog.engine_options import bare_name
 from seatrial_base.catalog.engine_versions import EngineName
@@ -58,7 +59,7 @@ def guard_rail_problems(
     """
     rails = _Rails(endpoint, environment, document, place)
     for rule in (
-        *(rails.sizes, rails.models, rails.licences, rails.engine, rails.images),
+        *(rails.sizes, rails.models, rails.revisions, rails.licences, rails.engine, rails.images),
         *(rails.hub_token, rails.objectives, rails.trial, rails.tags),
     ):
         yield from rule()
@@ -79,20 +80,53 @@ def template_rail_problems(loaded: LoadedSpec, options: Mapping[str, str], templ
     asked = next((name for name in ("models", "licences") if getattr(rails, name) is not None), None)
     for name, value in options.items() if asked is not None else ():
         bare = bare_name(name)
-        for each in option_things(bare, value) if bare not in map(str.lower, rails.extra) else ():
-            by_name = each.name is not None and _matches(each.name, rails.models or ("*",))
-            if by_name and (rails.licences is None or each.licence in rails.licences):
-                continue
-            what = each.because or f"{each.name} is not allowed in {environment.name}"
+        for each in option_things(bare, value, loaded.endpoint.model.hub_id):
+            if each.kind == "revision":
+                if _is_own(str(each.name), rails.models or ()):
+                    continue
+                what, hint = _strangers(str(each.name)), _owners_hint(environment, loaded.place, str(each.name))
+            else:
+                by_name = each.name is not None and _matches(each.name, rails.models or ("*",))
+                if bare in map(str.lower, rails.extra) or (
+                    by_name and (rails.licences is None or each.licence in rails.licences)
+                ):
+                    continue
+                what = each.because or f"{each.name} is not allowed in {environment.name}"
+                mend = f"`extra: [{bare}]` below guard_rails"
+                hint = f"remove it from the template, or let {environment.name} allow it: {mend}"
             message = f"{what} ({set_by(environment, loaded.place, str(asked))})"
-            hint = (
-                f"remove it from the template, or let {environment.name} allow it: `extra: [{bare}]` below guard_rails"
-            )
             yield Finding(_RULE, Place.at(template, name), message, hint)
 
 
-_PULL_REQUESTS = "refs/pr/"
-"""How the Hugging Face hub names the head of a pull request (huggingface_hub, "Interact with Discussions and PRs")."""
+_OWN = re.compile(r"(refs/(heads|tags)/([\w+-][\w.+-]*/)*)?[\w+-][\w.+-]*", re.ASCII)
+"""Revisions that are the owner's: a commit, a tag, a branch.
+
+The hub keeps the pull requests of strangers as `refs/pr/N`, and what robots convert as `refs/convert/NAME`
+(huggingface_hub, "Interact with Discussions and PRs"). Git takes `a/b` for `refs/a/b` before it takes it for a branch
+(gitrevisions), so a branch with a slash counts only as `refs/heads/a/b`. The commits of a pull request lie in the same
+repository: a hash can't be told from one of the owner's without asking the hub.
+"""
+
+
+def _is_own(named: str, models: Iterable[str]) -> bool:
+    """Tell whether `REPOSITORY@REVISION` is the owner's, or is allowed by a pattern with an at sign."""
+    revision = named.rpartition("@")[2]
+    by_name = [pattern for pattern in models if "@" in pattern]
+    return ".." not in revision and (_OWN.fullmatch(revision) is not None or _matches(named, by_name))
+
+
+def _strangers(named: str) -> str:
+    repository, _, revision = named.rpartition("@")
+    return f"{revision} may be a pull request, which anybody may open, not the work of the owner of {repository}"
+
+
+def _owners_hint(environment: EnvironmentSpec, place: Document, named: str) -> str:
+    own = "name a commit or a tag, or a branch as refs/heads/NAME"
+    if ".." in named:
+        return own
+    allowed = environment.guard_rails.models or ("*",)
+    patterns = ", ".join(f"'{each}'" for each in (*allowed, named))
+    return f"{own}; or let {environment.name} allow it: `models: [{patterns}]` below guard_rails in {place.path}"
 
 
 class _Rails:
@@ -154,26 +188,27 @@ class _Rails:
         for each in self._things if allowed is not None else ():
             if each.name is None:
                 yield self._unjudged(each, "models")
-            elif not _matches(each.name, allowed or ()):
+            elif each.kind != "revision" and not _matches(each.name, allowed or ()):
                 message = f"the model {each.name} is not allowed in {name}"
-                yield self._problem(each.path, "models", message, f"allowed: {', '.join(allowed or ())}")
-        yield from self._pull_requests(allowed or ())
+                listed = f"allowed: {', '.join(allowed or ())}"
+                yield self._problem(each.path, "models", message, f"{listed}{self._or_let(each)}")
         if self._rails.code == "refused" and self._endpoint.serving.code is not None:
             yield self._problem(("serving", "code"), "code", f"code is not allowed in {name}", "leave it out")
 
-    def _pull_requests(self, allowed: tuple[str, ...]) -> Iterator[Finding]:
-        """Yield each revision that is a pull request's, which anybody may open: only a pattern with `@` allows one."""
-        hub_id, extra = self._endpoint.model.hub_id or "", self._endpoint.serving.overrides.extra
-        named = ((*EXTRA, name) for name in extra if name.lower().endswith("revision"))
-        given: list[tuple[FieldPath, object]] = [(path, extra[path[-1]]) for path in named]
-        for path, revision in [(("model", "revision"), self._endpoint.model.revision), *given]:
-            what = f"{hub_id}@{revision}"
-            by_name = [pattern for pattern in allowed if "@" in pattern]
-            if not allowed or not str(revision).startswith(_PULL_REQUESTS) or _matches(what, by_name):
-                continue
-            message = f"{revision} is a pull request, which anybody may open, not the work of the owner of {hub_id}"
-            hint = f"name a commit of its own, or let {self._environment.name} allow it: `models: [{what}]`"
-            yield self._problem(path, "models", message, f"{hint} below guard_rails in {self._place.path}")
+    def revisions(self) -> Iterator[Finding]:
+        """Yield each revision that may be the work of somebody else than the repository's owner."""
+        rail = next((name for name in ("models", "licences") if getattr(self._rails, name) is not None), None)
+        for each in self._things if rail is not None else ():
+            if each.kind == "revision" and not _is_own(str(each.name), self._rails.models or ()):
+                hint = _owners_hint(self._environment, self._place, str(each.name))
+                yield self._problem(each.path, str(rail), _strangers(str(each.name)), hint)
+
+    def _or_let(self, thing: LoadedThing) -> str:
+        """Return how the environment may allow an option that names something; empty for what is no option."""
+        if thing.kind != "option":
+            return ""
+        place = self._place.path
+        return f"; or let {self._environment.name} allow it: `extra: [{thing.path[-1]}]` below guard_rails in {place}"
 
     def _unjudged(self, thing: LoadedThing, rail: str) -> Finding:
         """Return the problem of something of which can't be told what it loads, with who can allow it."""
@@ -195,19 +230,21 @@ class _Rails:
         yield from self._licence(path, name, licence_of(name) or model.licence, allowed)
         for each in self._things:
             if each.name is not None and each.kind in ("draft", "option"):
-                yield from self._licence(each.path, each.name, each.licence, allowed)
+                yield from self._licence(each.path, each.name, each.licence, allowed, self._or_let(each))
             elif each.name is None and self._rails.models is None:
                 yield self._unjudged(each, "licences")
 
-    def _licence(self, path: FieldPath, name: str, licence: str | None, allowed: tuple[str, ...]) -> Iterator[Finding]:
+    def _licence(
+        self, path: FieldPath, name: str, licence: str | None, allowed: tuple[str, ...], otherwise: str = ""
+    ) -> Iterator[Finding]:
         listed = f"allowed: {', '.join(allowed)}"
         if licence is None:
             message = f"the licence of {name} is unknown, and {self._environment.name} allows only listed licences"
             hint = f"{listed}; `seatrial models list` shows the known ones, and model.licence declares another"
-            yield self._problem(path, "licences", message, hint)
+            yield self._problem(path, "licences", message, f"{hint}{otherwise}")
         elif licence not in allowed:
             message = f"the licence of {name}, {licence}, is not allowed in {self._environment.name}"
-            yield self._problem(path, "licences", message, listed)
+            yield self._problem(path, "licences", message, f"{listed}{otherwise}")
 
     def images(self) -> Iterator[Finding]:
         """Yield each image that AWS does not publish for an allowed engine and that nothing else allows.
@@ -310,11 +347,13 @@ class _Rails:
         return self._problem(("trial", field), rail if written else "trial_mode", message, hint)
 
     def tags(self) -> Iterator[Finding]:
-        """Yield each required tag that neither the endpoint nor the environment has, or that is empty."""
+        """Yield each required tag that neither the endpoint nor the environment has, or that says nothing."""
         tags = {**self._environment.tags, **self._endpoint.tags}
         for key in self._rails.required_tags:
-            if not tags.get(key):
-                message = f"the tag {key} is missing; {self._environment.name} requires it"
+            value = tags.get(key)
+            if not any(map(str.isalnum, value or "")):
+                found = "is missing" if value is None else f"is {value!r}"
+                message = f"the tag {key} {found}; {self._environment.name} requires it, with a letter or a digit"
                 yield self._problem(("tags", key), "required_tags", message, f"add `{key}: …` below tags")
 
 
@@ -326,7 +365,8 @@ def _bound_at(asked: Percentiles, name: str) -> float | None:
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
+    """Tell whether a pattern has a name; `*` stands for slashes too, so a step up could lead anywhere."""
+    return ".." not in name.split("/") and any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _named_types(endpoint: EndpointSpec) -> Iterator[tuple[FieldPath, str]]:

@@ -1,4 +1,4 @@
-"""The instances that an endpoint may run: those of every variant and pool, and those of an update beside them."""
+"""The instances that an endpoint may run: of every variant and pool, of an update beside them, of its jobs."""
 
 from __future__ import annotations
 
@@ -57,9 +57,58 @@ class InstanceFleet:
         Args:
             price: US dollars per hour of an instance type.
         """
-        prices = [price(name) for name in self.types]
-        known = [each for each in prices if each is not None]
-        return max(known) * self.updating if len(known) == len(prices) else None
+        dearest = _dearest(self.types, price)
+        return None if dearest is None else dearest * self.updating
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobInstance:
+    """What the optimization job of a recipe may use: a recipe has one for all its entries.
+
+    SageMaker chooses the instance that a job runs on, and tells it only when the job is paid; what is known before is
+    the type that the artifacts are made for.
+
+    Attributes:
+        path: The field of the spec that asks for it: the entry that allows the longest time.
+        types: Instance types that the artifacts are made for; a job takes one, so several are a mistake of the recipe.
+        hours: When it is stopped; of one attempt.
+    """
+
+    path: FieldPath
+    types: tuple[str, ...]
+    hours: float
+
+    def usd_per_hour(self, price: Callable[[str], float | None]) -> float | None:
+        """Return the price of the dearest type; `None` where a price is unknown."""
+        return _dearest(self.types, price)
+
+
+def job_instance(endpoint: EndpointSpec, planned: str) -> JobInstance | None:
+    """Return what the optimization job of a spec may use; `None` when its recipe needs none.
+
+    Args:
+        endpoint: The spec.
+        planned: The plan's instance type, which a job that names none is for.
+    """
+    jobs = [(index, entry, entry.job) for index, entry in enumerate(endpoint.optimization)]
+    needed = [(index, entry, job) for index, entry, job in jobs if job is not None]
+    if not needed:
+        return None
+    index, entry, longest = max(needed, key=lambda each: each[2].max_hours)
+    is_written = getattr(getattr(entry, entry.name), "job", None) is not None
+    named = dict.fromkeys(job.instance_type for _, _, job in needed if job.instance_type is not None)
+    return JobInstance(
+        path=("optimization", index, entry.name, *(("job",) if is_written else ())),
+        types=tuple(named) or (planned,),
+        hours=longest.max_hours,
+    )
+
+
+def _dearest(types: Iterable[str], price: Callable[[str], float | None]) -> float | None:
+    """Return the highest price of some types; `None` where one is unknown."""
+    prices = [price(name) for name in types]
+    known = [each for each in prices if each is not None]
+    return max(known) if len(known) == len(prices) else None
 
 
 NO_OTHERS: Mapping[str, tuple[EndpointSpec, ModelInstances]] = MappingProxyType({})

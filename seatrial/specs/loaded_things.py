@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -25,6 +26,13 @@ EXTRA = ("serving", "overrides", "extra")
 _WORDS = frozenset({"", "auto", "vllm", "none", "true", "false"})  # values that name nothing
 _TEMPLATES = ("chat_template", "completion_template")  # with braces it is the template itself, else its file
 _METHODS = frozenset({"method", "quant_method", "rope_type", "type"})  # of JSON options: words, no names of models
+_OF_CODE = re.compile(
+    r"(^|_)(plugins?|modules?|cls|class(es)?|handlers?|scripts?|entrypoint|middlewares?|hooks?|callbacks?|factory)(_|$)"
+)
+"""Options and members that name code, whatever the engine calls the rest of them."""
+_LONGEST = 8_192  # characters of a value that is judged: each of its words is held against each pattern
+_LISTED = re.compile(r"[\s,;|]+")
+_MODULE = re.compile(r"[A-Za-z_]\w*([.:][A-Za-z_]\w*)+")  # `package.Class`, `package:function`, `file.py`
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +42,14 @@ class LoadedThing:
     Attributes:
         path: The field of the spec that names it.
         kind: What it is; `option` is what an option of `serving.overrides.extra` names.
-        name: Hub id, URI, ARN or JumpStart id; `None` where it can't be told what is loaded.
+        name: Hub id, URI, ARN or JumpStart id; of a revision, `REPOSITORY@REVISION`; `None` where it can't be told what
+            is loaded.
         because: Why it can't be told; empty with a name.
         licence: Id of its licence on the hub; `None` when it is unknown.
     """
 
     path: FieldPath
-    kind: Literal["model", "draft", "adapter", "data", "option", "code"]
+    kind: Literal["model", "draft", "adapter", "data", "option", "code", "revision"]
     name: str | None
     because: str = ""
     licence: str | None = None
@@ -66,7 +75,7 @@ def loaded_things(endpoint: EndpointSpec, region: str, folder: Path) -> Iterator
     if endpoint.serving.code is not None:
         yield LoadedThing(("serving", "code"), "code", None, "code loads what it likes")
     for name, value in endpoint.serving.overrides.extra.items():
-        for found in option_things(name, value):
+        for found in option_things(name, value, endpoint.model.hub_id):
             yield replace(found, path=(*EXTRA, name))
 
 
@@ -75,6 +84,8 @@ def _model(model: ModelSpec, region: str, folder: Path) -> Iterator[LoadedThing]
         name = getattr(model, field)
         if name is not None:
             yield LoadedThing(("model", field), "model", name, licence=licence_of(name) or model.licence)
+    if model.hub_id is not None and model.revision is not None:
+        yield LoadedThing(("model", "revision"), "revision", f"{model.hub_id}@{model.revision}")
     if model.jumpstart_metadata is None or model.jumpstart_id is None:
         return
     known, path = find_jumpstart_model(model.jumpstart_id), ("model", "jumpstart_metadata")
@@ -106,59 +117,92 @@ def _adapters(endpoint: EndpointSpec) -> Iterator[LoadedThing]:
         yield LoadedThing(("serving", "adapters", index, "s3_uri"), "adapter", component.s3_uri)
 
 
-def option_things(name: str, value: OptionValue) -> Iterator[LoadedThing]:
+def option_things(name: str, value: OptionValue, hub_id: str | None) -> Iterator[LoadedThing]:
     """Yield what an option of an engine loads; nothing where it is known to load nothing, or is a number.
 
-    An option that no container's sources know may load anything, so its text can't be judged.
+    What an option names is known of some, by the table; of every other one its texts tell it, and those of its members
+    where it is JSON: a path, a repository, a module. So a new option, or a new member of an old one, is judged too. An
+    option that no container's sources know may load anything, so its text can't be judged.
 
     Args:
         name: The option's name, without prefix.
         value: Its value.
+        hub_id: The model's repository, which the option's revision is of; `None` where it has none.
     """
-    row = LOADING_OPTIONS.get(name.lower())
     if not isinstance(value, str):
         return
-    if row is None:
-        if name.lower() not in every_known_name():
-            yield LoadedThing((name,), "option", None, f"the option {name} is unknown, so it may load anything")
-    elif row.what == "code":
-        yield LoadedThing((name,), "option", None, f"the option {name} names code")
-    elif row.what == "a configuration that may name a model":
-        yield from _configured(name, value)
-    else:
-        yield from _named(name, value)
+    what = _what(name)
+    if what is None and not _is_revision(name) and name.lower() not in every_known_name():
+        yield LoadedThing((name,), "option", None, f"the option {name} is unknown, so it may load anything")
+        return
+    if len(value) > _LONGEST and not (what == "nothing" or _is_template(name, value)):
+        because = f"the option {name} has more than {_LONGEST:,} characters, so what it loads is not told"
+        yield LoadedThing((name,), "option", None, because)
+        return
+    is_configuration = what == "a configuration that may name a model"
+    members: object = value
+    if is_configuration or value.lstrip()[:1] in ("{", "["):
+        try:
+            members = json.loads(value)
+        except (ValueError, RecursionError):
+            members = value  # a text all the same, such as a template
+    if is_configuration and not isinstance(members, dict):
+        yield LoadedThing((name,), "option", None, f"the option {name} is no JSON object")
+        return
+    for member, text, repository in _texts(members, name, hub_id or ""):
+        if _is_revision(member):
+            yield LoadedThing((name,), "revision", f"{repository}@{text}")
+        else:
+            whole = is_configuration and member not in _METHODS
+            yield from _text(name, member, text, _what(member) or ("a model" if whole else None))
 
 
-def _named(name: str, value: str) -> Iterator[LoadedThing]:
-    if not (_is_mounted(value) or value in _WORDS or (name in _TEMPLATES and "{" in value)):
-        yield LoadedThing((name,), "option", value, licence=licence_of(value))
+def _what(name: str) -> str | None:
+    """Return what is known that an option, or a member of one, names; `None` where its texts must tell it."""
+    row = LOADING_OPTIONS.get(name.lower())
+    return row.what if row is not None else "code" if _OF_CODE.search(name.lower()) else None
+
+
+def _is_revision(name: str) -> bool:
+    return name.lower().endswith("revision")
+
+
+def _texts(members: object, name: str, repository: str) -> Iterator[tuple[str, str, str]]:
+    """Yield each text of an option with the member that it stands at and the repository that is named beside it."""
+    waiting = [(name, members, repository)]  # no recursion: JSON nests deeper than calls do
+    while waiting:
+        member, node, beside = waiting.pop()
+        if isinstance(node, str):
+            yield member, node, beside
+        elif isinstance(node, dict):
+            named = node.get("model")
+            inner = named if isinstance(named, str) else beside
+            waiting += [(key, value, inner) for key, value in reversed(node.items())]
+        elif isinstance(node, list):
+            waiting += [(member, value, beside) for value in reversed(node)]
+
+
+def _text(option: str, member: str, text: str, what: str | None) -> Iterator[LoadedThing]:
+    """Yield what a text names: each of several that are listed, and the revision behind an at sign."""
+    if what == "nothing" or _is_template(member, text):
+        return
+    if what == "code":
+        of = "" if member == option else f" with {member}"
+        yield LoadedThing((option,), "option", None, f"the option {option}{of} names code")
+        return
+    for part in _LISTED.split(text):
+        named, _, revision = part.rpartition("=")[2].partition("@")  # `sql=org/sql`, `org/sql@main`
+        if _MODULE.fullmatch(named) and what is None:
+            yield LoadedThing((option,), "option", None, f"the option {option} names {named}, which may be code")
+        elif not (named in _WORDS or _is_mounted(named)) and (what is not None or "/" in named or "\\" in named):
+            yield LoadedThing((option,), "option", named, licence=licence_of(named))
+        if revision and (what is not None or "/" in named):
+            yield LoadedThing((option,), "revision", f"{named}@{revision}")
+
+
+def _is_template(name: str, text: str) -> bool:
+    return name.lower() in _TEMPLATES and "{" in text
 
 
 def _is_mounted(value: str) -> bool:
     return value == MOUNT or (value.startswith(f"{MOUNT}/") and ".." not in value)
-
-
-def _configured(name: str, value: str) -> Iterator[LoadedThing]:
-    """Yield every text of a configuration in JSON as the name of a model, but for those that say a method."""
-    try:
-        document = json.loads(value)
-    except (ValueError, RecursionError):
-        yield LoadedThing((name,), "option", None, f"the option {name} is no JSON")
-        return
-    if not isinstance(document, dict):
-        yield LoadedThing((name,), "option", None, f"the option {name} is no JSON object")
-        return
-    for inner, text in _texts(document):
-        if inner not in _METHODS:
-            yield from _named(name, text)
-
-
-def _texts(node: object, name: str = "") -> Iterator[tuple[str, str]]:
-    if isinstance(node, str):
-        yield name, node
-    elif isinstance(node, dict):
-        for key, value in node.items():
-            yield from _texts(value, key)
-    elif isinstance(node, list):
-        for value in node:
-            yield from _texts(value, name)

@@ -151,6 +151,10 @@ def product_problems(product: ProductSpec, document: Document, stem: str) -> Ite
         yield document.problem(("deprecated",), "SEA492", message, "raise the version, or take it off the list")
     if "name" in product.endpoint:
         yield document.problem(("endpoint", "name"), "SEA490", "the team names the endpoint", "leave it out")
+    for index, value in enumerate(product.parameters.cost_centers or ()):
+        if not any(map(str.isalnum, value)):
+            message = f"the cost center {value!r} has neither a letter nor a digit"
+            yield document.problem(("parameters", "cost_centers", index), "SEA107", message, "name it, or leave it out")
     serving = product.endpoint.get("serving")
     if isinstance(serving, dict) and serving.get("code") is not None:
         message = "a product has no archive, so its container can't run code of its own"

@@ -115,6 +115,24 @@ def test_rails_hold_for_everything_on_an_endpoint(folders: Folders, rails: str, 
     assert (problem.rule, told in problem.message) == ("SEA111", True), problem.message
 
 
+JOB = "optimization: [{awq: {job: {max_hours: 2}}}]\n"
+
+
+def test_the_jobs_of_everything_on_an_endpoint_count_together(folders: Folders) -> None:
+    railed(folders, "job_usd: 28.3")  # two hours of ml.g5.12xlarge each
+    shape = "architecture: meta-llama/Llama-2-7b-chat-hf, licence: llama2"
+    in_s3 = f"environments: {{dev: {{model: {{hub_id: null, s3_uri: 's3://b00/%s/', {shape}}}}}}}\n{JOB}"
+    write(folders, "chat", HOST + in_s3 % "chat")
+    write(folders, "summarize", GUEST + in_s3 % "other")
+    with pytest.raises(SpecError) as caught:
+        load_deployment(folders[0] / "chat.yaml", folders[1], "dev")
+    (problem,) = caught.value.problems
+    assert (problem.rule, problem.field) == ("SEA111", "optimization[0].awq.job")
+    assert "$28.36 at list prices for 2 x 2 h of ml.g5.12xlarge exceeds $28.30" in problem.message
+    railed(folders, "job_usd: 28.4")
+    assert len(load_deployment(folders[0] / "chat.yaml", folders[1], "dev").guests) == 1
+
+
 def test_a_variant_of_another_spec_counts_with_its_own_instances(folders: Folders) -> None:
     railed(folders, "usd_per_hour: 8")
     single = 'trial: {mode: "off"}\nhosting: {kind: single_model'

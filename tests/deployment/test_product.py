@@ -37,6 +37,9 @@ def problems(folder: Path, lab: dict[str, object] | None = None, **changes: obje
         ({"principals": [ROLE, "*"]}, [("SEA107", "principals[1]")]),
         ({"principals": [ROLE, f"{ROLE}-*"]}, [("SEA107", "principals[1]")]),
         ({"parameters": {"teams": ["a-b"]}}, [("SEA107", "parameters.teams[0]")]),
+        ({"parameters": {"cost_centers": ["4711", " "]}}, [("SEA107", "parameters.cost_centers[1]")]),
+        ({"endpoint": {**ENDPOINT, "tags": {"seatrial:team": "a"}}}, [("SEA107", "endpoint.tags.seatrial:team")]),
+        ({"sizes": {"small": {"tags": {"Seatrial:x": "a"}}}}, [("SEA107", "sizes.small.tags.Seatrial:x")]),
         ({"endpoint": {**ENDPOINT, "name": "chat"}}, [("SEA490", "endpoint.name")]),
         ({"endpoint": {**ENDPOINT, "serving": {"code": "handler"}}}, [("SEA493", "endpoint.serving.code")]),
         (

@@ -23,7 +23,11 @@ def test_every_page_is_current() -> None:
         (SPEC, "| `error_rate` | number | `0.01` | at least 0; below 1 | Largest share of requests that may fail. |"),
         (SPEC, "| `mode` | `rollback` or `report` or `off` | `rollback` |  | Action after a failed trial. |"),
         (SPEC, "### `slo.ttft_ms`, `slo.tpot_ms`, `slo.e2e_latency_ms`"),
-        ("reference/environment.md", "| `tags` | mapping of names to text | empty |  | Tags of every resource. |"),
+        (
+            "reference/environment.md",
+            "| `tags` | mapping of names to text | empty |  | Tags of every resource; keys that begin with `aws:` or "
+            "`seatrial:` are reserved. |",
+        ),
         ("reference/rules.md", "| `SEA108` | error | two fields contradict each other |"),
         ("reference/trial-result.md", "| `levels` | list of [LevelResult](#levelresult) |"),
         ("reference/cli.md", "### seatrial trial watch"),

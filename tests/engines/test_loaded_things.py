@@ -21,10 +21,14 @@ from seatrial_base.catalog.engine_options import LOADING_OPTIONS, bare_name, eve
 from seatrial_base.errors import RenderError
 from tests.sample_plan import decided, sample_plan
 
-LOADING = sorted(name for row in LOADING_OPTIONS.rows for name in row.names)
+NOTHING = sorted(name for row in LOADING_OPTIONS.rows if row.what == "nothing" for name in row.names)
+LOADING = sorted({name for row in LOADING_OPTIONS.rows for name in row.names} - {*NOTHING})
 KNOWN = sorted(name for name in every_known_name() - set(LOADING) if re.fullmatch(shapes.OPTION_NAME, name))
+TEMPLATES = ("chat_template", "completion_template")
 VERSIONS = {"lmi": "27", "vllm": "0.26.0", "tgi": "3.3.6", "sglang": "0.5.20"}
-TEXTS = st.sampled_from(["evil/model", "s3://evil/weights/", "/srv/evil", "evil", "auto", "meta-llama/draft"])
+TEXTS = st.sampled_from(
+    ["evil/model", "s3://evil/weights/", "/srv/evil", "evil", "auto", "meta-llama/draft", "evil.Class", "a,evil/model"]
+)
 VALUES = (
     TEXTS
     | st.integers(0, 9)
@@ -32,7 +36,7 @@ VALUES = (
     | st.recursive(
         TEXTS,
         lambda inner: (
-            st.dictionaries(st.sampled_from(["model", "draft", "auto_map", "x"]), inner, min_size=1)
+            st.dictionaries(st.sampled_from(["model", "draft", "auto_map", "x", "a_plugin"]), inner, min_size=1)
             | st.lists(inner, min_size=1)
         ),
         max_leaves=4,
@@ -64,6 +68,7 @@ def loaded_with(extra: dict[str, str | int | bool], engine: str) -> LoadedSpec:
 @given(extra=OPTIONS, engine=st.sampled_from(sorted(VERSIONS)))
 @example(extra={"Tokenizer": "evil/model"}, engine="vllm")
 @example(extra={"speculative_config": '{"model": "evil/model"}'}, engine="lmi")
+@example(extra={"structured_outputs_config": '{"reasoning_parser_plugin": "/srv/evil.py"}'}, engine="vllm")
 def test_what_the_rail_on_models_forbids_is_never_told_to_a_container(
     extra: dict[str, str | int | bool], engine: str
 ) -> None:
@@ -76,8 +81,10 @@ def test_what_the_rail_on_models_forbids_is_never_told_to_a_container(
         return
     properties = "".join(config.files.values()).splitlines()
     told = {**config.container_env, **{line.partition("=")[0]: line.partition("=")[2] for line in properties}}
-    named = {bare_name(name) for name, value in told.items() if "evil" in value}
-    assert named <= {*KNOWN, "chat_template", "completion_template"}, "a text with braces is the template itself"
+    named = {bare_name(name): value for name, value in told.items() if "evil" in value}
+    assert set(named) <= {*KNOWN, *TEMPLATES}, "a text with braces is the template itself"
+    others = {name: value for name, value in named.items() if name not in {*NOTHING, *TEMPLATES}}
+    assert not [value for value in others.values() if re.search(r"evil[/.]|/evil", value)], "only a word may be told"
 
 
 def test_the_options_that_load_are_in_small_letters_and_have_a_source() -> None:

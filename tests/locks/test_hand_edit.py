@@ -193,6 +193,14 @@ class TestLimits:
     def test_a_plan_within_everything_has_none(self, ask: Ask) -> None:
         assert self.problems(ask()) == []
 
+    def test_a_rail_on_jobs_that_was_set_later(self, ask: Ask) -> None:
+        model = {"s3_uri": "s3://weights/llama/", "architecture": "meta-llama/Llama-2-7b-chat-hf"}
+        fields = {"model": {**model, "licence": "llama2"}, "optimization": [{"awq": {"job": {"max_hours": 100}}}]}
+        assert self.problems(self.place(ask, {"job_usd": 100}, serving={}, **fields)) == [
+            "dev.instance_type: SEA413: $151.50 at list prices for 100 h of ml.g5.2xlarge exceeds $100.00, which "
+            "guard_rails.job_usd allows (environments/dev.yaml:4)"
+        ]
+
     @pytest.mark.parametrize(
         ("rails", "expected"),
         [

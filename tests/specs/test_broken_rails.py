@@ -135,6 +135,9 @@ def broken(rail: str, spec: str, write: Write, environments: Path, more: str = "
         ("trial_mode: rollback", SPEC, []),
         ("required_tags: [team, cost-center]", f"{SPEC}tags: {{team: search}}\n", ["tags.cost-center"]),
         ("required_tags: [team]", f"{SPEC}tags: {{team: ''}}\n", ["tags.team"]),
+        ("required_tags: [team]", f"{SPEC}tags: {{team: ' '}}\n", ["tags.team"]),
+        ("required_tags: [team]", f"{SPEC}tags: {{team: ' -_./ '}}\n", ["tags.team"]),
+        ("required_tags: [team]", f"{SPEC}tags: {{team: ' a '}}\n", []),
         ("max_copies: 2", f"{SPEC}scaling: {{max_copies: 3}}\n", ["scaling.max_copies"]),
         ("instance_types: [ml.g6.xlarge]", SPEC + TYPES, ["serving.instance_types"]),
         ("slo: {ttft_ms: {p95: 2000}}", SPEC, ["slo.ttft_ms.p95"]),
@@ -147,6 +150,8 @@ def broken(rail: str, spec: str, write: Write, environments: Path, more: str = "
             ["slo.error_rate", "slo.output_tok_s", "slo.tpot_ms.p50"],
         ),
         ("slo: {error_rate: 0.01}", SPEC, []),
+        ("slo: {error_rate: 0.01}", f"{SPEC}slo: {{error_rate: 0.0101}}\n", ["slo.error_rate"]),
+        ("slo: {output_tok_s: 500}", f"{SPEC}slo: {{output_tok_s: 499}}\n", ["slo.output_tok_s"]),
         *CREATED,
     ],
 )  # fmt: skip
@@ -168,6 +173,12 @@ def test_every_broken_rail_is_told_at_once(write: Write, environments: Path) -> 
 
 def test_a_tag_of_the_environment_is_one_of_the_endpoints(write: Write, environments: Path) -> None:
     assert broken("required_tags: [team]", SPEC, write, environments, more="tags: {team: search}\n") == []
+
+
+def test_a_blank_of_the_endpoint_hides_the_tag_of_the_environment(write: Write, environments: Path) -> None:
+    spec = f"{SPEC}tags: {{team: ' '}}\n"
+    (found,) = broken("required_tags: [team]", spec, write, environments, more="tags: {team: search}\n")
+    assert (found.rule, found.field) == ("SEA111", "tags.team")
 
 
 def test_a_declared_licence_may_not_contradict_the_catalog(write: Write, environments: Path) -> None:
@@ -198,15 +209,33 @@ def with_extra(options: str) -> str:
         "tool_parser_plugin: /opt/ml/model/evil.py",
         "tokenizer: /opt/ml/model/../../../etc/evil",
         "an_option_of_tomorrow: evil/model",
+        "An_Option_Of_Tomorrow: evil",
+        "AN_OPTION_OF_TOMORROW: evil",
+        """structured_outputs_config: '{"reasoning_parser_plugin": "/srv/evil.py"}'""",
+        """structured_outputs_config: '{"reasoning_parser_plugin": "/opt/ml/model/evil.py"}'""",
+        """structured_outputs_config: '{"reasoning_parser_plugin": "evil"}'""",
+        """structured_outputs_config: '{"member_of_tomorrow": ["evil/model"]}'""",
+        """reasoning_config: '{"deep": {"deeper": "evil.module"}}'""",
+        """kv_events_config: '["evil:function"]'""",
+        "distributed_executor_backend: evil.module.Executor",
+        "docker_image: evil/image",
+        "load_format: ./evil",
+        "skops_trusted_types: 'evil.Type, other.Type'",
+        "lora_adapters: 'meta-llama/a,evil/b'",
+        "lora_modules: 'a=meta-llama/a b=evil/b'",
+        "tokenizer: meta-llama/../evil",
+        f"lora_modules: '{'meta-llama/a,' * 800}'",
+        f"""compilation_config: '{{"a": {"[" * 9_000}'""",
     ],
 )
 @pytest.mark.parametrize("rail", ["models: [meta-llama/*]", "licences: [llama2]"])
 def test_what_an_option_loads_is_held_against_the_rails(
     rail: str, option: str, write: Write, environments: Path
 ) -> None:
-    (problem,) = broken(rail, with_extra(option), write, environments)
+    found = broken(rail, with_extra(option), write, environments)
     name = option.partition(":")[0]
-    assert (problem.rule, problem.field) == ("SEA111", f"serving.overrides.extra.{name}")
+    assert {(each.rule, each.field) for each in found} == {("SEA111", f"serving.overrides.extra.{name}")}
+    assert all(f"`extra: [{name}]`" in each.hint for each in found)
     assert broken(f"{rail}\n  extra: [{name}]", with_extra(option), write, environments) == []
     assert broken("max_copies: 9", with_extra(option), write, environments) == []
 
@@ -218,10 +247,22 @@ def test_what_an_option_loads_is_held_against_the_rails(
         "tokenizer_mode: mistral",
         "served_model_name: org/chat",
         "tool_call_parser: hermes",
+        "Tool_Call_Parser: hermes",
         "tokenizer: meta-llama/Llama-2-7b-chat-hf",
         "tokenizer: /opt/ml/model/tokens",
         "generation_config: vllm",
+        "Generation_Config: vllm",
         "chat_template: '{{ messages }}'",
+        "Chat_Template: '{{ messages }}/{{ x }}'",
+        f"chat_template: '{'{{ messages }}/' * 1_000}'",
+        f"""compilation_config: '{{"a": {"[" * 900}{"]" * 900}}}'""",
+        """structured_outputs_config: '{"backend": "xgrammar", "reasoning_parser": "qwen3"}'""",
+        """compilation_config: '{"mode": 3, "cudagraph_mode": "FULL", "custom_ops": ["+rms_norm"]}'""",
+        """limit_mm_per_prompt: '{"image": 2}'""",
+        "long_lora_scaling_factors: '2.0, 4.0'",
+        "otlp_traces_endpoint: http://collector.local:4317",
+        "host: 0.0.0.0",
+        "stop_sequence: '</s>'",
         """speculative_config: '{"method": "ngram", "num_speculative_tokens": 3}'""",
         "an_option_of_tomorrow: true",
         "an_option_of_tomorrow: 3",
@@ -229,6 +270,62 @@ def test_what_an_option_loads_is_held_against_the_rails(
 )
 def test_an_option_that_loads_nothing_foreign_is_allowed(option: str, write: Write, environments: Path) -> None:
     assert broken("models: [meta-llama/*]", with_extra(option), write, environments) == []
+
+
+OF_A_STRANGER = [
+    "refs/pr/1",
+    "refs//pr/1",
+    "REFS/PR/1",
+    "Refs/pr/1",
+    "refs/heads/../pr/1",
+    "refs/./pr/1",
+    "refs/tags//../pr/1",
+    "pr/1",
+    "PR/1",
+    "refs/convert/parquet",
+    "convert/parquet",
+    "refs/namespace_of_tomorrow/1",
+    "feature/x",
+    "main/../refs/pr/1",
+    "a..b",
+]
+OF_THE_OWNER = ["main", "v1.0", "4f2b1e0", "4f2b1e0" + "0" * 33, "refs/heads/main", "refs/heads/pr/1", "refs/tags/v1.0"]
+REVISIONS = {
+    "model.revision": SPEC.replace("hub_id", "revision: %s, hub_id"),
+    "serving.overrides.extra.code_revision": with_extra("code_revision: %s"),
+    "serving.overrides.extra.tokenizer_revision": with_extra("tokenizer_revision: %s"),
+    "serving.overrides.extra.speculative_config": with_extra(
+        """speculative_config: '{"model": "meta-llama/Llama-2-7b-chat-hf", "revision": "%s"}'"""
+    ),
+    "serving.overrides.extra.lora_adapters": with_extra("lora_adapters: meta-llama/Llama-2-7b-chat-hf@%s"),
+}
+"""Every field that can name a revision of a repository of the hub."""
+
+
+@pytest.mark.parametrize("revision", OF_A_STRANGER)
+@pytest.mark.parametrize("field", REVISIONS)
+@pytest.mark.parametrize("rail", ["models: [meta-llama/*]", "licences: [llama2]"])
+def test_a_revision_that_may_be_a_strangers_is_refused(
+    rail: str, field: str, revision: str, write: Write, environments: Path
+) -> None:
+    spec = REVISIONS[field].replace("%s", revision)
+    found = broken(rail, spec, write, environments)
+    assert [(each.rule, each.field) for each in found] == [("SEA111", field)]
+    named = f"meta-llama/Llama-2-7b-chat-hf@{revision}"
+    is_name = ".." not in revision  # no pattern allows what leads out of a folder
+    assert (f"'{named}'" in found[0].hint) == is_name
+    allowing = f"licences: [llama2]\n  models: [meta-llama/*, '{named}']"
+    assert bool(broken(allowing, spec, write, environments)) != is_name
+    assert broken("max_copies: 9", spec, write, environments) == []
+
+
+@pytest.mark.parametrize("revision", OF_THE_OWNER)
+@pytest.mark.parametrize("field", REVISIONS)
+@pytest.mark.parametrize("rail", ["models: [meta-llama/*]", "licences: [llama2]"])
+def test_a_commit_a_tag_and_a_branch_are_the_repositorys_own(
+    rail: str, field: str, revision: str, write: Write, environments: Path
+) -> None:
+    assert broken(rail, REVISIONS[field].replace("%s", revision), write, environments) == []
 
 
 FOREIGN = "666666666666.dkr.ecr.us-east-1.amazonaws.com/evil:1"
@@ -294,6 +391,17 @@ def test_metadata_of_jumpstart_names_weights_of_its_own(write: Write, environmen
         True,
     )
     assert broken("models: [meta-*, 's3://jumpstart-cache-prod-us-east-1/evil/*']", spec, write, environments) == []
+
+
+def test_metadata_of_an_unknown_jumpstart_id_names_weights_too(write: Write, environments: Path) -> None:
+    key = {"model_id": "model-of-tomorrow", "version": "1.0.0", "hosting_artifact_key": "evil/m.tar.gz"}
+    model = "jumpstart_id: model-of-tomorrow, jumpstart_metadata: m.json, accept_eula: true"
+    shape = ", architecture: meta-llama/Llama-2-7b-chat-hf"
+    file = write(SPEC.replace("hub_id: meta-llama/Llama-2-7b-chat-hf", model + shape))
+    (file.parent / "m.json").write_text(json.dumps(key))
+    found = broken("models: [model-*]", file.read_text(), write, environments)
+    assert [(each.rule, each.field) for each in found] == [("SEA111", "model.jumpstart_metadata")]
+    assert "s3://jumpstart-cache-prod-us-east-1/evil/m.tar.gz" in found[0].message
 
 
 def test_a_default_of_the_trial_names_the_rail_that_implies_it(write: Write, environments: Path) -> None:

@@ -228,6 +228,54 @@ def test_tags_of_endpoint_and_environment_together_have_a_limit(
     assert {found.rule for found in caught.value.problems} == {"SEA107", "SEA124"}
 
 
+RESERVED = [
+    "aws:x",
+    "AWS:x",
+    " aws:x",
+    "seatrial:environment",
+    "Seatrial:Environment",
+    "SEATRIAL:config",
+    " seatrial:product",
+    "seatrial:of-tomorrow",
+    "\N{LATIN SMALL LETTER LONG S}eatrial:environment",
+]
+"""Keys that AWS or Seatrial sets; IAM's condition keys don't tell capitals apart (IAM user guide, condition keys)."""
+
+
+@pytest.mark.parametrize("key", RESERVED)
+@pytest.mark.parametrize(
+    ("where", "field"),
+    [
+        ("tags: {'KEY': prod}\n", "tags.KEY"),
+        ("environments: {dev: {tags: {'KEY': prod}}}\n", "environments.dev.tags.KEY"),
+    ],
+)
+def test_a_spec_sets_no_tag_that_is_reserved(
+    where: str, field: str, key: str, environments: Path, write: Write, endpoint_text: str
+) -> None:
+    with pytest.raises(SpecError) as caught:
+        load_spec(write(endpoint_text + where.replace("KEY", key)), "dev", environments=environments)
+    assert [(each.rule, each.field) for each in caught.value.problems] == [("SEA107", field.replace("KEY", key))]
+
+
+@pytest.mark.parametrize("key", RESERVED)
+def test_an_environment_neither_sets_nor_requires_a_tag_that_is_reserved(
+    key: str, environments: Path, write: Write, endpoint_text: str
+) -> None:
+    text = f"name: dev\nregion: us-east-1\ntags: {{'{key}': prod}}\nguard_rails: {{required_tags: ['{key}']}}\n"
+    (environments / "dev.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(SpecError) as caught:
+        load_spec(write(endpoint_text), "dev", environments=environments)
+    found = {(each.rule, each.field) for each in caught.value.problems}
+    assert found >= {("SEA107", f"tags.{key}"), ("SEA107", "guard_rails.required_tags[0]")}
+
+
+@pytest.mark.parametrize("key", ["seatrial", "seatrial-team", "team:seatrial:x", "awsome", "x aws:"])
+def test_other_keys_are_anybodys(key: str, environments: Path, write: Write, endpoint_text: str) -> None:
+    file = write(endpoint_text + f"tags: {{'{key}': a}}\n")
+    assert load_spec(file, "dev", environments=environments).endpoint.tags == {key: "a"}
+
+
 @pytest.mark.parametrize(
     "text",
     [

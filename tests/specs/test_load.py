@@ -376,6 +376,7 @@ class TestDigest:
             ("", "removal: destroy\n"),
             ("", "tags: {team: ml}\n"),
             ("", "account: '111122223333'\n"),
+            ("", "guard_rails: {job_usd: 100}\n"),
         ],
     )
     def test_what_is_only_deployed_does_not_change_it(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from aws_cdk import Token
 
 from seatrial.deployment.optimization_job import OptimizationJobRequest, instance_types
+from seatrial.specs.environment import reserved_prefix
 from seatrial.specs.optimization import LONGEST_JOB_HOURS
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding, Place
@@ -98,7 +99,7 @@ def check_tags(scope: Construct, request: str, tags: Mapping[str, str]) -> None:
     Args:
         scope: The job.
         request: What the job makes, as JSON.
-        tags: Its tags, with those of its environment.
+        tags: Its tags, without `seatrial:environment`.
 
     Raises:
         SpecError: SEA439 with all that is wrong.
@@ -108,10 +109,10 @@ def check_tags(scope: Construct, request: str, tags: Mapping[str, str]) -> None:
         for key, value in tags.items():
             if not isinstance(value, str):
                 yield f"tags.{key}", f"is {value!r}; it is text"
-            if str(key).lower().startswith("aws:"):
-                yield f"tags.{key}", "begins with aws:, which is for AWS"
-        if len(tags) > MOST_TAGS:
-            yield "tags", f"are {len(tags)} with that of the environment; at most {MOST_TAGS}"
+            if (prefix := reserved_prefix(str(key))) is not None:
+                yield f"tags.{key}", f"begins with {prefix}, which is for {'AWS' if prefix == 'aws:' else 'Seatrial'}"
+        if len(tags) + 1 > MOST_TAGS:
+            yield "tags", f"are {len(tags) + 1} with that of the environment; at most {MOST_TAGS}"
         if len(request) + sum(len(f"{key}{value}") for key, value in tags.items()) > MOST_CHARACTERS:
             yield "tags", f"and request have more than {MOST_CHARACTERS:,} characters"
 

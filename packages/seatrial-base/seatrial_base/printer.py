@@ -19,7 +19,7 @@ from seatrial_base.secrets import redacted
 from seatrial_base.units import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from seatrial_base.findings import Finding, Format, Severity
 
@@ -32,6 +32,25 @@ LONGEST_SHOWN: Final = 4_096
 """Characters of a message, or of another part of a finding, that are printed: what it quotes may be of any length."""
 _GITHUB_LEVELS: Final[Mapping[Severity, str]] = {"error": "error", "warning": "warning", "note": "notice"}
 _COLUMNS = ("severity", "rule", "where", "what", "to do")
+
+
+MOST_LISTED: Final = 100
+"""Findings of one rule in one file that are told one by one."""
+
+
+def listed(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield the first findings of each rule in each file, then one that counts the rest, at the place of the next."""
+    every = list(findings)
+    counts = Counter((one.place.file, one.rule) for one in every)
+    seen: Counter[tuple[str, str]] = Counter()
+    for finding in every:
+        place = finding.place.file, finding.rule
+        seen[place] += 1
+        if seen[place] <= MOST_LISTED:
+            yield finding
+        elif seen[place] == MOST_LISTED + 1:
+            message = f"{counts[place] - MOST_LISTED:,} more findings of this rule in this file are not listed"
+            yield replace(finding, place=replace(finding.place, field=""), message=message, hint="", edit=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

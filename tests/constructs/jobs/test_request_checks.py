@@ -57,6 +57,7 @@ def test_a_job_of_another_environment_half_a_network_and_wrong_tags_are_told(ser
     assert refused(service, request=optimization_request("prod")) == ["request.environment"]
     assert refused(service, network=ContainerNetwork(subnet_ids=("subnet-1",))) == ["network"]
     assert refused(service, tags={"a": None, "aws:b": "c"}) == ["tags.a", "tags.aws:b"]
+    assert refused(service, tags={"Seatrial:environment": "prod"}) == ["tags.Seatrial:environment"]
     assert refused(service, tags={f"k{n}": "v" * 200 for n in range(60)}) == ["tags", "tags"]
 
 

@@ -160,7 +160,7 @@ def test_deletion_stops_what_runs_and_keeps_what_is_completed(cloud: FakeCloud) 
     cloud.put("dev-abc", "COMPLETED")
     cloud.ask("job", "Delete")
     cloud.ask("artifacts", "Delete")
-    assert cloud.stopped == ["workflows of dev-abc-", "dev-abc", "workflows of dev-abc"]
+    assert cloud.stopped == ["workflows of dev-abc-", "dev-abc", "workflows of dev-abc-"]
 
 
 def test_a_refused_creation_is_told_by_the_parameter_and_to_the_endpoint(cloud: FakeCloud) -> None:

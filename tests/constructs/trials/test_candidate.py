@@ -81,6 +81,14 @@ class TestAnUpdate:
         assert (request.expected.model_name, request.expected.image) == ("model-2", None)
         assert request.expected.endpoint_config_name == "config-of-dev-chat", "of the endpoint as it is"
 
+    def test_is_tried_in_one_copy_and_judged_by_it_however_many_are_planned(
+        self, scaled: World, before: CustomResourceEvent
+    ) -> None:
+        planned = {**json.loads(before["ResourceProperties"]["Request"]), "copy_count": 3}
+        before["ResourceProperties"] |= {"Request": json.dumps(planned), "CopyCount": "3"}
+        run(scaled, before)
+        assert scaled.course.begun[0].request.copy_count == 1
+
     def test_leaves_no_candidate_and_scale_in_suspended_for_the_rolling_update(
         self, scaled: World, before: CustomResourceEvent
     ) -> None:
@@ -164,9 +172,18 @@ class TestAnUpdate:
         assert scaled.components.like_candidates() == [CANDIDATE], "the sweep removes it"
 
     @pytest.mark.parametrize("mode", ["rollback", "report"])
+    @pytest.mark.parametrize("earlier", [None, ToldCopies(copies=1, is_new=False, previous=1, request_id="request-0")])
     def test_whose_live_copies_cannot_be_read_fails_instead_of_taking_copies_away(
-        self, scaled: World, before: CustomResourceEvent, monkeypatch: pytest.MonkeyPatch, mode: str
+        self,
+        scaled: World,
+        before: CustomResourceEvent,
+        monkeypatch: pytest.MonkeyPatch,
+        mode: str,
+        earlier: ToldCopies | None,
     ) -> None:
+        """What an earlier request was told is no number for this one: two copies came since."""
+        if earlier is not None:
+            write_copies(scaled.store, "dev-chat", earlier)
         before["ResourceProperties"]["Mode"] = mode
         describe = scaled.components.describe
 

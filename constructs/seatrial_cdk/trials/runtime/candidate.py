@@ -18,6 +18,7 @@ from seatrial_cdk.trials.runtime.attributes import NOT_TRIED, copies_attributes
 from seatrial_cdk.trials.runtime.components import accelerators_of, read_specification
 from seatrial_cdk.trials.runtime.custom_resource import (
     DirectionUnknownError,
+    before_update,
     end_hold,
     end_trials,
     is_unchanged,
@@ -29,12 +30,12 @@ from seatrial_cdk.trials.runtime.log import log
 from seatrial_cdk.trials.runtime.order import (
     Answer,
     ToldCopies,
-    TrialProperties,
     configuration_of,
     passed_key,
     read_copies,
     write_copies,
 )
+from seatrial_cdk.trials.runtime.properties import read_properties
 from seatrial_cdk.trials.runtime.room import room_beside
 from seatrial_cdk.trials.runtime.scaling import read_held
 from seatrial_cdk.trials.runtime.store import UnavailableError, no_room_key, run_key
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from seatrial_cdk.trials.runtime.components import ComponentState
     from seatrial_cdk.trials.runtime.context import TrialContext
     from seatrial_cdk.trials.runtime.order import CustomResourceEvent, Manner, Order
+    from seatrial_cdk.trials.runtime.properties import TrialProperties
 
 REFUSED_S: Final = 300.0
 """How long a refused creation is asked for again: while the endpoint's instances change, SageMaker takes none."""
@@ -95,9 +97,8 @@ def candidate_answer(event: CustomResourceEvent, properties: TrialProperties, co
 
 def _before(event: CustomResourceEvent, properties: TrialProperties, context: TrialContext) -> ComponentState | None:
     """Return the component whose users the new one is to take over; `None` when there is none."""
-    renamed = event.get("OldResourceProperties", {}).get("InferenceComponentName")
-    for name in (*((renamed,) if renamed else ()), *properties.replaces):
-        if (found := context.components.describe(name)) is not None:
+    for name in (before_update(event).inference_component_name, *properties.replaces):
+        if name and (found := context.components.describe(name)) is not None:
             return found
     return None
 
@@ -108,7 +109,7 @@ def _goes_back(event: CustomResourceEvent, context: TrialContext, live: Componen
     except UnavailableError as unavailable:
         if not _moves(event, live):
             return True  # the same in either direction
-        raise DirectionUnknownError(f"{event['ResourceProperties']['EndpointName']}: {unavailable}") from unavailable
+        raise DirectionUnknownError(f"{live.endpoint_name}: {unavailable}") from unavailable
 
 
 def _started(
@@ -146,7 +147,7 @@ def _is_known(properties: TrialProperties, context: TrialContext) -> bool:
 
 def _moves(event: CustomResourceEvent, live: ComponentState) -> bool:
     """Tell whether CloudFormation will update the component."""
-    specification = read_specification(TrialProperties.of(event["ResourceProperties"]).specification)
+    specification = read_specification(read_properties(event["ResourceProperties"]).specification)
     return not live.runs(specification) or (event["RequestType"] == "Update" and touches_component(event))
 
 
@@ -194,7 +195,7 @@ def keep_copies(
     not known after a rollback, and where no document tells it: the next update then carries the live ones. Called again
     for the same request, it replaces what it kept, and not what was told before.
     """
-    properties = TrialProperties.of(event["ResourceProperties"])
+    properties = read_properties(event["ResourceProperties"])
     told = read_copies(context.store, properties.endpoint_name)
     if told is None:
         held = read_held(context.store, properties.endpoint_name)

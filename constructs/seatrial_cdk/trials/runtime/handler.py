@@ -12,8 +12,9 @@ from seatrial_cdk.trials.runtime.cloudformation import send_answer
 from seatrial_cdk.trials.runtime.custom_resource import deleted, deployed_answer, restarted
 from seatrial_cdk.trials.runtime.log import log
 from seatrial_cdk.trials.runtime.lost_requests import lost_requests, note_request
-from seatrial_cdk.trials.runtime.order import UNKNOWN_ENDPOINT, Answer, TrialProperties, endpoint_of
+from seatrial_cdk.trials.runtime.order import UNKNOWN_ENDPOINT, Answer, endpoint_of
 from seatrial_cdk.trials.runtime.ownership import first_seen_s
+from seatrial_cdk.trials.runtime.properties import read_properties
 from seatrial_cdk.trials.runtime.scheduled import ScheduledCall, start_scheduled
 from seatrial_cdk.trials.runtime.service_model import log_version, use_own_models
 from seatrial_cdk.trials.runtime.steps import StepCall, take_step
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from seatrial_cdk.trials.runtime.order import CustomResourceEvent, Execution
     from seatrial_cdk.trials.runtime.scheduled import ScheduledAnswer
     from seatrial_cdk.trials.runtime.steps import Position
+
+Event: TypeAlias = "CustomResourceEvent | StepCall | ShareCall | ExecutionEvent | ScheduledEvent | SweepEvent"
 
 
 class ExecutionEvent(TypedDict):
@@ -45,9 +48,6 @@ class SweepEvent(TypedDict):
     """The event of the schedule."""
 
     Sweep: bool
-
-
-Event: TypeAlias = "CustomResourceEvent | StepCall | ShareCall | ExecutionEvent | ScheduledEvent | SweepEvent"
 
 
 def handler(event: Event, lambda_context: LambdaContext) -> Position | WorkerShare | ScheduledAnswer | None:
@@ -150,7 +150,7 @@ def answered_at_once(event: CustomResourceEvent, context: TrialContext) -> Answe
         return deleted(event, context)
     if endpoint_of(event) == UNKNOWN_ENDPOINT:
         raise ValueError("the property EndpointName is missing, or is no name of an endpoint")
-    properties = TrialProperties.of(event["ResourceProperties"])
+    properties = read_properties(event["ResourceProperties"])
     if restarted(event, properties, context):
         return None
     answer = candidate_answer if properties.phase == "candidate" else deployed_answer

@@ -51,7 +51,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from seatrial_cdk.trials.runtime.context import TrialContext
-    from seatrial_cdk.trials.runtime.order import Order, TrialProperties
+    from seatrial_cdk.trials.runtime.order import Order
+    from seatrial_cdk.trials.runtime.properties import TrialProperties
     from seatrial_load.client.load_share import ShareOrder
     from seatrial_load.documents.progress import TrialProgress
     from seatrial_load.documents.request import TrialRequest

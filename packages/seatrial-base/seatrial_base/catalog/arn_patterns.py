@@ -7,6 +7,7 @@ from functools import lru_cache
 
 _FIELDS = 6
 ANY, ANY_ONE, ANY_BUT_SLASH = "*", "?", "\N{SYMBOL FOR NULL}"
+_WILD = frozenset({ANY, ANY_ONE, ANY_BUT_SLASH})
 _PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
 _WITHOUT_SLASH = frozenset({"BucketName"})
 """Placeholders that a slash ends: the ARN of a bucket is the beginning of those of its objects."""
@@ -38,6 +39,13 @@ def patterns_overlap(statement: str, of_type: str) -> bool:
 
 
 def _texts_overlap(first: str, second: str) -> bool:
+    if ANY in (first, second) or first == second:
+        return True
+    for one, other in zip(first, second, strict=False):  # as far as both are plain, they must be the same
+        if one in _WILD or other in _WILD:
+            break
+        if one != other:
+            return False
     reached = _closed({0}, second)  # positions of `second`, for the part of `first` that was read
     for character in first:
         reached = _closed(_step(reached, character, second), second)

@@ -355,20 +355,21 @@ def all_known_options() -> tuple[KnownOptions, ...]:
 
 @dataclass(frozen=True, slots=True)
 class LoadingOptions:
-    """Options whose values name what the engine loads.
+    """Options of which is known what their values name.
 
     Attributes:
-        what: What they name.
+        what: What they name; of `nothing` the engine loads nothing, whatever the text looks like.
         names: Their names, in small letters and without prefix.
         source: Where that was read.
     """
 
-    what: Literal["a model", "a configuration that may name a model", "a file, folder or repository", "code"]
+    what: Literal["a model", "a configuration that may name a model", "a file, folder or repository", "code", "nothing"]
     names: tuple[str, ...]
     source: str
 
 
 LOADING_OPTIONS: Final = CatalogTable(LoadingOptions, "engine_options.json#loading", key="names")
+"""What is known of what an engine loads by an option."""
 
 
 @cache

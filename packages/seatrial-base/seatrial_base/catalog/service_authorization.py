@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 FILE = "service_authorization.json"
 _REQUIRED = "*"
 _PLACEHOLDER = re.compile(r"\\\$\\\{[^}]*\\\}")  # `${TagKey}`, escaped
+_STARS = re.compile(r"\*+")
 WEB_IDENTITY = "sts:AssumeRoleWithWebIdentity"
 
 
@@ -99,14 +100,12 @@ class ActionFacts:
             key: The key, in any case, as `aws:ResourceTag/team`.
             arn: The resource of the request, or a pattern; a resource that is of no type of the action has no keys.
         """
-        if not self.is_described or is_global_key(key) or _is_key_of_a_provider(self.name, key):
-            return True
-        return self._keys(arn).fullmatch(key) is not None
+        return carry((self,), self.keys_on(self.targets if arn == "*" else self.targets_of(arn)), key)
 
-    def _keys(self, arn: str) -> re.Pattern[str]:
-        targets = self.targets if arn == "*" else self.targets_of(arn)
+    def keys_on(self, targets: Iterable[ActionTarget]) -> frozenset[str]:
+        """Return the keys, with placeholders, that a request carries on resources of some of its targets."""
         names = {key for each in targets for key in (*each.condition_keys, *each.resource_type.condition_keys)}
-        return _one_of(frozenset(names.union(self.condition_keys)))
+        return frozenset(names.union(self.condition_keys))
 
 
 @dataclass(frozen=True)
@@ -168,12 +167,30 @@ def action_facts(name: str) -> ActionFacts | None:
     return service.actions_by_name.get(name.lower()) if service else None
 
 
+def carry(actions: Iterable[ActionFacts], keys: frozenset[str], key: str) -> bool:
+    """Return whether a request for one of some actions can carry a condition key.
+
+    Args:
+        actions: The actions.
+        keys: Their keys with placeholders, as `keys_on` returns them.
+        key: The key, in any case.
+    """
+    if is_global_key(key) or _one_of(keys).fullmatch(key) is not None:
+        return True
+    return any(not facts.is_described or _is_key_of_a_provider(facts.name, key) for facts in actions)
+
+
 @lru_cache(maxsize=1024)
 def matching_actions(pattern: str) -> tuple[ActionFacts, ...]:
     """Return the actions of a described service that a pattern with `*` and `?` names, sorted by name."""
-    service = find_service(pattern.partition(":")[0])
-    matches = re.compile(translate(pattern.lower().replace("[", "[[]"))).match
-    return tuple(facts for name, facts in service.actions_by_name.items() if matches(name)) if service else ()
+    service, lower = find_service(pattern.partition(":")[0]), pattern.lower()
+    if service is None or not {"*", "?"} & {*lower}:
+        found = service and service.actions_by_name.get(lower)
+        return (found,) if found else ()
+    if len(lower) - lower.count("*") > max(map(len, service.actions_by_name)):
+        return ()  # more characters than any action has; compiling a megabyte takes seconds
+    matches = re.compile(translate(_STARS.sub("*", lower).replace("[", "[[]"))).match
+    return tuple(facts for name, facts in service.actions_by_name.items() if matches(name))
 
 
 def find_service(prefix: str) -> Service | None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from seatrial.deployment.load import load_deployments
 from seatrial.specs.load import load_spec
 from seatrial_base.errors import SpecError
-from seatrial_base.secrets import SHOWN, holds_credential, redacted
+from seatrial_base.secrets import SHOWN, credentials, holds_credential, redacted
 
 if TYPE_CHECKING:
     from tests.command_line import CommandLine
@@ -269,6 +269,35 @@ def test_of_a_credential_three_characters_are_shown(text: str, shown: str) -> No
 def test_what_is_no_credential_is_left_alone(text: str) -> None:
     assert not holds_credential(text)
     assert redacted(text) == text
+
+
+MIXED = "a1b2c3d4e5f6g7h8i9j0"
+
+
+@pytest.mark.parametrize("name", ["token", "auth", "secret", "pat", "credential"])
+def test_behind_a_name_that_may_say_it_sixteen_mixed_characters_are_a_credential(name: str) -> None:
+    assert not holds_credential(MIXED[:15], name=name)
+    assert holds_credential(MIXED[:16], name=name)
+    assert MIXED[3:16] not in redacted(f"{name}={MIXED[:16]}")
+
+
+@pytest.mark.parametrize(
+    ("text", "span"),
+    [
+        ("-----BEGIN PRIVATE KEY-----secret=abc123XYZ789abcd:&", (0, 51)),  # the second ends later
+        ("secret=https://u:abc123XYZ789abcd@h/@h/", (7, 39)),  # the second ends earlier
+        (f"token={HUB}", (6, 6 + len(HUB))),
+    ],
+)
+def test_credentials_that_overlap_are_one_from_the_first_beginning_to_the_last_end(
+    text: str, span: tuple[int, int]
+) -> None:
+    (one,) = credentials(text)
+    assert (one.start, one.end) == span
+
+
+def test_credentials_that_touch_are_told_apart() -> None:
+    assert len(credentials(f"{HUB} {GITHUB}")) == 2
 
 
 def test_a_key_near_one_of_several_ids_is_found() -> None:

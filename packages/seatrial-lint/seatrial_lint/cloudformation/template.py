@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from seatrial_base.errors import SpecError
 from seatrial_lint.cloudformation.intrinsic import TemplateScope, evaluate
 from seatrial_lint.cloudformation.template_value import TemplateValue
-from seatrial_lint.text.json_text import MAX_DEPTH, Node, read_json
+from seatrial_lint.text.json_text import MAX_DEPTH, Member, Node, read_json
 from seatrial_lint.text.yaml_text import read_yaml
 
 if TYPE_CHECKING:
@@ -78,11 +78,9 @@ class Template:
             path: Names and indices from the resource on, with dots between them.
         """
         try:
-            node = _text_node(self.text)
+            return _text_lines(self.text).of(logical_id, path)
         except (ValueError, RecursionError):
             return 0
-        resource = (node.member("Resources") or node).member(logical_id)
-        return _line_of(resource, path) if resource else 0
 
 
 EMPTY = Template({})
@@ -167,32 +165,53 @@ def _names(value: JsonValue) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=1)  # the findings of one template follow each other
-def _text_node(text: str) -> Node:
+def _text_lines(text: str) -> _Lines:
     if text.lstrip().startswith("{"):
-        return read_json(text)
+        return _Lines(read_json(text))
     (node, *_) = read_yaml(text) or (Node(None, quoted=False, line=1, span=(0, 0)),)
-    return node
+    return _Lines(node)
 
 
-def _line_of(node: Node, path: str) -> int:
-    """Return the line on which the value of a path begins: that of its name in an object."""
-    line, rest = node.line, path
-    while rest:
-        name, _, after = rest.partition(".")
-        items = node.items()
-        if items and name.isdecimal() and int(name) < len(items):
-            node, rest = items[int(name)], after
-            line = node.line
-            continue
-        member = max(
-            (one for one in node.members() if f"{rest}.".startswith(f"{one.name}.")),
-            key=lambda one: len(one.name),
-            default=None,
-        )
-        if member is None:
-            break
-        line, node, rest = member.line, member.node, rest[len(member.name) + 1 :]
-    return line
+class _Lines:
+    """Where the values of a text stand; the members of an object are looked up by name, as findings are many."""
+
+    def __init__(self, root: Node) -> None:
+        self._root = root
+        self._members: dict[int, dict[str, Member]] = {}  # by the identity of nodes, which the root keeps alive
+
+    def of(self, logical_id: str, path: str) -> int:
+        """Return the line of a value of a resource: that of its name in an object; 0 without the resource."""
+        resources = self._named(self._root).get("Resources")
+        found = self._named(resources.node if resources else self._root).get(logical_id)
+        if found is None:
+            return 0
+        node, line, rest = found.node, found.node.line, path
+        while rest:
+            name, _, after = rest.partition(".")
+            items = node.value if isinstance(node.value, tuple) and not node.is_object else ()
+            if name.isdecimal() and int(name) < len(items) and isinstance(item := items[int(name)], Node):
+                node, rest = item, after
+                line = node.line
+                continue
+            member = self._longest(node, rest)
+            if member is None:
+                break
+            line, node, rest = member.line, member.node, rest[len(member.name) + 1 :]
+        return line
+
+    def _longest(self, node: Node, path: str) -> Member | None:
+        """Return the member whose name is the longest beginning of a path: names may hold dots."""
+        named, end = self._named(node), len(path)
+        while end >= 0:
+            if (member := named.get(path[:end])) is not None:
+                return member
+            end = path.rfind(".", 0, end)
+        return None
+
+    def _named(self, node: Node) -> dict[str, Member]:
+        if id(node) not in self._members:
+            self._members[id(node)] = {member.name: member for member in node.members()}
+        return self._members[id(node)]
 
 
 def check_depth(value: JsonValue) -> None:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from seatrial_lint.cloudformation.template import Template, TemplateResource
     from seatrial_lint.cloudformation.template_value import TemplateValue
 
+MOST_STEPS = 500_000
+"""Comparisons for one template: those of every pair would take hours for a template of a megabyte."""
 _PSEUDO = "AWS::"
 _MARK = "\N{SYMBOL FOR NULL}"  # no name holds it: what stands for a reference within a text
 _REFERENCE = re.compile(f"{_MARK}([^{_MARK}]*){_MARK}([^{_MARK}]*){_MARK}")
@@ -35,6 +37,21 @@ class TemplateResources:
             self._kinds.setdefault(each.resource_type, []).append(each)
         self._names: dict[tuple[str, str], Mapping[str, list[TemplateResource]]] = {}
         self._edges: dict[tuple[str, str], frozenset[tuple[str, str]]] = {}
+        self._steps_left = MOST_STEPS * max(1, len(templates))
+        self.left_out: dict[str, None] = {}
+
+    def takes(self, steps: int, *, of: str) -> bool:
+        """Tell whether so many comparisons are still made; what they were for is noted in `left_out` where not.
+
+        Args:
+            steps: How many.
+            of: What is compared, by the template's name.
+        """
+        if steps > self._steps_left:
+            self.left_out[of] = None
+            return False
+        self._steps_left -= steps
+        return True
 
     def of(self, kind: str) -> tuple[TemplateResource, ...]:
         """Return the resources of a type, in the templates' order."""
@@ -95,7 +112,7 @@ class TemplateResources:
         return self._text(template, value.raw)
 
     def depends(self, resource: TemplateResource, on: TemplateResource) -> bool:
-        """Return whether CloudFormation creates a resource after another of the same template."""
+        """Return whether CloudFormation creates a resource after another of its template; true where not looked at."""
         waiting, seen = [resource.key], set[tuple[str, str]]()
         while waiting:
             key = waiting.pop()
@@ -103,7 +120,10 @@ class TemplateResources:
                 return True
             if key not in seen:
                 seen.add(key)
-                waiting.extend(self._before(key))
+                before = self._before(key)
+                if on.key in before or not self.takes(len(before), of=resource.template):
+                    return True
+                waiting.extend(before)
         return False
 
     def _before(self, key: tuple[str, str]) -> frozenset[tuple[str, str]]:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from seatrial_base.findings import SEVERITIES
+from seatrial_base.printer import listed
 from seatrial_base.rules import RULES
 from seatrial_base.secrets import redacted
 from seatrial_base.units import counted
@@ -38,10 +39,6 @@ if TYPE_CHECKING:
     from seatrial_base.catalog.engine_versions import EngineName
     from seatrial_base.findings import Finding
     from seatrial_lint.lint.rules import LintCheck
-
-
-MOST_LISTED = 100
-"""Findings of one rule in one file that are printed; --fix mends the others too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,26 +88,13 @@ class LintReport:
     @property
     def listed(self) -> tuple[Finding, ...]:
         """The findings that are printed: of a rule the first ones of each file, then one that counts the rest."""
-        return tuple(_listed(self.findings))
+        return tuple(listed(self.findings))
 
     @property
     def summary(self) -> str:
         """How many files were read, and how many findings of each severity they have."""
         counts = Counter(finding.severity for finding in self.findings)
         return f"{counted(self.files, 'file')}: {', '.join(counted(counts[name], name) for name in SEVERITIES)}"
-
-
-def _listed(findings: tuple[Finding, ...]) -> Iterator[Finding]:
-    counts = Counter((one.place.file, one.rule) for one in findings)
-    seen: Counter[tuple[str, str]] = Counter()
-    for finding in findings:
-        place = finding.place.file, finding.rule
-        seen[place] += 1
-        if seen[place] <= MOST_LISTED:
-            yield finding
-        elif seen[place] == MOST_LISTED + 1:
-            message = f"{counts[place] - MOST_LISTED:,} more findings of this rule in this file are not listed"
-            yield replace(finding, place=replace(finding.place, field=""), message=message, hint="", edit=None)
 
 
 def lint_sources(sources: Iterable[ConfigSource | Unreadable], given: Given | None = None) -> LintReport:
@@ -203,12 +187,12 @@ def _facts_of_variant(source: ConfigSource, variants: Mapping[str | None, Config
 
 
 def _in_folders(subjects: list[Subject]) -> list[Subject]:
-    """Return the subjects with those of their folder."""
+    """Return the subjects with what is packaged in their folder."""
     folders: dict[str, list[Subject]] = defaultdict(list)
     for subject in subjects:
         folders[subject.source.file.rpartition("/")[0]].append(subject)
-    shared = {folder: tuple(together) for folder, together in folders.items()}
-    return [replace(subject, folder=shared[subject.source.file.rpartition("/")[0]]) for subject in subjects]
+    packaged = {folder: tuple(filter(groups.is_packaged, together)) for folder, together in folders.items()}
+    return [replace(subject, packaged=packaged[subject.source.file.rpartition("/")[0]]) for subject in subjects]
 
 
 def _reading(subject: Subject, left_out: int) -> str:

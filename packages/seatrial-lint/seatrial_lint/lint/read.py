@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seatrial_base.files import follow_links, kind_of
 from seatrial_base.units import counted
 from seatrial_lint.engines.properties import property_lines
 from seatrial_lint.lint.manifest import is_manifest, read_manifest
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 HANDLER = "model.py"
 STDIN = "-"
 MAX_KEYS = 2_000  # of one file; more are not read, so that no file takes minutes
+MAX_CONFIGURATIONS = 1_000  # of one file, likewise
 MAX_BYTES = 4 * 1024 * 1024  # a serving configuration is text of a few KiB; weights lie in the same folders
 _NAMES = re.compile(r"(^|\.)(env|properties|json|ya?ml|template|py|ipynb)$|^\.env(\.|$)|\.env\.")
 _YAML = (".yaml", ".yml", ".template")
@@ -49,7 +51,7 @@ def read_path(path: Path) -> Iterator[ConfigSource | Unreadable]:
     is named and holds no serving configuration is unreadable.
     """
     try:
-        is_folder = path.is_dir()
+        is_folder = kind_of(path) == "folder"
     except (OSError, ValueError) as error:  # a part of the path may not be searched, or is no name
         yield Unreadable(path.as_posix(), _why(error))
         return
@@ -87,8 +89,8 @@ def with_handler(source: ConfigSource | Unreadable) -> ConfigSource | Unreadable
 def read_file(path: Path) -> tuple[ConfigSource | Unreadable, ...]:
     """Read one file; whatever its bytes are, it is read or said to be unreadable."""
     try:
-        if not path.is_file():  # a pipe or device would block
-            because = "no such file" if not path.exists() else "not a regular file"
+        if (kind := kind_of(path)) != "file":  # a pipe or device would block
+            because = "no such file" if kind is None else "not a regular file"
             return (Unreadable(path.as_posix(), because, is_failure=True),)
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
@@ -115,7 +117,13 @@ def read_content(content: bytes, file: str) -> tuple[ConfigSource | Unreadable, 
     """Read a file's content."""
     if len(content) > MAX_BYTES:
         return (Unreadable(file, f"larger than {MAX_BYTES:,} bytes"),)
-    return (Unreadable(file, "not a text file"),) if b"\0" in content else _from_text(content, file)
+    if b"\0" in content:
+        return (Unreadable(file, "not a text file"),)
+    found = _from_text(content, file)
+    if sum(isinstance(one, ConfigSource) for one in found) <= MAX_CONFIGURATIONS:
+        return found
+    told = f"only its first {MAX_CONFIGURATIONS:,} configurations are read"
+    return *found[:MAX_CONFIGURATIONS], Unreadable(file, told, is_failure=True)
 
 
 def _from_text(content: bytes, file: str) -> tuple[ConfigSource | Unreadable, ...]:
@@ -205,8 +213,10 @@ def _from_yaml(text: str, file: str, encoding: str, content: bytes) -> tuple[Con
         return (Unreadable(file, f"not {_DEFINITIONS}"),)
     try:
         found = [one for root in read_yaml(text) for one in _definitions(root, file)]
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         return (Unreadable(file, f"not YAML: {error}"),)
+    except RecursionError:
+        return (Unreadable(file, "not YAML: nested too deep"),)
     if not found:
         return (Unreadable(file, f"not {_DEFINITIONS}"),)
     return _of_text((replace(one, is_fixable=False) for one in found), text, encoding)
@@ -220,8 +230,10 @@ def _from_code(text: str, file: str, encoding: str, content: bytes) -> tuple[Con
     if file.lower().endswith(".ipynb"):
         try:
             every = list(notebook_cells(read_json(text)))
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             return (Unreadable(file, f"not a notebook: {error}"),)
+        except RecursionError:
+            return (Unreadable(file, "not a notebook: nested too deep"),)
         written = tuple(source for cell in every for source in _written_by(cell, file))
         cells = [without_magics(cell) for cell in every]
     found, wrong = read_python(cells, file)
@@ -246,7 +258,7 @@ def _written_by(cell: CodeCell, file: str) -> Iterator[ConfigSource]:
 
 def _walk(folder: Path, on_error: Callable[[OSError], None]) -> Iterator[Path]:
     """Yield the folder's files that may hold a configuration, sorted; no link out of it is followed."""
-    home = folder.resolve()
+    home = follow_links(folder)
     for root, folders, names in os.walk(folder, onerror=on_error, followlinks=False):
         folders[:] = sorted(name for name in folders if name not in _SKIPPED)
         for name in sorted(names):
@@ -259,8 +271,8 @@ def _stays(file: Path, home: Path) -> bool:
     if not file.is_symlink():
         return True
     try:
-        return file.resolve(strict=True).is_relative_to(home)
-    except (OSError, RuntimeError):
+        return Path(os.path.realpath(file, strict=True)).is_relative_to(home)
+    except OSError:
         return False
 
 

@@ -53,7 +53,7 @@ class Subject:
         fields: The neutral fields that they say.
         facts: The deployment's facts, from the document, its endpoint config, or the command line.
         handler: Who reads the options.
-        folder: The configurations of its file's folder, itself among them; empty where nobody looks beside.
+        packaged: The `serving.properties` of its folder, which LMI finds beside the model; itself, where it is one.
     """
 
     source: ConfigSource
@@ -63,12 +63,12 @@ class Subject:
     fields: dict[str, NeutralField] = field(default_factory=dict)
     facts: dict[str, SourceEntry] = field(default_factory=dict)
     handler: Handler = "own"
-    folder: tuple[Subject, ...] = ()
+    packaged: tuple[Subject, ...] = ()
 
     @property
     def beside(self) -> Iterator[Subject]:
-        """The other configurations of its folder."""
-        return (other for other in self.folder if other.source is not self.source)
+        """The packaged configurations but itself."""
+        return (other for other in self.packaged if other.source is not self.source)
 
     def option(self, name: str, space: Space | None = None) -> NamedOption | None:
         """Return the option that counts: the last one of its name."""

@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from seatrial_base.findings import Finding, Place
+from seatrial_base.printer import listed
+from seatrial_base.rules import RULES
+from seatrial_lint.cloudformation.template_resources import MOST_STEPS
 from seatrial_lint.template_rules.checks import (  # noqa: F401 (importing a file registers its checks)
     components,
     endpoint_configs,
@@ -18,28 +22,17 @@ from seatrial_lint.template_rules.checks import (  # noqa: F401 (importing a fil
 from seatrial_lint.template_rules.hosting import CHECKS, Hosting, rule
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-    from seatrial_base.findings import Finding, Place
     from seatrial_lint.cloudformation.template import Template
-
-for _rule, _check in (
-    ("SEA780", policies.unknown_actions),
-    ("SEA781", policies.uncarried_keys),
-    ("SEA785", policies.passed_roles),
-    ("SEA784", policy_sizes.policy_sizes),
-    ("SEA784", policy_sizes.inline_sizes),
-    ("SEA786", rollback_rights.rollback_rights),
-):
-    rule(_rule)(_check)
-rule("SEA782", "SEA783")(policies.foreign_resources)
 
 
 def check_templates(templates: Mapping[str, Template], region: str | None = None) -> tuple[Finding, ...]:
     """Return every finding of CloudFormation templates, sorted by template, resource, property and rule.
 
     A value that only the deployment knows breaks no rule. References lead through `Ref`, `Fn::GetAtt`, `Fn::Sub`,
-    `Fn::Join` and `Fn::ImportValue` of an output of another of these templates.
+    `Fn::Join` and `Fn::ImportValue` of an output of another of these templates. Of a rule at most 100 findings of a
+    template are told; what would take more comparisons than `MOST_STEPS` is left out, which SEA788 tells.
 
     Args:
         templates: The templates by name, of one account and region.
@@ -47,9 +40,23 @@ def check_templates(templates: Mapping[str, Template], region: str | None = None
     """
     hosting = Hosting(templates, region)
     findings = {finding for check in CHECKS for finding in check(hosting)}
-    ordered = sorted(findings, key=lambda one: (one.place, one.rule, one.message))
-    return tuple(replace(finding, place=_with_line(finding.place, templates)) for finding in ordered)
+    ordered = sorted(findings, key=_order)
+    return tuple(replace(finding, place=_with_line(finding.place, templates)) for finding in listed(ordered))
+
+
+def _order(finding: Finding) -> tuple[str, ...]:
+    place = finding.place  # whose line is not known yet
+    return place.file, place.resource, place.field, finding.rule, finding.message
+
+
+@rule("SEA788")  # the last that is registered: the others use up the budget
+def left_out(hosting: Hosting) -> Iterator[Finding]:
+    """A template that is too large to be checked completely."""
+    for template in hosting.resources.left_out:
+        message = f"it takes more than {MOST_STEPS:,} comparisons: not all of its policies and updates are checked"
+        hint = "split the template, or its policies"
+        yield Finding("SEA788", Place(template), message, hint, RULES["SEA788"].severity)
 
 
 def _with_line(place: Place, templates: Mapping[str, Template]) -> Place:
-    return replace(place, line=templates[place.file].line(place.resource, place.field))
+    return replace(place, line=templates[place.file].line(place.resource, place.field)) if place.resource else place

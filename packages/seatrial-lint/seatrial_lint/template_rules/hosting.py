@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from seatrial_base.findings import Finding, Place
 from seatrial_base.rules import RULES
 from seatrial_lint.cloudformation.template_resources import TemplateResources, begins_unknown
-from seatrial_lint.template_rules.policy_documents import policy_documents
+from seatrial_lint.template_rules.policy_documents import ATTACHED_TO, policy_documents, several
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from seatrial_lint.cloudformation.template import Template, TemplateResource
     from seatrial_lint.cloudformation.template_value import TemplateValue
@@ -32,6 +33,8 @@ CONCURRENCY = "sagemaker:variant:DesiredProvisionedConcurrency"
 Check: TypeAlias = "Callable[[Hosting], Iterator[Finding]]"
 CHECKS: dict[Check, frozenset[str]] = {}
 """Every check that is registered, with its rules; importing `seatrial_lint.template_rules.check` registers all."""
+STEPS_OF_A_PATTERN = 5
+"""Of the budget of `TemplateResources`, what it takes to compare two patterns of ARNs."""
 _COMPONENT_ID = re.compile(r"inference-component/(.+)")
 _VARIANT_ID = re.compile(r"endpoint/(.+)/variant/(.+)")
 
@@ -100,6 +103,7 @@ class Hosting:
     def __init__(self, templates: Mapping[str, Template], region: str | None) -> None:
         self.resources = TemplateResources(templates)
         self.region = region
+        self._variants: dict[tuple[str, str], tuple[Mapping[str | None, TemplateValue], TemplateValue | None]] = {}
 
     @cached_property
     def policies(self) -> tuple[PolicyDocument, ...]:
@@ -110,6 +114,21 @@ class Hosting:
     def statements(self) -> tuple[PolicyStatement, ...]:
         """The statements of the policies."""
         return tuple(statement for policy in self.policies for statement in policy.statements)
+
+    @cached_property
+    def held(self) -> Mapping[tuple[str, str], tuple[PolicyDocument, ...]]:
+        """The identity policies of each role, user and group, by its key: its own, and those that name it."""
+        found: dict[tuple[str, str], list[PolicyDocument]] = {}
+        for policy in self.policies:
+            resource = policy.resource
+            names = (
+                name for place in ATTACHED_TO.get(resource.resource_type, ()) for name in several(resource.at(place))
+            )
+            referred = (self.resources.referred(resource.template, name) for name in names)
+            keys = {each.key for each in referred if each is not None}
+            for key in keys | ({resource.key} if policy.kind == "identity" else set()):
+                found.setdefault(key, []).append(policy)
+        return {key: tuple(policies) for key, policies in found.items()}
 
     def config_of(self, endpoint: TemplateResource | None) -> TemplateResource | None:
         """Return the configuration of an endpoint."""
@@ -133,22 +152,31 @@ class Hosting:
         """Return the components on an endpoint."""
         return self._components.get(endpoint.key, [])
 
+    def variants(self, config: TemplateResource | None) -> Mapping[str | None, TemplateValue]:
+        """Return the first production variant of each name; `None` is a name that only the deployment knows."""
+        if config is None:
+            return {}
+        if config.key not in self._variants:
+            named: dict[str | None, TemplateValue] = {}
+            given = config.at("ProductionVariants").items
+            for each in given:
+                named.setdefault(each.at("VariantName").text, each)
+            self._variants[config.key] = named, given[0] if len(given) == 1 else None
+        return self._variants[config.key][0]
+
     def variant_of(self, component: TemplateResource) -> TemplateValue | None:
         """Return the variant whose instances a component uses: the one it names, or the only one."""
-        config = self.config_of(self.endpoint_of(component))
-        variants = config.at("ProductionVariants").items if config else ()
-        name = component.at("VariantName")
-        if name.is_absent:
-            return variants[0] if len(variants) == 1 else None
-        return next((each for each in variants if name.text and each.at("VariantName").text == name.text), None)
+        config, name = self.config_of(self.endpoint_of(component)), component.at("VariantName")
+        named = self.variants(config)
+        if config is not None and name.is_absent:
+            return self._variants[config.key][1]
+        return named.get(name.text) if name.text else None
 
     def target_variant(self, target: SageMakerTarget) -> TemplateValue | None:
         """Return the variant that a target scales, or whose instances its component uses."""
         if target.component:
             return self.variant_of(target.component)
-        config = self.config_of(target.endpoint)
-        variants = config.at("ProductionVariants").items if config else ()
-        return next((each for each in variants if each.at("VariantName").text == target.variant), None)
+        return self.variants(self.config_of(target.endpoint)).get(target.variant)
 
     def model_of(self, template: str, value: TemplateValue) -> TemplateResource | None:
         """Return the model that a value names."""
@@ -186,11 +214,22 @@ class Hosting:
         """Return the scalable target that a policy belongs to."""
         referred = self.resources.referred(policy.template, policy.at("ScalingTargetId"))
         if referred:
-            return next((each for each in self.targets if each.resource.key == referred.key), None)
+            return self._targets_by_key.get(referred.key)
         written = self.resources.written(policy.template, policy.at("ResourceId"))
-        dimension = policy.at("ScalableDimension").text
-        same = (each for each in self.targets if (each.resource_id, each.dimension) == (written, dimension))
-        return next(same, None) if written else None
+        return self._targets_by_id.get((written, policy.at("ScalableDimension").text)) if written else None
+
+    @cached_property
+    def _targets_by_key(self) -> Mapping[tuple[str, str], SageMakerTarget]:
+        return {each.resource.key: each for each in self.targets}
+
+    @cached_property
+    def _targets_by_id(self) -> Mapping[tuple[str | None, str | None], SageMakerTarget]:
+        return {(each.resource_id, each.dimension): each for each in reversed(self.targets)}
+
+    @cached_property
+    def scaled(self) -> frozenset[tuple[str, str]]:
+        """The keys of the components and endpoints that a target scales."""
+        return frozenset(each.key for target in self.targets for each in (target.component, target.endpoint) if each)
 
     @cached_property
     def _policies(self) -> Mapping[tuple[str, str], list[TemplateResource]]:
@@ -265,6 +304,13 @@ def most_instances(variant: TemplateValue) -> float | None:
 def _is_sagemaker(target: TemplateResource) -> bool:
     namespace, dimension = target.at("ServiceNamespace").text, target.at("ScalableDimension").text
     return namespace == "sagemaker" or (dimension or "").startswith("sagemaker:")
+
+
+def listed_names(names: Collection[str]) -> str:
+    """Return the first names for a message, and how many more there are."""
+    most = 5
+    shown = ", ".join(islice(names, most))
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
 
 
 def rule(*rules: str) -> Callable[[Check], Check]:

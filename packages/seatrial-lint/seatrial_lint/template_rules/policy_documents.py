@@ -52,6 +52,14 @@ PLACES: Mapping[str, tuple[tuple[PolicyKind, tuple[str, ...]], ...]] = {
     "AWS::SecretsManager::ResourcePolicy": (("resource", ("ResourcePolicy",)),),
 }
 """Where policies stand in each resource type; the empty name is every item of a list."""
+ATTACHED_TO: Mapping[str, tuple[str, ...]] = {
+    INLINE_POLICY: ("Roles", "Users", "Groups"),
+    MANAGED_POLICY: ("Roles", "Users", "Groups"),
+    "AWS::IAM::RolePolicy": ("RoleName",),
+    "AWS::IAM::UserPolicy": ("UserName",),
+    "AWS::IAM::GroupPolicy": ("GroupName",),
+}
+"""The properties that name what a policy is attached to."""
 ARN_FORMS: Mapping[str, str] = {
     "AWS::CloudWatch::Alarm": "arn:*:cloudwatch:*:*:alarm:{}",
     "AWS::ECR::Repository": "arn:*:ecr:*:*:repository/{}",
@@ -73,6 +81,8 @@ ARN_FORMS: Mapping[str, str] = {
 
 A table of DynamoDB has another one, of its stream, so it is left out.
 """
+LONGEST_ARN = 2_048
+"""Characters; a longer pattern is not compared with anything (IAM API reference, arnType)."""
 _VARIABLE = re.compile(r"\$\{([*?$])\}|\$\{[^${}]*\}")  # of IAM: `${aws:username}`; `${*}` is the character
 
 
@@ -193,7 +203,7 @@ def arn_pattern(resources: TemplateResources, template: str, value: TemplateValu
     a name, so that a pattern tells types alone.
     """
     written = resources.written(template, value)
-    if written is None:
+    if written is None or len(written) > LONGEST_ARN:
         return None
     if leading := resources.leading(written):
         resource, rest = leading

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial_base.findings import Finding, Place
-from seatrial_base.printer import text_lines
-from seatrial_lint.lint.lint import MOST_LISTED, Given, lint_sources
+from seatrial_base.printer import MOST_LISTED, text_lines
+from seatrial_lint.lint.lint import Given, lint_sources
 from seatrial_lint.lint.read import MAX_BYTES, MAX_KEYS, read_content, read_file, read_path, read_stdin
 from seatrial_lint.lint.redaction import redact_findings
 from seatrial_lint.lint.source import ConfigSource, SourceEntry, Unreadable

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import pytest
 
+from seatrial_base.catalog import service_authorization
+from seatrial_base.catalog.arn_patterns import patterns_overlap
 from seatrial_base.rules import RULES, template_rules
+from seatrial_lint.cloudformation import template_resources
 from tests.template_rules.sample import DELETE, changed, components, found, single
 
 if TYPE_CHECKING:
@@ -253,4 +257,53 @@ def test_properties_of_another_form_break_nothing(document: dict[str, JsonValue]
 def test_every_rule_has_a_title_and_a_case() -> None:
     cases = {row[0] for row in ON_COMPONENTS + ON_SINGLE} | {"SEA703", "SEA706", "SEA727", "SEA734", "SEA736", "SEA742"}
     of_policies = {f"SEA78{number}" for number in range(7)}  # test_policies.py
-    assert {rule.id for rule in template_rules()} == cases | of_policies
+    assert {rule.id for rule in template_rules()} == cases | of_policies | {"SEA788"}
+
+
+def role(*statements: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    document: dict[str, JsonValue] = {"Version": "2012-10-17", "Statement": [*statements]}
+    policies: list[JsonValue] = [{"PolicyName": "p", "PolicyDocument": document}]
+    return {"Resources": {"R": {"Type": "AWS::IAM::Role", "Properties": {"Policies": policies}}}}
+
+
+ON_QUEUE: dict[str, JsonValue] = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "arn:aws:sqs:::q"}
+
+
+def test_what_takes_too_many_comparisons_is_left_out_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [each.rule for each in found(role(ON_QUEUE))] == ["SEA782"]
+    monkeypatch.setattr(template_resources, "MOST_STEPS", 1)
+    (left_out,) = found(role(ON_QUEUE))
+    assert (left_out.rule, left_out.severity, left_out.place.line) == ("SEA788", "warning", 0)
+
+
+def test_of_one_rule_a_hundred_findings_are_told_and_the_rest_is_counted() -> None:
+    told = [each for each in found(role(*([ON_QUEUE] * 150))) if each.rule != "SEA784"]
+    assert [each.rule for each in told] == ["SEA782"] * 101
+    assert told[-1].message == "50 more findings of this rule in this file are not listed"
+
+
+@pytest.mark.parametrize(
+    ("statement", "comparisons"),
+    [
+        (lambda n: {"Action": ["s3:*"], "Resource": [f"arn:aws:s3:::b{at}" for at in range(n)]}, 30),
+        (
+            lambda n: {
+                "Action": [f"s3:Get{'?' * at}*" for at in range(n)],
+                "Resource": [f"arn:aws:s3:::b{at}" for at in range(n)],
+                "Condition": {"StringEquals": {f"s3:k{at}": "a" for at in range(n)}},
+            },
+            70,
+        ),
+    ],
+)
+def test_comparisons_grow_with_a_statement_and_not_with_its_square(
+    statement: Callable[[int], dict[str, JsonValue]], comparisons: int
+) -> None:
+    counts = []
+    for n in (20, 40):
+        template = role({"Effect": "Allow", **statement(n)})
+        with patch(f"{service_authorization.__name__}.patterns_overlap", wraps=patterns_overlap) as overlap:
+            found(template)
+        counts.append(overlap.call_count)
+    assert counts[1] <= 2.2 * counts[0]
+    assert counts[1] <= comparisons * 40

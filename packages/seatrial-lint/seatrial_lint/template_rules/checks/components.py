@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.catalog.resource_types import availability
@@ -14,6 +14,7 @@ from seatrial_lint.template_rules.hosting import (
     ENDPOINT,
     MODEL,
     finding_at,
+    listed_names,
     most_instances,
     rule,
     specifications,
@@ -21,7 +22,7 @@ from seatrial_lint.template_rules.hosting import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from seatrial_base.findings import Finding
     from seatrial_lint.cloudformation.template import TemplateResource
@@ -112,7 +113,7 @@ def _overfull(hosting: Hosting, together: list[TemplateResource]) -> Finding | N
     if instance is None or most is None or asked is None or asked <= instance.accelerator_count * most:
         return None
     has = instance.accelerator_count * most
-    named = ", ".join(each.logical_id for each in together)
+    named = listed_names([each.logical_id for each in together])
     message = (
         f"the copies of {named} need {asked:.0f} accelerators; {most:.0f} x {instance.instance_type} have {has:.0f}"
     )
@@ -202,8 +203,8 @@ def missing_variants(hosting: Hosting) -> Iterator[Finding]:
     """A component on a variant that its endpoint doesn't have."""
     for component in hosting.resources.of(COMPONENT):
         config, name = hosting.config_of(hosting.endpoint_of(component)), component.at("VariantName")
-        variants = config.at("ProductionVariants").items if config else ()
-        names = [each.at("VariantName").text or "" for each in variants]
-        if name.text and names and name.text not in names and "" not in names:
-            message = f"the endpoint has no variant {name.text}; it has {', '.join(names)}"
-            yield finding_at(component, name, "SEA738", message, f"set VariantName to {names[0]}")
+        variants = hosting.variants(config)
+        if name.text and variants and name.text not in variants and None not in variants:
+            known = cast("Collection[str]", variants)
+            message = f"the endpoint has no variant {name.text}; it has {listed_names(known)}"
+            yield finding_at(component, name, "SEA738", message, f"set VariantName to {next(iter(known))}")

@@ -117,10 +117,9 @@ def _updated(hosting: Hosting) -> tuple[TemplateResource, ...]:
 def _size_of(hosting: Hosting, resource: TemplateResource) -> float | None:
     """Return the copies of a component or the instances of an endpoint with one variant, where they are fixed."""
     if resource.resource_type == COMPONENT:
-        scaled = any(target.component and target.component.key == resource.key for target in hosting.targets)
-        return None if scaled else resource.at("RuntimeConfig", "CopyCount").number
+        return None if resource.key in hosting.scaled else resource.at("RuntimeConfig", "CopyCount").number
     config = hosting.config_of(resource)
     variants: tuple[TemplateValue, ...] = config.at("ProductionVariants").items if config else ()
-    scaled = any(target.endpoint and target.endpoint.key == resource.key for target in hosting.targets)
+    scaled = resource.key in hosting.scaled
     managed = any(not each.at("ManagedInstanceScaling").is_absent for each in variants)
     return variants[0].at("InitialInstanceCount").number if len(variants) == 1 and not (scaled or managed) else None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.rows import nearest_names
-from seatrial_base.catalog.service_authorization import find_service, matching_actions, service_prefixes
-from seatrial_lint.template_rules.hosting import finding_at
+from seatrial_base.catalog.service_authorization import carry, find_service, matching_actions, service_prefixes
+from seatrial_base.printer import MOST_LISTED
+from seatrial_lint.template_rules.hosting import STEPS_OF_A_PATTERN, finding_at, listed_names, rule
 from seatrial_lint.template_rules.policy_documents import BUCKET_POLICY, arn_pattern
 
 if TYPE_CHECKING:
@@ -24,8 +25,10 @@ PASSED_TO = "iam:passedtoservice"
 _WILD = ("*", "?")
 
 
+@rule("SEA780")
 def unknown_actions(hosting: Hosting) -> Iterator[Finding]:
-    """SEA780: an action that IAM does not have, or a wildcard that names none."""
+    """An action that IAM does not have, or a wildcard that names none."""
+    near = _Nearest()
     for statement in hosting.statements:
         for action in (*statement.actions, *statement.excepted_actions):
             prefix, colon, _ = (action.text or "*").partition(":")
@@ -35,37 +38,95 @@ def unknown_actions(hosting: Hosting) -> Iterator[Finding]:
                 message = f"{action.text} is no action: the service is missing"
                 yield _found(statement, action, "SEA780", message, "write SERVICE:ACTION, as sagemaker:CreateEndpoint")
             elif prefix.lower() not in service_prefixes():
-                hint = _nearest(prefix, service_prefixes()) or "use the service's prefix of IAM"
+                hint = near.hint(prefix, service_prefixes()) or "use the service's prefix of IAM"
                 message = f"{prefix} is no service of IAM ({action.text})"
                 yield _found(statement, action, "SEA780", message, hint, severity="warning")
             elif find_service(prefix) and not matching_actions(action.text):
-                yield _unknown_action(statement, action, action.text)
+                yield _unknown_action(statement, action, action.text, near)
 
 
-def _unknown_action(statement: PolicyStatement, action: TemplateValue, name: str) -> Finding:
+def _unknown_action(statement: PolicyStatement, action: TemplateValue, name: str, near: _Nearest) -> Finding:
     service = find_service(name.partition(":")[0])
-    names = [facts.name for facts in service.actions_by_name.values()] if service else []
+    names = (facts.name for facts in (service.actions_by_name.values() if service else ()))
     if any(wild in name for wild in _WILD):
         return _found(statement, action, "SEA780", f"{name} matches no action", "name actions that exist")
-    hint = _nearest(name, names) or "use an action of the service authorization reference"
+    hint = near.hint(name, names) or "use an action of the service authorization reference"
     return _found(statement, action, "SEA780", f"{name} is no action of IAM", hint)
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
-    near = nearest_names(name, known)
-    return f"did you mean {', '.join(near)}?" if near else ""
+class _Nearest:
+    """Hints of known names; only as many as are listed get one, since each takes a comparison with every known name."""
+
+    def __init__(self) -> None:
+        self._left = MOST_LISTED
+
+    def hint(self, name: str, known: Iterable[str]) -> str:
+        self._left -= 1
+        near = nearest_names(name, known) if self._left >= 0 else ()
+        return f"did you mean {', '.join(near)}?" if near else ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Rights:
+    """What the actions of a statement are on.
+
+    Attributes:
+        actions: What each action names, for those that are described.
+        on: Of these, what is on a resource of the statement.
+        keys: The condition keys, with placeholders, of what is on them.
+        patterns: The patterns of the resources; `None` for what is not known.
+    """
+
+    actions: Mapping[str, tuple[ActionFacts, ...]]
+    on: Mapping[str, tuple[ActionFacts, ...]]
+    keys: Mapping[str, frozenset[str]]
+    patterns: tuple[str | None, ...]
+
+
+def _rights(hosting: Hosting, statement: PolicyStatement) -> _Rights | None:
+    """Return what a statement's actions are on; `None` where telling it takes more comparisons than are left.
+
+    Which resource types any of the patterns is of is told once for all actions: an action for each resource, and each
+    condition for both, would be their product.
+    """
+    named = {each.text: matching_actions(each.text) for each in statement.actions if each.text}
+    actions = {name: facts for name, facts in named.items() if facts}
+    patterns = tuple(arn_pattern(hosting.resources, statement.template, each) for each in statement.resources)
+    types = {each.resource_type for facts in actions.values() for one in facts for each in one.targets}
+    compared = {*patterns} if actions and patterns and not {None, "*"} & {*patterns} else set()
+    steps = sum(len(one.targets) + 1 for facts in actions.values() for one in facts)
+    if not hosting.resources.takes(steps + STEPS_OF_A_PATTERN * len(types) * len(compared), of=statement.template):
+        return None
+    of_types = {each for each in types if not compared or any(each.has(one) for one in compared if one)}
+    on: dict[str, tuple[ActionFacts, ...]] = {}
+    keys: dict[str, frozenset[str]] = {}
+    for name, facts in actions.items():
+        reached = [(one, [each for each in one.targets if each.resource_type in of_types]) for one in facts]
+        kept = [(one, targets) for one, targets in reached if not compared or targets or not one.is_described]
+        on[name] = tuple(one for one, _ in kept)
+        keys[name] = frozenset[str]().union(*(one.keys_on(targets) for one, targets in kept))
+    return _Rights(actions, on, keys, patterns)
+
+
+@rule("SEA781")
 def uncarried_keys(hosting: Hosting) -> Iterator[Finding]:
-    """SEA781: a condition on a key that no request for the action carries."""
+    """A condition on a key that no request for the action carries."""
     for statement in hosting.statements:
-        actions = _known_actions(statement)
-        patterns = _patterns(hosting, statement)
-        for condition in statement.conditions if actions else ():
-            if condition.asks_for_absence:
-                continue
-            without = [name for name, facts in actions.items() if not _carry(facts, condition.key, patterns)]
-            if len(without) == len({each.text for each in statement.actions}):
+        conditions = [each for each in statement.conditions if not each.asks_for_absence]
+        rights = _rights(hosting, statement) if conditions else None
+        if rights is None or not rights.actions:
+            continue
+        steps = len(conditions) * len(rights.actions)
+        if not hosting.resources.takes(steps, of=statement.template):
+            continue
+        count = len({each.text for each in statement.actions})
+        for condition in conditions:
+            without = [
+                name
+                for name, facts in rights.on.items()
+                if facts and not carry(facts, rights.keys[name], condition.key)  # not on them: SEA782 says so
+            ]
+            if len(without) == count:
                 yield _uncarried(statement, condition, without)
             elif without and _is_judged_one_by_one(statement) and not condition.holds_without_key:
                 yield _never_allowed(statement, condition, without)
@@ -76,11 +137,6 @@ def _is_judged_one_by_one(statement: PolicyStatement) -> bool:
     return statement.is_allow and statement.policy.kind != "trust"
 
 
-def _carry(actions: tuple[ActionFacts, ...], key: str, patterns: list[str]) -> bool:
-    on = [(facts, pattern) for facts in actions for pattern in patterns if facts.applies_to(pattern)]
-    return not on or any(facts.carries(key, pattern) for facts, pattern in on)  # not on them: SEA782 says so
-
-
 def _uncarried(statement: PolicyStatement, condition: PolicyCondition, actions: list[str]) -> Finding:
     always = condition.holds_without_key
     effect = {
@@ -89,7 +145,7 @@ def _uncarried(statement: PolicyStatement, condition: PolicyCondition, actions: 
         (False, False): "the statement never denies anything",
         (False, True): "the statement always denies",
     }[statement.is_allow, always]
-    message = f"{condition.key} is no condition key of {_listed(actions)}: {effect}"
+    message = f"{condition.key} is no condition key of {listed_names(actions)}: {effect}"
     is_lost = statement.is_allow and not always
     severity: Severity = "error" if is_lost or _is_refused_by_s3(statement) else "warning"
     hint = "use a key that the action carries, or leave the condition out"
@@ -97,28 +153,25 @@ def _uncarried(statement: PolicyStatement, condition: PolicyCondition, actions: 
 
 
 def _never_allowed(statement: PolicyStatement, condition: PolicyCondition, actions: list[str]) -> Finding:
-    message = f"{condition.key} is no condition key of {_listed(actions)}, which the statement therefore never allows"
-    hint = f"allow {_listed(actions)} in a statement without this condition"
+    message = (
+        f"{condition.key} is no condition key of {listed_names(actions)}, which the statement therefore never allows"
+    )
+    hint = f"allow {listed_names(actions)} in a statement without this condition"
     severity: Severity = "error" if _is_refused_by_s3(statement) else "warning"
     return _found(statement, condition.value, "SEA781", message, hint, severity=severity)
 
 
+@rule("SEA782", "SEA783")
 def foreign_resources(hosting: Hosting) -> Iterator[Finding]:
-    """SEA782: an action on resources of other types, or a resource that no action of the statement is on."""
+    """An action on resources of other types, or a resource that no action of the statement is on."""
     for statement in hosting.statements:
-        patterns = [arn_pattern(hosting.resources, statement.template, each) for each in statement.resources]
-        if not patterns or None in patterns or "*" in patterns:
+        rights = _rights(hosting, statement)
+        if rights is None or not rights.patterns or {None, "*"} & {*rights.patterns}:
             continue
-        known = [pattern for pattern in patterns if pattern]
-        actions = _known_actions(statement)
-        lost = {name for name, facts in actions.items() if not _apply(facts, known)}
-        yield from _lost_actions(statement, actions, lost)
-        if len(actions) == len({each.text for each in statement.actions}) and not lost.issuperset(actions):
-            yield from _lost_resources(statement, actions, known)
-
-
-def _apply(actions: tuple[ActionFacts, ...], patterns: list[str]) -> bool:
-    return any(facts.applies_to(pattern) for facts in actions for pattern in patterns)
+        lost = {name for name, facts in rights.on.items() if not facts}
+        yield from _lost_actions(statement, rights.actions, lost)
+        if len(rights.actions) == len({each.text for each in statement.actions}) and not lost.issuperset(rights.on):
+            yield from _lost_resources(statement, rights)
 
 
 def _lost_actions(
@@ -131,9 +184,9 @@ def _lost_actions(
         types = sorted({each.resource_type.name for facts in actions[action.text] for each in facts.targets})
         if types:
             message = (
-                f"{action.text} is on {_listed(types)}, not on these resources: the statement does not {effect} it"
+                f"{action.text} is on {listed_names(types)}, not on these resources: the statement does not {effect} it"
             )
-            hint = f"name a resource of type {_listed(types)}"
+            hint = f"name a resource of type {listed_names(types)}"
         else:
             message = f"{action.text} has no resource level: the statement does not {effect} it"
             hint = f"{effect} it in a statement with Resource *"
@@ -141,11 +194,12 @@ def _lost_actions(
         yield _found(statement, action, "SEA782" if types else "SEA783", message, hint, severity=severity)
 
 
-def _lost_resources(
-    statement: PolicyStatement, actions: Mapping[str, tuple[ActionFacts, ...]], patterns: list[str]
-) -> Iterator[Finding]:
-    for resource, pattern in zip(statement.resources, patterns, strict=True):
-        if not any(_apply(facts, [pattern]) for facts in actions.values()):
+def _lost_resources(statement: PolicyStatement, rights: _Rights) -> Iterator[Finding]:
+    if any(not one.is_described for facts in rights.actions.values() for one in facts):
+        return
+    types = {each.resource_type for facts in rights.actions.values() for one in facts for each in one.targets}
+    for resource, pattern in zip(statement.resources, rights.patterns, strict=True):
+        if pattern is not None and not any(each.has(pattern) for each in types):
             message = f"no action of the statement is on a resource as {pattern}"
             hint = "remove it, or add the action that is on it"
             yield _found(statement, resource, "SEA782", message, hint, severity="note")
@@ -156,8 +210,9 @@ def _is_refused_by_s3(statement: PolicyStatement) -> bool:
     return statement.policy.resource.resource_type == BUCKET_POLICY
 
 
+@rule("SEA785")
 def passed_roles(hosting: Hosting) -> Iterator[Finding]:
-    """SEA785: a right to pass roles to whatever service."""
+    """A right to pass roles to whatever service."""
     for statement in hosting.statements:
         passing = [each for each in statement.actions if (each.text or "").lower() == PASSING.lower()]
         is_bound = any(condition.key.lower() == PASSED_TO for condition in statement.conditions)
@@ -167,24 +222,6 @@ def passed_roles(hosting: Hosting) -> Iterator[Finding]:
         message = "iam:PassRole without iam:PassedToService: the role may be passed to any service"
         hint = "add the condition StringEquals: iam:PassedToService, as sagemaker.amazonaws.com"
         yield _found(statement, passing[0], "SEA785", message, hint)
-
-
-def _known_actions(statement: PolicyStatement) -> dict[str, tuple[ActionFacts, ...]]:
-    """Return what each action of a statement names, for those that are described."""
-    named = {each.text: matching_actions(each.text) for each in statement.actions if each.text}
-    return {name: facts for name, facts in named.items() if facts}
-
-
-def _patterns(hosting: Hosting, statement: PolicyStatement) -> list[str]:
-    """Return the patterns of a statement's resources; `*` for what is not known."""
-    patterns = [arn_pattern(hosting.resources, statement.template, each) for each in statement.resources]
-    return [pattern or "*" for pattern in patterns] or ["*"]
-
-
-def _listed(names: list[str]) -> str:
-    most = 5
-    shown = ", ".join(names[:most])
-    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
 
 
 def _found(

@@ -9,7 +9,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from seatrial_lint.cloudformation.intrinsic import is_function, is_no_value, replace_references
-from seatrial_lint.template_rules.hosting import finding_at
+from seatrial_lint.template_rules.hosting import finding_at, listed_names, rule
 from seatrial_lint.template_rules.policy_documents import BUCKET_POLICY, GROUP, MANAGED_POLICY, ROLE, USER
 from seatrial_lint.template_rules.role_policies import inline_policies
 
@@ -43,8 +43,9 @@ SHORTEST: Final[Mapping[str, int]] = {
 SHORTEST_ARN: Final = len("arn:aws:s3:::abc")
 
 
+@rule("SEA784")
 def policy_sizes(hosting: Hosting) -> Iterator[Finding]:
-    """SEA784: a managed policy, a trust policy or a policy of a resource that is too large."""
+    """A managed policy, a trust policy or a policy of a resource that is too large."""
     for policy in hosting.policies:
         most, kind = _limit(policy)
         size = least_characters(policy.value.raw)
@@ -54,15 +55,15 @@ def policy_sizes(hosting: Hosting) -> Iterator[Finding]:
             yield finding_at(policy.resource, policy.value, "SEA784", message, hint)
 
 
+@rule("SEA784")
 def inline_sizes(hosting: Hosting) -> Iterator[Finding]:
-    """SEA784: inline policies of a role, user or group that are too large together."""
+    """Inline policies of a role, user or group that are too large together."""
+    least = {id(policy): least_characters(policy.value.raw) for policy in hosting.policies}  # one may have many holders
     for holder_type, most in INLINE_CHARACTERS.items():
         for holder in hosting.resources.of(holder_type):
-            sizes = {
-                _name(policy, holder): least_characters(policy.value.raw) for policy in inline_policies(hosting, holder)
-            }
+            sizes = {_name(policy, holder): least[id(policy)] for policy in inline_policies(hosting, holder)}
             if sum(sizes.values()) > most:
-                parts = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
+                parts = listed_names([f"{name} {size:,}" for name, size in sizes.items()])
                 message = f"the inline policies have at least {sum(sizes.values()):,} characters, more than {most:,}"
                 hint = f"move statements into a managed policy ({parts})"
                 yield finding_at(holder, holder.at("Policies"), "SEA784", message, hint)

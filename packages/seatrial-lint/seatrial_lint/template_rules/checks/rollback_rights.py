@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from seatrial_base.catalog.arn_patterns import patterns_overlap
 from seatrial_base.catalog.service_authorization import matching_actions
-from seatrial_lint.template_rules.hosting import ALARMS, COMPONENT, ENDPOINT, finding_at, specifications, with_model
+from seatrial_lint.template_rules.hosting import (
+    ALARMS,
+    COMPONENT,
+    ENDPOINT,
+    STEPS_OF_A_PATTERN,
+    finding_at,
+    rule,
+    specifications,
+    with_model,
+)
 from seatrial_lint.template_rules.policy_documents import ROLE, arn_pattern
 from seatrial_lint.template_rules.role_policies import role_statements
 
@@ -22,16 +31,24 @@ if TYPE_CHECKING:
 DESCRIBE_ALARMS = "cloudwatch:DescribeAlarms"
 
 
+@rule("SEA786")
 def rollback_rights(hosting: Hosting) -> Iterator[Finding]:
-    """SEA786: alarms of an automatic rollback that no execution role may describe."""
+    """Alarms of an automatic rollback that no execution role may describe."""
+    known: dict[tuple[str, str], list[_Describable] | None] = {}  # many endpoints may have one role
     for resource in (*hosting.resources.of(ENDPOINT), *hosting.resources.of(COMPONENT)):
         alarms = resource.at("DeploymentConfig", "AutoRollbackConfiguration", "Alarms").items
-        roles = _roles(hosting, resource)
-        statements = [role_statements(hosting, role) for role in roles if role]
-        if not alarms or not roles or None in roles or None in statements:
+        roles = _roles(hosting, resource) if alarms else []
+        for role in roles:
+            if role and role.key not in known:
+                known[role.key] = _describable(hosting, role_statements(hosting, role))
+        given = [known[role.key] for role in roles if role]
+        if not roles or None in roles or None in given:
             continue
-        allowing = [one for some in statements for one in some or () if one.is_allow]
-        lacking = [alarm for alarm in alarms if not any(_allows(hosting, one, resource, alarm) for one in allowing)]
+        described = [one for some in given for one in some or ()]
+        steps = STEPS_OF_A_PATTERN * len(alarms) * len(described)
+        if not hosting.resources.takes(steps, of=resource.template):
+            continue
+        lacking = [alarm for alarm in alarms if not _covered(hosting, described, resource, alarm)]
         if lacking:
             yield _missing(hosting, resource, lacking, [role.logical_id for role in roles if role])
 
@@ -68,29 +85,40 @@ def _role(hosting: Hosting, template: str, value: TemplateValue) -> TemplateReso
     return role if role and role.resource_type == ROLE else None
 
 
-def _allows(hosting: Hosting, statement: PolicyStatement, resource: TemplateResource, alarm: TemplateValue) -> bool:
-    """Return whether a statement may allow describing an alarm; what only the deployment knows may."""
-    named = [each.text for each in statement.actions]
-    if not any(text is None or text == "*" or DESCRIBE_ALARMS in _names(text) for text in named):
-        return False
-    return any(_covers(hosting, statement, each, resource, alarm) for each in statement.resources)
+class _Describable(NamedTuple):
+    """What a statement lets describe: an alarm of the templates where it is one, and its ARNs where they are known."""
+
+    alarm: TemplateResource | None
+    pattern: str | None
 
 
-def _covers(
-    hosting: Hosting,
-    statement: PolicyStatement,
-    value: TemplateValue,
-    resource: TemplateResource,
-    alarm: TemplateValue,
-) -> bool:
-    allowed = hosting.resources.referred(statement.template, value)
-    given = hosting.resources.referred(resource.template, alarm.at("AlarmName"))
-    if allowed and given and allowed.resource_type in ALARMS:
-        return allowed.key == given.key
-    pattern = arn_pattern(hosting.resources, statement.template, value)
-    name = alarm.at("AlarmName").text if given is None else given.at("AlarmName").text
-    return pattern is None or patterns_overlap(pattern, f"arn:*:cloudwatch:*:*:alarm:{name or '*'}")
+def _describable(hosting: Hosting, statements: tuple[PolicyStatement, ...] | None) -> list[_Describable] | None:
+    if statements is None:
+        return None
+    found: list[_Describable] = []
+    for one in filter(_may_describe, statements):
+        for value in one.resources:
+            alarm = hosting.resources.referred(one.template, value)
+            pattern = arn_pattern(hosting.resources, one.template, value)
+            found.append(_Describable(alarm if alarm and alarm.resource_type in ALARMS else None, pattern))
+    return found
+
+
+def _may_describe(statement: PolicyStatement) -> bool:
+    """Return whether a statement allows describing some alarm; what only the deployment knows may."""
+    named = [each.text for each in statement.actions] if statement.is_allow else []
+    return any(text is None or text == "*" or DESCRIBE_ALARMS in _names(text) for text in named)
 
 
 def _names(text: str) -> set[str]:
     return {facts.name for facts in matching_actions(text)}
+
+
+def _covered(hosting: Hosting, described: list[_Describable], resource: TemplateResource, alarm: TemplateValue) -> bool:
+    given = hosting.resources.referred(resource.template, alarm.at("AlarmName"))
+    name = alarm.at("AlarmName").text if given is None else given.at("AlarmName").text
+    arn = f"arn:*:cloudwatch:*:*:alarm:{name or '*'}"
+    return any(
+        one.alarm.key == given.key if one.alarm and given else one.pattern is None or patterns_overlap(one.pattern, arn)
+        for one in described
+    )
