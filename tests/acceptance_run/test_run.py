@@ -68,7 +68,7 @@ def options(tmp_path: Path) -> Options:
 
 def make(account: Clients, name: str, run_id: str | None) -> None:
     tags = [{"Key": "seatrial:environment", "Value": "sandbox"}]
-    tags += [{"Key": "seatrial:acceptance", "Value": run_id}] if run_id else []
+    tags += [{"Key": "seatrial-acceptance", "Value": run_id}] if run_id else []
     account("cloudformation").create_stack(StackName=name, TemplateBody=TEMPLATE, Tags=tags)
     account("cloudformation").get_waiter("stack_create_complete").wait(StackName=name, WaiterConfig={"Delay": 1})
 
