@@ -29,8 +29,7 @@ _NAMES = {
         "topic_name topic_arn AlarmTopic allow_alarms EndpointAlarms longest_latency_ms ContainerAlarms"
     ),
     "observability.endpoint_dashboard": "DashboardInstances DashboardTrials EndpointDashboard",
-    "observability.environment_budget": "EnvironmentBudget",
-    "observability.environment_dashboard": "ShownEndpoint EnvironmentDashboard",
+    "observability.environment_dashboard": "ShownEndpoint EnvironmentDashboard EnvironmentBudget",
     "scaling.endpoint_scaling": "CopyScaling VariantScaling BacklogScaling ScheduledCapacity ScalingLimits",
     "trials.endpoint_trial": "TrialSettings CandidateTrial SmokeBenchmark ExistingEndpointTrial",
     "trials.trial_schedule": "TrialScheduleGroup TrialSchedule schedule_name",

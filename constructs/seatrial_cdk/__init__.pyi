@@ -55,7 +55,7 @@ from seatrial_cdk.observability.endpoint_alarms import topic_name as topic_name
 from seatrial_cdk.observability.endpoint_dashboard import DashboardInstances as DashboardInstances
 from seatrial_cdk.observability.endpoint_dashboard import DashboardTrials as DashboardTrials
 from seatrial_cdk.observability.endpoint_dashboard import EndpointDashboard as EndpointDashboard
-from seatrial_cdk.observability.environment_budget import EnvironmentBudget as EnvironmentBudget
+from seatrial_cdk.observability.environment_dashboard import EnvironmentBudget as EnvironmentBudget
 from seatrial_cdk.observability.environment_dashboard import EnvironmentDashboard as EnvironmentDashboard
 from seatrial_cdk.observability.environment_dashboard import ShownEndpoint as ShownEndpoint
 from seatrial_cdk.scaling.endpoint_scaling import BacklogScaling as BacklogScaling
