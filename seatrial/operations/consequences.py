@@ -136,7 +136,7 @@ def _rollback(
     if off:
         message = "rollback by alarms is off for this deployment; a candidate's trial, where there is one, is the gate"
         hint = f"deploy once more without `-c {ROLLBACK_ALARMS_OFF}` afterwards; that touches no copy"
-        yield Finding("SEA770", Place(resource=off[0]), message, hint)
+        yield Finding("SEA770", Place(resource=off[0]), message, hint, severity="error")
         return
     updated = (row for row in rows if row.change.resource_type in {ENDPOINT, COMPONENT})
     if any(row.change.action == "updated" and any(one.kind in MOVES_COPIES for one in row.effects) for row in updated):
@@ -144,7 +144,7 @@ def _rollback(
             message = f"alarm {alarm.name} is raised, and SageMaker rolls this update back meanwhile: {alarm.reason}"
             hint = f"wait for its end; a repair is deployed with `-c {ROLLBACK_ALARMS_OFF}` (docs/how-to/alarms.md)"
             if alarm.rolls_back:
-                yield Finding("SEA771", Place(resource=alarm.name), message, hint)
+                yield Finding("SEA771", Place(resource=alarm.name), message, hint, severity="error")
 
 
 def _effects(change: ResourceChange, diff: TemplateDiff, size: PlannedSize, *, moves: bool) -> Iterator[Effect]:

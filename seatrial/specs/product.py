@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, JsonValue, StringConstraints
@@ -175,4 +174,4 @@ def principal_warnings(product: ProductSpec, document: Document) -> Iterator[Fin
         if (found := _ANYBODY.fullmatch(principal)) is not None:
             message = f"{principal} is every {found['kind']} of the account, and each launches with the launch role"
             hint = "name the roles, or a part of their names: arn:aws:iam:::role/team-*"
-            yield replace(document.problem(("principals", index), "SEA486", message, hint), severity="warning")
+            yield document.problem(("principals", index), "SEA486", message, hint)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, Self
 
+from seatrial_base.rules import RULES
+
 Severity = Literal["error", "warning", "note"]
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "note")
 """The one scale, the worst first."""
@@ -71,7 +73,8 @@ class Finding:
         message: What is wrong, with the value and the bound.
         hint: How to mend it; empty when the message says it.
         severity: `error`: it stops the work, fails or does not serve; `warning`: it works otherwise than meant;
-            `note`: worth knowing, and nothing is wrong.
+            `note`: worth knowing, and nothing is wrong. That of the rule's row unless it is given; without a row, an
+            error.
         source: Where this one finding is known from; empty where the rule's source says it.
         evidence: What it was seen by: a status, a reason, a line of a log; empty where the message says it.
         edit: The change that mends it; `None` where the meaning would change.
@@ -81,10 +84,16 @@ class Finding:
     place: Place
     message: str
     hint: str = ""
-    severity: Severity = "error"
+    severity: Severity = ""  # type: ignore[assignment]  # until `__post_init__`: every finding has one
     source: str = ""
     evidence: str = ""
     edit: Edit | None = None
+
+    def __post_init__(self) -> None:
+        """Take the severity of the rule, which the table alone tells."""
+        if not self.severity:
+            row = RULES.get(self.rule)
+            object.__setattr__(self, "severity", row.severity if row else "error")
 
     @property
     def where(self) -> str:

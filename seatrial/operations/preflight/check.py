@@ -52,7 +52,7 @@ def ok(subject: str, answer: str) -> AccountCheck:
 
 def problem(subject: str, rule: str, answer: str, hint: str) -> AccountCheck:
     """Return what would fail, and how to mend it."""
-    return AccountCheck(subject, answer, Finding(rule, Place(field=subject), answer, hint))
+    return AccountCheck(subject, answer, Finding(rule, Place(field=subject), answer, hint, severity="error"))
 
 
 def unread(subject: str, because: str) -> AccountCheck:

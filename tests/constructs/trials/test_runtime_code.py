@@ -38,21 +38,24 @@ def test_only_the_bench_the_payloads_and_the_handlers_are_in_the_archive() -> No
         "seatrial_cdk/trials/runtime/models/sagemaker/2017-07-24",
     }
     assert [name for name in names if not name.endswith(".py")] == [
+        "seatrial_base/catalog/data/rules.json",
         "seatrial_base/catalog/data/symptoms.json",
         "seatrial_cdk/trials/runtime/models/sagemaker/2017-07-24/service-2.json",
     ]
 
 
-def test_a_lack_of_capacity_is_told_from_the_archives_own_list(tmp_path: Path) -> None:
+def test_capacity_and_severity_are_told_by_the_archives_own_lists(tmp_path: Path) -> None:
     with zipfile.ZipFile(io.BytesIO(runtime_archive())) as archive:
         archive.extractall(tmp_path)
+    severity = "Finding('SEA503', Place(), '').severity"
     asked = "is_lack_of_capacity('CapacityError: Unable to provision requested ML compute capacity')"
     code = (
         f"import sys; sys.path.insert(0, {str(tmp_path)!r}); "
-        f"from seatrial_cdk.trials.runtime.components import is_lack_of_capacity; print({asked})"
+        f"from seatrial_cdk.trials.runtime.components import is_lack_of_capacity; "
+        f"from seatrial_base.findings import Finding, Place; print({asked}, {severity})"
     )
     told = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False)
-    assert (told.stdout, told.stderr) == ("True\n", "")
+    assert (told.stdout, told.stderr) == ("True error\n", "")
 
 
 def test_the_archive_is_the_same_every_time() -> None:

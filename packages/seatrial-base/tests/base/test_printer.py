@@ -109,6 +109,15 @@ def test_a_place_is_read_as_it_is_written() -> None:
     assert str(error) == "endpoints/chat.yaml:12: slo: SEA107: is 0\n  hint: set 1"
 
 
+def test_a_finding_has_the_severity_of_its_rule_unless_it_is_given() -> None:
+    place = Place("a.properties")
+    rows = {rule.id: rule.severity for rule in RULES.rows}
+    assert set(rows.values()) == {"error", "warning", "note"}
+    assert {rule: Finding(rule, place, "m").severity for rule in rows} == rows
+    assert Finding("SEA313", place, "m", severity="note").severity == "note"
+    assert Finding("", place, "m").severity == "error"
+
+
 @given(st.text(), st.text())
 def test_a_place_reads_as_it_was_given(where: str, field: str) -> None:
     assert str(Place.at(where, field)) == ": ".join(part for part in (where, field) if part)
@@ -132,7 +141,7 @@ def _check(output_format: Format, finding: Finding) -> None:
     assert all(character.isprintable() or character == "\n" for character in text)
     if output_format == "github":
         assert len(text.splitlines()) == 1
-        assert re.fullmatch(r"::error (file=[^,:]*)?(,?line=\d)?(,?title=SEA\d+)?::[^\n]*\n", text)
+        assert re.fullmatch(r"::(error|warning) (file=[^,:]*)?(,?line=\d)?(,?title=SEA\d+)?::[^\n]*\n", text)
     if output_format == "markdown":
         row = text.splitlines()[4]
         prose = re.sub(r"(?<![\\`])(`+)(?!`).*?(?<!`)\1(?!`)", "", row)  # a backtick after a backslash opens nothing

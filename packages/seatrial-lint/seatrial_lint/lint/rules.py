@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from seatrial_base.findings import Edit, Finding, Place
-from seatrial_base.rules import RULES
 from seatrial_lint.engines.properties import escape_key, escape_property
 
 if TYPE_CHECKING:
@@ -70,9 +69,8 @@ def finding(  # noqa: PLR0917 (read as a sentence: who, which rule, where, what,
     """Return a finding at an entry, or at the beginning of the configuration; a severity overrules the rule's."""
     source = subject.source
     line, key = (entry.line, entry.key) if entry else (source.line, "")
-    return Finding(
-        rule, Place(source.file, line, field=key), message, hint, severity or RULES[rule].severity, edit=edit
-    )
+    found = Finding(rule, Place(source.file, line, field=key), message, hint, edit=edit)
+    return replace(found, severity=severity) if severity else found
 
 
 def rename(source: ConfigSource, entry: SourceEntry, name: str) -> Edit:

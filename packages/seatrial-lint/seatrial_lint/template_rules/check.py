@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from seatrial_base.findings import Finding, Place
 from seatrial_base.printer import listed
-from seatrial_base.rules import RULES
 from seatrial_lint.cloudformation.template_resources import MOST_STEPS
 from seatrial_lint.template_rules.checks import (  # noqa: F401 (importing a file registers its checks)
     components,
@@ -55,7 +54,7 @@ def left_out(hosting: Hosting) -> Iterator[Finding]:
     for template in hosting.resources.left_out:
         message = f"it takes more than {MOST_STEPS:,} comparisons: not all of its policies and updates are checked"
         hint = "split the template, or its policies"
-        yield Finding("SEA788", Place(template), message, hint, RULES["SEA788"].severity)
+        yield Finding("SEA788", Place(template), message, hint)
 
 
 def _with_line(place: Place, templates: Mapping[str, Template]) -> Place:

@@ -9,7 +9,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from seatrial_base.findings import Finding, Place
-from seatrial_base.rules import RULES
 from seatrial_lint.cloudformation.template_resources import TemplateResources, begins_unknown
 from seatrial_lint.template_rules.policy_documents import ATTACHED_TO, policy_documents, several
 
@@ -334,4 +333,4 @@ def finding_at(resource: TemplateResource, value: TemplateValue, rule: str, mess
         field=value.path,
         construct_path=resource.construct_path,
     )
-    return Finding(rule, place, message, hint, RULES[rule].severity)
+    return Finding(rule, place, message, hint)
