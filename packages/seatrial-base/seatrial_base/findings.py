@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
-from seatrial_base.rules import RULES
+from seatrial_base.rules import RULES, SEVERITIES
 
-Severity = Literal["error", "warning", "note"]
-SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "note")
-"""The one scale, the worst first."""
+if TYPE_CHECKING:
+    from seatrial_base.rules import Severity
+
 Format = Literal["text", "json", "sarif", "markdown", "github"]
 """How every command that judges prints its findings."""
 

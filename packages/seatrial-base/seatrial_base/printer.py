@@ -11,17 +11,18 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from seatrial_base import __version__
-from seatrial_base.findings import SEVERITIES, Place, severity_rank
+from seatrial_base.findings import Place, severity_rank
 from seatrial_base.markdown import code, escaped
 from seatrial_base.printable import printable
-from seatrial_base.rules import RULES
+from seatrial_base.rules import RULES, SEVERITIES
 from seatrial_base.secrets import redacted
 from seatrial_base.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from seatrial_base.findings import Finding, Format, Severity
+    from seatrial_base.findings import Finding, Format
+    from seatrial_base.rules import Severity
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 

@@ -8,13 +8,13 @@ policies of a template.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from seatrial_base.catalog.rows import CatalogTable
 
-if TYPE_CHECKING:
-    from seatrial_base.findings import Severity
-
+Severity = Literal["error", "warning", "note"]
+SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "note")
+"""The one scale, the worst first."""
 NOT_ASKED = "SEA436"
 """The rule of what could not be asked: worth knowing, and no sign that anything is wrong."""
 _OF_TEMPLATES = ("SEA70", "SEA71", "SEA72", "SEA73", "SEA74", "SEA78")

@@ -13,8 +13,8 @@ from seatrial_base.units import counted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from seatrial_base.findings import Severity
     from seatrial_base.printer import Json
+    from seatrial_base.rules import Severity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

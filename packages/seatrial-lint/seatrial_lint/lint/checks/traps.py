@@ -14,7 +14,8 @@ from seatrial_lint.lint.subject import hub_id
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial_base.findings import Finding, Severity
+    from seatrial_base.findings import Finding
+    from seatrial_base.rules import Severity
     from seatrial_lint.lint.names import NamedOption
     from seatrial_lint.lint.subject import Subject
 
