@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.config_families import EXPERT_WIDTHS
 from seatrial_base.catalog.config_json import ConfigJson, read_config_json
-from seatrial_base.catalog.config_layers import count_dense_mlps
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -333,7 +332,7 @@ def _dense_mlps(config: ConfigJson) -> int:
     hidden = config.number("hidden_size")
     if config.family == "nemotron-nas":
         return sum(3 * hidden * _pruned_width(hidden, wide) for _, wide in config.blocks)
-    mlps = count_dense_mlps(config)
+    mlps = config.dense_mlps
     return mlps * _mlp(config, _dense_width(config)) if mlps else 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,17 +13,16 @@ from seatrial_base.catalog.config_families import (
     find_family,
     nearest_family,
 )
-from seatrial_base.catalog.config_layers import count_expert_layers, count_layers, count_uncached
-from seatrial_base.catalog.mamba import mamba_of
+from seatrial_base.catalog.precision import quantization_of
 from seatrial_base.errors import PlanError
 from seatrial_base.files import read_text
 from seatrial_base.nesting import json_document
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from seatrial_base.catalog.config_families import Family
-    from seatrial_base.catalog.mamba import Mamba
 
 
 _TEXT_PARTS = ("text_config", "llm_config", "language_config", "thinker_config")
@@ -33,6 +31,64 @@ _INHERITED = ("quantization_config", "tie_word_embeddings", "dtype", "torch_dtyp
 _ALWAYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
 _COUNTED = ("num_key_value_heads", "num_kv_heads", "head_dim", "sliding_window", "attention_chunk_size")
 _HINT = "use the config.json of the weights"
+_GENERATES = ("CausalLM", "ConditionalGeneration", "LMHead", "ChatModel", "ImageTextToText", "Vision2Seq", "ChatGLM")
+_HEADLESS = ("Model", "Classification", "MaskedLM", "QuestionAnswering", "RewardModel", "Encoder", "TextEncoding")
+# Blocks of a model whose every block is one of mixer, MLP and experts (Nemotron-H), as a word or a letter.
+_STATE = ("mamba", "M")
+_ATTENTION = ("attention", "*")
+_EXPERTS, _MLP = ("moe", "E"), ("mlp", "-")
+_UNCACHED = ("linear", "mamba", "conv", "recurrent")  # parts of the names in `layer_types` of layers without a KV cache
+_STATE_BYTES = 4  # of a value: the engines keep the state in 32 bits where the checkpoint says so (Nemotron 3)
+_USUAL_CONVOLUTION = 4  # tokens, of every published model, where it is not said
+_WIDTH_PER_RANK = 16  # modeling_jamba.py: mamba_dt_rank "auto" is the hidden size over it
+
+
+@dataclass(frozen=True, slots=True)
+class Mamba:
+    """One Mamba layer: its parameters, and the state that each sequence keeps in it.
+
+    Mamba-2 has heads, as attention has, and groups that share their inputs; Mamba-1 has neither. Each family writes the
+    same numbers under names of its own.
+
+    Attributes:
+        hidden: Width of the residual stream.
+        inner: Width inside the layer.
+        state: Elements that each of the inner values keeps of a sequence.
+        convolution: Tokens that the convolution sees.
+        heads: Heads of Mamba-2; 0 for Mamba-1.
+        groups: Groups of heads that share their inputs; Mamba-2.
+        time_rank: Rank of the time step; Mamba-1.
+    """
+
+    hidden: int
+    inner: int
+    state: int
+    convolution: int
+    heads: int
+    groups: int
+    time_rank: int
+
+    @property
+    def params(self) -> int:
+        """Parameters: projections, convolution, time step, decay, and the norm in front of the output."""
+        outward = self.inner * self.hidden
+        if not self.heads:
+            inputs = self.hidden * 2 * self.inner + self.inner * (self.time_rank + 2 * self.state)
+            steps = self.time_rank * self.inner + self.inner + self.inner * self.state + self.inner
+            return inputs + steps + self.inner * (self.convolution + 1) + self.time_rank + 2 * self.state + outward
+        inputs = self.hidden * (self.inner + self._convolved + self.heads)
+        return inputs + self._convolved * (self.convolution + 1) + 3 * self.heads + self.inner + outward
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes that a sequence keeps in this layer, however long it is."""
+        values = self.inner * self.state + self._convolved * (self.convolution - 1)
+        return values * _STATE_BYTES
+
+    @property
+    def _convolved(self) -> int:
+        """Values that the convolution sees: the inner ones, and both inputs of each group."""
+        return self.inner + (2 * self.groups * self.state if self.heads else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +115,8 @@ class ConfigJson:
     @property
     def layers(self) -> int:
         """Transformer layers; of a model in blocks (Nemotron-H), those that attend or have Mamba."""
-        return count_layers(self)
+        blocks = self._single_blocks
+        return _count(blocks, (*_STATE, *_ATTENTION)) if blocks else self.number("num_hidden_layers")
 
     @property
     def experts(self) -> int | None:
@@ -73,8 +130,28 @@ class ConfigJson:
 
     @property
     def expert_layers(self) -> int:
-        """Layers whose MLP is a mixture of experts."""
-        return count_expert_layers(self)
+        """Layers, or blocks, whose MLP is a mixture of experts."""
+        if self.experts is None:
+            return 0
+        if blocks := self._single_blocks:
+            return _count(blocks, _EXPERTS)
+        kinds, frequency = self.listed("mlp_layer_types"), self.listed("moe_layer_freq")
+        if kinds:
+            return kinds.count("sparse")
+        if frequency:
+            return frequency.count(1)
+        if period := self.optional("expert_layer_period"):
+            return len(tuple(_every(self.layers, period, self.optional("expert_layer_offset"))))
+        step = self.first("interleave_moe_layer_step", "decoder_sparse_step", "moe_layer_interval") or 1
+        first = self.first("first_k_dense_replace", "moe_layer_start_index") or 0
+        return max(self.layers - first - len(self.listed("mlp_only_layers")), 0) // step
+
+    @property
+    def dense_mlps(self) -> int:
+        """MLPs without experts: Gemma 4 has one beside its experts, too."""
+        if blocks := self._single_blocks:
+            return _count(blocks, _MLP)
+        return self.layers if self.family == "gemma4_text" else self.layers - self.expert_layers
 
     @property
     def kv_heads(self) -> int:
@@ -119,12 +196,44 @@ class ConfigJson:
     @property
     def linear_layers(self) -> int:
         """Layers without a KV cache: linear attention, Mamba, or blocks whose attention was pruned."""
-        return count_uncached(self)
+        if blocks := self._single_blocks:
+            return _count(blocks, _STATE)
+        layers, interval = self.layers, self.optional("full_attention_interval")
+        if kinds := [str(each) for each in self.listed("layer_types") or self.listed("layers_block_type")]:
+            return sum(any(part in kind for part in _UNCACHED) for kind in kinds)
+        if self.family == "nemotron-nas":
+            return sum(kv is None for kv, _ in self.blocks)
+        if "attn_layer_indices" in self.fields:
+            return layers - (len(self.listed("attn_layer_indices")) or layers)
+        if period := self.optional("attn_layer_period"):
+            return layers - len(tuple(_every(layers, period, self.optional("attn_layer_offset"))))
+        return layers - layers // interval if interval else 0
+
+    @property
+    def _single_blocks(self) -> tuple[str, ...]:
+        """The blocks of a model whose every block is one of mixer, MLP and experts (Nemotron-H); else none."""
+        pattern = self.text("hybrid_override_pattern")
+        listed = tuple(pattern) if pattern else tuple(str(each) for each in self.listed("layers_block_type"))
+        return listed if any(each in (*_EXPERTS, *_MLP) for each in listed) else ()
 
     @property
     def mamba(self) -> Mamba | None:
         """A Mamba layer; `None` where the model has none."""
-        return mamba_of(self) if self.first("mamba_d_state", "ssm_state_size") else None
+        if not self.first("mamba_d_state", "ssm_state_size"):
+            return None
+        hidden = self.number("hidden_size")
+        heads = self.first("mamba_num_heads", "mamba_n_heads") or 0
+        width = self.first("mamba_head_dim", "mamba_d_head") or 0
+        expanded = (self.first("mamba_expand", "expand") or 2) * hidden
+        return Mamba(
+            hidden=hidden,
+            inner=self.first("mamba_d_ssm") or (heads * width if width else expanded),
+            state=self.first("ssm_state_size", "mamba_d_state") or 0,
+            convolution=self.first("conv_kernel", "mamba_d_conv") or _USUAL_CONVOLUTION,
+            heads=heads,
+            groups=self.first("n_groups", "mamba_n_groups") or 1,
+            time_rank=self.first("mamba_dt_rank") or -(-hidden // _WIDTH_PER_RANK),
+        )
 
     @property
     def mamba_layers(self) -> int:
@@ -198,6 +307,15 @@ class ConfigJson:
         return value if isinstance(value, str) else None
 
 
+def _count(blocks: tuple[str, ...], names: tuple[str, ...]) -> int:
+    return sum(each in names for each in blocks)
+
+
+def _every(layers: int, period: int, offset: int | None) -> Iterator[int]:
+    """Yield each layer of a period, from an offset on."""
+    return (layer for layer in range(layers) if period > 0 and layer % period == (offset or 0) % period)
+
+
 def read_config_json(path: Path) -> ConfigJson:
     """Read a `config.json` and check that its family can be planned and nothing required is missing.
 
@@ -247,10 +365,6 @@ def checked_config_json(document: dict[str, object], where: str) -> ConfigJson:
     if unplanned:
         raise PlanError.of("SEA209", unplanned, hint=_ways(), where=where)
     return config
-
-
-_GENERATES = ("CausalLM", "ConditionalGeneration", "LMHead", "ChatModel", "ImageTextToText", "Vision2Seq", "ChatGLM")
-_HEADLESS = ("Model", "Classification", "MaskedLM", "QuestionAnswering", "RewardModel", "Encoder", "TextEncoding")
 
 
 def _headless(document: dict[str, object]) -> str:
@@ -338,75 +452,3 @@ def _read(path: Path) -> dict[str, object]:
         message, hint = "the file is not a JSON object", "give the model's config.json"
         raise PlanError.of("SEA201", message, hint=hint, where=path.as_posix())
     return fields
-
-
-_BY_NAME = {
-    "fp8": "fp8",
-    "fbgemm_fp8": "fp8",
-    "fp8_pb_wo": "fp8",
-    "fp8_per_channel_per_token": "fp8",
-    "awq": "awq",
-    "mxfp4": "mxfp4",
-    "nvfp4": "nvfp4",
-    "w4a16_awq": "awq",
-    "w4a16_nvfp4": "nvfp4",
-}
-# Bits and kind of a weight, in the words of compressed-tensors.
-_BY_LAYOUT = {(8, "float"): "fp8", (8, "int"): "int8", (4, "int"): "gptq", (4, "float"): "mxfp4"}
-_NVFP4_GROUP = 16  # MXFP4 has blocks of 32: OCP Microscaling 1.0
-_HALF_BYTE = 4
-
-
-def quantization_of(described: object) -> str | None:
-    """Return the name of the precision in `seatrial_base.catalog.precision`; `None` for 16 bits.
-
-    Raises:
-        ValueError: It is another one, which is named.
-    """
-    if not isinstance(described, dict) or not described:
-        return None
-    method = str(described.get("quant_method", "")).lower()
-    algorithm = str(described.get("quant_algo") or "").lower()
-    named = _by_method(described, method) or _BY_NAME.get(algorithm)
-    precision = named or _most_used(described) or _of_groups(described)
-    if precision is None:
-        raise ValueError(algorithm or method or "an unnamed method")
-    return precision
-
-
-def _by_method(described: dict[str, object], method: str) -> str | None:
-    if method == "gptq":
-        return "int8" if described.get("bits") == 8 else "gptq"  # noqa: PLR2004 (bits)
-    return _BY_NAME.get(method)
-
-
-def _most_used(described: dict[str, object]) -> str | None:
-    """Return the precision of most layers, where they are listed one by one."""
-    layers = described.get("quantized_layers")
-    if not isinstance(layers, dict):
-        return None
-    named = Counter(
-        _BY_NAME.get(str(layer.get("quant_algo")).lower()) for layer in layers.values() if isinstance(layer, dict)
-    )
-    return max(named, key=lambda name: named[name], default=None)
-
-
-def _of_groups(described: dict[str, object]) -> str | None:
-    """Return the precision of the first group of layers that compressed-tensors describes."""
-    groups = described.get("config_groups")
-    group = next(iter(groups.values()), None) if isinstance(groups, dict) else None
-    weights = group.get("weights") if isinstance(group, dict) else None
-    if not isinstance(weights, dict):
-        return None
-    bits, layout = weights.get("num_bits"), (weights.get("num_bits"), str(weights.get("type")))
-    if layout == (_HALF_BYTE, "float") and weights.get("group_size") == _NVFP4_GROUP:
-        return "nvfp4"
-    if layout == (_HALF_BYTE, "int") and _only_experts(described):
-        return "int4"
-    return _BY_LAYOUT.get((bits, layout[1])) if isinstance(bits, int) else None
-
-
-def _only_experts(described: dict[str, object]) -> bool:
-    """Tell whether attention keeps 16 bits, as in the checkpoints of Kimi K2."""
-    ignored = described.get("ignore")
-    return isinstance(ignored, list) and any("self_attn" in str(name) for name in ignored)

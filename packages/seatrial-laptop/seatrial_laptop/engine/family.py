@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from seatrial_base.catalog import config_json
+from seatrial_base.catalog import precision
 from seatrial_base.catalog.model_names import split_precision
 from seatrial_base.catalog.models import find_model
 from seatrial_laptop.engine.lmi import lmi_settings
@@ -69,6 +69,6 @@ def _of_config(config: Path) -> str:
         raise start_error(f"config.json of the model is not JSON: {error}") from None
     try:
         described = document.get("quantization_config") if isinstance(document, dict) else None
-        return config_json.quantization_of(described) or ""
+        return precision.quantization_of(described) or ""
     except ValueError as error:
         return str(error)
