@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.handler_conditions import ADDED_RIGHTS, KEYS, ROLES, TAGS, conditions_of, handler_actions
-from seatrial_base.catalog.resource_schemas import HANDLERS, RESOURCE_SCHEMAS, WITHOUT_HANDLERS
-from seatrial_base.catalog.resource_types import find_replacement_rule
+from seatrial_base.catalog.resource_types import HANDLERS, RESOURCE_SCHEMAS, WITHOUT_HANDLERS, find_replacement_rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from seatrial_base.catalog.handler_conditions import HandlerCondition
-    from seatrial_base.catalog.resource_schemas import ResourceSchema
+    from seatrial_base.catalog.resource_types import ResourceSchema
 
     Table = Callable[[tuple[str, ...], Iterable[tuple[str, ...]]], str]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ministack.services.cloudformation import engine
 
-from seatrial_base.catalog.resource_schemas import WITHOUT_HANDLERS, find_resource_schema
+from seatrial_base.catalog.resource_types import WITHOUT_HANDLERS, find_resource_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -16,7 +16,7 @@ from ministack.services.cloudformation import engine
 
 from benchmarks.living_endpoint.synthesis import synthesize
 from seatrial_base.catalog.handler_conditions import handler_actions
-from seatrial_base.catalog.resource_schemas import HANDLERS
+from seatrial_base.catalog.resource_types import HANDLERS
 from seatrial_cdk.vending.launch_role import NOT_ALLOWED, PRODUCT_TYPES, is_left_out
 from seatrial_laptop.aws.cloudformation.dynamic_references import reference_rights
 from seatrial_laptop.aws.cloudformation.handler_rights import ResourceOperation, needed_rights
@@ -29,7 +29,7 @@ from tests.stacks.conftest import ROOT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial_base.catalog.resource_schemas import Handler
+    from seatrial_base.catalog.resource_types import Handler
     from seatrial_laptop.aws.rights.role_rights import Right
 
 Template = Any  # a document of CloudFormation

@@ -12,7 +12,7 @@ from cfnlint.decode import cfn_yaml  # type: ignore[import-untyped]  # no type i
 
 from seatrial.repository.answers import Answers, new_targets
 from seatrial.repository.render import repository_files
-from seatrial_base.catalog.resource_schemas import WITHOUT_HANDLERS, find_resource_schema
+from seatrial_base.catalog.resource_types import WITHOUT_HANDLERS, find_resource_schema
 from seatrial_laptop.aws.cloudformation.property_checks import property_problem
 from tests.resource_types import resolved_resources, unknown_types
 from tests.stacks.conftest import ROOT

@@ -12,13 +12,13 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
-from seatrial_base.catalog.resource_schemas import find_resource_schema
+from seatrial_base.catalog.resource_types import find_resource_schema
 from seatrial_base.catalog.rows import CatalogTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial_base.catalog.resource_schemas import Handler
+    from seatrial_base.catalog.resource_types import Handler
 
 EVERY_TYPE: Final = "*"
 TAGS: Final = "@tags"

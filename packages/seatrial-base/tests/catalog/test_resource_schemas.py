@@ -19,7 +19,7 @@ from seatrial_base.catalog.handler_conditions import (
     needed_actions,
     values_at,
 )
-from seatrial_base.catalog.resource_schemas import (
+from seatrial_base.catalog.resource_types import (
     HANDLERS,
     RESOURCE_SCHEMAS,
     WITHOUT_HANDLERS,

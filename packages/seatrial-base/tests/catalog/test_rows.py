@@ -18,7 +18,6 @@ from seatrial_base.catalog import (
     operators,
     optimizations,
     parsers,
-    resource_schemas,
     resource_types,
     rows,
 )
@@ -45,7 +44,7 @@ FOUND_BY_KEY: dict[str, CatalogTable[object]] = {
         (operators, "OPERATORS"),
         (optimizations, "LOSSES"),
         (parsers, "PARSER_NAMES"),
-        (resource_schemas, "RESOURCE_SCHEMAS"),
+        (resource_types, "RESOURCE_SCHEMAS"),
         (resource_types, "AVAILABILITY"),
         (rules, "RULES"),
     )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, cast
 from ministack.services.cloudformation import provisioners
 
 from seatrial_base.catalog.handler_conditions import NAMED_KEYS, PASSED_ROLES, needed_actions, values_at
-from seatrial_base.catalog.resource_schemas import find_resource_schema
+from seatrial_base.catalog.resource_types import find_resource_schema
 from seatrial_base.catalog.service_authorization import action_facts
 from seatrial_laptop.aws.json_document import Document, child, text_member
 from seatrial_laptop.aws.rights.role_rights import Right
@@ -25,7 +25,7 @@ from seatrial_laptop.environment import REGION, own_account
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from seatrial_base.catalog.resource_schemas import Handler
+    from seatrial_base.catalog.resource_types import Handler
 
 CUSTOM: Final = ("Custom::", "AWS::CloudFormation::CustomResource")
 LONGEST_NAME: Final = 63

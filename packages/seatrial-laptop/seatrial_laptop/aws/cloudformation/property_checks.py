@@ -17,7 +17,7 @@ import regex  # type: ignore[import-untyped]  # one function of it is called
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
-from seatrial_base.catalog.resource_schemas import find_resource_schema
+from seatrial_base.catalog.resource_types import find_resource_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from seatrial_base.catalog.arn_patterns import patterns_overlap
-from seatrial_base.catalog.service_authorization import matching_actions
+from seatrial_base.catalog.service_authorization import matching_actions, patterns_overlap
 from seatrial_lint.template_rules.hosting import (
     ALARMS,
     COMPONENT,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial_base.catalog.resource_schemas import RESOURCE_SCHEMAS
+from seatrial_base.catalog.resource_types import RESOURCE_SCHEMAS
 from seatrial_laptop.aws.cloudformation.handler_rights import ARNS, ResourceOperation, needed_rights
 
 if TYPE_CHECKING:
-    from seatrial_base.catalog.resource_schemas import Handler
+    from seatrial_base.catalog.resource_types import Handler
     from seatrial_laptop.aws.rights.role_rights import Right
 
 ARN = "arn:aws:sagemaker:us-east-1:000000000000"
