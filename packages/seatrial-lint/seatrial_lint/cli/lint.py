@@ -123,8 +123,7 @@ def _check_instance(name: str | None) -> None:
 
 def _fix(sources: list[ConfigSource | Unreadable], report: LintReport, given: Given) -> list[Unreadable] | None:
     """Mend files and show the difference; return those that can't be written, `None` when there is nothing to mend."""
-    from seatrial_lint.lint.fix import mended_diff, write_fixed
-    from seatrial_lint.lint.mend import mended_text
+    from seatrial_lint.lint.fix import mended_diff, mended_text, write_fixed
     from seatrial_lint.lint.source import ConfigSource, Unreadable
 
     failed: list[Unreadable] = []

@@ -10,8 +10,7 @@ from seatrial_base.errors import SpecError
 from seatrial_base.files import read_text
 from seatrial_base.findings import Finding, Place
 from seatrial_lint.cloudformation.template import check_depth, not_a_template, template_of
-from seatrial_lint.text.json_text import plain_value
-from seatrial_lint.text.yaml_text import read_yaml
+from seatrial_lint.text_nodes import plain_value, read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

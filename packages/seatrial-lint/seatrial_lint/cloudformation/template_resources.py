@@ -12,8 +12,7 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
-    from seatrial_lint.cloudformation.template import Template, TemplateResource
-    from seatrial_lint.cloudformation.template_value import TemplateValue
+    from seatrial_lint.cloudformation.template import Template, TemplateResource, TemplateValue
 
 MOST_STEPS = 500_000
 """Comparisons for one template: those of every pair would take hours for a template of a megabyte."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+import heapq
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal
@@ -17,7 +20,6 @@ from seatrial_base.catalog.engine_options import (
 )
 from seatrial_base.catalog.engine_versions import DIALECTS, EngineName, Version, read_version, version_text, within
 from seatrial_base.errors import RenderError
-from seatrial_lint.lint.nearest import nearest_in
 from seatrial_lint.lint.target import TargetContainer
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ _OLDEST_READ = {"tgi": "0.9.3"}  # scripts/build_engine_options.py: nothing is k
 _OF_NO_BATCHER = ("server", "java", "frontend")  # scopes that are read whatever runs the model
 _NEAR = 0.7  # above which a known name is suggested
 _ALIKE = 0.85  # share of letters in common above which a variable is taken for a slip
+_COMPARED = 5  # names that are compared letter by letter
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,3 +293,32 @@ def _by_name() -> dict[tuple[EngineName, str], tuple[KnownKey, ...]]:
             continue
         found[row.engine, row.name] = (*found.get((row.engine, row.name), ()), row)
     return found
+
+
+def nearest_of(name: str, names: tuple[str, ...]) -> str:
+    """Return the name that is written most like another; empty when none is near."""
+    return nearest_in(name, names, 0.6)
+
+
+@cache
+def nearest_in(name: str, names: tuple[str, ...], cutoff: float) -> str:
+    """Compare with the few names that share most pairs of letters, because comparing with all is slow."""
+    shared = Counter(at for pair in _pairs(name[:80]) for at in _having(names).get(pair, ()))
+    shares = ((count / (len(names[at]) + len(name)), -at) for at, count in shared.items())
+    alike = [names[-at] for _, at in heapq.nlargest(_COMPARED, shares)]
+    found = difflib.get_close_matches(name[:80], alike, n=1, cutoff=cutoff)
+    return found[0] if found else ""
+
+
+@cache
+def _having(names: tuple[str, ...]) -> dict[str, list[int]]:
+    """Return for each pair of letters the places of the names that have it."""
+    places: dict[str, list[int]] = defaultdict(list)
+    for at, name in enumerate(names):
+        for pair in _pairs(name):
+            places[pair].append(at)
+    return dict(places)
+
+
+def _pairs(name: str) -> frozenset[str]:
+    return frozenset(name[at : at + 2] for at in range(len(name) - 1))

@@ -16,14 +16,9 @@ from seatrial_lint.lint.checks import (  # noqa: F401 (importing a file register
     accelerators,
     conflicts,
     defaults,
-    groups,
-    image_age,
     keys,
     limits,
-    parsers,
-    ranges,
     service,
-    speculation,
     traps,
     values,
 )
@@ -190,7 +185,7 @@ def _in_folders(subjects: list[Subject]) -> list[Subject]:
     folders: dict[str, list[Subject]] = defaultdict(list)
     for subject in subjects:
         folders[subject.source.file.rpartition("/")[0]].append(subject)
-    packaged = {folder: tuple(filter(groups.is_packaged, together)) for folder, together in folders.items()}
+    packaged = {folder: tuple(filter(conflicts.is_packaged, together)) for folder, together in folders.items()}
     return [replace(subject, packaged=packaged[subject.source.file.rpartition("/")[0]]) for subject in subjects]
 
 

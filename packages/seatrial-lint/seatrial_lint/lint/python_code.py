@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from seatrial_lint.lint.literal import HOLE, as_object, scalar_text, unknown_node
-from seatrial_lint.lint.sagemaker_json import components, models, variant_sources
-from seatrial_lint.lint.source import ConfigSource, SourceEntry
-from seatrial_lint.text.json_text import Member, Node, has_lone_surrogate
+from seatrial_lint.lint.definitions import components, models, variant_sources
+from seatrial_lint.lint.source import HOLE, ConfigSource, SourceEntry, as_object, scalar_text, unknown_node
+from seatrial_lint.text_nodes import Member, Node, has_lone_surrogate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -12,21 +12,26 @@ from typing import TYPE_CHECKING
 from seatrial_base.files import follow_links, kind_of
 from seatrial_base.units import counted
 from seatrial_lint.engines.properties import property_lines
-from seatrial_lint.lint.manifest import is_manifest, read_manifest
+from seatrial_lint.lint.definitions import (
+    is_manifest,
+    is_plan,
+    is_template,
+    read_definition,
+    read_manifest,
+    read_plan,
+    template_sources,
+)
 from seatrial_lint.lint.python_code import MARKS, CodeCell, notebook_cells, read_python, without_magics, written_file
-from seatrial_lint.lint.sagemaker_json import read_definition
 from seatrial_lint.lint.source import ConfigSource, SourceEntry, Unreadable
 from seatrial_lint.lint.target import guess
-from seatrial_lint.lint.template import is_plan, is_template, read_plan, template_sources
-from seatrial_lint.text.json_text import read_json
-from seatrial_lint.text.yaml_text import read_yaml
+from seatrial_lint.text_nodes import read_json, read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import BinaryIO
 
     from seatrial_lint.lint.source import Kind
-    from seatrial_lint.text.json_text import Node
+    from seatrial_lint.text_nodes import Node
 
 
 HANDLER = "model.py"

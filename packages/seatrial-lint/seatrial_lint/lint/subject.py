@@ -11,8 +11,8 @@ from seatrial_base.catalog.instances import find_instance
 from seatrial_base.catalog.models import find_model
 from seatrial_base.errors import RenderError
 from seatrial_lint.engines.parse import read_value
-from seatrial_lint.lint.handler import Handler, handler_of
 from seatrial_lint.lint.names import NamedOption, Space, read_options
+from seatrial_lint.lint.target import Handler, handler_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

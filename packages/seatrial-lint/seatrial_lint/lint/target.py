@@ -1,4 +1,4 @@
-"""Which container reads a configuration: from its image, or guessed from what is written in it."""
+"""Which container reads a configuration: from its image, or guessed from what is written in it; and its handler."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from seatrial_base.catalog import engine_versions
 from seatrial_base.catalog.engine_options import NEURON_PREFIX, PREFIXES
 from seatrial_base.catalog.engine_versions import EngineName, Version, given_version, read_version, version_text
 from seatrial_base.catalog.images import IMAGES
-from seatrial_lint.lint.batching import ASYNC_BY_DEFAULT, batches_dynamically, is_accelerate_trap
-from seatrial_lint.lint.handler import JAVA_ENGINES
 from seatrial_lint.lint.names import read_options
 
 if TYPE_CHECKING:
-    from seatrial_base.catalog.engine_versions import DialectName
+    from collections.abc import Mapping
+
+    from seatrial_base.catalog.engine_versions import DialectName, Version
     from seatrial_lint.lint.names import NamedOption
     from seatrial_lint.lint.source import ConfigSource
 
@@ -69,6 +69,15 @@ _ROLLING: dict[str, DialectName] = {
     "scheduler": "lmi-python",
     "disable": "lmi-python",
 }
+ASYNC_BY_DEFAULT = (17,)  # LMI 17: LmiConfigRecommender turns the asynchronous handler on
+Handler = Literal["own", "user", "java"]
+
+OWN_HANDLERS = "djl_python"
+# Engines of DJL without a Python process (deepjavalibrary/djl-serving@7e13b081 serving/docs/modes.md and
+# serving/docs/lmi/user_guides/embedding-user-guide.md): their options go to the Java translator.
+JAVA_ENGINES = frozenset(
+    ["rust", "onnxruntime", "pytorch", "tensorflow", "tensorrt", "mxnet", "xgboost", "lightgbm", "llama"]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,3 +324,38 @@ def _newest_lmi() -> Version:
 
 # For engines of which the catalog lists no image: the newest that REFERENCE names (DLC documentation, 2026-08-21).
 _NEWEST_KNOWN: dict[EngineName, Version] = {"lmi": (27,), "tgi": (3, 3, 6), "vllm": (0, 30, 0), "sglang": (0, 5, 20)}
+
+
+def is_accelerate_trap(written: dict[str, str], number: Version) -> bool:
+    """Say whether `rolling_batch=disable` stands alone where that leads to Hugging Face Accelerate, not vLLM."""
+    meant = written.get("quantize", "") in ("bitsandbytes4", "bitsandbytes8") or batches_dynamically(written)
+    generates = written.get("task", "text-generation") in ("", "text-generation")
+    alone = not meant and generates and not written.keys() & {"entryPoint", "device_map"}
+    not_async = written.get("async_mode", "").lower() != "true"
+    return written.get("rolling_batch") == "disable" and number >= ASYNC_BY_DEFAULT and alone and not_async
+
+
+def batches_dynamically(written: dict[str, str]) -> bool:
+    """Say whether whole requests are batched."""
+    return is_above_one(written.get("batch_size", written.get("max_dynamic_batch_size", "1")))
+
+
+def is_above_one(text: str) -> bool:
+    """Say whether a text is a whole number above 1."""
+    digits = text.strip()
+    return digits.isascii() and digits.isdigit() and digits.lstrip("0") not in ("", "1")
+
+
+def handler_of(written: Mapping[str, str], *, has_model_py: bool) -> Handler:
+    """Return who reads the options of an LMI configuration, so that another's names and values are not judged.
+
+    Args:
+        written: Options by name, of `engine` without `option.` as well.
+        has_model_py: A `model.py` lies beside the file: PyModel.java takes it for the handler.
+    """
+    if written.get("engine", "").strip().lower() in JAVA_ENGINES:
+        return "java"
+    entry_point = written.get("entryPoint", "")
+    if has_model_py or (entry_point and not entry_point.startswith(OWN_HANDLERS)):
+        return "user"
+    return "own"

@@ -10,7 +10,6 @@ from seatrial_base.printer import listed
 from seatrial_lint.cloudformation.template_resources import MOST_STEPS
 from seatrial_lint.template_rules.checks import (  # noqa: F401 (importing a file registers its checks)
     components,
-    endpoint_configs,
     endpoints,
     models,
     policies,

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from seatrial_base.findings import Finding, Place
 from seatrial_lint.cloudformation.template_resources import TemplateResources, begins_unknown
-from seatrial_lint.template_rules.policy_documents import ATTACHED_TO, policy_documents, several
+from seatrial_lint.template_rules.policy_documents import ATTACHED_TO, MANAGED_POLICY, policy_documents, several
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from seatrial_lint.cloudformation.template import Template, TemplateResource
-    from seatrial_lint.cloudformation.template_value import TemplateValue
+    from seatrial_lint.cloudformation.template import Template, TemplateResource, TemplateValue
     from seatrial_lint.template_rules.policy_documents import PolicyDocument, PolicyStatement
 
 MODEL = "AWS::SageMaker::Model"
@@ -128,6 +127,21 @@ class Hosting:
             for key in keys | ({resource.key} if policy.kind == "identity" else set()):
                 found.setdefault(key, []).append(policy)
         return {key: tuple(policies) for key, policies in found.items()}
+
+    def inline_policies(self, holder: TemplateResource) -> tuple[PolicyDocument, ...]:
+        """Return the inline policies of a role, user or group."""
+        held = self.held.get(holder.key, ())
+        return tuple(policy for policy in held if policy.resource.resource_type != MANAGED_POLICY)
+
+    def statements_of(self, role: TemplateResource) -> tuple[PolicyStatement, ...] | None:
+        """Return the statements of a role's policies; `None` when one of them is not in the templates."""
+        named = several(role.at("ManagedPolicyArns"))
+        managed = [self.resources.referred(role.template, each) for each in named]
+        if None in managed or not (role.at("Policies").is_known or role.at("Policies").is_absent):
+            return None
+        keys = dict.fromkeys((role.key, *(each.key for each in managed if each)))
+        policies = (policy for key in keys for policy in self.held.get(key, ()))
+        return tuple(statement for policy in policies for statement in policy.statements)
 
     def config_of(self, endpoint: TemplateResource | None) -> TemplateResource | None:
         """Return the configuration of an endpoint."""

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from seatrial_lint.cloudformation.template_value import TemplateValue
+from seatrial_lint.cloudformation.template import TemplateValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -17,7 +17,7 @@ from seatrial_lint.lint.read import MAX_BYTES, MAX_KEYS, read_content, read_file
 from seatrial_lint.lint.redaction import redact_findings
 from seatrial_lint.lint.source import ConfigSource, SourceEntry, Unreadable
 from seatrial_lint.lint.target import ENGINES
-from seatrial_lint.text.json_text import read_json
+from seatrial_lint.text_nodes import read_json
 from tests.lint.cases import linted
 
 REGISTRY = "763104351884.dkr.ecr.us-east-1.amazonaws.com"

@@ -9,7 +9,7 @@ import pytest
 
 from seatrial_base.catalog.engine_versions import DIALECTS, DialectName, version_text
 from seatrial_base.rules import lint_rules
-from seatrial_lint.lint.checks.ranges import RANGES, Range
+from seatrial_lint.lint.checks.limits import RANGES, Range
 from seatrial_lint.lint.checks.traps import TRAPS, Trap
 from seatrial_lint.lint.lint import Given, lint_sources
 from seatrial_lint.lint.read import read_content

@@ -1,16 +1,19 @@
-"""Keys that contradict each other."""
+"""Keys that contradict each other, those of several files too; restrictions of speculative decoding."""
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.engine_versions import within
 from seatrial_lint.engines.conflicts import FIRST_TGI_WITH_TYPED_BITSANDBYTES
-from seatrial_lint.lint.batching import is_above_one
-from seatrial_lint.lint.rules import finding, key_like, rename, rule
+from seatrial_lint.lint.redaction import shown
+from seatrial_lint.lint.rules import finding, key_like, key_of, rename, rule
+from seatrial_lint.lint.subject import hub_id
+from seatrial_lint.lint.target import is_above_one
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from seatrial_base.findings import Finding
     from seatrial_lint.lint.names import NamedOption
@@ -25,6 +28,8 @@ _OWN_NAMES = {
 }
 _FIRST_PASSED_ON = (14,)
 _BOTH_WAYS = ("bitsandbytes", "bitsandbytes-nf4", "bitsandbytes-fp4")
+_WEIGHTS = ("s3_uri", "model_data_url", "artifact_url")
+_WITH_DRAFT_MODEL = ("draft_model", "eagle", "eagle3", "medusa", "mlp_speculator")
 
 
 @rule("SEA319")
@@ -193,3 +198,106 @@ def lora_without_loader(subject: Subject) -> Iterator[Finding]:
 
 
 _FIRST_ADAPTERS = (10,)
+
+
+def _place_of_weights(subject: Subject) -> str:
+    """Return the file or address of the model that is packaged or mounted; empty without one."""
+    files = (other.source.file for other in subject.beside)
+    uris = (subject.facts[name].value for name in _WEIGHTS if name in subject.facts)
+    return next(files, None) or next(uris, "")
+
+
+@rule("SEA335", handler="any")
+def two_models(subject: Subject) -> Iterator[Finding]:
+    """A hub id in the environment beside a packaged model loads two models."""
+    target = subject.target
+    written = next((entry for entry in subject.source.entries if entry.key == "HF_MODEL_ID"), None)
+    if target is None or target.engine != "lmi" or written is None or not hub_id(written.value):
+        return
+    if place := _place_of_weights(subject):
+        message = f"LMI loads {written.value} as a second model besides the one in {place}"
+        fix = "leave HF_MODEL_ID out and write option.model_id in serving.properties, or package no model"
+        yield finding(subject, "SEA335", written, message, fix)
+
+
+@rule("SEA343", handler="any")
+def overruled(subject: Subject) -> Iterator[Finding]:
+    """An environment variable that the packaged file overrules."""
+    if subject.target is None or subject.target.engine != "lmi" or subject.source.kind == "serving.properties":
+        return
+    for other in subject.beside:
+        for option in subject.options:
+            same = other.option(option.name, option.space)
+            if same and same.value != option.value and option.name != "model_id":
+                message = (
+                    f"{other.source.file} has {shown(same.entry)} on line {same.entry.line}, which takes precedence"
+                )
+                yield finding(subject, "SEA343", option.entry, message, "keep one of them")
+
+
+def is_packaged(subject: Subject) -> bool:
+    """Say whether LMI would find a file beside the model: it reads that one name only."""
+    return subject.source.file.rpartition("/")[2] == "serving.properties"
+
+
+@rule("SEA332")
+def lmi_dist_drafts(subject: Subject) -> Iterator[Finding]:
+    """lmi-dist takes LoRA or a draft model, and the draft model on one GPU or all."""
+    target, draft = subject.target, subject.option("speculative_draft_model")
+    if target is None or target.dialect != "lmi-dist" or draft is None:
+        return
+    if subject.text("enable_lora").lower() == "true":
+        message = "lmi-dist does not start with LoRA and speculative decoding together"
+        yield finding(subject, "SEA332", draft.entry, message, "leave one of them out")
+    size, degree = subject.option("draft_model_tp_size"), subject.fields.get("tensor_parallel_degree")
+    if size and degree and size.value not in ("1", degree.value):
+        message = f"the draft model runs on 1 GPU or on all {degree.value}, not on {size.value}"
+        yield finding(subject, "SEA332", size.entry, message, f"write 1 or {degree.value}")
+
+
+@rule("SEA332")
+def speculative_config(subject: Subject) -> Iterator[Finding]:
+    """What vLLM's speculative_config must hold."""
+    option = subject.option("speculative_config")
+    config = _object(option) if option else None
+    if option is None or config is None:
+        return
+    method, model = config.get("method"), config.get("model")
+    if method in _WITH_DRAFT_MODEL and not model:
+        message = f"{method} needs a draft model, but none is set"
+        yield finding(subject, "SEA332", option.entry, message, 'set "model": …')
+    if not method and not model:
+        yield finding(subject, "SEA332", option.entry, "neither method nor model is set", 'set "method": …')
+    if "num_speculative_tokens" not in config and method in ("ngram", "draft_model"):
+        message = "num_speculative_tokens is missing: vLLM does not start"
+        yield finding(subject, "SEA332", option.entry, message, 'set "num_speculative_tokens": 4')
+    yield from _draft_degree(subject, option, config)
+
+
+def _draft_degree(subject: Subject, option: NamedOption, config: Mapping[str, object]) -> Iterator[Finding]:
+    size, degree = config.get("draft_tensor_parallel_size"), subject.fields.get("tensor_parallel_degree")
+    if isinstance(size, int) and degree and degree.number and size not in (1, degree.number):
+        message = f"the draft model runs on 1 GPU or on all {degree.number}, not on {size}"
+        yield finding(subject, "SEA332", option.entry, message, f"write 1 or {degree.number}")
+
+
+def _object(option: NamedOption) -> dict[str, object] | None:
+    try:
+        document = json.loads(option.value)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+@rule("SEA332")
+def v2_block_manager(subject: Subject) -> Iterator[Finding]:
+    """VLLM 0.6 drafts only with its second block manager."""
+    target = subject.target
+    draft = subject.option("speculative_draft_model") or subject.option("speculative_model")
+    if target is None or target.dialect != "lmi-vllm" or target.version not in ((12,), (13,)) or draft is None:
+        return
+    if subject.text("use_v2_block_manager").lower() != "true":
+        message = f"speculative decoding in {target.called} needs vLLM's second block manager"
+        yield finding(
+            subject, "SEA332", draft.entry, message, f"write {key_of(subject, 'use_v2_block_manager')}=true beside it"
+        )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial_lint.lint.batching import is_accelerate_trap
 from seatrial_lint.lint.rules import finding, key_of, rule
 from seatrial_lint.lint.subject import MOUNT, hub_id
+from seatrial_lint.lint.target import is_accelerate_trap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

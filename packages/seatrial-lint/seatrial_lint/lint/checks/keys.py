@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Final
 from seatrial_base.catalog.engine_options import PREFIXES, known_names
 from seatrial_base.catalog.engine_versions import version_text, within
 from seatrial_base.catalog.rows import CatalogTable
-from seatrial_lint.lint.known import is_known_option, judge
+from seatrial_lint.lint.known import is_known_option, judge, nearest_in
 from seatrial_lint.lint.names import NamedOption
-from seatrial_lint.lint.nearest import nearest_in
 from seatrial_lint.lint.rules import finding, key_like, remove, rename, rule
 
 if TYPE_CHECKING:

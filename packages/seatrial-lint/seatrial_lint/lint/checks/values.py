@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from seatrial_base.catalog.engine_options import all_spellings, find_spellings
 from seatrial_base.catalog.engine_versions import missing_dialect_text, within
+from seatrial_base.catalog.parsers import PLUGINS, parser_names
 from seatrial_base.errors import RenderError
 from seatrial_lint.engines.parse import is_object, read_value
-from seatrial_lint.lint.known import is_known_option
-from seatrial_lint.lint.nearest import nearest_of
+from seatrial_lint.lint.known import is_known_option, nearest_of
 from seatrial_lint.lint.rules import finding, revalue, rule
 from seatrial_lint.lint.subject import spelled_by
 
@@ -66,6 +66,8 @@ _KINDS = {
     "seconds": "whole seconds",
     "milliseconds": "whole milliseconds",
 }
+_WITH_PARSERS: Final = ("lmi-async", "lmi-vllm", "vllm", "sglang")
+_PARSERS: Final = {"tool_call_parser": "tool call parser", "reasoning_parser": "reasoning parser"}
 
 
 @rule("SEA317")
@@ -318,3 +320,21 @@ def _is_plain(target: TargetContainer, option: NamedOption) -> bool:
 
 def _is_number(text: str) -> bool:
     return re.fullmatch(r"\s*-?[0-9.]+\s*", text) is not None
+
+
+@rule("SEA378")
+def unknown_parser(subject: Subject) -> Iterator[Finding]:
+    """A parser whose name the engine does not have; it does not start, or refuses each request with tools."""
+    target = subject.target
+    if target is None or target.dialect not in _WITH_PARSERS:
+        return
+    for name, what in _PARSERS.items():
+        option, known = subject.option(name), parser_names(target.engine, name)
+        written = "" if option is None else option.value.strip()
+        if option is None or known is None or not written or written in known.names or subject.option(PLUGINS[name]):
+            continue
+        near = nearest_of(written, known.names)
+        edit = revalue(subject.source, option.entry, near) if near else None
+        listed = f"known on {known.date}: {', '.join(known.names)}"
+        message = f"{written} is no {what} of {target.called}"
+        yield finding(subject, "SEA378", option.entry, message, f"write {near}; {listed}" if near else listed, edit)

@@ -1,17 +1,29 @@
-"""Endpoints and how they, and components, are updated."""
+"""Endpoints, their configurations and variants, and how endpoints and components are updated."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
-from seatrial_lint.template_rules.hosting import COMPONENT, ENDPOINT, finding_at, rule
+from seatrial_base.catalog import images
+from seatrial_base.catalog.instances import find_instance
+from seatrial_lint.template_rules.hosting import (
+    COMPONENT,
+    CONFIG,
+    ENDPOINT,
+    finding_at,
+    for_components,
+    rule,
+    types_of,
+    with_model,
+)
+from seatrial_lint.template_rules.hosting import specifications as specifications_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial_base.findings import Finding
-    from seatrial_lint.cloudformation.template import TemplateResource
-    from seatrial_lint.cloudformation.template_value import TemplateValue
+    from seatrial_lint.cloudformation.template import TemplateResource, TemplateValue
     from seatrial_lint.template_rules.hosting import Hosting
 
 MOST_ALARMS = 10
@@ -19,6 +31,234 @@ BATCH_PERCENT = (5, 50)
 LINEAR_PERCENT = (10, 50)
 _HALF = 50
 _REQUIRED = ("MaximumBatchSize", "WaitIntervalInSeconds")
+MOST_POOLS = 5
+TIMEOUT_S = (60, 3600)
+PROVISION_TIMEOUT_S = (300, 3600)
+PREFIX_LENGTH = (1024, 65536)
+CONCURRENCY_THRESHOLD = (1, 1024)
+REFUSED_ZERO = ("eu-west-3",)
+"""Where MinInstanceCount 0 was refused; stdapi issue 43, one report."""
+_CUDA = re.compile(r"cu(\d{2})(\d)")
+_TIMEOUTS = ("ContainerStartupHealthCheckTimeoutInSeconds", "ModelDataDownloadTimeoutInSeconds")
+
+
+@rule("SEA702")
+def execution_role(hosting: Hosting) -> Iterator[Finding]:
+    """A configuration for components without a role."""
+    for config in hosting.resources.of(CONFIG):
+        role = config.at("ExecutionRoleArn")
+        if role.is_absent and any(map(for_components, config.at("ProductionVariants").items)):
+            message = "a variant without ModelName is for inference components, and ExecutionRoleArn is missing"
+            yield finding_at(
+                config, role, "SEA702", message, "set ExecutionRoleArn to a role that SageMaker may assume"
+            )
+
+
+@rule("SEA704")
+def instances_given(hosting: Hosting) -> Iterator[Finding]:
+    """A variant without instance type or count."""
+    for config, variant in _variants(hosting):
+        if not variant.is_known or not variant.at("ServerlessConfig").is_absent:
+            continue
+        if not types_of(variant) and variant.at("InstancePools").is_absent:
+            hint = "set InstanceType, InstancePools or ServerlessConfig"
+            yield finding_at(config, variant, "SEA704", "the variant has neither InstanceType nor InstancePools", hint)
+        if variant.at("InitialInstanceCount").is_absent and variant.at("ManagedInstanceScaling").is_absent:
+            message = "the variant has neither InitialInstanceCount nor ManagedInstanceScaling"
+            yield finding_at(config, variant, "SEA704", message, "set InitialInstanceCount to at least 1")
+
+
+@rule("SEA705", "SEA706", "SEA707")
+def managed_scaling(hosting: Hosting) -> Iterator[Finding]:
+    """Managed scaling of a variant with a model, and its bounds."""
+    for config, variant in _variants(hosting):
+        scaling = variant.at("ManagedInstanceScaling")
+        least, most = scaling.at("MinInstanceCount"), scaling.at("MaxInstanceCount")
+        if not scaling.is_absent and with_model(variant) and scaling.at("Status").text != "DISABLED":
+            message = "ManagedInstanceScaling is for inference components, and the variant has a ModelName"
+            hint = "scale the variant with Application Auto Scaling, or deploy the model as an inference component"
+            yield finding_at(config, scaling, "SEA705", message, hint)
+        if least.number == 0 and hosting.region in REFUSED_ZERO:
+            message = f"MinInstanceCount 0 was refused in {hosting.region} (one report)"
+            yield finding_at(
+                config, least, "SEA706", message, "try it in this region first, or set MinInstanceCount to 1"
+            )
+        if least.number is not None and most.number is not None and least.number > most.number:
+            message = f"MinInstanceCount {least.text} exceeds MaxInstanceCount {most.text}"
+            yield finding_at(config, least, "SEA707", message, "raise MaxInstanceCount")
+
+
+@rule("SEA708")
+def pools(hosting: Hosting) -> Iterator[Finding]:
+    """Pools of instances that the API refuses."""
+    for config, variant in _variants(hosting):
+        given = variant.at("InstancePools")
+        if given.is_absent or not given.is_known:
+            continue
+        items = given.items
+        if not 1 <= len(items) <= MOST_POOLS:
+            message = f"{len(items)} instance pools are outside 1 to {MOST_POOLS}"
+            yield finding_at(config, given, "SEA708", message, f"give 1 to {MOST_POOLS} pools")
+        for name in ("Priority", "InstanceType"):
+            for twice in _repeated([each.at(name) for each in items]):
+                message = f"two instance pools have {name} {twice.text}"
+                yield finding_at(config, twice, "SEA708", message, f"give each pool another {name}")
+        for priority in (each.at("Priority") for each in items):
+            if priority.number is not None and not 1 <= priority.number <= MOST_POOLS:
+                message = f"Priority {priority.text} is outside 1 to {MOST_POOLS}"
+                yield finding_at(config, priority, "SEA708", message, "1 is tried first")
+
+
+@rule("SEA709")
+def routing(hosting: Hosting) -> Iterator[Finding]:
+    """Prefix-aware routing without its settings, out of bounds, or beside another strategy."""
+    for config, variant in _variants(hosting):
+        given = variant.at("RoutingConfig")
+        strategy, prefix = given.at("RoutingStrategy"), given.at("PrefixAwareRoutingConfig")
+        if strategy.is_known and strategy.text != "PREFIX_AWARE" and not prefix.is_absent:
+            message = f"PrefixAwareRoutingConfig is set, and RoutingStrategy is {strategy.text}"
+            yield finding_at(config, prefix, "SEA709", message, "set RoutingStrategy to PREFIX_AWARE, or remove it")
+        if strategy.text != "PREFIX_AWARE":
+            continue
+        for name, bounds in (("PrefixLength", PREFIX_LENGTH), ("ConcurrencyThreshold", CONCURRENCY_THRESHOLD)):
+            value = prefix.at(name)
+            if value.is_absent:
+                message = f"RoutingStrategy PREFIX_AWARE requires PrefixAwareRoutingConfig.{name}"
+                yield finding_at(config, value, "SEA709", message, f"set {name}: {bounds[0]} to {bounds[1]}")
+            elif _outside(value, bounds):
+                message = f"{name} {value.text} is outside {bounds[0]} to {bounds[1]}"
+                yield finding_at(config, value, "SEA709", message, f"set {name}: {bounds[0]} to {bounds[1]}")
+
+
+@rule("SEA710")
+def timeouts(hosting: Hosting) -> Iterator[Finding]:
+    """Timeouts that the API refuses."""
+    given = [(config, variant.at(name), TIMEOUT_S) for config, variant in _variants(hosting) for name in _TIMEOUTS]
+    given += [
+        (config, variant.at("VariantInstanceProvisionTimeoutInSeconds"), PROVISION_TIMEOUT_S)
+        for config, variant in _variants(hosting)
+    ]
+    given += [
+        (component, specification.at("StartupParameters", name), TIMEOUT_S)
+        for component in hosting.resources.of(COMPONENT)
+        for specification in specifications_of(component)
+        for name in _TIMEOUTS
+    ]
+    for resource, value, bounds in given:
+        if _outside(value, bounds):
+            message = f"{value.path.rpartition('.')[2]} of {value.text} s is outside {bounds[0]} s to {bounds[1]} s"
+            yield finding_at(resource, value, "SEA710", message, f"set {bounds[0]} to {bounds[1]} seconds")
+
+
+@rule("SEA711", "SEA726")
+def driver_of_ami(hosting: Hosting) -> Iterator[Finding]:
+    """An AMI whose driver is too old for the CUDA of an image, or none chosen."""
+    for resource, config, variant, image in _images(hosting):
+        cuda = _CUDA.search((image.text or "").rpartition(":")[2])
+        chosen = variant.at("InferenceAmiVersion")
+        if cuda is None or not _is_too_old(chosen, int(cuda[1])):
+            continue
+        needs = f"the image of {resource.logical_id} needs CUDA {cuda[1]}.{cuda[2]}"
+        hint = f"set InferenceAmiVersion to {images.ami_version(cuda[0]) or images.NEWEST_AMI}"
+        told = f"newer than {chosen.text} runs" if chosen.text else "and no InferenceAmiVersion is chosen"
+        yield finding_at(config, chosen, "SEA711" if chosen.text else "SEA726", f"{needs}, {told}", hint)
+
+
+def _is_too_old(chosen: TemplateValue, needed: int) -> bool:
+    """Return whether an AMI, or the default one, is not known to run the major version of a CUDA."""
+    if not (chosen.is_absent or chosen.is_known):
+        return False
+    has = images.ami_cuda(chosen.text) if chosen.text else images.DEFAULT_AMI_CUDA
+    return has is not None and needed > has[0]
+
+
+@rule("SEA712")
+def volumes(hosting: Hosting) -> Iterator[Finding]:
+    """A volume or its key on an instance type with local NVMe disks."""
+    for config, variant in _variants(hosting):
+        local = [name for name in (each.text for each in types_of(variant)) if name and _has_nvme(name)]
+        if not local:
+            continue
+        for value, what in ((config.at("KmsKeyId"), "KmsKeyId"), (variant.at("VolumeSizeInGB"), "VolumeSizeInGB")):
+            if not value.is_absent:
+                message = f"{what} is set, and {local[0]} has local NVMe disks in place of a volume"
+                yield finding_at(
+                    config, value, "SEA712", message, f"remove {what}: local disks are encrypted by hardware"
+                )
+
+
+@rule("SEA713", "SEA714")
+def kinds(hosting: Hosting) -> Iterator[Finding]:
+    """Asynchronous inference with components, and how many shadow variants there may be."""
+    for config in hosting.resources.of(CONFIG):
+        variants = config.at("ProductionVariants").items
+        asynchronous, shadows = config.at("AsyncInferenceConfig"), config.at("ShadowProductionVariants")
+        if not asynchronous.is_absent and any(map(for_components, variants)):
+            message = "AsyncInferenceConfig is set, and InvokeEndpointAsync can't name an inference component"
+            yield finding_at(config, asynchronous, "SEA713", message, "set ModelName in the variant, or remove it")
+        if shadows.items and any(for_components(each) for each in (*variants, *shadows.items)):
+            message = "ShadowProductionVariants are set, and a variant has no ModelName"
+            yield finding_at(config, shadows, "SEA714", message, "set ModelName in every variant")
+        if shadows.items and (len(shadows.items) > 1 or len(variants) > 1):
+            message = f"{len(shadows.items)} shadow variants beside {len(variants)} production variants"
+            yield finding_at(config, shadows, "SEA714", message, "shadow one production variant by one shadow variant")
+
+
+@rule("SEA703")
+def mixed(hosting: Hosting) -> Iterator[Finding]:
+    """A component on a variant that has a model."""
+    for component in hosting.resources.of(COMPONENT):
+        variant = hosting.variant_of(component)
+        if variant and with_model(variant):
+            name = variant.at("VariantName").text
+            message = f"variant {name} has a ModelName, so no inference component can use its instances"
+            hint = "remove ModelName from the variant, and give it to an inference component"
+            yield finding_at(component, component.at("VariantName"), "SEA703", message, hint)
+
+
+def _variants(hosting: Hosting) -> Iterator[tuple[TemplateResource, TemplateValue]]:
+    for config in hosting.resources.of(CONFIG):
+        for name in ("ProductionVariants", "ShadowProductionVariants"):
+            for variant in config.at(name).items:
+                yield config, variant
+
+
+def _images(hosting: Hosting) -> Iterator[tuple[TemplateResource, TemplateResource, TemplateValue, TemplateValue]]:
+    """Yield each image with who runs it, and the configuration and variant that it runs on."""
+    for config, variant in _variants(hosting):
+        if model := hosting.model_of(config.template, variant.at("ModelName")):
+            yield model, config, variant, model.at("PrimaryContainer", "Image")
+    for endpoint in hosting.resources.of(ENDPOINT):
+        config_of = hosting.config_of(endpoint)
+        for component in hosting.components_on(endpoint) if config_of else ():
+            on = hosting.variant_of(component)
+            for image in _component_images(hosting, component) if on else ():
+                if config_of and on:
+                    yield component, config_of, on, image
+
+
+def _component_images(hosting: Hosting, component: TemplateResource) -> Iterator[TemplateValue]:
+    for specification in specifications_of(component):
+        model = hosting.model_of(component.template, specification.at("ModelName"))
+        yield model.at("PrimaryContainer", "Image") if model else specification.at("Container", "Image")
+
+
+def _has_nvme(instance_type: str) -> bool:
+    instance = find_instance(instance_type)
+    return instance is not None and instance.nvme_gb is not None
+
+
+def _outside(value: TemplateValue, bounds: tuple[int, int]) -> bool:
+    return value.number is not None and not bounds[0] <= value.number <= bounds[1]
+
+
+def _repeated(values: list[TemplateValue]) -> Iterator[TemplateValue]:
+    seen = set[str]()
+    for value in values:
+        if value.text in seen:
+            yield value
+        if value.text:
+            seen.add(value.text)
 
 
 @rule("SEA720", "SEA722")

@@ -10,8 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial_lint.cloudformation.intrinsic import is_function, is_no_value, replace_references
 from seatrial_lint.template_rules.hosting import finding_at, listed_names, rule
-from seatrial_lint.template_rules.policy_documents import BUCKET_POLICY, GROUP, MANAGED_POLICY, ROLE, USER
-from seatrial_lint.template_rules.role_policies import inline_policies
+from seatrial_lint.template_rules.policy_documents import (
+    BUCKET_POLICY,
+    GROUP,
+    MANAGED_POLICY,
+    ROLE,
+    USER,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -61,7 +66,7 @@ def inline_sizes(hosting: Hosting) -> Iterator[Finding]:
     least = {id(policy): least_characters(policy.value.raw) for policy in hosting.policies}  # one may have many holders
     for holder_type, most in INLINE_CHARACTERS.items():
         for holder in hosting.resources.of(holder_type):
-            sizes = {_name(policy, holder): least[id(policy)] for policy in inline_policies(hosting, holder)}
+            sizes = {_name(policy, holder): least[id(policy)] for policy in hosting.inline_policies(holder)}
             if sum(sizes.values()) > most:
                 parts = listed_names([f"{name} {size:,}" for name, size in sizes.items()])
                 message = f"the inline policies have at least {sum(sizes.values()):,} characters, more than {most:,}"

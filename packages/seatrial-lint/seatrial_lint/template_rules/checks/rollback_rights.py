@@ -16,14 +16,12 @@ from seatrial_lint.template_rules.hosting import (
     with_model,
 )
 from seatrial_lint.template_rules.policy_documents import ROLE, arn_pattern
-from seatrial_lint.template_rules.role_policies import role_statements
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial_base.findings import Finding
-    from seatrial_lint.cloudformation.template import TemplateResource
-    from seatrial_lint.cloudformation.template_value import TemplateValue
+    from seatrial_lint.cloudformation.template import TemplateResource, TemplateValue
     from seatrial_lint.template_rules.hosting import Hosting
     from seatrial_lint.template_rules.policy_documents import PolicyStatement
 
@@ -39,7 +37,7 @@ def rollback_rights(hosting: Hosting) -> Iterator[Finding]:
         roles = _roles(hosting, resource) if alarms else []
         for role in roles:
             if role and role.key not in known:
-                known[role.key] = _describable(hosting, role_statements(hosting, role))
+                known[role.key] = _describable(hosting, hosting.statements_of(role))
         given = [known[role.key] for role in roles if role]
         if not roles or None in roles or None in given:
             continue

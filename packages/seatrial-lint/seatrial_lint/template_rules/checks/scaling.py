@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial_base.findings import Finding
-    from seatrial_lint.cloudformation.template import TemplateResource
-    from seatrial_lint.cloudformation.template_value import TemplateValue
+    from seatrial_lint.cloudformation.template import TemplateResource, TemplateValue
     from seatrial_lint.template_rules.hosting import Hosting, SageMakerTarget
 
 METRICS = {

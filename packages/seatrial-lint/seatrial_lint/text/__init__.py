@@ -1,1 +1,0 @@
-"""Texts with the place of each value: JSON and YAML."""
