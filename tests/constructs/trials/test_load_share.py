@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from seatrial_base.errors import BenchError
-from seatrial_cdk.trials.runtime.load_phase import LoadPhase
-from seatrial_cdk.trials.runtime.load_share import FunctionShare, cut_level
+from seatrial_cdk.trials.runtime.load_phase import FunctionShare, LoadPhase, cut_level
 from seatrial_cdk.trials.runtime.ownership import CANCELLED, take_ownership
 from seatrial_cdk.trials.runtime.worker import load_worker_share
 from seatrial_load.client.load_share import plan_shares

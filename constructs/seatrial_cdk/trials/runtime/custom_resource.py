@@ -21,8 +21,7 @@ from seatrial_cdk.trials.runtime.attributes import (
     unmeasured_attributes,
 )
 from seatrial_cdk.trials.runtime.components import TagsUnseenError, candidate_of, remove_candidate
-from seatrial_cdk.trials.runtime.log import log
-from seatrial_cdk.trials.runtime.log_groups import log_group_name, log_groups_of
+from seatrial_cdk.trials.runtime.log_groups import log, log_group_name, log_groups_of
 from seatrial_cdk.trials.runtime.order import (
     UNKNOWN_ENDPOINT,
     Answer,

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
 
-from seatrial_cdk.trials.runtime.answer import given_before, note_sent, unsent_answer
+from seatrial_cdk.trials.runtime.answer import given_before, note_sent, send_answer, unsent_answer
 from seatrial_cdk.trials.runtime.aws_context import aws_trial_context
 from seatrial_cdk.trials.runtime.candidate import candidate_answer
-from seatrial_cdk.trials.runtime.cloudformation import send_answer
 from seatrial_cdk.trials.runtime.custom_resource import deleted, deployed_answer, restarted
-from seatrial_cdk.trials.runtime.log import log
-from seatrial_cdk.trials.runtime.lost_requests import lost_requests, note_request
+from seatrial_cdk.trials.runtime.log_groups import log
 from seatrial_cdk.trials.runtime.order import UNKNOWN_ENDPOINT, Answer, endpoint_of
 from seatrial_cdk.trials.runtime.ownership import first_seen_s
 from seatrial_cdk.trials.runtime.properties import read_properties
@@ -19,12 +17,12 @@ from seatrial_cdk.trials.runtime.scheduled import ScheduledCall, start_scheduled
 from seatrial_cdk.trials.runtime.service_model import log_version, use_own_models
 from seatrial_cdk.trials.runtime.steps import StepCall, take_step
 from seatrial_cdk.trials.runtime.store import UnavailableError
-from seatrial_cdk.trials.runtime.sweep import end_dead_execution, sweep
+from seatrial_cdk.trials.runtime.sweep import end_dead_execution, lost_requests, note_request, sweep
 from seatrial_cdk.trials.runtime.worker import ShareCall, load_worker_share
 
 if TYPE_CHECKING:
     from seatrial_cdk.trials.runtime.context import LambdaContext, TrialContext
-    from seatrial_cdk.trials.runtime.load_share import WorkerShare
+    from seatrial_cdk.trials.runtime.load_phase import WorkerShare
     from seatrial_cdk.trials.runtime.order import CustomResourceEvent, Execution
     from seatrial_cdk.trials.runtime.scheduled import ScheduledAnswer
     from seatrial_cdk.trials.runtime.steps import Position

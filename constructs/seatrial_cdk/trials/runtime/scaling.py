@@ -10,7 +10,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from seatrial_cdk.trials.runtime.log import log
+from seatrial_cdk.trials.runtime.log_groups import log
 from seatrial_cdk.trials.runtime.store import HELD, UnavailableError, calling, held_key
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from seatrial_base.bounds import IMAGE_PULL_S, INSTANCE_START_S
 from seatrial_base.printable import printable
 from seatrial_base.secrets import redacted
 from seatrial_cdk.trials.runtime.announcements import announce, result_detail, scheduled_detail
-from seatrial_cdk.trials.runtime.log import log
+from seatrial_cdk.trials.runtime.log_groups import log
 from seatrial_cdk.trials.runtime.order import Order, trial_key
 from seatrial_cdk.trials.runtime.outcome import Baseline, baseline_of, readable_result
 from seatrial_cdk.trials.runtime.ownership import Owner, take_if_idle

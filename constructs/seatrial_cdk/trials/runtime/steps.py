@@ -30,11 +30,11 @@ from seatrial_cdk.trials.runtime.load_phase import (
     LoadPhase,
     LostWorker,
     ShareLostError,
+    WorkerShare,
     merge_tallies,
+    write_current_level,
 )
-from seatrial_cdk.trials.runtime.load_share import WorkerShare, write_current_level
-from seatrial_cdk.trials.runtime.log import log
-from seatrial_cdk.trials.runtime.log_groups import log_group_name, log_groups_of
+from seatrial_cdk.trials.runtime.log_groups import log, log_group_name, log_groups_of
 from seatrial_cdk.trials.runtime.order import OrderRef, read_order, trial_key
 from seatrial_cdk.trials.runtime.outcome import baseline_of, keep_error, keep_result, keep_untried
 from seatrial_cdk.trials.runtime.ownership import STOPPED, Ownership

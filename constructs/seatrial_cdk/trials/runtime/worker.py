@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypedDict
 
-from seatrial_cdk.trials.runtime.load_phase import LoadPhase, error_document
-from seatrial_cdk.trials.runtime.load_share import FunctionShare, WorkerShare
+from seatrial_cdk.trials.runtime.load_phase import FunctionShare, LoadPhase, WorkerShare, error_document
 from seatrial_cdk.trials.runtime.order import OrderRef, read_order
 from seatrial_cdk.trials.runtime.ownership import Ownership
 from seatrial_load.client import load_share as share
