@@ -1,4 +1,4 @@
-"""Documents of the form that each reader of foreign files expects, in which one part is repeated until a size is reached.
+"""Documents of the form that each reader of foreign files expects, with one part repeated up to a size.
 
 `hostile_texts` has texts that a pattern stumbles over; these have many parts of a kind instead, that refer to each
 other or are compared with each other: a reader that looks at each pair takes hours for a megabyte.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 import tarfile
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -89,6 +89,7 @@ PRODUCTS: Mapping[str, tuple[str, str, str]] = {
 JSON: Mapping[str, tuple[str, str, str]] = {
     "members": ("{", '"k#":1,', '"x":1}'),
     "one member many times": ("{", '"k":1,', '"x":1}'),
+    "the last member twice": ("{", '"k#":1,', '"x":1,"x":1}'),
     "lists in lists": ("", "[", ""),
     "objects in objects": ("", '{"a":', ""),
     "numbers": ("[", "#,", "1]"),
@@ -132,8 +133,18 @@ CONFIGURATIONS: Mapping[str, tuple[str, str, str, str]] = {
     "containers": ("a.json", '{"Containers":[', '{"Image":"a","Environment":{"OPTION_DTYPE":"fp16"}},', "{}]}"),
     "one member many times": ("a.json", '{"PrimaryContainer":{"Image":"a","Environment":{', '"A":"1",', '"B":"1"}}}'),
     "variants": ("a.json", '{"ProductionVariants":[', '{"InstanceType":"ml.g5.xlarge","ModelName":"m#"},', "{}]}"),
-    "pods": ("a.yaml", "", "apiVersion: v1\nkind: Pod\nspec: {containers: [{image: vllm, env: [{name: A, value: b}]}]}\n---\n", ""),
-    "containers of a pod": ("a.yaml", "kind: Pod\nspec:\n  containers:\n", "  - {image: vllm, env: [{name: A, value: b}]}\n", ""),
+    "pods": (
+        "a.yaml",
+        "",
+        "apiVersion: v1\nkind: Pod\nspec: {containers: [{image: vllm, env: [{name: A, value: b}]}]}\n---\n",
+        "",
+    ),
+    "containers of a pod": (
+        "a.yaml",
+        "kind: Pod\nspec:\n  containers:\n",
+        "  - {image: vllm, env: [{name: A, value: b}]}\n",
+        "",
+    ),
     "services": ("a.yaml", "services:\n", "  s#: {image: vllm, environment: [A=b]}\n", ""),
     "anchors": ("a.yaml", "services:\n  a: &a {image: vllm, environment: [A=b]}\n", "  s#: *a\n", ""),
     "a Terraform plan": (
@@ -143,9 +154,17 @@ CONFIGURATIONS: Mapping[str, tuple[str, str, str, str]] = {
         "{}]}}}",
     ),
     "modules of Terraform": (
-        "plan.json", '{"format_version":"1.2","planned_values":{"root_module":', '{"child_modules":[', ""
+        "plan.json",
+        '{"format_version":"1.2","planned_values":{"root_module":',
+        '{"child_modules":[',
+        "",
     ),
-    "calls": ("a.py", "import boto3\nsm = boto3.client('sagemaker')\n", "sm.create_model(PrimaryContainer={'Image':'a'})\n", ""),
+    "calls": (
+        "a.py",
+        "import boto3\nsm = boto3.client('sagemaker')\n",
+        "sm.create_model(PrimaryContainer={'Image':'a'})\n",
+        "",
+    ),
     "names": ("a.py", "PrimaryContainer = 1\n", "a# = a\n", ""),
     "cells": (
         "a.ipynb",
@@ -153,7 +172,12 @@ CONFIGURATIONS: Mapping[str, tuple[str, str, str, str]] = {
         '{"cell_type":"code","source":["sm.create_model(PrimaryContainer={\'Image\':\'a\'})"]},',
         '{"cell_type":"code","source":[]}]}',
     ),
-    "lines of a cell": ("a.ipynb", '{"nbformat":4,"cells":[{"cell_type":"code","source":["PrimaryContainer', '\\n",\n"a=1', '"]}]}'),
+    "lines of a cell": (
+        "a.ipynb",
+        '{"nbformat":4,"cells":[{"cell_type":"code","source":["PrimaryContainer',
+        '\\n",\n"a=1',
+        '"]}]}',
+    ),
 }
 """The file's name, what stands before, what is repeated, and what ends it."""
 
@@ -290,9 +314,7 @@ TEMPLATES: Mapping[str, Callable[[int], dict[str, object]]] = {
     "endpoints of one role": lambda n: {
         **_describing(n),
         **_each(n, "C", "AWS::SageMaker::EndpointConfig", ExecutionRoleArn={"Fn::GetAtt": ["R", "Arn"]}),
-        **_each(
-            n, "E", "AWS::SageMaker::Endpoint", EndpointConfigName=_ref("C#"), DeploymentConfig=_rolled_back("z")
-        ),
+        **_each(n, "E", "AWS::SageMaker::Endpoint", EndpointConfigName=_ref("C#"), DeploymentConfig=_rolled_back("z")),
     },
     "variables": lambda n: _each(
         1,
@@ -301,14 +323,16 @@ TEMPLATES: Mapping[str, Callable[[int], dict[str, object]]] = {
         PrimaryContainer={"Environment": {f"PASSWORD{at}": "a1b2c3d4e5f6g7h8" for at in range(n)}},
     ),
     "models": lambda n: _each(n, "M", "AWS::SageMaker::Model", ModelName="same"),
-    "names with dots": lambda n: _each(
-        1,
-        "M",
-        "AWS::SageMaker::Model",
-        PrimaryContainer={"Environment": {"PASSWORD" + ".a" * at: "a1b2c3d4e5f6g7h8" for at in range(n)}},
-    )
-    if n < 1_000
-    else {},
+    "names with dots": lambda n: (
+        _each(
+            1,
+            "M",
+            "AWS::SageMaker::Model",
+            PrimaryContainer={"Environment": {"PASSWORD" + ".a" * at: "a1b2c3d4e5f6g7h8" for at in range(n)}},
+        )
+        if n < 1_000
+        else {}
+    ),
     "one variant many times": lambda n: _config(
         ProductionVariants=[{"VariantName": "v", "ModelName": "m", "InstanceType": "ml.g5.xlarge"}] * n
     ),
@@ -454,8 +478,8 @@ def _archive(files: int, length: int) -> bytes:
 
 
 def configurations(length: int) -> Iterator[tuple[str, Callable[[], None]]]:
-    for name, (file, *parts) in CONFIGURATIONS.items():
-        content = filled(*parts, length)
+    for name, (file, first, part, last) in CONFIGURATIONS.items():
+        content = filled(first, part, last, length)
         yield name, written(Path(file), content, command("lint", file))
         if file.endswith((".env", ".properties")):
             yield f"{name}, converted", written(Path(file), content, command("convert", file, "--to", "vllm"))
@@ -476,7 +500,10 @@ def changed_templates(length: int) -> Iterator[tuple[str, Callable[[], None]]]:
     from seatrial_lint.cloudformation.read import read_template  # noqa: PLC0415 (as above)
 
     def compare(old: str, new: str) -> Callable[[], None]:
-        return lambda: [*diff_templates(read_template(old, name="a"), read_template(new, name="b"))] and None
+        def compared() -> None:
+            diff_templates(read_template(old, name="a"), read_template(new, name="b"))
+
+        return compared
 
     for name in TEMPLATES:
         text = template_of_size(name, length // 2)
@@ -506,18 +533,20 @@ def traffic(length: int) -> Iterator[tuple[str, Callable[[], None]]]:
         for name, parts in every.items():
             file, content = Path(f"rows{suffix}"), filled(*parts, length)
             for reader, read in readers.items():
-                yield f"{reader}: {name}", written(file, content, lambda read=read, file=file: read(file))  # type: ignore[misc]
+                yield f"{reader}: {name}", written(file, content, partial(read, file))
 
 
 def results(length: int) -> Iterator[tuple[str, Callable[[], None]]]:
     from seatrial_load.documents.request import TrialRequest  # noqa: PLC0415 (as above)
+    from seatrial_load.documents.strict_json import read_document  # noqa: PLC0415 (as above)
 
     file = Path("result.json")
     for name, parts in JSON.items():
         content = filled(*parts, length)
         yield name, written(file, content, command("report", str(file), "-o", "out"))
         yield f"recipe: {name}", written(file, content, command("compare", str(file), str(file)))
-        yield f"request: {name}", written(file, content, lambda text=content: TrialRequest.from_json(text))  # type: ignore[misc]
+        read = partial(read_document, TrialRequest, content, where="a")
+        yield f"request: {name}", written(file, content, read)
 
 
 def facts(length: int) -> Iterator[tuple[str, Callable[[], None]]]:

@@ -63,6 +63,7 @@ _SHARED_MODULES = (
     "field_facts.py",
     "findings.py",
     "markdown.py",
+    "nesting.py",
     "printable.py",
     "repeat.py",
     "secrets.py",

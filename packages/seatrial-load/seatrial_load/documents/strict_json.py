@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar, Union, get_args, g
 from seatrial_base.errors import BenchError
 from seatrial_base.field_facts import defaults_of, facts_of
 from seatrial_base.findings import Finding, Place
+from seatrial_base.nesting import json_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,8 +71,8 @@ def read_document(kind: type[DocumentT], text: str, *, where: str, retired: froz
     """
     problems: list[Finding] = []
     try:
-        raw: object = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_once)
-    except (ValueError, RecursionError) as malformed:
+        raw = json_document(text, parse_constant=_refuse_constant, object_pairs_hook=_once)
+    except ValueError as malformed:
         raise BenchError.of(RULE, f"not JSON: {malformed}", where=where) from malformed
     if isinstance(raw, dict):
         raw = {key: value for key, value in raw.items() if key not in retired}
@@ -95,11 +96,11 @@ def not_finite(value: object, path: str = "") -> Iterator[tuple[str, float]]:
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Return an object whose keys stand there once; readers differ in which of two values they take."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        repeated = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"the key {repeated!r} stands there twice")
+    found: dict[str, object] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the key {key!r} stands there twice")
+        found[key] = value
     return found
 
 

@@ -7,6 +7,7 @@ import threading
 from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,7 +20,7 @@ from seatrial_load.trial.dependencies import Tools
 from seatrial_load.trial.run import run_trial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from seatrial_load.documents.request import Arrival, TrialRequest
@@ -50,7 +51,11 @@ def counted(prompt: object, answer: object, cached: object = None) -> bytes:
 
 @contextmanager
 def serving(
-    answer: bytes | Callable[[Any], bytes], status: int = 200, *, messages: bool = False, **headers: str
+    answer: bytes | Callable[[Any], bytes],
+    status: int = 200,
+    *,
+    messages: bool = False,
+    headers: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[str]:
     """Serve bytes, or what a function makes of the first message, or of all of them."""
 
@@ -319,7 +324,7 @@ def test_the_earlier_turns_of_a_conversation_may_come_from_a_cache(
 
     result = tried(answer, workload=replace(LONG, turns=3), messages=True)
     assert ("cached" in {doubt.kind for level in result.levels for doubt in level.doubts}) == bool(share)
-    assert all((level.cached_share or 0) > 0.4 for level in result.levels)
+    assert (result.levels[-1].cached_share or 0.0) > 0.1  # the first level has first turns alone
     assert result.verdict.status == ("inconclusive" if share else "pass")
 
 
@@ -342,7 +347,7 @@ def test_an_endpoint_that_counts_the_same_for_every_prompt_gets_prompts_of_a_bou
 
 
 def test_the_embedded_aws_is_not_measured_as_a_model(trial_request: MakeRequest) -> None:
-    with serving(b"{}", 501, **{NO_MODEL_HEADER: "openai"}) as url:
+    with serving(b"{}", 501, headers={NO_MODEL_HEADER: "openai"}) as url:
         target = TrialTarget(
             endpoint_name="x", inference_component=None, region="", kind="openai", endpoint_url=url, model="x"
         )

@@ -332,6 +332,24 @@ def test_failures_that_are_allowed_or_beyond_the_gate_change_nothing(level: Make
     assert with_error_rate(PASSED, [level(1), flaky(level, 8)], gate) == PASSED
 
 
+def test_that_nothing_succeeded_is_told_once(level: MakeLevel) -> None:
+    """The verdict has said it already, where it fails; a pass by another level has not."""
+    dead = level(8, succeeded=0, errors={"throttled": 8})
+    gate = Gate(max_error_rate=0.01)
+    failed = Verdict(status="fail", because="0 of 8 requests succeeded", checks=())
+    assert with_error_rate(failed, [dead], gate) == failed
+    both = with_error_rate(failed, [flaky(level, 4), dead], gate)
+    assert both.because == (
+        "0 of 8 requests succeeded; 4 of 8 requests failed at concurrency 4 per copy, more than 1 %: throttled 4 "
+        "(throttled: slow down)"
+    )
+    passed = with_error_rate(PASSED, [dead], gate)
+    assert (passed.status, passed.because) == (
+        "fail",
+        "8 of 8 requests failed at concurrency 8 per copy, more than 1 %: throttled 8",
+    )
+
+
 def test_a_request_that_failed_has_failed_though_the_client_was_the_limit(level: MakeLevel) -> None:
     assert (
         with_error_rate(
