@@ -203,22 +203,18 @@ class EnvironmentBudget(Construct):
         self.resource = budgets.CfnBudget(
             self,
             "Resource",
-            budget=_budget(environment, usd_per_month),
+            budget=budgets.CfnBudget.BudgetDataProperty(
+                budget_type="COST",
+                time_unit="MONTHLY",
+                budget_limit=budgets.CfnBudget.SpendProperty(amount=usd_per_month, unit="USD"),
+                cost_filters={"TagKeyValue": [f"user:{ENVIRONMENT_TAG}${environment}"]},
+            ),
             notifications_with_subscribers=[
                 _notification(kind, percent, subscribers) for kind, percent in NOTIFICATIONS
             ],
         )
         if topic is not None:
             self.resource.node.add_dependency(topic.topic)
-
-
-def _budget(environment: str, usd_per_month: float) -> budgets.CfnBudget.BudgetDataProperty:
-    return budgets.CfnBudget.BudgetDataProperty(
-        budget_type="COST",
-        time_unit="MONTHLY",
-        budget_limit=budgets.CfnBudget.SpendProperty(amount=usd_per_month, unit="USD"),
-        cost_filters={"TagKeyValue": [f"user:{ENVIRONMENT_TAG}${environment}"]},
-    )
 
 
 def _subscribers(emails: Sequence[str], topic_arn: str | None) -> list[budgets.CfnBudget.SubscriberProperty]:

@@ -151,7 +151,9 @@ def artifacts_answer(event: JobEvent, cloud: JobCalls, place: JobPlace, *, now: 
     state = found[0]
     other = state.recommended_image not in ("", image)
     if other and asked["NeedsImage"] == "true":
-        return JobAnswer({}, _other_image(state, image))
+        hint = f"write serving.image: {state.recommended_image}, plan again and deploy"
+        compiled = f"{state.job} compiled for {state.recommended_image}, and {image} is locked"
+        return JobAnswer({}, f"SEA459: {compiled}: {hint}.")
     advice = f"serving.image: {state.recommended_image}" if other else "none: the locked image is the recommended one"
     return JobAnswer(
         {
@@ -192,11 +194,6 @@ def _not_completed(state: JobState, asked: Mapping[str, str], now: datetime) -> 
         return f"{name}{why}. Deploy again when it is COMPLETED (limit: {asked['MaxHours']} hours)."
     command = f"seatrial jobs start {asked['Endpoint']} -e {asked['Environment']}"
     return f"{name}{why}. Start it: {command}; deploy again when it is COMPLETED."
-
-
-def _other_image(state: JobState, image: str) -> str:
-    hint = f"write serving.image: {state.recommended_image}, plan again and deploy"
-    return f"SEA459: {state.job} compiled for {state.recommended_image}, and {image} is locked: {hint}."
 
 
 class JobOrder(TypedDict):

@@ -43,8 +43,6 @@ from seatrial_cdk.trials.runtime.store import UnavailableError, released_key, ru
 from seatrial_load.documents.result import TrialResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from seatrial_cdk.trials.runtime.context import TrialContext
     from seatrial_cdk.trials.runtime.properties import TrialProperties
     from seatrial_cdk.trials.runtime.store import TrialStore
@@ -324,7 +322,11 @@ def remove_candidates(context: TrialContext, endpoint_name: str, *, until_gone: 
     Raises:
         UnavailableError: It can't be told whether one is left, or one is.
     """
-    _limit_logs(context, _candidates_on(context, endpoint_name))
+    candidates = _candidates_on(context, endpoint_name)
+    try:
+        context.logs.limit(map(log_group_name, candidates))
+    except UnavailableError as unavailable:
+        log(f"logs of candidates stay as they are: {unavailable}")
     while left := [name for name in _candidates_on(context, endpoint_name) if not _is_removed(context, name)]:
         if not until_gone and all(_is_being_created(context, name) for name in left):
             return
@@ -352,13 +354,6 @@ def _is_removed(context: TrialContext, name: str) -> bool:
     except TagsUnseenError as unseen:
         log(f"{unseen}")
         return False
-
-
-def _limit_logs(context: TrialContext, candidates: Iterable[str]) -> None:
-    try:
-        context.logs.limit(map(log_group_name, candidates))
-    except UnavailableError as unavailable:
-        log(f"logs of candidates stay as they are: {unavailable}")
 
 
 def _is_being_created(context: TrialContext, name: str) -> bool:

@@ -232,7 +232,10 @@ def load_share(load: FunctionShare) -> LevelTally | CutLevel:
 
 def _load_alone(load: FunctionShare, tools: Tools) -> LevelTally | CutLevel:
     request, progress = load.request, load.progress
-    until_s = min(load.share.deadline_epoch_s - load.now_s, load.left_s * _loading_share(load))
+    tok_s = forecast(request, progress.levels).tok_s
+    # What arrives is decoded in the rest of the function's time: a level that used all of it would leave no tally.
+    loading_share = 1 / (1 + DECODE_S_PER_TOKEN * (0.0 if tok_s is None else tok_s(load.level.concurrency)))
+    until_s = min(load.share.deadline_epoch_s - load.now_s, load.left_s * loading_share)
     loaded = course.load_level(
         request,
         progress,
@@ -258,12 +261,6 @@ def cut_level(load: FunctionShare, loaded: LoadedLevel, stop: Stop) -> CutLevel:
     if loaded.crew.stopped is None:
         seen = course.unmeasured_level(load.request, load.progress, load.level, loaded, stop.because)
     return CutLevel(sent=loaded.sent, stopped=stop, seen=seen)
-
-
-def _loading_share(load: FunctionShare) -> float:
-    """Return the share of the function's time that may go to loading; what arrives is decoded in the rest."""
-    tok_s = forecast(load.request, load.progress.levels).tok_s
-    return 1 / (1 + DECODE_S_PER_TOKEN * (0.0 if tok_s is None else tok_s(load.level.concurrency)))
 
 
 def write_current_level(this: LoadPhase, level: NextLevel, *, requests: int, now_s: float) -> None:

@@ -132,6 +132,8 @@ def _order(call: ScheduledCall, request_id: str, live: ComponentState, context: 
     fields: dict[str, object] = json.loads(before.request.to_json())
     told = {key: value for key, value in fields.items() if key not in ONLY_OF_ITS_TRIAL}
     specification = {key: value for key, value in live.specification.items() if key in SPECIFIED}
+    startup = live.specification.get("StartupParameters")
+    timeouts = startup.values() if isinstance(startup, dict) else ()  # of download and start, in seconds
     properties = TrialProperties(
         phase="candidate",
         endpoint_name=name,
@@ -143,7 +145,7 @@ def _order(call: ScheduledCall, request_id: str, live: ComponentState, context: 
         request=json.dumps(told),
         mode="rollback",
         budget_s=before.request.load.budget_s,
-        start_s=_start_s(live),
+        start_s=float(sum(value for value in timeouts if isinstance(value, int | float))),
         instance_s=INSTANCE_START_S + IMAGE_PULL_S,
         fallback_target=before.request.fallback_target_concurrency,
     )
@@ -156,13 +158,6 @@ def _order(call: ScheduledCall, request_id: str, live: ComponentState, context: 
         "ResourceProperties": write_properties(properties),
     }
     return Order(event, context.now_s(), "scheduled", config)
-
-
-def _start_s(live: ComponentState) -> float:
-    """Return how long a copy of the component may download and start, in seconds."""
-    startup = live.specification.get("StartupParameters")
-    values = startup.values() if isinstance(startup, dict) else ()
-    return float(sum(value for value in values if isinstance(value, int | float)))
 
 
 def last_result(store: TrialStore, endpoint_name: str, config: str, model: str) -> TrialResult | None:

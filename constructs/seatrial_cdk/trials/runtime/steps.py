@@ -385,18 +385,14 @@ def absorb(trial: Trial, at: Position) -> Position:
     except ShareLostError as lost:
         return _lost(trial, at, replace(progress, sent=sent), shares, lost)
     if isinstance(tally, CutLevel):
-        return _cut(trial, this, progress, tally)
+        unmeasured = progress.unmeasured if tally.seen is None else (*progress.unmeasured, tally.seen)
+        ended = replace(progress, sent=progress.sent + tally.sent, unmeasured=unmeasured, stopped=tally.stopped)
+        trial.keep_progress(this.next, ended)
+        return position("choose", number + 1, tally.stopped.because)
     taken = trial.context.course.add_level(trial.request_of(progress), progress, this.level(), tally)
     taken = taken.with_level_time(shares[0].start_at_epoch_s, trial.context.now_s())
     trial.keep_progress(this.next, taken)
     return position("choose", number + 1, f"{tally.counts.requests} requests of {workers} workers are merged")
-
-
-def _cut(trial: Trial, this: LoadPhase, progress: TrialProgress, cut: CutLevel) -> Position:
-    unmeasured = progress.unmeasured if cut.seen is None else (*progress.unmeasured, cut.seen)
-    ended = replace(progress, sent=progress.sent + cut.sent, unmeasured=unmeasured, stopped=cut.stopped)
-    trial.keep_progress(this.next, ended)
-    return position("choose", this.number + 1, cut.stopped.because)
 
 
 def _lost(
@@ -576,7 +572,9 @@ def answer(trial: Trial) -> Position:
     """
     context = trial.context
     if trial.order.is_scheduled:
-        return _ended(trial)
+        if not trial.ownership.forgotten:  # nobody waits for an answer: that it is over is noted alone
+            note_sent(context.store, trial.properties.endpoint_name, trial.order.request_id)
+        return position("answer", 0, "the scheduled trial has ended")
     given = final_answer(trial.order, context.store)
     if trial.ownership.check() is not None and trial.ownership.forgotten:
         return position("answer", 0, "the endpoint's documents were removed")
@@ -596,13 +594,6 @@ def answer(trial: Trial) -> Position:
     return position(
         "answer", 0, "CloudFormation was answered" if given.failed_because is None else given.failed_because
     )
-
-
-def _ended(trial: Trial) -> Position:
-    """Write down that a scheduled trial is over: nobody waits for an answer."""
-    if not trial.ownership.forgotten:
-        note_sent(trial.context.store, trial.properties.endpoint_name, trial.order.request_id)
-    return position("answer", 0, "the scheduled trial has ended")
 
 
 def shortened(request: TrialRequest, late_s: float) -> TrialRequest:
