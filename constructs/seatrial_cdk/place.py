@@ -66,7 +66,6 @@ def shared_stack(scope: Construct, name: str, kind: type[Shared], make: Callable
 
     Args:
         scope: A construct of the stage or app.
-        name: Its construct ID.
         kind: What it must be.
         make: Makes it, in the stage or app.
 

@@ -93,9 +93,6 @@ def refuse_parts_of_no_vpc(
 
     Args:
         scope: What is given them.
-        vpc: The VPC.
-        subnets: Subnets of it.
-        security_groups: Security groups in it.
     """
     if vpc is None and (subnets is not None or security_groups is not None):
         Annotations.of(scope).add_error("SEA449: vpc_subnets and security_groups need their VPC. Give vpc beside them.")

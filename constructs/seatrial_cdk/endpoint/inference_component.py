@@ -112,7 +112,6 @@ def define_model(
     The model has no name, because it can only be replaced.
 
     Args:
-        scope: What both belong to.
         container: Image, environment, artifacts.
         network: The VPC of the containers.
         name: The endpoint's name in its first generation, whose logs and metrics the role writes.
@@ -153,7 +152,6 @@ def define_component(
     """Define the component: how many copies of the model run, and what each takes of an instance.
 
     Args:
-        scope: What it belongs to.
         endpoint_name: Name of the endpoint, or a token of it.
         model: What runs.
         name: Name of the component.

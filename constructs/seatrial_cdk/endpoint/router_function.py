@@ -84,7 +84,6 @@ def route(
     Args:
         event: The request; header `x-seatrial-session` keeps a session at one component.
         client: SageMaker's runtime.
-        endpoint_name: The endpoint.
         weights: Weight of each component.
         fraction: A number from 0 to below 1 for a request without a session.
     """

@@ -345,11 +345,7 @@ def alarm_name(scope: Construct, endpoint: ILlmEndpoint, own: str) -> str | None
 
 
 def alarm_prefix(environment: str) -> str:
-    """Return what the names of an environment's alarms begin with: those that its trial service may read.
-
-    Args:
-        environment: The environment's name.
-    """
+    """Return what the names of an environment's alarms begin with: those that its trial service may read."""
     return f"seatrial-{environment}-"
 
 

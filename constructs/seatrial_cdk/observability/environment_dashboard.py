@@ -271,7 +271,6 @@ def define_environment_view(
 
     Args:
         scope: The stack of its trials.
-        environment: The environment.
         deployments: Every deployment of the app; those of other environments are left out.
     """
     if not environment.observability.has_environment_dashboard:
@@ -293,7 +292,6 @@ def define_budget(scope: Construct, environment: EnvironmentSpec, topic: AlarmTo
 
     Args:
         scope: The stack of its trials.
-        environment: The environment.
         topic: Its own topic; `None` where its file names one, whose policy is its owner's.
     """
     wanted = environment.observability

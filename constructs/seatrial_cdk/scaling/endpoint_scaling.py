@@ -289,7 +289,6 @@ def _define_target(
 
     Args:
         scope: The scaling; SEA442 is reported where it is of another kind than the endpoint.
-        endpoint: The endpoint.
         limits: Fewest and most.
         dimension: `COPIES` or `INSTANCES`.
         resource_id: As Application Auto Scaling has it.
@@ -344,7 +343,6 @@ def _define_tracking(
     """Define target tracking. Both cooldowns are written out: inference components have no documented default.
 
     Args:
-        scope: What it belongs to.
         target: What is scaled.
         limits: Cooldowns and protection.
         name: The policy's name.
@@ -392,7 +390,6 @@ def _define_start_from_zero(
     Target tracking multiplies what there is, and nothing times anything is nothing.
 
     Args:
-        scope: What they belong to.
         target: What is scaled.
         metric_name: Counts what waits for one.
         statistic: Of a minute.

@@ -57,9 +57,7 @@ def define_scaling(
     Each variant is scaled between the same limits; a queue by what waits for its first variant.
 
     Args:
-        scope: What it belongs to.
         construct_id: Its construct ID; the variant's name is added from the second variant on.
-        endpoint: The endpoint.
         deployment: What is deployed.
         trial: Its response attributes have the target; `None` without trials.
     """

@@ -42,7 +42,6 @@ class ComponentState:
     """An inference component as SageMaker describes it.
 
     Attributes:
-        name: Its name.
         endpoint_name: Where it runs.
         variant_name: On which variant.
         status: `Creating`, `InService`, `Updating`, `Failed` or `Deleting`.
@@ -50,7 +49,6 @@ class ComponentState:
         desired_copies: Copies that are asked for.
         specification: Model, compute requirements and timeouts.
         failure_reason: Why the last change failed; empty when it did not.
-        arn: Its ARN.
     """
 
     name: str
@@ -353,7 +351,6 @@ class CandidateComponent:
     """A component that the trial service made, by its tags.
 
     Attributes:
-        name: Its name.
         endpoint_name: The endpoint that it is on.
         request_id: The request that it was made for; empty where an older release made it.
     """

@@ -83,7 +83,6 @@ class LoadPhase:
 
     Attributes:
         store: Where documents lie.
-        endpoint_name: The endpoint.
         request_id: The request that the trial serves.
         number: The round's number, from 0.
     """
@@ -200,7 +199,6 @@ class FunctionShare:
     Attributes:
         request: The trial.
         progress: Where it stands.
-        level: The level.
         share: This function's share of it.
         now_s: The time, in seconds since the epoch.
         left_s: How long the function may load.

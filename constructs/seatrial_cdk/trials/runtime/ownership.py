@@ -40,7 +40,6 @@ class Owner:
     """The request that an endpoint's trials may serve.
 
     Attributes:
-        request_id: The request.
         seen_at_s: When it was seen first, in seconds since the epoch.
         document: The key that its trial's document will have; empty when it needs no trial.
         budget_s: The trial measures no longer than this.
@@ -122,7 +121,6 @@ def take_if_idle(
 
     Args:
         store: Where the owner lies.
-        endpoint_name: The endpoint.
         wanted: The request.
         is_busy: Tells whether a request is still at work.
 

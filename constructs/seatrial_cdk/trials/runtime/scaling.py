@@ -97,8 +97,6 @@ class HeldScaling:
     """What the scaling of a component was before its scale-in was suspended.
 
     Attributes:
-        endpoint_name: The endpoint.
-        component: The component.
         request_id: The request that is to restore it.
         stack_id: The stack that is updated.
         copies: Copies that were live, which the update must not take away.
@@ -153,7 +151,6 @@ def suspend_scale_in(
         scaling: The scaling of copies.
         store: Where the note lies.
         ownership: Of the request.
-        component: The component.
         stack_id: The stack that is updated.
         copies: Copies that are live.
 

@@ -58,8 +58,6 @@ class ScheduledCall(TypedDict):
     """Which endpoint is to be tried.
 
     Attributes:
-        EndpointName: The endpoint.
-        InferenceComponentName: Its component.
         StackId: Name or ARN of its stack.
         Id: Unique for each call; a repeated one starts nothing new.
     """
