@@ -228,6 +228,8 @@ def _digest(scope: Construct, sources: ModelSources | None, network: ContainerNe
             *(arn for _, arn in sources.described),
         ]
     text = json.dumps(named, sort_keys=True)
+    # Resolving crosses into Node, and tokens alone need it: they are numbered anew by each synthesis, and a digest of
+    # numbers would make another role each time.
     if TOKEN_MARKER in text:
         stack = Stack.of(scope)
         text = json.dumps([None if each is None else stack.resolve(each) for each in named], sort_keys=True)

@@ -168,6 +168,8 @@ def define_component(
         ),
         deployment_config=component_update(copies),
     )
+    # One document for the component and for its candidate (`specification_json`): a candidate that was made of other
+    # properties than the component would prove nothing of it.
     component.add_property_override("Specification", specification_document(copies, model.attr_model_name))
     component.add_resource_dependency(model)
     return component

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from seatrial_cdk.endpoint.endpoint_interface import ILlmEndpoint
 
+# The name that deployed functions have; `handler_module` makes a module of it, wherever the source is.
 HANDLER = "seatrial_cdk.traffic_router.runtime.handler.handler"
 LONGEST_REQUEST_S = 75  # SageMaker answers within 60 s; the rest is for the start and the connection
 MEMORY_MB = 256

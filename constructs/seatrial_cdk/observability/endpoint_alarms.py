@@ -324,6 +324,7 @@ def _alarm(
         comparison_operator="GreaterThanOrEqualToThreshold",
         evaluation_periods=condition.minutes_watched,
         datapoints_to_alarm=condition.minutes_bad,
+        # A minute without a request has no data: an alarm raised by silence would roll every idle endpoint back.
         treat_missing_data="notBreaching",
         alarm_actions=told,
         ok_actions=told,

@@ -366,6 +366,7 @@ def _define_tracking(
             target_value=value,
             scale_out_cooldown=limits.scale_out_cooldown_s,
             scale_in_cooldown=limits.scale_in_cooldown_s,
+            # Left out where it is off: `false` would update each policy that is deployed without it.
             disable_scale_in=limits.scale_in_protection or None,
         ),
     )

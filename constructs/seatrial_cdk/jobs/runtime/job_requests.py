@@ -122,6 +122,7 @@ def start(asked: JobProperties, request_id: str, cloud: JobCalls, place: JobPlac
         attempt = 1 if last is None else last.attempt + 1
         last = JobState(attempt_name(name, attempt), attempt, NOT_STARTED, place.uri(digest, attempt))
         told(cloud, place, digest, last)
+    # Also where the last attempt runs: its workflow may have died, and one of the same name starts nothing new.
     order = {**asked, "Attempt": last.attempt}
     execution = f"{last.job}-{request_id}"
     if len(execution) > LONGEST_EXECUTION_NAME:

@@ -142,6 +142,7 @@ def unsent_answer(store: TrialStore, endpoint_name: str, request_id: str, answer
     """
     if is_sent(store, endpoint_name, request_id):
         return None
+    # Of two deliveries at once one writes; the other gives what that one wrote, whatever it found out itself.
     if store.create(run_key(endpoint_name, request_id, ANSWERED), json.dumps(asdict(answer))):
         return answer
     return given_before(store, endpoint_name, request_id) or answer

@@ -311,6 +311,8 @@ def _create(order: Order, context: TrialContext) -> None:
     if room.is_full:
         raise NoRoomError(room.in_words)
     before = _Before(at_s=context.now_s(), instances=room.instances, is_free=room.is_free)
+    # Before the creation: a function that dies between both leaves a time without a candidate, and no candidate without
+    # a time, whose start would be waited for from the order on.
     context.store.write(_before_key(order), json.dumps(asdict(before)))
     tags = candidate_tags(properties.environment, properties.endpoint_name, order.request_id)
     try:

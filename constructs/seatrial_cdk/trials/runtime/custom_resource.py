@@ -128,6 +128,7 @@ def start(
     owner = take_ownership(
         store, properties.endpoint_name, request_id, document=document, now_s=now_s, budget_s=properties.budget_s
     )
+    # A delivery may come after the request that follows it: what it would start is not asked for any more.
     if owner.request_id != request_id:
         return not_made(properties, STOPPED)
     live_config = context.components.live_config(properties.endpoint_name) if manner == "candidate" else ""
@@ -379,6 +380,7 @@ def await_quiet(component: str, context: TrialContext) -> None:
 
     A component whose metric can't be read is waited for a minute.
     """
+    # A function that is still waiting when its time ends gives no answer, and Lambda begins the wait anew.
     until_s = min(context.now_s() + LONGEST_DRAIN_S, context.ends_s - ANSWER_S)
     context.sleep(max(0.0, min(QUIET_S, until_s - context.now_s())))
     while context.now_s() < until_s:

@@ -99,6 +99,7 @@ def take_ownership(
             former_request=former_request,
         )
         text = json.dumps(asdict(owner))
+        # On the condition that nobody else wrote: a plain write of a late delivery would take the endpoint back.
         if store.create(key, text) if found is None else store.replace(key, text, found.version):
             return owner
     raise UnavailableError(f"writing {store.uri(key)}: {MOST_WRITES} concurrent writes")

@@ -172,6 +172,7 @@ def suspend_scale_in(
             copies=copies if held is None else max(copies, held.copies),
             before=before,
         ).to_json()
+        # The note is first: a suspension without one would never end; a note without one restores what is there.
         if store.create(key, note) if found is None else store.replace(key, note, found.version):
             scaling.suspend(component, {**before, "DynamicScalingInSuspended": True})
             return

@@ -375,6 +375,7 @@ def absorb(trial: Trial, at: Position) -> Position:
         return _stopped(trial, stop)
     number, workers = at["Round"], len(at["Shares"])
     this = trial.round(number)
+    # A step whose function died after it wrote is done again: its level must not be taken in twice.
     if this.next.has_progress():
         return position("choose", number + 1, "the level was absorbed before")
     shares = [this.share(worker) for worker in range(workers)]
@@ -510,6 +511,8 @@ def _left_to_do(trial: Trial) -> str:
     context, properties, order = trial.context, trial.properties, trial.order
     updates = properties.phase == "candidate" and not order.is_scheduled
     goes_on = updates and trial.ownership.check() is None and allows_deployment(order, context.store)
+    # Before the candidate is waited for: its deletion may take until CloudFormation's time is over, and the answer then
+    # carries the last copies that were read.
     waits = _carried(trial) if goes_on else ""
     if order.has_candidate and not _candidate_is_out_of_the_way(trial):
         return f"{order.candidate} is being deleted"
@@ -531,6 +534,7 @@ def _raised(trial: Trial) -> str:
     if not (raised := context.raised(properties.alarms)):
         return ""
     key = run_key(properties.endpoint_name, trial.order.request_id, "raised")
+    # Created, and not written: the wait counts from the first look, whichever call of the function looks.
     context.store.create(key, json.dumps({"at_s": context.now_s()}))
     text = context.store.read(key)
     waited_s = 0.0 if text is None else context.now_s() - float(json.loads(text)["at_s"])

@@ -212,6 +212,7 @@ class S3TrialStore:
                     self.client.put_object(**asked)
                 except ClientError as refused:
                     status = refused.response["ResponseMetadata"]["HTTPStatusCode"]
+                    # 404 is a text that was removed before its replacement: the version is as gone as with 412.
                     if status in {HTTPStatus.PRECONDITION_FAILED, HTTPStatus.NOT_FOUND}:
                         return False
                     if status != HTTPStatus.CONFLICT:
