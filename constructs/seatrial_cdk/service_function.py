@@ -1,10 +1,11 @@
-"""A service of Seatrial in an account: a function on an archive made at synth, and the workflow that calls it."""
+"""A service of Seatrial in an account: a function on an archive made at synth, its log, the workflow that calls it."""
 
 from __future__ import annotations
 
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from aws_cdk import RemovalPolicy, aws_logs
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_stepfunctions as sfn
@@ -15,11 +16,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from aws_cdk.aws_logs import LogGroup
     from constructs import Construct
 
     from seatrial_cdk.endpoint.container_network import ContainerNetwork
     from seatrial_cdk.endpoint.execution_role import RoleOptions
+
+
+def log_group_of(scope: Construct, *, keep: bool = False, days: int | None = None) -> aws_logs.LogGroup:
+    """Define a log group; it goes with its stack, unless it is to be kept.
+
+    Args:
+        scope: What it belongs to.
+        keep: It stays when its stack is deleted.
+        days: Days after which its events end, one of the values that CloudWatch Logs knows; default: a month.
+    """
+    policy = RemovalPolicy.RETAIN if keep else RemovalPolicy.DESTROY
+    group = aws_logs.LogGroup(scope, "Logs", retention=aws_logs.RetentionDays.ONE_MONTH, removal_policy=policy)
+    if days is not None:
+        resource = cast("aws_logs.CfnLogGroup", group.node.default_child)
+        resource.retention_in_days = days
+    return group
 
 
 def service_role(
@@ -63,7 +79,7 @@ def service_function(
     timeout_s: int,
     memory_mb: int,
     variables: Mapping[str, str],
-    logs: LogGroup,
+    logs: aws_logs.LogGroup,
     network: ContainerNetwork | None = None,
 ) -> lambda_.CfnFunction:
     """Define the function of a service.

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from seatrial_base.errors import LocalError
+
+if TYPE_CHECKING:
+    from seatrial_laptop.lifecycle import LocalStatus
 
 local = typer.Typer(
     name="local",
@@ -66,8 +69,8 @@ def local_status(state: StateFolder = STATE) -> None:
     from seatrial_laptop.lifecycle import read_local_status as read_status
 
     now = read_status(state)
-    if now.local is None:
-        typer.echo(f"not running: {_place(state)}")
+    if now.local is None or not now.running:
+        typer.echo(_without_answer(now, state))
         raise typer.Exit(1)
     typer.echo(f"running at {now.local.endpoint_url} (pid {now.local.pid})")
     for endpoint in now.endpoints:
@@ -122,15 +125,25 @@ def stop_local(
 ) -> None:
     """Stop it and every engine; its bootstrap, stacks, buckets and endpoints are gone then."""
     from seatrial_laptop.lifecycle import stop_embedded_aws as stop
+    from seatrial_laptop.lifecycle import was_killed
 
     stopped = stop(state)
     if not quiet:
-        typer.echo(STOPPED if stopped else f"not running: {_place(state)}")
+        typer.echo(STOPPED if stopped else f"not running: {_place(state, killed=was_killed(state))}")
 
 
-def _place(state: Path) -> str:
-    from seatrial_laptop.lifecycle import was_killed
+def _without_answer(now: LocalStatus, state: Path) -> str:
+    """Return what is known of an embedded AWS that does not answer, and what to do next."""
+    from seatrial_laptop.running import silence_hint
 
-    if was_killed(state):
+    if now.local is not None:
+        return f"not answering: {now.local.endpoint_url} (pid {now.local.pid}); {silence_hint(now.local.pid)}"
+    if now.state == "starting":
+        return "starting: ask again in some seconds; if it stays so, stop it: seatrial local down"
+    return f"not running: {_place(state, killed=now.state == 'killed')}"
+
+
+def _place(state: Path, *, killed: bool) -> str:
+    if killed:
         return f"what ran with {state.absolute()} was killed, and its stacks are lost; start anew: seatrial local up"
-    return f"no state in {state.absolute()}; give another folder with --state"
+    return f"no state in {state.absolute()}; start it (seatrial local up), or give another folder with --state"

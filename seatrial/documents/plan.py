@@ -35,6 +35,8 @@ __all__ = [
     "RatePoint",
     "Rejected",
     "ServingLimits",
+    "SizedDeployment",
+    "hardware_words",
     "values_digest",
 ]
 
@@ -150,12 +152,36 @@ class Cost(SealedModel):
     on_demand_usd_per_hour: float | None = model_field(None, since="0.2")
 
 
-class Alternative(FrozenModel):
+class SizedDeployment(FrozenModel):
+    """Copies of the model on instances of one type.
+
+    Attributes:
+        tensor_parallel_degree: Accelerators of a copy.
+        copy_count: Copies of the planned size.
+        usd_per_hour: All its instances; `None` where no price is known.
+    """
+
+    instance_type: str
+    tensor_parallel_degree: int
+    copy_count: int
+    instance_count: int
+    usd_per_hour: float | None
+
+    @property
+    def words(self) -> str:
+        """As it is shown: `2 x ml.g6e.xlarge, TP 2`."""
+        return f"{self.instance_count} x {hardware_words(self.instance_type, self.tensor_parallel_degree)}"
+
+
+def hardware_words(instance_type: str, degree: int) -> str:
+    """Write what one copy runs on: `ml.g6e.xlarge, TP 2`."""
+    return f"{instance_type}, TP {degree}"
+
+
+class Alternative(SizedDeployment):
     """A deployment that no other beats in price, in latency of a single request and in throughput at once.
 
     Attributes:
-        copy_count: Copies of the planned size.
-        usd_per_hour: All its instances.
         usd_per_million_output_tokens: At the planned load.
         output_tok_s: Of all copies at the planned load.
         highest_tok_s: Of all copies, each loaded as far as the objectives hold.
@@ -163,12 +189,7 @@ class Alternative(FrozenModel):
         chosen: This is the plan's.
     """
 
-    instance_type: str
-    tensor_parallel_degree: int
     copies_per_instance: int
-    copy_count: int
-    instance_count: int
-    usd_per_hour: float | None
     usd_per_million_output_tokens: float | None
     output_tok_s: float
     highest_tok_s: float
@@ -176,12 +197,10 @@ class Alternative(FrozenModel):
     chosen: bool
 
 
-class Probe(FrozenModel):
+class Probe(SizedDeployment):
     """One level of a cheaper deployment; measured, it decides between that deployment and the plan.
 
     Attributes:
-        copy_count: Copies of that deployment.
-        usd_per_hour: All its instances.
         saving_usd_per_hour: How much less than the plan that is.
         concurrency_per_copy: Requests in flight on one copy: the level to measure.
         field: The objective that it is predicted to miss by less than the band, as in the spec.
@@ -191,10 +210,6 @@ class Probe(FrozenModel):
         because: Full sentences.
     """
 
-    instance_type: str
-    tensor_parallel_degree: int
-    copy_count: int
-    instance_count: int
     usd_per_hour: float
     saving_usd_per_hour: float
     concurrency_per_copy: int
@@ -205,34 +220,26 @@ class Probe(FrozenModel):
     because: Annotated[str, Facts(explains=True)]
 
 
-class SaferDeployment(FrozenModel):
+class SaferDeployment(SizedDeployment):
     """The cheapest dearer deployment that misses the SLO half as likely as the plan does, or less.
 
     Attributes:
-        copy_count: Copies of that deployment.
-        usd_per_hour: All its instances.
         more_usd_per_hour: How much more than the plan that is.
         concurrency_per_copy: Requests in flight on one copy at the workload.
         chance: That it meets the SLO, with the band as 80 % of the errors.
     """
 
-    instance_type: str
-    tensor_parallel_degree: int
-    copy_count: int
-    instance_count: int
     usd_per_hour: float
     more_usd_per_hour: float
     concurrency_per_copy: int
     chance: float
 
 
-class Proposal(FrozenModel):
+class Proposal(SizedDeployment):
     """A deployment with narrower weights that beats the plan; it is never taken by itself.
 
     Attributes:
         quantization: What `serving.overrides.quantization` would say.
-        copy_count: Copies of the planned size.
-        usd_per_hour: All its instances.
         output_tok_s: Of all copies at the planned load.
         highest_tok_s: Of all copies, each loaded as far as the objectives hold.
         ms_per_token_alone: End-to-end latency of a single request over its output tokens.
@@ -241,11 +248,6 @@ class Proposal(FrozenModel):
     """
 
     quantization: str
-    instance_type: str
-    tensor_parallel_degree: int
-    copy_count: int
-    instance_count: int
-    usd_per_hour: float | None
     output_tok_s: float
     highest_tok_s: float
     ms_per_token_alone: float
@@ -454,6 +456,17 @@ class Plan(CopyPrediction, ServingLimits, Layout, PlannedEndpoint, SealedModel):
     volume_size_gb: Decision[int] | None = model_field(None, since="0.1")
     volume_kms_key_arn: str | None = model_field(None, since="0.1")
     hosting_kind: Decision[Literal["single_model", "asynchronous"]] | None = model_field(None, since="0.2")
+
+    @property
+    def deployment(self) -> SizedDeployment:
+        """What is deployed, without the reasons."""
+        return SizedDeployment(
+            instance_type=self.instance_type.value,
+            tensor_parallel_degree=self.tensor_parallel_degree.value,
+            copy_count=self.copy_count.value,
+            instance_count=self.instance_count.value,
+            usd_per_hour=self.cost.usd_per_hour,
+        )
 
     @property
     def accelerators_per_copy(self) -> int:

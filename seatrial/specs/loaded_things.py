@@ -30,6 +30,7 @@ _OF_CODE = re.compile(
     r"(^|_)(plugins?|modules?|cls|class(es)?|handlers?|scripts?|entrypoint|middlewares?|hooks?|callbacks?|factory)(_|$)"
 )
 """Options and members that name code, whatever the engine calls the rest of them."""
+_LONGEST = 8_192  # characters of a value that is judged: each of its words is held against each pattern
 _LISTED = re.compile(r"[\s,;|]+")
 _MODULE = re.compile(r"[A-Za-z_]\w*([.:][A-Za-z_]\w*)+")  # `package.Class`, `package:function`, `file.py`
 
@@ -134,6 +135,10 @@ def option_things(name: str, value: OptionValue, hub_id: str | None) -> Iterator
     if what is None and not _is_revision(name) and name.lower() not in every_known_name():
         yield LoadedThing((name,), "option", None, f"the option {name} is unknown, so it may load anything")
         return
+    if len(value) > _LONGEST and not (what == "nothing" or _is_template(name, value)):
+        because = f"the option {name} has more than {_LONGEST:,} characters, so what it loads is not told"
+        yield LoadedThing((name,), "option", None, because)
+        return
     is_configuration = what == "a configuration that may name a model"
     members: object = value
     if is_configuration or value.lstrip()[:1] in ("{", "["):
@@ -179,7 +184,7 @@ def _texts(members: object, name: str, repository: str) -> Iterator[tuple[str, s
 
 def _text(option: str, member: str, text: str, what: str | None) -> Iterator[LoadedThing]:
     """Yield what a text names: each of several that are listed, and the revision behind an at sign."""
-    if what == "nothing" or (member.lower() in _TEMPLATES and "{" in text):
+    if what == "nothing" or _is_template(member, text):
         return
     if what == "code":
         of = "" if member == option else f" with {member}"
@@ -193,6 +198,10 @@ def _text(option: str, member: str, text: str, what: str | None) -> Iterator[Loa
             yield LoadedThing((option,), "option", named, licence=licence_of(named))
         if revision and (what is not None or "/" in named):
             yield LoadedThing((option,), "revision", f"{named}@{revision}")
+
+
+def _is_template(name: str, text: str) -> bool:
+    return name.lower() in _TEMPLATES and "{" in text
 
 
 def _is_mounted(value: str) -> bool:

@@ -81,7 +81,7 @@ def read_source(path: Path) -> YamlSource:
 def parse_source(text: str, name: str) -> YamlSource:
     """Parse YAML text under the name of its file; what is wrong with it is returned, not raised."""
     try:
-        if _depth(text) > MAX_DEPTH:
+        if not _is_composable(text):
             return _broken(name, "SEA102", *_TOO_LARGE)
         root = yaml.compose(text, Loader=_Loader)
     except yaml.YAMLError as error:
@@ -105,15 +105,15 @@ def _constructed(root: yaml.MappingNode, text: str, name: str) -> YamlSource:
     return YamlSource(name, data, dict(_walk(root, ())), (*_duplicates(root, name), *_no_json(root, name)))
 
 
-def _depth(text: str) -> int:
-    """Return how deeply the text nests, counted before it is composed: composing deep text ends the process."""
-    depth = deepest = 0
+def _is_composable(text: str) -> bool:
+    """Tell whether the text is neither too deep nor too large, before it is composed: deep text ends the process."""
+    depth = count = 0
     for event in yaml.parse(text, Loader=_Loader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        deepest = max(deepest, depth)
-        if deepest > MAX_DEPTH:
-            return deepest
-    return deepest
+        count += isinstance(event, yaml.CollectionStartEvent | yaml.ScalarEvent)
+        if depth > MAX_DEPTH or count > MAX_VALUES:
+            return False
+    return True
 
 
 def _broken(name: str, rule: str, message: str, hint: str) -> YamlSource:

@@ -271,9 +271,9 @@ def test_a_refusal_is_told_in_the_servers_words(seatrial: Seatrial, origin: str,
         (
             "--url http://localhost --slo fast --slo ttft_ms=5 --levels 1,x --budget -1 --retries -1 --output-tokens 0",
             [
+                "--levels: SEA501: '1,x' is not a list of whole numbers as in 1,2,4",
                 "--slo: SEA501: 'fast' is not an objective such as ttft_ms.p95=500, error_rate=0.01 or "
                 "output_tok_s=1000",
-                "--levels: SEA501: '1,x' is not a list of whole numbers as in 1,2,4",
                 "--output-tokens: SEA501: 0 is not above 0",
                 "--budget (in s): SEA501: -60 is not above 0",
                 "--retries: SEA501: -1 is below 0",

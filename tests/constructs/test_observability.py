@@ -16,8 +16,12 @@ from seatrial.specs.endpoint import Slo
 from seatrial_cdk.endpoint.endpoint_interface import ILlmEndpoint
 from seatrial_cdk.observability.endpoint_alarms import AlarmTopic
 from seatrial_cdk.observability.endpoint_dashboard import DashboardInstances, DashboardTrials, EndpointDashboard
-from seatrial_cdk.observability.environment_budget import EnvironmentBudget
-from seatrial_cdk.observability.environment_dashboard import MOST_ENDPOINTS, EnvironmentDashboard, ShownEndpoint
+from seatrial_cdk.observability.environment_dashboard import (
+    MOST_ENDPOINTS,
+    EnvironmentBudget,
+    EnvironmentDashboard,
+    ShownEndpoint,
+)
 from seatrial_cdk.observability.widgets import MOST_METRICS, WIDTH
 from seatrial_cdk.trials.runtime.report import DIMENSIONS, NAMESPACE, UNITS
 from tests.stacks.test_assembly import LINT

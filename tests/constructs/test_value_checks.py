@@ -21,8 +21,7 @@ from seatrial_cdk.endpoint.output_location import DataCapture, OutputLocation
 from seatrial_cdk.endpoint.serving_container import ServingContainer
 from seatrial_cdk.endpoint.single_model_endpoint import SingleModelEndpoint
 from seatrial_cdk.endpoint.variant_instances import ModelVariant, RequestRouting, ShadowVariant, VariantInstances
-from seatrial_cdk.scaling.endpoint_scaling import CopyScaling
-from seatrial_cdk.scaling.scaling_limits import ScalingLimits, ScheduledCapacity
+from seatrial_cdk.scaling.endpoint_scaling import CopyScaling, ScalingLimits, ScheduledCapacity
 
 if TYPE_CHECKING:
     from collections.abc import Callable

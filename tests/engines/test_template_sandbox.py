@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, Undefined
+from jinja2.exceptions import SecurityError
 from jinja2.runtime import LoopContext
 
 from seatrial_base.catalog.engine_options import TOPICS
@@ -327,3 +328,27 @@ def test_what_a_template_has_in_hand_counts_by_its_size(text: str) -> None:
 
     assert not is_refused(100_000)
     assert is_refused(MOST_WORK)
+
+
+@pytest.mark.parametrize(
+    ("text", "more"),
+    [
+        ("{% macro m0() %}x{% endmacro %}", "{% macro mNEXT() %}{{ mNOW() }}{% endmacro %}"),
+        ("{% set m0 = 'x' %}", "{% set mNEXT = [mNOW] %}"),
+    ],
+)
+def test_macros_and_lists_nest_so_far(tmp_path: Path, text: str, more: str) -> None:
+    for now in range(MOST_NESTED):
+        text += more.replace("NEXT", f"{now + 1}").replace("NOW", f"{now}")
+    last = "{{ mN() | trim }}" if "macro" in text else "{% set a = mN | length %}"
+    own = own_template(tmp_path, text + last.replace("N", f"{MOST_NESTED - 1}"))
+    assert render_template(TEMPLATE, VARIABLES, own=own) in ("x", "")
+    own_template(tmp_path, text + last.replace("N", f"{MOST_NESTED}"))
+    assert problems(own) == [("SEA311", f"{TEMPLATE}:1")]
+
+
+@pytest.mark.parametrize("function", ["x".format, [].append, len, print, TemplateSandbox])
+def test_nothing_is_called_but_macros_and_methods_of_the_list(function: object) -> None:
+    code = check_template("{{ header('a') }}", TEMPLATE, TEMPLATE).code
+    with pytest.raises(SecurityError, match="can't be called"):
+        TemplateSandbox({TEMPLATE: code}).get_template(TEMPLATE).render(header=function)

@@ -224,6 +224,8 @@ def with_extra(options: str) -> str:
         "lora_adapters: 'meta-llama/a,evil/b'",
         "lora_modules: 'a=meta-llama/a b=evil/b'",
         "tokenizer: meta-llama/../evil",
+        f"lora_modules: '{'meta-llama/a,' * 800}'",
+        f"""compilation_config: '{{"a": {"[" * 9_000}'""",
     ],
 )
 @pytest.mark.parametrize("rail", ["models: [meta-llama/*]", "licences: [llama2]"])
@@ -252,6 +254,8 @@ def test_what_an_option_loads_is_held_against_the_rails(
         "Generation_Config: vllm",
         "chat_template: '{{ messages }}'",
         "Chat_Template: '{{ messages }}/{{ x }}'",
+        f"chat_template: '{'{{ messages }}/' * 1_000}'",
+        f"""compilation_config: '{{"a": {"[" * 900}{"]" * 900}}}'""",
         """structured_outputs_config: '{"backend": "xgrammar", "reasoning_parser": "qwen3"}'""",
         """compilation_config: '{"mode": 3, "cudagraph_mode": "FULL", "custom_ops": ["+rms_norm"]}'""",
         """limit_mm_per_prompt: '{"image": 2}'""",

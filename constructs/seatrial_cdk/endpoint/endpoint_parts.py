@@ -13,9 +13,8 @@ from seatrial_cdk.endpoint.endpoint_outputs import EndpointAlias, EndpointOutput
 from seatrial_cdk.endpoint.inference_component import AdapterComponent, AddedComponent
 from seatrial_cdk.endpoint.planned_endpoint import optimized_container, planned_copies
 from seatrial_cdk.endpoint.traffic_router import TrafficRouter
-from seatrial_cdk.observability.container_alarms import ContainerAlarms
-from seatrial_cdk.observability.endpoint_alarms import EndpointAlarms, topic_arn
-from seatrial_cdk.observability.planned import define_endpoint_dashboard
+from seatrial_cdk.observability.endpoint_alarms import ContainerAlarms, EndpointAlarms, topic_arn
+from seatrial_cdk.observability.endpoint_dashboard import define_endpoint_dashboard
 from seatrial_cdk.scaling.planned_scaling import define_scaling, start_minutes
 from seatrial_cdk.trials.endpoint_trial import CandidateTrial, SmokeBenchmark, TrialSettings
 from seatrial_cdk.trials.trial_schedule import TrialSchedule

@@ -31,6 +31,11 @@ _PRIVATE_ECR = re.compile(
     r"(?P<account>[0-9]{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.amazonaws\.com(\.cn)?"
     r"/(?P<name>[a-z0-9._/-]+)(:[\w.-]+)?(@sha256:[0-9a-f]{64})?"
 )
+WILDCARDS = (
+    "Actions on * have no resource level (seatrial_cdk.policy); the other wildcards end a name that begins "
+    "with the endpoint's, or are network interfaces and objects of a prefix that are not known beforehand."
+)
+METRIC_NAMESPACES = ("AWS/SageMaker", "/aws/sagemaker/Endpoints", "/aws/sagemaker/InferenceComponents")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +84,6 @@ def repository_of(
     message = "SEA440: the image is a token, so its repository is unknown. Give image_repository beside it."
     Annotations.of(scope).add_error(message)
     return None
-
-
-WILDCARDS = (
-    "Actions on * have no resource level (seatrial_cdk.policy); the other wildcards end a name that begins "
-    "with the endpoint's, or are network interfaces and objects of a prefix that are not known beforehand."
-)
-METRIC_NAMESPACES = ("AWS/SageMaker", "/aws/sagemaker/Endpoints", "/aws/sagemaker/InferenceComponents")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -414,8 +414,8 @@ class LlmEndpoint(ComponentEndpoint, SpecEndpoint):
         siblings = [name.removeprefix(self.endpoint_name).lower() for name in self.siblings]
         kinds = [("endpoint", ""), *(("inference-component", end) for end in (COMPONENT_SUFFIX, *siblings))]
         invoked = self._allow_invoking(grantee, [(kind, f"{name}{suffix}") for kind, suffix in kinds for name in names])
-        invoked = invoked.combine(allow_bearers(grantee)) if openai else invoked
-        return invoked.combine(allow_reading_alias(self, grantee, self.alias_name))
+        reading = allow_reading_alias(self, grantee, self.alias_name)
+        return (invoked.combine(allow_bearers(grantee)) if openai else invoked).combine(reading)
 
 
 Kind = TypeVar("Kind", bound=SpecEndpoint)
@@ -496,7 +496,7 @@ def _define_whole(
 ) -> Kind:
     """Define an endpoint with its trial, scaling, alarms, alias, outputs and schedule."""
     from seatrial_cdk.endpoint.endpoint_parts import define_outputs, define_parts  # noqa: PLC0415 (see `SpecEndpoint`)
-    from seatrial_cdk.jobs.optimizations_stack import add_jobs  # noqa: PLC0415
+    from seatrial_cdk.jobs.optimization_job import add_jobs  # noqa: PLC0415
     from seatrial_cdk.trials.trials_stack import trials_stack  # noqa: PLC0415
 
     generation = deployment.plan.generation

@@ -21,7 +21,7 @@ from seatrial_cdk.endpoint.variant_instances import (
     ShadowVariant,
     VariantInstances,
 )
-from seatrial_cdk.jobs.optimized_weights import OptimizedWeights
+from seatrial_cdk.jobs.optimization_job import OptimizedWeights
 
 if TYPE_CHECKING:
     from typing import Literal

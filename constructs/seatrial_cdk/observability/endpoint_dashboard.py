@@ -9,6 +9,8 @@ from aws_cdk import Stack, Token
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
+from seatrial_base.catalog.instances import find_instance
+from seatrial_base.units import S_PER_MINUTE
 from seatrial_cdk.endpoint.variant_instances import VARIANT_NAME
 from seatrial_cdk.observability.widgets import (
     AlarmWidget,
@@ -23,9 +25,13 @@ from seatrial_cdk.observability.widgets import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from seatrial.deployment.document import Deployment
+    from seatrial.documents.plan import Plan
     from seatrial.specs.endpoint import Slo
+    from seatrial.specs.hosting import HostingSpec
     from seatrial_cdk.endpoint.endpoint_interface import ILlmEndpoint
-    from seatrial_cdk.observability.container_alarms import ContainerAlarms
+    from seatrial_cdk.observability.endpoint_alarms import ContainerAlarms
+    from seatrial_cdk.trials.endpoint_trial import SmokeBenchmark
 
 SERVICE: Final = "AWS/SageMaker"
 INSTANCES: Final = "/aws/sagemaker/Endpoints"
@@ -35,6 +41,8 @@ US_PER_MS: Final = 1000
 TRIAL_PERIOD_S: Final = 3600
 HOURS_PER_MONTH: Final = 730
 RUNBOOK: Final = "docs/how-to/observe.md"
+_TOKENS: Final = ("OutputTokensPerSecond", "output tokens per second")
+_PRICE: Final = ("UsdPerMillionOutputTokens", "USD per million")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,10 +220,6 @@ def _trials(trials: DashboardTrials) -> Iterator[Graph]:
     yield Graph(title="Last trials", lines=[passed, knee, errors], as_numbers=True)
 
 
-_TOKENS: Final = ("OutputTokensPerSecond", "output tokens per second")
-_PRICE: Final = ("UsdPerMillionOutputTokens", "USD per million")
-
-
 def _load(endpoint: ILlmEndpoint, instances: DashboardInstances | None, target: float | str | None) -> Iterator[Graph]:
     """Yield load per copy, copies and instances, and what they cost.
 
@@ -279,3 +283,60 @@ def _hardware(endpoint: ILlmEndpoint, instances: DashboardInstances | None) -> I
                 )
             ],
         )
+
+
+def define_endpoint_dashboard(
+    scope: Construct,
+    construct_id: str,
+    endpoint: ILlmEndpoint,
+    deployment: Deployment,
+    trial: SmokeBenchmark | None,
+    *,
+    container_alarms: ContainerAlarms | None = None,
+) -> EndpointDashboard | None:
+    """Define the dashboard of a deployment where its environment asks for one.
+
+    Args:
+        scope: What it belongs to.
+        construct_id: Its construct ID.
+        endpoint: The endpoint.
+        deployment: What is deployed.
+        trial: The trial of what is deployed; `None` without trials.
+        container_alarms: The alarms on what its containers tell; `None` without detailed metrics.
+    """
+    environment, spec = deployment.environment, deployment.endpoint
+    if not environment.observability.has_endpoint_dashboards:
+        return None
+    trials = target = None
+    if trial is not None:
+        target = trial.attribute("TargetConcurrencyPerCopy")
+        trials = DashboardTrials(
+            endpoint=spec.name, environment=environment.name, results_bucket=trial.attribute("ResultsBucket")
+        )
+    return EndpointDashboard(
+        scope,
+        construct_id,
+        endpoint=endpoint,
+        instances=shown_instances(deployment.plan, spec.hosting),
+        trials=trials,
+        slo=spec.slo,
+        target_concurrency_per_copy=target,
+        container_alarms=container_alarms,
+        dashboard_name=f"seatrial-{deployment.endpoint_name}",
+    )
+
+
+def shown_instances(plan: Plan, hosting: HostingSpec) -> DashboardInstances:
+    """Return the instances of a plan with their price, and how often they publish their metrics."""
+    instance_type, cost = plan.instance_type.value, plan.cost
+    known, every_s = find_instance(instance_type), hosting.metrics.frequency_s if hosting.metrics else None
+    price = None if cost.usd_per_hour is None else round(cost.usd_per_hour / plan.instance_count.value, 6)
+    dated = f" of {cost.price_date}" if cost.price_date else ""
+    less = f", less {cost.discount:.0%}" if cost.discount else ""
+    return DashboardInstances(
+        instance_type=instance_type,
+        accelerators=1 if known is None else known.accelerator_count,
+        usd_per_hour=price,
+        price_note=f"list price{dated}{less}",
+        points_per_minute=max(1, int(S_PER_MINUTE / (every_s or S_PER_MINUTE))),
+    )

@@ -1,15 +1,18 @@
-"""The endpoints of an environment on one CloudWatch dashboard, a line for each."""
+"""What an environment has to be watched as a whole: a dashboard with a line for each endpoint, and a budget."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from aws_cdk import Stack
+from aws_cdk import Stack, Token
+from aws_cdk import aws_budgets as budgets
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from seatrial.deployment.document import COMPONENT_SUFFIX
+from seatrial_base.tags import ENVIRONMENT_TAG
 from seatrial_cdk.endpoint.variant_instances import VARIANT_NAME
 from seatrial_cdk.observability.endpoint_dashboard import (
     INSTANCES,
@@ -18,14 +21,25 @@ from seatrial_cdk.observability.endpoint_dashboard import (
     TRIALS,
     US_PER_MS,
     DashboardInstances,
+    shown_instances,
 )
 from seatrial_cdk.observability.widgets import DashboardText, Graph, Grid, MetricFormula, MetricLine
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+
+    from seatrial.deployment.document import Deployment
+    from seatrial.specs.environment import EnvironmentSpec
+    from seatrial_cdk.observability.endpoint_alarms import AlarmTopic
+
 
 MOST_ENDPOINTS: Final = 200
 """Endpoints that are drawn: a dashboard has 2,500 metrics at most (CloudWatch quotas), and each endpoint has ten."""
+BUDGETS: Final = "budgets.amazonaws.com"
+MOST_EMAILS: Final = 10
+"""E-mail addresses of one notification (AWS Budgets API reference, NotificationWithSubscribers)."""
+NOTIFICATIONS: Final = (("ACTUAL", 80), ("ACTUAL", 100), ("FORECASTED", 100))
+"""What is told, in percent of the budget: what was spent, and what the month is expected to come to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +94,10 @@ class EnvironmentDashboard(Construct):
         left = f"; {len(every) - len(shown)} more are not drawn" if every[MOST_ENDPOINTS:] else ""
         grid.add_text(DashboardText(f"# {environment}\n\n{len(shown)} endpoints{left}"))
         if shown:
-            grid.add_row([_requests(shown), _failures(shown)])
-            grid.add_row([_latency(shown), _load(shown)])
+            requests = _each(shown, "Invocations", "Sum")
+            in_flight = _each(shown, "ConcurrentRequestsPerCopy", "Maximum")
+            grid.add_row([Graph(title="Requests per minute", lines=requests), _failures(shown)])
+            grid.add_row([_latency(shown), Graph(title="Requests in flight per copy", lines=in_flight)])
             grid.add_row([_trials(shown, environment), *_cost(shown)])
         self.resource = cloudwatch.CfnDashboard(
             self,
@@ -93,10 +109,6 @@ class EnvironmentDashboard(Construct):
 
 def _each(shown: Sequence[ShownEndpoint], metric: str, stat: str) -> list[MetricLine]:
     return [MetricLine(SERVICE, metric, each.component, each.endpoint_name, stat) for each in shown]
-
-
-def _requests(shown: Sequence[ShownEndpoint]) -> Graph:
-    return Graph(title="Requests per minute", lines=_each(shown, "Invocations", "Sum"))
 
 
 def _failures(shown: Sequence[ShownEndpoint]) -> Graph:
@@ -117,10 +129,6 @@ def _latency(shown: Sequence[ShownEndpoint]) -> Graph:
     return Graph(title="Latency of the containers, p95 (ms)", lines=lines)
 
 
-def _load(shown: Sequence[ShownEndpoint]) -> Graph:
-    return Graph(title="Requests in flight per copy", lines=_each(shown, "ConcurrentRequestsPerCopy", "Maximum"))
-
-
 def _trials(shown: Sequence[ShownEndpoint], environment: str) -> Graph:
     lines = []
     for each in shown:
@@ -129,23 +137,22 @@ def _trials(shown: Sequence[ShownEndpoint], environment: str) -> Graph:
     return Graph(title="Last trials: passed (1) or not (0)", lines=lines, as_numbers=True)
 
 
-def _usd_per_point(instances: DashboardInstances) -> float | None:
-    """Return the price of an instance per hour for each data point that it publishes in a minute."""
-    price = instances.usd_per_hour
-    return None if price is None else round(price / instances.points_per_minute, 6)
-
-
 def _cost(shown: Sequence[ShownEndpoint]) -> list[Graph]:
     """Return what the endpoints with a known price cost, and their sum; none when no price is known.
 
     An expression has no room for two hundred names, so the sum is made by price: the counts of one price have keys with
     the same beginning.
     """
-    priced = [(each, _usd_per_point(each.instances)) for each in shown if each.instances is not None]
+    # By data point: an instance publishes several a minute where metrics come every ten seconds.
+    priced = [
+        (each, None if (price := each.instances.usd_per_hour) is None else round(price / points, 6))
+        for each in shown
+        if each.instances is not None and (points := each.instances.points_per_minute)
+    ]
     prices = sorted({price for _, price in priced if price is not None})
     lines: list[MetricLine | MetricFormula] = []
     for number, (each, price) in enumerate(priced):
-        if price is not None:
+        if price is not None:  # one without a price has its number too: those of the others stay when it gets one
             name, key = each.endpoint_name, f"p{prices.index(price)}_{number}"
             lines.append(
                 MetricLine(INSTANCES, "CPUUtilization", each.variant, name, "SampleCount", key=key, is_shown=False)
@@ -155,3 +162,153 @@ def _cost(shown: Sequence[ShownEndpoint]) -> list[Graph]:
         return []
     total = "+".join(f'FILL(SUM(METRICS("p{index}_")),0)*{price:g}' for index, price in enumerate(prices))
     return [Graph(title="Cost (USD per hour)", lines=[*lines, MetricFormula(total, "all", "total")])]
+
+
+class EnvironmentBudget(Construct):
+    """A monthly cost budget, which tells a topic or addresses at 80 % and 100 %, and when the forecast exceeds it.
+
+    It counts what carries the tag `seatrial:environment`, once the tag is activated as a cost allocation tag in the
+    account that pays (AWS Billing user guide); until then it counts nothing. AWS Budgets updates a few times a day and
+    stops nothing. CloudFormation names it: other addresses replace a budget, and its successor could not have its name.
+
+    Args:
+        environment: The environment's name, the value of the tag.
+        usd_per_month: The budget.
+        emails: At most ten addresses.
+        topic_arn: A topic that AWS Budgets may publish to; default: none.
+        topic: The environment's own topic, which is notified and whose policy allows it; default: none.
+
+    Raises:
+        ValueError: Nobody would be notified, more than ten addresses are given, or the budget is not above 0.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: str,
+        usd_per_month: float,
+        emails: Sequence[str] = (),
+        topic_arn: str | None = None,
+        topic: AlarmTopic | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        if topic is not None:
+            topic_arn = topic.topic.topic_arn
+            _allow_budgets(topic)
+        if not Token.is_unresolved(usd_per_month) and usd_per_month <= 0:
+            raise ValueError(f"a budget of {usd_per_month} USD; give more than 0")
+        subscribers = _subscribers(emails, topic_arn)
+        self.resource = budgets.CfnBudget(
+            self,
+            "Resource",
+            budget=_budget(environment, usd_per_month),
+            notifications_with_subscribers=[
+                _notification(kind, percent, subscribers) for kind, percent in NOTIFICATIONS
+            ],
+        )
+        if topic is not None:
+            self.resource.node.add_dependency(topic.topic)
+
+
+def _budget(environment: str, usd_per_month: float) -> budgets.CfnBudget.BudgetDataProperty:
+    return budgets.CfnBudget.BudgetDataProperty(
+        budget_type="COST",
+        time_unit="MONTHLY",
+        budget_limit=budgets.CfnBudget.SpendProperty(amount=usd_per_month, unit="USD"),
+        cost_filters={"TagKeyValue": [f"user:{ENVIRONMENT_TAG}${environment}"]},
+    )
+
+
+def _subscribers(emails: Sequence[str], topic_arn: str | None) -> list[budgets.CfnBudget.SubscriberProperty]:
+    if len(emails) > MOST_EMAILS:
+        raise ValueError(f"{len(emails)} e-mail addresses; AWS Budgets takes {MOST_EMAILS}")
+    found = [budgets.CfnBudget.SubscriberProperty(address=each, subscription_type="EMAIL") for each in emails]
+    if topic_arn is not None:
+        found.append(budgets.CfnBudget.SubscriberProperty(address=topic_arn, subscription_type="SNS"))
+    if not found:
+        raise ValueError("a budget that notifies nobody; give emails, topic_arn or topic")
+    return found
+
+
+def _notification(
+    kind: str, percent: int, subscribers: list[budgets.CfnBudget.SubscriberProperty]
+) -> budgets.CfnBudget.NotificationWithSubscribersProperty:
+    return budgets.CfnBudget.NotificationWithSubscribersProperty(
+        notification=budgets.CfnBudget.NotificationProperty(
+            comparison_operator="GREATER_THAN",
+            notification_type=kind,
+            threshold=percent,
+            threshold_type="PERCENTAGE",
+        ),
+        subscribers=subscribers,
+    )
+
+
+def _allow_budgets(topic: AlarmTopic) -> None:
+    """Let AWS Budgets of this account publish to a topic and use its key (AWS Cost Management user guide)."""
+    stack = Stack.of(topic)
+    same_account = {"StringEquals": {"aws:SourceAccount": stack.account}}
+    topic.topic.add_to_resource_policy(
+        iam.PolicyStatement(
+            principals=[iam.ServicePrincipal(BUDGETS)],
+            actions=["sns:Publish"],
+            resources=[topic.topic.topic_arn],
+            conditions=same_account,
+        )
+    )
+    topic.key.add_to_resource_policy(
+        iam.PolicyStatement(
+            principals=[iam.ServicePrincipal(BUDGETS)],
+            actions=["kms:Decrypt", "kms:GenerateDataKey*"],
+            resources=["*"],
+            conditions=same_account,
+        )
+    )
+
+
+def define_environment_view(
+    scope: Construct, environment: EnvironmentSpec, deployments: Iterable[Deployment]
+) -> EnvironmentDashboard | None:
+    """Define the dashboard of an environment where it asks for one.
+
+    Args:
+        scope: The stack of its trials.
+        environment: The environment.
+        deployments: Every deployment of the app; those of other environments are left out.
+    """
+    if not environment.observability.has_environment_dashboard:
+        return None
+    shown = [
+        ShownEndpoint(
+            endpoint_name=each.endpoint_name,
+            spec_name=each.endpoint.name,
+            instances=shown_instances(each.plan, each.endpoint.hosting),
+        )
+        for each in deployments
+        if each.environment.name == environment.name
+    ]
+    return EnvironmentDashboard(scope, "Dashboard", environment=environment.name, endpoints=shown)
+
+
+def define_budget(scope: Construct, environment: EnvironmentSpec, topic: AlarmTopic | None) -> EnvironmentBudget | None:
+    """Define the budget of an environment where it has one.
+
+    Args:
+        scope: The stack of its trials.
+        environment: The environment.
+        topic: Its own topic; `None` where its file names one, whose policy is its owner's.
+    """
+    wanted = environment.observability
+    if wanted.budget_usd_per_month is None:
+        return None
+    return EnvironmentBudget(
+        scope,
+        "Budget",
+        environment=environment.name,
+        usd_per_month=wanted.budget_usd_per_month,
+        emails=wanted.budget_emails,
+        topic_arn=environment.alarms.topic_arn,
+        topic=topic,
+    )

@@ -9,8 +9,13 @@ from aws_cdk import Token
 
 from seatrial_base.bounds import INSTANCE_START_S
 from seatrial_base.units import S_PER_MINUTE
-from seatrial_cdk.scaling.endpoint_scaling import BacklogScaling, CopyScaling, VariantScaling
-from seatrial_cdk.scaling.scaling_limits import ScalingLimits, ScheduledCapacity
+from seatrial_cdk.scaling.endpoint_scaling import (
+    BacklogScaling,
+    CopyScaling,
+    ScalingLimits,
+    ScheduledCapacity,
+    VariantScaling,
+)
 
 if TYPE_CHECKING:
     from constructs import Construct

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from aws_cdk import Stack
+    from aws_cdk import aws_kms as kms
+    from aws_cdk import aws_s3 as s3
 
     from seatrial_cdk.endpoint.container_network import ContainerNetwork
-    from seatrial_cdk.trials.trial_results import TrialResults
 
 FOLDERS = (TRIALS, *STATE_FOLDERS)
 
@@ -35,7 +36,8 @@ FOLDERS = (TRIALS, *STATE_FOLDERS)
 def statements(
     stack: Stack,
     environment: str,
-    results: TrialResults,
+    bucket: s3.IBucket,
+    key: kms.IKey,
     network: ContainerNetwork,
     *,
     state_machine_name: str,
@@ -48,7 +50,7 @@ def statements(
     yield from _endpoints(stack, environment)
     yield from _candidates(stack, environment)
     yield from _scaling(stack)
-    yield from _results(results)
+    yield from _results(bucket, key)
     yield from _workflow(stack, state_machine_name)
     yield from _stacks_and_events(stack, "" if any_stack else f"seatrial-{environment}-")
     yield from _measurements(stack, environment)
@@ -170,13 +172,12 @@ def _scaling(stack: Stack) -> Iterator[iam.PolicyStatement]:
     yield _allow(["application-autoscaling:RegisterScalableTarget"], [targets], {"StringEquals": copies})
 
 
-def _results(results: TrialResults) -> Iterator[iam.PolicyStatement]:
+def _results(bucket: s3.IBucket, key: kms.IKey) -> Iterator[iam.PolicyStatement]:
     """Allow reading and writing results; listing too, without which a missing one would read as a forbidden one."""
-    bucket = results.bucket
     yield _allow(["s3:GetObject", "s3:PutObject"], [bucket.arn_for_objects(f"{folder}/*") for folder in FOLDERS])
     yield _allow(["s3:DeleteObject"], [bucket.arn_for_objects(f"{folder}/*") for folder in STATE_FOLDERS])
     yield _allow(["s3:ListBucket"], [bucket.bucket_arn])
-    yield _allow(["kms:Decrypt", "kms:GenerateDataKey"], [results.key.key_arn])
+    yield _allow(["kms:Decrypt", "kms:GenerateDataKey"], [key.key_arn])
 
 
 def _workflow(stack: Stack, name: str) -> Iterator[iam.PolicyStatement]:

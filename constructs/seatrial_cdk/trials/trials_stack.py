@@ -11,7 +11,7 @@ from aws_cdk import aws_kms as kms
 from seatrial_cdk.endpoint.container_network import ContainerNetwork
 from seatrial_cdk.endpoint.execution_role import RoleOptions
 from seatrial_cdk.observability.endpoint_alarms import AlarmTopic, topic_arn
-from seatrial_cdk.observability.planned import define_budget
+from seatrial_cdk.observability.environment_dashboard import define_budget
 from seatrial_cdk.place import shared_stack
 from seatrial_cdk.trials.trial_schedule import TrialScheduleGroup
 from seatrial_cdk.trials.trial_service import TrialService, service_name

@@ -11,7 +11,7 @@ from seatrial_base.errors import LocalError
 from seatrial_laptop.environment import REGION
 from seatrial_laptop.lifecycle import running
 from seatrial_laptop.loopback import HOST
-from seatrial_laptop.running import CONTROL_PATH
+from seatrial_laptop.running import CONTROL_PATH, silence_hint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -81,8 +81,9 @@ def _ask(local: LocalAws, method: str, body: bytes = b"") -> Settings:
         connection.request(method, CONTROL_PATH, body=body or None, headers=_signed(local, method, body))
         response = connection.getresponse()
         document: Settings = json.loads(response.read())
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        raise LocalError.of("SEA602", f"the embedded AWS does not answer: {error}") from error
+    except (OSError, http.client.HTTPException, ValueError, RecursionError) as error:
+        message, hint = f"the embedded AWS does not answer: {error}", silence_hint(local.pid)
+        raise LocalError.of("SEA602", message, hint=hint) from error
     finally:
         connection.close()
     if response.status != HTTPStatus.OK:

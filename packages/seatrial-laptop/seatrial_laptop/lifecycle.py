@@ -29,6 +29,7 @@ from seatrial_laptop.running import (
     LocalStatus,
     RunningComponent,
     RunningEndpoint,
+    silence_hint,
     status_document,
     status_of_document,
 )
@@ -37,6 +38,7 @@ from seatrial_laptop.state import (
     RunningProcess,
     aws_log,
     hold_lock,
+    is_held,
     lock_holder,
     make_private,
     open_private,
@@ -180,9 +182,12 @@ def read_local_status(state_dir: Path) -> LocalStatus:
     """
     process = running_process(state_dir)
     document = status_document(process) if process else None
-    if process is None or document is None:
-        return LocalStatus(local=None)
-    return status_of_document(_local_aws(process), document)
+    if process is not None and document is not None:
+        return status_of_document(_local_aws(process), document)
+    if is_held(state_dir):  # asked again: it may have ended since
+        local = _local_aws(process) if process else None
+        return LocalStatus(local, state="not answering" if local else "starting")
+    return LocalStatus(local=None, state="killed" if was_killed(state_dir) else "not running")
 
 
 def log_files(state_dir: Path) -> tuple[Path, ...]:
@@ -220,6 +225,8 @@ def _await_answer(state_dir: Path, started: subprocess.Popen[bytes] | None) -> L
                 return _await_answer(state_dir, None)
             break
         time.sleep(POLL_S)
+    if started is None and (pid := lock_holder(state_dir)) is not None:
+        raise LocalError.of("SEA601", f"the embedded AWS (process {pid}) does not answer", hint=silence_hint(pid))
     raise LocalError.of("SEA601", f"the embedded AWS did not start; its last lines:\n{_last_lines(state_dir)}")
 
 

@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Final, Literal, NotRequired, TypedDict
 
 from seatrial_laptop.environment import REGION
 from seatrial_laptop.loopback import HOST
@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 STATUS_PATH: Final = "/_seatrial/status"
 CONTROL_PATH: Final = "/_seatrial/control"
 NO_BODY: Final = hashlib.sha256(b"").hexdigest()
+
+
+LocalState = Literal["running", "not answering", "starting", "killed", "not running"]
+ANSWER_S: Final = 5.0
+"""How long an answer is waited for."""
 
 
 class PlaceEntry(TypedDict):
@@ -78,23 +83,32 @@ class RunningComponent:
 
 @dataclass(frozen=True, slots=True)
 class LocalStatus:
-    """What runs on this machine; `local` is None when nothing does."""
+    """What runs on this machine.
+
+    Attributes:
+        local: The embedded AWS that holds the folder; `None` when none does, or its state is not written yet.
+        endpoints: Its endpoints; none unless it answers.
+        components: Its inference components, likewise.
+        state: `running` and it answers; `not answering`, as while it is suspended; `starting`; `killed`: it ended
+            without being stopped; `not running`.
+    """
 
     local: LocalAws | None
     endpoints: tuple[RunningEndpoint, ...] = ()
     components: tuple[RunningComponent, ...] = ()
+    state: LocalState = "not running"
 
     @property
     def running(self) -> bool:
-        """Whether the embedded AWS runs."""
-        return self.local is not None
+        """Whether the embedded AWS runs and answers."""
+        return self.state == "running"
 
 
 def status_document(process: RunningProcess) -> StatusDocument | None:
     """Ask an embedded AWS for its status; None when nothing answers that knows the question and accepts the key."""
     signer = Signer(Credentials(process.access_key_id, process.secret_access_key), REGION)
     headers = signer.signed_headers(STATUS_PATH, {"Host": f"{HOST}:{process.port}"}, NO_BODY, datetime.now(UTC))
-    connection = http.client.HTTPConnection(HOST, process.port, timeout=5.0)
+    connection = http.client.HTTPConnection(HOST, process.port, timeout=ANSWER_S)
     try:
         connection.request("POST", STATUS_PATH, headers=headers)
         response = connection.getresponse()
@@ -105,14 +119,23 @@ def status_document(process: RunningProcess) -> StatusDocument | None:
         connection.close()
     if response.status != HTTPStatus.OK:
         return None
-    document: StatusDocument = json.loads(body)
-    return document
+    try:
+        document: StatusDocument = json.loads(body)
+    except (ValueError, RecursionError):  # something else listens on the port of one that was killed
+        return None
+    return document if isinstance(document, dict) and StatusDocument.__required_keys__ <= document.keys() else None
+
+
+def silence_hint(pid: int) -> str:
+    """Return what to do about an embedded AWS that does not answer."""
+    return f"if it is suspended, `kill -CONT {pid}`; else stop it: seatrial local down"
 
 
 def status_of_document(local: LocalAws, document: StatusDocument) -> LocalStatus:
     """Return the status that a document tells."""
     return LocalStatus(
         local=local,
+        state="running",
         endpoints=tuple(
             RunningEndpoint(name=entry["name"], status=entry["status"], ports=tuple(entry["ports"]))
             for entry in document["endpoints"]

@@ -130,7 +130,7 @@ def lock_holder(state_dir: Path) -> int | None:
     Raises:
         LocalError: SEA607, a process holds it and no file tells its number.
     """
-    if not _is_held(state_dir):
+    if not is_held(state_dir):
         return None
     pid = _number_in(state_dir / LOCK_FILE)
     if pid is None:  # an embedded AWS of an earlier version writes it into its state only
@@ -148,7 +148,7 @@ def running_process(state_dir: Path) -> RunningProcess | None:
         LocalError: SEA607, one runs, but the state isn't what it wrote.
     """
     path, deadline = state_dir / STATE_FILE, time.monotonic() + STARTING_S
-    while kind_of(path) and _is_held(state_dir):
+    while kind_of(path) and is_held(state_dir):
         state = _read_state(state_dir)
         if state and _number_in(state_dir / LOCK_FILE) == state.pid:
             return state
@@ -160,7 +160,7 @@ def running_process(state_dir: Path) -> RunningProcess | None:
 
 def was_killed(state_dir: Path) -> bool:
     """Return whether the last embedded AWS of this folder ended without being stopped."""
-    return kind_of(state_dir / STATE_FILE) is not None and not _is_held(state_dir)
+    return kind_of(state_dir / STATE_FILE) is not None and not is_held(state_dir)
 
 
 def end_leftovers(state_dir: Path) -> None:
@@ -207,7 +207,12 @@ def aws_log(state_dir: Path) -> Path:
     return state_dir / LOG_FOLDER / AWS_LOG
 
 
-def _is_held(state_dir: Path) -> bool:
+def is_held(state_dir: Path) -> bool:
+    """Return whether a process holds the lock of a state folder.
+
+    Raises:
+        LocalError: SEA607, the lock file can't be read.
+    """
     try:
         file = (state_dir / LOCK_FILE).open("rb")
     except (FileNotFoundError, NotADirectoryError):

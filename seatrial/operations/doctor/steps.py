@@ -218,7 +218,8 @@ def _endpoint(found: Examination) -> Iterator[FixStep]:
     """Delete endpoint, configuration and models, in this order, where no stack does it any more."""
     endpoint = found.endpoint
     proof = _proof(endpoint.tags, found)
-    if endpoint.existence != "found" or not is_abandoned(found) or not proof:
+    holds_others = len(_doomed(found)) < len(found.components)  # with a component on it no endpoint can go
+    if endpoint.existence != "found" or not is_abandoned(found) or not proof or holds_others:
         return
     named: dict[str, object] = {"EndpointName": found.name}
     yield FixStep(

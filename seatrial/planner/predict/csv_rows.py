@@ -17,6 +17,7 @@ from seatrial_base.catalog.model_names import unsupported_format
 from seatrial_base.catalog.models import nearest_models, resolve_model, sister_model
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding, Place
+from seatrial_base.printer import MOST_LISTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -52,8 +53,8 @@ Load = Literal["published", "steady", "saturated"]
 class Cells:
     """One row's cells on the way to numbers; what is wrong gathers in `problems`."""
 
-    def __init__(self, cells: Mapping[str, str], where: str) -> None:
-        self._cells, self._where = {**cells}, where
+    def __init__(self, cells: Mapping[str, str], where: str, models: _NearestModels) -> None:
+        self._cells, self._where, self._models = {**cells}, where, models
         self.problems: list[Finding] = []
         self.notes: list[str] = []
 
@@ -106,7 +107,7 @@ class Cells:
         if name and found is None and (found := _sister(name)) is not None:
             self.notes.append(f"{_quoted(name)} is taken as {found[0].id}")
         if name and found is None:
-            near, weights = _models_like(name), unsupported_format(name)
+            near, weights = self._models.like(name), unsupported_format(name)
             if weights is not None:
                 self._wrong("model", "SEA223", f"{weights} weights can't be predicted")
                 return None
@@ -294,9 +295,16 @@ def _sister(name: str) -> tuple[Architecture, str | None] | None:
     return None if unsupported_format(name) is not None else sister_model(name)
 
 
-@cache
-def _models_like(name: str) -> str:
-    return ", ".join(nearest_models(name))
+class _NearestModels:
+    """Models of the catalog that are written like others; only the first hundred names of a table get some."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, str] = {}
+
+    def like(self, name: str) -> str:
+        if name not in self._found and len(self._found) < MOST_LISTED:
+            self._found[name] = ", ".join(nearest_models(name))
+        return self._found.get(name, "")
 
 
 def as_number(text: str) -> float | None:
@@ -416,7 +424,8 @@ def read_rows(
     if problems:
         raise SpecError(problems)
     default = engine or read_engine(DEFAULT_ENGINE)
-    return columns, [_read(columns, values, f"{where}:{number}", default, load) for number, values in body]
+    models = _NearestModels()
+    return columns, [_read(columns, values, f"{where}:{number}", default, load, models) for number, values in body]
 
 
 def refuse_problems(rows: Iterable[CsvRow]) -> None:
@@ -495,12 +504,14 @@ def _size_problems(cells: Mapping[str, str], columns: int, fields: int, where: s
 _READ_APART = {"tp_degree", "concurrency", *csv_parallelism.SPELLINGS}
 
 
-def _read(columns: tuple[str, ...], values: list[str], where: str, default: NamedEngine, load: Load) -> CsvRow:
+def _read(  # noqa: PLR0917 (of one row, and of the table)
+    columns: tuple[str, ...], values: list[str], where: str, default: NamedEngine, load: Load, models: _NearestModels
+) -> CsvRow:
     """Read one record."""
     cells = dict(zip_longest(columns, values[: len(columns)], fillvalue=""))
     if problems := _size_problems(cells, len(columns), len(values), where):
         return CsvRow(cells, None, problems)
-    read = Cells(cells, where)
+    read = Cells(cells, where, models)
     place = read.place()
     counts = {name: read.count(name) for name in COUNTS if name not in _READ_APART}
     accelerators = counts.pop("accelerators")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Client = Any  # boto3's clients have no type of their own
     Clients = Callable[[str], Client]
 
-RUN_TAG: Final = "seatrial:acceptance"
+RUN_TAG: Final = "seatrial-acceptance"
 """Every resource of a run on an account has this tag with the run's ID."""
 PATH: Final = "/seatrial-acceptance/"
 """IAM path of the roles and users of the suite: the tagging API tells no users."""

@@ -22,6 +22,9 @@ LOCAL_ENGINE = "not measured: local engine"
 NO_KNEE = "none: the plan's target"
 FIRST_RELEASE = "none: first release"
 S_PER_HOUR = 3600.0
+_AT_KNEE = "at the knee, else at the gate; interpolated between levels"
+BUCKET: Final = "ResultsBucket"
+"""The one attribute that the answer adds, whatever was measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,6 @@ class TrialAttribute:
         return cls(name, description, unmeasured, name)
 
 
-_AT_KNEE = "at the knee, else at the gate; interpolated between levels"
 ATTRIBUTES: Final = (
     TrialAttribute.shown(
         "TargetConcurrencyPerCopy",
@@ -85,8 +87,6 @@ ATTRIBUTES: Final = (
     TrialAttribute("ResultsBucket", "results bucket of the environment", output="ResultsBucket"),
 )
 """What `Trial` answers, in the order in which templates name them: another order would have it answered anew."""
-BUCKET: Final = "ResultsBucket"
-"""The one attribute that the answer adds, whatever was measured."""
 
 
 @dataclass(frozen=True, slots=True)

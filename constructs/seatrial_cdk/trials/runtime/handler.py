@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from seatrial_cdk.trials.runtime.scheduled import ScheduledAnswer
     from seatrial_cdk.trials.runtime.steps import Position
 
+Event: TypeAlias = "CustomResourceEvent | StepCall | ShareCall | ExecutionEvent | ScheduledEvent | SweepEvent"
+
 
 class ExecutionEvent(TypedDict):
     """The event of AWS Step Functions on EventBridge."""
@@ -46,9 +48,6 @@ class SweepEvent(TypedDict):
     """The event of the schedule."""
 
     Sweep: bool
-
-
-Event: TypeAlias = "CustomResourceEvent | StepCall | ShareCall | ExecutionEvent | ScheduledEvent | SweepEvent"
 
 
 def handler(event: Event, lambda_context: LambdaContext) -> Position | WorkerShare | ScheduledAnswer | None:

@@ -41,6 +41,8 @@ Manner: TypeAlias = Literal["load", "candidate", "scheduled", "carry", "in_place
     in_place: The component is loaded beside its users.
     verify: What is live is proven, and a handful of requests is sent.
 """
+UNKNOWN_ENDPOINT: Final = "unknown"
+"""Where documents of a request lie that names no endpoint: it is answered, too, or its stack hangs for an hour."""
 
 
 class CustomResourceEvent(TypedDict):
@@ -196,10 +198,6 @@ def read_order(store: TrialStore, endpoint_name: str, request_id: str) -> Order 
     """Return a trial that was ordered; `None` where the endpoint's documents were removed."""
     text = store.read(run_key(endpoint_name, request_id, "request"))
     return None if text is None else Order(**json.loads(text))
-
-
-UNKNOWN_ENDPOINT: Final = "unknown"
-"""Where documents of a request lie that names no endpoint: it is answered, too, or its stack hangs for an hour."""
 
 
 def endpoint_of(event: CustomResourceEvent) -> str:

@@ -19,6 +19,20 @@ if TYPE_CHECKING:
 
 
 MISSING = "-"
+NAMESPACE: Final = "Seatrial"
+DIMENSIONS: Final = ("Endpoint", "Environment")
+UNITS: Final[Mapping[str, str]] = {
+    "TtftP95Ms": "Milliseconds",
+    "TpotP95Ms": "Milliseconds",
+    "E2eP95Ms": "Milliseconds",
+    "OutputTokensPerSecond": "Count/Second",
+    "KneeConcurrencyPerCopy": "Count",
+    "ErrorRate": "None",
+    "UsdPerMillionOutputTokens": "None",
+    "Passed": "Count",
+}
+"""Each metric's unit; `ErrorRate` is a share from 0 to 1, `Passed` is 1 or 0."""
+MS_PER_S = 1000
 
 
 def short_report(result: TrialResult, uri: str) -> str:
@@ -153,23 +167,6 @@ def level_sentence(level: LevelResult) -> str:
 
 def _p95_ms(measured: Distribution | None) -> str:
     return "unknown" if measured is None else f"{tenths(measured.p95)} ms"
-
-
-NAMESPACE: Final = "Seatrial"
-DIMENSIONS: Final = ("Endpoint", "Environment")
-UNITS: Final[Mapping[str, str]] = {
-    "TtftP95Ms": "Milliseconds",
-    "TpotP95Ms": "Milliseconds",
-    "E2eP95Ms": "Milliseconds",
-    "OutputTokensPerSecond": "Count/Second",
-    "KneeConcurrencyPerCopy": "Count",
-    "ErrorRate": "None",
-    "UsdPerMillionOutputTokens": "None",
-    "Passed": "Count",
-}
-"""Each metric's unit; `ErrorRate` is a share from 0 to 1, `Passed` is 1 or 0."""
-
-MS_PER_S = 1000
 
 
 def metrics_line(result: TrialResult, *, now_s: float) -> str:

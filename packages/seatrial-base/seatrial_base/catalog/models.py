@@ -6,10 +6,14 @@ import difflib
 import re
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.architecture import Architecture
 from seatrial_base.catalog.model_names import ModelName, read_name, split_precision, unsupported_format
 from seatrial_base.catalog.rows import catalog_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _TUNED = re.compile(r"-(instruct|chat|it|pt|python|thinking|base)(?=-|$)")
 _REPUBLISHERS = frozenset(
@@ -56,7 +60,7 @@ def find_model_by_name(name: str) -> Architecture | None:
     if exact is not None:
         return exact
     asked = read_name(name)
-    named = [(known, model_id) for model_id, known in _by_name().items() if _means(asked, known)]
+    named = [each for each in _by_core().get(asked.core, ()) if _means(asked, each[0])] if asked.core else []
     found = [(known, architecture) for known, model_id in named if (architecture := _look_up(model_id))]
     if not found:
         return None
@@ -112,11 +116,18 @@ def nearest_models(name: str) -> tuple[str, ...]:
     oldest plain one is named.
     """
     asked = read_name(name)
-    ids: dict[str, str] = {}
-    for model in sorted(all_models(), key=lambda model: _plainness(read_name(model.id))):
-        ids.setdefault(_written(read_name(model.id), with_owner=bool(asked.owner)), model.id)
+    ids = _written_ids(with_owner=bool(asked.owner))
     written = _written(asked, with_owner=bool(asked.owner))
     return tuple(ids[found] for found in difflib.get_close_matches(written, ids, n=3, cutoff=_FEWEST_ALIKE))
+
+
+@cache
+def _written_ids(*, with_owner: bool) -> Mapping[str, str]:
+    """Return the ids of the catalog by what `nearest_models` compares, the plainest of those that read alike."""
+    ids: dict[str, str] = {}
+    for model in sorted(all_models(), key=lambda model: _plainness(read_name(model.id))):
+        ids.setdefault(_written(read_name(model.id), with_owner=with_owner), model.id)
+    return ids
 
 
 def _plainness(name: ModelName) -> tuple[tuple[int, ...], int]:
@@ -128,12 +139,8 @@ def _written(name: ModelName, *, with_owner: bool) -> str:
 
 
 def _means(asked: ModelName, known: ModelName) -> bool:
-    return (
-        bool(asked.core)
-        and asked.core == known.core
-        and asked.details <= known.details
-        and asked.owner in ("", known.owner)
-    )
+    """Tell whether a name of the same core means another: what it says more must be the other's own."""
+    return asked.details <= known.details and asked.owner in ("", known.owner)
 
 
 def _age(asked: ModelName, known: ModelName, architecture: Architecture) -> tuple[tuple[int, ...], int, int, str]:
@@ -153,8 +160,12 @@ def _by_id() -> dict[str, Architecture]:
 
 
 @cache
-def _by_name() -> dict[str, ModelName]:
-    return {model_id: read_name(model_id) for model_id in (*_by_id(), *_aliases())}
+def _by_core() -> Mapping[tuple[str, ...], list[tuple[ModelName, str]]]:
+    found: dict[tuple[str, ...], list[tuple[ModelName, str]]] = {}
+    for model_id in (*_by_id(), *_aliases()):
+        known = read_name(model_id)
+        found.setdefault(known.core, []).append((known, model_id))
+    return found
 
 
 @cache

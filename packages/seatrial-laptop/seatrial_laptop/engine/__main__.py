@@ -82,7 +82,10 @@ async def _serve(arguments: EngineArguments, settings: EngineSettings, weights: 
 
 
 def _await_end_of_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
-    sys.stdin.buffer.read()
+    while os.read(
+        sys.stdin.fileno(), 1
+    ):  # not through its buffer: Python aborts over one that a thread holds at the end
+        pass
     loop.call_soon_threadsafe(stop.set)
     time.sleep(END_S)
     os._exit(1)  # it hangs: its parent is gone, and nobody else would end it

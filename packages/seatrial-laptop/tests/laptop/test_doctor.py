@@ -45,9 +45,17 @@ def test_an_endpoint_that_serves_has_only_the_role_that_nobody_made(
 
 def test_a_component_that_failed_is_explained_and_cleared(laptop: Laptop, doctor: Callable[..., Any]) -> None:
     endpoint = laptop.endpoint()
-    arn = laptop.sagemaker.describe_endpoint(EndpointName=endpoint)["EndpointArn"]
-    laptop.sagemaker.add_tags(ResourceArn=arn, Tags=[{"Key": "seatrial:environment", "Value": "dev"}])
-    component = laptop.component(endpoint, laptop.model(OPTION_MAX_MODEL_LEN="long"))
+    model = laptop.model(OPTION_MAX_MODEL_LEN="long")
+    component = laptop.component(endpoint, model)
+    described = laptop.sagemaker.describe_endpoint(EndpointName=endpoint)
+    config = described["EndpointConfigName"]
+    for arn in (
+        described["EndpointArn"],
+        laptop.sagemaker.describe_endpoint_config(EndpointConfigName=config)["EndpointConfigArn"],
+        laptop.sagemaker.describe_inference_component(InferenceComponentName=component)["InferenceComponentArn"],
+        laptop.sagemaker.describe_model(ModelName=model)["ModelArn"],
+    ):
+        laptop.sagemaker.add_tags(ResourceArn=arn, Tags=[{"Key": "seatrial:environment", "Value": "dev"}])
     boto3.client("application-autoscaling").register_scalable_target(
         ServiceNamespace="sagemaker",
         ResourceId=f"inference-component/{component}",

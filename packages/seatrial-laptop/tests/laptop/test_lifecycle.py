@@ -8,8 +8,10 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import zipfile
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +21,8 @@ from botocore.config import Config
 
 from seatrial_base.errors import LocalError
 from seatrial_laptop import lifecycle
-from seatrial_laptop.state import hold_lock, lock_holder
+from seatrial_laptop.control import read_control
+from seatrial_laptop.state import RunningProcess, hold_lock, lock_holder
 from tests.environment import environment
 
 if TYPE_CHECKING:
@@ -128,6 +131,69 @@ def test_a_killed_emulator_takes_its_engines_with_it(
     await_none(processes, str(tmp_path))
     assert lifecycle.read_local_status(tmp_path).running is False
     assert lifecycle.stop_embedded_aws(tmp_path) is False
+
+
+def test_a_suspended_one_does_not_answer_and_a_killed_one_is_dead(tmp_path: Path, cache: Path) -> None:
+    local = lifecycle.start_embedded_aws(state_dir=tmp_path)
+    os.kill(local.pid, signal.SIGSTOP)
+    try:
+        found = lifecycle.read_local_status(tmp_path)
+        assert (found.state, found.local, found.running) == ("not answering", local, False)
+        with pytest.raises(LocalError) as caught:
+            read_control(tmp_path)
+        assert f"kill -CONT {local.pid}" in caught.value.problems[0].hint
+    finally:
+        os.kill(local.pid, signal.SIGCONT)
+    assert lifecycle.read_local_status(tmp_path).state == "running"
+    os.kill(local.pid, signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while lock_holder(tmp_path) is not None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert lifecycle.read_local_status(tmp_path) == lifecycle.LocalStatus(local=None, state="killed")
+
+
+def test_a_start_beside_a_suspended_one_says_who_holds_the_folder(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local = lifecycle.start_embedded_aws(state_dir=tmp_path)
+    monkeypatch.setattr(lifecycle, "START_S", 1.0)
+    os.kill(local.pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(LocalError) as caught:
+            lifecycle.start_embedded_aws(state_dir=tmp_path)
+    finally:
+        os.kill(local.pid, signal.SIGCONT)
+        lifecycle.stop_embedded_aws(tmp_path)
+    (problem,) = caught.value.problems
+    assert (problem.rule, problem.message) == ("SEA601", f"the embedded AWS (process {local.pid}) does not answer")
+    assert f"kill -CONT {local.pid}" in problem.hint
+
+
+def test_one_that_holds_the_folder_and_has_no_state_yet_is_starting(tmp_path: Path) -> None:
+    held = hold_lock(tmp_path)
+    assert held is not None
+    with held:
+        assert lifecycle.read_local_status(tmp_path).state == "starting"
+    assert lifecycle.read_local_status(tmp_path).state == "not running"
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b"{", b'{"pid": 1}', b"\xff", b"[" * 100_000])
+def test_what_answers_otherwise_than_an_embedded_aws_is_none(tmp_path: Path, body: bytes) -> None:
+    class Other(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None: ...
+
+    held = hold_lock(tmp_path)
+    assert held is not None
+    with held, ThreadingHTTPServer(("127.0.0.1", 0), Other) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        held.write_state(RunningProcess(os.getpid(), server.server_port, "a", "b"))
+        assert lifecycle.read_local_status(tmp_path).state == "not answering"
+        server.shutdown()
 
 
 def test_a_recycled_process_number_is_never_signalled(tmp_path: Path) -> None:

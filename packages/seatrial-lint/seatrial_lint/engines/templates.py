@@ -15,7 +15,7 @@ from traceback import walk_tb
 from typing import TYPE_CHECKING
 
 from seatrial_base.errors import RenderError
-from seatrial_base.files import read_text
+from seatrial_base.files import follow_links, read_text
 from seatrial_base.findings import Finding, Place
 from seatrial_lint.engines.properties import read_env_lines
 
@@ -119,14 +119,14 @@ def _read(
     home = own if own is not None and path.is_relative_to(own) else templates_folder()
     too_large = f"a template has at most {MOST_SOURCE:,} characters and {MOST_FILES} files, with what it includes"
     try:
-        if not path.resolve().is_relative_to(home.resolve()):
+        if not follow_links(path).is_relative_to(follow_links(home)):
             yield Finding("SEA311", at, f"{name} leads out of the folder of templates", "copy the file into the folder")
             return
         text = read_text(path, most_bytes=4 * MOST_SOURCE)
     except FileNotFoundError:
         yield Finding("SEA301", at, f"TemplateNotFound: {name}", "check the name")
         return
-    except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: a link to itself, before Python 3.13
+    except (OSError, ValueError) as error:
         if getattr(error, "errno", None) == errno.EFBIG:
             yield Finding("SEA311", Place(shown), too_large, "shorten it")
         else:

@@ -262,8 +262,9 @@ def _of_groups(subjects: list[Subject]) -> Iterator[Finding]:
     for subject in subjects:
         folders[subject.source.file.rpartition("/")[0]].append(subject)
     for together in folders.values():
+        packaged = list(filter(groups.is_packaged, together))
         for subject in together:
-            beside = [other for other in together if other is not subject]
+            beside = [other for other in packaged if other is not subject]
             yield from _sure(subject, (finding for check in GROUP_CHECKS for finding in check(subject, beside)))
 
 

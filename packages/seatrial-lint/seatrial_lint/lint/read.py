@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 HANDLER = "model.py"
 STDIN = "-"
 MAX_KEYS = 2_000  # of one file; more are not read, so that no file takes minutes
+MAX_CONFIGURATIONS = 1_000  # of one file, likewise
 MAX_BYTES = 4 * 1024 * 1024  # a serving configuration is text of a few KiB; weights lie in the same folders
 _NAMES = re.compile(r"(^|\.)(env|properties|json|ya?ml|template|py|ipynb)$|^\.env(\.|$)|\.env\.")
 _YAML = (".yaml", ".yml", ".template")
@@ -116,7 +117,13 @@ def read_content(content: bytes, file: str) -> tuple[ConfigSource | Unreadable, 
     """Read a file's content."""
     if len(content) > MAX_BYTES:
         return (Unreadable(file, f"larger than {MAX_BYTES:,} bytes"),)
-    return (Unreadable(file, "not a text file"),) if b"\0" in content else _from_text(content, file)
+    if b"\0" in content:
+        return (Unreadable(file, "not a text file"),)
+    found = _from_text(content, file)
+    if sum(isinstance(one, ConfigSource) for one in found) <= MAX_CONFIGURATIONS:
+        return found
+    told = f"only its first {MAX_CONFIGURATIONS:,} configurations are read"
+    return *found[:MAX_CONFIGURATIONS], Unreadable(file, told, is_failure=True)
 
 
 def _from_text(content: bytes, file: str) -> tuple[ConfigSource | Unreadable, ...]:

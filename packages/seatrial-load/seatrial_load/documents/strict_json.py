@@ -96,11 +96,11 @@ def not_finite(value: object, path: str = "") -> Iterator[tuple[str, float]]:
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Return an object whose keys stand there once; readers differ in which of two values they take."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        repeated = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"the key {repeated!r} stands there twice")
+    found: dict[str, object] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the key {key!r} stands there twice")
+        found[key] = value
     return found
 
 

@@ -20,7 +20,7 @@ _WEIGHTS = ("s3_uri", "model_data_url", "artifact_url")
 
 def _place_of_weights(subject: Subject, beside: Sequence[Subject]) -> str:
     """Return the file or address of the model that is packaged or mounted; empty without one."""
-    files = (other.source.file for other in beside if _is_packaged(other))
+    files = (other.source.file for other in beside)
     uris = (subject.facts[name].value for name in _WEIGHTS if name in subject.facts)
     return next(files, None) or next(uris, "")
 
@@ -41,7 +41,7 @@ def overruled(subject: Subject, beside: Sequence[Subject]) -> Iterator[Finding]:
     """SEA343: an environment variable that the packaged file overrules."""
     if subject.target is None or subject.target.engine != "lmi" or subject.source.kind == "serving.properties":
         return
-    for other in (one for one in beside if _is_packaged(one)):
+    for other in beside:
         for option in subject.options:
             same = other.option(option.name, option.space)
             if same and same.value != option.value and option.name != "model_id":
@@ -51,6 +51,6 @@ def overruled(subject: Subject, beside: Sequence[Subject]) -> Iterator[Finding]:
                 yield finding(subject, "SEA343", option.entry, message, "keep one of them")
 
 
-def _is_packaged(subject: Subject) -> bool:
-    """Say whether LMI would find a file beside the model: it reads that one name only."""
+def is_packaged(subject: Subject) -> bool:
+    """Say whether LMI would find a file beside the model: it reads that one name only. The checks get these alone."""
     return subject.source.file.rpartition("/")[2] == "serving.properties"
