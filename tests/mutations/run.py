@@ -111,39 +111,43 @@ def _kill(group: int) -> None:
 
 def main(mutations: Sequence[Mutation], processes: int, name: str) -> int:
     """Run mutations; print each mutant, how it differs where it survived, the sum of each file, and of all."""
+    killed: dict[str, list[bool]] = defaultdict(list)
     with _copy_of_the_tree() as folder:
         before = _states(folder)
-        seconds = _seconds({test for one in mutations for test in one.tests}, folder, processes)
-
-        def outcome(one: Mutation) -> Outcome:
-            if because := why_equivalent(one):
-                return Outcome("equivalent", because)
-            for tests in filter(None, (one.tests[:_FIRST], one.tests[_FIRST:])):
-                longest_s = _START_S + _PATIENCE * sum(seconds[test] for test in tests)
-                found = outcome_of(one, tests, folder=folder, longest_s=longest_s)
-                if found.kind == "killed":
-                    return found
-            return Outcome("survived")
-
-        killed: dict[str, list[bool]] = defaultdict(list)
-        with ThreadPoolExecutor(processes) as pool:
-            try:
-                for one, came in zip(mutations, pool.map(outcome, mutations), strict=True):
-                    _say(f"{came.kind:10}  {one.place}: {one.unseen}{came.by and ': '}{came.by}")
-                    if came.kind != "killed":
-                        _say(_difference(one))
-                    if came.kind != "equivalent":
-                        killed[one.file].append(came.kind == "killed")
-            except BaseException:  # who interrupts it leaves no test behind
-                pool.shutdown(wait=False, cancel_futures=True)
-                for group in tuple(_running):
-                    _kill(group)
-                raise
+        for one, came in _outcomes(mutations, folder, processes):
+            _say(f"{came.kind:10}  {one.place}: {one.unseen}{came.by and ': '}{came.by}")
+            if came.kind != "killed":
+                _say(_difference(one))
+            if came.kind != "equivalent":
+                killed[one.file].append(came.kind == "killed")
         changed = sorted(path for path, state in _states(folder).items() if before.get(path) != state)
     if changed:
         _say(f"a mutant changed what later ones ran with: {', '.join(changed)}")
         return 1
     return _told(killed, name)
+
+
+def _outcomes(mutations: Sequence[Mutation], folder: Path, processes: int) -> Iterator[tuple[Mutation, Outcome]]:
+    seconds = _seconds({test for one in mutations for test in one.tests}, folder, processes)
+
+    def outcome(one: Mutation) -> Outcome:
+        if because := why_equivalent(one):
+            return Outcome("equivalent", because)
+        for tests in filter(None, (one.tests[:_FIRST], one.tests[_FIRST:])):
+            longest_s = _START_S + _PATIENCE * sum(seconds[test] for test in tests)
+            found = outcome_of(one, tests, folder=folder, longest_s=longest_s)
+            if found.kind == "killed":
+                return found
+        return Outcome("survived")
+
+    with ThreadPoolExecutor(processes) as pool:
+        try:
+            yield from zip(mutations, pool.map(outcome, mutations), strict=True)
+        except BaseException:  # who interrupts it leaves no test behind
+            pool.shutdown(wait=False, cancel_futures=True)
+            for group in tuple(_running):
+                _kill(group)
+            raise
 
 
 @contextmanager
