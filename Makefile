@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV_VERSION := 0.13.8
 FAULTS ?= all
+SEED ?= 1
+COUNT ?= 200
 USER_STAMP := $(VENV)/.seatrial-user
 DEV_STAMP := $(VENV)/.seatrial-dev
 # A boto3 that is older than what the wheel needs: the functions of a trial bring the operations that it lacks.
@@ -15,11 +17,21 @@ LOCKS := pyproject.toml uv.lock package.json package-lock.json tests/browser/pac
 
 CDK_CONTEXT = -c "environment=$(ENV)" $(if $(ENDPOINT),-c "endpoint=$(ENDPOINT)")
 
+# An environment keeps the Python that it was made with: another one that is asked for needs one of its own.
+ifeq ($(origin PYTHON)$(filter clean help,$(MAKECMDGOALS)),command line)
+ifneq ($(wildcard $(BIN)/python),)
+VERSION_OF = $(shell $(1) -c 'import sys; print(*sys.version_info[:3], sep=".")' 2>/dev/null)
+ifneq ($(call VERSION_OF,$(PYTHON)),$(call VERSION_OF,$(BIN)/python))
+$(error $(VENV) has Python $(call VERSION_OF,$(BIN)/python), $(PYTHON) is $(or $(call VERSION_OF,$(PYTHON)),missing): give another environment (VENV=.venv-other), or make clean)
+endif
+endif
+endif
+
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 # With this variable Python compiles aws-cdk-lib anew in every process: 4 s of CPU for each synthesis.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install demo synth diff deploy environment test test-aws clean-aws test-random test-flaky test-updates test-failures test-recipes test-clients test-mutants data-age renew check lint scoreboard bench bench-load-client check-security lock clean
+.PHONY: help install demo synth diff deploy environment test test-aws clean-aws test-random test-pythons test-flaky test-updates test-failures test-recipes test-clients test-mutants mutants data-age renew check lint scoreboard bench bench-load-client check-security lock clean
 
 help: ## Show this text.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -69,6 +81,9 @@ clean-aws: environment $(DEV_STAMP) ## Remove what killed runs of test-aws left:
 test-random: $(DEV_STAMP) ## Run the property tests with new examples; the others draw the same ones each time.
 	@$(BIN)/pytest --numprocesses 2 --hypothesis-profile random -m hypothesis $(PYTEST_ARGS)
 
+test-pythons: $(DEV_STAMP) ## Run a quick part on every other supported Python of this machine (ARGS=--newest for one).
+	@$(BIN)/python scripts/other_pythons.py $(ARGS)
+
 test-flaky: $(DEV_STAMP) ## Run the tests that depend on time 20 times while all cores are busy.
 	@$(BIN)/python scripts/under_load.py $(BIN)/pytest -m timing --times 20 --numprocesses 2 --dist loadscope $(PYTEST_ARGS)
 
@@ -104,6 +119,9 @@ renew: $(DEV_STAMP) ## Renew a table of the catalog from its source: make renew 
 
 test-mutants: $(DEV_STAMP) ## Write one wrong line after another, and tell which of them the nearest tests don't notice.
 	@$(BIN)/python -m tests.mutations.run $(ARGS)
+
+mutants: $(DEV_STAMP) ## Draw mutants of what decides, and tell which of them the nearest tests don't notice (SEED=1 COUNT=200).
+	@$(BIN)/python -m tests.mutations.run --draw $(COUNT) --seed $(SEED) $(ARGS)
 
 lint: $(DEV_STAMP) ## Format, lint, types and layers.
 	@$(BIN)/ruff format --check .

@@ -28,6 +28,7 @@ from seatrial.specs.endpoint import EndpointSpec
 from seatrial.specs.environment import EnvironmentSpec
 from seatrial.specs.product import ProductSpec
 from seatrial_base.rules import LINT_RULES, RULES, TEMPLATE_RULES
+from seatrial_cdk.trials.runtime.attributes import ATTRIBUTES
 from seatrial_laptop.behaviours import api_names, behaviours
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ PAGES: Mapping[str, tuple[str, ...]] = {
     "reference/product.md": ("product fields",),
     "reference/rules.md": ("rules", "lint rules", "template rules"),
     "reference/trial-result.md": ("result fields",),
+    "reference/outputs.md": ("trial attributes",),
     "reference/cli.md": ("commands",),
     "reference/constructs.md": ("endpoint",),
     "reference/constructs-scaling.md": ("scaling",),
@@ -284,6 +286,11 @@ def _result_fields() -> str:
         f"### {name}\n\n{one['description']}\n\n{_table(('field', 'type', 'description'), _result_rows(one))}"
         for name, one in objects.items()
     )
+
+
+def _trial_attributes() -> str:
+    rows = ((f"`{each.name}`", each.description, f"`{each.output}`" if each.output else "") for each in ATTRIBUTES)
+    return _table(("attribute", "value", "stack output"), rows)
 
 
 def _result_rows(schema: Row) -> Iterator[tuple[str, ...]]:
@@ -545,6 +552,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "optimization jobs": _optimization_jobs,
     "given up": _given_up,
     "result fields": _result_fields,
+    "trial attributes": _trial_attributes,
     "commands": _commands,
     "endpoint": lambda: group_text("endpoint", _table),
     "scaling": lambda: group_text("scaling", _table),

@@ -32,6 +32,7 @@ OPERATIONS = (
     "DescribeInferenceComponent",
     "DescribeModel",
     "ListInferenceComponents",
+    "ListTags",
     "UpdateInferenceComponentRuntimeConfig",
 )
 PROSE = "documentation"

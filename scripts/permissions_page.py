@@ -88,8 +88,11 @@ REASONS: Mapping[tuple[str, str], str] = {
     ),
     (FUNCTION, "sagemaker:InvokeEndpoint"): "A trial sends requests, and wakes a copy.",
     (FUNCTION, "sagemaker:CreateInferenceComponent"): "A candidate component is created beside the one that serves.",
-    (FUNCTION, "sagemaker:AddTags"): "A candidate is created with the tag of the environment.",
-    (FUNCTION, "sagemaker:DeleteInferenceComponent"): "A candidate is deleted after its trial.",
+    (FUNCTION, "sagemaker:AddTags"): "A candidate is created with its tags, which nothing gets later.",
+    (FUNCTION, "sagemaker:ListTags"): "What the trial service made is told by its tags before it is deleted.",
+    (FUNCTION, "sagemaker:DeleteInferenceComponent"): (
+        "A candidate is deleted after its trial: by the owner's tag, or, of an older release, where it has no owner."
+    ),
     (
         FUNCTION,
         "application-autoscaling:DescribeScalableTargets",
@@ -115,10 +118,10 @@ REASONS: Mapping[tuple[str, str], str] = {
     (KEY, "kms:Decrypt"): "CloudWatch publishes alarms to the encrypted topic.",
     (TOPIC, "sns:Publish"): "Alarms of the account publish; connections without TLS are refused.",
     (JOBS, "logs:CreateLogStream"): "The function writes its log.",
-    (
-        JOBS,
-        "sagemaker:AddTags",
-    ): "Jobs are created with the tags of the environment, followed, and stopped on deletion.",
+    (JOBS, "sagemaker:CreateOptimizationJob"): "Jobs are created with the tag of the environment.",
+    (JOBS, "sagemaker:AddTags"): "Jobs are created with the tag of the environment.",
+    (JOBS, "sagemaker:DescribeOptimizationJob"): "Jobs are followed.",
+    (JOBS, "sagemaker:StopOptimizationJob"): "Jobs of the environment are stopped on deletion, by their tag.",
     (JOBS, "ssm:GetParameter"): "A parameter tells where each job stands; another keeps what was asked for.",
     (JOBS, "s3:ListBucket"): "A completed job counts while its artifacts are there.",
     (JOBS, "states:ListExecutions"): "Each attempt of a job is an execution of the workflow.",

@@ -33,3 +33,17 @@ def test_an_environment_must_be_named(target: str) -> None:
 def test_a_target_runs_its_command_for_its_environment(arguments: tuple[str, ...], command: str) -> None:
     last = run_make(ROOT, "--dry-run", *arguments).stdout.splitlines()[-1]
     assert " ".join(last.split()) == f".venv/bin/{command}"
+
+
+def test_another_python_than_that_of_the_environment_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").symlink_to(ROOT / "Makefile")
+    for python, version in ((".venv/bin/python", "3.11.7"), ("other", "3.13.0")):
+        (tmp_path / python).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / python).write_text(f"#!/bin/sh\necho {version}\n")
+        (tmp_path / python).chmod(0o755)
+    done = run_make(tmp_path, "--dry-run", "test", "PYTHON=./other")
+    told = ".venv has Python 3.11.7, ./other is 3.13.0: give another environment (VENV=.venv-other), or make clean"
+    assert (done.returncode, told in done.stderr) == (2, True)
+    assert run_make(tmp_path, "--dry-run", "clean", "PYTHON=./other").returncode == 0
+    assert told not in run_make(tmp_path, "--dry-run", "test", "PYTHON=.venv/bin/python").stderr
+    assert told not in run_make(tmp_path, "--dry-run", "test", "PYTHON=./other", "VENV=.venv-other").stderr

@@ -172,7 +172,7 @@ class LivingEndpoint:
 
     def load_beside(self) -> None:
         """Load that component, once it serves, as the trial of the live configuration does."""
-        self.until(lambda: self._status_of(BESIDE) == "InService", BESIDE)
+        self.until(lambda: self.status_of(BESIDE) == "InService", BESIDE)
         environments = self.folder / "environments"
         (deployment,) = load_deployments(self.folder / "endpoints", environments, ENVIRONMENT).deployments
         target = {"endpoint_name": ENDPOINT, "inference_component": BESIDE, "region": self.cloud.region}
@@ -184,7 +184,8 @@ class LivingEndpoint:
         """Delete that component."""
         self.sagemaker.delete_inference_component(InferenceComponentName=BESIDE)
 
-    def _status_of(self, name: str) -> str:
+    def status_of(self, name: str) -> str:
+        """Return the status of a component."""
         told = self.sagemaker.describe_inference_component(InferenceComponentName=name)
         return told["InferenceComponentStatus"]
 
@@ -196,7 +197,7 @@ class LivingEndpoint:
     @property
     def status(self) -> str:
         """The status of the live component."""
-        return self._status_of(self.component)
+        return self.status_of(self.component)
 
     @property
     def copies(self) -> int:

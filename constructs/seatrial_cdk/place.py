@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 TOKEN_MARKER: Final = "${Token["  # noqa: S105 (no password)
 """What a text with a token in it contains (`aws_cdk.Token`)."""
+_PLACES: WeakKeyDictionary[Stack, StackPlace] = WeakKeyDictionary()
+Shared = TypeVar("Shared", bound="Stack")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +59,6 @@ class StackPlace:
             resource: Kind and name, as `endpoint/chat`.
         """
         return f"arn:{self.partition}:{service}:{self.region}:{self.account}:{resource}"
-
-
-_PLACES: WeakKeyDictionary[Stack, StackPlace] = WeakKeyDictionary()
-
-
-Shared = TypeVar("Shared", bound="Stack")
 
 
 def shared_stack(scope: Construct, name: str, kind: type[Shared], make: Callable[[Construct], Shared]) -> Shared:

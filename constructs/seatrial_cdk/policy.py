@@ -12,6 +12,29 @@ if TYPE_CHECKING:
 
 
 Statement = dict[str, object]
+UNNAMED_RESOURCE_ACTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "application-autoscaling:DescribeScalableTargets": "describe actions of this service have no resource level",
+        "application-autoscaling:DescribeScalingPolicies": "describe actions of this service have no resource level",
+        "application-autoscaling:DescribeScheduledActions": "describe actions of this service have no resource level",
+        "cloudformation:DescribeStackResources": "names a resource, not a stack: IDs and states alone",
+        "cloudformation:GetTemplateSummary": "names a template, not a stack",
+        "cloudformation:ValidateTemplate": "names a template, not a stack",
+        "cloudwatch:GetMetricData": "has no resource level: numbers alone, of any metric of the account",
+        "cloudwatch:ListMetrics": "has no resource level: names alone, of any metric of the account",
+        "cloudwatch:PutMetricData": "has no resource level; bound by its namespace instead",
+        "ec2:DescribeDhcpOptions": "describe actions of EC2 have no resource level",
+        "ec2:DescribeNetworkInterfaces": "describe actions of EC2 have no resource level",
+        "ec2:DescribeSecurityGroups": "describe actions of EC2 have no resource level",
+        "ec2:DescribeSubnets": "describe actions of EC2 have no resource level",
+        "ec2:DescribeVpcs": "describe actions of EC2 have no resource level",
+        "sagemaker:CallWithBearerToken": "has no resource level; what is called is allowed by name beside it",
+        "sagemaker:ListInferenceComponents": "has no resource level: names and states alone",
+        "sns:Unsubscribe": "has no resource level: a subscription is named in the request alone",
+        "ssm:DescribeParameters": "has no resource level: names and types alone",
+        "ecr:GetAuthorizationToken": "has no resource level: the token is the registry's, the pull is granted by name",
+    }
+)
 
 
 def allow(
@@ -37,30 +60,6 @@ def resources_of(statements: Iterable[Statement]) -> list[str]:
     """Return the resources of statements."""
     lists = (each["Resource"] for each in statements)
     return [f"{resource}" for each in lists for resource in (each if isinstance(each, list) else [each])]
-
-
-UNNAMED_RESOURCE_ACTIONS: Mapping[str, str] = MappingProxyType(
-    {
-        "application-autoscaling:DescribeScalableTargets": "describe actions of this service have no resource level",
-        "application-autoscaling:DescribeScalingPolicies": "describe actions of this service have no resource level",
-        "application-autoscaling:DescribeScheduledActions": "describe actions of this service have no resource level",
-        "cloudformation:GetTemplateSummary": "names a template, not a stack",
-        "cloudformation:ValidateTemplate": "names a template, not a stack",
-        "cloudwatch:GetMetricData": "has no resource level: numbers alone, of any metric of the account",
-        "cloudwatch:ListMetrics": "has no resource level: names alone, of any metric of the account",
-        "cloudwatch:PutMetricData": "has no resource level; bound by its namespace instead",
-        "ec2:DescribeDhcpOptions": "describe actions of EC2 have no resource level",
-        "ec2:DescribeNetworkInterfaces": "describe actions of EC2 have no resource level",
-        "ec2:DescribeSecurityGroups": "describe actions of EC2 have no resource level",
-        "ec2:DescribeSubnets": "describe actions of EC2 have no resource level",
-        "ec2:DescribeVpcs": "describe actions of EC2 have no resource level",
-        "sagemaker:CallWithBearerToken": "has no resource level; what is called is allowed by name beside it",
-        "sagemaker:ListInferenceComponents": "has no resource level: names and states alone",
-        "sns:Unsubscribe": "has no resource level: a subscription is named in the request alone",
-        "ssm:DescribeParameters": "has no resource level: names and types alone",
-        "ecr:GetAuthorizationToken": "has no resource level: the token is the registry's, the pull is granted by name",
-    }
-)
 
 
 def unnamed_statement(*actions: str, conditions: Mapping[str, object] | None = None) -> Statement:

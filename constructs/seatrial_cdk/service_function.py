@@ -1,24 +1,41 @@
-"""A service of Seatrial in an account: a function on an archive made at synth, and the workflow that calls it."""
+"""A service of Seatrial in an account: a function on an archive made at synth, its log, the workflow that calls it."""
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from pathlib import Path, PurePosixPath
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, cast
 
+from aws_cdk import RemovalPolicy, aws_logs
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_stepfunctions as sfn
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+from seatrial_cdk.endpoint.serving_container import archive_file
 
-    from aws_cdk.aws_logs import LogGroup
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
     from constructs import Construct
 
     from seatrial_cdk.endpoint.container_network import ContainerNetwork
     from seatrial_cdk.endpoint.execution_role import RoleOptions
+
+
+def log_group_of(scope: Construct, *, keep: bool = False, days: int | None = None) -> aws_logs.LogGroup:
+    """Define a log group; it goes with its stack, unless it is to be kept.
+
+    Args:
+        scope: What it belongs to.
+        keep: It stays when its stack is deleted.
+        days: Days after which its events end, one of the values that CloudWatch Logs knows; default: a month.
+    """
+    policy = RemovalPolicy.RETAIN if keep else RemovalPolicy.DESTROY
+    group = aws_logs.LogGroup(scope, "Logs", retention=aws_logs.RetentionDays.ONE_MONTH, removal_policy=policy)
+    if days is not None:
+        resource = cast("aws_logs.CfnLogGroup", group.node.default_child)
+        resource.retention_in_days = days
+    return group
 
 
 def service_role(
@@ -62,7 +79,7 @@ def service_function(
     timeout_s: int,
     memory_mb: int,
     variables: Mapping[str, str],
-    logs: LogGroup,
+    logs: aws_logs.LogGroup,
     network: ContainerNetwork | None = None,
 ) -> lambda_.CfnFunction:
     """Define the function of a service.
@@ -166,12 +183,3 @@ def handler_module(handler: str, module: str) -> dict[str, bytes]:
     path = PurePosixPath(name.replace(".", "/"))
     packages = {f"{folder}/__init__.py": b"" for folder in list(path.parents)[:-2]}
     return {**packages, f"{path}.py": f"from {module} import {function} as {function}\n".encode()}
-
-
-@contextmanager
-def archive_file(name: str, content: bytes) -> Iterator[str]:
-    """Write an archive to a temporary file and return its path; inside the block CDK must have staged its copy."""
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / name
-        path.write_bytes(content)
-        yield str(path)

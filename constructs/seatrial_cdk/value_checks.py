@@ -24,6 +24,14 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "str": ((str,), "text"),
     "bool": ((bool,), "True or False"),
 }
+CHOICES: dict[str, tuple[str, ...]] = {
+    "RequestRouting.strategy": ("LEAST_OUTSTANDING_REQUESTS", "RANDOM", "PREFIX_AWARE"),
+    "InstanceScaleIn.strategy": ("IDLE_RELEASE", "CONSOLIDATION"),
+    "CopyPlacement.strategy": ("SPREAD", "BINPACK"),
+    "DataCapture.capture": ("input", "output"),
+    "TrafficShift.kind": ("all_at_once", "canary", "linear", "rolling"),
+}
+S3_URIS = ("ServingContainer.weights_s3_uri", "ServingContainer.readable_s3_uri")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +85,6 @@ BOUNDS: dict[str, NumberBounds] = {
     "ScalingLimits.scale_in_cooldown_s": NumberBounds(0),
 }
 """SageMaker API reference; the schema of each resource in the CloudFormation registry has the same."""
-
-CHOICES: dict[str, tuple[str, ...]] = {
-    "RequestRouting.strategy": ("LEAST_OUTSTANDING_REQUESTS", "RANDOM", "PREFIX_AWARE"),
-    "InstanceScaleIn.strategy": ("IDLE_RELEASE", "CONSOLIDATION"),
-    "CopyPlacement.strategy": ("SPREAD", "BINPACK"),
-    "DataCapture.capture": ("input", "output"),
-    "TrafficShift.kind": ("all_at_once", "canary", "linear", "rolling"),
-}
-S3_URIS = ("ServingContainer.weights_s3_uri", "ServingContainer.readable_s3_uri")
 
 
 def check_values(scope: Construct, props: Mapping[str, object | None]) -> None:

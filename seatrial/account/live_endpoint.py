@@ -36,6 +36,7 @@ def read_endpoint(name: str, reader: AwsReader, *, with_tags: bool = True) -> Li
         status=text_at(live, "EndpointStatus"),
         reason=safe_text(text_at(live, "FailureReason")),
         config=config_name,
+        config_arn=text_at(config, "EndpointConfigArn"),
         changed=moment(live, "LastModifiedTime"),
         variants=tuple(_variants(live, config, "ProductionVariants")),
         shadow_variants=tuple(_variants(live, config, "ShadowProductionVariants")),
@@ -137,6 +138,7 @@ def read_model(name: str, reader: AwsReader) -> LiveModel | None:
         environment={key: f"{value}" for key, value in mapping(container, "Environment").items()},
         uris=tuple(sorted({text_at(container, "ModelDataUrl"), prefix} - {""})),
         role_arn=text_at(live, "ExecutionRoleArn"),
+        arn=text_at(live, "ModelArn"),
     )
 
 

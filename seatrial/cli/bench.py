@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -17,14 +18,13 @@ from seatrial.cli.support.results import read_result
 from seatrial_base.terminal import end_when_interrupted, scratch_folder
 from seatrial_load.cli.files import (
     BaselineResult,
-    PromptFiles,
     Unwritten,
     check_folder,
     keeping,
     measured_trial,
     prompted,
 )
-from seatrial_load.cli.requests import LoadOptions, Mistakes, ServerOptions, as_mistakes, server_request, with_load
+from seatrial_load.cli.requests import Mistakes, Written, as_mistakes, server_request, trial_files, with_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from seatrial.deployment.document import Deployment
     from seatrial.documents.plan import Plan
+    from seatrial_load.documents.options import TrialFiles
     from seatrial_load.documents.request import TrialRequest
 
 
@@ -50,19 +51,15 @@ class DeployedSpec:
     environments: Path | None
 
 
-def _trial_request(
-    place: DeployedSpec, server: ServerOptions | None, load: LoadOptions, files: PromptFiles, mistakes: Mistakes
-) -> tuple[TrialRequest, Plan | None]:
-    if server is None:
-        return _deployed_request(place, load, files, mistakes)
+def _trial_request(place: DeployedSpec, written: Written, mistakes: Mistakes) -> tuple[TrialRequest, Plan | None]:
+    if "--url" not in written:
+        return _deployed_request(place, written, mistakes)
     if place.spec is not None or place.environment is not None:
         mistakes.say("--url", "can't be combined with SPEC or --environment")
-    return server_request(server, load, files, mistakes), None
+    return server_request(written, mistakes), None
 
 
-def _deployed_request(
-    place: DeployedSpec, load: LoadOptions, files: PromptFiles, mistakes: Mistakes
-) -> tuple[TrialRequest, Plan]:
+def _deployed_request(place: DeployedSpec, written: Written, mistakes: Mistakes) -> tuple[TrialRequest, Plan]:
     """Return the trial of a deployment, and the plan that it was deployed from.
 
     Raises:
@@ -70,9 +67,9 @@ def _deployed_request(
         BenchError: As `aws_failures`, AWS can't be asked.
     """
     mistakes.combinations()
-    mistakes.speed(files.speed)
+    mistakes.speed(trial_files(written).speed)
     plain, plan = _of_deployment(place, mistakes)
-    request = with_load(plain, load, mistakes)
+    request = with_options(plain, written, mistakes)
     mistakes.values(request)
     mistakes.stop_if_any()
     return request, plan
@@ -118,7 +115,7 @@ MOST_EXACT_PROMPTS = 5_000  # past them the first comes again: a tokenizer count
 
 
 @contextmanager
-def exact_prompts(request: TrialRequest, tokenizer: Path | None, files: PromptFiles) -> Iterator[PromptFiles]:
+def exact_prompts(request: TrialRequest, tokenizer: Path | None, files: TrialFiles) -> Iterator[TrialFiles]:
     """Give a file of made-up prompts that have exactly the workload's length by a `tokenizer.json`.
 
     Raises:
@@ -141,58 +138,22 @@ def _write_exact(request: TrialRequest, tokenizer: Path, path: Path) -> None:
 
     load = request.load
     sizes = (level_size(request, concurrency).requests for concurrency in load.concurrency_levels)
-    requests = sum(sizes) if load.arrival == "closed" else round(sum(load.rates_per_s) * load.level_s)
+    requests = sum(sizes) if load.arrival == "closed" else round(math.fsum(load.rates_per_s) * load.level_s)
     prompts = min(MOST_EXACT_PROMPTS, requests + load.warmup_requests + 1)
     lengths = lengths_of(request.workload)
     asked = (lengths.of(row) for row in range(prompts))
     write_prompts(path, token_count(tokenizer), asked, seed=f"{request.plan_digest}:exact")
 
 
+@options.takes_trial_options
 def bench_command(
     context: typer.Context,
     spec: options.Spec = None,
     environment: options.Environment = None,
     environments: options.Environments = None,
     *,
-    url: options.Url = None,
-    model: options.Model = None,
-    api_key_variable: options.ApiKeyVariable = None,
-    slo: options.Slo = None,
-    max_error_rate: options.MaxErrorRate = None,
-    gate: options.Gate = None,
-    usd_per_hour: options.UsdPerHour = None,
-    levels: options.Levels = None,
-    search: options.Search = None,
-    goal: options.Goal = None,
-    requests: options.Requests = None,
-    rate: options.Rate = None,
-    arrival: options.Arrival = "poisson",
-    smoothness: options.Smoothness = None,
-    level_seconds: options.LevelSeconds = None,
-    connections: options.Connections = None,
-    protocol: options.Protocol = None,
-    api: options.Api = None,
-    workers: options.Workers = None,
-    input_tokens: options.InputTokens = 256,
-    input_tokens_stddev: options.InputTokensStddev = 0.0,
-    output_tokens: options.OutputTokens = 128,
-    output_tokens_stddev: options.OutputTokensStddev = 0.0,
-    shared_prefix_tokens: options.SharedPrefixTokens = 0,
-    prefix_groups: options.PrefixGroups = 1,
-    turns: options.Turns = 1,
-    turns_stddev: options.TurnsStddev = 0.0,
-    turn_delay: options.TurnDelay = 0.0,
-    turn_delay_stddev: options.TurnDelayStddev = 0.0,
-    prompts: options.Prompts = None,
-    trace: options.Trace = None,
-    speed: options.Speed = 1.0,
+    written: Written,
     tokenizer: options.Tokenizer = None,
-    budget: options.Budget = None,
-    budget_usd: options.BudgetUsd = None,
-    timeout: options.Timeout = None,
-    stall_timeout: options.StallTimeout = None,
-    retries: options.Retries = None,
-    records: options.Records = None,
     against: options.Against = None,
     output: options.Output = None,
 ) -> None:
@@ -202,53 +163,13 @@ def bench_command(
     speaks OpenAI's API. It exits with 0 when the trial passes, 2 when the command line is wrong, else with 1: also when
     more than 1 % of the requests of a level of --url failed.
     """
-    server = None
-    if url is not None:
-        server = ServerOptions(
-            url=url,
-            model=model,
-            api_key_variable=api_key_variable,
-            input_tokens=input_tokens,
-            output_tokens=output_tokens,
-            input_tokens_stddev=input_tokens_stddev,
-            output_tokens_stddev=output_tokens_stddev,
-            shared_prefix_tokens=shared_prefix_tokens,
-            prefix_groups=prefix_groups,
-            turns=turns,
-            turns_stddev=turns_stddev,
-            turn_delay_s=turn_delay,
-            turn_delay_stddev_s=turn_delay_stddev,
-            objectives=tuple(slo or ()),
-            max_error_rate=max_error_rate,
-            usd_per_hour=usd_per_hour,
-            gate=gate,
-        )
-    load = LoadOptions(
-        levels=levels,
-        search=search,
-        goal=goal,
-        requests=requests,
-        budget_minutes=budget,
-        budget_usd=budget_usd,
-        request_timeout_s=timeout,
-        stall_timeout_s=stall_timeout,
-        max_retries=retries,
-        workers=workers,
-        rates=rate,
-        arrival=arrival,
-        arrival_smoothness=smoothness,
-        level_s=level_seconds,
-        max_connections=connections,
-        protocol=protocol,
-        api=api,
-    )
     end_when_interrupted()
-    files = PromptFiles(prompts=prompts, trace=trace, speed=speed)
+    files = trial_files(written)
     check_outputs(
-        {"--records": records, **report_outputs(output)},
+        {"--records": files.records, **report_outputs(output)},
         {
-            "--prompts": prompts,
-            "--trace": trace,
+            "--prompts": files.prompts,
+            "--trace": files.trace,
             "--tokenizer": tokenizer,
             "--against": local_file(against),
             "AWS_CA_BUNDLE": local_file(os.environ.get("AWS_CA_BUNDLE") or None),
@@ -259,13 +180,13 @@ def bench_command(
     unwritten = Unwritten()
     with as_mistakes(mistakes):
         place = DeployedSpec(spec=spec, environment=environment, environments=environments)
-        request, plan = _trial_request(place, server, load, files, mistakes)
+        request, plan = _trial_request(place, written, mistakes)
         check_folder(output)
         baseline = None if against is None else BaselineResult(result=read_result(against), uri=against)
         with (
             exact_prompts(request, tokenizer, files) as prompt_files,
             prompted(request, prompt_files) as (sourced, file),
-            keeping(records, unwritten) as keep,
+            keeping(files.records, unwritten) as keep,
         ):
-            result = measured_trial(sourced, keep, file, speed=speed, baseline=baseline, show=watched)
+            result = measured_trial(sourced, keep, file, speed=files.speed, baseline=baseline, show=watched)
     show_conclusion(result, plan, output, unwritten)

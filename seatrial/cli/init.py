@@ -34,7 +34,7 @@ def init_command(  # noqa: PLR0917 (typer calls it by name)
     ] = None,
     owner: Annotated[
         str | None,
-        typer.Option(metavar="@OWNER/TEAM", help="Who owns environments and workflows (CODEOWNERS)."),
+        typer.Option(metavar="@OWNER/TEAM", help="Who owns all but specs (CODEOWNERS)."),
     ] = None,
     connection_arn: Annotated[
         str | None, typer.Option(metavar="ARN", help="CodeConnections connection, for CodePipeline.")

@@ -38,8 +38,9 @@ def migrate_command(
     No value of a plan changes. Files that a newer release wrote are refused.
     """
     from seatrial.locks.migrate import write_migrated
+    from seatrial_base.files import kind_of
 
-    locks = _migrated(paths or [folder for folder in _FOLDERS if folder.is_dir()])
+    locks = _migrated(paths or [folder for folder in _FOLDERS if kind_of(folder) == "folder"])
     outdated = [lock for lock in locks if lock.changes]
     for lock in outdated:
         if write:

@@ -65,8 +65,9 @@ def _before(file: Path) -> TeamPrices:
     from seatrial.specs.load import read_prices
     from seatrial.specs.prices import TeamPrices
     from seatrial_base.errors import SpecError
+    from seatrial_base.files import kind_of
 
-    found, problems = read_prices(file.parent, file.name) if file.exists() else (None, [])
+    found, problems = read_prices(file.parent, file.name) if kind_of(file) else (None, [])
     if problems:
         raise SpecError(problems)
     return found or TeamPrices(schema_version="1")

@@ -70,9 +70,10 @@ def stream_parts(events: Iterable[Mapping[str, object]], *, where: str = "stream
 
 
 def stream_lines(events: Iterable[Mapping[str, object]], *, where: str = "stream") -> Iterator[bytes]:
-    """Yield the JSON text of each line, whether the container writes JSON lines or server-sent events.
+    """Yield each JSON text, whether the container writes JSON lines or server-sent events.
 
-    A line is put together across the borders of parts; `data:`, comments, empty lines and `[DONE]` are left out.
+    It is put together across the borders of parts and the lines of an event; `data:`, comments, other fields, empty
+    lines and `[DONE]` are left out.
 
     Args:
         events: The answer's `Body`.
@@ -80,7 +81,7 @@ def stream_lines(events: Iterable[Mapping[str, object]], *, where: str = "stream
 
     Raises:
         InvocationError: SEA372, as of `stream_parts`.
-        AnswerError: SEA371, a line has more than 1 MiB.
+        AnswerError: SEA371, a line or an event has more than 1 MiB.
     """
     reader = LineReader()
     for data in stream_parts(events, where=where):

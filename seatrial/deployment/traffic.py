@@ -5,6 +5,7 @@ It ships in the router's archive and needs the standard library only.
 
 from __future__ import annotations
 
+import math
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ def choose_traffic(weights: Mapping[str, float], fraction: float) -> str:
     shares = [(name, weight) for name, weight in sorted(weights.items()) if weight > 0]
     if not shares:
         raise ValueError("no weight is above 0")
-    left = fraction * sum(weight for _, weight in shares)
+    left = fraction * math.fsum(weight for _, weight in shares)
     for name, weight in shares:
         if left < weight:
             return name

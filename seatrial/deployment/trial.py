@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Final
 
 from seatrial.deployment.evaluation_file import read_evaluation_set
 from seatrial.engines.rendered import refuse_replaced
-from seatrial.specs.workload import BEYOND_SHARES, rates_of
+from seatrial.specs.workload import BEYOND_SHARES, rates_of, requests_of_spec
 from seatrial_base.errors import SpecError
+from seatrial_base.field_facts import made_of
 from seatrial_base.findings import Finding, Place
 from seatrial_base.replaced_text import replaced_text
 from seatrial_base.secrets import holds_credential
@@ -27,10 +28,10 @@ from seatrial_load.documents.request import (
     ScaledValue,
     TrialRequest,
     TrialTarget,
-    Workload,
 )
 from seatrial_load.documents.request_checks import check_trial_request, read_trial_request
-from seatrial_load.slo.evaluate import requests_needed
+from seatrial_load.measure.conversations import holds_conversations
+from seatrial_load.slo.evaluate import requests_at_gate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,9 +40,9 @@ if TYPE_CHECKING:
     from seatrial.documents.live_stack import LiveStack
     from seatrial.documents.plan import Plan
     from seatrial.engines.rendered import RenderedConfig
-    from seatrial.specs.endpoint import Percentiles, QualitySpec, Slo, TrialSpec
+    from seatrial.specs.endpoint import Percentiles, QualitySpec, Slo
     from seatrial.specs.load import LoadedSpec
-    from seatrial_load.documents.request import Api, Metric, PayloadSchema, Statistic
+    from seatrial_load.documents.request import Api, Metric, PayloadSchema, Statistic, Workload
     from seatrial_load.quality.evaluation_set import EvaluationSet
 
 
@@ -76,7 +77,7 @@ def trial_request(
         usd_per_hour_per_copy=plan.cost.usd_per_hour_per_copy,
         fallback_target_concurrency=plan.target_concurrency_per_copy.value,
         target_utilization=endpoint.scaling.target_utilization,
-        gate=_gate(endpoint.trial),
+        gate=made_of(Gate, endpoint.trial),
         prior=_prior(plan),
         quality=quality_floor(loaded, serving),
         target_knee=endpoint.trial.target,
@@ -107,26 +108,17 @@ def trial_workload(loaded: LoadedSpec, schema: PayloadSchema, api: Api) -> Workl
 
     What users wrote is in no template: `seatrial bench --prompts` sends it.
     """
-    asked, trial, routing = loaded.endpoint.workload, loaded.endpoint.trial, loaded.endpoint.hosting.routing
-    shares = asked.shared_prefix_tokens > 0
-    return Workload(
-        input_tokens=asked.input_tokens,
-        output_tokens=asked.output_tokens,
+    endpoint, requests = loaded.endpoint, requests_of_spec(loaded.endpoint, loaded.dataset)
+    prefix = requests if requests.shared_prefix_tokens else endpoint.trial  # the older spelling
+    is_routed = endpoint.hosting.routing.strategy == "prefix_aware" and holds_conversations(requests)
+    return replace(
+        requests,
         schema=schema,
         api=api,
-        shared_prefix_tokens=asked.shared_prefix_tokens if shares else trial.shared_prefix_tokens,
-        prefix_groups=asked.prefix_groups if shares else trial.prefix_groups,
-        input_tokens_stddev=asked.input_tokens_stddev,
-        output_tokens_stddev=asked.output_tokens_stddev,
-        lengths=loaded.dataset.pairs,
         times_s=loaded.dataset.times_s,
-        turns=asked.turns,
-        turns_stddev=asked.turns_stddev,
-        turn_delay_s=asked.turn_delay_s,
-        turn_delay_stddev_s=asked.turn_delay_stddev_s,
-        conversations=loaded.dataset.turns,
-        delays_s=loaded.dataset.delays_s,
-        sends_prefix_id=api == "invoke" and loaded.conversations is not None and routing.strategy == "prefix_aware",
+        shared_prefix_tokens=prefix.shared_prefix_tokens,
+        prefix_groups=prefix.prefix_groups,
+        sends_prefix_id=api == "invoke" and is_routed,
     )
 
 
@@ -175,22 +167,14 @@ def _bounds(percentiles: Percentiles) -> Iterator[tuple[Statistic, float]]:
 def _load(loaded: LoadedSpec, plan: Plan) -> Load:
     trial, asked = loaded.endpoint.trial, loaded.endpoint.workload
     rates = rates_of(loaded.endpoint)
-    return Load(
+    return made_of(
+        Load,
+        trial,
+        asked,
         concurrency_levels=plan.concurrency_levels.value,
-        ramp_per_concurrency=trial.ramp_per_concurrency,
-        requests_per_concurrency=trial.requests_per_concurrency,
         max_requests_per_concurrency=trial.max_requests_per_concurrency or 2 * trial.requests_per_concurrency,
-        precision=trial.precision,
-        warmup_requests=trial.warmup_requests,
         budget_s=trial.budget_minutes * S_PER_MINUTE,
-        budget_usd=trial.budget_usd,
-        request_timeout_s=trial.request_timeout_s,
-        stall_timeout_s=trial.stall_timeout_s,
-        max_retries=trial.max_retries,
-        search=trial.search,
-        goal=trial.goal,
         arrival=asked.arrivals if rates else "closed",
-        arrival_smoothness=asked.arrival_smoothness,
         rates_per_s=rates + rates_of(loaded.endpoint, BEYOND_SHARES),
         gate_rate_per_s=rates[-1] if rates else None,
         rates_for_copies=plan.copy_count.value if rates else None,
@@ -217,7 +201,7 @@ def level_s(loaded: LoadedSpec, copies: int, rates: Sequence[float]) -> float:
         SpecError: SEA108, so few requests come that the budget ends before.
     """
     trial = loaded.endpoint.trial
-    needed = requests_needed(tuple(slo_objectives(loaded.endpoint.slo)), trial.confidence)
+    needed = requests_at_gate(tuple(slo_objectives(loaded.endpoint.slo)), trial.confidence)
     wanted_s = max(SHORTEST_LEVEL_S, math.ceil(_MORE_ARRIVALS * needed * copies / rates[-1]))
     most_s = min(LONGEST_LEVEL_S, _LEVELS_SHARE * trial.budget_minutes * S_PER_MINUTE / len(rates))
     if wanted_s <= most_s or trial.mode == "off":
@@ -242,15 +226,6 @@ def _prior(plan: Plan) -> Prior:
         for point in plan.curve
     )
     return Prior(levels=levels, batch_limit=min(plan.max_num_seqs.value, plan.memory.kv_limited_batch))
-
-
-def _gate(trial: TrialSpec) -> Gate:
-    return Gate(
-        confidence=trial.confidence,
-        on_inconclusive=trial.on_inconclusive,
-        regression_tolerance=trial.regression_tolerance,
-        on_regression=trial.on_regression,
-    )
 
 
 def complete_request(deployment: Deployment, stack: LiveStack) -> TrialRequest:

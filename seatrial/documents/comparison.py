@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from seatrial.documents.plan import SizedDeployment
 from seatrial_base.frozen_model import FrozenModel
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class Basis:
     bands: Mapping[str, Band]
 
 
-class PredictedRecipe(FrozenModel):
+class PredictedRecipe(SizedDeployment):
     """What the best deployment of a recipe is predicted to do.
 
     Attributes:
@@ -105,16 +106,11 @@ class PredictedRecipe(FrozenModel):
         band_because: Where the bands come from.
     """
 
-    instance_type: str
-    instance_count: int
-    tensor_parallel_degree: int
-    copy_count: int
     output_tok_s: float
     ttft_ms: float
     tpot_ms: float
     weights_bytes: int
     kv_room_bytes: int
-    usd_per_hour: float | None
     usd_per_million_output_tokens: float | None
     blended_usd_per_million_tokens: float | None
     times_throughput: float | None

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
-from seatrial_base.tags import ENVIRONMENT_TAG, STACK_TAG
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
@@ -16,8 +14,6 @@ ROLLBACK_ALARM: Final = "Rolls updates back"
 """Begins the description of an alarm that rolls updates back (`seatrial_cdk.observability.endpoint_alarms`)."""
 ROLLBACK_ALARMS_OFF: Final = "rollback_alarms=off"
 """In the descriptions of these alarms in a deployment that none of them rolls back; also how the CDK is told."""
-CANDIDATE: Final = "-candidate-"
-"""In the name of a component that a trial made beside the live one; a test holds it together with the trial service."""
 IN_TRANSIT: Final = ("Creating", "Updating", "SystemUpdating", "RollingBack", "Deleting")
 """Statuses of endpoints and components that change by themselves."""
 
@@ -61,22 +57,18 @@ class LiveVariant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveEndpoint:
-    """The endpoint itself; its config's name is empty where it is unknown."""
+    """The endpoint itself; name and ARN of its config are empty where they are unknown."""
 
     existence: Existence
     arn: str = ""
     status: str = ""
     reason: str = ""
     config: str = ""
+    config_arn: str = ""
     changed: datetime | None = None
     variants: tuple[LiveVariant, ...] = ()
     shadow_variants: tuple[LiveVariant, ...] = ()
     tags: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def is_ours(self) -> bool:
-        """Whether it carries the tag of an environment, or of a stack."""
-        return ENVIRONMENT_TAG in self.tags or STACK_TAG in self.tags
 
     def variant(self, name: str) -> LiveVariant | None:
         """Return a production variant; `None` where there is none of this name."""
@@ -104,6 +96,8 @@ class LiveComponent:
         memory_mb: Memory of one copy, in MiB; likewise.
         startup_timeout_s: Time for the container's start; `None` for the service's own.
         download_timeout_s: Time for the download; likewise.
+        tags: Its tags; none where they were not read.
+        is_candidate: Whether the trial service made it, by its tags.
         created: When it was created; `None` where the service does not say.
         changed: When it was changed; likewise.
     """
@@ -124,13 +118,10 @@ class LiveComponent:
     memory_mb: float | None = None
     startup_timeout_s: float | None = None
     download_timeout_s: float | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+    is_candidate: bool = False
     created: datetime | None = None
     changed: datetime | None = None
-
-    @property
-    def is_candidate(self) -> bool:
-        """Whether a trial made it."""
-        return CANDIDATE in self.name
 
     @property
     def is_in_transit(self) -> bool:
@@ -148,6 +139,8 @@ class LiveModel:
         environment: The container's variables, which may hold credentials: they are never shown.
         uris: Where its files lie.
         role_arn: Its execution role.
+        arn: Its ARN.
+        tags: Its tags; none where they were not read.
     """
 
     name: str
@@ -155,6 +148,8 @@ class LiveModel:
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     uris: tuple[str, ...] = ()
     role_arn: str = ""
+    arn: str = ""
+    tags: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

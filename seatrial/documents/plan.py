@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Generic, Literal, TypeVar
 
-from pydantic import Field, JsonValue, model_serializer
+from pydantic import JsonValue
 
 from seatrial.documents.prediction import Band, Limit, MemoryFit, PredictedKnee, Regime
 from seatrial.specs.endpoint import TrialUpdate
 from seatrial_base.catalog import neuron
 from seatrial_base.catalog.instances import Purchase
-from seatrial_base.frozen_model import FrozenModel, digest
+from seatrial_base.field_facts import Facts, facts_of
+from seatrial_base.frozen_model import FrozenModel, SealedModel, digest, model_field, models_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from pydantic import SerializerFunctionWrapHandler
 
 __all__ = [
     "PLAN_SCHEMA",
@@ -37,6 +35,8 @@ __all__ = [
     "RatePoint",
     "Rejected",
     "ServingLimits",
+    "SizedDeployment",
+    "hardware_words",
     "values_digest",
 ]
 
@@ -51,7 +51,7 @@ class Decision(FrozenModel, Generic[Value]):
     """One value with the reason it was chosen, a full sentence for people."""
 
     value: Value
-    because: str
+    because: Annotated[str, Facts(explains=True)]
 
 
 class CurvePoint(FrozenModel):
@@ -124,14 +124,14 @@ class RatePoint(FrozenModel):
     late: float
 
 
-class Cost(FrozenModel):
+class Cost(SealedModel):
     """What the planned size costs; `None` where no price is known, and why is among the plan's warnings.
 
     Attributes:
         usd_per_hour: All planned instances.
         usd_per_hour_per_copy: One copy's share of its instance.
         usd_per_million_output_tokens: At the planned load.
-        blended_usd_per_million_tokens: At three input tokens to one output token (design.md, blended price).
+        blended_usd_per_million_tokens: At three input tokens to one output token.
         discount: Share off the list price that every price of the plan has; 0 for the list price.
         price_source: Where the price was read.
         price_date: When it was valid.
@@ -147,24 +147,41 @@ class Cost(FrozenModel):
     discount: float = 0.0
     price_source: str | None
     price_date: str | None
-    savings_plan_usd_per_hour: float | None = None
-    purchase: Purchase = "on_demand"
-    on_demand_usd_per_hour: float | None = None
-
-    @model_serializer(mode="wrap")
-    def _leave_out_what_is_unknown(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
-        """Write what came later only where it says something: other plans keep the digest they always had."""
-        fields: dict[str, object] = write(self)
-        later = {"savings_plan_usd_per_hour": None, "purchase": "on_demand", "on_demand_usd_per_hour": None}
-        return {name: value for name, value in fields.items() if name not in later or value != later[name]}
+    savings_plan_usd_per_hour: float | None = model_field(None, since="0.1")
+    purchase: Purchase = model_field("on_demand", since="0.2")
+    on_demand_usd_per_hour: float | None = model_field(None, since="0.2")
 
 
-class Alternative(FrozenModel):
+class SizedDeployment(FrozenModel):
+    """Copies of the model on instances of one type.
+
+    Attributes:
+        tensor_parallel_degree: Accelerators of a copy.
+        copy_count: Copies of the planned size.
+        usd_per_hour: All its instances; `None` where no price is known.
+    """
+
+    instance_type: str
+    tensor_parallel_degree: int
+    copy_count: int
+    instance_count: int
+    usd_per_hour: float | None
+
+    @property
+    def words(self) -> str:
+        """As it is shown: `2 x ml.g6e.xlarge, TP 2`."""
+        return f"{self.instance_count} x {hardware_words(self.instance_type, self.tensor_parallel_degree)}"
+
+
+def hardware_words(instance_type: str, degree: int) -> str:
+    """Write what one copy runs on: `ml.g6e.xlarge, TP 2`."""
+    return f"{instance_type}, TP {degree}"
+
+
+class Alternative(SizedDeployment):
     """A deployment that no other beats in price, in latency of a single request and in throughput at once.
 
     Attributes:
-        copy_count: Copies of the planned size.
-        usd_per_hour: All its instances.
         usd_per_million_output_tokens: At the planned load.
         output_tok_s: Of all copies at the planned load.
         highest_tok_s: Of all copies, each loaded as far as the objectives hold.
@@ -172,12 +189,7 @@ class Alternative(FrozenModel):
         chosen: This is the plan's.
     """
 
-    instance_type: str
-    tensor_parallel_degree: int
     copies_per_instance: int
-    copy_count: int
-    instance_count: int
-    usd_per_hour: float | None
     usd_per_million_output_tokens: float | None
     output_tok_s: float
     highest_tok_s: float
@@ -185,12 +197,10 @@ class Alternative(FrozenModel):
     chosen: bool
 
 
-class Probe(FrozenModel):
+class Probe(SizedDeployment):
     """One level of a cheaper deployment; measured, it decides between that deployment and the plan.
 
     Attributes:
-        copy_count: Copies of that deployment.
-        usd_per_hour: All its instances.
         saving_usd_per_hour: How much less than the plan that is.
         concurrency_per_copy: Requests in flight on one copy: the level to measure.
         field: The objective that it is predicted to miss by less than the band, as in the spec.
@@ -200,10 +210,6 @@ class Probe(FrozenModel):
         because: Full sentences.
     """
 
-    instance_type: str
-    tensor_parallel_degree: int
-    copy_count: int
-    instance_count: int
     usd_per_hour: float
     saving_usd_per_hour: float
     concurrency_per_copy: int
@@ -211,37 +217,29 @@ class Probe(FrozenModel):
     predicted: float
     bound: float
     chance: float
-    because: str
+    because: Annotated[str, Facts(explains=True)]
 
 
-class SaferDeployment(FrozenModel):
+class SaferDeployment(SizedDeployment):
     """The cheapest dearer deployment that misses the SLO half as likely as the plan does, or less.
 
     Attributes:
-        copy_count: Copies of that deployment.
-        usd_per_hour: All its instances.
         more_usd_per_hour: How much more than the plan that is.
         concurrency_per_copy: Requests in flight on one copy at the workload.
         chance: That it meets the SLO, with the band as 80 % of the errors.
     """
 
-    instance_type: str
-    tensor_parallel_degree: int
-    copy_count: int
-    instance_count: int
     usd_per_hour: float
     more_usd_per_hour: float
     concurrency_per_copy: int
     chance: float
 
 
-class Proposal(FrozenModel):
+class Proposal(SizedDeployment):
     """A deployment with narrower weights that beats the plan; it is never taken by itself.
 
     Attributes:
         quantization: What `serving.overrides.quantization` would say.
-        copy_count: Copies of the planned size.
-        usd_per_hour: All its instances.
         output_tok_s: Of all copies at the planned load.
         highest_tok_s: Of all copies, each loaded as far as the objectives hold.
         ms_per_token_alone: End-to-end latency of a single request over its output tokens.
@@ -250,19 +248,14 @@ class Proposal(FrozenModel):
     """
 
     quantization: str
-    instance_type: str
-    tensor_parallel_degree: int
-    copy_count: int
-    instance_count: int
-    usd_per_hour: float | None
     output_tok_s: float
     highest_tok_s: float
     ms_per_token_alone: float
-    because: str
+    because: Annotated[str, Facts(explains=True)]
     gives_up: str
 
 
-class Rejected(FrozenModel):
+class Rejected(SealedModel):
     """A deployment that was considered and rejected.
 
     Attributes:
@@ -273,14 +266,8 @@ class Rejected(FrozenModel):
     tensor_parallel_degree: int
     usd_per_hour: float | None
     output_tok_s: float | None
-    because: str
-    feasible: bool = False
-
-    @model_serializer(mode="wrap")
-    def _leave_out_what_is_not(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
-        """Write `feasible` only where it is so: a plan that was locked before keeps the digest it always had."""
-        fields: dict[str, object] = write(self)
-        return {name: value for name, value in fields.items() if name != "feasible" or value}
+    because: Annotated[str, Facts(explains=True)]
+    feasible: bool = model_field(default=False, since="0.1")
 
 
 class Image(FrozenModel):
@@ -303,7 +290,7 @@ class Adopted(FrozenModel):
     adopted: JsonValue
 
 
-class Promoted(FrozenModel):
+class Promoted(SealedModel):
     """The passed trial of another environment, on the strength of which a plan was promoted.
 
     Attributes:
@@ -328,37 +315,7 @@ class Promoted(FrozenModel):
     verdict: Literal["pass"]
     ended_at: str
     knee_concurrency_per_copy: float | None
-    engine_note: str = ""
-
-    @model_serializer(mode="wrap")
-    def _leave_out_what_is_not(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
-        """Write the engine's note only where there is one."""
-        fields: dict[str, object] = write(self)
-        return {name: value for name, value in fields.items() if name != "engine_note" or value}
-
-
-_CAME_LATER: Mapping[str, object] = MappingProxyType(
-    {
-        "adopted": {},
-        "promoted": None,
-        "unpriced": (),
-        "chance": None,
-        "safer": None,
-        "probe": None,
-        "proposals": (),
-        "generation": 1,
-        "volume_size_gb": None,
-        "volume_kms_key_arn": None,
-        "hosting_kind": None,
-        "rates": (),
-    }
-)
-"""The value with which each is left out."""
-
-
-def _says(name: str, value: object) -> bool:
-    """Tell whether a field that came later says something; JSON writes an empty tuple as a list."""
-    return (tuple(value) if isinstance(value, list) else value) != _CAME_LATER[name]
+    engine_note: str = model_field("", since="0.2")
 
 
 class PlannedEndpoint(FrozenModel):
@@ -435,7 +392,7 @@ class ServingLimits(FrozenModel):
     target_concurrency_per_copy: Decision[float]
     gate_concurrency_per_copy: Decision[int]
     concurrency_levels: Decision[tuple[int, ...]]
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = model_field((), explains=True)
 
 
 class CopyPrediction(FrozenModel):
@@ -453,10 +410,10 @@ class CopyPrediction(FrozenModel):
     curve: tuple[CurvePoint, ...]
     band: Band
     regime: Regime
-    rates: tuple[RatePoint, ...] = ()
+    rates: tuple[RatePoint, ...] = model_field((), since="0.2")
 
 
-class Plan(CopyPrediction, ServingLimits, Layout, PlannedEndpoint):
+class Plan(CopyPrediction, ServingLimits, Layout, PlannedEndpoint, SealedModel):
     """What will be deployed for one endpoint in one environment, and why.
 
     Its parts are written as one flat document: a lock has each decision by its name.
@@ -488,23 +445,28 @@ class Plan(CopyPrediction, ServingLimits, Layout, PlannedEndpoint):
     quantization: str | None
     pareto: tuple[Alternative, ...]
     rejected: tuple[Rejected, ...]
-    unpriced: tuple[Alternative, ...] = ()
-    chance: float | None = Field(None, ge=0, le=1)
-    safer: SaferDeployment | None = None
-    probe: Probe | None = None
-    proposals: tuple[Proposal, ...] = ()
-    adopted: dict[str, Adopted] = Field({})
-    promoted: Promoted | None = None
-    generation: int = Field(1, ge=1)
-    volume_size_gb: Decision[int] | None = None
-    volume_kms_key_arn: str | None = None
-    hosting_kind: Decision[Literal["single_model", "asynchronous"]] | None = None
+    unpriced: tuple[Alternative, ...] = model_field((), since="0.1", explains=True)
+    chance: float | None = model_field(None, ge=0, le=1, since="0.2", explains=True)
+    safer: SaferDeployment | None = model_field(None, since="0.2", explains=True)
+    probe: Probe | None = model_field(None, since="0.1", explains=True)
+    proposals: tuple[Proposal, ...] = model_field((), since="0.1", explains=True)
+    adopted: dict[str, Adopted] = model_field({}, since="0.1")
+    promoted: Promoted | None = model_field(None, since="0.2", explains=True)
+    generation: int = model_field(1, ge=1, since="0.1")
+    volume_size_gb: Decision[int] | None = model_field(None, since="0.1")
+    volume_kms_key_arn: str | None = model_field(None, since="0.1")
+    hosting_kind: Decision[Literal["single_model", "asynchronous"]] | None = model_field(None, since="0.2")
 
-    @model_serializer(mode="wrap")
-    def _leave_out_what_came_later(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
-        """Write a field that came later only where it says something: other plans keep the digest they always had."""
-        fields: dict[str, object] = write(self)
-        return {name: value for name, value in fields.items() if name not in _CAME_LATER or _says(name, value)}
+    @property
+    def deployment(self) -> SizedDeployment:
+        """What is deployed, without the reasons."""
+        return SizedDeployment(
+            instance_type=self.instance_type.value,
+            tensor_parallel_degree=self.tensor_parallel_degree.value,
+            copy_count=self.copy_count.value,
+            instance_count=self.instance_count.value,
+            usd_per_hour=self.cost.usd_per_hour,
+        )
 
     @property
     def accelerators_per_copy(self) -> int:
@@ -518,7 +480,7 @@ class Plan(CopyPrediction, ServingLimits, Layout, PlannedEndpoint):
 
 
 _EXPLANATIONS = frozenset(
-    {"because", "sentence", "warnings", "unpriced", "chance", "safer", "probe", "proposals", "promoted"}
+    name for model in models_in(Plan) for name, facts in facts_of(model).items() if facts.explains
 )
 
 

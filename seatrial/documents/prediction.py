@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum, unique
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
+from seatrial_base.field_facts import Facts
 from seatrial_base.frozen_model import FrozenModel
 
 EXTRAPOLATED = "the band is extrapolated."
@@ -36,7 +37,7 @@ class Band(FrozenModel):
     throughput: float = Field(ge=0)
     latency: float = Field(ge=0)
     measured: bool
-    because: str
+    because: Annotated[str, Facts(explains=True)]
     points: int = 0
     engine_note: str = ""
 
@@ -157,5 +158,5 @@ class Regime(FrozenModel):
     critical_batch_size: int
     bound_by: Limit
     growth_limit: Limit
-    sentence: str
+    sentence: Annotated[str, Facts(explains=True)]
     per_level: tuple[LevelRegime, ...]

@@ -206,7 +206,7 @@ def _jobs(plan: Plan, loaded: LoadedSpec, beside: Beside) -> Iterator[BrokenRail
 
 def _total(costs: Sequence[float | None]) -> float | None:
     known = [cost for cost in costs if cost is not None]
-    return sum(known) if len(known) == len(costs) else None
+    return math.fsum(known) if len(known) == len(costs) else None
 
 
 def _exceeds(price: float | None, bound: float) -> bool:

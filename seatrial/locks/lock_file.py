@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from pydantic import ValidationError
 
@@ -21,6 +21,7 @@ from seatrial_base.file_lock import changing
 from seatrial_base.files import read_text, write_whole
 from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import FrozenModel, digest
+from seatrial_base.nesting import json_document
 from seatrial_base.replaced_text import replaced_text
 from seatrial_base.secrets import holds_credential
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from seatrial.documents.plan import Promoted
     from seatrial.specs.load import LoadedSpec
+    from seatrial.specs.yaml_source import Yaml
     from seatrial_base.errors import SeatrialError
 
 
@@ -317,17 +319,17 @@ def _read(path: Path) -> _Lock:
     """Return the plans of a lock; none when there is no lock."""
     try:
         text = read_text(path)
-        document = json.loads(text)
+        document = json_document(text)
     except FileNotFoundError:
         return _Lock({}, {})
     except OSError as error:
         raise _unreadable(path, f"can't be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise _unreadable(path, f"not JSON: {error}") from error
     if holds_credential(text):
         message, hint = "looks like a credential in plain text", "revoke it, remove it, and plan again"
         raise SpecError.of("SEA113", message, where=path.as_posix(), hint=hint)
-    if found := next(filter(None, (replaced_text(each) for _, _, each in yaml_texts(document))), ""):
+    if found := next(filter(None, (replaced_text(each) for _, _, each in yaml_texts(cast("Yaml", document)))), ""):
         message, hint = f"the text holds {found}", "remove it, and plan again"
         raise SpecError.of("SEA137", message, where=path.as_posix(), hint=hint)
     if not isinstance(document, dict) or not isinstance(document.get("environments"), dict):

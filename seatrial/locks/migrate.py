@@ -14,6 +14,7 @@ from seatrial.locks.lock_file import LOCK_SCHEMA, Seal, changed_fields, changing
 from seatrial.specs.schema_version import UPGRADE, compared
 from seatrial_base.errors import SpecError
 from seatrial_base.files import read_text
+from seatrial_base.nesting import json_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -81,10 +82,10 @@ def write_migrated(path: Path) -> None:
 def _read(path: Path) -> tuple[str, PlanDocument]:
     try:
         text = read_text(path)
-        whole = json.loads(text)
+        whole = json_document(text)
     except OSError as error:
         raise _refused(path, "", "SEA403", f"can't be read: {error.strerror}", "check the path") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise _refused(path, "", "SEA403", f"not JSON: {error}", _RESTORE) from error
     if not isinstance(whole, dict) or not isinstance(whole.get("environments"), dict):
         raise _refused(path, "", "SEA403", "not a lock", _RESTORE)

@@ -1,1 +1,1 @@
-"""What an update does to an endpoint that serves, and whether the account has room for it."""
+"""What is asked of deployments and accounts: documents in, documents or findings out; a package for each command."""

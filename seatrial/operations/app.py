@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.node import check_node
 from seatrial_base.errors import SeatrialError, SpecError
-from seatrial_base.files import read_text
+from seatrial_base.files import follow_links, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ def app_folder(file: Path) -> Path:
     Raises:
         SpecError: SEA450 when there is none.
     """
-    root = next((folder for folder in file.resolve().parents if (folder / "cdk.json").is_file()), None)
+    root = next((folder for folder in follow_links(file).parents if (folder / "cdk.json").is_file()), None)
     if root is None:
         hint = "keep the spec below the folder of the CDK app"
         raise SpecError.of("SEA450", "no cdk.json in its folder or above", where=file.as_posix(), hint=hint)
@@ -83,7 +83,7 @@ def publish_products(products: Sequence[Path], environments: Path) -> str:
     """
     root = app_folder(products[0])
     where = ", ".join(product.as_posix() for product in products)
-    files = (os.path.relpath(path.resolve(), root) for path in (environments, *products))
+    files = (os.path.relpath(follow_links(path), root) for path in (environments, *products))
     done = _run([sys.executable, "-m", PUBLISHER, *files], root, app_variables(root), where)
     if done.returncode:
         said = "\n".join(done.stderr.splitlines()[-LAST_LINES:])
@@ -108,7 +108,7 @@ def _app(root: Path) -> tuple[list[str], dict[str, object]]:
 
 def app_root(spec: Path) -> Path | None:
     """Return the folder of the CDK app that a spec belongs to, the nearest with a `cdk.json`; `None` without one."""
-    return next((folder for folder in spec.resolve().parents if (folder / "cdk.json").is_file()), None)
+    return next((folder for folder in follow_links(spec).parents if (folder / "cdk.json").is_file()), None)
 
 
 def app_variables(root: Path) -> dict[str, str]:
@@ -122,7 +122,7 @@ def app_variables(root: Path) -> dict[str, str]:
 def source_roots(root: Path) -> list[str]:
     """Return the folders of an app that hold modules: its own, and those of this repository where it is a copy."""
     folders = (root, root / "constructs", root / "stacks", *sorted(root.glob("packages/*")))
-    return [str(folder.resolve()) for folder in folders if folder.is_dir()]
+    return [str(follow_links(folder)) for folder in folders if folder.is_dir()]
 
 
 def _run(

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial_base.errors import SpecError
+from seatrial_base.files import follow_links
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _OF_GIT = ("GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_PREFIX", "GIT_COMMON_DIR")
 """Variables that a hook of git sets, and that would lead another git to the wrong place."""
+_NAMES = ("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z")
 MERGE_BASE = "..."
 """Stands behind a revision, as in `git diff main...`."""
 
@@ -43,7 +45,7 @@ def git_repository_of(folder: Path) -> Path:
     Raises:
         SpecError: SEA452 when there is none, or no git.
     """
-    return Path(_git(folder, "rev-parse", "--show-toplevel")).resolve()
+    return follow_links(Path(_git(folder, "rev-parse", "--show-toplevel")))
 
 
 def commit_of(folder: Path, revision: str) -> str:
@@ -80,9 +82,24 @@ def changed_paths(top: Path, commit: str) -> tuple[str, ...]:
     Raises:
         SpecError: SEA452 when git can't tell.
     """
-    tracked = _git(top, "diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", commit, "--")
+    tracked = _git(top, *_NAMES, commit, "--")
     new = _git(top, "ls-files", "--others", "--exclude-standard", "-z")
     return tuple(sorted({name for name in f"{tracked}\0{new}".split("\0") if name}))
+
+
+def added_paths(folder: Path, commit: str) -> tuple[str, ...]:
+    """Return the files that another commit changes beyond what it has in common with the checkout's.
+
+    Without a common commit in the clone, they are all that differ.
+
+    Raises:
+        SpecError: SEA452 when git can't tell.
+    """
+    try:
+        common = _git(folder, "merge-base", commit, "HEAD")
+    except SpecError:
+        common = "HEAD"
+    return tuple(filter(None, _git(folder, *_NAMES, common, commit, "--").split("\0")))
 
 
 @contextmanager
@@ -103,7 +120,7 @@ def checkout_of(root: Path, revision: str, checkout: Path) -> Iterator[tuple[Pat
     top, commit = git_repository_of(root), commit_of(root, revision)
     try:
         _git(root, "-c", "core.hooksPath=/dev/null", "worktree", "add", "--detach", "--quiet", f"{checkout}", commit)
-        yield top, checkout.resolve()
+        yield top, follow_links(checkout)
     finally:
         if checkout.exists():
             _git(root, "worktree", "remove", "--force", f"{checkout}")

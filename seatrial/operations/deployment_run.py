@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from seatrial.account.trials import LOOK_S
 from seatrial.operations.app import app_root, app_variables
 from seatrial_base.errors import SpecError
+from seatrial_base.files import follow_links
 from seatrial_base.repeat import repeat_meanwhile
 
 if TYPE_CHECKING:
@@ -55,8 +56,8 @@ def deploy_command_of(
         raise SpecError.of("SEA603", "the CDK CLI is not installed", where="cdk", hint=hint)
     context = {"environment": deployment.environment.name, "endpoint": spec.stem}
     for name, folder in (("endpoints", spec.parent), ("environments", environments)):
-        if folder.resolve() != (root / name).resolve():
-            context[name] = f"{folder.resolve()}"
+        if follow_links(folder) != follow_links(root / name):
+            context[name] = f"{follow_links(folder)}"
     options = [word for name, value in context.items() for word in ("-c", f"{name}={value}")]
     ours = [word for option in _OURS if option[0] not in cdk_options for word in option]
     return root, [f"{cdk}", "deploy", deployment.stack_name, *options, *ours, *cdk_options]

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 
 from seatrial.locks.lock_file import locked_environments
 from seatrial.operations.app import app_folder, run_app
-from seatrial.operations.checkout import checkout_of, moved
+from seatrial.operations.checkout import checkout_of, commit_of, git_repository_of, moved
+from seatrial.operations.review.affected import refuse_code_of_others
+from seatrial.operations.review.side import RepositorySide
 from seatrial_base.errors import SeatrialError
+from seatrial_base.files import follow_links
 from seatrial_lint.cloudformation.read import read_template, read_template_file
 from seatrial_lint.cloudformation.template import EMPTY
 
@@ -47,8 +50,8 @@ class StackSource:
         """
         return cls(
             root=app_folder(spec),
-            spec=spec.resolve(),
-            environments=environments.resolve(),
+            spec=follow_links(spec),
+            environments=follow_links(environments),
             environment=environment,
             stack_name=stack_name,
         )
@@ -107,9 +110,13 @@ def synthesize_revision(source: StackSource, revision: str, folder: Path) -> Tem
         folder: An empty folder; the revision is checked out there for a while.
 
     Raises:
-        SeatrialError: SEA452 when the revision can't be checked out, SEA450 and SEA451 as `synthesize`.
+        SeatrialError: SEA452 when the revision can't be checked out, or has code that the checkout lacks; SEA450 and
+            SEA451 as `synthesize`.
     """
-    with checkout_of(source.root, revision, folder / "checkout") as (top, checkout):
+    top, commit = git_repository_of(source.root), commit_of(source.root, revision)
+    side = RepositorySide(top=top, root=source.root, endpoints=source.spec.parent, environments=source.environments)
+    refuse_code_of_others(side, commit)
+    with checkout_of(source.root, commit, folder / "checkout") as (_, checkout):
         there = StackSource(
             root=moved(source.root, top, checkout),
             spec=moved(source.spec, top, checkout),

@@ -8,7 +8,6 @@ documentation, "Working with Profile Export Files": means, percentiles and units
 
 from __future__ import annotations
 
-import json
 import tarfile
 import zlib
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from seatrial.documents.calibration import MeasuredPoint
 from seatrial.planner.calibration import usable
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding, Place
+from seatrial_base.nesting import json_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -113,8 +113,8 @@ _HINT = "give the output.tar.gz of a benchmark job that is Completed, or the exp
 
 def _export(text: str, path: Path) -> Mapping[str, object]:
     try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        document = json_document(text)
+    except ValueError as error:
         raise SpecError.of("SEA407", f"the export is no JSON: {error}", where=path.as_posix()) from error
     if not isinstance(document, dict):
         raise SpecError.of("SEA407", "the export is no JSON object", where=path.as_posix())

@@ -32,7 +32,7 @@ def usd_per_million(usd_per_hour: float, output_tok_s: float) -> float:
 
 
 def blended(usd_per_million_output_tokens: float) -> float:
-    """Return the price of a million tokens at three input tokens to one output token (design.md, blended price)."""
+    """Return the price of a million tokens at three input tokens to one output token."""
     return usd_per_million_output_tokens / BLENDED_TOKENS_PER_OUTPUT_TOKEN
 
 

@@ -159,15 +159,11 @@ def propose_probe(demand: Demand, found: SearchResult, engine_version: str) -> P
     doubtful = doubt(demand, found, lambda candidate: band_for(demand, engine_version, candidate))
     if doubtful is None:
         return None
-    saving = found.ranked[0].score.usd_per_hour - doubtful.usd_per_hour
+    saving = found.ranked[0].score.usd_per_hour - doubtful.size.usd_per_hour
     return Probe(
-        instance_type=doubtful.candidate.instance.instance_type,
-        tensor_parallel_degree=doubtful.candidate.degree,
-        copy_count=doubtful.load.copy_count,
-        instance_count=doubtful.instance_count,
-        usd_per_hour=round(doubtful.usd_per_hour, 4),
+        **doubtful.size.fields,
         saving_usd_per_hour=round(saving, 4),
-        concurrency_per_copy=doubtful.load.concurrency_per_copy,
+        concurrency_per_copy=doubtful.size.load.concurrency_per_copy,
         field=doubtful.field,
         predicted=round(doubtful.predicted, 2),
         bound=doubtful.bound,
@@ -185,30 +181,27 @@ def propose_safer(demand: Demand, found: SearchResult, engine_version: str, chan
         engine_version: The engine's version, for the band.
         chance: That the plan meets the SLO.
     """
-    one = safer(demand, found, lambda candidate: band_for(demand, engine_version, candidate), chance)
-    if one is None:
+    found_safer = safer(demand, found, lambda candidate: band_for(demand, engine_version, candidate), chance)
+    if found_safer is None:
         return None
+    size, likelier = found_safer
     return SaferDeployment(
-        instance_type=one.candidate.instance.instance_type,
-        tensor_parallel_degree=one.candidate.degree,
-        copy_count=one.load.copy_count,
-        instance_count=one.instance_count,
-        usd_per_hour=round(one.usd_per_hour, 4),
-        more_usd_per_hour=round(one.usd_per_hour - found.ranked[0].score.usd_per_hour, 4),
-        concurrency_per_copy=one.load.concurrency_per_copy,
-        chance=round(one.chance, 3),
+        **size.fields,
+        more_usd_per_hour=round(size.usd_per_hour - found.ranked[0].score.usd_per_hour, 4),
+        concurrency_per_copy=size.load.concurrency_per_copy,
+        chance=round(likelier, 3),
     )
 
 
 def _because(doubtful: Doubt, saving: float) -> str:
-    level = counted(doubtful.load.concurrency_per_copy, "concurrent request")
-    count, candidate = doubtful.instance_count, doubtful.candidate
+    size, level = doubtful.size, counted(doubtful.size.load.concurrency_per_copy, "concurrent request")
     throughput = doubtful.field == "slo.output_tok_s"
     band = f"the band of TTFT, ±{doubtful.band:.0%}" if ".ttft_ms." in doubtful.field else "the band"
     unit, within = ("tok/s", "at least") if throughput else ("ms", "at most")
     predicted, bound = f"{tenths(doubtful.predicted, grouped=True)} {unit}", f"{doubtful.bound:,.12g} {unit}"
+    cost = f"{size.instance_count} x {size.candidate} costs {usd(size.usd_per_hour)} per hour"
     return (
-        f"{count} x {candidate} costs {usd(doubtful.usd_per_hour)} per hour, {usd(saving)} less than the plan. "
+        f"{cost}, {usd(saving)} less than the plan. "
         f"It is predicted to miss {doubtful.field} by {doubtful.ratio - 1:.0%}, which is within {band}: {predicted} "
         f"against {bound}, with {level} per copy. Measure this level: {within} {bound} and this deployment is the "
         "cheaper plan, else the plan stays."

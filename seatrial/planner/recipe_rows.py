@@ -170,16 +170,12 @@ def _predicted(planned: _Planned, plain: _Planned | Finding) -> PredictedRecipe:
     band = band_for(demand, planned.resolved.choice.version.value, best.candidate)
     gate = best.at_gate
     return PredictedRecipe(
-        instance_type=best.candidate.instance.instance_type,
-        instance_count=best.instance_count,
-        tensor_parallel_degree=best.candidate.degree,
-        copy_count=best.load.copy_count,
+        **best.size.fields | {"usd_per_hour": cost.usd_per_hour},
         output_tok_s=round(best.score.output_tok_s, 1),
         ttft_ms=round(gate.ttft_ms.mean, 2),
         tpot_ms=round(gate.tpot_ms.mean, 2),
         weights_bytes=best.candidate.memory.weights_bytes,
         kv_room_bytes=best.candidate.memory.kv_room_bytes,
-        usd_per_hour=cost.usd_per_hour,
         usd_per_million_output_tokens=price,
         blended_usd_per_million_tokens=cost.blended_usd_per_million_tokens,
         times_throughput=None if base is None else round(best.score.output_tok_s / base.best.score.output_tok_s, 3),

@@ -6,13 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial.documents.comparison import TypeAtLoad
 from seatrial.planner.resolve import resolve
-from seatrial.planner.search.candidate import FeasibleCandidate, RejectedCandidate
-from seatrial.planner.search.evaluate import estimate, evaluate, misses_alone
-from seatrial.planner.search.fitting import candidates
-from seatrial.planner.search.ranking import known
+from seatrial.planner.search.best_first import Search
+from seatrial.planner.search.candidate import FeasibleCandidate, RejectedCandidate, known
 
 if TYPE_CHECKING:
-    from seatrial.planner.search.candidate import Candidate
     from seatrial.planner.search.demand import Demand
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.catalog.instances import Instance
@@ -32,7 +29,7 @@ def types_at_load(loaded: LoadedSpec) -> tuple[TypeAtLoad, ...]:
 
 
 def _at_load(demand: Demand, instance: Instance) -> TypeAtLoad:
-    found = [_evaluated(demand, each) for each in candidates(demand, instance)]
+    found = Search(demand).on(instance)
     kept = [each for each in found if isinstance(each, FeasibleCandidate)]
     if not kept:
         stages = {each.stage for each in found if isinstance(each, RejectedCandidate)}
@@ -46,9 +43,3 @@ def _at_load(demand: Demand, instance: Instance) -> TypeAtLoad:
         usd_per_hour=known(best.score.usd_per_hour),
         output_tok_s=round(best.score.output_tok_s, 1),
     )
-
-
-def _evaluated(demand: Demand, candidate: Candidate | RejectedCandidate) -> FeasibleCandidate | RejectedCandidate:
-    if isinstance(candidate, RejectedCandidate):
-        return candidate
-    return misses_alone(demand, candidate) or evaluate(demand, estimate(demand, candidate))

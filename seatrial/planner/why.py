@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.documents.comparison import DegreeVerdict
-from seatrial.planner.search.candidate import RejectedCandidate
-from seatrial.planner.search.evaluate import estimate, evaluate, misses_alone
-from seatrial.planner.search.fitting import candidates
+from seatrial.planner.search.best_first import Search
+from seatrial.planner.search.candidate import RejectedCandidate, known
 from seatrial.planner.search.pipeline import search_for
-from seatrial.planner.search.ranking import known, ranking_order, why_best, why_outdone
+from seatrial.planner.search.ranking import ranking_order, why_best, why_outdone
 from seatrial.specs.list_prices import priced
 from seatrial_base.catalog.instances import all_instances, find_instance
 from seatrial_base.catalog.rows import nearest_names
@@ -18,7 +17,7 @@ from seatrial_base.units import hourly_words, tenths
 
 if TYPE_CHECKING:
     from seatrial.planner.search.best_first import SearchResult
-    from seatrial.planner.search.candidate import Candidate, FeasibleCandidate
+    from seatrial.planner.search.candidate import FeasibleCandidate
     from seatrial.planner.search.demand import Demand
     from seatrial.planner.search.ranking import Key
     from seatrial.specs.load import LoadedSpec
@@ -46,15 +45,12 @@ def explain(
         raise PlanError.of("SEA110", message, hint=hint)
     instance = priced(known_type, loaded)
     resolved, found = search_for(loaded, accept_slo_miss=accept_slo_miss, allow_unknown_price=allow_unknown_price)
-    verdicts = tuple(_verdict(resolved.demand, found, each) for each in candidates(resolved.demand, instance))
+    verdicts = tuple(_verdict(resolved.demand, found, each) for each in Search(resolved.demand).on(instance))
     return verdicts if instance in resolved.allowed else tuple(map(_not_allowed, verdicts))
 
 
-def _verdict(demand: Demand, found: SearchResult, candidate: Candidate | RejectedCandidate) -> DegreeVerdict:
-    if isinstance(candidate, RejectedCandidate):
-        return _rejected(candidate)
-    evaluated = misses_alone(demand, candidate) or evaluate(demand, estimate(demand, candidate))
-    return _rejected(evaluated) if isinstance(evaluated, RejectedCandidate) else _feasible(demand, found, evaluated)
+def _verdict(demand: Demand, found: SearchResult, judged: FeasibleCandidate | RejectedCandidate) -> DegreeVerdict:
+    return _rejected(judged) if isinstance(judged, RejectedCandidate) else _feasible(demand, found, judged)
 
 
 def _rejected(rejection: RejectedCandidate) -> DegreeVerdict:
@@ -71,7 +67,7 @@ def _rejected(rejection: RejectedCandidate) -> DegreeVerdict:
 
 def _feasible(demand: Demand, found: SearchResult, feasible: FeasibleCandidate) -> DegreeVerdict:
     candidate, best = feasible.candidate, found.ranked[0] if found.ranked else None
-    won = best is not None and str(best.candidate) == str(candidate)
+    won = best is not None and best.candidate.place == candidate.place
     if best is None:
         because = "Meets every requirement."
     elif won:

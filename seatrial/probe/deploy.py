@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from seatrial.account.stacks import describe_stack, fetch_result
 from seatrial_base.errors import BenchError, SeatrialError
+from seatrial_base.files import follow_links
 from seatrial_base.findings import Finding, Place
 from seatrial_laptop.demo.runner import ENDING
 
@@ -138,9 +139,9 @@ class ProbeRun:
             "deploy",
             self.stack_name,
             *("-c", f"environment={self.pinned.loaded.environment.name}"),
-            *("-c", f"endpoints={self.pinned.loaded.path.parent.resolve()}"),
-            *("-c", f"environments={self.environments.resolve()}"),
-            *("--output", str(self.assembly.resolve()), "--method", "direct", "--require-approval", "never"),
+            *("-c", f"endpoints={follow_links(self.pinned.loaded.path.parent)}"),
+            *("-c", f"environments={follow_links(self.environments)}"),
+            *("--output", str(follow_links(self.assembly)), "--method", "direct", "--require-approval", "never"),
             *("--no-notices", "--progress", "events"),
         )
         if ended.exit_code:
@@ -153,7 +154,7 @@ class ProbeRun:
         """Delete the stack; return what is wrong where it may be left. Before the synthesis ends there is none."""
         if not (self.assembly / "manifest.json").is_file():
             return []
-        app = ("--app", str(self.assembly.resolve()))
+        app = ("--app", str(follow_links(self.assembly)))
         try:
             ended = self.cdk.cdk("destroy", self.stack_name, "--exclusively", "--force", "--no-notices", *app)
             failure = f"cdk destroy failed: {ended.failure()}" if ended.exit_code else ""

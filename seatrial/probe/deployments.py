@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from seatrial.documents.plan import hardware_words
 from seatrial.specs.shapes import INSTANCE_TYPE
 from seatrial_base.errors import SpecError
 
@@ -35,7 +36,7 @@ class ProbedHardware:
         return cls(plan.instance_type.value, plan.tensor_parallel_degree.value)
 
     def __str__(self) -> str:
-        return f"{self.instance_type}, TP {self.tensor_parallel_degree}"
+        return hardware_words(self.instance_type, self.tensor_parallel_degree)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.documents.calibration import CalibrationSource, MeasuredPoint
+from seatrial.documents.plan import hardware_words
 from seatrial.planner.calibration import calibrate_endpoint, model_name, usable
 from seatrial.planner.calibration_outlook import points_of_trial
 from seatrial.planner.predict.calibration import read_calibration
@@ -63,7 +64,7 @@ def replaced(loaded: LoadedSpec, entry: EndpointCalibration) -> str:
     old = read_calibration(loaded.calibration, calibration_path(loaded.path).as_posix())
     if old is None or _deployment(old) == _deployment(entry):
         return ""
-    return f"{old.instance_type}, TP {old.tensor_parallel_degree}, {old.engine} {old.engine_version}"
+    return f"{hardware_words(old.instance_type, old.tensor_parallel_degree)}, {old.engine} {old.engine_version}"
 
 
 def _former(loaded: LoadedSpec, entry: EndpointCalibration) -> tuple[MeasuredPoint, ...]:

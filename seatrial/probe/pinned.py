@@ -19,6 +19,7 @@ from seatrial.specs.calibration import SCHEMA_VERSION, calibration_path
 from seatrial.specs.load import load_spec
 from seatrial.specs.prices import PRICES_FILE, prices_path
 from seatrial_base.errors import SeatrialError, SpecError
+from seatrial_base.files import follow_links, kind_of
 from seatrial_base.frozen_model import digest
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def relocate(document: dict[str, Yaml], before: Path, after: Path) -> None:
         part = document.get(section)
         name = part.get(field) if isinstance(part, dict) else None
         if isinstance(part, dict) and isinstance(name, str) and not Path(name).is_absolute():
-            part[field] = os.path.relpath(before.resolve() / name, after.resolve())
+            part[field] = os.path.relpath(follow_links(before) / name, follow_links(after))
 
 
 def pin(
@@ -233,7 +234,7 @@ def _environments(loaded: LoadedSpec, folder: Path, environments: Path) -> Path:
     prices = prices_path(environments, loaded.environment.prices)
     own = folder / "environments"
     own.mkdir()
-    if prices.exists():
+    if kind_of(prices):
         place.pop("prices", None)
         shutil.copyfile(prices, own / PRICES_FILE)
     text = yaml.safe_dump(place, sort_keys=False, allow_unicode=True)

@@ -16,6 +16,7 @@ from seatrial.probe.answer import probe_answer
 from seatrial.probe.deploy import AwsStacks, ProbeRun
 from seatrial_base.errors import BenchError, SpecError
 from seatrial_base.file_lock import hold_file_lock
+from seatrial_base.files import follow_links
 from seatrial_laptop.demo.cdk_cli import CdkCli, cdk_path
 from seatrial_laptop.demo.progress import shown_beside
 from seatrial_laptop.demo.runner import NO_TEMPLATE_VALIDATION
@@ -50,7 +51,7 @@ def own_folder(loaded: LoadedSpec, kind: str) -> Path:
         loaded: The spec in its environment.
         kind: Which files, as a relative path.
     """
-    root = app_root(loaded.path) or loaded.path.resolve().parent
+    root = app_root(loaded.path) or follow_links(loaded.path).parent
     return root / kind / f"{loaded.environment.name}-{loaded.endpoint.name}"
 
 

@@ -230,7 +230,7 @@ def _bootstrap(rows: Sequence[Sequence[float]], statistic: Callable[[Sequence[fl
     found: list[float] = []
     for _ in range(RESAMPLES):
         drawn = random.choices(blocks, k=len(blocks))
-        found.append(statistic([sum(column) for column in zip(*drawn, strict=True)]))
+        found.append(statistic([math.fsum(column) for column in zip(*drawn, strict=True)]))
     found.sort()
     return Interval(low=percentile(found, 100 * BOTH_TAILS), high=percentile(found, 100 * (1 - BOTH_TAILS)))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from seatrial_base.errors import BenchError, SpecError
-from seatrial_base.files import read_text, write_whole
+from seatrial_base.files import kind_of, read_text, write_whole
 from seatrial_base.units import MIB
 from seatrial_load.documents.request import EvaluationPrompt  # noqa: TC001 (likewise)
 from seatrial_load.documents.result import (
@@ -137,7 +137,7 @@ def stored_result(folder: Path, recipe: str, digest: str) -> RecipeResult | None
         SpecError: SEA529 when there is a file that can't be read.
     """
     path = folder / result_name(recipe, digest)
-    return read_recipe_result(path) if path.exists() else None
+    return read_recipe_result(path) if kind_of(path) else None
 
 
 def keep_recipe_result(folder: Path, result: RecipeResult) -> Path:

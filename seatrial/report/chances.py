@@ -9,7 +9,7 @@ from seatrial_base.units import usd
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.documents.plan import Plan, Probe, SaferDeployment
+    from seatrial.documents.plan import Plan
 
 _MOST, _LEAST = 0.99, 0.01  # beyond, the errors of a few hundred rows tell nothing
 
@@ -33,18 +33,13 @@ def met_words(plan: Plan) -> str:
 def side_lines(plan: Plan) -> Iterator[str]:
     """Yield the plan and the deployments on both sides of it, each with its price and its chance to meet the SLO."""
     if plan.chance is not None:
-        where = f"{plan.instance_count.value} x {plan.instance_type.value}, TP {plan.tensor_parallel_degree.value}"
-        yield f"plan: {where}: {chance_words(plan.chance)} to meet the SLO"
+        yield f"plan: {plan.deployment.words}: {chance_words(plan.chance)} to meet the SLO"
     if plan.probe is not None:
         saved, chance = usd(plan.probe.saving_usd_per_hour), chance_words(plan.probe.chance)
-        yield f"cheaper: {_where(plan.probe)}: {chance} to meet the SLO, saves {saved}/h"
+        yield f"cheaper: {plan.probe.words}: {chance} to meet the SLO, saves {saved}/h"
     if plan.safer is not None:
         more, chance = usd(plan.safer.more_usd_per_hour), chance_words(plan.safer.chance)
-        yield f"dearer: {_where(plan.safer)}: {chance} to meet the SLO, costs {more}/h more; {_measured_by(plan)}"
-
-
-def _where(side: Probe | SaferDeployment) -> str:
-    return f"{side.instance_count} x {side.instance_type}, TP {side.tensor_parallel_degree}"
+        yield f"dearer: {plan.safer.words}: {chance} to meet the SLO, costs {more}/h more; {_measured_by(plan)}"
 
 
 def _measured_by(plan: Plan) -> str:

@@ -1,4 +1,4 @@
-"""The JSON schema of a trial's result, made from the dataclasses that hold it and from what their docstrings say."""
+"""The JSON schema of a trial's result, made from the dataclasses that hold it and what they say of their fields."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
+from seatrial_base.field_facts import facts_of
 from seatrial_load.documents.result import SCHEMA_VERSION, TrialResult
 
 Schema: TypeAlias = dict[str, object]
@@ -87,6 +88,7 @@ def _summary(kind: type) -> str:
 
 
 def _attributes(kind: type) -> dict[str, str]:
-    """Return what the docstring's section `Attributes` says of each."""
+    """Return what each field says of itself (`Facts.help`), else the docstring's section `Attributes`."""
     _, _, section = inspect.cleandoc(kind.__doc__ or "").partition("\nAttributes:\n")
-    return {name: " ".join(text.split()) for name, text in _ATTRIBUTE.findall(section)}
+    told = {name: " ".join(text.split()) for name, text in _ATTRIBUTE.findall(section)}
+    return told | {name: facts.help for name, facts in facts_of(kind).items() if facts.help}

@@ -26,7 +26,9 @@ LONGEST_JOB_S: Final[dict[Ci, int]] = {"github": 6 * 3600}
 """Of a runner that the CI hosts: docs.github.com, usage limits of GitHub Actions. GitLab's is a project's setting."""
 MESSAGE_S: Final = 600
 """What a job keeps of its time to say that the deployment goes on without it."""
-PYTHON: Final = "3.12"
+OLDEST_PYTHON: Final = "3.11"
+NEWEST_PYTHON: Final = "3.13"
+"""The ends of the range that is tested: jobs run on the newest; the oldest checks changes too, locks among them."""
 ACTIONS: Final = {
     "checkout": "actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1",
     "setup_python": "actions/setup-python@5fda3b95a4ea91299a34e894583c3862153e4b97 # v7.0.0",
@@ -44,12 +46,6 @@ _FOLDERS: Final[dict[Ci, tuple[str, ...]]] = {
     "none": ("common",),
 }
 _CODEOWNERS: Final[dict[Ci, str]] = {"github": ".github/CODEOWNERS"}
-_GUARDED: Final[dict[Ci, tuple[str, ...]]] = {
-    "github": ("/.github/", "/bootstrap/"),
-    "gitlab": ("/.gitlab-ci.yml", "/.gitlab/", "/bootstrap/", "/CODEOWNERS"),
-    "codepipeline": ("/pipeline.yaml", "/CODEOWNERS"),
-    "none": ("/CODEOWNERS",),
-}
 EXAMPLE: Final = "endpoints/chat.yaml"
 _ENVIRONMENT: Final = "environments/environment.yaml"
 
@@ -108,10 +104,10 @@ def _holes(answers: Answers) -> dict[str, object]:
         "source": answers.source,
         "owner": answers.owner,
         "owner_name": answers.owner.rpartition("/")[2].lstrip("@"),
-        "guarded": _GUARDED[answers.ci],
         "connection_arn": answers.connection_arn,
         "uses": ACTIONS,
-        "python": PYTHON,
+        "python": NEWEST_PYTHON,
+        "oldest_python": OLDEST_PYTHON,
         "session_s": job_s(answers.ci),
         "deploy_s": job_s(answers.ci) - MESSAGE_S,
         **_trust(answers),

@@ -13,6 +13,7 @@ from seatrial.planner.planner import make_plan
 from seatrial.repository.render import EXAMPLE, repository_files
 from seatrial.specs.load import load_spec
 from seatrial_base.errors import SpecError
+from seatrial_base.files import follow_links
 from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:
@@ -78,8 +79,8 @@ def _refuse_outside(folder: Path, paths: Iterable[str]) -> None:
     Raises:
         SpecError: SEA101, with every such file.
     """
-    home = folder.resolve()
-    outside = [path for path in sorted(paths) if not (folder / path).parent.resolve().is_relative_to(home)]
+    home = follow_links(folder)
+    outside = [path for path in sorted(paths) if not follow_links((folder / path).parent).is_relative_to(home)]
     if outside:
         message, hint = "a link leads out of the folder", "replace the link by a folder"
         raise SpecError(Finding("SEA101", Place.at((folder / path).as_posix()), message, hint) for path in outside)

@@ -10,6 +10,7 @@ from seatrial_base.catalog.architecture import Architecture, from_config_json
 from seatrial_base.catalog.model_names import split_precision, unsupported_format
 from seatrial_base.catalog.models import nearest_models, resolve_model
 from seatrial_base.errors import PlanError
+from seatrial_base.field_facts import made_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,26 +85,15 @@ def _named(loaded: LoadedSpec) -> tuple[str | None, tuple[str, ...]]:
 def _from_shape(loaded: LoadedSpec, shape: ModelShape) -> Architecture:
     """Return the architecture of a shape whose numbers the spec's rules have checked."""
     model = loaded.endpoint.model
-    return Architecture(
+    return made_of(
+        Architecture,
+        shape,
         id=model.hub_id or model.jumpstart_id or "the model",
         family="inline",
-        layers=shape.layers,
-        hidden_size=shape.hidden_size,
-        attention_heads=shape.attention_heads,
         kv_heads=shape.kv_heads or shape.attention_heads,
         head_dim=shape.head_dim or shape.hidden_size // shape.attention_heads,
-        vocab=shape.vocab,
-        max_context=shape.max_context,
-        dtype=shape.dtype,
-        params_total=shape.params_total,
         params_active=shape.params_active or shape.params_total,
-        experts=shape.experts,
-        experts_per_token=shape.experts_per_token,
-        tied_embeddings=shape.tied_embeddings,
-        sliding_window=shape.sliding_window,
-        parallel_attention=shape.parallel_attention,
         checkpoint_quantization=_named_quantization(loaded),
         source=f"model.shape of {loaded.path.as_posix()}",
         date=None,
-        sliding_layers=shape.sliding_layers,
     )

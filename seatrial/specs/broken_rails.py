@@ -1,4 +1,4 @@
-"""The guard rails of an environment that a spec breaks by itself; those on a plan are in `seatrial.planner`."""
+"""The guard rails that a spec breaks by itself; those on a plan are in `seatrial.locks.guard_rails`."""
 
 from __future__ import annotations
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from seatrial_base.errors import SpecError
 from seatrial_base.files import read_text
+from seatrial_base.nesting import json_document
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,10 +57,10 @@ def every_calibration(spec_path: Path) -> dict[str, object]:
 
 def _read(path: Path) -> dict[str, object] | None:
     try:
-        document = json.loads(read_text(path), parse_constant=_no_number)
+        document = json_document(read_text(path), parse_constant=_no_number)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         _refuse(path, str(error) or type(error).__name__)
     if not isinstance(document, dict):
         _refuse(path, "not a JSON object")

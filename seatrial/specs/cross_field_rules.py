@@ -8,21 +8,26 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from seatrial.specs.draft_rules import speculation_problems
+from seatrial.specs.endpoint import WorkloadSpec
 from seatrial.specs.hosting_rules import hosting_problems
 from seatrial.specs.model_shape import MOST_HEAD_DIM, ModelShape
 from seatrial.specs.recipe_rules import recipe_problems
 from seatrial.specs.repository_files import RELATIVE, repository_root, stays_in, why_away
 from seatrial.specs.scaling import scaling_problems
-from seatrial_base.bounds import wrong_delay, wrong_stddev
+from seatrial_base.bounds import wrong_stddev
+from seatrial_base.candidates import is_reserved_name
 from seatrial_base.catalog import jumpstart
 from seatrial_base.catalog.jumpstart import find_jumpstart_model
 from seatrial_base.catalog.model_names import licence_of
+from seatrial_base.field_facts import facts_of
+from seatrial_load.documents.request import CONVERSATIONS, Workload
+from seatrial_load.documents.request_checks import wrong_deviations
 from seatrial_load.measure.lengths import normal_lengths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seatrial.specs.yaml_source import Document, Yaml
+    from seatrial.specs.yaml_source import Document, FieldPath, Yaml
     from seatrial_base.findings import Finding
 
 
@@ -155,6 +160,22 @@ def contradictions(document: Document) -> Iterator[Finding]:
         yield from rule(document)
 
 
+def _reserved_names(document: Document) -> Iterator[Finding]:
+    """Yield names that would give a component the form of a candidate's name (`seatrial_base.candidates`)."""
+    adapters = document.value("serving", "adapters")
+    names: list[tuple[FieldPath, Yaml]] = [(("name",), document.value("name"))]
+    if isinstance(adapters, list):
+        names += [
+            (("serving", "adapters", index, "name"), each.get("name"))
+            for index, each in enumerate(adapters)
+            if isinstance(each, dict)
+        ]
+    for place, name in names:
+        if isinstance(name, str) and is_reserved_name(name):
+            message = f"{name} ends as the candidates of trials do: candidate- and eight digits of 0 to f"
+            yield document.problem(place, "SEA140", message, "choose another name")
+
+
 def _given(document: Document, parent: str, names: tuple[str, ...]) -> list[str]:
     return [name for name in names if document.value(parent, name) is not None]
 
@@ -240,18 +261,26 @@ def _traffic(document: Document) -> Iterator[Finding]:
         yield document.problem(("workload", "requests_per_second"), "SEA108", message, hint)
 
 
-_DEVIATIONS = ("input_tokens", "output_tokens")
+_DEVIATIONS = ("input_tokens_stddev", "output_tokens_stddev")
+_CONVERSATION = tuple(
+    name
+    for name, facts in facts_of(Workload).items()
+    if facts.of == CONVERSATIONS and name in WorkloadSpec.model_fields
+)
+
+
+def _wide(document: Document, names: tuple[str, ...], hint: str) -> Iterator[Finding]:
+    workload = document.value("workload")
+    for name, wrong in wrong_deviations(workload) if isinstance(workload, dict) else ():
+        if name in names:
+            yield document.problem(("workload", name), "SEA108", wrong, hint)
 
 
 def _lengths(document: Document) -> Iterator[Finding]:
     """Yield lengths that no distribution has, and what a file and a distribution say of the same."""
-    for name in _DEVIATIONS:
-        mean, stddev = document.value("workload", name), document.value("workload", f"{name}_stddev")
-        if isinstance(mean, int) and isinstance(stddev, int | float) and (wrong := wrong_stddev(mean, stddev)):
-            hint = "reduce it, or give a dataset: its lengths need no such distribution"
-            yield document.problem(("workload", f"{name}_stddev"), "SEA108", wrong, hint)
+    yield from _wide(document, _DEVIATIONS, "reduce it, or give a dataset: its lengths need no such distribution")
     if document.value("workload", "dataset") is not None:
-        for name in _given(document, "workload", tuple(f"{name}_stddev" for name in _DEVIATIONS)):
+        for name in _given(document, "workload", _DEVIATIONS):
             message = f"dataset and {name} exclude each other"
             yield document.problem(("workload", name), "SEA108", message, "leave it out: the file has the lengths")
 
@@ -283,7 +312,7 @@ def _arrivals(document: Document) -> Iterator[Finding]:
 def _conversations(document: Document) -> Iterator[Finding]:
     """Yield turns that no distribution has, and those beside a file or an open loop."""
     turns = document.value("workload", "turns")
-    asked = _given(document, "workload", ("turns", "turns_stddev", "turn_delay_s", "turn_delay_stddev_s"))
+    asked = _given(document, "workload", _CONVERSATION)
     if document.value("workload", "dataset") is not None:
         for name in asked:
             message = f"dataset and {name} exclude each other"
@@ -295,12 +324,7 @@ def _conversations(document: Document) -> Iterator[Finding]:
                 ("workload", name), "SEA108", f"{name} needs turns above 1", "give the mean of turns"
             )
         return
-    numbers = {name: document.value("workload", name) for name in asked}
-    known = {name: float(value) for name, value in numbers.items() if isinstance(value, int | float)}
-    if wrong := wrong_stddev(turns, known.get("turns_stddev", 0.0)):
-        yield document.problem(("workload", "turns_stddev"), "SEA108", wrong, "reduce it, or give a dataset with turns")
-    if wrong := wrong_delay(known.get("turn_delay_s", 0.0), known.get("turn_delay_stddev_s", 0.0)):
-        yield document.problem(("workload", "turn_delay_stddev_s"), "SEA108", wrong, "reduce it")
+    yield from _wide(document, _CONVERSATION, "reduce it, or give a dataset with turns")
     if document.value("workload", "prefix_hit_rate") is not None:
         message, hint = "turns and prefix_hit_rate exclude each other", "leave it out: it follows from turns"
         yield document.problem(("workload", "prefix_hit_rate"), "SEA108", message, hint)
@@ -364,7 +388,7 @@ def _context(document: Document) -> Iterator[Finding]:
 
 def _longest_request(document: Document, prompt: int, answer: int) -> int:
     """Return the tokens of the longest request of a distribution; of one that is none, those of the mean."""
-    deviations = [document.value("workload", f"{name}_stddev") for name in _DEVIATIONS]
+    deviations = [document.value("workload", name) for name in _DEVIATIONS]
     known = [value if isinstance(value, int | float) else 0.0 for value in deviations]
     if prompt < 1 or answer < 1 or any(map(wrong_stddev, (prompt, answer), known)):
         return prompt + answer
@@ -405,6 +429,7 @@ def _linked_away(spec: Path, folder: Path) -> str:
 
 
 _RULES: tuple[Callable[[Document], Iterator[Finding]], ...] = (
+    _reserved_names,
     _model_source,
     _model_details,
     _hub_id,

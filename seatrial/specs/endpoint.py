@@ -12,9 +12,10 @@ from seatrial.specs.model_shape import ModelShape
 from seatrial.specs.optimization import MOST_DRAFT_TOKENS, MOST_OPTIMIZATIONS, Recipe
 from seatrial.specs.scaling import ScalingSpec
 from seatrial_base import bounds
-from seatrial_base.bounds import DEFAULT_DRAFT_COST, MOST_REQUESTS, MOST_TOKENS, MOST_USD
-from seatrial_base.frozen_model import FrozenModel, left_out_or_mapping
+from seatrial_base.bounds import DEFAULT_DRAFT_COST, MOST_REQUESTS, MOST_TOKENS
+from seatrial_base.frozen_model import FrozenModel, left_out_or_mapping, model_field, same_as
 from seatrial_lint.engines.engine_options import Backend, DraftMethod, EngineOptions, OptionValue, TokenCount
+from seatrial_load.documents.request import Gate, Goal, Load, Search, TargetKnee, TrialRequest, Workload
 
 LONGEST_BUDGET_MINUTES = 50  # CloudFormation waits an hour for a custom resource; the rest is for proof and clean-up
 Level = Annotated[int, Field(ge=1, le=4096)]
@@ -31,77 +32,45 @@ TrialUpdate = Literal["candidate", "in_place", "verify_only"]
 class TrialSpec(FrozenModel):
     """The sea trial that every changed plan is put through."""
 
-    mode: TrialMode = Field("rollback", description="Action after a failed trial.")
-    update: TrialUpdate = Field(
+    mode: TrialMode = same_as(TrialRequest, "mode", default="rollback")
+    update: TrialUpdate = model_field(
         "candidate",
-        description="Trial of an update of an endpoint that serves. `candidate` tries one copy of the new model beside "
+        "Trial of an update of an endpoint that serves. `candidate` tries one copy of the new model beside "
         "the copies that serve; `in_place` updates them, then adds load up to the gate less the users' requests; "
         "`verify_only` updates them, then sends a few single requests.",
+        since="0.1",
     )
-    search: Literal["sweep", "adaptive", "every_level"] = Field(
-        "sweep",
-        description="`sweep` measures the levels upward until more load can't change verdict or target; `adaptive` "
-        "chooses each level from the earlier results, between the lowest and the highest; `every_level` measures all.",
-    )
-    target: Literal["lowest", "slo"] = Field(
-        "lowest",
-        description="Knee that sets the autoscaling target: the lowest of SLO and saturation, or that of the SLO "
-        "alone.",
-    )
-    goal: Literal["knee", "max_concurrency", "max_goodput"] = Field("knee", description="Goal of an adaptive search.")
+    search: Search = same_as(Load, "search", since="0.1")
+    target: TargetKnee = same_as(TrialRequest, "target_knee")
+    goal: Goal = same_as(Load, "goal", since="0.1")
     concurrency_levels: Annotated[tuple[Level, ...], Field(min_length=1)] | None = Field(
         None, description="Requests in flight per copy."
     )
-    ramp_per_concurrency: Annotated[int, Field(ge=0, le=10)] = Field(
-        1, description="Unmeasured ramp requests per level, as a multiple of its concurrency; they fill the batch."
-    )
-    requests_per_concurrency: Positive = Field(
-        3, description="Fewest measured requests per level, as a multiple of its concurrency."
-    )
-    max_requests_per_concurrency: Positive | None = Field(
+    ramp_per_concurrency: int = same_as(Load, "ramp_per_concurrency", default=1, since="0.1", at_most=10)
+    requests_per_concurrency: int = same_as(Load, "requests_per_concurrency", default=3)
+    max_requests_per_concurrency: Positive | None = model_field(
         None,
-        description="Most measured requests per level, as a multiple of its concurrency, if `precision` needs them. "
+        "Most measured requests per level, as a multiple of its concurrency, if `precision` needs them. "
         "Default: twice `requests_per_concurrency`.",
+        since="0.1",
     )
-    precision: Annotated[float, Field(gt=0, lt=1)] = Field(
-        0.05,
-        description="A level ends early once half the 95 % interval of its median end-to-end latency is "
-        "below this share of it.",
+    precision: float = same_as(Load, "precision", since="0.1", below=1)
+    warmup_requests: int = same_as(Load, "warmup_requests", default=2)
+    shared_prefix_tokens: Tokens = model_field(
+        0, "Older spelling of `workload.shared_prefix_tokens`, which the plan does not see.", since="0.1"
     )
-    warmup_requests: Requests = Field(2, description="Warm-up requests before the first level.")
-    shared_prefix_tokens: Tokens = Field(
-        0, description="Older spelling of `workload.shared_prefix_tokens`, which the plan does not see."
-    )
-    prefix_groups: Positive = Field(1, description="Older spelling of `workload.prefix_groups`.")
+    prefix_groups: Positive = model_field(1, "Older spelling of `workload.prefix_groups`.", since="0.1")
     budget_minutes: Annotated[float, Field(gt=0, le=LONGEST_BUDGET_MINUTES)] = Field(
         10, description="Time limit of the trial, in minutes."
     )
-    budget_usd: Annotated[float, Field(gt=0, le=MOST_USD)] | None = Field(
-        None, description="Cost limit of the trial, in US dollars."
-    )
-    request_timeout_s: Annotated[float, Field(gt=0, le=480)] = Field(
-        60, description="Time limit of a request, in seconds."
-    )
-    stall_timeout_s: Annotated[float, Field(gt=0, le=480)] | None = Field(
-        None,
-        description="Longest gap between two parts of a stream, in seconds; then the request fails. Default: only "
-        "`request_timeout_s`.",
-    )
-    max_retries: Annotated[int, Field(ge=0, le=10)] = Field(
-        0, description="Most retries of a request that was throttled or whose model was not ready; each is counted."
-    )
-    confidence: Annotated[float, Field(ge=0, le=0.999)] = Field(
-        0.9,
-        description="Confidence of the one-sided interval that must prove each objective; 0 compares the measured "
-        "value alone.",
-    )
-    on_inconclusive: Literal["fail", "pass"] = Field("fail", description="Result of an inconclusive trial.")
-    on_regression: Literal["fail", "warn", "ignore"] = Field(
-        "warn", description="Action after a regression against the last release."
-    )
-    regression_tolerance: Annotated[float, Field(ge=0, lt=1)] = Field(
-        0.1, description="Largest relative change that is not yet a regression."
-    )
+    budget_usd: float | None = same_as(Load, "budget_usd", since="0.1")
+    request_timeout_s: float = same_as(Load, "request_timeout_s", default=60, at_most=480)
+    stall_timeout_s: float | None = same_as(Load, "stall_timeout_s", since="0.1", at_most=480)
+    max_retries: int = same_as(Load, "max_retries", since="0.1", at_most=10)
+    confidence: float = same_as(Gate, "confidence", default=0.9, since="0.1", below=None, at_most=0.999)
+    on_inconclusive: Literal["fail", "pass"] = same_as(Gate, "on_inconclusive", since="0.1")
+    on_regression: Literal["fail", "warn", "ignore"] = same_as(Gate, "on_regression", since="0.1")
+    regression_tolerance: float = same_as(Gate, "regression_tolerance", since="0.1", at_least=0, below=1)
 
 
 InstanceTypes = Annotated[tuple[InstanceType, ...], Field(min_length=1)]
@@ -148,29 +117,33 @@ class ModelSpec(FrozenModel):
     jumpstart_id: JumpStartId | None = Field(
         None, description="JumpStart model id; its artifact is looked up in the catalog."
     )
-    jumpstart_metadata: FilePath | None = Field(
-        None, description="JumpStart's specification of the model: a JSON file or a folder, relative to the spec."
+    jumpstart_metadata: FilePath | None = model_field(
+        None, "JumpStart's specification of the model: a JSON file or a folder, relative to the spec.", since="0.1"
     )
-    model_package_arn: ModelPackageArn | None = Field(
+    model_package_arn: ModelPackageArn | None = model_field(
         None,
-        description="ARN of a model package of the SageMaker model registry, which has image and weights. "
+        "ARN of a model package of the SageMaker model registry, which has image and weights. "
         "Give `s3_uri` too: the model's role may read it.",
+        since="0.2",
     )
-    hub_content_arn: HubContentArn | None = Field(
-        None, description="ARN of the content of a JumpStart private hub through which the mounted weights are read."
+    hub_content_arn: HubContentArn | None = model_field(
+        None, "ARN of the content of a JumpStart private hub through which the mounted weights are read.", since="0.2"
     )
-    accept_eula: bool = Field(default=False, description="You have read and accept the model's licence.")
-    licence: LicenceId | None = Field(
-        None, description="Licence of a model whose licence the catalog does not know, by its id on the hub."
+    accept_eula: bool = model_field(
+        default=False, description="You have read and accept the model's licence.", planned=False
+    )
+    licence: LicenceId | None = model_field(
+        None, "Licence of a model whose licence the catalog does not know, by its id on the hub.", planned=False
     )
     architecture: HubId | None = Field(None, description="Catalog id whose architecture this model shares.")
     config_file: FilePath | None = Field(None, description="The model's `config.json`, relative to the spec.")
-    shape: ModelShape | None = Field(
+    shape: ModelShape | None = model_field(
         None,
-        description="The architecture's dimensions, if there is neither a catalog row nor a `config.json`.",
+        "The architecture's dimensions, if there is neither a catalog row nor a `config.json`.",
         json_schema_extra=left_out_or_mapping,
+        since="0.1",
     )
-    hub_token_secret: Secret | None = Field(None, description="Secrets Manager name or ARN of the hub token.")
+    hub_token_secret: Secret | None = model_field(None, "Secrets Manager name or ARN of the hub token.", planned=False)
     trust_remote_code: bool = Field(default=False, description="Run the Python code of the model's repository.")
 
 
@@ -178,47 +151,34 @@ class WorkloadSpec(FrozenModel):
     """The traffic that the endpoint is planned for: exactly one of `concurrency` and `requests_per_second`."""
 
     input_tokens: TokenCount = Field(description="Mean prompt length, in tokens; `max_model_len` is the limit.")
-    input_tokens_stddev: Deviation = Field(
-        0.0, description="Standard deviation of the prompt length, in tokens; at most half of the mean. 0: one length."
-    )
+    input_tokens_stddev: float = same_as(Workload, "input_tokens_stddev")
     output_tokens: TokenCount = Field(description="Mean answer length, in tokens.")
-    output_tokens_stddev: Deviation = Field(
-        0.0, description="Standard deviation of the answer length, in tokens; at most half of the mean. 0: one length."
-    )
-    dataset: FilePath | None = Field(
+    output_tokens_stddev: float = same_as(Workload, "output_tokens_stddev")
+    dataset: FilePath | None = model_field(
         None,
-        description="File of requests whose lengths yours have, relative to the spec: JSON lines or CSV with the "
+        "File of requests whose lengths yours have, relative to the spec: JSON lines or CSV with the "
         "tokens of each prompt and answer. Its means are `input_tokens` and `output_tokens`.",
+        since="0.2",
     )
-    shared_prefix_tokens: Tokens = Field(
-        0,
-        description="Length of the prefix that prompts share, in tokens. With prefix caching on, the plan counts it as "
-        "cached.",
+    shared_prefix_tokens: int = same_as(
+        Workload, "shared_prefix_tokens", "With prefix caching on, the plan counts it as cached.", since="0.2"
     )
-    prefix_groups: Positive = Field(1, description="Number of different shared prefixes.")
-    turns: Annotated[int, Field(ge=1, le=bounds.MOST_TURNS)] = Field(
-        1,
-        description="Mean number of turns of a conversation. Above 1, `input_tokens` and `output_tokens` are what a "
-        "turn adds; its prompt holds the prompts and answers before it.",
-    )
-    turns_stddev: Annotated[float, Field(ge=0, le=bounds.MOST_TURNS)] = Field(
-        0.0, description="Standard deviation of the number of turns; at most half of the mean less 1. 0: one number."
-    )
-    turn_delay_s: Annotated[float, Field(ge=0, le=bounds.LONGEST_DELAY_S)] = Field(
-        0.0, description="Mean time that a user thinks before a further turn, in seconds."
-    )
-    turn_delay_stddev_s: Annotated[float, Field(ge=0, le=bounds.LONGEST_DELAY_S)] = Field(
-        0.0, description="Standard deviation of that time, in seconds; at most half of the mean."
-    )
-    max_model_len: TokenCount | None = Field(
+    prefix_groups: int = same_as(Workload, "prefix_groups", since="0.2")
+    turns: int = same_as(Workload, "turns")
+    turns_stddev: float = same_as(Workload, "turns_stddev")
+    turn_delay_s: float = same_as(Workload, "turn_delay_s")
+    turn_delay_stddev_s: float = same_as(Workload, "turn_delay_stddev_s")
+    max_model_len: TokenCount | None = model_field(
         None,
-        description="Longest request (prompt + answer), in tokens; longer ones are refused. Default: twice the "
+        "Longest request (prompt + answer), in tokens; longer ones are refused. Default: twice the "
         "mean request, at least 4,096, at most what the model's context and the KV cache allow.",
+        since="0.1",
     )
-    prefix_hit_rate: Annotated[float, Field(ge=0, lt=1)] = Field(
+    prefix_hit_rate: Annotated[float, Field(ge=0, lt=1)] = model_field(
         0.0,
-        description="Share of the prompt tokens that requests have in common and that the engine finds in its prefix "
+        "Share of the prompt tokens that requests have in common and that the engine finds in its prefix "
         "cache: a long system prompt, for example. The plan counts them as cached, not computed.",
+        since="0.1",
     )
     concurrency: Annotated[int, Field(gt=0, le=bounds.MOST_REQUESTS)] | None = Field(
         None, description="Requests in flight at peak, over all copies."
@@ -226,20 +186,20 @@ class WorkloadSpec(FrozenModel):
     requests_per_second: Annotated[float, Field(gt=0, le=bounds.MOST_REQUESTS)] | None = Field(
         None, description="Requests per second at peak."
     )
-    arrivals: Literal["closed", "poisson", "gamma", "constant", "recorded"] = Field(
+    arrivals: Literal["closed", "poisson", "gamma", "constant", "recorded"] = model_field(
         "closed",
-        description="Timing of the trial's requests. `closed`: each follows an answer. `poisson`, `gamma`, "
+        "Timing of the trial's requests. `closed`: each follows an answer. `poisson`, `gamma`, "
         "`constant` and `recorded` (by the timestamps of `dataset`) send at `requests_per_second`, whatever is "
         "answered, so that latencies hold the queue.",
+        since="0.2",
     )
-    arrival_smoothness: Annotated[float, Field(gt=0, le=bounds.MOST_SMOOTHNESS)] = Field(
-        1.0, description="Shape of `gamma` arrivals: 1 is Poisson, less comes in bursts, more comes evenly."
-    )
-    api: Literal["invoke", "openai"] | None = Field(
+    arrival_smoothness: float = same_as(Load, "arrival_smoothness")
+    api: Literal["invoke", "openai"] | None = model_field(
         None,
-        description="Path of the trial's requests: `openai`, SageMaker's OpenAI path with bearer tokens, or `invoke`, "
+        "Path of the trial's requests: `openai`, SageMaker's OpenAI path with bearer tokens, or `invoke`, "
         "`InvokeEndpointWithResponseStream`. Default: what the engine serves best, `openai` for vLLM and SGLang; LMI "
         "streams no server-sent events, and TGI counts tokens in its own schema alone.",
+        since="0.2",
     )
 
 
@@ -285,10 +245,11 @@ class Slo(FrozenModel):
     output_tok_s: Annotated[float, Field(gt=0, le=bounds.MOST_TOK_S)] | None = Field(
         None, description="Lowest output throughput, in tokens per second."
     )
-    quality: QualitySpec | None = Field(
+    quality: QualitySpec | None = model_field(
         None,
-        description="Quality of the answers to an evaluation set. Default: not measured.",
+        "Quality of the answers to an evaluation set. Default: not measured.",
         json_schema_extra=left_out_or_mapping,
+        planned=False,
     )
 
     @property
@@ -302,16 +263,16 @@ class Budget(FrozenModel):
     """What the endpoint may cost at its planned size and load."""
 
     usd_per_hour: Usd | None = Field(None, description="Highest cost, in US dollars per hour.")
-    usd_per_million_output_tokens: Usd | None = Field(
-        None, description="Highest cost, in US dollars per million output tokens at the planned load."
+    usd_per_million_output_tokens: Usd | None = model_field(
+        None, "Highest cost, in US dollars per million output tokens at the planned load.", since="0.1"
     )
-    blended_usd_per_million_tokens: Usd | None = Field(
-        None, description="Highest blended cost, in US dollars per million tokens: 3 input tokens to 1 output token."
+    blended_usd_per_million_tokens: Usd | None = model_field(
+        None, "Highest blended cost, in US dollars per million tokens: 3 input tokens to 1 output token.", since="0.1"
     )
-    discount: Discount = Field(
+    discount: Discount = model_field(
         0,
-        description="Discount on the list price, as a share, such as a Savings Plan gives; applies to every price of "
-        "the plan.",
+        "Discount on the list price, as a share, such as a Savings Plan gives; applies to every price of the plan.",
+        since="0.1",
     )
 
 
@@ -336,10 +297,11 @@ class ServingOverrides(EngineOptions):
     quantization: Literal["fp8", "int8", "awq", "gptq", "int4", "mxfp4", "nvfp4"] | None = Field(
         None, description="Quantization of the weights. All but fp8 need a checkpoint that is quantized so."
     )
-    speculative_decoding: SpeculativeDecodingSpec | None = Field(
+    speculative_decoding: SpeculativeDecodingSpec | None = model_field(
         None,
-        description="Speculative decoding, as the plan assumes it. Default: none.",
+        "Speculative decoding, as the plan assumes it. Default: none.",
         json_schema_extra=left_out_or_mapping,
+        since="0.1",
     )
     extra: dict[OptionName, OptionValue] = Field({}, description="Options passed to the engine as they are.")
 
@@ -350,23 +312,29 @@ class ServingSpec(FrozenModel):
     engine: Literal["auto", "lmi", "tgi", "vllm", "sglang"] = Field(
         "auto", description="Serving container; `auto` decides."
     )
-    backend: Backend = Field("auto", description="LMI backend that runs the model; `auto` is the newest vLLM handler.")
+    backend: Backend = model_field(
+        "auto", "LMI backend that runs the model; `auto` is the newest vLLM handler.", since="0.1"
+    )
     engine_version: EngineVersion | None = Field(None, description="Container version, as in `seatrial images list`.")
     image: ImageUri | None = Field(None, description="Image URI in a private ECR repository, used without checks.")
-    code: FilePath | None = Field(None, description="Folder with `model.py`, `requirements.txt`; relative to the spec.")
+    code: FilePath | None = model_field(
+        None, "Folder with `model.py`, `requirements.txt`; relative to the spec.", since="0.1"
+    )
     instance_types: InstanceTypes | None = Field(None, description="The planner chooses among these.")
     overrides: ServingOverrides = ServingOverrides()
-    adapters: Adapters = Field((), description="LoRA adapters, each an inference component on the model's copies.")
+    adapters: Adapters = model_field(
+        (), "LoRA adapters, each an inference component on the model's copies.", planned=False
+    )
 
 
 class EndpointSpec(FrozenModel):
     """One endpoint, as asked for in one environment (overrides merged)."""
 
-    schema_version: SchemaVersion = Field(
-        1, description="Version of the fields of this file; `seatrial migrate` brings an older file to it."
+    schema_version: SchemaVersion = model_field(
+        1, "Version of the fields of this file; `seatrial migrate` brings an older file to it.", planned=False
     )
     name: EndpointName = Field(description="Name of the endpoint; the environment's name is put before it.")
-    description: Annotated[str, StringConstraints(max_length=2048)] = Field("", description="For people.")
+    description: Annotated[str, StringConstraints(max_length=2048)] = model_field("", "For people.", planned=False)
     model: ModelSpec
     workload: WorkloadSpec
     objective: Literal["cost", "cost_per_token", "latency", "throughput"] = Field(
@@ -377,14 +345,15 @@ class EndpointSpec(FrozenModel):
     slo: Slo = Slo()
     budget: Budget = Budget()
     serving: ServingSpec = ServingSpec()
-    optimization: Annotated[Recipe, Field(max_length=MOST_OPTIMIZATIONS)] = Field(
-        (), description="Optimizations of the model's serving, each a name or a name with its settings."
+    optimization: Annotated[Recipe, Field(max_length=MOST_OPTIMIZATIONS)] = model_field(
+        (), "Optimizations of the model's serving, each a name or a name with its settings.", since="0.2"
     )
-    hosting: HostingSpec = HostingSpec()
+    hosting: HostingSpec = model_field(HostingSpec(), since="0.2")
     scaling: ScalingSpec = ScalingSpec()
     trial: TrialSpec = TrialSpec()
-    tags: Tags = Field(
+    tags: Tags = model_field(
         {},
-        description="Tags of the endpoint's resources, added to the environment's; the value of `team` is its team in "
-        "reports. Keys that begin with `aws:` or `seatrial:` are reserved.",
+        "Tags of the endpoint's resources, added to the environment's; the value of `team` is its team in reports. "
+        "Keys that begin with `aws:` or `seatrial:` are reserved.",
+        planned=False,
     )

@@ -13,7 +13,7 @@ from seatrial.specs.schedule import LONGEST_WINDOW_MINUTES, rate_minutes, schedu
 from seatrial_base.catalog.instances import Purchase
 from seatrial_base.catalog.resource_types import INFERENCE_COMPONENT, availability
 from seatrial_base.findings import Finding, Place
-from seatrial_base.frozen_model import FrozenModel
+from seatrial_base.frozen_model import FrozenModel, model_field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -136,54 +136,65 @@ class Retention(FrozenModel):
 class EnvironmentSpec(FrozenModel):
     """One environment: account, region, guard rails, promotion, network, keys."""
 
-    schema_version: SchemaVersion = Field(
-        1, description="Version of the fields of this file; `seatrial migrate` brings an older file to it."
+    schema_version: SchemaVersion = model_field(
+        1, "Version of the fields of this file; `seatrial migrate` brings an older file to it.", planned=False
     )
     name: EnvironmentName = Field(description="Name of the environment in specs and commands.")
-    account: Account | None = Field(None, description="AWS account; left out, that of the caller's credentials.")
-    region: Region = Field(description="AWS region with inference components.")
-    owner: Owner | None = Field(None, description="Who set the guard rails; each message of a guard rail tells it.")
-    guard_rails: GuardRails = GuardRails()
-    promotion: PromotionSpec = PromotionSpec()
-    retention: Retention = Retention()
-    trial_schedule: ScheduleExpression | None = Field(
-        None,
-        description="When each endpoint is tried as a candidate, as an EventBridge `cron(…)` in UTC or `rate(…)`. "
-        "Default: only when it is deployed.",
+    account: Account | None = model_field(
+        None, "AWS account; left out, that of the caller's credentials.", planned=False
     )
-    trial_window_minutes: int = Field(
+    region: Region = Field(description="AWS region with inference components.")
+    owner: Owner | None = model_field(
+        None, "Who set the guard rails; each message of a guard rail tells it.", planned=False
+    )
+    guard_rails: GuardRails = GuardRails()
+    promotion: PromotionSpec = model_field(PromotionSpec(), planned=False)
+    retention: Retention = model_field(Retention(), planned=False)
+    trial_schedule: ScheduleExpression | None = model_field(
+        None,
+        "When each endpoint is tried as a candidate, as an EventBridge `cron(…)` in UTC or `rate(…)`. "
+        "Default: only when it is deployed.",
+        planned=False,
+    )
+    trial_window_minutes: int = model_field(
         DEFAULT_WINDOW_MINUTES,
+        "Minutes after that in which the trials of the endpoints start, each at a time of its own; 0: all at once.",
         ge=0,
         le=LONGEST_WINDOW_MINUTES,
-        description="Minutes after that in which the trials of the endpoints start, each at a time of its own; "
-        "0: all at once.",
+        planned=False,
     )
-    network: Network = Network()
-    alarms: Alarms = Alarms()
-    observability: Observability = Observability()
-    kms_key_arn: KmsKeyArn | None = Field(None, description="KMS key of volumes and results. Default: a new key.")
-    security: Security = Security()
-    outputs: Literal["cloudformation", "both"] = Field(
+    network: Network = model_field(Network(), planned=False)
+    alarms: Alarms = model_field(Alarms(), planned=False)
+    observability: Observability = model_field(Observability(), planned=False)
+    kms_key_arn: KmsKeyArn | None = model_field(
+        None, "KMS key of volumes and results. Default: a new key.", planned=False
+    )
+    security: Security = model_field(Security(), planned=False)
+    outputs: Literal["cloudformation", "both"] = model_field(
         "cloudformation",
-        description="Where names and results of an endpoint are written: outputs of its stack, or `both` these and SSM "
+        "Where names and results of an endpoint are written: outputs of its stack, or `both` these and SSM "
         "parameters `/seatrial/ENVIRONMENT/NAME/OUTPUT`.",
+        planned=False,
     )
-    removal: Literal["destroy", "retain"] = Field("retain", description="Action on results at deletion.")
-    tags: Tags = Field(
-        {}, description="Tags of every resource; keys that begin with `aws:` or `seatrial:` are reserved."
-    )
-
-    vending: bool = Field(
-        default=False, description="Products of `products/` may be offered here: an AWS Service Catalog portfolio."
-    )
-    prices: PricesFile | None = Field(
-        None, description="Prices file, relative to this file. Default: `prices.yaml` beside it, if there is one."
+    removal: Literal["destroy", "retain"] = model_field("retain", "Action on results at deletion.", planned=False)
+    tags: Tags = model_field(
+        {}, "Tags of every resource; keys that begin with `aws:` or `seatrial:` are reserved.", planned=False
     )
 
-    purchase: Purchase = Field(
+    vending: bool = model_field(
+        default=False,
+        description="Products of `products/` may be offered here: an AWS Service Catalog portfolio.",
+        planned=False,
+    )
+    prices: PricesFile | None = model_field(
+        None, "Prices file, relative to this file. Default: `prices.yaml` beside it, if there is one.", planned=False
+    )
+
+    purchase: Purchase = model_field(
         "on_demand",
-        description="How you buy instance hours: the plan counts the price that the prices file has for it, and guard "
+        "How you buy instance hours: the plan counts the price that the prices file has for it, and guard "
         "rails count list prices. A Savings Plan is paid every hour of its term; a capacity block is paid upfront.",
+        since="0.2",
     )
 
     @property

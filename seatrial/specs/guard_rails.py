@@ -1,4 +1,4 @@
-"""The guard rails of an environment, and which of them a spec breaks by itself."""
+"""The guard rails of an environment, as its file has them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from seatrial.specs.endpoint import (
 from seatrial.specs.scaling import Copies
 from seatrial_base import bounds
 from seatrial_base.catalog.engine_versions import EngineName
-from seatrial_base.frozen_model import FrozenModel
+from seatrial_base.frozen_model import FrozenModel, model_field
 
 ModelPattern = Annotated[str, StringConstraints(pattern=shapes.MODEL_PATTERN, max_length=1024)]
 ImagePattern = Annotated[str, StringConstraints(pattern=shapes.IMAGE_PATTERN, max_length=1024)]
@@ -75,62 +75,69 @@ class GuardRails(FrozenModel):
         "models, variants and pools and an update's instances included. An optimization job may not cost more per hour "
         "either.",
     )
-    job_usd: Usd | None = Field(
+    job_usd: Usd | None = model_field(
         None,
-        description="Highest cost of the optimization jobs of one endpoint, those of all its models and variants "
-        "together, in US dollars: `max_hours` at the list price of the instance type that the artifacts are made for.",
+        "Highest cost of the optimization jobs of one endpoint, those of all its models and variants together, in US "
+        "dollars: `max_hours` at the list price of the instance type that the artifacts are made for.",
+        planned=False,
     )
     max_copies: Copies | None = Field(
         None, description="Most copies of one endpoint: of all its models, variants and its shadow together."
     )
-    models: Annotated[tuple[ModelPattern, ...], Field(min_length=1)] | None = Field(
+    models: Annotated[tuple[ModelPattern, ...], Field(min_length=1)] | None = model_field(
         None,
-        description="Allowed models: patterns of hub ids, S3 URIs, JumpStart ids and ARNs, in which `*` stands for any "
+        "Allowed models: patterns of hub ids, S3 URIs, JumpStart ids and ARNs, in which `*` stands for any "
         "text, `?` for one character. Upper and lower case differ. Drafts, adapters and what an option loads count. A "
         "revision that may be a pull request of the hub is allowed only by a pattern with `@`, as in "
         "`org/model@refs/pr/7`.",
+        planned=False,
     )
-    licences: Annotated[tuple[LicenceId, ...], Field(min_length=1)] | None = Field(
+    licences: Annotated[tuple[LicenceId, ...], Field(min_length=1)] | None = model_field(
         None,
-        description="Allowed licences, by their ids on the hub; a model without a known licence is refused, and a "
-        "revision that may be a pull request.",
+        "Allowed licences, by their ids on the hub; a model without a known licence is refused, and a revision that "
+        "may be a pull request.",
+        planned=False,
     )
-    engines: Annotated[tuple[EngineName, ...], Field(min_length=1)] | None = Field(
-        None, description="Allowed serving containers."
+    engines: Annotated[tuple[EngineName, ...], Field(min_length=1)] | None = model_field(
+        None, "Allowed serving containers.", since="0.1"
     )
-    images: Annotated[tuple[ImagePattern, ...], Field(min_length=1)] | None = Field(
+    images: Annotated[tuple[ImagePattern, ...], Field(min_length=1)] | None = model_field(
         None,
-        description="Allowed images beside those that AWS publishes for the allowed engines: patterns of their URIs. "
+        "Allowed images beside those that AWS publishes for the allowed engines: patterns of their URIs. "
         "Default: those of `account`; none where `models`, `licences` or `engines` is set.",
+        planned=False,
     )
-    code: Literal["allowed", "refused"] | None = Field(
+    code: Literal["allowed", "refused"] | None = model_field(
         None,
-        description="Whether `serving.code` may be given. Default: `refused` where `models` or `licences` is set, as "
+        "Whether `serving.code` may be given. Default: `refused` where `models` or `licences` is set, as "
         "code loads what it likes.",
+        planned=False,
     )
-    extra: tuple[OptionName, ...] = Field(
+    extra: tuple[OptionName, ...] = model_field(
         (),
-        description="Options of `serving.overrides.extra` that are allowed beside `models` and `licences` though they "
-        "load something, or may.",
+        "Options of `serving.overrides.extra` that are allowed beside `models` and `licences` though they load "
+        "something, or may.",
+        planned=False,
     )
-    hub_token_secrets: Annotated[tuple[SecretPattern, ...], Field(min_length=1)] | None = Field(
-        None, description="Allowed `model.hub_token_secret`: patterns of names, or of ARNs where one is given."
+    hub_token_secrets: Annotated[tuple[SecretPattern, ...], Field(min_length=1)] | None = model_field(
+        None, "Allowed `model.hub_token_secret`: patterns of names, or of ARNs where one is given.", planned=False
     )
-    usd_per_million_output_tokens: Usd | None = Field(
-        None, description="Highest cost, in US dollars per million output tokens at the planned load, at list prices."
+    usd_per_million_output_tokens: Usd | None = model_field(
+        None, "Highest cost, in US dollars per million output tokens at the planned load, at list prices.", since="0.1"
     )
-    blended_usd_per_million_tokens: Usd | None = Field(
+    blended_usd_per_million_tokens: Usd | None = model_field(
         None,
-        description="Highest blended cost, in US dollars per million tokens, at list prices: 3 input tokens to 1 "
-        "output token.",
+        "Highest blended cost, in US dollars per million tokens, at list prices: 3 input tokens to 1 output token.",
+        since="0.1",
     )
-    slo: RequiredSlo = RequiredSlo()
-    trial_mode: TrialMode | None = Field(None, description="Trial mode that each endpoint must have.")
-    trial: RequiredTrial = RequiredTrial()
-    required_tags: tuple[TagKey, ...] = Field(
+    slo: RequiredSlo = model_field(RequiredSlo(), planned=False)
+    trial_mode: TrialMode | None = model_field(None, "Trial mode that each endpoint must have.", planned=False)
+    trial: RequiredTrial = model_field(RequiredTrial(), planned=False)
+    required_tags: tuple[TagKey, ...] = model_field(
         (),
-        description="Tags that each endpoint must have, from its own `tags` or the environment's, with a letter or a "
-        "digit in their values.",
+        "Tags that each endpoint must have, from its own `tags` or the environment's, with a letter or a digit in "
+        "their values.",
+        planned=False,
     )
 
     @property

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from seatrial.specs import shapes
-from seatrial_base.frozen_model import FrozenModel, left_out_or_mapping
+from seatrial_base.frozen_model import FrozenModel, left_out_or_mapping, model_field
 
 EndpointName = Annotated[str, StringConstraints(pattern=shapes.ENDPOINT_NAME, max_length=40)]
 InstanceType = Annotated[str, StringConstraints(pattern=shapes.INSTANCE_TYPE)]
@@ -141,48 +141,61 @@ class MetricsSpec(FrozenModel):
 class HostingSpec(FrozenModel):
     """How SageMaker hosts the endpoint."""
 
-    kind: Literal["inference_component", "single_model"] = Field(
+    kind: Literal["inference_component", "single_model"] = model_field(
         "inference_component",
-        description="`inference_component`: models are components that share the endpoint's instances. "
+        "`inference_component`: models are components that share the endpoint's instances. "
         "`single_model`: the model is in the production variant.",
+        since="0.2",
     )
-    more_models: Annotated[tuple[EndpointName, ...], Field(max_length=MOST_MODELS)] = Field(
-        (), description="Names of other specs in the same folder whose models share this endpoint's instances."
+    more_models: Annotated[tuple[EndpointName, ...], Field(max_length=MOST_MODELS)] = model_field(
+        (), "Names of other specs in the same folder whose models share this endpoint's instances.", planned=False
     )
-    traffic: Annotated[tuple[TrafficShare, ...], Field(min_length=2, max_length=MOST_MODELS)] | None = Field(
-        None, description="Weights by which the alias splits requests over this model and some of `more_models`."
+    traffic: Annotated[tuple[TrafficShare, ...], Field(min_length=2, max_length=MOST_MODELS)] | None = model_field(
+        None, "Weights by which the alias splits requests over this model and some of `more_models`.", planned=False
     )
-    router: bool = Field(
-        default=False, description="Add a function with a URL that splits requests as `traffic` says, for any client."
+    router: bool = model_field(
+        default=False,
+        description="Add a function with a URL that splits requests as `traffic` says, for any client.",
+        planned=False,
     )
-    instance_pools: Annotated[tuple[InstanceType, ...], Field(min_length=2, max_length=MOST_POOLS)] | None = Field(
+    instance_pools: Annotated[tuple[InstanceType, ...], Field(min_length=2, max_length=MOST_POOLS)] | None = (
+        model_field(
+            None,
+            "Instance types in order of priority: the next one is used where there is no capacity. The plan "
+            "is made for the first one.",
+            since="0.2",
+        )
+    )
+    provision_timeout_s: Annotated[int, Field(ge=SHORTEST_PROVISION_S, le=LONGEST_PROVISION_S)] | None = model_field(
+        None, "Time to find capacity in all pools, in seconds; for `instance_pools` only.", planned=False
+    )
+    capacity_reservation_arn: ReservationArn | None = model_field(
+        None, "ARN of reserved capacity. Only it is used: without free capacity no instance starts.", planned=False
+    )
+    routing: RoutingSpec = model_field(RoutingSpec(), planned=False)
+    data_cache: bool = model_field(
+        default=False,
+        description="Instances keep model data and image, so that further copies start faster.",
+        planned=False,
+    )
+    placement: PlacementSpec | None = model_field(
         None,
-        description="Instance types in order of priority: the next one is used where there is no capacity. The plan "
-        "is made for the first one.",
+        "Placement of copies. Default: the service's choice.",
+        json_schema_extra=left_out_or_mapping,
+        planned=False,
     )
-    provision_timeout_s: Annotated[int, Field(ge=SHORTEST_PROVISION_S, le=LONGEST_PROVISION_S)] | None = Field(
-        None, description="Time to find capacity in all pools, in seconds; for `instance_pools` only."
+    asynchronous: AsynchronousSpec | None = model_field(
+        None, "Asynchronous inference.", json_schema_extra=left_out_or_mapping, since="0.2", planned="presence"
     )
-    capacity_reservation_arn: ReservationArn | None = Field(
-        None, description="ARN of reserved capacity. Only it is used: without free capacity no instance starts."
+    data_capture: DataCaptureSpec | None = model_field(
+        None, "Capture of requests and answers.", json_schema_extra=left_out_or_mapping, planned=False
     )
-    routing: RoutingSpec = RoutingSpec()
-    data_cache: bool = Field(
-        default=False, description="Instances keep model data and image, so that further copies start faster."
+    variants: Annotated[tuple[VariantSpec, ...], Field(min_length=2, max_length=MOST_VARIANTS)] | None = model_field(
+        None, "Production variants that share the traffic by weight (A/B).", planned=False
     )
-    placement: PlacementSpec | None = Field(
-        None, description="Placement of copies. Default: the service's choice.", json_schema_extra=left_out_or_mapping
+    shadow: ShadowSpec | None = model_field(
+        None, "Shadow variant.", json_schema_extra=left_out_or_mapping, planned=False
     )
-    asynchronous: AsynchronousSpec | None = Field(
-        None, description="Asynchronous inference.", json_schema_extra=left_out_or_mapping
-    )
-    data_capture: DataCaptureSpec | None = Field(
-        None, description="Capture of requests and answers.", json_schema_extra=left_out_or_mapping
-    )
-    variants: Annotated[tuple[VariantSpec, ...], Field(min_length=2, max_length=MOST_VARIANTS)] | None = Field(
-        None, description="Production variants that share the traffic by weight (A/B)."
-    )
-    shadow: ShadowSpec | None = Field(None, description="Shadow variant.", json_schema_extra=left_out_or_mapping)
-    metrics: MetricsSpec | None = Field(
-        None, description="Metrics that are published.", json_schema_extra=left_out_or_mapping
+    metrics: MetricsSpec | None = model_field(
+        None, "Metrics that are published.", json_schema_extra=left_out_or_mapping, planned=False
     )

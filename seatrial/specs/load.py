@@ -49,6 +49,7 @@ from seatrial.specs.yaml_source import (
     validation_problems,
 )
 from seatrial_base.errors import SpecError
+from seatrial_base.files import follow_links, kind_of
 from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import FrozenModel
 from seatrial_load.prompts.dataset import Dataset
@@ -228,7 +229,7 @@ def read_prices(environments: Path, named: str | None) -> tuple[TeamPrices | Non
         named: The file that the environment names, relative to that folder; `None` where it names none.
     """
     file = prices_path(environments, named)
-    if named is None and not file.exists():
+    if named is None and not kind_of(file):
         return None, []
     source = read_source(file)
     document = merge_environment(source, None)
@@ -278,9 +279,9 @@ def environments_of(spec: Path) -> Path:
         spec: The spec's file; a relative one has a relative folder.
     """
     beside = spec.parent / ENVIRONMENTS
-    if beside.is_dir():
+    if kind_of(beside) == "folder":
         return beside
-    folder = spec.resolve().parent.parent / ENVIRONMENTS
+    folder = follow_links(spec).parent.parent / ENVIRONMENTS
     return folder if spec.is_absolute() else Path(os.path.relpath(folder))
 
 
@@ -295,7 +296,7 @@ def _read_environment(
     file = environments / f"{name}.yaml"
     if default_region is not None:
         source = parse_source(f"name: {json.dumps(name)}\nregion: {json.dumps(default_region)}\n", DEFAULTS)
-    elif file.is_file():
+    elif kind_of(file) == "file":
         source = read_source(file)
     else:
         known = ", ".join(environment_names(environments))

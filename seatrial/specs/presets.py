@@ -14,7 +14,7 @@ from seatrial_base.catalog.presets import Preset, all_presets
 from seatrial_base.catalog.rows import nearest_names
 from seatrial_base.errors import SpecError
 from seatrial_base.file_lock import changing
-from seatrial_base.files import write_whole
+from seatrial_base.files import kind_of, write_whole
 from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import FrozenModel
 
@@ -46,7 +46,7 @@ def read_team_presets(path: Path) -> tuple[Preset, ...]:
     Raises:
         SpecError: With every problem of the file; SEA251 where two presets have one name.
     """
-    if not path.exists():
+    if not kind_of(path):
         return ()
     source = read_source(path)
     document = merge_environment(source, None)

@@ -12,7 +12,7 @@ import yaml
 from pydantic import Field, StringConstraints
 
 from seatrial.specs import shapes
-from seatrial_base.frozen_model import FrozenModel
+from seatrial_base.frozen_model import FrozenModel, digested, model_field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 PRICES_FILE = "prices.yaml"
 PRICES_SCHEMA = "1"
-_CAME_LATER = ("savings_plan_3y_usd_per_hour", "capacity_block_usd_per_hour")  # left out where empty: digests stay
 _DATE = r"^\d{4}-\d{2}-\d{2}$"
 
 PURCHASES: Mapping[Purchase, str] = MappingProxyType(
@@ -59,11 +58,11 @@ class RegionPrices(FrozenModel):
     savings_plan_usd_per_hour: dict[TypeName, PricePerHour] = Field(
         {}, description="Price under a Savings Plan of one year without upfront payment."
     )
-    savings_plan_3y_usd_per_hour: dict[TypeName, PricePerHour] = Field(
-        {}, description="Price under a Savings Plan of three years without upfront payment."
+    savings_plan_3y_usd_per_hour: dict[TypeName, PricePerHour] = model_field(
+        {}, "Price under a Savings Plan of three years without upfront payment.", since="0.2"
     )
-    capacity_block_usd_per_hour: dict[TypeName, PricePerHour] = Field(
-        {}, description="Price of an hour of reserved capacity (a flexible training plan), as it was offered to you."
+    capacity_block_usd_per_hour: dict[TypeName, PricePerHour] = model_field(
+        {}, "Price of an hour of reserved capacity (a flexible training plan), as it was offered to you.", since="0.2"
     )
 
     def savings_plan_price(self, instance_type: str, discount: float) -> float | None:
@@ -116,6 +115,4 @@ def region_document(prices: TeamPrices, region: str) -> Mapping[str, object] | N
     found = prices.regions.get(region)
     if found is None:
         return None
-    dumped = found.model_dump(mode="json")
-    kept = {name: value for name, value in dumped.items() if value or name not in _CAME_LATER}
-    return {"prices": kept, "savings_plan_discount": prices.savings_plan_discount}
+    return {"prices": digested(found), "savings_plan_discount": prices.savings_plan_discount}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path, PureWindowsPath
 
+from seatrial_base.files import follow_links
 from seatrial_base.secrets import redacted
 
 RELATIVE = "the path is relative to the spec"
@@ -12,7 +13,7 @@ _ROOT_MARKS = (".git", "cdk.json")
 
 def repository_root(spec: Path) -> Path:
     """Return the folder of the repository that a spec lies in; without Git and CDK, the one above the spec's folder."""
-    home = spec.resolve().parent
+    home = follow_links(spec).parent
     marked = (folder for folder in (home, *home.parents) if any((folder / mark).exists() for mark in _ROOT_MARKS))
     return next(marked, home.parent)
 
@@ -20,8 +21,8 @@ def repository_root(spec: Path) -> Path:
 def stays_in(path: Path, folder: Path) -> bool:
     """Tell whether a path, its links followed, lies in a folder."""
     try:
-        return path.resolve().is_relative_to(folder.resolve())
-    except (OSError, RuntimeError):  # a link to itself
+        return follow_links(path).is_relative_to(follow_links(folder))
+    except OSError:  # a link to itself
         return False
 
 

@@ -12,7 +12,7 @@ from pydantic import Field, StringConstraints
 
 from seatrial.specs.schedule import schedule_error
 from seatrial_base import bounds
-from seatrial_base.frozen_model import FrozenModel
+from seatrial_base.frozen_model import FrozenModel, model_field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,15 +71,15 @@ class ScalingSpec(FrozenModel):
     )
     max_copies: Copies = Field(1, description="Most copies.")
     target_utilization: Fraction = Field(0.8, description="Autoscaling target, as a share of the knee.")
-    scale_out_cooldown_s: Cooldown = Field(60, description="Scale-out cooldown, in seconds.")
-    scale_in_cooldown_s: Cooldown = Field(300, description="Scale-in cooldown, in seconds.")
-    schedules: Annotated[tuple[ScalingScheduleSpec, ...], Field(max_length=MOST_SCHEDULES)] = Field(
-        (), description="Other limits from some time on."
+    scale_out_cooldown_s: Cooldown = model_field(60, "Scale-out cooldown, in seconds.", planned=False)
+    scale_in_cooldown_s: Cooldown = model_field(300, "Scale-in cooldown, in seconds.", planned=False)
+    schedules: Annotated[tuple[ScalingScheduleSpec, ...], Field(max_length=MOST_SCHEDULES)] = model_field(
+        (), "Other limits from some time on.", planned=False
     )
-    scale_in_protection: bool = Field(
-        default=False, description="Scaling adds copies and never removes any; only `schedules` do."
+    scale_in_protection: bool = model_field(
+        default=False, description="Scaling adds copies and never removes any; only `schedules` do.", planned=False
     )
-    instance_scale_in: InstanceScaleInSpec = InstanceScaleInSpec()
+    instance_scale_in: InstanceScaleInSpec = model_field(InstanceScaleInSpec(), planned=False)
 
     @property
     def fewest_copies(self) -> int:

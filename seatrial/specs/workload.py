@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial.specs.repository_files import why_away
 from seatrial_base.errors import BenchError
-from seatrial_load.measure.conversations import Conversations, cached_share, request_lengths, turns_listed
-from seatrial_load.measure.lengths import RequestLengths, TokenLengths, normal_lengths, paired_lengths, shared_share
+from seatrial_base.field_facts import made_of
+from seatrial_load.documents.request import Workload
+from seatrial_load.measure.conversations import cached_share, conversations_of, request_lengths
+from seatrial_load.measure.lengths import lengths_of, paired_lengths, shared_share
 from seatrial_load.prompts.dataset import Dataset
 from seatrial_load.prompts.dataset import read_dataset as read_file
 
@@ -18,12 +20,32 @@ if TYPE_CHECKING:
     from seatrial.specs.endpoint import EndpointSpec
     from seatrial.specs.yaml_source import Document
     from seatrial_base.findings import Finding
+    from seatrial_load.measure.conversations import Conversations
+    from seatrial_load.measure.lengths import RequestLengths
 
 
 RATE_SHARES: Final = (0.5, 0.75, 1.0)
 """Of the planned rate: an open loop's levels up to the gate. The last decides; the others tell how the queue grows."""
 BEYOND_SHARES: Final = (1.25, 1.6, 2.0, 2.5, 3.15, 4.0)
 """Rates beyond, by which the knee is looked for while the SLO holds: a tenth of a decade apart (ISO 3, series R10)."""
+
+
+def requests_of_spec(endpoint: EndpointSpec, dataset: Dataset) -> Workload:
+    """Return the requests that the endpoint gets; how a trial sends them, and when, is said by its deployment.
+
+    Args:
+        endpoint: The spec.
+        dataset: The requests of its file; empty without one.
+    """
+    return made_of(
+        Workload,
+        endpoint.workload,
+        schema="openai_chat",
+        api="invoke",
+        lengths=dataset.pairs,
+        conversations=dataset.turns,
+        delays_s=dataset.delays_s,
+    )
 
 
 def lengths_of_spec(endpoint: EndpointSpec, dataset: Dataset) -> RequestLengths:
@@ -34,41 +56,12 @@ def lengths_of_spec(endpoint: EndpointSpec, dataset: Dataset) -> RequestLengths:
         dataset: The requests of its file; empty without one.
     """
     conversations = conversations_of_spec(endpoint, dataset)
-    return turn_lengths(endpoint, dataset) if conversations is None else request_lengths(conversations)
+    return lengths_of(requests_of_spec(endpoint, dataset)) if conversations is None else request_lengths(conversations)
 
 
 def conversations_of_spec(endpoint: EndpointSpec, dataset: Dataset) -> Conversations | None:
     """Return the conversations of the workload; None where its requests are single ones."""
-    workload = endpoint.workload
-    if not dataset.turns and workload.turns < 2:  # noqa: PLR2004 (one turn is no conversation)
-        return None
-    counted = TokenLengths(mean=workload.turns, stddev=workload.turns_stddev)
-    return Conversations(
-        lengths=turn_lengths(endpoint, dataset),
-        turns=turns_listed(dataset.turns) if dataset.turns else counted,
-        delay_s=workload.turn_delay_s,
-        delay_stddev_s=workload.turn_delay_stddev_s,
-        listed_turns=dataset.turns,
-        listed_delays_s=dataset.delays_s,
-    )
-
-
-def turn_lengths(endpoint: EndpointSpec, dataset: Dataset) -> RequestLengths:
-    """Return the lengths that the spec says: of requests, or of what each turn of a conversation adds.
-
-    Args:
-        endpoint: The spec.
-        dataset: The requests of its file; empty without one.
-    """
-    if dataset.pairs:
-        return paired_lengths(dataset.pairs, in_order=bool(dataset.turns))
-    workload = endpoint.workload
-    return normal_lengths(
-        input_tokens=workload.input_tokens,
-        output_tokens=workload.output_tokens,
-        input_tokens_stddev=workload.input_tokens_stddev,
-        output_tokens_stddev=workload.output_tokens_stddev,
-    )
+    return conversations_of(requests_of_spec(endpoint, dataset))
 
 
 def read_dataset(spec: Path, endpoint: EndpointSpec | None, document: Document) -> tuple[Dataset, list[Finding]]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial_base.errors import StageError
+from seatrial_base.files import follow_links
 from seatrial_base.findings import Finding, Place
 from seatrial_base.units import MIB
 
@@ -200,7 +201,7 @@ def read_folder(folder: Path) -> ModelFiles:
         raise StageError(problems)
     if not found:
         raise StageError.of("SEA360", "the folder holds no file", where=folder.as_posix())
-    return ModelFiles(folder.resolve().name, None, tuple(sorted(found, key=lambda file: file.name)))
+    return ModelFiles(follow_links(folder).name, None, tuple(sorted(found, key=lambda file: file.name)))
 
 
 def _lent_by_folder(path: Path) -> AbstractContextManager[Path]:

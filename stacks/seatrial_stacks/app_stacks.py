@@ -15,7 +15,7 @@ from seatrial.repository.shipped import cdk_cli_version
 from seatrial.specs.pipeline_file import load_pipeline
 from seatrial_base.errors import SpecError
 from seatrial_cdk.delivery.delivery_pipeline import DeliveryPipeline
-from seatrial_cdk.jobs.optimizations_stack import add_jobs
+from seatrial_cdk.jobs.optimization_job import add_jobs
 from seatrial_cdk.observability.planned import define_environment_view
 from seatrial_cdk.trials.trials_stack import TrialsStack
 from seatrial_stacks.endpoint_stack import EndpointStack

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from aws_cdk import Environment, Stack, Tags
 
-from seatrial_cdk.endpoint.deployed_endpoint import define_endpoint, define_outputs, define_parts
+from seatrial_cdk.endpoint.endpoint_parts import define_outputs, define_parts
+from seatrial_cdk.endpoint.llm_endpoint import define_endpoint
 
 if TYPE_CHECKING:
     from constructs import Construct

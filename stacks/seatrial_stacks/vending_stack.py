@@ -11,8 +11,7 @@ from seatrial.deployment.published import kept_templates, published_versions, se
 from seatrial.specs.load import load_environment
 from seatrial_cdk.trials.trials_stack import TrialsStack
 from seatrial_cdk.vending.launch_role import LaunchRole
-from seatrial_cdk.vending.product_portfolio import Offer, ProductPortfolio
-from seatrial_cdk.vending.project_templates import ProjectTemplates
+from seatrial_cdk.vending.product_portfolio import Offer, ProductPortfolio, ProjectTemplates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

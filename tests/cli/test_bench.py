@@ -172,7 +172,7 @@ def test_how_many_may_fail_can_be_said(seatrial: Seatrial, origin: str, allowed:
 def test_a_share_of_failures_is_from_0_to_1(seatrial: Seatrial, origin: str) -> None:
     done = seatrial("bench", "--url", f"{origin}/v1", "--max-error-rate", "5")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "command line: --max-error-rate: SEA501: 5 is not a share from 0 to 1\n"
+    assert done.stderr == "command line: --max-error-rate: SEA501: 5 is more than 1\n"
 
 
 def test_a_level_of_an_open_loop_is_a_rate(seatrial: Seatrial, origin: str) -> None:

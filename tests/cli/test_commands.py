@@ -218,6 +218,32 @@ class TestPathsThatCantBe:
             f"{lock}: SEA101: Too many levels of symbolic links",
         )
 
+    @pytest.mark.parametrize(
+        "arguments", [("validate",), ("plan", "-e", "dev"), ("drift", "-e", "dev"), ("products", "validate")]
+    )
+    def test_a_spec_that_is_a_link_to_itself_is_told(
+        self, arguments: tuple[str, ...], seatrial: Seatrial, project: Path
+    ) -> None:
+        spec = project / "endpoints" / "loop.yaml"
+        spec.symlink_to("loop.yaml")
+        done = seatrial(*arguments, "endpoints/loop.yaml")
+        first = f"{spec}: SEA101: Too many levels of symbolic links"
+        assert (done.returncode, done.stderr.partition("\n")[0]) == (1, first)
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ("plan", SPECS[1], "-e", "dev", "--environments", "x" * 300),
+            ("deploy", "x" * 300, "-e", "dev"),
+            ("local", "status", "--state", "x" * 300),
+        ],
+    )
+    def test_what_cannot_be_looked_at_is_not_taken_for_missing(
+        self, arguments: tuple[str, ...], seatrial: Seatrial
+    ) -> None:
+        done = seatrial(*arguments)
+        assert (done.returncode, done.stderr.partition("\n")[0].partition(": ")[2]) == (1, "SEA101: File name too long")
+
     def test_there_are_no_variables_without_an_embedded_aws(self, seatrial: Seatrial, project: Path) -> None:
         done = seatrial("local", "env")
         assert (done.returncode, done.stdout) == (1, "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -222,6 +223,53 @@ def test_code_of_the_app_may_change_every_template(seatrial: Seatrial, repositor
         ("llama-2-7b-chat", "dev"),
         ("llama-2-7b-chat", "local"),
     ]
+
+
+def test_templates_of_both_sides_are_data(seatrial: Seatrial, repository: Path) -> None:
+    """What runs code, or never ends, is a finding of its side: whoever writes templates can't run code in a review."""
+    own = repository / "serving_templates/lmi"
+    own.mkdir(parents=True)
+    for name in ("serving.properties.j2", "container.env.j2"):
+        (own / name).write_text("{{ cycler.__init__.__globals__.os.popen('touch escaped').read() }}")
+    git(repository, "add", ".")
+    git(repository, "commit", "--quiet", "-m", "theirs")
+    for name in ("serving.properties.j2", "container.env.j2"):
+        (own / name).write_text("{% macro m(f) %}{{ f(f) }}{{ f(f) }}{% endmacro %}{{ m(m) }}")
+    read = document(seatrial, LLAMA, "-e", "dev", "-e", "local")
+    fresh = [one for endpoint in read["endpoints"] for one in endpoint["findings"] if one["rule"] == "SEA311"]
+    assert {one["message"] for one in fresh} == {"more than 20 macros call each other"}
+    assert {(one["file"], one["line"]) for one in fresh} <= {
+        (f"serving_templates/lmi/{name}", 1) for name in ("serving.properties.j2", "container.env.j2")
+    }
+    shutil.rmtree(own.parent)
+    assert not [
+        one
+        for endpoint in document(seatrial, LLAMA, "-e", "dev", "-e", "local")["endpoints"]
+        for one in endpoint["findings"]
+    ]
+    assert not [*repository.rglob("escaped")]
+
+
+@pytest.mark.parametrize("arguments", [("endpoints",), (LLAMA, "-e", "dev")])
+def test_a_revision_of_others_runs_no_code(seatrial: Seatrial, repository: Path, arguments: tuple[str, ...]) -> None:
+    git(repository, "checkout", "--quiet", "-b", "theirs")
+    for name in ("app.py", "stacks/evil.py"):
+        (repository / name).parent.mkdir(exist_ok=True)
+        (repository / name).write_text(f"open({str(repository / 'escaped')!r}, 'w')\n{APP}")
+    git(repository, "add", ".")
+    git(repository, "commit", "--quiet", "-m", "theirs")
+    git(repository, "checkout", "--quiet", "-")
+    edit(repository / "environments" / "dev.yaml", "stage: dev", "stage: development")
+    refused = seatrial("diff", *arguments, "--base", "theirs", env=GIT)
+    assert refused.returncode == 2
+    assert "SEA452: it has code that this checkout lacks: app.py, stacks/evil.py" in refused.stderr
+    assert seatrial("diff", *arguments, "--base", "theirs...", env=GIT).returncode == 0
+    assert not (repository / "escaped").exists()
+    git(repository, "stash", "--quiet")
+    git(repository, "merge", "--quiet", "theirs")
+    git(repository, "stash", "pop", "--quiet")
+    assert seatrial("diff", *arguments, "--base", "theirs", env=GIT).returncode == 0
+    assert (repository / "escaped").exists()
 
 
 def test_a_refused_change_is_told_and_fails(seatrial: Seatrial, repository: Path) -> None:

@@ -33,6 +33,17 @@ def test_the_three_files_are_named(seatrial: Seatrial, project: Path, result: Tr
     assert TrialResult.from_json((project / "page" / "report.json").read_text()) == result
 
 
+def test_a_result_that_passed_without_a_level_has_no_report(
+    seatrial: Seatrial, project: Path, result: TrialResult
+) -> None:
+    assert result.verdict.status == "pass"
+    (project / "forged.json").write_text(replace(result, levels=()).to_json())
+    done = seatrial("report", "forged.json", "--output", "page")
+    assert done.returncode == 1
+    assert done.stderr.startswith("forged.json: verdict.status: SEA501: pass, though no request of a valid level or of")
+    assert (done.stdout, (project / "page").exists()) == ("", False)
+
+
 def test_two_results_are_compared(seatrial: Seatrial, project: Path, result: TrialResult) -> None:
     slower = tuple(replace(level, output_tok_s=(level.output_tok_s or 0) * 0.5) for level in result.levels)
     (project / "before.json").write_text(result.to_json())

@@ -118,7 +118,7 @@ def test_an_endless_stream_is_given_up() -> None:
 
 
 def test_an_endless_line_is_given_up() -> None:
-    with pytest.raises(AnswerError, match="SEA371: a line has more than 1 MiB"):
+    with pytest.raises(AnswerError, match="SEA371: a line or an event has more than 1 MiB"):
         list(stream_lines(parts(*itertools.repeat(b"a" * 65_536, 20))))
 
 

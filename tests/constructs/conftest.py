@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
+from seatrial_base.candidates import is_candidate_name
 from seatrial_cdk.trials.runtime.components import ComponentState, VariantCapacity
 from seatrial_cdk.trials.runtime.store import UnavailableError, Versioned
 from seatrial_load.documents.request import Expected, Load, Objective, TrialRequest, TrialTarget, Workload
@@ -185,13 +186,17 @@ def component(name: str = "dev-chat-model", **changes: object) -> ComponentState
         current_copies=1,
         desired_copies=1,
         specification=OLD,
+        arn=f"arn:aws:sagemaker:us-east-1:123456789012:inference-component/{name}",
     )
     return replace(usual, **changes)  # type: ignore[arg-type] # the fields of the dataclass
 
 
 @dataclass
 class DictComponents:
-    """Components by name; what is deleted is gone at once, what is created is as `born` says."""
+    """Components by name; what is deleted is gone at once, what is created is as `born` says.
+
+    The tags of `unseen` are not visible yet; a component without an entry in `tagged` is one of a stack.
+    """
 
     found: dict[str, ComponentState] = field(default_factory=dict)
     born: dict[str, object] = field(default_factory=lambda: {"status": "InService"})
@@ -199,6 +204,9 @@ class DictComponents:
     deleted: list[str] = field(default_factory=list)
     unknown: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
+    tagged: dict[str, dict[str, str]] = field(default_factory=dict)
+    unseen: set[str] = field(default_factory=set)
+    in_stack: set[str] = field(default_factory=set)
     instances: VariantCapacity = field(default_factory=lambda: VariantCapacity(1, 8))
 
     def describe(self, name: str) -> ComponentState | None:
@@ -224,6 +232,7 @@ class DictComponents:
     ) -> None:
         assert beside.name == "dev-chat-model"
         self.created.append((name, specification, dict(tags)))
+        self.tagged[name] = dict(tags)
         self.found[name] = replace(component(name, specification=specification), **self.born)  # type: ignore[arg-type]
 
     def delete(self, name: str) -> None:
@@ -232,8 +241,16 @@ class DictComponents:
         self.deleted.append(name)
         del self.found[name]
 
-    def candidates(self) -> list[str]:
-        return sorted(name for name in self.found if "-candidate-" in name)
+    def like_candidates(self) -> list[str]:
+        return sorted(filter(is_candidate_name, self.found))
+
+    def tags(self, component: ComponentState) -> dict[str, str]:
+        if component.name in self.unseen:
+            return {}
+        return self.tagged.get(component.name, {"seatrial:environment": "dev"})
+
+    def is_in_stack(self, component: ComponentState) -> bool:
+        return component.name in self.in_stack
 
     def set_copies(self, name: str, count: int) -> None:
         if self.found[name].in_transit:

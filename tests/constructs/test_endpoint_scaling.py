@@ -13,8 +13,13 @@ from seatrial_cdk.endpoint.inference_component import ComponentCopies
 from seatrial_cdk.endpoint.llm_endpoint import LlmEndpoint
 from seatrial_cdk.endpoint.serving_container import ServingContainer
 from seatrial_cdk.endpoint.variant_instances import VariantInstances
-from seatrial_cdk.scaling.endpoint_scaling import BacklogScaling, CopyScaling, VariantScaling
-from seatrial_cdk.scaling.scaling_limits import ScalingLimits, ScheduledCapacity
+from seatrial_cdk.scaling.endpoint_scaling import (
+    BacklogScaling,
+    CopyScaling,
+    ScalingLimits,
+    ScheduledCapacity,
+    VariantScaling,
+)
 
 if TYPE_CHECKING:
     from seatrial_cdk.endpoint.endpoint_interface import ILlmEndpoint

@@ -12,8 +12,9 @@ from aws_cdk.assertions import Annotations, Match, Template
 from seatrial.specs.endpoint import Percentiles, Slo
 from seatrial_base.errors import SpecError
 from seatrial_cdk.endpoint.llm_endpoint import LlmEndpoint
-from seatrial_cdk.trials.existing_endpoint_trial import ExistingEndpointTrial
-from seatrial_cdk.trials.runtime.order import Order, TrialProperties
+from seatrial_cdk.trials.endpoint_trial import ExistingEndpointTrial
+from seatrial_cdk.trials.runtime.order import Order
+from seatrial_cdk.trials.runtime.properties import read_properties
 from seatrial_cdk.trials.trial_service import TrialService
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def test_the_service_may_invoke_this_endpoint_and_scale_its_component(template: 
 
 def test_it_is_loaded_beside_its_users_and_nothing_is_to_be_proven(template: Template) -> None:
     told = {name: value if isinstance(value, str) else "" for name, value in properties(template).items()}
-    read = TrialProperties.of(told)
+    read = read_properties(told)
     assert (read.is_existing, read.update, read.endpoint_name) == (True, "in_place", "Older")
     event: CustomResourceEvent = json.loads(json.dumps({"RequestId": "1", "ResourceProperties": told}))
     request = Order(event, 0.0, "in_place").trial_request("us-east-1")

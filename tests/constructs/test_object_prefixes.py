@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from seatrial_cdk.vending.object_prefixes import fitting_prefixes
+from seatrial_cdk.vending.launch_role import fitting_prefixes
 
 S3 = "arn:aws:s3:::"
 WEIGHTS = tuple(f"{S3}weights/{family}/{version}/*" for family in ("llama", "qwen") for version in ("1", "2", "3"))

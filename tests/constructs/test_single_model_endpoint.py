@@ -19,8 +19,7 @@ from seatrial_cdk.endpoint.output_location import AsynchronousInference, DataCap
 from seatrial_cdk.endpoint.serving_container import ServingContainer
 from seatrial_cdk.endpoint.single_model_endpoint import SingleModelEndpoint
 from seatrial_cdk.endpoint.variant_instances import InstanceScaleIn, ModelVariant, ShadowVariant, VariantInstances
-from seatrial_cdk.scaling.endpoint_scaling import BacklogScaling, VariantScaling
-from seatrial_cdk.scaling.scaling_limits import ScalingLimits
+from seatrial_cdk.scaling.endpoint_scaling import BacklogScaling, ScalingLimits, VariantScaling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

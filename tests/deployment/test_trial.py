@@ -3,17 +3,19 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args, get_type_hints
 
 import pytest
 
 from seatrial.deployment.trial import request_template, trial_api, trial_request, trial_schema
 from seatrial.engines.render import render_plan
 from seatrial.engines.rendered import RenderedConfig
+from seatrial.locks.lock_file import read_locked_plan
 from seatrial.planner.planner import make_plan
+from seatrial.specs.endpoint import TrialSpec, WorkloadSpec
 from seatrial.specs.load import load_spec
 from seatrial_base.errors import BenchError, SpecError
-from seatrial_load.documents.request import PredictedLevel, TrialRequest, TrialTarget
+from seatrial_load.documents.request import Gate, Load, PredictedLevel, TrialRequest, TrialTarget, Workload
 from seatrial_load.documents.request_checks import read_trial_request
 from seatrial_load.measure.lengths import lengths_of
 from seatrial_load.metrics.level import level_size
@@ -210,3 +212,80 @@ def test_a_level_of_conversations_begins_with_unmeasured_ones(tmp_path: Path) ->
 def test_a_request_with_a_prior_is_read_as_it_was_written(planned: tuple[Plan, TrialRequest]) -> None:
     request = planned[1]
     assert read_trial_request(request.to_json()) == request
+
+
+NOT_TAKEN = {
+    "workload": {
+        "dataset": "its lengths and times are",
+        "max_model_len": "the plan's",
+        "prefix_hit_rate": "what the plan counts as cached",
+        "concurrency": "the plan's levels are made for it",
+        "requests_per_second": "its shares are the rates",
+        "arrivals": "`arrival` of an open loop",
+        "api": "the engine decides it where it is left out",
+    },
+    "trial": {
+        "mode": "of the request itself",
+        "target": "`target_knee` of the request itself",
+        "update": "the stack decides the manner by it",
+        "concurrency_levels": "the plan's",
+        "max_requests_per_concurrency": "left out, twice the fewest",
+        "shared_prefix_tokens": "the older spelling, where the workload has none",
+        "prefix_groups": "likewise",
+        "budget_minutes": "`budget_s`",
+    },
+}
+"""Fields of a spec that no field of the trial takes by its name, and why."""
+TAKEN = [
+    (part, name)
+    for part, kind in (("workload", WorkloadSpec), ("trial", TrialSpec))
+    for name in kind.model_fields
+    if name not in NOT_TAKEN[part]
+]
+
+
+@pytest.mark.parametrize(("part", "name"), TAKEN)
+def test_a_trial_takes_each_field_of_a_spec_by_its_name(part: str, name: str) -> None:
+    loaded = load_spec(ROOT / "endpoints" / "llama-2-7b-chat.yaml", "dev", environments=ROOT / "environments")
+    spec = getattr(loaded.endpoint, part)
+    hint, old = get_type_hints(type(spec))[name], getattr(spec, name)
+    other = next(value for value in (*get_args(hint), 7, 7.5) if value != old and not isinstance(value, type))
+    shared = {"shared_prefix_tokens": 10} if part == "workload" else {}  # without one, the trial's older spelling holds
+    endpoint = loaded.endpoint.model_copy(update={part: spec.model_copy(update={**shared, name: other})})
+    plan = read_locked_plan(loaded)
+    request = trial_request(replace(loaded, endpoint=endpoint), plan, render_plan(loaded, plan), NOWHERE, None)
+    twins = (getattr(each, name, None) for each in (request.workload, request.load, request.gate))
+    assert [value for value in twins if value is not None] == [other]
+
+
+def test_what_is_not_taken_is_a_field_of_the_spec() -> None:
+    assert NOT_TAKEN["workload"].keys() <= WorkloadSpec.model_fields.keys()
+    assert NOT_TAKEN["trial"].keys() <= TrialSpec.model_fields.keys()
+
+
+@pytest.mark.parametrize(
+    ("spec", "twin"), [(WorkloadSpec, Workload), (WorkloadSpec, Load), (TrialSpec, Load), (TrialSpec, Gate)]
+)
+def test_a_field_and_its_twin_have_one_type(spec: type, twin: type) -> None:
+    """`same_as` names a field by a text, which no type checker reads."""
+    ours, theirs = get_type_hints(spec), get_type_hints(twin)
+    other = {name for name in ours.keys() & theirs.keys() if ours[name] != theirs[name]}
+    assert other <= NOT_TAKEN["workload"].keys() | NOT_TAKEN["trial"].keys()
+
+
+def test_an_option_of_a_trial_is_named_where_it_is_told_and_where_it_acts() -> None:
+    """Command lines, checks, digests, the copy into a trial, reports and tables read it off its field."""
+    folders = ("seatrial", "constructs", "stacks", "packages")
+    files = (file.relative_to(ROOT).as_posix() for folder in folders for file in (ROOT / folder).rglob("*.py"))
+    sources = [file for file in files if "/tests/" not in file]
+    naming = {
+        name: [file for file in sources if name in (ROOT / file).read_text("utf-8")]
+        for name in ("turn_delay_s", "stall_timeout_s")
+    }
+    told = ["packages/seatrial-load/seatrial_load/documents/request.py", "seatrial/specs/endpoint.py"]
+    assert sorted(naming["turn_delay_s"]) == sorted(
+        [*told, "packages/seatrial-load/seatrial_load/measure/conversations.py", "seatrial/specs/local_values.py"]
+    )
+    assert sorted(naming["stall_timeout_s"]) == sorted(
+        [*told, "packages/seatrial-load/seatrial_load/client/event_loop.py"]
+    )

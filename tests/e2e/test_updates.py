@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks.living_endpoint.cases import MISSED, Case, batch_of, cancel, run_case, scale_out
-from benchmarks.living_endpoint.endpoint import STACK, LivingEndpoint, living_endpoint
+from benchmarks.living_endpoint.endpoint import ENDPOINT, STACK, LivingEndpoint, living_endpoint
 from benchmarks.living_endpoint.faults import chosen_faults, faults_of
 from seatrial_load.documents.stop import StopReason
 
@@ -60,6 +60,27 @@ def unnoticed(outcome: Outcome, living: LivingEndpoint) -> None:
 
 def model_of(living: LivingEndpoint) -> str:
     return living.cloud.live(living.component).model_name
+
+
+def test_the_sweep_deletes_what_a_trial_left_and_no_live_component_for_its_name(living: LivingEndpoint) -> None:
+    live, left = f"{ENDPOINT}-candidate-ranker-model", f"{ENDPOINT}-candidate-00000000"
+    for name in (live, left):
+        living.create_beside(name)
+    living.until(lambda: all(living.status_of(name) == "InService" for name in (live, left)), "both serve")
+
+    def swept() -> bool:
+        living.sweep()
+        return left not in living.candidates
+
+    living.until(swept, f"the sweep removes {left}, which carries the tag of an older release")
+    assert (living.candidates, living.status_of(live)) == ([live], "InService")
+    living.sagemaker.delete_inference_component(InferenceComponentName=live)
+    living.until(lambda: not living.candidates, f"{live} is gone")
+    arn = living.sagemaker.describe_inference_component(InferenceComponentName=living.component)[
+        "InferenceComponentArn"
+    ]
+    stacks = living.cloud.client("cloudformation")
+    assert stacks.describe_stack_resources(PhysicalResourceId=arn)["StackResources"][0]["StackName"] == STACK
 
 
 def test_a_good_configuration_replaces_the_one_that_serves(living: LivingEndpoint) -> None:

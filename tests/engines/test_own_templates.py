@@ -102,14 +102,20 @@ def test_an_empty_folder_overrides_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line"), [("one\n{{ unknown }}\n", 2), ("{% for %}", 1), ("\n\n{{ header + 1 }}", 3), ("{{ 1 / 0 }}", 1)]
+    ("text", "line", "rule"),
+    [
+        ("one\n{{ unknown }}\n", 2, "SEA301"),
+        ("{% for %}", 1, "SEA301"),
+        ("\n{{ header | items }}", 2, "SEA301"),
+        ("\n\n{{ header + 1 }}", 3, "SEA311"),
+    ],
 )
-def test_one_that_breaks_is_told_with_file_and_line(tmp_path: Path, text: str, line: int) -> None:
+def test_one_that_breaks_is_told_with_file_and_line(tmp_path: Path, text: str, line: int, rule: str) -> None:
     own = written(tmp_path, text)
     with pytest.raises(RenderError) as refused:
         rendered(own)
     (problem,) = refused.value.problems
-    assert (problem.rule, problem.where) == ("SEA301", f"{(own / NAME).as_posix()}:{line}")
+    assert (problem.rule, problem.where) == (rule, f"{(own / NAME).as_posix()}:{line}")
 
 
 def test_every_file_that_overrides_nothing_is_told(tmp_path: Path) -> None:
@@ -152,3 +158,18 @@ def test_a_template_loads_what_the_rails_allow_alone(tmp_path: Path, line: str, 
     with pytest.raises(RenderError) as refused:
         render_plan(loaded, plan)
     assert {problem.rule for problem in refused.value.problems} == {"SEA111"}
+
+
+def test_a_template_beside_the_rail_of_licences_alone_loads_nothing_of_an_unknown_licence(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples/one_endpoint", tmp_path / "project")
+    place = tmp_path / "project/environments/dev.yaml"
+    place.write_text(f"{place.read_text()}guard_rails: {{licences: [apache-2.0]}}\n")
+    lines = f"# {{{{ header }}}}\n{ALL_LINES.replace('variables', 'properties')}"
+    own = written(tmp_path / "project/serving_templates", lines)
+    loaded = load_spec(tmp_path / "project/chat.yaml", "dev", environments=tmp_path / "project/environments")
+    plan = read_locked_plan(loaded)
+    assert "option.model_id" in render_plan(loaded, plan).files["serving.properties"]
+    written(own, f"{lines}option.tokenizer=evil/tokens\n")
+    with pytest.raises(RenderError) as refused:
+        render_plan(loaded, plan)
+    assert [(problem.rule, problem.field) for problem in refused.value.problems] == [("SEA111", "option.tokenizer")]

@@ -1,4 +1,4 @@
-"""Documents in the form that a reader of foreign files expects, in which one part is repeated up to a size.
+"""Documents of the form that each reader of foreign files expects, with one part repeated up to a size.
 
 `hostile_texts` has texts that a pattern stumbles over; these have many parts of a kind instead, that refer to each
 other or are compared with each other: a reader that looks at each pair takes hours for a megabyte.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 import tarfile
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -478,8 +478,8 @@ def _archive(files: int, length: int) -> bytes:
 
 
 def configurations(length: int) -> Iterator[tuple[str, Callable[[], None]]]:
-    for name, (file, *parts) in CONFIGURATIONS.items():
-        content = filled(*parts, length)
+    for name, (file, first, part, last) in CONFIGURATIONS.items():
+        content = filled(first, part, last, length)
         yield name, written(Path(file), content, command("lint", file))
         if file.endswith((".env", ".properties")):
             yield f"{name}, converted", written(Path(file), content, command("convert", file, "--to", "vllm"))
@@ -500,10 +500,10 @@ def changed_templates(length: int) -> Iterator[tuple[str, Callable[[], None]]]:
     from seatrial_lint.cloudformation.read import read_template  # noqa: PLC0415 (as above)
 
     def compare(old: str, new: str) -> Callable[[], None]:
-        def run() -> None:
+        def compared() -> None:
             diff_templates(read_template(old, name="a"), read_template(new, name="b"))
 
-        return run
+        return compared
 
     for name in TEMPLATES:
         text = template_of_size(name, length // 2)
@@ -533,7 +533,7 @@ def traffic(length: int) -> Iterator[tuple[str, Callable[[], None]]]:
         for name, parts in every.items():
             file, content = Path(f"rows{suffix}"), filled(*parts, length)
             for reader, read in readers.items():
-                yield f"{reader}: {name}", written(file, content, lambda read=read, file=file: read(file))  # type: ignore[misc]
+                yield f"{reader}: {name}", written(file, content, partial(read, file))
 
 
 def results(length: int) -> Iterator[tuple[str, Callable[[], None]]]:
@@ -545,10 +545,8 @@ def results(length: int) -> Iterator[tuple[str, Callable[[], None]]]:
         content = filled(*parts, length)
         yield name, written(file, content, command("report", str(file), "-o", "out"))
         yield f"recipe: {name}", written(file, content, command("compare", str(file), str(file)))
-        yield (
-            f"request: {name}",
-            written(file, content, lambda text=content: read_document(TrialRequest, text, where="a")),
-        )  # type: ignore[misc]
+        read = partial(read_document, TrialRequest, content, where="a")
+        yield f"request: {name}", written(file, content, read)
 
 
 def facts(length: int) -> Iterator[tuple[str, Callable[[], None]]]:

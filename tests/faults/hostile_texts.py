@@ -258,12 +258,31 @@ def render_reader(length: int) -> Iterator[tuple[str, Callable[[], None]]]:
         yield name, _written(Path("code/r.py"), code, _command("render", "endpoints/chat.yaml", "-e", "dev"))
 
 
+def templates_reader(length: int) -> Iterator[tuple[str, Callable[[], None]]]:
+    from seatrial_lint.engines.sandbox import MOST_SOURCE  # noqa: PLC0415 (as above)
+    from seatrial_lint.engines.templates import TemplateVariables, render_variables  # noqa: PLC0415 (as above)
+
+    name, variables = "vllm/container.env.j2", TemplateVariables("first line", {})
+
+    def render() -> None:
+        try:
+            render_variables(name, variables, own=Path("own"))
+        except SeatrialError:
+            return  # a refusal is an answer, too
+
+    Path("own").mkdir(exist_ok=True)
+    for title, text, field in texts(min(length, MOST_SOURCE) // 4):  # three times, as larger ones are not read
+        content = f"{field or 'X'}={{{{ '{text}' | replace('a', 'b') }}}}\n{text}\n{{{{ {text} }}}}"
+        yield title, _written(Path("own", name), content, render)
+
+
 READERS = {
     "secrets": secrets_reader,
     "lint": lint_reader,
     "check": check_reader,
     "convert": convert_reader,
     "render": render_reader,
+    "templates": templates_reader,
     "diff": diff_reader,
     "predict": predict_reader,
 }

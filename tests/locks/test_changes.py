@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.locks.changes import changes
+from seatrial.locks.changes import DecisionChange, changes, decision_changes, dropped_provenance
 from seatrial.planner.planner import make_plan
+from tests.sample_plan import decided, sample_plan
 
 if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
@@ -63,3 +64,54 @@ def test_what_is_compiled_anew_is_said(ask: Ask) -> None:
     assert lines[-1] == (
         f"The sequence length changes from {short.max_model_len.value:,} to 8,192: compiled artifacts are made anew."
     )
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        *("schema_version", "spec_digest", "memory", "curve", "uncertainty", "band", "knee", "regime", "pareto"),
+        *("rejected", "warnings", "adopted", "promoted", "unpriced", "probe", "proposals"),
+    ],
+)
+def test_what_is_predicted_or_told_is_no_decision(field: str) -> None:
+    plan = sample_plan()
+    old = {**plan.model_dump(mode="json"), field: "another"}
+
+    assert changes(old, plan) == ("no decision changed, only texts or predictions",)
+
+
+def test_what_a_plan_does_not_write_is_no_change_and_what_it_writes_is() -> None:
+    plan = sample_plan()
+    old = plan.model_dump(mode="json")
+    assert "generation" not in old
+
+    same = {**old, "generation": 1, "hosting_kind": "inference_component"}
+    assert changes(same, plan) == ("no decision changed, only texts or predictions",)
+    assert changes(old, plan.model_copy(update={"generation": 2})) == ("generation: 1 -> 2",)
+    single = plan.model_copy(update={"hosting_kind": decided("single_model")})
+    assert changes(old, single) == ("hosting_kind: inference_component -> single_model",)
+
+
+def test_a_change_tells_why_it_is_the_new_value() -> None:
+    old, new = sample_plan().model_dump(mode="json"), sample_plan(dtype=decided("bf16")).model_dump(mode="json")
+
+    assert decision_changes(old, new) == (DecisionChange("dtype", "fp16", "bf16", "written by hand"),)
+    assert decision_changes(old, old) == ()
+    every = {one.field: (one.old, one.new) for one in decision_changes({}, new)}
+    assert every["dtype"] == ("none", "bf16")
+    assert every["usd_per_hour"] == ("none", "1.515")
+    assert {one.field: one.new for one in decision_changes(new, {})}.keys() == every.keys()
+    assert {one.new for one in decision_changes(new, {})} == {"none"}
+
+
+def test_levels_are_listed() -> None:
+    old = sample_plan().model_dump(mode="json")
+    new = sample_plan(concurrency_levels=decided((1, 8)), max_copies=9)
+
+    assert changes(old, new) == ("concurrency_levels: 1, 4, 16 -> 1, 8", "max_copies: 2 -> 9")
+
+
+def test_a_plan_that_is_not_the_promoted_one_any_more_says_so() -> None:
+    assert dropped_provenance(None) == ()
+    (line,) = dropped_provenance({"source": "staging"})
+    assert line.startswith("promoted: dropped")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.locks.lock_file import seal_of
-from seatrial.locks.migrate import migrate_lock
+from seatrial.locks.migrate import migrate_lock, write_migrated
 from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
@@ -79,3 +79,57 @@ def test_a_plan_that_has_another_shape_is_told(tmp_path: Path) -> None:
         whole["digests"]["dev"] = json.loads(seal_of(plan).model_dump_json())
 
     assert refused(edited(tmp_path, edit)) == [("dev", "SEA403")]
+
+
+def test_a_lock_of_an_older_schema_keeps_what_it_decides_and_tells_what_was_done(tmp_path: Path) -> None:
+    lock = Path(shutil.copy(OLD, tmp_path))
+    before = json.loads(OLD.read_text(encoding="utf-8"))
+    migrated = migrate_lock(lock)
+    assert migrated.path == lock
+    assert migrated.changes == tuple(
+        f"{name}: schema 2 to 3, trial_update: candidate" for name in sorted(before["environments"])
+    )
+    after = json.loads(migrated.text)
+    for name, plan in before["environments"].items():
+        update = {"value": "candidate", "because": after["environments"][name]["trial_update"]["because"]}
+        assert after["environments"][name] == {**plan, "schema_version": "3", "trial_update": update}
+        assert after["digests"][name] == seal_of(after["environments"][name]).model_dump()
+    write_migrated(lock)
+    assert lock.read_text(encoding="utf-8") == migrated.text
+    again = migrate_lock(lock)
+    assert (again.text, again.changes) == (migrated.text, ())
+
+
+def test_a_current_lock_keeps_its_bytes_however_they_are_laid_out(tmp_path: Path) -> None:
+    lock = Path(shutil.copy(OLD, tmp_path))
+    write_migrated(lock)
+    compact = json.dumps(json.loads(lock.read_text(encoding="utf-8")))
+    lock.write_text(compact, encoding="utf-8")
+    assert (migrate_lock(lock).text, migrate_lock(lock).changes) == (compact, ())
+
+
+def test_only_the_plans_of_an_older_schema_are_written_anew(tmp_path: Path) -> None:
+    lock = Path(shutil.copy(OLD, tmp_path))
+    write_migrated(lock)
+    current = json.loads(lock.read_text(encoding="utf-8"))
+    old = json.loads(OLD.read_text(encoding="utf-8"))
+    name = next(iter(old["environments"]))
+    for part in ("environments", "digests"):
+        current[part]["old"] = old[part][name]
+    lock.write_text(json.dumps(current), encoding="utf-8")
+    assert [change.partition(":")[0] for change in migrate_lock(lock).changes] == ["old"]
+
+
+def test_every_plan_that_cannot_be_migrated_is_told_at_once(tmp_path: Path) -> None:
+    def edit(whole: dict[str, dict[str, dict[str, Yaml]]]) -> None:
+        plan = whole["environments"]["dev"]
+        whole["environments"]["new"] = {**plan, "schema_version": "99"}
+        whole["environments"]["none"] = {}
+        plan["max_copies"] = 99
+
+    assert refused(edited(tmp_path, edit)) == [("dev", "SEA411"), ("new", "SEA122"), ("none", "SEA403")]
+
+
+def test_the_digest_of_the_plan_itself_is_of_another_schema_and_does_not_count(tmp_path: Path) -> None:
+    lock = edited(tmp_path, lambda whole: whole["digests"]["dev"].update(plan="0" * 16))
+    assert "dev" in migrate_lock(lock).changes[0]

@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.documents.plan import Decision, Image
-from seatrial.locks.pinned_image import keep_digest, pin_image
+from seatrial.locks.pinned_image import keep_digest, pin_image, pin_same_image
 from seatrial_base.catalog.images import image_digest
+from seatrial_base.errors import SeatrialError
+from tests.locks.test_provenance import PROMOTED
 from tests.sample_plan import sample_plan
 
 if TYPE_CHECKING:
@@ -73,3 +75,17 @@ def test_a_digest_that_the_spec_fixes_is_kept() -> None:
     fixed = plan_with(f"{REGISTRY}/djl-inference:1@{OTHER}", "djl-inference", "1")
 
     assert keep_digest(pin_image(PLAN, DIGEST).model_dump(mode="json"), fixed) is fixed
+
+
+def test_a_plan_that_names_another_image_than_was_asked_about_is_not_pinned() -> None:
+    assert pin_same_image(PLAN, PLAN.image.value, DIGEST) == pin_image(PLAN, DIGEST)
+    other = Image(uri=f"{REGISTRY}/other:1", repository="other", tag="1")
+    with pytest.raises(SeatrialError) as caught:
+        pin_same_image(PLAN, other, DIGEST)
+    (problem,) = caught.value.problems
+    assert (problem.rule, problem.where) == ("SEA350", PLAN.image.value.uri)
+
+
+def test_what_was_tried_under_another_name_is_promoted_no_more() -> None:
+    promoted = PLAN.model_copy(update={"promoted": PROMOTED})
+    assert pin_image(promoted, DIGEST).promoted is None

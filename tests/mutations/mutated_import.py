@@ -1,23 +1,27 @@
 """A plugin of pytest that imports one module with a wrong line, in this process alone; no file is changed.
 
-The variable `SEATRIAL_MUTATION` is the number of the mutation in the table.
+The variable `SEATRIAL_MUTATION` is the mutation, as JSON.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import resource
 import sys
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from typing import TYPE_CHECKING, Final
 
-from tests.mutations.mutations import ROOT, Mutation, all_mutations
+from tests.mutations.mutations import ROOT, Mutation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import CodeType, ModuleType
 
 VARIABLE: Final = "SEATRIAL_MUTATION"
+MOST_BYTES: Final = 6 * 1024**3
+"""A mutant may never end, and fill the memory meanwhile."""
 
 
 class _MutatedLoader(SourceFileLoader):
@@ -50,4 +54,5 @@ class MutatedImport(MetaPathFinder):
 
 
 if VARIABLE in os.environ:
-    sys.meta_path.insert(0, MutatedImport(all_mutations()[int(os.environ[VARIABLE])]))
+    resource.setrlimit(resource.RLIMIT_DATA, (MOST_BYTES, MOST_BYTES))
+    sys.meta_path.insert(0, MutatedImport(Mutation(**json.loads(os.environ[VARIABLE]))))

@@ -1,8 +1,7 @@
 """The table of mutations: one wrong line each, and the tests that are nearest to it.
 
 `mutations.json` has a row for each file: the tests that must notice, and pieces of its source with what replaces them
-and what nobody would notice. A tool that makes every mutation of an operator (mutmut, cosmic-ray) runs for hours here,
-copies a tree of five source roots, and makes mostly mutants that mean nothing; these are the ones that would hurt.
+and what nobody would notice. These are the ones that would hurt; `draw` makes others by chance.
 """
 
 from __future__ import annotations

@@ -1,76 +1,179 @@
-"""Runs the nearest tests of each mutation, and tells which of them nobody noticed: `make test-mutants`.
+"""Runs the nearest tests of mutations, and tells which of them nobody noticed.
 
-    python -m tests.mutations.run [--processes N] [--file PART]
+    python -m tests.mutations.run [--processes N] [--file PART]                      the table (`make test-mutants`)
+    python -m tests.mutations.run --draw COUNT [--seed SEED] [--file PART] …         of what decides (`make mutants`)
 
-Exit code 1 when fewer than 95 % are killed, or when the tests fail without any mutation.
+No file gets a wrong line: a module gets it when it is imported. Tests run in a copy of the tree, where a mutant may
+write what it wants. Exit code 1 when fewer than 95 % are killed, when the tests fail without any mutation, or when a
+mutant changed the copy, which may have killed the next one.
 """
 
 from __future__ import annotations
 
 import argparse
+import difflib
+import json
 import os
+import re
+import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final, Literal
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from xml.etree import ElementTree as ET
 
+from tests.mutations.draw import drawn, why_equivalent
 from tests.mutations.mutated_import import VARIABLE
-from tests.mutations.mutations import ROOT, all_mutations
+from tests.mutations.mutations import ROOT, Mutation, all_mutations
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 LEAST_KILLED: Final = 0.95
-LONGEST_S: Final = 900
-"""A mutant may never end; its tests take a minute at most, beside other processes a few."""
-_PYTEST: Final = ("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "tests.mutations.mutated_import")
-Outcome = Literal["killed", "survived"]
+LONGEST_S: Final = 900.0
+"""Of a run of tests whose usual time is not known."""
+_START_S: Final = 30.0
+_PATIENCE: Final = 5.0
+"""A mutant may never end: it has so many times as long as its tests take without it, and the start beside."""
+_FIRST: Final = 3
+"""Files of tests, the nearest, that are run before the others are collected: most mutants go no further."""
+_NO_TESTS: Final = 5
+"""Exit code of pytest."""
+_PYTEST: Final = (
+    *("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "tests.mutations.mutated_import"),
+    *("-m", "not timing"),  # what may fail on a busy machine notices nothing
+)
+_BESIDE: Final = (".venv", "node_modules")
+_LEFT_OUT: Final = (".git", ".hypothesis", ".seatrial", "__pycache__", "cdk.out", *_BESIDE)
 
 
-def outcome_of(number: int | None, tests: Sequence[str]) -> Outcome:
+class Outcome(NamedTuple):
+    """What came of a mutant, and by what."""
+
+    kind: Literal["killed", "survived", "equivalent"]
+    by: str = ""
+
+
+def outcome_of(
+    mutation: Mutation | None, tests: Sequence[str], *arguments: str, folder: Path = ROOT, longest_s: float = LONGEST_S
+) -> Outcome:
     """Return whether tests notice a mutation.
 
     Args:
-        number: Of the mutation in the table; `None` for none.
+        mutation: The mutation; `None` for none.
         tests: The tests to run.
+        arguments: More arguments of pytest.
+        folder: The tree, or a copy of it.
+        longest_s: What runs longer is killed.
 
     Raises:
-        RuntimeError: They could not be run at all.
+        RuntimeError: They could not be run at all, or fail without a mutation.
     """
     variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    variables |= {} if number is None else {VARIABLE: str(number)}
-    try:
-        done = subprocess.run(
-            [sys.executable, *_PYTEST, *tests],
-            check=False,
-            cwd=ROOT,
-            env=variables,
-            capture_output=True,
-            text=True,
-            timeout=LONGEST_S,
+    variables |= {} if mutation is None else {VARIABLE: json.dumps(asdict(mutation))}
+    command = [sys.executable, *_PYTEST, *arguments, *tests]
+    with tempfile.TemporaryFile("w+") as output:
+        process = subprocess.Popen(
+            command, cwd=folder, env=variables, stdout=output, stderr=output, start_new_session=True
         )
-    except subprocess.TimeoutExpired:
-        return "killed"
-    if done.returncode not in (0, 1):
-        raise RuntimeError(f"{' '.join(tests)}: pytest ended with {done.returncode}\n{done.stdout}{done.stderr}")
-    return "killed" if done.returncode else "survived"
+        try:
+            code: int | None = process.wait(longest_s)
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            with suppress(ProcessLookupError):  # servers that the tests started too
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        output.seek(0)
+        text = output.read()
+    if code == 0:
+        return Outcome("survived")
+    if code == _NO_TESTS or mutation is None:
+        raise RuntimeError(f"{' '.join(tests)}: pytest ended with {code}\n{text}")
+    failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", text, re.MULTILINE)
+    return Outcome("killed", f"{longest_s:.0f} s" if code is None else failed[1] if failed else f"exit code {code}")
 
 
-def main(processes: int, part: str) -> int:
-    """Run the table, or the files whose path has a part; print each mutant and the sum of each file."""
-    chosen = [(number, one) for number, one in enumerate(all_mutations()) if part in one.file]
-    tests = sorted({test for _, one in chosen for test in one.tests})
-    if outcome_of(None, tests) == "killed":
-        _say("the tests fail without any mutation")
+def main(mutations: Sequence[Mutation], processes: int, name: str) -> int:
+    """Run mutations; print each mutant, how it differs where it survived, the sum of each file, and of all."""
+    with _copy_of_the_tree() as folder:
+        before = _states(folder)
+        seconds = _seconds({test for one in mutations for test in one.tests}, folder, processes)
+
+        def outcome(one: Mutation) -> Outcome:
+            if because := why_equivalent(one):
+                return Outcome("equivalent", because)
+            for tests in filter(None, (one.tests[:_FIRST], one.tests[_FIRST:])):
+                longest_s = _START_S + _PATIENCE * sum(seconds[test] for test in tests)
+                found = outcome_of(one, tests, folder=folder, longest_s=longest_s)
+                if found.kind == "killed":
+                    return found
+            return Outcome("survived")
+
+        killed: dict[str, list[bool]] = defaultdict(list)
+        with ThreadPoolExecutor(processes) as pool:
+            for one, came in zip(mutations, pool.map(outcome, mutations), strict=True):
+                _say(f"{came.kind:10}  {one.place}: {one.unseen}{came.by and ': '}{came.by}")
+                if came.kind != "killed":
+                    _say(_difference(one))
+                if came.kind != "equivalent":
+                    killed[one.file].append(came.kind == "killed")
+        changed = sorted(path for path, state in _states(folder).items() if before.get(path) != state)
+    if changed:
+        _say(f"a mutant changed what later ones ran with: {', '.join(changed)}")
         return 1
-    killed: dict[str, list[bool]] = defaultdict(list)
-    with ThreadPoolExecutor(processes) as pool:
-        outcomes = pool.map(lambda one: outcome_of(one[0], one[1].tests), chosen)
-        for (_, mutation), outcome in zip(chosen, outcomes, strict=True):
-            killed[mutation.file].append(outcome == "killed")
-            _say(f"{outcome:8}  {mutation.place}: {mutation.unseen}")
-    return _told(killed)
+    return _told(killed, name)
+
+
+@contextmanager
+def _copy_of_the_tree() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="seatrial-mutants-") as name:
+        folder = Path(name, "seatrial")
+        shutil.copytree(ROOT, folder, symlinks=True, ignore=shutil.ignore_patterns(".*_cache", *_LEFT_OUT))
+        for beside in _BESIDE:
+            if (ROOT / beside).is_dir():
+                (folder / beside).symlink_to(ROOT / beside)
+        yield folder
+
+
+def _states(folder: Path) -> dict[str, tuple[int, int]]:
+    """Return size and time of every file of the tree, by path; not of what Python keeps beside them."""
+    found = (path for path in folder.rglob("*") if path.is_file() and not {*path.parts} & {*_LEFT_OUT})
+    stats = ((path.relative_to(folder).as_posix(), path.stat()) for path in found)
+    return {path: (stat.st_size, stat.st_mtime_ns) for path, stat in stats}
+
+
+def _seconds(tests: set[str], folder: Path, processes: int) -> dict[str, float]:
+    """Run tests without a mutation; return what each file took, in s.
+
+    Raises:
+        RuntimeError: One of them fails.
+    """
+    seconds: dict[str, float] = dict.fromkeys(tests, 0.0)
+    with tempfile.TemporaryDirectory() as place:
+        report = Path(place, "report.xml")
+        wanted = (
+            f"--junit-xml={report}",
+            "-o",
+            "junit_family=xunit1",
+            f"--numprocesses={processes}",
+            "--dist=loadfile",
+        )
+        outcome_of(None, sorted(tests), *wanted, folder=folder)
+        for case in ET.parse(report).iter("testcase"):  # noqa: S314 (pytest wrote it)
+            seconds[case.attrib["file"]] += float(case.attrib["time"])
+    return seconds
+
+
+def _difference(mutation: Mutation) -> str:
+    lines = difflib.unified_diff(mutation.before.splitlines(), mutation.after.splitlines(), n=0, lineterm="")
+    return "\n".join(f"            {line}" for line in lines if not line.startswith(("---", "+++", "@@")))
 
 
 def _say(line: str) -> None:
@@ -78,22 +181,26 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
-def _told(killed: dict[str, list[bool]]) -> int:
-    for file, each in killed.items():
+def _told(killed: dict[str, list[bool]], name: str) -> int:
+    for file, each in sorted(killed.items()):
         _say(f"{sum(each):3} of {len(each):3}  {file}")
     every = [one for each in killed.values() for one in each]
     share = sum(every) / len(every)
-    _say(f"{sum(every)} of {len(every)} mutants killed ({share:.1%}); at least {LEAST_KILLED:.0%} must be")
+    _say(f"{sum(every)} of {len(every)} killed ({100.0 * share:.1f} %), {name}; at least {LEAST_KILLED:.0%} must be")
     return 0 if share >= LEAST_KILLED else 1
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--file", default="", help="only files whose path has this part")
+    parser.add_argument("--draw", type=int, metavar="COUNT", help="so many mutants of what decides, by chance")
+    parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args()
 
 
 if __name__ == "__main__":
     given = _arguments()
-    sys.exit(main(given.processes, given.file))
+    chosen = all_mutations() if given.draw is None else tuple(drawn(given.draw, given.seed))
+    source = "the table" if given.draw is None else f"seed {given.seed}"
+    sys.exit(main([one for one in chosen if given.file in one.file], given.processes, source))

@@ -12,7 +12,7 @@ from seatrial.documents.prediction import Band
 from seatrial.planner.calibration import calibration_warnings
 from seatrial.planner.planner import make_plan
 from seatrial.planner.resolve import resolve
-from seatrial.planner.search.best_first import search
+from seatrial.planner.search.best_first import Search
 from seatrial.planner.search.candidate_band import band_for
 from seatrial_base.errors import SpecError
 
@@ -26,7 +26,7 @@ ON_G5 = Calibrated("ml.g5.2xlarge", 1, Calibration(fixed=0.8, marginal=1.2), BAN
 def test_only_the_deployment_that_was_measured_is_predicted_with_it(ask: Ask) -> None:
     resolved = resolve(ask(serving={"instance_types": ["ml.g5.2xlarge", "ml.g5.12xlarge"]}))
     plain, calibrated = (
-        {str(each.candidate): each.candidate.copy.calibration for each in search(demand, resolved.allowed).ranked}
+        {str(each.candidate): each.candidate.copy.calibration for each in Search(demand).best(resolved.allowed).ranked}
         for demand in (resolved.demand, replace(resolved.demand, calibrated=ON_G5))
     )
 
@@ -40,7 +40,7 @@ def test_its_band_is_that_of_the_calibration(ask: Ask) -> None:
     demand = replace(resolved.demand, calibrated=ON_G5)
     bands = {
         str(feasible.candidate): band_for(demand, "27", feasible.candidate) == ON_G5.band
-        for feasible in search(demand, resolved.allowed).ranked
+        for feasible in Search(demand).best(resolved.allowed).ranked
     }
 
     assert bands == {

@@ -59,6 +59,8 @@ def with_gaps(result: TrialResult, drawn: list[tuple[set[str], Mapping[str, obje
         {**level, **({"output_tok_s": 0.0} if still else {}), **dict.fromkeys(lacking), "void": void}
         for level, (lacking, void, still) in zip(document["levels"], drawn, strict=False)
     ]
+    if all(level["void"] for level in document["levels"]):  # nothing is left that a pass could come from
+        document["verdict"]["status"] = "inconclusive"
     return TrialResult.from_json(json.dumps(document))
 
 

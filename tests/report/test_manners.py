@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from seatrial.planner.calibration_outlook import points_of_trial
+from seatrial.report.document.levels import protocol_table
 from seatrial.report.document.markdown import render_markdown
 from seatrial.report.document.page import page_of
 from seatrial.report.terminal.trial import conclusion_view
@@ -90,6 +91,27 @@ def test_doubtful_answers_stand_at_the_head_of_report_and_terminal(beside: Trial
     assert list(result_lines(doubtful)).count(f"doubt: {early}") == 1
     assert f"- doubt: {early}" in short_report(doubtful, "s3://b/r")
     assert f"doubt: {early}" in list(evidence(doubtful))
+
+
+def test_how_much_of_the_prompts_came_from_a_cache_is_told_beside_what_was_planned(
+    beside: TrialResult, plan: Plan
+) -> None:
+    first, second = beside.levels
+    shared = replace(beside.request, workload=replace(beside.request.workload, shared_prefix_tokens=64))
+    told = replace(beside, request=shared, levels=(first, replace(second, cached_share=0.975)))
+    line = "cache: 98 % of the prompt tokens came from it at concurrency 8 per copy; the workload shares 25 %"
+    shown = io.StringIO()
+    Console(file=shown, width=200).print(conclusion_view(told))
+    assert line in shown.getvalue().splitlines()
+    assert line in list(result_lines(told))
+    assert f"- {line}" in short_report(told, "s3://b/r")
+    table = protocol_table(told)
+    (at,) = [number for number, column in enumerate(table.columns) if column.label == "from a cache"]
+    assert table.columns[at].unit == "planned 25.0 %"
+    assert [row[at].text for row in table.rows] == ["–", "97.5 %"]
+    assert "from a cache" not in {column.label for column in protocol_table(beside).columns}
+    assert not any("cache:" in each for each in result_lines(beside))
+    assert page_of(told, plan).status == beside.verdict.status
 
 
 def test_what_random_weights_say_is_no_doubt_of_a_local_engine(beside: TrialResult) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from seatrial.repository.render import job_s
+from seatrial.repository.render import NEWEST_PYTHON, OLDEST_PYTHON, job_s
 from seatrial_base.bounds import LONGEST_DEPLOYMENT_S
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ RIGHTS = {
     "deploy": {"deploy-dev": TOKEN, "deploy-staging": TOKEN, "deploy-prod": TOKEN},
     "drift": {"check-dev": TOKEN, "check-staging": TOKEN, "check-prod": TOKEN, "report": {"issues": "write"}},
     "promote": {"promote": {"contents": "write", "pull-requests": "write", "id-token": "write"}},
-    "pull-request": {"check": CHECKOUT, "comment": {"pull-requests": "write"}},
+    "pull-request": {"check": CHECKOUT, "check-oldest-python": CHECKOUT, "comment": {"pull-requests": "write"}},
 }
 
 
@@ -227,6 +227,17 @@ def test_one_issue_of_drift_is_opened_updated_and_closed(
         assert body.startswith("# Drift in dev: 1 finding\n\n# Drift in staging: it could not be compared\n")
         assert body.endswith("é\n\nThe rest is in the artifacts of the workflow.\n")
     assert "!contains(needs.*.result, 'failure')" in str(found["Close the issue"]["if"])
+
+
+def test_a_pull_request_is_checked_at_both_ends_of_the_range(workflows: dict[str, dict[str, object]]) -> None:
+    used = {
+        job: [step["with"] for step in steps(content) if "setup-python" in str(step.get("uses"))]
+        for job, content in jobs(workflows["pull-request"]).items()
+    }
+    newest, oldest = [{"python-version": NEWEST_PYTHON}], [{"python-version": OLDEST_PYTHON}]
+    assert used == {"check": newest, "check-oldest-python": oldest, "comment": []}
+    runs = [step["run"] for step in steps(jobs(workflows["pull-request"])["check-oldest-python"]) if "run" in step]
+    assert runs == ["make install", "make validate", "make plan-check"]
 
 
 def test_a_pull_request_gets_no_credentials(workflows: dict[str, dict[str, object]]) -> None:

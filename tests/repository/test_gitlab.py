@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from seatrial.repository.render import job_s
+from seatrial.repository.render import NEWEST_PYTHON, OLDEST_PYTHON, job_s
 from seatrial_base.bounds import LONGEST_DEPLOYMENT_S
 
 if TYPE_CHECKING:
@@ -39,6 +39,14 @@ def test_the_pipeline_is_valid_by_the_schema_of_gitlab(repositories: dict[Ci, Pa
     command = [str(CHECK_JSONSCHEMA), *options, str(repositories["gitlab"] / ".gitlab-ci.yml")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "ok -- validation done\n")
+
+
+def test_a_merge_request_is_checked_at_both_ends_of_the_range(pipeline: dict[str, Any]) -> None:
+    assert pipeline["default"]["image"] == f"python:{NEWEST_PYTHON}-bookworm"
+    assert "image" not in pipeline["check"]
+    oldest = pipeline["check-oldest-python"]
+    assert (oldest["image"], oldest["rules"]) == (f"python:{OLDEST_PYTHON}-bookworm", pipeline["check"]["rules"])
+    assert oldest["script"] == ["make install", "make validate", "make plan-check"]
 
 
 def test_stages_follow_the_order_of_promotion(pipeline: dict[str, Any]) -> None:

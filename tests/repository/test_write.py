@@ -174,6 +174,39 @@ def test_what_is_not_given_is_asked(tmp_path: Path) -> None:
     assert "@acme/platform" in (tmp_path / "team" / "CODEOWNERS").read_text(encoding="utf-8")
 
 
+CODEOWNERS: dict[Ci, str] = {"github": ".github/CODEOWNERS"}
+
+
+@pytest.mark.parametrize(
+    ("path", "is_owned"),
+    [
+        ("endpoints/chat.yaml", False),
+        ("endpoints/team/chat.lock.json", False),
+        ("endpoints/cdk.json", True),
+        ("endpoints/team/cdk.json", True),
+        ("environments/dev.yaml", True),
+        ("products/chat.yaml", True),
+        ("serving_templates/vllm/container.env.j2", True),
+        ("yaml/__init__.py", True),
+        ("stacks/seatrial_stacks/__init__.py", True),
+        (".github/workflows/deploy.yml", True),
+        ("Makefile", True),
+    ],
+)
+def test_who_may_write_specs_alone_can_add_no_code(repositories: dict[Ci, Path], path: str, *, is_owned: bool) -> None:
+    """A module at the root is imported before any package, and a `cdk.json` beside specs would be their app."""
+    for ci, repository in repositories.items():
+        lines = (repository / CODEOWNERS.get(ci, "CODEOWNERS")).read_text(encoding="utf-8").splitlines()
+        rows = [line.split() for line in lines if line and not line.startswith(("#", "["))]
+        rows = [[pattern.removeprefix("!"), *owners] for pattern, *owners in rows]
+        matched = [
+            owners
+            for pattern, *owners in rows
+            if pattern in ("*", Path(path).name) or (pattern.startswith("/") and f"/{path}".startswith(pattern))
+        ]
+        assert bool(matched and matched[-1]) is is_owned, ci
+
+
 def test_the_makefile_checks_products_where_there_are_any(repositories: dict[Ci, Path], tmp_path: Path) -> None:
     for folder in ("endpoints", "products"):
         there = tmp_path / folder

@@ -46,6 +46,11 @@ def found(load: Load, added: str) -> list[tuple[str, str]]:
     ("added", "expected"),
     [
         (f"hosting: {{shadow: {{image: {IMAGE}}}}}", [("SEA125", "hosting.shadow")]),
+        (
+            "serving: {adapters: [{name: candidate-0a1b2c3d, s3_uri: s3://bucket/a.tar.gz}], "
+            "overrides: {lora: {max_rank: 8, max_adapters: 1}}}",
+            [("SEA140", "serving.adapters[0].name")],
+        ),
         ("hosting: {kind: single_model}\ntrial: {mode: report}", [("SEA136", "trial.mode")]),
         ("hosting: {kind: single_model, data_cache: true}", [("SEA125", "hosting.data_cache")]),
         ("hosting: {kind: single_model, more_models: [b]}", [("SEA125", "hosting.more_models")]),

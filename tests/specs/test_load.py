@@ -123,6 +123,12 @@ def test_four_kinds_of_mistakes_are_reported_in_one_run(write: Write, environmen
             id="token",
         ),
         pytest.param(
+            ("name: chat", "name: hr-candidate-0a1b2c3d"),
+            "endpoints/chat.yaml:1: name: SEA140: hr-candidate-0a1b2c3d ends as the candidates of trials do: "
+            "candidate- and eight digits of 0 to f\n  hint: choose another name",
+            id="candidate",
+        ),
+        pytest.param(
             ("name: chat", "name: chat\nname: talk"),
             "endpoints/chat.yaml:2: name: SEA103: written a second time (first on line 1)\n  hint: keep one of them",
             id="duplicate-key",

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from aws_cdk import App
 from aws_cdk.assertions import Match, Template
 
-from seatrial_cdk.endpoint.added_component import AddedComponent
+from seatrial_cdk.endpoint.inference_component import AddedComponent
 from seatrial_cdk.endpoint.llm_endpoint import LlmEndpoint
 from seatrial_cdk.endpoint.planned_endpoint import planned_copies
 from seatrial_cdk.endpoint.serving_container import ServingContainer

@@ -122,29 +122,32 @@ CANDIDATES = f"{SAGEMAKER}:inference-component/prod-*-candidate-*"
 
 
 def test_trials_load_and_describe_what_has_the_environments_name_and_tag(prod_trials: Template) -> None:
-    granted = {
-        (*each.resources, *(name for name in ("AddTags", "Describe") if f"sagemaker:{name}" in f"{each.actions}")): each
+    environment, owner = "seatrial:environment", "seatrial:owner"
+    given = {f"aws:RequestTag/{environment}": "prod", f"aws:RequestTag/{owner}": "trial-service"}
+    created = {**given, "sagemaker:TaggingAction": "CreateInferenceComponent"}
+    tagged = {f"aws:ResourceTag/{environment}": "prod", f"aws:ResourceTag/{owner}": "trial-service"}
+    loading = ("sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream")
+    endpoints, components = f"{SAGEMAKER}:endpoint/prod-*", f"{SAGEMAKER}:inference-component/prod-*"
+    granted = [
+        (each.actions, each.resources, json.loads(each.conditions))
         for each in statements(prod_trials)
         if any("sagemaker:" in action for action in each.actions) and each.resources != ("*",)
-    }
-    assert {resources: each.actions for resources, each in granted.items()} == {
-        (f"{SAGEMAKER}:endpoint/prod-*", "Describe"): ("sagemaker:DescribeEndpoint",),
-        (f"{SAGEMAKER}:inference-component/prod-*", "Describe"): ("sagemaker:DescribeInferenceComponent",),
-        (f"{SAGEMAKER}:endpoint/prod-*",): (
-            "sagemaker:InvokeEndpoint",
-            "sagemaker:InvokeEndpointWithResponseStream",
+    ]
+    assert granted == [
+        (("sagemaker:DescribeEndpoint",), (endpoints,), {}),
+        (("sagemaker:DescribeInferenceComponent",), (components,), {}),
+        (loading, (endpoints,), OURS),
+        ((*loading, "sagemaker:UpdateInferenceComponentRuntimeConfig"), (components,), OURS),
+        (("sagemaker:CreateInferenceComponent",), (endpoints, CANDIDATES), {"StringEquals": given}),
+        (("sagemaker:AddTags",), (CANDIDATES,), {"StringEquals": created}),
+        (("sagemaker:ListTags",), (CANDIDATES,), {}),
+        (("sagemaker:DeleteInferenceComponent",), (CANDIDATES,), {"StringEquals": tagged}),
+        (
+            ("sagemaker:DeleteInferenceComponent",),
+            (f"{CANDIDATES.removesuffix('*')}????????",),
+            {**OURS, "Null": {f"aws:ResourceTag/{owner}": "true"}},
         ),
-        (f"{SAGEMAKER}:inference-component/prod-*",): (
-            "sagemaker:InvokeEndpoint",
-            "sagemaker:InvokeEndpointWithResponseStream",
-            "sagemaker:UpdateInferenceComponentRuntimeConfig",
-        ),
-        (f"{SAGEMAKER}:endpoint/prod-*", CANDIDATES): ("sagemaker:CreateInferenceComponent",),
-        (CANDIDATES, "AddTags"): ("sagemaker:AddTags",),
-        (CANDIDATES,): ("sagemaker:DeleteInferenceComponent",),
-    }
-    asked = {"StringEquals": {"aws:RequestTag/seatrial:environment": "prod"}}
-    assert [json.loads(each.conditions) for each in granted.values()] == [{}, {}, OURS, OURS, asked, asked, OURS]
+    ]
 
 
 def test_trials_never_read_a_models_environment_which_may_hold_a_token(prod_trials: Template) -> None:

@@ -27,7 +27,9 @@ BENCH = ROOT / "packages" / "seatrial-load" / "seatrial_load"
 ACCOUNT = "eu-west-1:123456789012"
 ENDPOINT = f"arn:aws:sagemaker:{ACCOUNT}:endpoint/prod-chat"
 COMPONENT = f"arn:aws:sagemaker:{ACCOUNT}:inference-component/prod-chat-model"
+LONG = f"arn:aws:sagemaker:{ACCOUNT}:inference-component/prod-a-name-that-was-cut-to-35-ch-0a1b2c3d"
 CANDIDATE = f"{COMPONENT}-candidate-0a1b2c3d"
+RANKER = f"arn:aws:sagemaker:{ACCOUNT}:inference-component/prod-hr-candidate-ranker-model"
 RESULTS = "arn:aws:s3:::results"
 WORKFLOW = f"arn:aws:states:{ACCOUNT}:stateMachine:seatrial-prod-trials"
 EXECUTION = f"arn:aws:states:{ACCOUNT}:execution:seatrial-prod-trials:1"
@@ -35,7 +37,9 @@ LOGS = f"arn:aws:logs:{ACCOUNT}:log-group:/aws/sagemaker/InferenceComponents/pro
 TARGET = f"arn:aws:application-autoscaling:{ACCOUNT}:scalable-target/0a1b2c3d"
 STACK = f"arn:aws:cloudformation:{ACCOUNT}:stack/seatrial-prod-chat/0a1b2c3d"
 OURS = {"aws:ResourceTag/seatrial:environment": "prod"}
-ASKED = {"aws:RequestTag/seatrial:environment": "prod"}
+ASKED = {"aws:RequestTag/seatrial:environment": "prod", "aws:RequestTag/seatrial:owner": "trial-service"}
+TAGGED = {**OURS, "aws:ResourceTag/seatrial:owner": "trial-service"}
+CREATING = {**ASKED, "sagemaker:TaggingAction": "CreateInferenceComponent"}
 COPIES = {
     "application-autoscaling:service-namespace": "sagemaker",
     "application-autoscaling:scalable-dimension": "sagemaker:inference-component:DesiredCopyCount",
@@ -47,9 +51,12 @@ CALLS: dict[str, tuple[Call, ...]] = {
     "create_inference_component": (
         ("sagemaker:CreateInferenceComponent", CANDIDATE, ASKED),
         ("sagemaker:CreateInferenceComponent", ENDPOINT, ASKED),
-        ("sagemaker:AddTags", CANDIDATE, ASKED),
+        ("sagemaker:AddTags", CANDIDATE, CREATING),
     ),
-    "delete_inference_component": (("sagemaker:DeleteInferenceComponent", CANDIDATE, OURS),),
+    "delete_inference_component": (
+        ("sagemaker:DeleteInferenceComponent", f"{LONG}-candidate-0a1b2c3d", TAGGED),
+        ("sagemaker:DeleteInferenceComponent", CANDIDATE, OURS),  # of an older release
+    ),
     "delete_log_group": (("logs:DeleteLogGroup", LOGS, {}),),
     "delete_objects": (("s3:DeleteObject", f"{RESULTS}/latest/a.json", {}),),
     "describe_alarms": (
@@ -62,6 +69,7 @@ CALLS: dict[str, tuple[Call, ...]] = {
         ("sagemaker:DescribeInferenceComponent", CANDIDATE, {}),
     ),
     "describe_scalable_targets": (("application-autoscaling:DescribeScalableTargets", "*", {}),),
+    "describe_stack_resources": (("cloudformation:DescribeStackResources", "*", {}),),
     "describe_stacks": (("cloudformation:DescribeStacks", STACK, {}),),
     "get_metric_data": (("cloudwatch:GetMetricData", "*", {}), ("cloudwatch:ListMetrics", "*", {})),
     "get_object": (("s3:GetObject", f"{RESULTS}/trials/a.json", {}), ("kms:Decrypt", KEY_ARN, {})),
@@ -74,6 +82,7 @@ CALLS: dict[str, tuple[Call, ...]] = {
     ),
     "list_executions": (("states:ListExecutions", WORKFLOW, {}),),
     "list_inference_components": (("sagemaker:ListInferenceComponents", "*", {}),),
+    "list_tags": (("sagemaker:ListTags", CANDIDATE, {}),),
     "list_objects_v2": (("s3:ListBucket", RESULTS, {}),),
     "put_events": (("events:PutEvents", f"arn:aws:events:{ACCOUNT}:event-bus/default", EVENT),),
     "put_object": (("s3:PutObject", f"{RESULTS}/runs/a.json", {}), ("kms:GenerateDataKey", KEY_ARN, {})),
@@ -102,9 +111,16 @@ NEVER: tuple[Call, ...] = (
     ("sagemaker:DeleteEndpoint", ENDPOINT, OURS),
     ("sagemaker:UpdateEndpoint", ENDPOINT, OURS),
     ("sagemaker:DeleteInferenceComponent", COMPONENT, OURS),
+    ("sagemaker:DeleteInferenceComponent", COMPONENT, TAGGED),
     ("sagemaker:DeleteInferenceComponent", CANDIDATE, {}),
+    ("sagemaker:DeleteInferenceComponent", CANDIDATE, {**TAGGED, "aws:ResourceTag/seatrial:owner": "somebody"}),
+    ("sagemaker:DeleteInferenceComponent", RANKER, OURS),
     ("sagemaker:CreateInferenceComponent", COMPONENT, ASKED),
     ("sagemaker:CreateInferenceComponent", CANDIDATE, {}),
+    ("sagemaker:CreateInferenceComponent", CANDIDATE, {"aws:RequestTag/seatrial:environment": "prod"}),
+    ("sagemaker:AddTags", CANDIDATE, ASKED),
+    ("sagemaker:AddTags", RANKER, ASKED),
+    ("sagemaker:DeleteTags", CANDIDATE, TAGGED),
     ("sagemaker:UpdateInferenceComponent", COMPONENT, OURS),
     ("sagemaker:DescribeModel", f"arn:aws:sagemaker:{ACCOUNT}:model/prod-chat", OURS),
     ("sagemaker:AddTags", ENDPOINT, ASKED),
@@ -170,7 +186,7 @@ def calls(file: Path) -> Iterator[str]:
 
 def is_client(node: ast.expr) -> bool:
     name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-    return name.lstrip("_") in {"alarms", "client", "cloudwatch", "sagemaker"}
+    return name.lstrip("_") in {"alarms", "client", "cloudwatch", "sagemaker", "stacks"}
 
 
 def decision(template: Template, call: Call) -> str:

@@ -14,7 +14,7 @@ from cfnlint.decode import cfn_yaml  # type: ignore[import-untyped]  # no type i
 from scripts import permissions_page
 from seatrial.repository.answers import Answers, new_targets
 from seatrial.repository.render import repository_files
-from seatrial_cdk.jobs.optimizations_stack import OptimizationsStack
+from seatrial_cdk.jobs.optimization_job import OptimizationsStack
 from seatrial_cdk.trials.trial_schedule import TrialScheduleGroup
 from seatrial_cdk.vending.launch_role import LaunchRole
 from tests.stacks.conftest import KEY_ARN, ROOT, optimization_request, prod

@@ -16,6 +16,19 @@ if TYPE_CHECKING:
 
     from seatrial.specs.environment import Network
 
+SERVICES = (
+    "sagemaker.api",
+    "sagemaker.runtime",
+    "ecr.api",
+    "ecr.dkr",
+    "logs",
+    "monitoring",
+    "sts",
+    "secretsmanager",
+)
+"""What has an interface endpoint (AWS PrivateLink guide, "AWS services that integrate with AWS PrivateLink")."""
+ACKNOWLEDGED = {"EC23": "Its only rule lets the addresses of the VPC in on port 443; the pack can't read a token."}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerNetwork:
@@ -86,20 +99,6 @@ def refuse_parts_of_no_vpc(
     """
     if vpc is None and (subnets is not None or security_groups is not None):
         Annotations.of(scope).add_error("SEA449: vpc_subnets and security_groups need their VPC. Give vpc beside them.")
-
-
-SERVICES = (
-    "sagemaker.api",
-    "sagemaker.runtime",
-    "ecr.api",
-    "ecr.dkr",
-    "logs",
-    "monitoring",
-    "sts",
-    "secretsmanager",
-)
-"""What has an interface endpoint (AWS PrivateLink guide, "AWS services that integrate with AWS PrivateLink")."""
-ACKNOWLEDGED = {"EC23": "Its only rule lets the addresses of the VPC in on port 443; the pack can't read a token."}
 
 
 class HostingVpcEndpoints(Construct):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from aws_cdk import CfnResource, Duration, Names, Tags
+from aws_cdk import CfnResource, Duration, Names, Stack, Tags
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
@@ -19,9 +20,13 @@ from seatrial_cdk.value_checks import check_values
 from seatrial_load.client.connection import openai_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from aws_cdk import aws_ec2 as ec2
+    from aws_cdk import aws_kms as kms
+
+    from seatrial_cdk.endpoint.execution_role import RoleOptions
+    from seatrial_cdk.endpoint.variant_instances import VariantInstances
 
 BEARER_ACTION = "sagemaker:CallWithBearerToken"
 INVOKE_ACTIONS = ("sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream")
@@ -208,6 +213,12 @@ def allow_bearers(grantee: iam.IGrantable) -> iam.Grant:
     return iam.Grant.add_to_principal(grantee=grantee, actions=[BEARER_ACTION], resource_arns=["*"])
 
 
+def allow_reading_alias(scope: Construct, grantee: iam.IGrantable, alias_name: str) -> iam.Grant:
+    """Allow reading the SSM parameter that names the endpoint that serves."""
+    alias = StackPlace.of(scope).arn("ssm", f"parameter{alias_name}")
+    return iam.Grant.add_to_principal(grantee=grantee, actions=["ssm:GetParameter"], resource_arns=[alias])
+
+
 class DefinedEndpoint(ILlmEndpoint):
     """An endpoint that this app defines: its names, its network, its tag.
 
@@ -283,6 +294,44 @@ class DefinedEndpoint(ILlmEndpoint):
             enable_enhanced_metrics=enhanced,
             metric_publish_frequency_in_seconds=frequency_s,
         )
+
+    def further_variants(self) -> Iterator[ILlmEndpoint]:
+        """Yield the endpoint as seen from each production variant but the first: for alarms of their own."""
+        yield from ()
+
+
+class ComponentEndpoint(DefinedEndpoint):
+    """An endpoint that this app defines, with its model in an inference component.
+
+    It is what trials, schedules, further models and adapters read of `LlmEndpoint`, the only one there is. They can't
+    name that class: its `from_spec` defines them, so both files would import one another.
+    """
+
+    component: sagemaker.CfnInferenceComponent
+    component_name: str
+    endpoint: sagemaker.CfnEndpoint
+    instance_role: iam.IRole
+    instances: VariantInstances
+    model_role: iam.IRole
+    role_options: RoleOptions
+    siblings: tuple[str, ...]
+    specification: Mapping[str, object]
+    weights_key: kms.IKey | None
+
+    @property
+    def fewest_instances(self) -> int:
+        """Fewest instances that the endpoint keeps without copies."""
+        return self.instances.fewest
+
+    @property
+    def roles_of_weights(self) -> tuple[iam.IRole, ...]:
+        """The roles that may load model data: that of the containers and that of the instances."""
+        return self.model_role, self.instance_role
+
+    @cached_property
+    def specification_json(self) -> str:
+        """What a copy of the component is, as JSON with tokens."""
+        return Stack.of(self).to_json_string(self.specification)
 
 
 def generations_of(base_name: str) -> list[str]:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from constructs import IDependable
 
-    from seatrial_cdk.endpoint.added_component import AddedComponent
     from seatrial_cdk.endpoint.endpoint_interface import DefinedEndpoint
+    from seatrial_cdk.endpoint.inference_component import AddedComponent
     from seatrial_cdk.trials.endpoint_trial import SmokeBenchmark
 
 
@@ -64,26 +64,6 @@ class EndpointAlias(Construct):
             description=f"Endpoint and component that serve {endpoint.base_name}",
         )
         self.parameter.node.add_dependency(endpoint.serving_resource, *after)
-
-
-TRIAL_OUTPUTS = (
-    "TargetConcurrencyPerCopy",
-    "KneeConcurrencyPerCopy",
-    "SloKneeConcurrencyPerCopy",
-    "SaturationKneeConcurrencyPerCopy",
-    "TargetKnee",
-    "OutputTokensPerSecond",
-    "TtftP95Ms",
-    "TpotP95Ms",
-    "E2eP95Ms",
-    "UsdPerMillionOutputTokens",
-    "BlendedUsdPerMillionTokens",
-    "TrialUsd",
-    "Comparison",
-    "Verdict",
-    "Verified",
-)
-"""The attributes of the trial that are outputs."""
 
 
 class EndpointOutputs(Construct):
@@ -146,9 +126,4 @@ def endpoint_values(
         "ModelName": endpoint.model_name,
         "PlanDigest": plan_digest,
     }
-    if trial is None:
-        return values
-    values["ResultsBucket"] = trial.attribute("ResultsBucket")
-    values["TrialResultUri"] = trial.attribute("ResultUri")
-    values["TrialReportUri"] = trial.attribute("ReportUri")
-    return values | {name: trial.attribute(name) for name in TRIAL_OUTPUTS}
+    return values if trial is None else values | trial.outputs()

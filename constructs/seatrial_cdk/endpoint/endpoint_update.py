@@ -1,4 +1,4 @@
-"""How an inference component moves to another model, and an endpoint to another configuration; what rolls both back."""
+"""How an endpoint moves to another configuration, in steps that the service takes, and what rolls it back."""
 
 from __future__ import annotations
 
@@ -13,45 +13,13 @@ from seatrial_base.bounds import INSTANCE_START_S, LONGEST_UPDATE_S
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial_cdk.endpoint.inference_component import ComponentCopies
     from seatrial_cdk.endpoint.variant_instances import VariantInstances
 
 
 WAIT_S = 60  # for alarms, after each batch; they go on watching while the next one starts
 ALARM_WAIT_S = 300  # for alarms, after all traffic has moved at once: as long as they look back
 MIN_EXECUTION_TIMEOUT_S, MAX_EXECUTION_TIMEOUT_S = 600, LONGEST_UPDATE_S  # bounds of the API
-
-
-def component_update(
-    copies: ComponentCopies, alarm_names: Sequence[str] = ()
-) -> sagemaker.CfnInferenceComponent.InferenceComponentDeploymentConfigProperty | None:
-    """Define the update of a component in batches; `None` leaves it to the service, which replaces all copies at once.
-
-    An update that takes longer than every batch may take, or that raises one of the alarms, is rolled back by the
-    service, in batches of the same size. Without a rolling policy the API takes no alarms.
-
-    Args:
-        copies: How many, and how long each takes to start.
-        alarm_names: Alarms of the component.
-    """
-    count = copies.replaced_at_once
-    if not count:
-        return None
-    batch = sagemaker.CfnInferenceComponent.InferenceComponentCapacitySizeProperty(type="COPY_COUNT", value=count)
-    each_s = copies.download_timeout_s + copies.startup_timeout_s + WAIT_S
-    return sagemaker.CfnInferenceComponent.InferenceComponentDeploymentConfigProperty(
-        rolling_update_policy=sagemaker.CfnInferenceComponent.InferenceComponentRollingUpdatePolicyProperty(
-            maximum_batch_size=batch,
-            rollback_maximum_batch_size=batch,
-            wait_interval_in_seconds=WAIT_S,
-            maximum_execution_timeout_in_seconds=timeout_s(copies.most, count, each_s),
-        ),
-        auto_rollback_configuration=sagemaker.CfnInferenceComponent.AutoRollbackConfigurationProperty(
-            alarms=[sagemaker.CfnInferenceComponent.AlarmProperty(alarm_name=name) for name in alarm_names]
-        )
-        if alarm_names
-        else None,
-    )
+HUNDRED_PERCENT = 100
 
 
 def endpoint_update(
@@ -67,36 +35,20 @@ def endpoint_update(
         instances: How many, and how long each takes to start.
         alarm_names: Alarms of the component.
     """
-    most = instances.most
-    batch = batch_of(instances.initial_count, most)
-    return sagemaker.CfnEndpoint.DeploymentConfigProperty(
-        auto_rollback_configuration=sagemaker.CfnEndpoint.AutoRollbackConfigProperty(
-            alarms=[sagemaker.CfnEndpoint.AlarmProperty(alarm_name=name) for name in alarm_names]
+    endpoint, batch = sagemaker.CfnEndpoint, batch_of(instances.initial_count, instances.most)
+    each_s = start_s(instances)
+    return endpoint.DeploymentConfigProperty(
+        auto_rollback_configuration=endpoint.AutoRollbackConfigProperty(
+            alarms=[endpoint.AlarmProperty(alarm_name=name) for name in alarm_names]
         ),
-        rolling_update_policy=None if batch is None else _some_instances_at_a_time(instances, batch),
-        blue_green_update_policy=_all_at_once(instances) if batch is None else None,
-    )
-
-
-def _some_instances_at_a_time(
-    instances: VariantInstances, batch: int
-) -> sagemaker.CfnEndpoint.RollingUpdatePolicyProperty:
-    size = sagemaker.CfnEndpoint.CapacitySizeProperty(type="INSTANCE_COUNT", value=batch)
-    return sagemaker.CfnEndpoint.RollingUpdatePolicyProperty(
-        maximum_batch_size=size,
-        rollback_maximum_batch_size=size,
-        wait_interval_in_seconds=WAIT_S,
-        maximum_execution_timeout_in_seconds=timeout_s(instances.most, batch, start_s(instances) + WAIT_S),
-    )
-
-
-def _all_at_once(instances: VariantInstances) -> sagemaker.CfnEndpoint.BlueGreenUpdatePolicyProperty:
-    return sagemaker.CfnEndpoint.BlueGreenUpdatePolicyProperty(
-        traffic_routing_configuration=sagemaker.CfnEndpoint.TrafficRoutingConfigProperty(
-            type="ALL_AT_ONCE", wait_interval_in_seconds=WAIT_S
+        rolling_update_policy=None
+        if batch is None
+        else _rolling(
+            endpoint.CapacitySizeProperty(type="INSTANCE_COUNT", value=batch),
+            wait_s=WAIT_S,
+            longest_s=timeout_s(instances.most, batch, each_s + WAIT_S),
         ),
-        termination_wait_in_seconds=ALARM_WAIT_S,
-        maximum_execution_timeout_in_seconds=timeout_s(1, 1, start_s(instances) + WAIT_S + ALARM_WAIT_S),
+        blue_green_update_policy=_blue_green(TrafficShift(kind="all_at_once"), each_s) if batch is None else None,
     )
 
 
@@ -125,9 +77,6 @@ def timeout_s(count: int, batch: int, each_s: int) -> int:
     if min(count, batch, each_s) < 0:
         return MAX_EXECUTION_TIMEOUT_S
     return sorted((MIN_EXECUTION_TIMEOUT_S, -(-count // batch) * each_s, MAX_EXECUTION_TIMEOUT_S))[1]
-
-
-HUNDRED_PERCENT = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +112,8 @@ def variants_update(
     if shift is None:
         if not alarm_names:
             return None
-        fewest = _alike(instances)
+        # What is all at once for the variant with the fewest instances is so for all.
+        fewest = min(instances, key=lambda each: (each.initial_count, -each.most))
         if len(instances) == 1 or batch_of(fewest.initial_count, fewest.most) is None:
             return endpoint_update(fewest, alarm_names)
         shift = TrafficShift(kind="canary")
@@ -175,23 +125,25 @@ def variants_update(
         )
         if alarm_names
         else None,
-        rolling_update_policy=_rolling(shift, slowest_s) if shift.kind == "rolling" else None,
+        rolling_update_policy=_rolling(
+            _share(shift.percent),
+            wait_s=shift.wait_s,
+            longest_s=timeout_s(HUNDRED_PERCENT, shift.percent, slowest_s + shift.wait_s),
+        )
+        if shift.kind == "rolling"
+        else None,
         blue_green_update_policy=None if shift.kind == "rolling" else _blue_green(shift, slowest_s),
     )
 
 
-def _alike(instances: Sequence[VariantInstances]) -> VariantInstances:
-    """Return the variant with the fewest instances: what is all at once for it is so for all."""
-    return min(instances, key=lambda each: (each.initial_count, -each.most))
-
-
-def _rolling(shift: TrafficShift, slowest_s: int) -> sagemaker.CfnEndpoint.RollingUpdatePolicyProperty:
-    size = _share(shift.percent)
+def _rolling(
+    batch: sagemaker.CfnEndpoint.CapacitySizeProperty, *, wait_s: int, longest_s: int
+) -> sagemaker.CfnEndpoint.RollingUpdatePolicyProperty:
     return sagemaker.CfnEndpoint.RollingUpdatePolicyProperty(
-        maximum_batch_size=size,
-        rollback_maximum_batch_size=size,
-        wait_interval_in_seconds=shift.wait_s,
-        maximum_execution_timeout_in_seconds=timeout_s(HUNDRED_PERCENT, shift.percent, slowest_s + shift.wait_s),
+        maximum_batch_size=batch,
+        rollback_maximum_batch_size=batch,
+        wait_interval_in_seconds=wait_s,
+        maximum_execution_timeout_in_seconds=longest_s,
     )
 
 

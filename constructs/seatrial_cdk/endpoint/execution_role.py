@@ -1,4 +1,4 @@
-"""The ECR repository behind an image URI, so that pulling can be granted on it alone."""
+"""The roles of an endpoint's containers and instances: which image, weights, keys and network they may use, by name."""
 
 from __future__ import annotations
 
@@ -31,6 +31,11 @@ _PRIVATE_ECR = re.compile(
     r"(?P<account>[0-9]{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.amazonaws\.com(\.cn)?"
     r"/(?P<name>[a-z0-9._/-]+)(:[\w.-]+)?(@sha256:[0-9a-f]{64})?"
 )
+WILDCARDS = (
+    "Actions on * have no resource level (seatrial_cdk.policy); the other wildcards end a name that begins "
+    "with the endpoint's, or are network interfaces and objects of a prefix that are not known beforehand."
+)
+METRIC_NAMESPACES = ("AWS/SageMaker", "/aws/sagemaker/Endpoints", "/aws/sagemaker/InferenceComponents")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +86,6 @@ def repository_of(
     return None
 
 
-WILDCARDS = (
-    "Actions on * have no resource level (seatrial_cdk.policy); the other wildcards end a name that begins "
-    "with the endpoint's, or are network interfaces and objects of a prefix that are not known beforehand."
-)
-METRIC_NAMESPACES = ("AWS/SageMaker", "/aws/sagemaker/Endpoints", "/aws/sagemaker/InferenceComponents")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSources:
     """What a model is read from.
@@ -120,19 +118,20 @@ class RoleOptions:
     permissions_boundary: iam.IManagedPolicy | None = None
 
     @classmethod
-    def of(cls, scope: Construct, security: Security) -> RoleOptions:
+    def of(cls, scope: Construct, security: Security, construct_id: str = "Boundary") -> RoleOptions:
         """Return what an environment's file asks of roles.
 
         Args:
             scope: What the roles belong to.
             security: Of the environment.
+            construct_id: Of the policy that bounds them.
         """
         if security.permissions_boundary is None:
             return cls(path=security.role_path)
         return cls(
             path=security.role_path,
             permissions_boundary=iam.ManagedPolicy.from_managed_policy_arn(
-                scope, "Boundary", security.permissions_boundary
+                scope, construct_id, security.permissions_boundary
             ),
         )
 

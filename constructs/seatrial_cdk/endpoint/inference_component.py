@@ -1,4 +1,4 @@
-"""A model and the inference component that runs its copies, as CloudFormation resources."""
+"""A model with its role, and the inference components that run its copies: the endpoint's, further ones, adapters."""
 
 from __future__ import annotations
 
@@ -6,19 +6,37 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aws_cdk import CfnTag
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 
 from seatrial_base.tags import CONFIG_TAG
-from seatrial_cdk.endpoint.endpoint_update import batch_of, component_update
+from seatrial_cdk.endpoint.endpoint_interface import ILlmEndpoint, allow_reading_alias
+from seatrial_cdk.endpoint.endpoint_update import WAIT_S, batch_of, timeout_s
+from seatrial_cdk.endpoint.execution_role import (
+    NO_OPTIONS,
+    ExecutionRole,
+    ModelSources,
+    RoleOptions,
+    allow_reading_alarms,
+    read_object,
+    repository_of,
+)
+from seatrial_cdk.endpoint.serving_container import ServingArtifact, ServingContainer, container_definition
 from seatrial_cdk.endpoint.variant_instances import DEFAULT_TIMEOUT_S, VARIANT_NAME
+from seatrial_cdk.place import StackPlace
+from seatrial_cdk.policy import policy_document
+from seatrial_cdk.value_checks import check_values
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Literal
 
-    from aws_cdk import aws_iam as iam
+    from aws_cdk import CfnResource
+    from aws_cdk import aws_kms as kms
     from constructs import Construct
 
     from seatrial_cdk.endpoint.container_network import ContainerNetwork
+    from seatrial_cdk.endpoint.endpoint_interface import ComponentEndpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,30 +99,44 @@ class ComponentCopies:
 
 def define_model(
     scope: Construct,
-    role: iam.IRole,
-    container: sagemaker.CfnModel.ContainerDefinitionProperty,
+    container: ServingContainer,
     network: ContainerNetwork,
     *,
-    network_isolation: bool,
-    digest: str | None = None,
-) -> sagemaker.CfnModel:
-    """Define the model: what the container reads and may do. It has no name, because it can only be replaced.
+    name: str,
+    role: iam.IRole | None,
+    weights_key: kms.IKey | None,
+    role_options: RoleOptions,
+) -> tuple[sagemaker.CfnModel, iam.IRole]:
+    """Define a model and the role that it reads with, which reads this image and these weights alone.
+
+    The model has no name, because it can only be replaced.
 
     Args:
-        scope: What it belongs to.
-        role: What SageMaker reads with.
+        scope: What both belong to.
         container: Image, environment, artifacts.
         network: The VPC of the containers.
-        network_isolation: The container makes no connection.
-        digest: Of what the container reads, as a tag; default: no tag.
+        name: The endpoint's name in its first generation, whose logs and metrics the role writes.
+        role: The role; `None` for a new one.
+        weights_key: Key that the weights are encrypted with; `None` without one.
+        role_options: Path and permissions boundary of a new role.
     """
+    artifact = ServingArtifact(scope, "Artifact", files=container.files) if container.files else None
+    sources = ModelSources(
+        repository=repository_of(scope, container.image, container.image_repository),
+        artifact=artifact,
+        weights_s3_uri=container.readable_s3_uri or container.weights_s3_uri,
+        kms_key_arn=weights_key.key_arn if weights_key else None,
+        described=container.described,
+    )
+    if role is None:
+        role = ExecutionRole(scope, "ModelRole", name=name, sources=sources, network=network, options=role_options).role
     model = sagemaker.CfnModel(
         scope,
         "Model",
         execution_role_arn=role.role_arn,
-        primary_container=container,
-        enable_network_isolation=network_isolation,
-        tags=None if digest is None else [CfnTag(key=CONFIG_TAG, value=digest)],
+        primary_container=container_definition(container, artifact),
+        enable_network_isolation=container.network_isolation,
+        tags=None if container.digest is None else [CfnTag(key=CONFIG_TAG, value=container.digest)],
         vpc_config=sagemaker.CfnModel.VpcConfigProperty(
             subnets=list(network.subnet_ids), security_group_ids=list(network.security_group_ids)
         )
@@ -112,7 +144,7 @@ def define_model(
         else None,
     )
     model.node.add_dependency(role)
-    return model
+    return model, role
 
 
 def define_component(
@@ -162,13 +194,192 @@ def specification_document(copies: ComponentCopies, model_name: str) -> dict[str
     if copies.data_cache:
         document["DataCacheConfig"] = {"EnableCaching": True}
     if copies.placement is not None:
-        document["SchedulingConfig"] = _scheduling(copies.placement)
+        scheduling: dict[str, object] = {"PlacementStrategy": copies.placement.strategy}
+        if (most := copies.placement.max_imbalance) is not None:
+            scheduling["AvailabilityZoneBalance"] = {"EnforcementMode": "PERMISSIVE", "MaxImbalance": most}
+        document["SchedulingConfig"] = scheduling
     return document
 
 
-def _scheduling(placement: CopyPlacement) -> dict[str, object]:
-    strategy = {"PlacementStrategy": placement.strategy}
-    if placement.max_imbalance is None:
-        return {**strategy}
-    balance = {"EnforcementMode": "PERMISSIVE", "MaxImbalance": placement.max_imbalance}
-    return {**strategy, "AvailabilityZoneBalance": balance}
+def component_update(
+    copies: ComponentCopies, alarm_names: Sequence[str] = ()
+) -> sagemaker.CfnInferenceComponent.InferenceComponentDeploymentConfigProperty | None:
+    """Define the update of a component in batches; `None` leaves it to the service, which replaces all copies at once.
+
+    An update that takes longer than every batch may take, or that raises one of the alarms, is rolled back by the
+    service, in batches of the same size. Without a rolling policy the API takes no alarms.
+
+    Args:
+        copies: How many, and how long each takes to start.
+        alarm_names: Alarms of the component.
+    """
+    count = copies.replaced_at_once
+    if not count:
+        return None
+    batch = sagemaker.CfnInferenceComponent.InferenceComponentCapacitySizeProperty(type="COPY_COUNT", value=count)
+    each_s = copies.download_timeout_s + copies.startup_timeout_s + WAIT_S
+    return sagemaker.CfnInferenceComponent.InferenceComponentDeploymentConfigProperty(
+        rolling_update_policy=sagemaker.CfnInferenceComponent.InferenceComponentRollingUpdatePolicyProperty(
+            maximum_batch_size=batch,
+            rollback_maximum_batch_size=batch,
+            wait_interval_in_seconds=WAIT_S,
+            maximum_execution_timeout_in_seconds=timeout_s(copies.most, count, each_s),
+        ),
+        auto_rollback_configuration=sagemaker.CfnInferenceComponent.AutoRollbackConfigurationProperty(
+            alarms=[sagemaker.CfnInferenceComponent.AlarmProperty(alarm_name=name) for name in alarm_names]
+        )
+        if alarm_names
+        else None,
+    )
+
+
+class AddedComponent(ILlmEndpoint):
+    """A model with a role, artifact and inference component of its own, on the instances of an endpoint.
+
+    The endpoint's own instances need room for this component's copies. `EndpointAlarms`, `CopyScaling` and
+    `EndpointAlias` take it as they take an endpoint.
+
+    Args:
+        endpoint: The endpoint, of the instance type that this component was sized for.
+        name: The component is called the endpoint's name with this behind it.
+        container: What a copy runs.
+        copies: How many copies run, and what each takes of an instance.
+        alias_name: Name of the SSM parameter that names the component (`EndpointAlias`); default: none.
+        weights_key: Key that the weights are encrypted with; default: none.
+        model_role: The role of the containers; default: a new one that reads the image and the model alone.
+        role_options: Path and permissions boundary of the new role.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        endpoint: ComponentEndpoint,
+        name: str,
+        container: ServingContainer,
+        copies: ComponentCopies,
+        alias_name: str | None = None,
+        weights_key: kms.IKey | None = None,
+        model_role: iam.IRole | None = None,
+        role_options: RoleOptions = NO_OPTIONS,
+    ) -> None:
+        component_name = f"{endpoint.endpoint_name}-{name}"
+        super().__init__(
+            scope,
+            construct_id,
+            endpoint_name=endpoint.endpoint_name,
+            inference_component_name=component_name,
+            variant_name=endpoint.variant_name,
+        )
+        check_values(self, {"container": container, "copies": copies})
+        self.component_name = component_name
+        self._instance_role, self._fewest_instances = endpoint.instance_role, endpoint.fewest_instances
+        self.base_name, self.alias_name, self.copies = self.component_name, alias_name, copies
+        self.environment = endpoint.environment
+        self.rolls_back = component_update(copies) is not None
+        self.model, self.role = define_model(
+            self,
+            container,
+            endpoint.network,
+            name=endpoint.base_name,
+            role=model_role,
+            weights_key=weights_key,
+            role_options=role_options,
+        )
+        self.component = define_component(
+            self, endpoint.endpoint.attr_endpoint_name, self.model, self.component_name, copies
+        )
+        self.component.add_resource_dependency(endpoint.endpoint)
+
+    @property
+    def serving_resource(self) -> CfnResource:
+        """The component, which scaling waits for."""
+        return self.component
+
+    @property
+    def fewest_instances(self) -> int:
+        """Fewest instances that the endpoint keeps without copies."""
+        return self._fewest_instances
+
+    @property
+    def roles_of_weights(self) -> tuple[iam.IRole, ...]:
+        """The roles that may load model data: that of the containers and that of the instances."""
+        return self.role, self._instance_role
+
+    def roll_back_on(self, alarm_names: Sequence[str]) -> None:
+        """Roll an update of the component back when one of these alarms is raised meanwhile.
+
+        SageMaker takes alarms for an update in batches alone. It reads them with the roles of the instances and of the
+        containers, which may do so from here.
+
+        Args:
+            alarm_names: One to ten alarms of this account and region; none of them may depend on this component.
+        """
+        self.component.deployment_config = component_update(self.copies, alarm_names)
+        if self.rolls_back:
+            allow_reading_alarms(self, self.roles_of_weights, alarm_names)
+
+    def grant_invoke(self, grantee: iam.IGrantable, *, openai: bool = False) -> iam.Grant:
+        """Allow invoking the component on its endpoint, and reading the alias that names it.
+
+        Args:
+            grantee: Who may.
+            openai: With a bearer token too, as OpenAI clients do.
+        """
+        invoked = super().grant_invoke(grantee, openai=openai)
+        if self.alias_name is None:
+            return invoked
+        return invoked.combine(allow_reading_alias(self, grantee, self.alias_name))
+
+
+class AdapterComponent(ILlmEndpoint):
+    """A LoRA adapter that requests name as an inference component; it uses the copies of the base component.
+
+    It has no accelerators, copies or scaling of its own. The engine of the base must have LoRA on. The roles that the
+    base runs with may read the adapter's archive.
+
+    Args:
+        base: The endpoint, or the further model on one, whose component has the base model.
+        name: The component is called the endpoint's name with `-adapter-` and this behind it.
+        artifact_s3_uri: S3 URI of the adapter's files as a `.tar.gz`.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        base: ComponentEndpoint | AddedComponent,
+        name: str,
+        artifact_s3_uri: str,
+    ) -> None:
+        component_name = f"{base.endpoint_name}-adapter-{name}"
+        super().__init__(
+            scope,
+            construct_id,
+            endpoint_name=base.endpoint_name,
+            inference_component_name=component_name,
+            variant_name=base.variant_name,
+        )
+        self.component_name = component_name
+        reading = iam.Policy(
+            self,
+            "Read",
+            document=policy_document(read_object(StackPlace.of(self), artifact_s3_uri)),
+            roles=[*base.roles_of_weights],
+        )
+        self.component = sagemaker.CfnInferenceComponent(
+            self,
+            "Component",
+            endpoint_name=base.endpoint_name,
+            inference_component_name=component_name,
+            specification=sagemaker.CfnInferenceComponent.InferenceComponentSpecificationProperty(
+                base_inference_component_name=base.component_name,
+                container=sagemaker.CfnInferenceComponent.InferenceComponentContainerSpecificationProperty(
+                    artifact_url=artifact_s3_uri
+                ),
+            ),
+        )
+        self.component.add_resource_dependency(base.component)
+        self.component.node.add_dependency(reading)

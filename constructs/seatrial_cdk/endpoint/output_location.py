@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 ACKNOWLEDGED = {"S1": "The endpoint and its callers alone read and write the bucket; CloudTrail data events log who."}
 DEFAULT_EXPIRY_DAYS = 30
+CAPTURES = "captures/"
+MODES = {"input": "Input", "output": "Output"}
+REQUESTS, ANSWERS, FAILURES = "requests/", "answers/", "failures/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,10 +133,6 @@ class OutputBucket(Construct):
         return OutputLocation.in_bucket(self.bucket, prefix)
 
 
-CAPTURES = "captures/"
-MODES = {"input": "Input", "output": "Output"}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataCapture:
     """What SageMaker keeps of requests and answers.
@@ -167,9 +166,6 @@ def capture_config(
         capture_options=[config.CaptureOptionProperty(capture_mode=MODES[each]) for each in capture.capture],
         capture_content_type_header=config.CaptureContentTypeHeaderProperty(json_content_types=["application/json"]),
     )
-
-
-REQUESTS, ANSWERS, FAILURES = "requests/", "answers/", "failures/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

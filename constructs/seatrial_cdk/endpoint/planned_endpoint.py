@@ -9,19 +9,19 @@ from aws_cdk import CfnOutput
 from aws_cdk import aws_sns as sns
 
 from seatrial.specs.hosting import HostingSpec
-from seatrial.specs.scaling import ScalingSpec
+from seatrial.specs.scaling import InstanceScaleInSpec, ScalingSpec
 from seatrial_base.catalog.instances import find_instance
 from seatrial_cdk.endpoint.inference_component import ComponentCopies, CopyPlacement
 from seatrial_cdk.endpoint.output_location import AsynchronousInference, DataCapture, OutputLocation
 from seatrial_cdk.endpoint.serving_container import ServingContainer
 from seatrial_cdk.endpoint.variant_instances import (
+    InstanceScaleIn,
     ModelVariant,
     RequestRouting,
     ShadowVariant,
     VariantInstances,
 )
-from seatrial_cdk.jobs.optimized_weights import OptimizedWeights
-from seatrial_cdk.scaling.planned_scaling import instance_scale_in
+from seatrial_cdk.jobs.optimization_job import OptimizedWeights
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -135,7 +135,7 @@ def planned_instances(
     has_volumes = not any(found.nvme_gb for found in map(find_instance, pools) if found)
     return VariantInstances(
         min_count=0 if scaling.goes_to_zero else None,
-        scale_in=instance_scale_in(scaling),
+        scale_in=_scale_in(scaling.instance_scale_in),
         instance_type=plan.instance_type.value,
         pools=tuple(name for name in pools if name != plan.instance_type.value),
         initial_count=packing.instance_count if packing else plan.instance_count.value,
@@ -148,6 +148,17 @@ def planned_instances(
         provision_timeout_s=hosting.provision_timeout_s,
         capacity_reservation_arn=hosting.capacity_reservation_arn,
         routing=_routing(hosting.routing),
+    )
+
+
+def _scale_in(asked: InstanceScaleInSpec) -> InstanceScaleIn | None:
+    """Return how instances are removed; `None` as the service does it."""
+    if asked == InstanceScaleInSpec():
+        return None
+    return InstanceScaleIn(
+        strategy="CONSOLIDATION" if asked.strategy == "consolidation" else "IDLE_RELEASE",
+        cooldown_minutes=asked.cooldown_minutes,
+        max_step=asked.max_step,
     )
 
 

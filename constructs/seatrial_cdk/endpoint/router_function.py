@@ -26,6 +26,7 @@ _STATUS_OF = {
     "ServiceUnavailable": 503,
     "AccessDeniedException": 502,
 }
+Answer = dict[str, object]
 
 
 class UrlEvent(TypedDict, total=False):
@@ -56,9 +57,6 @@ class Runtime(Protocol):
         Body: bytes,  # noqa: N803
     ) -> Mapping[str, object]:
         """Invoke a component."""
-
-
-Answer = dict[str, object]
 
 
 def handler(event: UrlEvent, _context: object) -> Answer:

@@ -1,8 +1,11 @@
-"""The packaged files of a serving configuration, as an asset that SageMaker accepts."""
+"""The container of a model: image, variables and weights, and the packaged files of its serving configuration."""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from aws_cdk import AssetStaging, FileAssetPackaging, Stack
@@ -12,14 +15,24 @@ from constructs import Construct
 from seatrial.engines.rendered import refuse_credentials
 from seatrial.packaging import tar_gz_bytes
 from seatrial_base.errors import RenderError
-from seatrial_cdk.service_function import archive_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from aws_cdk import aws_ecr as ecr
 
     from seatrial.engines.rendered import RenderedConfig
+
+_WHERE = "container of the model"
+
+
+@contextmanager
+def archive_file(name: str, content: bytes) -> Iterator[str]:
+    """Write an archive to a temporary file and return its path; inside the block CDK must have staged its copy."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        path.write_bytes(content)
+        yield str(path)
 
 
 class ServingArtifact(Construct):
@@ -50,9 +63,6 @@ class ServingArtifact(Construct):
         self.bucket_name = location.bucket_name
         self.object_key = location.object_key
         self.s3_uri = f"s3://{location.bucket_name}/{location.object_key}"
-
-
-_WHERE = "container of the model"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,21 +14,15 @@ from seatrial_base.errors import SpecError
 from seatrial_cdk.acknowledgements import acknowledge, acknowledge_wildcards
 from seatrial_cdk.endpoint.endpoint_interface import (
     INVOKE_ACTIONS,
-    DefinedEndpoint,
     ILlmEndpoint,
     allow_bearers,
+    allow_reading_alias,
     generations_of,
 )
 from seatrial_cdk.endpoint.endpoint_update import variants_update
-from seatrial_cdk.endpoint.execution_role import (
-    NO_OPTIONS,
-    ExecutionRole,
-    ModelSources,
-    RoleOptions,
-    allow_reading_alarms,
-    repository_of,
-)
+from seatrial_cdk.endpoint.execution_role import NO_OPTIONS, RoleOptions, allow_reading_alarms
 from seatrial_cdk.endpoint.inference_component import define_model
+from seatrial_cdk.endpoint.llm_endpoint import SpecEndpoint
 from seatrial_cdk.endpoint.output_location import (
     CAPTURES,
     OutputBucket,
@@ -36,18 +30,18 @@ from seatrial_cdk.endpoint.output_location import (
     capture_config,
     locations_of,
 )
-from seatrial_cdk.endpoint.serving_container import ServingArtifact, container_definition
-from seatrial_cdk.endpoint.spec_endpoint import SpecEndpoint
-from seatrial_cdk.endpoint.variant_instances import model_variant
+from seatrial_cdk.endpoint.variant_instances import VARIANT_NAME, production_variant
 from seatrial_cdk.place import StackPlace
 from seatrial_cdk.policy import resources_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import Self
 
     from aws_cdk import aws_ec2 as ec2
     from aws_cdk import aws_kms as kms
 
+    from seatrial.deployment.document import Deployment
     from seatrial_cdk.endpoint.container_network import ContainerNetwork
     from seatrial_cdk.endpoint.endpoint_update import TrafficShift
     from seatrial_cdk.endpoint.output_location import (
@@ -65,7 +59,7 @@ OBJECTS = "The keys of requests, answers and captures are not known beforehand; 
 PUBLISHED = {"IAM5[Action::kms:GenerateDataKey*]": "The CDK grants this on the topic's key alone, to publish to it."}
 
 
-class SingleModelEndpoint(DefinedEndpoint, SpecEndpoint):
+class SingleModelEndpoint(SpecEndpoint):
     """Models, endpoint configuration and endpoint; each variant has a model, which takes its instances whole.
 
     Only the endpoint has a name of its own: models and configuration can only be replaced. An update keeps the
@@ -95,6 +89,8 @@ class SingleModelEndpoint(DefinedEndpoint, SpecEndpoint):
     Raises:
         SpecError: SEA445 when there is no variant, or two have the same name.
     """
+
+    hosting_kind = "single_model"
 
     def __init__(
         self,
@@ -147,16 +143,72 @@ class SingleModelEndpoint(DefinedEndpoint, SpecEndpoint):
         self.models = {each.name: self._model(each, asynchronous) for each in (*self.variants, *shadows)}
         self.model = self.models[self.variant_name]
         self.model_name = self.model.attr_model_name
-        self.config = self._config(shadows, asynchronous, data_capture)
+        self.config = sagemaker.CfnEndpointConfig(
+            self,
+            "Config",
+            production_variants=[self._property(each) for each in self.variants],
+            shadow_production_variants=[self._property(each) for each in shadows] or None,
+            kms_key_id=self.variants[0].instances.volume_key_arn,
+            async_inference_config=asynchronous_config(asynchronous, self.locations)
+            if asynchronous and self.locations
+            else None,
+            data_capture_config=capture_config(data_capture, self.captures) if data_capture and self.captures else None,
+        )
         self.endpoint_config_name = self.config.attr_endpoint_config_name
-        self.endpoint = self._endpoint()
+        self.endpoint = sagemaker.CfnEndpoint(
+            self,
+            "Resource",
+            endpoint_name=self.endpoint_name,
+            endpoint_config_name=self.endpoint_config_name,
+            deployment_config=variants_update(shift, [each.instances for each in self.variants], ()),
+            retain_all_variant_properties=True,
+            exclude_retained_variant_properties=_set_by_us(scaled=False),
+        )
+        self.endpoint.add_resource_dependency(self.config)
         for error in _contradictions(self.variants, shadow, asynchronous, data_capture, shift):
             Annotations.of(self).add_error(f"SEA445: {error}")
+
+    @classmethod
+    def _planned(
+        cls,
+        scope: Construct,
+        construct_id: str,
+        deployment: Deployment,
+        *,
+        network: ContainerNetwork,
+        key: kms.IKey | None,
+        role_options: RoleOptions,
+    ) -> Self:
+        from seatrial.deployment.alias import alias_name  # noqa: PLC0415 (see `SpecEndpoint`)
+        from seatrial_cdk.endpoint import planned_endpoint as planned  # noqa: PLC0415
+
+        environment, hosting = deployment.environment.name, deployment.endpoint.hosting
+        variants = [planned.planned_variant(scope, deployment, each, key) for each in hosting.variants or ()]
+        requests, capture = hosting.asynchronous, hosting.data_capture
+        return cls(
+            scope,
+            construct_id,
+            endpoint_name=deployment.endpoint_name,
+            base_name=deployment.base_name,
+            environment=environment,
+            alias_name=alias_name(environment, deployment.endpoint.name),
+            variants=variants or [planned.own_variant(scope, deployment, VARIANT_NAME, key)],
+            shadow=planned.planned_shadow(scope, deployment, hosting.shadow, key) if hosting.shadow else None,
+            asynchronous=planned.planned_asynchronous(scope, construct_id, requests, key) if requests else None,
+            data_capture=planned.planned_capture(capture, key) if capture else None,
+            network=network,
+            weights_key=key,
+            role_options=role_options,
+        )
 
     @property
     def serving_resource(self) -> CfnResource:
         """The endpoint, which scaling waits for."""
         return self.endpoint
+
+    def further_variants(self) -> Iterator[ILlmEndpoint]:
+        """Yield the endpoint as seen from each production variant but the first: for alarms of their own."""
+        return (self.variant(each.name) for each in self.variants[1:])
 
     @property
     def fewest_instances(self) -> int:
@@ -219,9 +271,7 @@ class SingleModelEndpoint(DefinedEndpoint, SpecEndpoint):
         if openai and not self.is_asynchronous:
             grant = grant.combine(allow_bearers(grantee))
         if self.alias_name is not None:
-            alias = place.arn("ssm", f"parameter{self.alias_name}")
-            reading = iam.Grant.add_to_principal(grantee=grantee, actions=["ssm:GetParameter"], resource_arns=[alias])
-            grant = grant.combine(reading)
+            grant = grant.combine(allow_reading_alias(self, grantee, self.alias_name))
         principal, statements = grantee.grant_principal, [*self._of_callers(place)]
         for statement in statements:
             principal.add_to_principal_policy(iam.PolicyStatement.from_json(statement))
@@ -251,33 +301,22 @@ class SingleModelEndpoint(DefinedEndpoint, SpecEndpoint):
             self.captures = capture.destination or own
 
     def _model(self, variant: ModelVariant, asynchronous: AsynchronousInference | None) -> sagemaker.CfnModel:
-        home = Construct(self, f"Variant{variant.name}")
-        container, key = variant.container, self._weights_key
-        artifact = ServingArtifact(home, "Artifact", files=container.files) if container.files else None
-        sources = ModelSources(
-            repository=repository_of(home, container.image, container.image_repository),
-            artifact=artifact,
-            weights_s3_uri=container.readable_s3_uri or container.weights_s3_uri,
-            kms_key_arn=key.key_arn if key else None,
-            described=container.described,
+        model, role = define_model(
+            Construct(self, f"Variant{variant.name}"),
+            variant.container,
+            self.network,
+            name=self.base_name,
+            role=variant.model_role,
+            weights_key=self._weights_key,
+            role_options=self._role_options,
         )
-        role = variant.model_role or self._role(home, sources)
         self._model_roles.append(role)
         self._allow_output(role, asynchronous)
-        definition = container_definition(container, artifact)
-        return define_model(
-            home, role, definition, self.network, network_isolation=container.network_isolation, digest=container.digest
-        )
+        return model
 
-    def _role(self, home: Construct, sources: ModelSources) -> iam.IRole:
-        return ExecutionRole(
-            home,
-            "ModelRole",
-            name=self.base_name,
-            sources=sources,
-            network=self.network,
-            options=self._role_options,
-        ).role
+    def _property(self, variant: ModelVariant) -> sagemaker.CfnEndpointConfig.ProductionVariantProperty:
+        model_name = self.models[variant.name].attr_model_name
+        return production_variant(variant.instances, name=variant.name, model_name=model_name, weight=variant.weight)
 
     def _allow_output(self, role: iam.IRole, asynchronous: AsynchronousInference | None) -> None:
         """Allow what the service does with a model's role: read requests, write answers and captures, tell topics."""
@@ -297,40 +336,6 @@ class SingleModelEndpoint(DefinedEndpoint, SpecEndpoint):
                 topic.grant_publish(role)
                 if topic.master_key is not None:
                     acknowledge(role, PUBLISHED)
-
-    def _config(
-        self,
-        shadows: Sequence[ModelVariant],
-        asynchronous: AsynchronousInference | None,
-        capture: DataCapture | None,
-    ) -> sagemaker.CfnEndpointConfig:
-        return sagemaker.CfnEndpointConfig(
-            self,
-            "Config",
-            production_variants=[self._variant(each) for each in self.variants],
-            shadow_production_variants=[self._variant(each) for each in shadows] or None,
-            kms_key_id=self.variants[0].instances.volume_key_arn,
-            async_inference_config=asynchronous_config(asynchronous, self.locations)
-            if asynchronous and self.locations
-            else None,
-            data_capture_config=capture_config(capture, self.captures) if capture and self.captures else None,
-        )
-
-    def _variant(self, variant: ModelVariant) -> sagemaker.CfnEndpointConfig.ProductionVariantProperty:
-        return model_variant(variant, self.models[variant.name].attr_model_name)
-
-    def _endpoint(self) -> sagemaker.CfnEndpoint:
-        endpoint = sagemaker.CfnEndpoint(
-            self,
-            "Resource",
-            endpoint_name=self.endpoint_name,
-            endpoint_config_name=self.endpoint_config_name,
-            deployment_config=variants_update(self._shift, [each.instances for each in self.variants], ()),
-            retain_all_variant_properties=True,
-            exclude_retained_variant_properties=_set_by_us(scaled=False),
-        )
-        endpoint.add_resource_dependency(self.config)
-        return endpoint
 
 
 class _VariantView(ILlmEndpoint):

@@ -15,9 +15,9 @@ import seatrial_cdk
 from seatrial.packaging import zip_bytes
 from seatrial_cdk.acknowledgements import acknowledge
 from seatrial_cdk.endpoint.execution_role import NO_OPTIONS, RoleOptions
+from seatrial_cdk.endpoint.serving_container import archive_file
 from seatrial_cdk.policy import allow, policy_document
-from seatrial_cdk.service_function import archive_file, handler_module, packed_modules
-from seatrial_cdk.trials.trial_results import log_group_of
+from seatrial_cdk.service_function import handler_module, log_group_of, packed_modules
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 
 VARIANT_NAME = "AllTraffic"
+SHADOW_NAME = "Shadow"
+ONE_PERCENT = 0.01
 DEFAULT_TIMEOUT_S = 1800
 
 
@@ -96,78 +98,6 @@ class VariantInstances:
         return self.initial_count if self.max_count is None else self.max_count
 
 
-def component_variant(instances: VariantInstances) -> sagemaker.CfnEndpointConfig.ProductionVariantProperty:
-    """Define the instances that inference components run on: the components name the models, so the variant names none.
-
-    Managed instance scaling follows the copies.
-    """
-    config = sagemaker.CfnEndpointConfig
-    return config.ProductionVariantProperty(
-        variant_name=VARIANT_NAME,
-        instance_type=None if instances.pools else instances.instance_type,
-        instance_pools=instance_pools(instances),
-        variant_instance_provision_timeout_in_seconds=instances.provision_timeout_s,
-        initial_instance_count=instances.initial_count,
-        inference_ami_version=instances.inference_ami_version,
-        volume_size_in_gb=instances.volume_size_gb,
-        container_startup_health_check_timeout_in_seconds=instances.startup_timeout_s,
-        model_data_download_timeout_in_seconds=instances.download_timeout_s,
-        managed_instance_scaling=config.ManagedInstanceScalingProperty(
-            status="ENABLED",
-            min_instance_count=instances.fewest,
-            max_instance_count=instances.most,
-            scale_in_policy=_scale_in(instances.scale_in) if instances.scale_in else None,
-        ),
-        capacity_reservation_config=reserved_capacity(instances),
-        routing_config=request_routing(instances.routing),
-    )
-
-
-def instance_pools(instances: VariantInstances) -> list[sagemaker.CfnEndpointConfig.InstancePoolProperty] | None:
-    """Define the instance types by priority; `None` when there is one type."""
-    types = (instances.instance_type, *instances.pools)
-    pool = sagemaker.CfnEndpointConfig.InstancePoolProperty
-    made = [pool(instance_type=name, priority=priority) for priority, name in enumerate(types, 1)]
-    return made if instances.pools else None
-
-
-def _scale_in(scale_in: InstanceScaleIn) -> sagemaker.CfnEndpointConfig.ScaleInPolicyProperty:
-    return sagemaker.CfnEndpointConfig.ScaleInPolicyProperty(
-        strategy=scale_in.strategy,
-        cooldown_in_minutes=scale_in.cooldown_minutes,
-        maximum_step_size=scale_in.max_step,
-    )
-
-
-def reserved_capacity(
-    instances: VariantInstances,
-) -> sagemaker.CfnEndpointConfig.CapacityReservationConfigProperty | None:
-    """Define the capacity that alone is used; `None` on demand."""
-    if instances.capacity_reservation_arn is None:
-        return None
-    return sagemaker.CfnEndpointConfig.CapacityReservationConfigProperty(
-        capacity_reservation_preference="capacity-reservations-only",
-        ml_reservation_arn=instances.capacity_reservation_arn,
-    )
-
-
-def request_routing(routing: RequestRouting) -> sagemaker.CfnEndpointConfig.RoutingConfigProperty:
-    """Define how a copy or instance is chosen for a request."""
-    config = sagemaker.CfnEndpointConfig
-    return config.RoutingConfigProperty(
-        routing_strategy=routing.strategy,
-        prefix_aware_routing_config=config.PrefixAwareRoutingConfigProperty(
-            prefix_length=routing.prefix_length, concurrency_threshold=routing.concurrency_threshold
-        )
-        if routing.strategy == "PREFIX_AWARE"
-        else None,
-    )
-
-
-SHADOW_NAME = "Shadow"
-ONE_PERCENT = 0.01
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelVariant:
     """A production variant that has its model; the model takes each instance whole.
@@ -221,26 +151,59 @@ class ShadowVariant:
         )
 
 
-def model_variant(variant: ModelVariant, model_name: str) -> sagemaker.CfnEndpointConfig.ProductionVariantProperty:
-    """Define a variant with its model.
+def production_variant(
+    instances: VariantInstances, *, name: str = VARIANT_NAME, model_name: str | None = None, weight: float | None = None
+) -> sagemaker.CfnEndpointConfig.ProductionVariantProperty:
+    """Define a variant of an endpoint configuration.
 
     Args:
-        variant: The variant.
-        model_name: Name of the model, or a token of it.
+        instances: What it runs on.
+        name: Its name.
+        model_name: Name of its model, or a token of it; default: none, for inference components, which name their own.
+        weight: Share of the traffic, relative to the other variants.
     """
-    instances = variant.instances
-    return sagemaker.CfnEndpointConfig.ProductionVariantProperty(
-        variant_name=variant.name,
+    config = sagemaker.CfnEndpointConfig
+    types, routing = (instances.instance_type, *instances.pools), instances.routing
+    pool, reservation_arn = config.InstancePoolProperty, instances.capacity_reservation_arn
+    # It follows copies of inference components. A variant with its model has none, and is scaled by `VariantScaling`.
+    managed = config.ManagedInstanceScalingProperty(
+        status="ENABLED",
+        min_instance_count=instances.fewest,
+        max_instance_count=instances.most,
+        scale_in_policy=config.ScaleInPolicyProperty(
+            strategy=instances.scale_in.strategy,
+            cooldown_in_minutes=instances.scale_in.cooldown_minutes,
+            maximum_step_size=instances.scale_in.max_step,
+        )
+        if instances.scale_in
+        else None,
+    )
+    return config.ProductionVariantProperty(
+        variant_name=name,
         model_name=model_name,
-        initial_variant_weight=variant.weight,
+        initial_variant_weight=weight,
         instance_type=None if instances.pools else instances.instance_type,
-        instance_pools=instance_pools(instances),
+        instance_pools=[pool(instance_type=each, priority=priority) for priority, each in enumerate(types, 1)]
+        if instances.pools
+        else None,
         variant_instance_provision_timeout_in_seconds=instances.provision_timeout_s,
         initial_instance_count=instances.initial_count,
         inference_ami_version=instances.inference_ami_version,
         volume_size_in_gb=instances.volume_size_gb,
         container_startup_health_check_timeout_in_seconds=instances.startup_timeout_s,
         model_data_download_timeout_in_seconds=instances.download_timeout_s,
-        capacity_reservation_config=reserved_capacity(instances),
-        routing_config=request_routing(instances.routing),
+        managed_instance_scaling=managed if model_name is None else None,
+        capacity_reservation_config=config.CapacityReservationConfigProperty(
+            capacity_reservation_preference="capacity-reservations-only", ml_reservation_arn=reservation_arn
+        )
+        if reservation_arn is not None
+        else None,
+        routing_config=config.RoutingConfigProperty(
+            routing_strategy=routing.strategy,
+            prefix_aware_routing_config=config.PrefixAwareRoutingConfigProperty(
+                prefix_length=routing.prefix_length, concurrency_threshold=routing.concurrency_threshold
+            )
+            if routing.strategy == "PREFIX_AWARE"
+            else None,
+        ),
     )

@@ -13,6 +13,7 @@ import seatrial_cdk
 from seatrial.deployment.optimization_job import jobs_name, jobs_parameter_path
 from seatrial.packaging import zip_bytes
 from seatrial.specs.environment import Retention
+from seatrial_base.tags import ENVIRONMENT_TAG
 from seatrial_cdk.acknowledgements import acknowledge, acknowledge_wildcards
 from seatrial_cdk.endpoint.execution_role import NO_OPTIONS
 from seatrial_cdk.jobs.request_checks import check_environment
@@ -22,12 +23,12 @@ from seatrial_cdk.policy import allow, policy_document, resources_of
 from seatrial_cdk.private_bucket import private_bucket, removal_policy
 from seatrial_cdk.service_function import (
     handler_module,
+    log_group_of,
     packed_modules,
     service_function,
     service_role,
     service_workflow,
 )
-from seatrial_cdk.trials.trial_results import log_group_of
 
 if TYPE_CHECKING:
     from aws_cdk import aws_lambda as lambda_
@@ -39,6 +40,19 @@ if TYPE_CHECKING:
 
 LONGEST_WORKFLOW_S: Final = 7 * 86_400
 """Five days of the longest job, and two in which it may wait for an instance."""
+HANDLER = "seatrial_cdk.optimization_job.runtime.handler.handler"
+MEMORY_MB = 256
+LONGEST_CALL_S = 120
+ACKNOWLEDGED = {
+    "L1": "The function runs on the Python version that its code is tested with.",
+    "S1": "The jobs' roles and the models' roles alone use the bucket; CloudTrail data events log who reads it.",
+    "SF1": "Step Functions keeps the history of an execution for 90 days, and each step writes to the function's log.",
+    "SF2": "Each step writes to the function's log; tracing would need rights on every X-Ray resource.",
+}
+WILDCARDS = (
+    "The wildcards end the names of jobs, executions, parameters and objects of this environment, whose ends are "
+    "digests that are not known beforehand."
+)
 
 
 def definition(function_arn: str) -> dict[str, object]:
@@ -79,21 +93,6 @@ def jobs_archive() -> bytes:
     own = [library / "__init__.py", library / "jobs" / "__init__.py", *(library / "jobs" / "runtime").glob("*.py")]
     entry = handler_module(HANDLER, "seatrial_cdk.jobs.runtime.job_handler")
     return zip_bytes({**packed_modules(library, own), **entry})
-
-
-HANDLER = "seatrial_cdk.optimization_job.runtime.handler.handler"
-MEMORY_MB = 256
-LONGEST_CALL_S = 120
-ACKNOWLEDGED = {
-    "L1": "The function runs on the Python version that its code is tested with.",
-    "S1": "The jobs' roles and the models' roles alone use the bucket; CloudTrail data events log who reads it.",
-    "SF1": "Step Functions keeps the history of an execution for 90 days, and each step writes to the function's log.",
-    "SF2": "Each step writes to the function's log; tracing would need rights on every X-Ray resource.",
-}
-WILDCARDS = (
-    "The wildcards end the names of jobs, executions, parameters and objects of this environment, whose ends are "
-    "digests that are not known beforehand."
-)
 
 
 class OptimizationService(Construct):
@@ -193,11 +192,15 @@ def _statements(scope: OptimizationService) -> list[Statement]:
     machine, executions = (
         place.arn("states", f"{kind}:{scope.name}{end}") for kind, end in (("stateMachine", ""), ("execution", ":*"))
     )
-    jobs = ["CreateOptimizationJob", "DescribeOptimizationJob", "StopOptimizationJob", "AddTags"]
+    jobs = [place.arn("sagemaker", f"optimization-job/{environment}-*")]
+    given = {f"aws:RequestTag/{ENVIRONMENT_TAG}": environment}
+    created = {**given, "sagemaker:TaggingAction": "CreateOptimizationJob"}
+    tagged = {f"aws:ResourceTag/{ENVIRONMENT_TAG}": environment}
     return [
-        allow(
-            [f"sagemaker:{action}" for action in jobs], [place.arn("sagemaker", f"optimization-job/{environment}-*")]
-        ),
+        allow(["sagemaker:DescribeOptimizationJob"], jobs),
+        allow(["sagemaker:CreateOptimizationJob"], jobs, {"StringEquals": given}),
+        allow(["sagemaker:AddTags"], jobs, {"StringEquals": created}),
+        allow(["sagemaker:StopOptimizationJob"], jobs, {"StringEquals": tagged}),
         allow(
             ["ssm:GetParameter", "ssm:PutParameter"],
             [place.arn("ssm", f"parameter{jobs_parameter_path(environment)}/*")],

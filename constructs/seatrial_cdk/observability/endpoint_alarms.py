@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from aws_cdk import Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -16,6 +16,15 @@ from seatrial_base.errors import SpecError
 from seatrial_base.units import MS_PER_S, S_PER_MINUTE
 from seatrial_cdk.place import StackPlace
 from seatrial_cdk.value_checks import AT_LEAST_ONE, check_number
+from seatrial_load.aws.container_metrics import (
+    COMPONENT_LABEL,
+    ENDPOINT_LABEL,
+    KV_CACHE,
+    VARIANT_LABEL,
+    WAITING,
+)
+from seatrial_load.aws.promql import selector
+from seatrial_load.knee.causes import KV_FULL_SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,6 +36,25 @@ if TYPE_CHECKING:
 
 
 _CLOUDWATCH = "cloudwatch.amazonaws.com"
+LABELS: Final = {
+    "InferenceComponentName": COMPONENT_LABEL,
+    "EndpointName": ENDPOINT_LABEL,
+    "VariantName": VARIANT_LABEL,
+}
+PENDING_MINUTES: Final = 5
+RECOVERY_MINUTES: Final = 5
+MINUTES_WATCHED = 5
+MINUTES_BAD = 3
+ERRORS_PER_MINUTE = 5
+US_PER_MS = MS_PER_S
+NAMESPACE = "AWS/SageMaker"
+RUNBOOK = "docs/how-to/alarms.md"
+NEVER = 1e15
+"""A threshold that no metric reaches: 31 years in microseconds, and more requests than a minute has."""
+ON_CALL = "OnCall"
+"""Construct ID of the alarms that tell people."""
+ROLLBACK_ALARMS = ROLLBACK_ALARMS_OFF.partition("=")[0]
+"""The context by which a deployment goes without rollback by alarms."""
 
 
 def topic_name(environment: str) -> str:
@@ -84,20 +112,6 @@ def allow_alarms(scope: Construct, topic: sns.ITopic) -> None:
         actions = ["kms:Decrypt", "kms:GenerateDataKey*"]
         statement = iam.PolicyStatement(principals=principals, actions=actions, resources=["*"], conditions=conditions)
         key.add_to_resource_policy(statement, True)  # noqa: FBT003 (an imported key keeps its policy)
-
-
-MINUTES_WATCHED = 5
-MINUTES_BAD = 3
-ERRORS_PER_MINUTE = 5
-US_PER_MS = MS_PER_S
-NAMESPACE = "AWS/SageMaker"
-RUNBOOK = "docs/how-to/alarms.md"
-NEVER = 1e15
-"""A threshold that no metric reaches: 31 years in microseconds, and more requests than a minute has."""
-ON_CALL = "OnCall"
-"""Construct ID of the alarms that tell people."""
-ROLLBACK_ALARMS = ROLLBACK_ALARMS_OFF.partition("=")[0]
-"""The context by which a deployment goes without rollback by alarms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,7 +237,7 @@ def _rollback_alarms(
 def longest_latency_ms(slo: Slo, output_tokens: int) -> float | None:
     """Return the longest end-to-end latency (p95) that an SLO allows, in milliseconds; `None` when it allows any.
 
-    Without a bound on the whole it is that of its parts: TTFT + (output tokens - 1) x TPOT (design.md, tpot_ms).
+    Without a bound on the whole it is that of its parts: TTFT + (output tokens - 1) x TPOT.
     """
     if slo.e2e_latency_ms.p95 is not None:
         return slo.e2e_latency_ms.p95
@@ -337,3 +351,71 @@ def alarm_prefix(environment: str) -> str:
         environment: The environment's name.
     """
     return f"seatrial-{environment}-"
+
+
+class ContainerAlarms(Construct):
+    """Alarms on what containers tell of their engine; they tell people, and roll nothing back.
+
+    They need SageMaker's detailed observability, and an engine that tells vLLM's or SGLang's metrics; without data they
+    are never raised. Each is a PromQL alarm of CloudWatch, evaluated once a minute.
+
+    Args:
+        endpoint: What is watched.
+        topic_arn: ARN of the topic that is notified of each alarm and of its end; default: none.
+    """
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, endpoint: ILlmEndpoint, topic_arn: str | None = None
+    ) -> None:
+        super().__init__(scope, construct_id)
+        labels = {LABELS[name]: value for name, value in endpoint.metric_dimensions.items()}
+        name = endpoint.endpoint_name
+        self.alarms = (
+            _query_alarm(
+                self,
+                "KvCache",
+                endpoint,
+                topic_arn,
+                query=" or ".join(f"{selector(metric, labels)} >= {KV_FULL_SHARE:g}" for metric in KV_CACHE),
+                description=f"the KV cache of {name} is {KV_FULL_SHARE:.0%} full for {PENDING_MINUTES} minutes",
+                section="kv-cache",
+            ),
+            _query_alarm(
+                self,
+                "Queue",
+                endpoint,
+                topic_arn,
+                query=" or ".join(f"sum({selector(metric, labels)}) >= 1" for metric in WAITING),
+                description=f"requests wait in the engines of {name} for {PENDING_MINUTES} minutes on end",
+                section="queue",
+            ),
+        )
+
+
+def _query_alarm(
+    scope: ContainerAlarms,
+    construct_id: str,
+    endpoint: ILlmEndpoint,
+    topic_arn: str | None,
+    *,
+    query: str,
+    description: str,
+    section: str,
+) -> cloudwatch.CfnAlarm:
+    """Define an alarm that is raised while a query has a result for five minutes on end."""
+    told = None if topic_arn is None else [topic_arn]
+    criteria = cloudwatch.CfnAlarm.AlarmPromQLCriteriaProperty(
+        query=query,
+        pending_period=PENDING_MINUTES * S_PER_MINUTE,
+        recovery_period=RECOVERY_MINUTES * S_PER_MINUTE,
+    )
+    return cloudwatch.CfnAlarm(
+        Construct(scope, construct_id),
+        "Resource",
+        alarm_name=alarm_name(scope, endpoint, f"{scope.node.id}{construct_id}"),
+        alarm_description=f"{description}. Runbook: {RUNBOOK}#{section}",
+        evaluation_criteria=cloudwatch.CfnAlarm.EvaluationCriteriaProperty(prom_ql_criteria=criteria),
+        evaluation_interval=S_PER_MINUTE,
+        alarm_actions=told,
+        ok_actions=told,
+    )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from seatrial.specs.endpoint import Slo
     from seatrial_cdk.endpoint.endpoint_interface import ILlmEndpoint
-    from seatrial_cdk.observability.container_alarms import ContainerAlarms
+    from seatrial_cdk.observability.endpoint_alarms import ContainerAlarms
 
 SERVICE: Final = "AWS/SageMaker"
 INSTANCES: Final = "/aws/sagemaker/Endpoints"
@@ -35,6 +35,8 @@ US_PER_MS: Final = 1000
 TRIAL_PERIOD_S: Final = 3600
 HOURS_PER_MONTH: Final = 730
 RUNBOOK: Final = "docs/how-to/observe.md"
+_TOKENS: Final = ("OutputTokensPerSecond", "output tokens per second")
+_PRICE: Final = ("UsdPerMillionOutputTokens", "USD per million")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,10 +212,6 @@ def _trials(trials: DashboardTrials) -> Iterator[Graph]:
     knee = trial_line(trials, "KneeConcurrencyPerCopy", "knee, requests per copy")
     errors = trial_line(trials, "ErrorRate", "error rate", "Maximum")
     yield Graph(title="Last trials", lines=[passed, knee, errors], as_numbers=True)
-
-
-_TOKENS: Final = ("OutputTokensPerSecond", "output tokens per second")
-_PRICE: Final = ("UsdPerMillionOutputTokens", "USD per million")
 
 
 def _load(endpoint: ILlmEndpoint, instances: DashboardInstances | None, target: float | str | None) -> Iterator[Graph]:

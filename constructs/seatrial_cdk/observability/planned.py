@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from seatrial.specs.environment import EnvironmentSpec
     from seatrial.specs.hosting import HostingSpec
     from seatrial_cdk.endpoint.endpoint_interface import ILlmEndpoint
-    from seatrial_cdk.observability.container_alarms import ContainerAlarms
-    from seatrial_cdk.observability.endpoint_alarms import AlarmTopic
+    from seatrial_cdk.observability.endpoint_alarms import AlarmTopic, ContainerAlarms
     from seatrial_cdk.trials.endpoint_trial import SmokeBenchmark
 
 

@@ -2,29 +2,120 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+from zoneinfo import available_timezones
 
-from aws_cdk import Annotations
+from aws_cdk import Annotations, Token
 from aws_cdk import aws_applicationautoscaling as autoscaling
+from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from seatrial_cdk.scaling.scaling_policies import (
-    COPIES,
-    INSTANCES,
-    FromZero,
-    define_start_from_zero,
-    define_target,
-    define_tracking,
-    refuse_kind,
-)
+from seatrial.specs.scaling import expression_error
+from seatrial_base.units import S_PER_MINUTE
+from seatrial_cdk.observability.endpoint_alarms import NAMESPACE
+from seatrial_cdk.place import TOKEN_MARKER
+from seatrial_cdk.value_checks import NumberBounds, check_number, check_values
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from seatrial_cdk.endpoint.endpoint_interface import ILlmEndpoint
-    from seatrial_cdk.scaling.scaling_limits import ScalingLimits
 
 
+DEFAULT_SCALE_OUT_COOLDOWN_S, DEFAULT_SCALE_IN_COOLDOWN_S = 60, 300
+LEAST_TARGET = NumberBounds(0.01)  # requests; the API takes any number, and 0 or fewer can never be held
+COPIES = "sagemaker:inference-component:DesiredCopyCount"
 COPIES_METRIC = "SageMakerInferenceComponentConcurrentRequestsPerCopyHighResolution"
 COPIES_COOLDOWN_FROM_ZERO_S = 60  # "Scale an endpoint to zero instances", SageMaker AI developer guide
+INSTANCES = "sagemaker:variant:DesiredInstanceCount"
+INSTANCES_METRIC = "SageMakerVariantConcurrentRequestsPerModelHighResolution"
+BACKLOG_METRIC = "ApproximateBacklogSizePerInstance"
+BACKLOG_COOLDOWN_FROM_ZERO_S = 300  # "Autoscale an asynchronous endpoint", SageMaker AI developer guide
+PERIODS_FROM_ZERO = 2  # the same page
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduledCapacity:
+    """Other limits from some time on: a scheduled action of Application Auto Scaling.
+
+    Attributes:
+        name: Unique within the scaling.
+        schedule: As `cron(0 20 * * ? *)`, `rate(1 day)` or `at(2027-01-01T00:00:00)`.
+        timezone: IANA name, as `Europe/Berlin`; default: UTC.
+        min_capacity: Fewest copies or instances from then on; default: as before.
+        max_capacity: Most of them; default: as before.
+    """
+
+    name: str
+    schedule: str
+    timezone: str | None = None
+    min_capacity: int | None = None
+    max_capacity: int | None = None
+
+    def errors(self) -> Iterator[str]:
+        """Yield what Application Auto Scaling would refuse of the time."""
+        if TOKEN_MARKER not in self.schedule and (wrong := expression_error(self.schedule)) is not None:
+            yield f"schedule {self.name}: {self.schedule} {wrong}."
+        known = available_timezones()
+        if self.timezone is not None and known and self.timezone not in known and TOKEN_MARKER not in self.timezone:
+            yield f"schedule {self.name}: the time zone {self.timezone} is unknown. Give a name as Europe/Berlin."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingLimits:
+    """How many copies or instances there may be, and how fast their number changes.
+
+    Attributes:
+        min_capacity: Fewest of them; 0 where the kind of endpoint can scale to zero.
+        max_capacity: Most of them.
+        scale_out_cooldown_s: Time after a scale-out until the next one, in seconds.
+        scale_in_cooldown_s: Time after a scale-in until the next one, in seconds.
+        schedules: Other limits from some time on.
+        scale_in_protection: Target tracking adds and never removes; only schedules, or people, remove.
+    """
+
+    min_capacity: int = 1
+    max_capacity: int = 1
+    scale_out_cooldown_s: int = DEFAULT_SCALE_OUT_COOLDOWN_S
+    scale_in_cooldown_s: int = DEFAULT_SCALE_IN_COOLDOWN_S
+    schedules: tuple[ScheduledCapacity, ...] = ()
+    scale_in_protection: bool = False
+
+    @property
+    def goes_to_zero(self) -> bool:
+        """Whether there may be none at some time."""
+        return 0 in (self.min_capacity, *(each.min_capacity for each in self.schedules))
+
+    def annotate(self, scope: Construct) -> None:
+        """Report every contradiction as an error of the CDK: SEA444."""
+        for error in self._errors():
+            Annotations.of(scope).add_error(f"SEA444: {error}")
+
+    def _errors(self) -> Iterator[str]:
+        yield from _reversed("the limits", self.min_capacity, self.max_capacity)
+        names = [each.name for each in self.schedules]
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            yield f"two schedules are called {name}. Give each a name of its own."
+        for each in self.schedules:
+            if each.min_capacity is None and each.max_capacity is None:
+                yield f"schedule {each.name} changes nothing. Give it min_capacity or max_capacity."
+            yield from each.errors()
+            low = self.min_capacity if each.min_capacity is None else each.min_capacity
+            high = self.max_capacity if each.max_capacity is None else each.max_capacity
+            yield from _reversed(f"schedule {each.name}", low, high)
+
+
+def _reversed(what: str, low: int, high: int) -> Iterator[str]:
+    """Yield limits in the wrong order; tokens are not known yet."""
+    if low >= 0 and high >= 1 and low <= high:
+        return
+    if Token.is_unresolved(low) or Token.is_unresolved(high):
+        return
+    if low < 0 or high < 1:
+        yield f"{what}: {low} to {high}. The lowest is at least 0, the highest at least 1."
+    else:
+        yield f"{what}: the lowest, {low}, exceeds the highest, {high}."
 
 
 class CopyScaling(Construct):
@@ -52,12 +143,11 @@ class CopyScaling(Construct):
         target_concurrency_per_copy: float,
     ) -> None:
         super().__init__(scope, construct_id)
-        refuse_kind(self, endpoint, type(self).__name__)
         component = endpoint.inference_component_name or ""
-        self.target = define_target(
+        self.target = _define_target(
             self, endpoint, limits, dimension=COPIES, resource_id=f"inference-component/{component}"
         )
-        self.policy = define_tracking(
+        self.policy = _define_tracking(
             self,
             self.target,
             limits,
@@ -66,34 +156,22 @@ class CopyScaling(Construct):
             metric=COPIES_METRIC,
         )
         if limits.goes_to_zero:
-            self.from_zero = define_start_from_zero(self, self.target, _refused(component))
-            _check_to_zero(self, endpoint)
-
-
-def _refused(component: str) -> FromZero:
-    """Return the alarm on refused requests: one is enough, and minutes without one count as good."""
-    return FromZero(
-        metric_name="NoCapacityInvocationFailures",
-        statistic="Sum",
-        dimensions=(("InferenceComponentName", component),),
-        evaluation_periods=1,
-        missing_data="notBreaching",
-        aggregation="Maximum",
-        cooldown_s=COPIES_COOLDOWN_FROM_ZERO_S,
-    )
-
-
-def _check_to_zero(scope: Construct, endpoint: ILlmEndpoint) -> None:
-    """Warn of instances that stay when the copies go (SEA443)."""
-    fewest = endpoint.fewest_instances
-    if fewest:
-        message = (
-            f"SEA443: without copies the endpoint still keeps {fewest} instances. Set min_count=0 of its instances."
-        )
-        Annotations.of(scope).add_warning_v2("seatrial:SEA443", message)
-
-
-INSTANCES_METRIC = "SageMakerVariantConcurrentRequestsPerModelHighResolution"
+            # One refused request is enough, and minutes without one count as good.
+            self.from_zero = _define_start_from_zero(
+                self,
+                self.target,
+                metric_name="NoCapacityInvocationFailures",
+                statistic="Sum",
+                dimension=("InferenceComponentName", component),
+                periods=1,
+                missing_data="notBreaching",
+                aggregation="Maximum",
+                cooldown_s=COPIES_COOLDOWN_FROM_ZERO_S,
+            )
+            if fewest := endpoint.fewest_instances:
+                message = f"SEA443: without copies the endpoint still keeps {fewest} instances."
+                message += " Set min_count=0 of its instances."
+                Annotations.of(self).add_warning_v2("seatrial:SEA443", message)
 
 
 class VariantScaling(Construct):
@@ -121,21 +199,20 @@ class VariantScaling(Construct):
         variant_name: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
-        refuse_kind(self, endpoint, type(self).__name__)
         if limits.goes_to_zero:
             message = "SEA443: a variant with the model keeps at least one instance. Set min_capacity to 1, or host "
             message += "the model as an inference component or behind an asynchronous endpoint."
             Annotations.of(self).add_error(message)
         endpoint.keep_instance_counts()
         name = variant_name or endpoint.variant_name
-        self.target = define_target(
+        self.target = _define_target(
             self,
             endpoint,
             limits,
             dimension=INSTANCES,
             resource_id=f"endpoint/{endpoint.endpoint_name}/variant/{name}",
         )
-        self.policy = define_tracking(
+        self.policy = _define_tracking(
             self,
             self.target,
             limits,
@@ -143,11 +220,6 @@ class VariantScaling(Construct):
             value=target_concurrency_per_instance,
             metric=INSTANCES_METRIC,
         )
-
-
-BACKLOG_METRIC = "ApproximateBacklogSizePerInstance"
-BACKLOG_COOLDOWN_FROM_ZERO_S = 300  # "Autoscale an asynchronous endpoint", SageMaker AI developer guide
-PERIODS_FROM_ZERO = 2  # the same page
 
 
 class BacklogScaling(Construct):
@@ -173,46 +245,193 @@ class BacklogScaling(Construct):
         target_backlog_per_instance: float,
     ) -> None:
         super().__init__(scope, construct_id)
-        refuse_kind(self, endpoint, type(self).__name__)
         endpoint.keep_instance_counts()
-        name = endpoint.endpoint_name
-        self.target = define_target(
+        name, policy = endpoint.endpoint_name, autoscaling.CfnScalingPolicy
+        self.target = _define_target(
             self,
             endpoint,
             limits,
             dimension=INSTANCES,
             resource_id=f"endpoint/{name}/variant/{endpoint.variant_name}",
         )
-        self.policy = define_tracking(
+        self.policy = _define_tracking(
             self,
             self.target,
             limits,
             name="backlog-per-instance",
             value=target_backlog_per_instance,
-            metric=_backlog(name),
+            # It has no dimension for the variant.
+            metric=policy.CustomizedMetricSpecificationProperty(
+                metric_name=BACKLOG_METRIC,
+                namespace=NAMESPACE,
+                statistic="Average",
+                dimensions=[policy.MetricDimensionProperty(name="EndpointName", value=name)],
+            ),
         )
         if limits.goes_to_zero:
-            self.from_zero = define_start_from_zero(self, self.target, _waiting(name))
+            self.from_zero = _define_start_from_zero(
+                self,
+                self.target,
+                metric_name="HasBacklogWithoutCapacity",
+                statistic="Average",
+                dimension=("EndpointName", name),
+                periods=PERIODS_FROM_ZERO,
+                missing_data="missing",
+                aggregation="Average",
+                cooldown_s=BACKLOG_COOLDOWN_FROM_ZERO_S,
+            )
 
 
-def _backlog(endpoint_name: str) -> autoscaling.CfnScalingPolicy.CustomizedMetricSpecificationProperty:
-    """Return the metric, which has no dimension for the variant."""
+def _define_target(
+    scope: Construct, endpoint: ILlmEndpoint, limits: ScalingLimits, *, dimension: str, resource_id: str
+) -> autoscaling.CfnScalableTarget:
+    """Define what is scaled, with its schedules; it waits for what serves.
+
+    Args:
+        scope: The scaling; SEA442 is reported where it is of another kind than the endpoint.
+        endpoint: The endpoint.
+        limits: Fewest and most.
+        dimension: `COPIES` or `INSTANCES`.
+        resource_id: As Application Auto Scaling has it.
+    """
+    if endpoint.inference_component_name is not None:
+        kind, matching = "model is an inference component", "CopyScaling"
+    elif endpoint.is_asynchronous:
+        kind, matching = "inference is asynchronous", "BacklogScaling"
+    else:
+        kind, matching = "model is in its production variant", "VariantScaling"
+    if type(scope).__name__ != matching:
+        message = f"SEA442: {type(scope).__name__} does not match an endpoint whose {kind}. Use {matching}."
+        Annotations.of(scope).add_error(message)
+    check_values(scope, {"limits": limits})
+    limits.annotate(scope)
+    target = autoscaling.CfnScalableTarget
+    scaled = target(
+        scope,
+        "Resource",
+        service_namespace="sagemaker",
+        scalable_dimension=dimension,
+        resource_id=resource_id,
+        min_capacity=limits.min_capacity,
+        max_capacity=limits.max_capacity,
+        scheduled_actions=[
+            target.ScheduledActionProperty(
+                scheduled_action_name=each.name,
+                schedule=each.schedule,
+                timezone=each.timezone,
+                scalable_target_action=target.ScalableTargetActionProperty(
+                    min_capacity=each.min_capacity, max_capacity=each.max_capacity
+                ),
+            )
+            for each in limits.schedules
+        ]
+        or None,
+    )
+    if endpoint.serving_resource is not None:
+        scaled.add_resource_dependency(endpoint.serving_resource)
+    return scaled
+
+
+def _define_tracking(
+    scope: Construct,
+    target: autoscaling.CfnScalableTarget,
+    limits: ScalingLimits,
+    *,
+    name: str,
+    value: float,
+    metric: str | autoscaling.CfnScalingPolicy.CustomizedMetricSpecificationProperty,
+) -> autoscaling.CfnScalingPolicy:
+    """Define target tracking. Both cooldowns are written out: inference components have no documented default.
+
+    Args:
+        scope: What it belongs to.
+        target: What is scaled.
+        limits: Cooldowns and protection.
+        name: The policy's name.
+        value: The value to hold; a number, or a token that resolves to one.
+        metric: A predefined metric by its name, or any other.
+    """
+    check_number(scope, "the target", value, LEAST_TARGET)
     policy = autoscaling.CfnScalingPolicy
-    return policy.CustomizedMetricSpecificationProperty(
-        metric_name=BACKLOG_METRIC,
-        namespace="AWS/SageMaker",
-        statistic="Average",
-        dimensions=[policy.MetricDimensionProperty(name="EndpointName", value=endpoint_name)],
+    predefined = (
+        policy.PredefinedMetricSpecificationProperty(predefined_metric_type=metric) if isinstance(metric, str) else None
     )
+    tracking = policy(
+        scope,
+        "Policy",
+        policy_name=name,
+        policy_type="TargetTrackingScaling",
+        scaling_target_id=target.ref,
+        target_tracking_scaling_policy_configuration=policy.TargetTrackingScalingPolicyConfigurationProperty(
+            predefined_metric_specification=predefined,
+            customized_metric_specification=None if isinstance(metric, str) else metric,
+            target_value=value,
+            scale_out_cooldown=limits.scale_out_cooldown_s,
+            scale_in_cooldown=limits.scale_in_cooldown_s,
+            disable_scale_in=limits.scale_in_protection or None,
+        ),
+    )
+    tracking.add_resource_dependency(target)
+    return tracking
 
 
-def _waiting(endpoint_name: str) -> FromZero:
-    return FromZero(
-        metric_name="HasBacklogWithoutCapacity",
-        statistic="Average",
-        dimensions=(("EndpointName", endpoint_name),),
-        evaluation_periods=PERIODS_FROM_ZERO,
-        missing_data="missing",
-        aggregation="Average",
-        cooldown_s=BACKLOG_COOLDOWN_FROM_ZERO_S,
+def _define_start_from_zero(
+    scope: Construct,
+    target: autoscaling.CfnScalableTarget,
+    *,
+    metric_name: str,
+    statistic: Literal["Average", "Sum"],
+    dimension: tuple[str, str],
+    periods: int,
+    missing_data: Literal["missing", "notBreaching"],
+    aggregation: Literal["Average", "Maximum"],
+    cooldown_s: int,
+) -> autoscaling.CfnScalingPolicy:
+    """Define the step policy that starts the first copy or instance, and its alarm.
+
+    Target tracking multiplies what there is, and nothing times anything is nothing.
+
+    Args:
+        scope: What they belong to.
+        target: What is scaled.
+        metric_name: Counts what waits for one.
+        statistic: Of a minute.
+        dimension: Name and value.
+        periods: Minutes at 1 or above until the alarm is raised.
+        missing_data: How a minute without data is taken.
+        aggregation: How the policy takes several data points.
+        cooldown_s: Time until the next one is started, in seconds.
+    """
+    policy = autoscaling.CfnScalingPolicy
+    step = policy(
+        scope,
+        "FromZero",
+        policy_name="from-zero",
+        policy_type="StepScaling",
+        scaling_target_id=target.ref,
+        step_scaling_policy_configuration=policy.StepScalingPolicyConfigurationProperty(
+            adjustment_type="ChangeInCapacity",
+            metric_aggregation_type=aggregation,
+            cooldown=cooldown_s,
+            step_adjustments=[policy.StepAdjustmentProperty(metric_interval_lower_bound=0, scaling_adjustment=1)],
+        ),
     )
+    step.add_resource_dependency(target)
+    name, value = dimension
+    cloudwatch.CfnAlarm(
+        scope,
+        "FromZeroAlarm",
+        alarm_description="Starts the first copy or instance: Application Auto Scaling acts on it, people need not",
+        namespace=NAMESPACE,
+        metric_name=metric_name,
+        statistic=statistic,
+        dimensions=[cloudwatch.CfnAlarm.DimensionProperty(name=name, value=value)],
+        period=S_PER_MINUTE,
+        threshold=1,
+        comparison_operator="GreaterThanOrEqualToThreshold",
+        evaluation_periods=periods,
+        datapoints_to_alarm=periods,
+        treat_missing_data=missing_data,
+        alarm_actions=[step.ref],
+    )
+    return step

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from aws_cdk import Token
 
-from seatrial.specs.scaling import InstanceScaleInSpec
 from seatrial_base.bounds import INSTANCE_START_S
 from seatrial_base.units import S_PER_MINUTE
-from seatrial_cdk.endpoint.variant_instances import InstanceScaleIn
-from seatrial_cdk.scaling.endpoint_scaling import BacklogScaling, CopyScaling, VariantScaling
-from seatrial_cdk.scaling.scaling_limits import ScalingLimits, ScheduledCapacity
+from seatrial_cdk.scaling.endpoint_scaling import (
+    BacklogScaling,
+    CopyScaling,
+    ScalingLimits,
+    ScheduledCapacity,
+    VariantScaling,
+)
 
 if TYPE_CHECKING:
     from constructs import Construct
@@ -43,18 +46,6 @@ def scaling_limits(scaling: ScalingSpec) -> ScalingLimits:
             for each in scaling.schedules
         ),
         scale_in_protection=scaling.scale_in_protection,
-    )
-
-
-def instance_scale_in(scaling: ScalingSpec) -> InstanceScaleIn | None:
-    """Return how instances are removed; `None` as the service does it."""
-    asked = scaling.instance_scale_in
-    if asked == InstanceScaleInSpec():
-        return None
-    return InstanceScaleIn(
-        strategy="CONSOLIDATION" if asked.strategy == "consolidation" else "IDLE_RELEASE",
-        cooldown_minutes=asked.cooldown_minutes,
-        max_step=asked.max_step,
     )
 
 

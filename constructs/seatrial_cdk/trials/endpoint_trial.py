@@ -1,4 +1,4 @@
-"""The two custom resources of an endpoint: `CandidateTrial` before an update, `SmokeBenchmark` after."""
+"""The custom resources that ask for trials: before an update, after it, and of an endpoint that something else made."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import math
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 from weakref import WeakKeyDictionary
 
 import jsii
@@ -15,7 +15,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
-from seatrial.specs.endpoint import LONGEST_BUDGET_MINUTES
+from seatrial.deployment.trial import ONLY_THE_STACK_KNOWS, slo_objectives
+from seatrial.specs.endpoint import LONGEST_BUDGET_MINUTES, TrialSpec
 from seatrial_base.bounds import (
     IMAGE_PULL_S,
     INSTANCE_START_S,
@@ -23,18 +24,38 @@ from seatrial_base.bounds import (
     LONGEST_TRIAL_S,
     trial_timeout_s,
 )
-from seatrial_base.errors import SpecError
-from seatrial_base.units import S_PER_MINUTE, exported
-from seatrial_cdk.trials.runtime.attributes import attribute_names
+from seatrial_base.catalog.instances import find_instance
+from seatrial_base.errors import BenchError, SpecError
+from seatrial_base.field_facts import made_of
+from seatrial_base.findings import Finding, Place
+from seatrial_base.frozen_model import digest
+from seatrial_base.units import S_PER_MINUTE, as_exported
+from seatrial_cdk.observability.endpoint_alarms import rollback_alarms_are_off
+from seatrial_cdk.trials.runtime.attributes import ATTRIBUTES, attribute_names
+from seatrial_cdk.trials.runtime.properties import TrialProperties, write_properties
 from seatrial_cdk.trials.trial_service import function_arn
+from seatrial_cdk.value_checks import RULE
+from seatrial_load.documents.request import Gate, Load, PayloadSchema, TrialRequest, TrialTarget, Workload
+from seatrial_load.documents.request_checks import check_trial_request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial_cdk.endpoint.component_endpoint import ComponentEndpoint
+    from seatrial.deployment.document import Deployment
+    from seatrial.specs.endpoint import Slo
+    from seatrial_cdk.endpoint.endpoint_interface import ComponentEndpoint, ILlmEndpoint
+    from seatrial_cdk.observability.endpoint_alarms import EndpointAlarms
+    from seatrial_cdk.trials.runtime.properties import Phase
+    from seatrial_cdk.trials.trial_service import TrialService
 
 
 DIGEST_DIGITS = 16
+RELEASE_S = 300
+"""AWS says "a few minutes" (SageMaker API reference, DeleteEndpoint)."""
+DEFAULT_BUDGET_MINUTES = 10
+WHERE = "ExistingEndpointTrial"
+SHARE_OF_TARGET = 0.8  # of the knee: the default of scaling.target_utilization
+_DIGESTS: WeakKeyDictionary[ComponentEndpoint, str] = WeakKeyDictionary()
 
 
 @jsii.implements(IStableStringProducer)
@@ -54,9 +75,6 @@ class _ComponentDigest:
         parts = {"DeploymentConfig": component.deployment_config, "Tags": tags.render_tags() if tags else []}
         resolved: object = Stack.of(component).resolve(parts)
         return sha256(json.dumps(resolved, sort_keys=True).encode()).hexdigest()[:DIGEST_DIGITS]
-
-
-_DIGESTS: WeakKeyDictionary[ComponentEndpoint, str] = WeakKeyDictionary()
 
 
 def _component_digest(endpoint: ComponentEndpoint) -> str:
@@ -144,16 +162,46 @@ class TrialSettings:
             f"start; on a new instance it may take {wanted_s / S_PER_MINUTE:.0f}: set {lower}trial.update to in_place"
         )
 
+    @classmethod
+    def of(cls, deployment: Deployment, alarms: EndpointAlarms) -> TrialSettings:
+        """Return how a deployment is tried.
+
+        Args:
+            deployment: What is deployed; its trial is not off.
+            alarms: Stop a load beside users.
+        """
+        trial, plan, hosting = deployment.endpoint.trial, deployment.plan, deployment.endpoint.hosting
+        environment, instance = deployment.environment, find_instance(plan.instance_type.value)
+        leaves_grants = environment.kms_key_arn is not None or environment.network.subnet_ids
+        return cls(
+            environment=environment.name,
+            trial_request=deployment.trial_request,
+            plan_digest=plan.digest,
+            mode="report" if trial.mode == "report" else "rollback",
+            update=trial.update,
+            budget_minutes=trial.budget_minutes,
+            start_s=plan.download_timeout_s.value + plan.startup_timeout_s.value,
+            instance_s=max(INSTANCE_START_S, hosting.provision_timeout_s or 0) + IMAGE_PULL_S,
+            accelerators=0 if instance is None or hosting.instance_pools else instance.accelerator_count,
+            copy_count=plan.copy_count.value,
+            most_copies=max(plan.copy_count.value, deployment.endpoint.scaling.max_copies),
+            fallback_target=plan.target_concurrency_per_copy.value,
+            release_s=RELEASE_S if leaves_grants else 0,
+            removal=environment.removal,
+            alarms=alarms.rollback_names,
+            rolls_back=not rollback_alarms_are_off(alarms),
+            replaces=deployment.former_components,
+            is_embedded=environment.is_embedded,
+        )
+
     def custom_resource(
-        self,
-        scope: Construct,
-        endpoint: ComponentEndpoint,
-        *,
-        resource_type: str,
-        phase: Literal["candidate", "deployed"],
-        longest_s: int,
+        self, scope: Construct, endpoint: ComponentEndpoint, *, resource_type: str, phase: Phase, longest_s: int
     ) -> CustomResource:
         """Define the custom resource of a phase, which the environment's trial service answers.
+
+        Both phases have the same properties, so that what updates one updates the other. `Trial` alone has the names of
+        its attributes: a release with more of them has them answered anew, without which an output could not read them,
+        and touches no copy.
 
         Args:
             scope: What it belongs to.
@@ -165,48 +213,38 @@ class TrialSettings:
         Raises:
             SpecError: SEA505 when the budget exceeds 50 minutes.
         """
-        return CustomResource(
-            scope,
-            "Resource",
-            resource_type=resource_type,
-            service_token=function_arn(Stack.of(scope), self.environment),
-            service_timeout=Duration.seconds(longest_s),
-            properties={**self._properties(endpoint, phase)},
+        properties = made_of(
+            TrialProperties,
+            self,
+            phase=phase,
+            endpoint_name=endpoint.endpoint_name,
+            inference_component_name=endpoint.component_name,
+            endpoint_config_name=endpoint.endpoint_config_name,
+            model_name=endpoint.model_name,
+            specification=endpoint.specification_json,
+            component=_component_digest(endpoint),
+            request=self.trial_request,
+            # Within CloudFormation's hour, and rounded as exports are: a computed number is the same on every machine.
+            start_s=as_exported(self.candidate_start_s),
+            instance_s=as_exported(self.instance_s),
+            fallback_target=as_exported(self.fallback_target),
+            alias=endpoint.alias_name or "",
+            attributes=attribute_names() if phase == "deployed" else (),
         )
+        return _custom_resource(scope, resource_type, self.environment, properties, longest_s=longest_s)
 
-    def _properties(self, endpoint: ComponentEndpoint, phase: Literal["candidate", "deployed"]) -> dict[str, str]:
-        """Return the properties of a custom resource: both are the same, so that what updates one updates the other.
 
-        `Trial` alone has the names of its attributes: a release with more of them has them answered anew, without which
-        an output could not read them, and touches no copy.
-        """
-        return {
-            "Phase": phase,
-            "EndpointName": endpoint.endpoint_name,
-            "InferenceComponentName": endpoint.component_name,
-            "EndpointConfigName": endpoint.endpoint_config_name,
-            "ModelName": endpoint.model_name,
-            "Specification": endpoint.specification_json,
-            "Component": _component_digest(endpoint),
-            "CopyCount": f"{self.copy_count}",
-            "MostCopies": f"{self.most_copies}",
-            "PlanDigest": self.plan_digest,
-            "Request": self.trial_request,
-            "Mode": self.mode,
-            "Update": self.update,
-            "BudgetSeconds": f"{self.budget_s:g}",
-            "StartSeconds": f"{self.candidate_start_s:g}",
-            "InstanceSeconds": f"{self.instance_s:g}",
-            "InstanceAccelerators": f"{self.accelerators}",
-            "FallbackTarget": exported(self.fallback_target),
-            "Alarms": ",".join(self.alarms),
-            "Replaces": ",".join(self.replaces),
-            "Alias": endpoint.alias_name or "",
-            "Removal": self.removal,
-            "ReleaseSeconds": f"{self.release_s}",
-            **({} if self.rolls_back else {"RollbackAlarms": "off"}),
-            **({"Attributes": ",".join(attribute_names())} if phase == "deployed" else {}),
-        }
+def _custom_resource(
+    scope: Construct, resource_type: str, environment: str, properties: TrialProperties, *, longest_s: int
+) -> CustomResource:
+    return CustomResource(
+        scope,
+        "Resource",
+        resource_type=resource_type,
+        service_token=function_arn(Stack.of(scope), environment),
+        service_timeout=Duration.seconds(longest_s),
+        properties={**write_properties(properties)},
+    )
 
 
 class CandidateTrial(Construct):
@@ -219,7 +257,7 @@ class CandidateTrial(Construct):
     It is deleted after endpoint and component, and before the roles: while AWS releases grants and network interfaces
     of a deleted endpoint, the roles must keep their rights (SageMaker API reference, DeleteEndpoint).
 
-    Request properties: those of `TrialSettings.custom_resource`.
+    Request properties: those of `seatrial_cdk.trials.runtime.properties`.
 
     Response attributes (strings):
         CopyCount: The copies that the update carries.
@@ -263,23 +301,9 @@ class SmokeBenchmark(Construct):
     What an update deploys is tried by `CandidateTrial` before; here it is verified then: by names, and by a handful of
     requests. Where there was no room for a candidate it is loaded beside its users.
 
-    Request properties: those of `TrialSettings.custom_resource`.
+    Request properties: those of `seatrial_cdk.trials.runtime.properties`.
 
-    Response attributes (strings; `unknown` where there is no value):
-        TargetConcurrencyPerCopy: Requests in flight per copy to scale at; always a number.
-        KneeConcurrencyPerCopy: The knee that the target comes from; of a pass without one, the gate.
-        SloKneeConcurrencyPerCopy: Where the SLO begins to be missed; `at least` where no measured load misses it.
-        SaturationKneeConcurrencyPerCopy: Where more load stops paying.
-        TargetKnee: Which knee the target comes from: `slo`, `saturation` or `gate`.
-        OutputTokensPerSecond, TtftP50Ms, TtftP95Ms, TpotP95Ms, E2eP95Ms: Measured at the knee, else at the gate.
-        UsdPerMillionOutputTokens, BlendedUsdPerMillionTokens: At the level that the target comes from.
-        TrialUsd: What the copies cost while the trial ran.
-        Comparison: With the last release: `same`, `better`, `worse` or `incomparable`.
-        Verdict: `pass`, `fail`, `inconclusive` or `error`.
-        Verified: `true` when a trial of this plan was passed.
-        ResultUri: S3 URI of the result document.
-        ReportUri: S3 URI of the short report beside it.
-        ResultsBucket: The environment's bucket of results.
+    Response attributes (strings, `unknown` without a value): [deployment outputs](outputs.md#attributes).
 
     Args:
         endpoint: What is tried.
@@ -305,3 +329,148 @@ class SmokeBenchmark(Construct):
     def attribute(self, name: str) -> str:
         """Return a response attribute as a token."""
         return self.resource.get_att_string(name)
+
+    def outputs(self) -> dict[str, str]:
+        """Return the response attributes that are outputs of a stack, as tokens by the names that they have there."""
+        named = {each.output: each.name for each in ATTRIBUTES if each.output}
+        first = {name: named[name] for name in ("ResultsBucket", "TrialResultUri", "TrialReportUri")}  # as in stacks
+        return {output: self.attribute(name) for output, name in (first | named).items()}
+
+
+class ExistingEndpointTrial(Construct):
+    """Trial of an endpoint with an inference component that something else made, beside its users.
+
+    It is made on creation, and again whenever its arguments change: nothing else tells of an update of the endpoint, so
+    change `revision` with it. What is live can't be proven, and no candidate is created. Scale-in is suspended while it
+    runs. The trial service gets the right to invoke and scale this endpoint (`TrialService.grant_trial`).
+
+    Response attributes: those of `SmokeBenchmark`.
+
+    Args:
+        endpoint: What is tried, as `LlmEndpoint.from_attributes` names it, with its inference component.
+        trials: The trial service of an environment, in the endpoint's account and region.
+        slo: Its objectives.
+        input_tokens: Length of a prompt, in tokens.
+        output_tokens: Length of an answer, in tokens.
+        concurrency_levels: Requests in flight per copy, ascending; the objectives must hold at the last of them.
+        copy_count: Copies that run.
+        schema: What `/invocations` speaks.
+        manner: `in_place` adds load beside the users' requests; `verify_only` sends a few single requests.
+        mode: `report` only reports; `rollback` fails the deployment of this construct.
+        alarms: Names of alarms that stop the load.
+        budget_minutes: The trial measures no longer than this, 50 at most.
+        revision: Any text; another one repeats the trial.
+
+    Raises:
+        SpecError: SEA439, SEA501 and SEA505, with every argument that no trial can be made of.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        endpoint: ILlmEndpoint,
+        trials: TrialService,
+        slo: Slo,
+        input_tokens: int,
+        output_tokens: int,
+        concurrency_levels: Sequence[int],
+        copy_count: int = 1,
+        schema: PayloadSchema = "openai_chat",
+        manner: Literal["in_place", "verify_only"] = "verify_only",
+        mode: Literal["report", "rollback"] = "report",
+        alarms: Sequence[str] = (),
+        budget_minutes: float = DEFAULT_BUDGET_MINUTES,
+        revision: str = "",
+    ) -> None:
+        super().__init__(scope, construct_id)
+        request = TrialRequest(
+            endpoint=construct_id,
+            environment=trials.environment,
+            plan_digest="",
+            target=TrialTarget(endpoint_name="", inference_component=None, region=""),
+            expected=None,
+            workload=Workload(input_tokens=input_tokens, output_tokens=output_tokens, schema=schema),
+            load=made_of(
+                Load,
+                TrialSpec(),
+                concurrency_levels=tuple(concurrency_levels),
+                budget_s=budget_minutes * S_PER_MINUTE,
+            ),
+            objectives=tuple(slo_objectives(slo)),
+            gate_concurrency=max(concurrency_levels, default=1),
+            copy_count=copy_count,
+            mode=mode,
+            usd_per_hour_per_copy=None,
+            fallback_target_concurrency=float(max(concurrency_levels, default=1)),
+            target_utilization=SHARE_OF_TARGET,
+            gate=made_of(Gate, TrialSpec()),
+        )
+        _check(request, manner, budget_minutes)
+        if endpoint.inference_component_name is None:
+            message = "SEA448: the endpoint has no inference component, so it can't be tried."
+            Annotations.of(self).add_error(f"{message} Name it with LlmEndpoint.from_attributes.")
+        trials.grant_trial(endpoint, alarms)
+        self.resource = _custom_resource(
+            self,
+            "Custom::SmokeBenchmark",
+            trials.environment,
+            _existing(endpoint, request, manner, alarms, revision),
+            longest_s=trial_timeout_s(int(budget_minutes * S_PER_MINUTE)),
+        )
+        self.resource.node.add_dependency(trials)
+
+    def attribute(self, name: str) -> str:
+        """Return a response attribute as a token."""
+        return self.resource.get_att_string(name)
+
+
+def _check(request: TrialRequest, manner: str, budget_minutes: float) -> None:
+    """Refuse arguments that no trial can be made of, all at once."""
+    chosen = (
+        ("manner", manner, ("in_place", "verify_only")),
+        ("mode", request.mode, ("report", "rollback")),
+        ("schema", request.workload.schema, get_args(PayloadSchema)),
+    )
+    problems = [
+        Finding(RULE, Place.at(WHERE, name), f"is {value!r}; it is {' or '.join(choices)}")
+        for name, value, choices in chosen
+        if value not in choices
+    ]
+    if budget_minutes > LONGEST_BUDGET_MINUTES:
+        message = f"budget {budget_minutes:g} minutes exceeds {LONGEST_BUDGET_MINUTES:g} minutes"
+        problems.append(Finding("SEA505", Place.at(WHERE, "budget_minutes"), message, "reduce concurrency_levels"))
+    try:
+        check_trial_request(request)
+    except BenchError as error:
+        problems += error.problems
+    if problems:
+        raise SpecError(problems)
+
+
+def _existing(
+    endpoint: ILlmEndpoint,
+    request: TrialRequest,
+    update: Literal["in_place", "verify_only"],
+    alarms: Sequence[str],
+    revision: str,
+) -> TrialProperties:
+    fields_of: dict[str, object] = json.loads(request.to_json())
+    told = {key: value for key, value in fields_of.items() if key not in ONLY_THE_STACK_KNOWS}
+    plan_digest = digest(json.dumps([told, update, *alarms, revision], sort_keys=True))
+    return TrialProperties(
+        phase="deployed",
+        endpoint_name=endpoint.endpoint_name,
+        inference_component_name=endpoint.inference_component_name or "",
+        endpoint_config_name="",
+        model_name="",
+        copy_count=request.copy_count,
+        plan_digest=plan_digest,
+        request=json.dumps({**told, "plan_digest": plan_digest}, sort_keys=True),
+        mode=request.mode,
+        update=update,
+        budget_s=as_exported(request.load.budget_s),
+        fallback_target=as_exported(request.fallback_target_concurrency),
+        alarms=alarms,
+    )

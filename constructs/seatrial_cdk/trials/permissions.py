@@ -7,26 +7,28 @@ Reference, "Amazon SageMaker": the resource types endpoint and inference-compone
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from aws_cdk import ArnFormat
 from aws_cdk import aws_iam as iam
 
-from seatrial_base.tags import ENVIRONMENT_TAG
+from seatrial_base.candidates import CANDIDATE
+from seatrial_base.tags import ENVIRONMENT_TAG, OWNER_TAG, TRIAL_SERVICE
 from seatrial_cdk.endpoint.endpoint_interface import BEARER_ACTION
 from seatrial_cdk.observability.endpoint_alarms import alarm_prefix
 from seatrial_cdk.policy import allow_unnamed
 from seatrial_cdk.trials.runtime.announcements import DETAIL_TYPE, SOURCE
-from seatrial_cdk.trials.runtime.components import CANDIDATE
 from seatrial_cdk.trials.runtime.store import STATE_FOLDERS, TRIALS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from aws_cdk import Stack
+    from aws_cdk import aws_kms as kms
+    from aws_cdk import aws_s3 as s3
 
     from seatrial_cdk.endpoint.container_network import ContainerNetwork
-    from seatrial_cdk.trials.trial_results import TrialResults
 
 FOLDERS = (TRIALS, *STATE_FOLDERS)
 
@@ -34,7 +36,8 @@ FOLDERS = (TRIALS, *STATE_FOLDERS)
 def statements(
     stack: Stack,
     environment: str,
-    results: TrialResults,
+    bucket: s3.IBucket,
+    key: kms.IKey,
     network: ContainerNetwork,
     *,
     state_machine_name: str,
@@ -47,7 +50,7 @@ def statements(
     yield from _endpoints(stack, environment)
     yield from _candidates(stack, environment)
     yield from _scaling(stack)
-    yield from _results(results)
+    yield from _results(bucket, key)
     yield from _workflow(stack, state_machine_name)
     yield from _stacks_and_events(stack, "" if any_stack else f"seatrial-{environment}-")
     yield from _measurements(stack, environment)
@@ -127,20 +130,31 @@ def _endpoints(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
 
 
 def _candidates(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
-    """Allow creating and deleting candidate components, by their names and the environment's tag.
+    """Allow creating candidate components, and deleting what carries the trial service's own tags.
 
-    A creation names the endpoint too; its tags are given with it, which asks for the right to add them.
+    A creation names the endpoint too; its tags are given with it, which asks for the right to add them. That right
+    holds while a component is created alone (`sagemaker:TaggingAction`): with it a live component could be tagged as a
+    candidate, and then be deleted.
+
+    A candidate of an older release has the environment's tag alone. It may be deleted by its whole name where it has
+    no owner; the function asks CloudFormation first whether a stack has it.
     """
-    candidates = stack.format_arn(
-        service="sagemaker", resource="inference-component", resource_name=f"{environment}-*{CANDIDATE}*"
-    )
+    component = partial(stack.format_arn, service="sagemaker", resource="inference-component")
+    candidates = component(resource_name=f"{environment}-*{CANDIDATE}*")
     endpoints = stack.format_arn(service="sagemaker", resource="endpoint", resource_name=f"{environment}-*")
-    asked = {"StringEquals": {f"aws:RequestTag/{ENVIRONMENT_TAG}": environment}}
-    yield _allow(["sagemaker:CreateInferenceComponent"], [candidates, endpoints], asked)
-    yield _allow(["sagemaker:AddTags"], [candidates], asked)
-    tagged = {"StringEquals": {f"aws:ResourceTag/{ENVIRONMENT_TAG}": environment}}
-    yield _allow(["sagemaker:DeleteInferenceComponent"], [candidates], tagged)
-    yield allow_unnamed("sagemaker:ListInferenceComponents")
+    given = {f"aws:RequestTag/{ENVIRONMENT_TAG}": environment, f"aws:RequestTag/{OWNER_TAG}": TRIAL_SERVICE}
+    yield _allow(["sagemaker:CreateInferenceComponent"], [candidates, endpoints], {"StringEquals": given})
+    created = {**given, "sagemaker:TaggingAction": "CreateInferenceComponent"}
+    yield _allow(["sagemaker:AddTags"], [candidates], {"StringEquals": created})
+    yield _allow(["sagemaker:ListTags"], [candidates])
+    ours, owner = {f"aws:ResourceTag/{ENVIRONMENT_TAG}": environment}, f"aws:ResourceTag/{OWNER_TAG}"
+    yield _allow(["sagemaker:DeleteInferenceComponent"], [candidates], {"StringEquals": {**ours, owner: TRIAL_SERVICE}})
+    yield _allow(
+        ["sagemaker:DeleteInferenceComponent"],
+        [component(resource_name=f"{environment}-*{CANDIDATE}????????")],
+        {"StringEquals": ours, "Null": {owner: "true"}},
+    )
+    yield allow_unnamed("cloudformation:DescribeStackResources", "sagemaker:ListInferenceComponents")
 
 
 def _scaling(stack: Stack) -> Iterator[iam.PolicyStatement]:
@@ -158,13 +172,12 @@ def _scaling(stack: Stack) -> Iterator[iam.PolicyStatement]:
     yield _allow(["application-autoscaling:RegisterScalableTarget"], [targets], {"StringEquals": copies})
 
 
-def _results(results: TrialResults) -> Iterator[iam.PolicyStatement]:
+def _results(bucket: s3.IBucket, key: kms.IKey) -> Iterator[iam.PolicyStatement]:
     """Allow reading and writing results; listing too, without which a missing one would read as a forbidden one."""
-    bucket = results.bucket
     yield _allow(["s3:GetObject", "s3:PutObject"], [bucket.arn_for_objects(f"{folder}/*") for folder in FOLDERS])
     yield _allow(["s3:DeleteObject"], [bucket.arn_for_objects(f"{folder}/*") for folder in STATE_FOLDERS])
     yield _allow(["s3:ListBucket"], [bucket.bucket_arn])
-    yield _allow(["kms:Decrypt", "kms:GenerateDataKey"], [results.key.key_arn])
+    yield _allow(["kms:Decrypt", "kms:GenerateDataKey"], [key.key_arn])
 
 
 def _workflow(stack: Stack, name: str) -> Iterator[iam.PolicyStatement]:

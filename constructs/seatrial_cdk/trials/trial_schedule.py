@@ -14,7 +14,7 @@ from seatrial_cdk.endpoint.execution_role import NO_OPTIONS
 from seatrial_cdk.trials.trial_service import function_arn, service_name
 
 if TYPE_CHECKING:
-    from seatrial_cdk.endpoint.component_endpoint import ComponentEndpoint
+    from seatrial_cdk.endpoint.endpoint_interface import ComponentEndpoint
     from seatrial_cdk.endpoint.execution_role import RoleOptions
 
 LONGEST_SCHEDULE_NAME: Final = 64  # EventBridge Scheduler API reference, CreateSchedule

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 import seatrial_base
@@ -24,15 +26,17 @@ from seatrial_cdk.endpoint.container_network import ContainerNetwork
 from seatrial_cdk.endpoint.endpoint_interface import INVOKE_ACTIONS, arn_name
 from seatrial_cdk.endpoint.execution_role import NO_OPTIONS
 from seatrial_cdk.place import StackPlace
+from seatrial_cdk.private_bucket import private_bucket, removal_policy
 from seatrial_cdk.service_function import (
     handler_module,
+    log_group_of,
     packed_modules,
     service_function,
     service_role,
     service_workflow,
 )
 from seatrial_cdk.trials.permissions import publishing, statements
-from seatrial_cdk.trials.trial_results import TrialResults, log_group_of
+from seatrial_cdk.trials.runtime.store import EXPIRING
 from seatrial_cdk.trials.trial_workflow import definition
 from seatrial_load.measure.functions import SOCKETS_PER_FUNCTION
 
@@ -40,7 +44,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Literal
 
-    from aws_cdk import aws_kms as kms
     from aws_cdk import aws_sns as sns
     from aws_cdk.aws_logs import LogGroup
 
@@ -51,19 +54,73 @@ if TYPE_CHECKING:
 _SHARED_MODULES = (
     "__init__.py",
     "bounds.py",
+    "candidates.py",
     "catalog/__init__.py",
     "catalog/data/symptoms.json",
     "catalog/rows.py",
     "catalog/symptoms.py",
     "errors.py",
+    "field_facts.py",
     "findings.py",
     "markdown.py",
+    "nesting.py",
     "printable.py",
     "repeat.py",
     "secrets.py",
     "tags.py",
     "units.py",
 )
+RESULTS_ACKNOWLEDGED = {
+    "S1": "The trial service alone reads and writes the bucket; CloudTrail data events log who reads it."
+}
+DESCRIBE = "sagemaker:DescribeEndpoint"
+HANDLER = "seatrial_cdk.trial_service.runtime.handler.handler"
+ONE_VCPU_MEMORY_MB = 1769  # Lambda gives one full vCPU at this size (Lambda developer guide, memory)
+SWEEP = f"rate({SWEEP_S // 60} minutes)"
+ACKNOWLEDGED = {
+    "L1": "The function runs on the Python version that its code is tested with.",
+    "SF1": "Step Functions keeps the history of an execution for 90 days, and each step writes to the function's log.",
+    "SF2": "Each step writes its duration to the function's log; tracing would need rights on every X-Ray resource.",
+}
+WILDCARDS = (
+    "Actions on * have no resource level (seatrial_cdk.policy); the other wildcards end a name that begins "
+    "with the environment's, or are IDs that are not known beforehand and bound by conditions."
+)
+
+
+class TrialResults(Construct):
+    """An encrypted, private bucket of trial results; its layout is in `runtime.store`.
+
+    Only the history of trials and of their runs expires. What later deployments are answered from (the latest and the
+    passing result of each plan, the copies that CloudFormation was told) or compared with (what is released) stays.
+
+    Args:
+        removal: `destroy` empties and deletes the bucket with the stack; `retain` keeps it and its key, unless it is
+            their own creation that is rolled back.
+        key: Key to encrypt with; default: a key of its own that rotates every year.
+        expiry: How long the history is kept; default: one year.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        removal: Literal["destroy", "retain"] = "retain",
+        key: kms.IKey | None = None,
+        expiry: Duration | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.removal = removal
+        policy = removal_policy(removal)
+        self.key: kms.IKey = (
+            key
+            if key is not None
+            else kms.Key(self, "Key", description="Results of trials", enable_key_rotation=True, removal_policy=policy)
+        )
+        rules = [s3.LifecycleRule(prefix=f"{folder}/", expiration=expiry or Duration.days(365)) for folder in EXPIRING]
+        self.bucket = private_bucket(self, key=self.key, removal=removal, lifecycle_rules=rules)
+        acknowledge(self.bucket, RESULTS_ACKNOWLEDGED)
 
 
 @cache
@@ -85,21 +142,6 @@ def runtime_archive() -> bytes:
             **handler_module(HANDLER, "seatrial_cdk.trials.runtime.handler"),
         }
     )
-
-
-DESCRIBE = "sagemaker:DescribeEndpoint"
-HANDLER = "seatrial_cdk.trial_service.runtime.handler.handler"
-ONE_VCPU_MEMORY_MB = 1769  # Lambda gives one full vCPU at this size (Lambda developer guide, memory)
-SWEEP = f"rate({SWEEP_S // 60} minutes)"
-ACKNOWLEDGED = {
-    "L1": "The function runs on the Python version that its code is tested with.",
-    "SF1": "Step Functions keeps the history of an execution for 90 days, and each step writes to the function's log.",
-    "SF2": "Each step writes its duration to the function's log; tracing would need rights on every X-Ray resource.",
-}
-WILDCARDS = (
-    "Actions on * have no resource level (seatrial_cdk.policy); the other wildcards end a name that begins "
-    "with the environment's, or are IDs that are not known beforehand and bound by conditions."
-)
 
 
 def service_name(environment: str) -> str:
@@ -207,7 +249,15 @@ def _role(
     stack = Stack.of(scope)
     writing = iam.PolicyStatement(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[logs.log_group_arn])
     rights = [
-        *statements(stack, environment, scope.results, network, state_machine_name=scope.name, any_stack=any_stack),
+        *statements(
+            stack,
+            environment,
+            scope.results.bucket,
+            scope.results.key,
+            network,
+            state_machine_name=scope.name,
+            any_stack=any_stack,
+        ),
         *publishing(scope.findings_topic_arn),
     ]
     role = service_role(

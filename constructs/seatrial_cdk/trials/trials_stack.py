@@ -12,6 +12,7 @@ from seatrial_cdk.endpoint.container_network import ContainerNetwork
 from seatrial_cdk.endpoint.execution_role import RoleOptions
 from seatrial_cdk.observability.endpoint_alarms import AlarmTopic, topic_arn
 from seatrial_cdk.observability.planned import define_budget
+from seatrial_cdk.place import shared_stack
 from seatrial_cdk.trials.trial_schedule import TrialScheduleGroup
 from seatrial_cdk.trials.trial_service import TrialService, service_name
 
@@ -85,3 +86,16 @@ class TrialsStack(Stack):
         if environment.trial_schedule is None:
             return None
         return environment.alarms.topic_arn or topic_arn(self, environment.name)
+
+
+def trials_stack(scope: Construct, environment: EnvironmentSpec) -> TrialsStack:
+    """Return the stack of an environment's trials in the stage or app of a construct; it is added when it is not there.
+
+    Args:
+        scope: A construct of the stage or app.
+        environment: The environment.
+    """
+    name = service_name(environment.name)
+    return shared_stack(
+        scope, name, TrialsStack, lambda root: TrialsStack(root, environment=environment, any_stack=True)
+    )

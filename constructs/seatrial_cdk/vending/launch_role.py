@@ -26,12 +26,12 @@ from seatrial_cdk.observability.endpoint_alarms import alarm_prefix
 from seatrial_cdk.place import StackPlace
 from seatrial_cdk.policy import allow_unnamed
 from seatrial_cdk.trials.trial_service import function_arn
-from seatrial_cdk.vending.object_prefixes import fitting_prefixes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from seatrial.specs.environment import Network
+
 
 SERVICE_CATALOG, CLOUDFORMATION = "servicecatalog.amazonaws.com", "cloudformation.amazonaws.com"
 PROVISIONED_STACKS = "SC-*"
@@ -60,6 +60,7 @@ NOT_ALLOWED: Mapping[str, str] = MappingProxyType(
     }
 )
 """Patterns of what a handler of these types may call and no product needs, with the reason."""
+_QUOTES_AND_COMMA = 3
 
 
 def role_path(environment: str) -> str:
@@ -329,3 +330,30 @@ def _allow(
     actions: list[str], resources: list[str], conditions: Mapping[str, Mapping[str, str]] | None = None
 ) -> iam.PolicyStatement:
     return iam.PolicyStatement(actions=actions, resources=resources, conditions=conditions)
+
+
+def fitting_prefixes(arns: Iterable[str], most_characters: int) -> tuple[str, ...]:
+    """Return ARNs of objects, shortened to fewer folders until all of them fit; at last to their buckets.
+
+    Args:
+        arns: ARNs of objects, as `arn:aws:s3:::weights/llama/7b/*`.
+        most_characters: Characters of the list in a policy.
+    """
+    given = sorted(set(arns))
+    deepest = max((arn.count("/") for arn in given), default=1)
+    for depth in range(deepest, 1, -1):
+        prefixes = _shortened(given, depth)
+        if sum(len(prefix) + _QUOTES_AND_COMMA for prefix in prefixes) <= most_characters:
+            return prefixes
+    return _shortened(given, 1)
+
+
+def _shortened(arns: Iterable[str], depth: int) -> tuple[str, ...]:
+    """Return ARNs with the bucket and at most some folders less one; what another of them covers is left out."""
+    prefixes = {arn if arn.count("/") <= depth else f"{'/'.join(arn.split('/')[:depth])}/*" for arn in arns}
+    wild = {prefix[:-1] for prefix in prefixes if prefix.endswith("/*")}
+    return tuple(sorted(arn for arn in prefixes if not any(_covers(folder, arn) for folder in wild)))
+
+
+def _covers(folder: str, arn: str) -> bool:
+    return arn.startswith(folder) and arn != f"{folder}*"

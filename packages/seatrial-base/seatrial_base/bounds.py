@@ -82,21 +82,12 @@ def wrong_prefix(shared_tokens: int, prompt_tokens: int) -> str:
     return f"{shared_tokens} is not at least 0 and below the prompt length {prompt_tokens}"
 
 
-def wrong_delay(mean_s: float, stddev_s: float) -> str:
-    """Say why users can't think so long before a turn; empty where they can."""
-    if not 0 <= mean_s <= LONGEST_DELAY_S:
-        return f"{mean_s:g} is not from 0 to {LONGEST_DELAY_S:,} s"
-    if not 0 <= stddev_s <= mean_s / 2:
-        return f"the standard deviation {stddev_s:g} is not at least 0 and at most {mean_s / 2:g}, half of the mean"
-    return ""
+def wrong_stddev(mean: float, stddev: float, least: float = 1) -> str:
+    """Say why lengths, turns or delays can't have this standard deviation; empty where they can.
 
-
-def wrong_stddev(mean: float, stddev: float) -> str:
-    """Say why lengths can't have this standard deviation; empty where they can.
-
-    A normal distribution that is wider has so many lengths below 1 that what is left of it is none.
+    A normal distribution that is wider has so many values below the least one that what is left of it is none.
     """
-    most = (mean - 1) / 2
+    most = (mean - least) / 2
     if 0 <= stddev <= most or not stddev:
         return ""
-    return f"{stddev:g} is not at least 0 and at most {most:g}, half of the mean less 1"
+    return f"{stddev:g} is not at least 0 and at most {most:g}, half of the mean{f' less {least:g}' if least else ''}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import sys
@@ -21,7 +20,6 @@ FAILED = 1
 INTERNAL = 70  # EX_SOFTWARE of sysexits.h
 SIGNALLED = {128 + number: f"ended by {number.name}" for number in (signal.SIGTERM, signal.SIGHUP)}
 UNREAD = 141  # 128 + SIGPIPE, likewise
-_LOOP = "Symlink loop from "
 TRACEBACK_VARIABLE = "SEATRIAL_TRACEBACK"
 """With any text in it, an unexpected error is printed with its traceback."""
 
@@ -80,8 +78,6 @@ def _of_the_system(error: Exception) -> Finding | None:
         case UnicodeEncodeError(object=text, start=at):
             message = f"a text holds U+{ord(text[at]):04X}, which can't be written as {error.encoding}"
             return Finding("SEA101", Place(), message, "a file's name or an argument is not UTF-8")
-        case RuntimeError(args=(str(reason),)) if reason.startswith(_LOOP):  # of pathlib, before Python 3.13
-            return Finding("SEA101", Place.at(reason.removeprefix(_LOOP).strip("'")), os.strerror(errno.ELOOP), hint)
         case MemoryError():
             return Finding("SEA101", Place(), "out of memory", hint)
     return None

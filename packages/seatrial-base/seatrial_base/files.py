@@ -11,7 +11,7 @@ import tempfile
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from seatrial_base.units import MIB
 
@@ -27,6 +27,7 @@ _KINDS = (
     (stat.S_ISBLK, "a device"),
     (stat.S_ISSOCK, "a socket"),
 )
+_NOTHING_THERE: Final = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _PLAIN_MODE: Final = 0o666
 """Of a new file, before the umask."""
 
@@ -77,6 +78,44 @@ def _open_regular(path: Path) -> int:
     raise OSError(errno.EINVAL, f"{kind}, not a regular file", path.as_posix())
 
 
+def kind_of(path: Path) -> Literal["file", "folder", "other"] | None:
+    """Tell what a path leads to; None when nothing is there, as at the end of a link to itself.
+
+    `Path.exists`, `is_file` and `is_dir` are false of what can't be looked at since Python 3.14: what does without a
+    file that isn't there asks here.
+
+    Raises:
+        OSError: It can't be looked at, such as a file in a folder that may not be searched.
+    """
+    try:
+        mode = path.stat().st_mode
+    except ValueError:  # a name with a zero byte, which no file has
+        return None
+    except OSError as error:
+        if error.errno in _NOTHING_THERE:
+            return None
+        raise
+    return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "other"
+
+
+def follow_links(path: Path) -> Path:
+    """Return the absolute path of what a path leads to through every link, whether it is there or not.
+
+    `Path.resolve` says of a link to itself what the Python says that runs it: a `RuntimeError` before 3.13, since then
+    nothing at all.
+
+    Raises:
+        OSError: A link leads to itself (`ELOOP`).
+    """
+    target = Path(os.path.realpath(path))
+    try:
+        target.stat()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise
+    return target
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Give a path beside a file, to be written; when the block ends well, what it holds takes the file's place.
@@ -88,7 +127,7 @@ def replacing(path: Path) -> Iterator[Path]:
     Raises:
         OSError: The folder can't be written to, or is full, or the path is a link to itself.
     """
-    target = _behind_links(path)
+    target = follow_links(path)
     scratch = target.with_name(f".{target.name}.{token_hex(4)}.part")
     os.close(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PLAIN_MODE))
     try:
@@ -98,13 +137,6 @@ def replacing(path: Path) -> Iterator[Path]:
         scratch.replace(target)
     finally:
         scratch.unlink(missing_ok=True)
-
-
-def _behind_links(path: Path) -> Path:
-    try:
-        return path.resolve()
-    except RuntimeError as error:  # Python before 3.13 tells a loop so
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path.as_posix()) from error
 
 
 @contextmanager

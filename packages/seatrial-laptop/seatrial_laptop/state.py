@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial_base.errors import LocalError
 from seatrial_base.file_lock import try_lock
+from seatrial_base.files import follow_links, kind_of
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -147,7 +148,7 @@ def running_process(state_dir: Path) -> RunningProcess | None:
         LocalError: SEA607, one runs, but the state isn't what it wrote.
     """
     path, deadline = state_dir / STATE_FILE, time.monotonic() + STARTING_S
-    while path.exists() and is_held(state_dir):
+    while kind_of(path) and is_held(state_dir):
         state = _read_state(state_dir)
         if state and _number_in(state_dir / LOCK_FILE) == state.pid:
             return state
@@ -159,7 +160,7 @@ def running_process(state_dir: Path) -> RunningProcess | None:
 
 def was_killed(state_dir: Path) -> bool:
     """Return whether the last embedded AWS of this folder ended without being stopped."""
-    return (state_dir / STATE_FILE).exists() and not is_held(state_dir)
+    return kind_of(state_dir / STATE_FILE) is not None and not is_held(state_dir)
 
 
 def end_leftovers(state_dir: Path) -> None:
@@ -256,11 +257,11 @@ def _unreadable(state_dir: Path) -> LocalError:
 
 def _end_processes_in(folder: Path) -> None:
     """Kill our processes that work in a folder and name it in their command line: engines and Lambda functions."""
-    names = [os.fsencode(path) + b"/" for path in (folder.absolute(), folder.resolve())]
+    names = [os.fsencode(path) + b"/" for path in (folder.absolute(), follow_links(folder))]
     for process in Path("/proc").glob("[0-9]*"):  # none on a system without /proc
         with suppress(OSError):
             command, works_in = (process / "cmdline").read_bytes(), (process / "cwd").readlink()
-            if works_in.is_relative_to(folder.resolve()) and any(name in command for name in names):
+            if works_in.is_relative_to(follow_links(folder)) and any(name in command for name in names):
                 os.kill(int(process.name), signal.SIGKILL)
 
 

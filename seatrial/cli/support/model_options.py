@@ -372,8 +372,9 @@ def _most_copies(folder: Path, environment: str) -> int:
     """Return how many copies autoscaling may add: no more than the environment's guard rail."""
     from seatrial.specs.load import load_environment
     from seatrial.specs.model_spec import MOST_COPIES
+    from seatrial_base.files import kind_of
 
-    if not (folder / f"{environment}.yaml").is_file():
+    if kind_of(folder / f"{environment}.yaml") != "file":
         return MOST_COPIES
     return min(MOST_COPIES, load_environment(folder, environment).guard_rails.max_copies or MOST_COPIES)
 

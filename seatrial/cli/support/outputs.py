@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial_base.errors import SpecError
+from seatrial_base.files import follow_links
 from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def _clashes(outputs: Mapping[str, Path], inputs: Mapping[str, Path]) -> Iterato
 
 
 def _is_same(one: Path, other: Path) -> bool:
-    if one.resolve() == other.resolve():
+    if follow_links(one) == follow_links(other):
         return True
     try:
         return one.samefile(other)

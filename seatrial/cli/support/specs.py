@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from seatrial.cli.support.options import environments_folder
 from seatrial_base.errors import PlanError, RenderError, SpecError
+from seatrial_base.files import follow_links, kind_of
 from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def spec_files(paths: Iterable[Path]) -> tuple[Path, ...]:
             hint = "give a spec or a folder of specs"
             problems.append(Finding("SEA420", Place.at(path.as_posix()), "no spec (*.yaml) in the folder", hint))
         for file in files:
-            found.setdefault(file.resolve(), file)
+            found.setdefault(follow_links(file), file)
     if problems:
         raise SpecError(problems)
     return tuple(found.values())
@@ -62,7 +63,7 @@ def endpoint_file(endpoint: str) -> Path:
     """
     given = Path(endpoint)
     file = given if given.suffix in SUFFIXES else ENDPOINTS / f"{endpoint}.yaml"
-    if not file.is_file():
+    if kind_of(file) != "file":
         hint = "give the endpoint's YAML file, or run this in the folder above `endpoints`"
         raise SpecError.of("SEA101", "the file does not exist", where=file.as_posix(), hint=hint)
     return file

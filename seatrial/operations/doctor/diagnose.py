@@ -10,6 +10,7 @@ from seatrial.operations.doctor.diagnose_containers import container_diagnoses
 from seatrial.operations.doctor.diagnose_scaling import scaling_diagnoses
 from seatrial.operations.doctor.diagnosis import by_symptom, diagnosis
 from seatrial.operations.doctor.facts import LOST_MINUTES, waiting_for
+from seatrial_base.tags import ENVIRONMENT_TAG, STACK_TAG
 from seatrial_lint.lint.checks.service import driver_gap
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def diagnose(found: Examination) -> tuple[Finding, ...]:
         _endpoint(found),
         _account(found),
         stack_diagnoses(found),
+        _missing(found),
         _existence(found),
         scaling_diagnoses(found),
         *(_candidate(each, found) for each in found.components if each.is_candidate),
@@ -56,12 +58,27 @@ def _existence(found: Examination) -> Iterator[Finding]:
     left = [f"inference component {each.name}" for each in found.components]
     left += [f"scalable target {each.resource_id}" for each in found.targets]
     mend = "Check the name and the region; deploy its stack"
-    if left:
+    if found.missing:
+        mend = f"Delete its stack, which still has it, and deploy it again: cdk destroy {found.stack.name}"
+    elif left:
         mend = "Delete what is left over: seatrial doctor --fix"
     seen = f"left over: {', '.join(left)}" if left else ""
     yield diagnosis(
         rule="SEA750", part=f"endpoint {found.name}", cause="The endpoint does not exist.", mend=f"{mend}.", seen=seen
     )
+
+
+def _missing(found: Examination) -> Iterator[Finding]:
+    """Yield what the stack has and the account has not; an endpoint that is gone is told with what it leaves."""
+    for resource in found.missing:
+        yield diagnosis(
+            rule="SEA775",
+            part=f"stack {found.stack.name}, {resource.logical_id}",
+            cause=f"The stack has it ({resource.resource_type}), and it does not exist: somebody deleted it by hand. A "
+            "deployment that changes nothing of it does not make it again.",
+            mend=f"Delete the stack and deploy it again: cdk destroy {found.stack.name}.",
+            seen=resource.physical_id,
+        )
 
 
 def _component(component: LiveComponent, found: Examination) -> Iterator[Finding]:
@@ -243,9 +260,15 @@ _MEND: Final = {
 def stack_diagnoses(found: Examination) -> Iterator[Finding]:
     """Yield what is wrong with the stack: the cause of its failure where an event tells it, and what waits."""
     stack, part = found.stack, f"stack {found.stack.name}"
-    if stack.is_gone and found.endpoint.existence == "found" and found.endpoint.is_ours:
+    if (
+        stack.is_gone
+        and found.endpoint.existence == "found"
+        and {ENVIRONMENT_TAG, STACK_TAG} & found.endpoint.tags.keys()
+    ):
         kept = "Deploy its stack again under another name of the endpoint, or delete it with the AWS CLI; it serves."
         left = "Delete what is left: seatrial doctor --fix."
+        if ENVIRONMENT_TAG not in found.endpoint.tags:
+            left = f"Delete it with the AWS CLI: `--fix` deletes only what carries the tag {ENVIRONMENT_TAG}."
         cause = "Its stack does not exist any more, and the endpoint costs money."
         yield diagnosis(
             rule="SEA762",

@@ -66,6 +66,8 @@ class StackFacts:
         reason: CloudFormation's reason.
         resources: Its resources.
         failures: The failed events of its last operation, the first of them first.
+        is_ours: Whether it is known as this endpoint's: the spec or the user names it, it has the usual name, or a part
+            of the endpoint carries the tag of an environment. Another team's stack may hold the endpoint, too.
     """
 
     name: str
@@ -74,6 +76,7 @@ class StackFacts:
     reason: str = ""
     resources: tuple[ResourceState, ...] = ()
     failures: tuple[ResourceState, ...] = ()
+    is_ours: bool = False
 
     @property
     def is_at_work(self) -> bool:
@@ -146,6 +149,7 @@ class Examination:
         workflows: When each running workflow of the trial service began; asked only while a custom resource has waited
             for long, else None.
         containers: What its containers told CloudWatch; none of those that told nothing.
+        missing: The resources that its stack has and that nobody finds.
         not_asked: What could not be asked.
     """
 
@@ -161,6 +165,7 @@ class Examination:
     checks: tuple[AccountCheck, ...] = ()
     workflows: tuple[datetime, ...] | None = None
     containers: tuple[ContainerFacts, ...] = ()
+    missing: tuple[ResourceState, ...] = ()
     not_asked: tuple[str, ...] = ()
 
     @property

@@ -115,6 +115,9 @@ def _change(step: FixStep, calls: AwsCalls) -> None:
     from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only a fix needs it here)
 
     try:
+        if step.arn and not step.tags.items() <= _tags(step, calls).items():
+            proof = ", ".join(f"{key}={value}" for key, value in step.tags.items())
+            raise BenchError.of("SEA769", f"it is not deleted: it does not carry {proof} any more", where=step.key)
         with aws_failures(step.key):
             calls(step.service, step.operation, **step.arguments)
     except ClientError as error:
@@ -124,6 +127,13 @@ def _change(step: FixStep, calls: AwsCalls) -> None:
         if any(word in message.lower() for word in _TRANSIENT):
             raise _NotYetError(message) from error
         raise BenchError.of("SEA769", message, where=step.key) from error
+
+
+def _tags(step: FixStep, calls: AwsCalls) -> dict[str, str]:
+    """Read the tags of what is deleted: at most 50, so they are on one page."""
+    with aws_failures(step.key):
+        answer = calls("sagemaker", "list_tags", ResourceArn=step.arn, MaxResults=100)
+    return {text_at(row, "Key"): text_at(row, "Value") for row in rows(answer, "Tags")}
 
 
 def _look(step: FixStep, calls: AwsCalls) -> None:

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 from seatrial.account.alarms import raised_alarms
-from seatrial.account.live_endpoint import component_names, read_component, read_endpoint, read_model, safe_text
+from seatrial.account.live_endpoint import (
+    component_names,
+    read_component,
+    read_endpoint,
+    read_model,
+    read_tags,
+    safe_text,
+)
 from seatrial.account.reader import AwsReader, aws_failures
 from seatrial.account.response import mapping, moment, rows, text_at
 from seatrial.deployment.document import service_stack
-from seatrial.documents.live_endpoint import CANDIDATE, LiveComponent, LiveEndpoint, LiveModel
 from seatrial.operations.doctor.facts import (
     LOST_MINUTES,
     Examination,
@@ -27,6 +34,7 @@ from seatrial.operations.doctor.gather_scaling import scalable_targets
 from seatrial.operations.preflight.check import ok, problem, unread
 from seatrial.operations.preflight.instances import Need, quota_checks
 from seatrial.operations.preflight.parts import secret_check, weights_check
+from seatrial_base.candidates import maker_of
 from seatrial_base.printable import printable
 from seatrial_base.secrets import redacted
 from seatrial_base.tags import ENVIRONMENT_TAG, STACK_TAG
@@ -38,6 +46,7 @@ if TYPE_CHECKING:
     from seatrial.account.clients import AccountClients
     from seatrial.account.reader import AwsCalls
     from seatrial.deployment.document import Deployment
+    from seatrial.documents.live_endpoint import LiveComponent, LiveEndpoint, LiveModel
     from seatrial.operations.preflight.check import AccountCheck
     from seatrial_load.aws.promql import PromQl
 
@@ -85,11 +94,12 @@ def examine(asked: AskedEndpoint, at: datetime) -> Examination:
     with aws_failures(name):
         asked.account.identity.get_caller_identity()
     endpoint = read_endpoint(name, reader)
-    read = (read_component(each, reader) for each in component_names(name, reader))
-    components = tuple(each for each in read if each)
+    components = tuple(_components(name, reader))
     models = tuple(_models(endpoint, components, reader))
     there = [each for each in (endpoint.arn, *(each.arn for each in components)) if each]
     stack = find_stack(name, asked.stack or endpoint.tags.get(STACK_TAG, ""), there, reader)
+    is_tagged = any(ENVIRONMENT_TAG in tags for tags in (endpoint.tags, *(each.tags for each in components)))
+    stack = replace(stack, is_ours=is_tagged or stack.name in (asked.stack, f"seatrial-{name}"))
     return Examination(
         name=name,
         at=at,
@@ -103,6 +113,7 @@ def examine(asked: AskedEndpoint, at: datetime) -> Examination:
         checks=tuple(account_checks(asked, endpoint, models, components, reader)),
         workflows=_workflows(asked, endpoint, stack, at, reader),
         containers=tuple(container_facts(endpoint, components, asked.promql, name=name, at=at, reader=reader)),
+        missing=tuple(missing_resources(stack, reader)),
         not_asked=tuple(reader.not_asked),
     )
 
@@ -133,22 +144,39 @@ def _workflows(
     return tuple(began for row in rows(answer.document, "executions") if (began := moment(row, "startDate")))
 
 
+def _components(endpoint_name: str, reader: AwsReader) -> Iterator[LiveComponent]:
+    """Yield the components of an endpoint with their tags, which tell the candidates of trials."""
+    for name in component_names(endpoint_name, reader):
+        if (component := read_component(name, reader)) is None:
+            continue
+        tags = read_tags(f"inference component {name}", component.arn, reader)
+        maker = maker_of(name, endpoint_name, tags)
+        of_trial = maker == "trial service" or (maker == "older release" and _has_no_stack(component.arn, reader))
+        yield replace(component, tags=tags, is_candidate=of_trial)
+
+
+def _has_no_stack(arn: str, reader: AwsReader) -> bool:
+    answer = reader.read(f"stack of {arn}", "cloudformation", "describe_stack_resources", PhysicalResourceId=arn)
+    return answer.state == "absent" or (answer.state == "found" and not any(rows(answer.document, "StackResources")))
+
+
 def _models(endpoint: LiveEndpoint, components: Iterable[LiveComponent], reader: AwsReader) -> Iterator[LiveModel]:
     names = {each.model for each in endpoint.variants} | {each.model for each in components}
     for name in sorted(names - {""}):
         if model := read_model(name, reader):
-            yield model
+            yield replace(model, tags=read_tags(f"model {name}", model.arn, reader))
 
 
 def _logs(
     name: str, endpoint: LiveEndpoint, components: Iterable[LiveComponent], reader: AwsReader
 ) -> Iterator[LogFacts]:
-    groups = [f"{_LOGS}/InferenceComponents/{each.name}" for each in components]
+    every = [*components]
+    live = [each for each in every if not each.is_candidate] or every
+    groups = [f"{_LOGS}/InferenceComponents/{each.name}" for each in live]
     if any(each.model for each in endpoint.variants) or not groups:
         groups.append(f"{_LOGS}/Endpoints/{name}")
     for group in sorted(groups):
-        if CANDIDATE not in group or len(groups) == 1:
-            yield _log(group, reader)
+        yield _log(group, reader)
 
 
 def _log(group: str, reader: AwsReader) -> LogFacts:
@@ -248,6 +276,62 @@ def _resource(row: Mapping[str, object]) -> ResourceState:
         reason=printable(redacted(text_at(row, "ResourceStatusReason"))),
         changed=moment(row, "LastUpdatedTimestamp") or moment(row, "Timestamp"),
     )
+
+
+_LOOKS: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
+    {
+        "AWS::IAM::Role": ("iam", "get_role", "RoleName"),
+        "AWS::SageMaker::Endpoint": ("sagemaker", "describe_endpoint", "EndpointName"),
+        "AWS::SageMaker::EndpointConfig": ("sagemaker", "describe_endpoint_config", "EndpointConfigName"),
+        "AWS::SageMaker::InferenceComponent": ("sagemaker", "describe_inference_component", "InferenceComponentName"),
+        "AWS::SageMaker::Model": ("sagemaker", "describe_model", "ModelName"),
+        "AWS::SSM::Parameter": ("ssm", "get_parameter", "Name"),
+    }
+)
+"""By resource type, the call that finds a resource by its name: service, operation, argument."""
+_ALARMS: Final = (
+    ("AWS::CloudWatch::Alarm", "MetricAlarm", "MetricAlarms"),
+    ("AWS::CloudWatch::CompositeAlarm", "CompositeAlarm", "CompositeAlarms"),
+)
+"""Resource type, kind in the request of DescribeAlarms, list in its answer."""
+MOST_ALARMS: Final = 100
+"""Names that DescribeAlarms takes at once."""
+
+
+def missing_resources(stack: StackFacts, reader: AwsReader) -> Iterator[ResourceState]:
+    """Yield what a stack at rest has, and the account has not: CloudFormation never looks, and so never mends it.
+
+    Resources whose type is in no table are not looked for; one that could not be asked is not missing.
+    """
+    if stack.existence != "found" or stack.is_at_work:
+        return
+    made = [each for each in stack.resources if each.physical_id and not each.status.startswith("DELETE_")]
+    for each in made:
+        if (look := _LOOKS.get(each.resource_type)) is not None:
+            service, operation, argument = look
+            name = _name_of(each)
+            if reader.read(f"{each.logical_id} {name}", service, operation, **{argument: name}).state == "absent":
+                yield each
+    for resource_type, kind, member in _ALARMS:
+        alarms = [each for each in made if each.resource_type == resource_type]
+        for first in range(0, len(alarms), MOST_ALARMS):
+            page = {_name_of(each): each for each in alarms[first : first + MOST_ALARMS]}
+            answer = reader.read(
+                "alarms of the stack",
+                "cloudwatch",
+                "describe_alarms",
+                AlarmNames=[*page],
+                AlarmTypes=[kind],
+                MaxRecords=MOST_ALARMS,
+            )
+            there = {text_at(row, "AlarmName") for row in rows(answer.document, member)}
+            yield from (each for name, each in page.items() if answer.state == "found" and name not in there)
+
+
+def _name_of(resource: ResourceState) -> str:
+    """Return the name in a physical ID, which for SageMaker is an ARN."""
+    of_arn = resource.physical_id.startswith("arn:")
+    return resource.physical_id.rpartition("/")[2] if of_arn else resource.physical_id
 
 
 ASSUMED_BY = "sagemaker.amazonaws.com"

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from seatrial.account.response import count, mapping, rows, text_at
 from seatrial.deployment.document import COMPONENT_SUFFIX
-from seatrial.documents.live_endpoint import CANDIDATE
 from seatrial.operations.doctor.facts import TargetFacts
+from seatrial_base.candidates import is_candidate_name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -41,7 +41,8 @@ def scalable_targets(
 
 
 def _is_ours(resource_id: str, known: set[str], name: str) -> bool:
-    return resource_id in known or resource_id.startswith(f"inference-component/{name}{CANDIDATE}")
+    kind, _, component = resource_id.partition("/")
+    return resource_id in known or (kind == "inference-component" and is_candidate_name_of(component, name))
 
 
 def _target(row: Mapping[str, object], reader: AwsReader) -> TargetFacts:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from seatrial.operations.doctor.diagnose import is_left_over
 from seatrial.operations.doctor.diagnose_scaling import is_left_suspended, is_orphan
 from seatrial.operations.doctor.gather_scaling import NAMESPACE, SERVICE
+from seatrial_base.tags import ENVIRONMENT_TAG, OWNER_TAG
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,6 +41,8 @@ class FixStep:
         until: When it is done: `answered`, when what was deleted is `gone`, or when the stack has `settled`.
         look: The operation that tells so, with `look_at`; empty with `answered`.
         look_at: What that operation is called with.
+        arn: Of what is deleted on SageMaker; empty for any other change.
+        tags: The tags that prove whose it is: read again right before, and without them nothing is deleted.
     """
 
     key: str
@@ -51,6 +54,8 @@ class FixStep:
     until: Literal["answered", "gone", "settled"] = "answered"
     look: str = ""
     look_at: Mapping[str, object] = field(default_factory=dict)
+    arn: str = ""
+    tags: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def command(self) -> str:
@@ -73,7 +78,8 @@ def fix_steps(found: Examination) -> tuple[FixStep, ...]:
     """Return what unsticks an endpoint; empty when there is nothing that can be done safely.
 
     Nothing that serves is deleted, nothing while the stack is at work, and nothing that the stack manages while it is
-    in order: a deployment mends that. What could not be asked is left alone.
+    in order: a deployment mends that. What could not be asked is left alone, and so is what does not carry the tag of
+    the environment: a name decides nothing.
     """
     if found.stack.is_at_work or found.stack.existence == "not asked" or found.endpoint.existence == "not asked":
         return ()
@@ -90,14 +96,21 @@ def fix_steps(found: Examination) -> tuple[FixStep, ...]:
 
 def is_abandoned(found: Examination) -> bool:
     """Tell whether no stack manages what is left, and it does not serve."""
-    is_ours = found.endpoint.existence == "absent" or found.endpoint.is_ours
-    return found.stack.is_gone and is_ours and not found.serves
+    return found.stack.is_gone and not found.serves
+
+
+def _proof(tags: Mapping[str, str], found: Examination) -> Mapping[str, str]:
+    """Return the tags that prove that a part is of the endpoint's environment; none where they don't."""
+    environment = tags.get(ENVIRONMENT_TAG, "")
+    if not environment or found.endpoint.tags.get(ENVIRONMENT_TAG, environment) != environment:
+        return {}
+    return {key: value for key, value in tags.items() if key in (ENVIRONMENT_TAG, OWNER_TAG)}
 
 
 def _continued(found: Examination) -> Iterator[FixStep]:
     """Continue a rollback that failed; resources that failed again are skipped, as CloudFormation demands."""
     stack = found.stack
-    if stack.status != "UPDATE_ROLLBACK_FAILED":
+    if stack.status != "UPDATE_ROLLBACK_FAILED" or not stack.is_ours:
         return
     failed = [*stack.left_behind]
     skipped = f"; it skips {', '.join(failed)}, which the next deployment sets right" if failed else ""
@@ -142,8 +155,11 @@ def _is_doomed(component: str, found: Examination) -> bool:
 
 def _doomed(found: Examination) -> tuple[LiveComponent, ...]:
     """Return the components to delete: left-over candidates, and all that no stack in order manages."""
-    unmanaged = is_abandoned(found) or (found.stack.status in _BLOCKED and not found.serves)
-    return tuple(each for each in found.components if is_left_over(each, found) or unmanaged)
+    blocked = found.stack.status in _BLOCKED and found.stack.is_ours and not found.serves
+    unmanaged = is_abandoned(found) or blocked
+    return tuple(
+        each for each in found.components if _proof(each.tags, found) and (unmanaged or is_left_over(each, found))
+    )
 
 
 def _components(found: Examination) -> Iterator[FixStep]:
@@ -163,6 +179,8 @@ def _components(found: Examination) -> Iterator[FixStep]:
             until="gone",
             look="describe_inference_component",
             look_at=named,
+            arn=component.arn,
+            tags=_proof(component.tags, found),
         )
 
 
@@ -180,7 +198,7 @@ def _resumed(found: Examination) -> Iterator[FixStep]:
 
 def _stack(found: Examination) -> Iterator[FixStep]:
     """Delete a stack that could not be deleted or created, once nothing blocks it."""
-    if found.serves:
+    if found.serves or not found.stack.is_ours:
         return
     named = {"StackName": found.stack.name}
     yield FixStep(
@@ -198,32 +216,35 @@ def _stack(found: Examination) -> Iterator[FixStep]:
 
 def _endpoint(found: Examination) -> Iterator[FixStep]:
     """Delete endpoint, configuration and models, in this order, where no stack does it any more."""
-    if not is_abandoned(found):
+    endpoint = found.endpoint
+    proof = _proof(endpoint.tags, found)
+    if endpoint.existence != "found" or not is_abandoned(found) or not proof:
         return
-    before = tuple(f"component {each.name}" for each in _doomed(found))
-    if found.endpoint.existence == "found":
-        named: dict[str, object] = {"EndpointName": found.name}
-        why = "Its stack does not exist any more."
-        yield _deletion("endpoint", found.name, named, why, before, look="describe_endpoint")
-        before = (*before, f"endpoint {found.name}")
-    if found.endpoint.config:
-        named = {"EndpointConfigName": found.endpoint.config}
-        yield _deletion("endpoint_config", found.endpoint.config, named, "Its endpoint is deleted.", before)
-    for model in found.models:
-        yield _deletion("model", model.name, {"ModelName": model.name}, "Its endpoint is deleted.", before)
-
-
-def _deletion(
-    kind: str, name: str, named: Mapping[str, object], why: str, after: tuple[str, ...], *, look: str = ""
-) -> FixStep:
-    return FixStep(
-        key=f"{kind} {name}",
-        why=why,
+    named: dict[str, object] = {"EndpointName": found.name}
+    yield FixStep(
+        key=f"endpoint {found.name}",
+        why="Its stack does not exist any more.",
         service="sagemaker",
-        operation=f"delete_{kind}",
+        operation="delete_endpoint",
         arguments=named,
-        after=after,
-        until="gone" if look else "answered",
-        look=look,
-        look_at=named if look else {},
+        after=tuple(f"component {each.name}" for each in _doomed(found)),
+        until="gone",
+        look="describe_endpoint",
+        look_at=named,
+        arn=endpoint.arn,
+        tags=proof,
     )
+    parts = [("model", "ModelName", each.name, each.arn) for each in found.models if _proof(each.tags, found)]
+    if endpoint.config:
+        parts = [("endpoint_config", "EndpointConfigName", endpoint.config, endpoint.config_arn), *parts]
+    for kind, member, name, arn in parts:
+        yield FixStep(
+            key=f"{kind} {name}",
+            why="Its endpoint is deleted.",
+            service="sagemaker",
+            operation=f"delete_{kind}",
+            arguments={member: name},
+            after=(f"endpoint {found.name}",),
+            arn=arn,
+            tags=proof,
+        )

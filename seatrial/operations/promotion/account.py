@@ -82,5 +82,9 @@ def find_request(uri: str, endpoint_name: str, result: TrialResult, s3: S3Client
 
 
 def _started_at(s3: S3Client, bucket: str, key: str) -> str | None:
-    document = json.loads(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
+    text = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return None  # whatever it is, the result may be among the others
     return document.get("started_at") if isinstance(document, dict) else None

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from seatrial.deployment.trial import slo_objectives, trial_workload
 from seatrial.documents.plan import Promoted
+from seatrial.specs.endpoint import TrialSpec
+from seatrial_base.field_facts import facts_of
 from seatrial_base.findings import Finding, Place
+from seatrial_load.documents.request import CONVERSATIONS, Workload
 from seatrial_load.slo.verdict import up_to_gate, verdict_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
     from seatrial_load.documents.request import Objective
     from seatrial_load.documents.result import TrialResult
+
+
+_NO_REQUESTS: Final = {"schema", "stream", "api", "source", "source_digest", "sends_prefix_id"}
+"""Of a trial's workload: how its requests are sent, which the engine and the endpoint decide."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,28 +161,24 @@ def workload_problems(promotion: PromotionStep, result: TrialResult) -> Iterator
     """Yield what the trial's requests were like, where the environment to come has others."""
     tried = result.request.workload
     asked = trial_workload(promotion.target, tried.schema, tried.api)
-    place = "workload" if promotion.target.endpoint.workload.shared_prefix_tokens else "trial"
-    pairs = {
-        "workload.input_tokens": (asked.input_tokens, tried.input_tokens),
-        "workload.output_tokens": (asked.output_tokens, tried.output_tokens),
-        "workload.input_tokens_stddev": (asked.input_tokens_stddev, tried.input_tokens_stddev),
-        "workload.output_tokens_stddev": (asked.output_tokens_stddev, tried.output_tokens_stddev),
-        f"{place}.shared_prefix_tokens": (asked.shared_prefix_tokens, tried.shared_prefix_tokens),
-        f"{place}.prefix_groups": (asked.prefix_groups, tried.prefix_groups),
-    }
-    other = [
-        f"{field} is {ours}, the trial's was {theirs}" for field, (ours, theirs) in pairs.items() if ours != theirs
-    ]
-    if asked.lengths != tried.lengths:
-        other.append("workload.dataset has other lengths than the trial's")
-    names = ("turns", "turns_stddev", "turn_delay_s", "turn_delay_stddev_s", "conversations", "delays_s")
-    if any(getattr(asked, name) != getattr(tried, name) for name in names):
-        other.append("workload has other conversations than the trial's")
-    if asked.times_s != tried.times_s:
-        other.append("workload.dataset has other times than the trial's")
+    older = not promotion.target.endpoint.workload.shared_prefix_tokens  # then a prefix has the trial's spelling
+    other = dict.fromkeys(_differences(asked, tried, set(TrialSpec.model_fields) if older else set()))
     if other:
         hint = f"give both environments the same requests, and try them in {promotion.source.environment.name}"
         yield promotion.problem("SEA475", "; ".join(other), hint)
+
+
+def _differences(asked: Workload, tried: Workload, of_trial: Collection[str]) -> Iterator[str]:
+    for name, facts in facts_of(Workload).items():
+        ours, theirs = getattr(asked, name), getattr(tried, name)
+        if ours == theirs or name in _NO_REQUESTS:
+            continue
+        if facts.of == CONVERSATIONS:
+            yield "workload has other conversations than the trial's"
+        elif isinstance(ours, tuple):
+            yield f"workload.dataset has other {name.removesuffix('_s')} than the trial's"
+        else:
+            yield f"{'trial' if name in of_trial else 'workload'}.{name} is {ours}, the trial's was {theirs}"
 
 
 def most_concurrency(promotion: PromotionStep, result: TrialResult) -> int | None:

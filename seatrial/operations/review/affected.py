@@ -7,10 +7,11 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from seatrial.locks.path import lock_path
+from seatrial.operations.checkout import added_paths
 from seatrial.specs.calibration import calibration_path
 from seatrial.specs.load import load_environment
 from seatrial.specs.prices import PRICES_FILE
-from seatrial_base.errors import SeatrialError
+from seatrial_base.errors import SeatrialError, SpecError
 from seatrial_base.files import read_text
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ _NOT_SYNTHESIZED_NAMES = frozenset(
         "Makefile",
     }
 )
+_MOST_NAMED = 5
 _READ_ANYWAY = frozenset({"requirements.txt"})
 
 
@@ -79,6 +81,29 @@ def is_code_changed(side: RepositorySide, paths: Iterable[str]) -> bool:
         not _is_inert(PurePosixPath(path)) and not any((side.top / path).is_relative_to(folder) for folder in folders)
         for path in paths
     )
+
+
+def refuse_code_of_others(side: RepositorySide, commit: str) -> None:
+    """Refuse a revision whose code the checkout lacks: to compare it would run it.
+
+    Its specs, environments and templates are data. The app of `cdk.json`, and what may be a module of it, is code.
+
+    Args:
+        side: The checkout.
+        commit: The revision.
+
+    Raises:
+        SpecError: SEA452 with the files of code.
+    """
+    templates = side.root / "serving_templates"
+    added = (path for path in added_paths(side.top, commit) if not (side.top / path).is_relative_to(templates))
+    if code := [path for path in added if is_code_changed(side, [path])]:
+        more = f" and {len(code) - _MOST_NAMED} more" if len(code) > _MOST_NAMED else ""
+        message = (
+            f"it has code that this checkout lacks: {', '.join(code[:_MOST_NAMED])}{more}; to compare it would run it"
+        )
+        hint = "compare with the merge base (three dots behind the revision), or read its code and merge it first"
+        raise SpecError.of("SEA452", message, where=commit, hint=hint)
 
 
 def _of_file(

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from seatrial.operations.app import app_folder
 from seatrial.operations.checkout import changed_paths, checkout_of, commit_of, commits_ahead, git_repository_of, moved
+from seatrial.operations.review.affected import refuse_code_of_others
 from seatrial.operations.review.review import AskedEndpoints, make_review
 from seatrial.operations.review.side import RepositorySide
 from seatrial.specs.load import environment_names
 from seatrial_base.errors import SpecError
+from seatrial_base.files import follow_links
 from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:
@@ -36,7 +38,8 @@ def review_of(
 
     Raises:
         SpecError: SEA101 for a folder or spec that neither side has, SEA109 for such an environment, SEA420 for specs
-            of several folders, SEA450 when there is no app, SEA452 when the revision can't be checked out.
+            of several folders, SEA450 when there is no app, SEA452 when the revision can't be checked out, or has
+            code that the checkout lacks.
         SeatrialError: As `make_review`.
     """
     endpoints, names = _endpoints(specs)
@@ -45,9 +48,10 @@ def review_of(
     new = RepositorySide(
         top=top,
         root=app_folder(endpoints / "spec.yaml"),
-        endpoints=endpoints.resolve(),
-        environments=environments.resolve(),
+        endpoints=follow_links(endpoints),
+        environments=follow_links(environments),
     )
+    refuse_code_of_others(new, commit)
     with checkout_of(top, commit, folder / "checkout") as (_, checkout):
         old = RepositorySide(
             top=checkout,
@@ -69,7 +73,7 @@ def folder_of(path: Path) -> Path:
 
 def _endpoints(specs: Sequence[Path]) -> tuple[Path, tuple[str, ...] | None]:
     """Return the folder of specs, and the names of those that are asked for; `None` for all."""
-    folders = {folder_of(spec).resolve() for spec in specs}
+    folders = {follow_links(folder_of(spec)) for spec in specs}
     if len(folders) > 1:
         places = ", ".join(folder.as_posix() for folder in sorted(folders))
         hint = "compare one folder after the other"
@@ -80,7 +84,8 @@ def _endpoints(specs: Sequence[Path]) -> tuple[Path, tuple[str, ...] | None]:
 
 def _existing(folder: Path) -> Path:
     """Return a folder, or the nearest above it that exists: a change may remove every spec."""
-    return next(one for one in (folder.resolve(), *folder.resolve().parents) if one.is_dir())
+    target = follow_links(folder)
+    return next(one for one in (target, *target.parents) if one.is_dir())
 
 
 def _refuse_missing(folder: Path, names: Sequence[str] | None, *sides: RepositorySide) -> None:

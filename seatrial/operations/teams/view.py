@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from dataclasses import asdict
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
@@ -78,7 +79,7 @@ def _money(amount: float | None, digits: int) -> str:
 
 def _sum(group: Sequence[TeamEndpoint]) -> str:
     known = [each for each in group if each.usd_per_hour is not None]
-    hourly, monthly = (sum(getattr(each, name) for each in known) for name in ("usd_per_hour", "usd_per_month"))
+    hourly, monthly = (math.fsum(getattr(each, name) for each in known) for name in ("usd_per_hour", "usd_per_month"))
     rest = len(group) - len(known)
     unknown = f", {rest} of unknown cost" if rest else ""
     return f"{counted(len(group), 'endpoint')}, ${hourly:,.2f}/h, ${monthly:,.0f}/month planned{unknown}"

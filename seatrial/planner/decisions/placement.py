@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from seatrial.documents.plan import Decision, Layout
 from seatrial.planner.cost import cost_of, usd_per_hour
 from seatrial.planner.predict.knee import predicted_target
+from seatrial.planner.search.candidate import known
 from seatrial.planner.search.parallel_options import groups_words
-from seatrial.planner.search.ranking import known
 from seatrial.planner.search.sizing import instances_for, surge_instances
 from seatrial.specs.scaling import copies_replaced_at_once
 from seatrial_base.catalog import neuron

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import Proposal
+from seatrial.planner.search.candidate import known
 from seatrial.planner.search.cheaper_precision import narrower
-from seatrial.planner.search.ranking import known
 from seatrial_base.units import hourly_words, tenths
 
 if TYPE_CHECKING:
@@ -35,11 +35,7 @@ def _proposal(demand: Demand, plan: FeasibleCandidate, found: NarrowerDeployment
     best, score = found.best, found.best.score
     return Proposal(
         quantization=found.quantization,
-        instance_type=best.candidate.instance.instance_type,
-        tensor_parallel_degree=best.candidate.degree,
-        copy_count=best.load.copy_count,
-        instance_count=best.instance_count,
-        usd_per_hour=known(score.usd_per_hour),
+        **best.size.fields,
         output_tok_s=round(score.output_tok_s, 1),
         highest_tok_s=round(score.highest_tok_s, 1),
         ms_per_token_alone=round(score.ms_per_token_alone, 2),

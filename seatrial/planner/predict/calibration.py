@@ -139,7 +139,7 @@ def _bounded(log: float) -> float:
 
 
 def _dot(left: list[float], right: list[float]) -> float:
-    return sum(one * other for one, other in zip(left, right, strict=True))
+    return math.fsum(one * other for one, other in zip(left, right, strict=True))
 
 
 def _squares(values: list[float]) -> float:

@@ -34,6 +34,7 @@ every prompt up to that length: both times are those of the full shapes, whateve
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -182,7 +183,7 @@ class Costs:
 
     def link(self, tokens: float) -> float:
         """Return the time of the all-reduces."""
-        return sum(each.seconds(tokens) for each in self.all_reduces)
+        return math.fsum(each.seconds(tokens) for each in self.all_reduces)
 
     def attention(self, batch: float) -> float:
         """Return the time of attention per token of context; a draft reads its own cache for each drafted token."""

@@ -111,7 +111,7 @@ def even_split(one: Callable[[int], InstanceLevel], concurrency: int, parts: int
     loads = [(each + 1, fuller), (each, parts - fuller)]
     levels = [(one(load), count) for load, count in loads if load and count]
     return InstanceLevel(
-        output_tok_s=sum(level.output_tok_s * count for level, count in levels),
+        output_tok_s=math.fsum(level.output_tok_s * count for level, count in levels),
         ms_per_token=max(level.ms_per_token for level, _ in levels),
         longest_s=max(level.longest_s for level, _ in levels),
     )
@@ -147,9 +147,9 @@ def product_form(rates: tuple[float, ...], concurrency: int, stations: int) -> S
     here = _weights(rates, concurrency / stations)
     elsewhere = _power(here, stations - 1)
     shares = [weight * other for weight, other in zip(here, reversed(elsewhere), strict=True)]
-    total, mean = sum(shares), concurrency / stations
-    variance = sum(share * (load - mean) ** 2 for load, share in enumerate(shares)) / total
-    rate = sum(map(mul, shares[1:], rates)) / total
+    total, mean = math.fsum(shares), concurrency / stations
+    variance = math.fsum(share * (load - mean) ** 2 for load, share in enumerate(shares)) / total
+    rate = math.fsum(map(mul, shares[1:], rates)) / total
     return Spread(throughput=stations * rate, deviation=math.sqrt(variance))
 
 
@@ -171,7 +171,7 @@ def _power(weights: list[float], exponent: int) -> list[float]:
 
 
 def _convolve(left: list[float], right: list[float]) -> list[float]:
-    sums = [sum(map(mul, left, reversed(right[: end + 1]))) for end in range(len(left))]
+    sums = [math.fsum(map(mul, left, reversed(right[: end + 1]))) for end in range(len(left))]
     highest = max(sums)
     return [value / highest for value in sums]
 

@@ -124,7 +124,7 @@ class _EngineState:
         if not self.slides:
             return self.batch * self.kept + self.growing * (self.context + self.batch * steps * self.per_step)
         cached, prompt, at = self.copy.architecture.attended_tokens, self.copy.input_tokens + 1, self.steps + steps
-        return sum(group.size * cached(prompt + (at - group.entered) * self.per_step) for group in self.groups)
+        return math.fsum(group.size * cached(prompt + (at - group.entered) * self.per_step) for group in self.groups)
 
 
 def simulate(copy: Copy, concurrency: int, protocol: Protocol) -> list[Request]:

@@ -71,31 +71,56 @@ class _Queue:
         return [result for result in self.evaluated.values() if isinstance(result, FeasibleCandidate)]
 
 
-def search(demand: Demand, instances: Iterable[Instance], *, winner_only: bool = False) -> SearchResult:
-    """Return the best deployments over some instance types with all their degrees; what fails says why.
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Judges deployments by what is asked, and finds the best.
 
-    Args:
+    Attributes:
         demand: What is asked.
-        instances: The instance types.
-        winner_only: Rank the best alone: nothing that it beats is simulated.
     """
-    fitted = [found for instance in instances for found in candidates(demand, instance)]
-    rejections = [found for found in fitted if isinstance(found, RejectedCandidate)]
-    holding = sharing(found for found in fitted if isinstance(found, Candidate))
-    estimates = []
-    for candidate in holding:
-        missed = misses_alone(demand, candidate)
-        if missed is None:
-            estimates.append(estimate(demand, candidate))
-        else:
-            rejections.append(missed)
-    queue = _queued(demand, estimates)
-    ranked = _best_first(queue, 1 if winner_only else _BEST_SIMULATED)
-    rest = () if winner_only else _rest_of_the_front(queue)
-    ranked += [feasible for feasible in rest if feasible not in ranked]
-    rejections += [result for result in queue.evaluated.values() if isinstance(result, RejectedCandidate)]
-    considered = sum(estimated.comes_into_question for estimated in estimates)
-    return SearchResult(tuple(ranked), tuple(rejections), max(considered, len(ranked)), holding, tuple(estimates))
+
+    demand: Demand
+
+    def judge(self, candidate: Candidate | RejectedCandidate) -> FeasibleCandidate | RejectedCandidate:
+        """Simulate a candidate, first with a single request, then with the load."""
+        if isinstance(candidate, RejectedCandidate):
+            return candidate
+        return misses_alone(self.demand, candidate) or evaluate(self.demand, estimate(self.demand, candidate))
+
+    def on(self, instance: Instance) -> tuple[FeasibleCandidate | RejectedCandidate, ...]:
+        """Judge every degree of an instance type."""
+        return tuple(map(self.judge, candidates(self.demand, instance)))
+
+    def estimates(self, instances: Iterable[Instance]) -> SearchResult:
+        """Return what holds the model, and estimates of what keeps the objectives with a single request."""
+        fitted = [found for instance in instances for found in candidates(self.demand, instance)]
+        holding = sharing(found for found in fitted if isinstance(found, Candidate))
+        missed = [misses_alone(self.demand, candidate) for candidate in holding]
+        keeping = (candidate for candidate, miss in zip(holding, missed, strict=True) if miss is None)
+        estimates = tuple(estimate(self.demand, candidate) for candidate in keeping)
+        rejections = [found for found in (*fitted, *missed) if isinstance(found, RejectedCandidate)]
+        considered = sum(estimated.comes_into_question for estimated in estimates)
+        return SearchResult((), tuple(rejections), considered, holding, estimates)
+
+    def best(self, instances: Iterable[Instance], *, winner_only: bool = False) -> SearchResult:
+        """Return the best deployments over some instance types with all their degrees; what fails says why.
+
+        Args:
+            instances: The instance types.
+            winner_only: Rank the best alone: nothing that it beats is simulated.
+        """
+        known = self.estimates(instances)
+        queue = _queued(self.demand, list(known.estimates))
+        ranked = _best_first(queue, 1 if winner_only else _BEST_SIMULATED)
+        rest = () if winner_only else _rest_of_the_front(queue)
+        ranked += [feasible for feasible in rest if feasible not in ranked]
+        failed = (result for result in queue.evaluated.values() if isinstance(result, RejectedCandidate))
+        return replace(
+            known,
+            ranked=tuple(ranked),
+            rejections=(*known.rejections, *failed),
+            considered=max(known.considered, len(ranked)),
+        )
 
 
 def _queued(demand: Demand, estimates: list[Estimate]) -> _Queue:

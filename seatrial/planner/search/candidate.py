@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 if TYPE_CHECKING:
     from seatrial.documents.prediction import MemoryFit
@@ -52,6 +53,11 @@ class Candidate:
     def alone(self) -> SimulatedLevel:
         """What a single request meets."""
         return self.levels.at(1)
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Instance type and degree, which tell candidates of one demand apart."""
+        return self.instance.instance_type, self.degree
 
     def __str__(self) -> str:
         return f"{self.instance.instance_type} with degree {self.degree}"
@@ -112,6 +118,39 @@ class SustainedRate(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Size:
+    """A candidate of some size.
+
+    Attributes:
+        candidate: The deployment.
+        load: The workload spread over its copies.
+        instance_count: Its instances.
+        usd_per_hour: All of them; infinite when unknown.
+    """
+
+    candidate: Candidate
+    load: LoadSpread
+    instance_count: int
+    usd_per_hour: float
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields of the `SizedDeployment` that documents have of it."""
+        return {
+            "instance_type": self.candidate.instance.instance_type,
+            "tensor_parallel_degree": self.candidate.degree,
+            "copy_count": self.load.copy_count,
+            "instance_count": self.instance_count,
+            "usd_per_hour": known(self.usd_per_hour),
+        }
+
+
+def known(price: float) -> float | None:
+    """Return a price to a hundredth of a cent, `None` for an unknown one."""
+    return round(price, 4) if math.isfinite(price) else None
+
+
+@dataclass(frozen=True, slots=True)
 class FeasibleCandidate:
     """A candidate that satisfies everything that was asked, by simulation.
 
@@ -135,6 +174,11 @@ class FeasibleCandidate:
     score: Score
     sustained: SustainedRate | None = None
     chance: float | None = None
+
+    @property
+    def size(self) -> Size:
+        """Its size and price."""
+        return Size(self.candidate, self.load, self.instance_count, self.score.usd_per_hour)
 
     @property
     def at_gate(self) -> SimulatedLevel | OpenLevel:

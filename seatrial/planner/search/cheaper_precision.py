@@ -7,9 +7,9 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from seatrial.planner.cost import usd_per_hour
-from seatrial.planner.search.candidate import Candidate, FeasibleCandidate
-from seatrial.planner.search.evaluate import estimate, evaluate, misses_alone, planned_load
-from seatrial.planner.search.fitting import candidates, sharing
+from seatrial.planner.search.best_first import Search
+from seatrial.planner.search.candidate import FeasibleCandidate
+from seatrial.planner.search.evaluate import evaluate, planned_load
 from seatrial.planner.search.ranking import ranking_order
 from seatrial_base.catalog.instances import computes_in
 
@@ -77,7 +77,7 @@ def _best(
     serving = demand.endpoint.serving.model_copy(update={"overrides": overrides})
     narrow = replace(demand, endpoint=demand.endpoint.model_copy(update={"serving": serving}), calibrated=None)
     tried = [instance for instance in allowed if _may_gain(demand, instance, best, quantization)]
-    estimates = [found for found in _estimates(narrow, tried) if found.comes_into_question]
+    estimates = [each for each in Search(narrow).estimates(tried).estimates if each.comes_into_question]
     feasible = _best_of(narrow, estimates)
     return feasible if feasible is not None and _gains(demand, best, feasible) else None
 
@@ -109,13 +109,6 @@ def _may_gain(demand: Demand, instance: Instance, best: FeasibleCandidate, quant
         return False
     price = usd_per_hour(instance, 1, demand.discount)
     return price is not None and price < best.score.usd_per_hour * (1 - _WORTHWHILE)
-
-
-def _estimates(demand: Demand, instances: Sequence[Instance]) -> Iterator[Estimate]:
-    fitted = [found for instance in instances for found in candidates(demand, instance)]
-    for candidate in sharing(found for found in fitted if isinstance(found, Candidate)):
-        if misses_alone(demand, candidate) is None:
-            yield estimate(demand, candidate)
 
 
 def _gains(demand: Demand, best: FeasibleCandidate, other: FeasibleCandidate) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.planner.cost import usd_per_hour
 from seatrial.planner.predict.closed_form import predict_at
+from seatrial.planner.search.candidate import Size
 from seatrial.planner.search.capacity import MOST_IN_FLIGHT, copies_needed, spread
 from seatrial.planner.search.chance import chance_of, chance_within, slower_in_doubt
 from seatrial.planner.search.sizing import UNKNOWN, excesses, score_of
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from seatrial.documents.prediction import Band
     from seatrial.planner.search.best_first import SearchResult
     from seatrial.planner.search.candidate import Candidate
-    from seatrial.planner.search.capacity import LoadSpread
     from seatrial.planner.search.demand import Demand
 
 LEAST_SAVING = 0.15
@@ -39,10 +39,7 @@ class Doubt:
     """A cheaper size that misses an objective by less than the band.
 
     Attributes:
-        candidate: The deployment.
-        load: The workload spread over its copies.
-        instance_count: Instances of that size.
-        usd_per_hour: All of them.
+        size: The size.
         field: The objective, as in the spec.
         predicted: What is predicted of it, in its unit.
         bound: Its bound, in the same unit.
@@ -51,45 +48,13 @@ class Doubt:
         chance: That it meets the SLO, with its bands as 80 % of log-normal errors.
     """
 
-    candidate: Candidate
-    load: LoadSpread
-    instance_count: int
-    usd_per_hour: float
+    size: Size
     field: str
     predicted: float
     bound: float
     ratio: float
     band: float
     chance: float
-
-
-@dataclass(frozen=True, slots=True)
-class SaferSize:
-    """A dearer size that misses the SLO half as likely as the plan does, or less.
-
-    Attributes:
-        candidate: The deployment.
-        load: The workload spread over its copies.
-        instance_count: Instances of that size.
-        usd_per_hour: All of them.
-        chance: That it meets the SLO.
-    """
-
-    candidate: Candidate
-    load: LoadSpread
-    instance_count: int
-    usd_per_hour: float
-    chance: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Size:
-    """A candidate with a number of instances, and its load by the closed form."""
-
-    candidate: Candidate
-    instance_count: int
-    usd_per_hour: float
-    load: LoadSpread
 
 
 def doubt(demand: Demand, found: SearchResult, band_of: Callable[[Candidate], Band]) -> Doubt | None:
@@ -113,11 +78,13 @@ def doubt(demand: Demand, found: SearchResult, band_of: Callable[[Candidate], Ba
     ]
     sizes.sort(key=lambda size: (size.usd_per_hour, str(size.candidate)))
     doubts = [_doubt(demand, size, band_of(size.candidate)) for size in sizes[:_MOST_SIMULATED]]
-    return max(filter(None, doubts), key=lambda each: (price - each.usd_per_hour) * each.chance, default=None)
+    return max(filter(None, doubts), key=lambda each: (price - each.size.usd_per_hour) * each.chance, default=None)
 
 
-def safer(demand: Demand, found: SearchResult, band_of: Callable[[Candidate], Band], chance: float) -> SaferSize | None:
-    """Return the cheapest size that misses the SLO half as likely as the plan does; `None` where the plan is likely.
+def safer(
+    demand: Demand, found: SearchResult, band_of: Callable[[Candidate], Band], chance: float
+) -> tuple[Size, float] | None:
+    """Return the cheapest size that misses the SLO half as likely as the plan, with its chance; `None` where none does.
 
     Only where the price decides, as in `doubt`, and up to twice the plan's price.
 
@@ -137,8 +104,8 @@ def safer(demand: Demand, found: SearchResult, band_of: Callable[[Candidate], Ba
         if _may_reach(demand, size, band_of(candidate), wanted)
     ]
     sizes.sort(key=lambda size: (size.usd_per_hour, str(size.candidate)))
-    tried = (_safer(demand, size, band_of(size.candidate)) for size in sizes[:_MOST_DEARER_SIMULATED])
-    return next((one for one in tried if one is not None and one.chance >= wanted), None)
+    tried = ((size, _chance(demand, size, band_of(size.candidate))) for size in sizes[:_MOST_DEARER_SIMULATED])
+    return next(((size, own) for size, own in tried if own is not None and own >= wanted), None)
 
 
 def _deciding_price(demand: Demand, found: SearchResult) -> float | None:
@@ -148,7 +115,7 @@ def _deciding_price(demand: Demand, found: SearchResult) -> float | None:
     return price if decides else None
 
 
-def _may_reach(demand: Demand, size: _Size, band: Band, wanted: float) -> bool:
+def _may_reach(demand: Demand, size: Size, band: Band, wanted: float) -> bool:
     """Tell whether the closed form's means, with some slack, leave a size the chance that is wanted."""
     level = size.load.concurrency_per_copy
     if level > MOST_IN_FLIGHT:
@@ -160,17 +127,15 @@ def _may_reach(demand: Demand, size: _Size, band: Band, wanted: float) -> bool:
     )
 
 
-def _safer(demand: Demand, size: _Size, band: Band) -> SaferSize | None:
+def _chance(demand: Demand, size: Size, band: Band) -> float | None:
     """Simulate a size; `None` where it costs more than it may, or bounds nothing."""
-    candidate, load = size.candidate, size.load
-    chance = chance_of(demand.endpoint, candidate, load, band)
-    score = score_of(demand, candidate, load, load.output_tok_s / load.copy_count)
-    if chance is None or excesses(demand, candidate, score):
-        return None
-    return SaferSize(candidate, load, size.instance_count, size.usd_per_hour, chance)
+    score = score_of(demand, size.candidate, size.load, size.load.output_tok_s / size.load.copy_count)
+    return (
+        None if excesses(demand, size.candidate, score) else chance_of(demand.endpoint, size.candidate, size.load, band)
+    )
 
 
-def _sizes(demand: Demand, candidate: Candidate, above_usd: float, most_usd: float) -> Iterator[_Size]:
+def _sizes(demand: Demand, candidate: Candidate, above_usd: float, most_usd: float) -> Iterator[Size]:
     """Yield the sizes of a candidate in a range of prices that the spec allows, the smallest first."""
     workload, scaling = demand.endpoint.workload, demand.endpoint.scaling
     each = usd_per_hour(candidate.instance, 1, demand.discount)
@@ -183,10 +148,10 @@ def _sizes(demand: Demand, candidate: Candidate, above_usd: float, most_usd: flo
         if copies < fewest or (count - 1) * candidate.copies_per_instance >= most:
             continue
         load = spread(candidate.copy, workload, copies, lambda level: predict_at(candidate.copy, level).output_tok_s)
-        yield _Size(candidate, count, each * count, load)
+        yield Size(candidate, load, count, each * count)
 
 
-def _hopeless(demand: Demand, size: _Size, band: Band) -> bool:
+def _hopeless(demand: Demand, size: Size, band: Band) -> bool:
     """Tell whether the closed form's mean is beyond a bound by more than the band."""
     level = size.load.concurrency_per_copy
     if level > MOST_IN_FLIGHT:
@@ -198,7 +163,7 @@ def _hopeless(demand: Demand, size: _Size, band: Band) -> bool:
     )
 
 
-def _doubt(demand: Demand, size: _Size, band: Band) -> Doubt | None:
+def _doubt(demand: Demand, size: Size, band: Band) -> Doubt | None:
     """Simulate a size; `None` where it is beyond the band, misses nothing, or was measured at this level."""
     candidate, concurrency = size.candidate, size.load.concurrency_per_copy
     if demand.is_measured(candidate.instance.instance_type, candidate.degree, concurrency):
@@ -220,6 +185,4 @@ def _doubt(demand: Demand, size: _Size, band: Band) -> Doubt | None:
     every = chance_of(demand.endpoint, candidate, size.load, band, slower)
     own = chance_within(ratio, most, slower)
     chance = own if every is None else min(own, every)
-    return Doubt(
-        candidate, size.load, size.instance_count, size.usd_per_hour, field, predicted, bound, ratio, most, chance
-    )
+    return Doubt(size, field, predicted, bound, ratio, most, chance)

@@ -269,6 +269,3 @@ def _why_not_unpriced(demand: Demand, candidate: Candidate) -> str:
     if not demand.may_choose(candidate.instance):
         return "The price is unknown: name the type in instance_types or plan with --allow-unknown-price to choose it."
     return ""
-
-
-# The closed form's means lie near the simulated percentiles: a quarter more keeps it from refusing what would hold.

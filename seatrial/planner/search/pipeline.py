@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import Decision
 from seatrial.planner.resolve import resolve
-from seatrial.planner.search.best_first import search
+from seatrial.planner.search.best_first import Search
+from seatrial.planner.search.candidate import known
 from seatrial.planner.search.no_deployment import no_deployment
-from seatrial.planner.search.ranking import known
 from seatrial_base.units import hourly_words, usd
 
 if TYPE_CHECKING:
@@ -60,14 +60,14 @@ def _searched(resolved: Resolved, *, winner_only: bool = False) -> tuple[Resolve
 
     An engine that mixes chunks of prompts into its decode steps gains nothing from more of them.
     """
-    found = search(resolved.demand, resolved.allowed, winner_only=winner_only)
+    found = Search(resolved.demand).best(resolved.allowed, winner_only=winner_only)
     fixed = resolved.demand.overrides.max_num_batched_tokens is not None
     if fixed or resolved.demand.engine.scheduler == "chunked":
         return resolved, found
     best = _widest_worthwhile(resolved, found)
     if best is resolved:
         return resolved, found
-    return best, search(best.demand, best.allowed, winner_only=winner_only)
+    return best, Search(best.demand).best(best.allowed, winner_only=winner_only)
 
 
 def _widest_worthwhile(resolved: Resolved, found: SearchResult) -> Resolved:
@@ -76,7 +76,7 @@ def _widest_worthwhile(resolved: Resolved, found: SearchResult) -> Resolved:
     best = resolved
     for factor in _MORE_PROMPT_TOKENS:
         demand = replace(resolved.demand, batched_tokens=factor * usual)
-        other = search(demand, near)
+        other = Search(demand).best(near)
         because = _why_wider(demand, found, other)
         if because:
             value = demand.batched_tokens

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Literal
 
 from seatrial.documents.plan import Alternative, Rejected
-from seatrial.planner.search.candidate import STAGES
+from seatrial.planner.search.candidate import STAGES, known
 from seatrial_base.units import MS_PER_S, counted, hourly_words, tenths, usd
 
 if TYPE_CHECKING:
@@ -46,23 +45,14 @@ def alternative(feasible: FeasibleCandidate, *, chosen: bool = False) -> Alterna
     """Return a deployment as the plan shows it."""
     score = feasible.score
     return Alternative(
-        instance_type=feasible.candidate.instance.instance_type,
-        tensor_parallel_degree=feasible.candidate.degree,
+        **feasible.size.fields,
         copies_per_instance=feasible.candidate.copies_per_instance,
-        copy_count=feasible.load.copy_count,
-        instance_count=feasible.instance_count,
-        usd_per_hour=known(score.usd_per_hour),
         usd_per_million_output_tokens=known(score.usd_per_million_output_tokens),
         output_tok_s=round(score.output_tok_s, 1),
         highest_tok_s=round(score.highest_tok_s, 1),
         ms_per_token_alone=round(score.ms_per_token_alone, 2),
         chosen=chosen,
     )
-
-
-def known(price: float) -> float | None:
-    """Return a price to a hundredth of a cent, `None` for an unknown one."""
-    return round(price, 4) if math.isfinite(price) else None
 
 
 MOST_REJECTED = 12

@@ -176,7 +176,7 @@ def most_usd_per_hour(endpoint: EndpointSpec, candidate: Candidate) -> float:
         surge_instances=surge,
     )
     price = candidate.instance.usd_per_hour or 0.0
-    return sum(fleet.updating * price for fleet in fleets_of(endpoint, size))
+    return math.fsum(fleet.updating * price for fleet in fleets_of(endpoint, size))
 
 
 def surge_instances(candidate: Candidate, scaling: ScalingSpec) -> int:

@@ -17,6 +17,7 @@ from seatrial.report.values import (
     measured_cell,
     missing_cell,
     number_cell,
+    percent,
     plain,
     seconds,
     share_cell,
@@ -25,6 +26,7 @@ from seatrial.report.values import (
 )
 from seatrial_base.table import CONCURRENCY, Cell, Column, Table
 from seatrial_load.documents.result import loads_words
+from seatrial_load.measure.conversations import planned_cached_share
 from seatrial_load.measure.lengths import lengths_of
 from seatrial_load.slo.evaluate import statistic_of
 from seatrial_load.trial.manner import adds_load
@@ -103,6 +105,9 @@ def throughput_table(result: TrialResult) -> Table:
 def protocol_table(result: TrialResult) -> Table:
     """Return how each level was measured, and for how long."""
     opened = any(level.arrival != "closed" for level in result.levels)
+    cached = any(level.cached_share is not None for level in result.levels)
+    share = planned_cached_share(result.request.workload)
+    planned = "" if share is None else f"planned {percent(share)}"
     varied = result.request.workload.source != "synthetic" or not lengths_of(result.request.workload).are_fixed
     columns = (
         CONCURRENCY,
@@ -112,13 +117,14 @@ def protocol_table(result: TrialResult) -> Table:
         Column("window", "s"),
         Column("input", "tokens"),
         *((Column("input p50", "tokens"), Column("input p95", "tokens")) if varied else ()),
+        *((Column("from a cache", planned),) if cached else ()),
         Column("output", "tokens"),
         *((Column("output p50", "tokens"), Column("output p95", "tokens")) if varied else ()),
         Column("parts", "per token"),
         Column("queueing"),
         Column("stop reason", kind="prose"),
     )
-    rows = tuple(tuple(_protocol_row(level, opened=opened, varied=varied)) for level in result.levels)
+    rows = tuple(tuple(_protocol_row(level, opened=opened, varied=varied, cached=cached)) for level in result.levels)
     return Table("How each level was measured", columns, rows)
 
 
@@ -190,7 +196,7 @@ def _throughput_row(level: LevelResult, result: TrialResult) -> tuple[Cell, ...]
     )
 
 
-def _protocol_row(level: LevelResult, *, opened: bool, varied: bool) -> Iterator[Cell]:
+def _protocol_row(level: LevelResult, *, opened: bool, varied: bool, cached: bool) -> Iterator[Cell]:
     yield level_name(level)
     if opened:
         yield Cell(level.arrival)
@@ -200,9 +206,13 @@ def _protocol_row(level: LevelResult, *, opened: bool, varied: bool) -> Iterator
     yield number_cell(level.window_s, NO_DURATION)
     prompts = (level.input_tokens_mean, level.input_tokens_p50, level.input_tokens_p95)
     answers = (level.output_tokens_mean, level.output_tokens_p50, level.output_tokens_p95)
-    for numbers, otherwise in ((prompts, NO_INPUT_COUNT), (answers, NO_TOKEN_COUNT)):
-        for number in numbers if varied else numbers[:1]:
-            yield number_cell(number, why_missing(level, otherwise))
+    for number in prompts if varied else prompts[:1]:
+        yield number_cell(number, why_missing(level, NO_INPUT_COUNT))
+    if cached:
+        share = level.cached_share
+        yield missing_cell("the endpoint told no count of it") if share is None else share_cell(share)
+    for number in answers if varied else answers[:1]:
+        yield number_cell(number, why_missing(level, NO_TOKEN_COUNT))
     yield number_cell(level.parts_per_token, why_missing(level, NOT_STREAMED))
     queueing = level.queue_share
     yield (missing_cell("no lower level, or no stream") if queueing is None else share_cell(queueing))

@@ -11,8 +11,8 @@ from seatrial.locks.provenance import provenance_lines
 from seatrial.report.document.section import Fact, Section, Text
 from seatrial.report.values import count_cell, missing_cell, number_cell, sentence
 from seatrial_base.table import Cell, Column, Table
-from seatrial_base.units import S_PER_MINUTE
-from seatrial_load.documents.request import JUMPSTART_LEVELS
+from seatrial_load.documents.options import OPTIONS
+from seatrial_load.documents.request import JUMPSTART_LEVELS, LIMITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -163,20 +163,10 @@ def _target_options(request: TrialRequest) -> Iterator[str]:
 
 
 def _length_options(work: Workload) -> Iterator[str]:
-    yield from ("--input-tokens", str(work.input_tokens), "--output-tokens", str(work.output_tokens))
-    usual = {
-        "--input-tokens-stddev": (work.input_tokens_stddev, 0),
-        "--output-tokens-stddev": (work.output_tokens_stddev, 0),
-        "--shared-prefix-tokens": (work.shared_prefix_tokens, 0),
-        "--prefix-groups": (work.prefix_groups, 1),
-        "--turns": (work.turns, 1),
-        "--turns-stddev": (work.turns_stddev, 0),
-        "--turn-delay": (work.turn_delay_s, 0),
-        "--turn-delay-stddev": (work.turn_delay_stddev_s, 0),
-    }
-    for option, (value, default) in usual.items():
-        if value != default:
-            yield from (option, _exact(value))
+    for row in OPTIONS.values():
+        value = getattr(work, row.name) if row.part == "workload" and row.option.needs else None
+        if value is not None and (row.option.default is not None or value != row.usual):
+            yield from (row.flag, _exact(value))
 
 
 def _load_options(request: TrialRequest) -> Iterator[str]:
@@ -197,19 +187,13 @@ def _load_options(request: TrialRequest) -> Iterator[str]:
 
 def _limit_options(load: Load) -> Iterator[str]:
     """Yield the bounds of a server's trial that aren't those of `seatrial bench --url` without options."""
-    own = load.protocol == "seatrial"
-    limits: dict[str, tuple[float | None, float | None]] = {
-        "--timeout": (load.request_timeout_s, 60.0 if own else load.request_timeout_s),
-        "--retries": (load.max_retries, 0),
-        "--stall-timeout": (load.stall_timeout_s, None),
-        "--workers": (load.workers, None),
-        "--budget": (load.budget_s / S_PER_MINUTE, 10.0),
-        "--budget-usd": (load.budget_usd, None),
-        "--connections": (load.max_connections, load.max_connections if load.arrival == "closed" else 512),
-    }
-    for option, (value, usual) in limits.items():
-        if value is not None and value != usual:
-            yield from (option, _exact(value))
+    said = () if load.protocol == "seatrial" else ("--timeout",)
+    said = (*said, "--connections") if load.arrival == "closed" else said
+    for row in OPTIONS.values():
+        if (row.group == LIMITS or row.flag in {"--workers", "--connections"}) and row.flag not in said:
+            value = getattr(load, row.name)
+            if value is not None and value / row.option.unit != row.usual:
+                yield from (row.flag, _exact(value / row.option.unit))
 
 
 def _timing(load: Load) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+from seatrial.documents.plan import hardware_words
 from seatrial.report.document.markdown import section_blocks
 from seatrial.report.document.quality import METRICS
 from seatrial.report.document.section import Section
@@ -66,7 +67,7 @@ def _deployment(result: RecipeResult) -> Iterator[Cell]:
     price = "unknown" if made.usd_per_hour_per_copy is None else f"{usd(made.usd_per_hour_per_copy)} per hour"
     off = f" ({made.discount:.0%} off the list price)" if made.discount else ""
     yield Cell(result.recipe)
-    yield Cell(f"{made.instance_type}, TP {made.tensor_parallel_degree}")
+    yield Cell(hardware_words(made.instance_type, made.tensor_parallel_degree))
     yield Cell(f"{made.engine} {made.engine_version}")
     yield Cell(f"{price}{off}")
     yield Cell(f"{result.trial.verdict.status}: {result.trial.verdict.because}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
-from seatrial.documents.plan import STAND_IN
+from seatrial.documents.plan import STAND_IN, hardware_words
 from seatrial.report.chances import met_words
 from seatrial.report.metric_volume import metric_volume
 from seatrial.report.planned import edges
@@ -20,7 +20,7 @@ from seatrial.specs.prices import CONDITIONS, PURCHASES
 from seatrial_base.catalog.instances import all_instances, find_instance
 from seatrial_base.catalog.precision import kept_quality
 from seatrial_base.table import name_column, number_columns, table_of, text_columns
-from seatrial_base.units import short, usd, whole_or_tenths
+from seatrial_base.units import counted, short, usd, whole_or_tenths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -135,11 +135,7 @@ def _plan_row(planned: tuple[Plan, LoadedSpec]) -> tuple[str, ...]:
 
 def deployment(plan: Plan) -> str:
     """Write instances, degree and copies: `2 x ml.g5.12xlarge, TP 4, 2 copies`."""
-    copies = plan.copy_count.value
-    return (
-        f"{plan.instance_count.value} x {plan.instance_type.value}, TP {plan.tensor_parallel_degree.value}, "
-        f"{copies} {'copy' if copies == 1 else 'copies'}"
-    )
+    return f"{plan.deployment.words}, {counted(plan.copy_count.value, 'copy', 'copies')}"
 
 
 def warnings_of(plan: Plan) -> tuple[str, ...]:
@@ -262,8 +258,7 @@ def _unpriced_winner(plan: Plan) -> str:
     known = find_instance(one.instance_type)
     guess = known.estimated_usd_per_hour if known else None
     told = "" if guess is None else f"; estimated {narrow_usd(guess)}/h"
-    instances = f"{one.instance_count} x {one.instance_type}, TP {one.tensor_parallel_degree}"
-    return f"{instances} meets the SLO too and wins below {narrow_usd(usd)}/h for an instance{told}"
+    return f"{one.words} meets the SLO too and wins below {narrow_usd(usd)}/h for an instance{told}"
 
 
 @cache
@@ -375,25 +370,23 @@ def _runner_up(plan: Plan) -> str:
         price = f"{usd(theirs)}/h"
     else:
         price = f"{usd(theirs)}/h ({'+' if theirs >= ours else '-'}{usd(abs(theirs - ours))}/h)"
-    return (
-        f"{loser.instance_type}, TP {loser.tensor_parallel_degree}: {price}, {short(loser.output_tok_s)} output tok/s"
-    )
+    hardware = hardware_words(loser.instance_type, loser.tensor_parallel_degree)
+    return f"{hardware}: {price}, {short(loser.output_tok_s)} output tok/s"
 
 
 def _proposal(proposal: Proposal, share: str = "") -> str:
     """Say what narrower weights would cost and give; they are never taken without the spec."""
-    where = f"{proposal.instance_count} x {proposal.instance_type}, TP {proposal.tensor_parallel_degree}"
     price = "price unknown" if proposal.usd_per_hour is None else f"{usd(proposal.usd_per_hour)}/h"
-    return f"{proposal.quantization}: {where}: {price}{share}, at most {short(proposal.highest_tok_s)} output tok/s"
+    most = f"at most {short(proposal.highest_tok_s)} output tok/s"
+    return f"{proposal.quantization}: {proposal.words}: {price}{share}, {most}"
 
 
 def _probe(probe: Probe, loaded: LoadedSpec) -> str:
     """Say which level of which cheaper deployment is worth measuring."""
     unit = "tok/s" if probe.field == "slo.output_tok_s" else "ms"
-    where = f"{probe.instance_count} x {probe.instance_type}, TP {probe.tensor_parallel_degree}"
     command = f"seatrial probe {loaded.path.as_posix()} -e {loaded.environment.name}"
     return (
-        f"{where} saves {usd(probe.saving_usd_per_hour)}/h if {probe.field} is {short(probe.bound)} {unit}; "
+        f"{probe.words} saves {usd(probe.saving_usd_per_hour)}/h if {probe.field} is {short(probe.bound)} {unit}; "
         f"predicted {short(probe.predicted)}\nmeasure {probe.concurrency_per_copy} per copy: "
         f"{command if loaded.has_spec else 'seatrial probe SPEC'}"
     )

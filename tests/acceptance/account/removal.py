@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
+from seatrial_base.candidates import is_candidate_name_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -78,17 +80,19 @@ def remove(
     """
     deadline = time.monotonic() + longest_s
     told: set[str] = set()
+    groups: set[str] = set()
     while (stacks := runs_stacks(clients, environment, run)) and time.monotonic() < deadline:
         first = _rank(stacks[0])[0]
         for stack in (each for each in stacks if _rank(each)[0] == first):
             if stack.name not in told:
                 told.add(stack.name)
+                groups |= {*_log_groups(clients, stack)}
                 tell(f"removing {stack.name} ({stack.status})")
             _delete(clients, stack)
         time.sleep(look_s)
     for name in _people(clients, run, environment):
         tell(f"removed {name}")
-    _delete_logs(clients, environment)
+    _delete_logs(clients, groups)
     late = time.monotonic() + LATE_S
     while (found := left(clients, environment, run)) and not stacks and time.monotonic() < late:
         time.sleep(look_s)  # the tagging API tells for some time what is gone
@@ -127,18 +131,36 @@ def _people(clients: Clients, run: str | None, environment: str) -> Iterator[str
             yield name
 
 
-def _delete_logs(clients: Clients, environment: str) -> None:
-    """Delete the log groups of an environment's containers and functions, which no stack has."""
-    logs = clients("logs")
-    for prefix in (
-        f"/aws/sagemaker/Endpoints/{environment}-",
-        f"/aws/sagemaker/InferenceComponents/{environment}-",
-        f"/aws/lambda/seatrial-{environment}-",
-    ):
-        for page in logs.get_paginator("describe_log_groups").paginate(logGroupNamePrefix=prefix):
-            for group in page["logGroups"]:
-                with suppress(ClientError):
-                    logs.delete_log_group(logGroupName=group["logGroupName"])
+LOGGED: Final = {
+    "AWS::SageMaker::Endpoint": "/aws/sagemaker/Endpoints",
+    "AWS::SageMaker::InferenceComponent": "/aws/sagemaker/InferenceComponents",
+    "AWS::Lambda::Function": "/aws/lambda",
+}
+"""Where the containers and functions of a stack's resources write, by resource type."""
+
+
+def _log_groups(clients: Clients, stack: Found) -> Iterator[str]:
+    """Yield the log groups of a stack's containers and functions, which no stack has: other endpoints keep theirs."""
+    for page in clients("cloudformation").get_paginator("list_stack_resources").paginate(StackName=stack.name):
+        for each in page["StackResourceSummaries"]:
+            prefix, physical_id = LOGGED.get(each["ResourceType"]), each.get("PhysicalResourceId")
+            if prefix is not None and physical_id:
+                yield f"{prefix}/{physical_id.rpartition('/')[2]}"
+
+
+def _delete_logs(clients: Clients, groups: set[str]) -> None:
+    """Delete log groups, and those of the candidates that were tried on their endpoints."""
+    logs, components = clients("logs"), LOGGED["AWS::SageMaker::InferenceComponent"]
+    endpoints = {group.rpartition("/")[2] for group in groups if group.startswith("/aws/sagemaker/Endpoints/")}
+    candidates = [
+        group["logGroupName"]
+        for page in logs.get_paginator("describe_log_groups").paginate(logGroupNamePrefix=f"{components}/")
+        for group in page["logGroups"]
+        if any(is_candidate_name_of(group["logGroupName"].rpartition("/")[2], endpoint) for endpoint in endpoints)
+    ]
+    for name in (*groups, *candidates):
+        with suppress(ClientError):
+            logs.delete_log_group(logGroupName=name)
 
 
 def left(clients: Clients, environment: str, run: str | None) -> list[str]:

@@ -156,11 +156,11 @@ def test_one_that_runs_is_followed_and_not_started_twice(cloud: FakeCloud) -> No
 def test_deletion_stops_what_runs_and_keeps_what_is_completed(cloud: FakeCloud) -> None:
     cloud.put("dev-abc", "INPROGRESS")
     assert cloud.ask("job", "Delete")["Status"] == "SUCCESS"
-    assert cloud.stopped == ["workflows of dev-abc", "dev-abc"]
+    assert cloud.stopped == ["workflows of dev-abc-", "dev-abc"]
     cloud.put("dev-abc", "COMPLETED")
     cloud.ask("job", "Delete")
     cloud.ask("artifacts", "Delete")
-    assert cloud.stopped == ["workflows of dev-abc", "dev-abc", "workflows of dev-abc"]
+    assert cloud.stopped == ["workflows of dev-abc-", "dev-abc", "workflows of dev-abc-"]
 
 
 def test_a_refused_creation_is_told_by_the_parameter_and_to_the_endpoint(cloud: FakeCloud) -> None:

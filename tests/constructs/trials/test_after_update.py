@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
@@ -9,6 +10,7 @@ import pytest
 
 from seatrial_cdk.trials.runtime.custom_resource import LONGEST_DRAIN_S
 from seatrial_cdk.trials.runtime.order import ToldCopies, write_copies
+from seatrial_load.documents.result import Unmeasured
 from seatrial_load.documents.stop import Stop, StopReason
 from tests.constructs.conftest import SPECIFICATION, component
 from tests.constructs.trials.conftest import COMPONENT, HELD, LATEST, ORDERED_S, PASSED, RELEASED, TRIAL
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from seatrial_load.documents.result import TrialResult
     from tests.constructs.trials.conftest import Response, World
 
+VERIFIED = Unmeasured(occasion="verification", sent=5, succeeded=5, errors={}, first_errors=(), longest_wait_s=None)
 NO_LOAD = Stop(reason=StopReason.VERIFIED, because="verified by 5 requests; no load")
 
 
@@ -33,7 +36,12 @@ def verifying(world: World, passed: TrialResult) -> World:
     world.store.write(LATEST, passed.to_json())
     world.course.steps = [NO_LOAD]
     world.course.result = replace(
-        passed, request=replace(passed.request, manner="verify"), levels=(), knees=(), target_concurrency_per_copy=9.6
+        passed,
+        request=replace(passed.request, manner="verify"),
+        levels=(),
+        knees=(),
+        target_concurrency_per_copy=9.6,
+        unmeasured=(VERIFIED,),
     )
     return world
 
@@ -81,6 +89,28 @@ def test_what_was_never_measured_is_verified_and_says_so(verifying: World, updat
     assert isinstance(told, dict)
     assert (told["Verdict"], told["Verified"], told["KneeConcurrencyPerCopy"]) == ("pass", "false", "16")
     assert told["TargetConcurrencyPerCopy"] == "9.6"
+    assert verifying.store.read(RELEASED) is None
+
+
+@pytest.mark.parametrize("other", [{"plan_digest": "a"}, {"model_name": "model-1"}])
+def test_that_another_configuration_had_no_room_loads_nobody(
+    verifying: World, update: CustomResourceEvent, other: dict[str, str]
+) -> None:
+    del verifying.store.texts[PASSED], verifying.store.texts[LATEST]
+    no_room = {"plan_digest": "b", "model_name": "model-2", **other}
+    verifying.store.write("state/dev-chat/no-room.json", json.dumps(no_room))
+    run(verifying, update)
+    assert verifying.course.begun[0].request.manner == "verify"
+
+
+def test_what_fails_under_load_in_place_is_rolled_back(
+    verifying: World, update: CustomResourceEvent, missed: Callable[[Literal["fail", "inconclusive"]], TrialResult]
+) -> None:
+    del verifying.store.texts[PASSED], verifying.store.texts[LATEST]
+    update["ResourceProperties"]["Update"] = "in_place"
+    verifying.course.steps, verifying.course.result = [*type(verifying.course)().steps], missed("fail")
+    assert run(verifying, update)["Status"] == "FAILED"
+    assert verifying.course.begun[0].request.manner == "in_place"
     assert verifying.store.read(RELEASED) is None
 
 
@@ -153,6 +183,32 @@ class TestAnEndpointThatWasReplaced:
         world.aliases["/seatrial/dev/chat/alias"] = serving
         world.ask(cleanup)
         assert world.clock.now_s == ORDERED_S
+
+    def test_goes_once_every_candidate_is_gone(self, world: World, cleanup: CustomResourceEvent) -> None:
+        gone, stuck = "dev-chat-candidate-00000000", "dev-chat-candidate-00000001"
+        world.components.found |= {gone: component(gone), stuck: component(stuck, status="Creating")}
+        world.status = "DELETE_IN_PROGRESS"
+
+        def act() -> None:
+            if world.clock.now_s >= ORDERED_S + 120.0 and stuck in world.components.found:
+                world.components.found[stuck] = component(stuck)
+
+        world.clock.acts.append(act)
+        world.ask(cleanup)
+        assert world.components.deleted == [gone, stuck]
+        assert 180.0 <= world.clock.now_s - ORDERED_S < 185.0, "a quiet minute follows"
+
+    def test_goes_though_a_candidate_is_stuck_for_longer_than_a_function_runs(
+        self, world: World, cleanup: CustomResourceEvent, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        name = "dev-chat-candidate-00000000"
+        world.components.found[name] = component(name, status="Creating")
+        world.status = "DELETE_IN_PROGRESS"
+        response = world.ask(cleanup)
+        assert response is not None
+        assert response["Status"] == "SUCCESS"
+        assert 870.0 <= world.clock.now_s - ORDERED_S < 875.0, "30 s of 900 s are left for the answer"
+        assert f"{name}: not deleted yet; the sweep deletes them" in capsys.readouterr().out
 
     def test_leaves_no_candidate(self, world: World, cleanup: CustomResourceEvent) -> None:
         name = "dev-chat-candidate-00000000"

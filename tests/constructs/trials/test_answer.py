@@ -10,11 +10,21 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from seatrial_cdk.trials.runtime.answer import answer_of, respond_once
+from seatrial_cdk.trials.runtime.answer import (
+    allows_deployment,
+    answer_of,
+    final_answer,
+    given_before,
+    is_sent,
+    note_sent,
+    respond_once,
+    unsent_answer,
+)
+from seatrial_cdk.trials.runtime.attributes import copies_attributes
 from seatrial_cdk.trials.runtime.cloudformation import MAX_REASON_CHARACTERS, PAUSES_S, put_answer, shortened_reason
-from seatrial_cdk.trials.runtime.order import Answer, Order
+from seatrial_cdk.trials.runtime.order import Answer, Order, ToldCopies, write_copies
 from seatrial_cdk.trials.runtime.store import UnavailableError
-from tests.constructs.trials.conftest import TRIAL, URI
+from tests.constructs.trials.conftest import LATEST, PASSED, TRIAL, URI, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -104,6 +114,127 @@ def test_an_inconclusive_trial_may_be_allowed_to_stay_unverified_and_a_failed_on
     told = answer_of(order, store)
     assert (told.failed_because is None) is stays
     assert not stays or (told.data is not None and told.data["Verified"] == "false")
+
+
+class TestBeforeTheComponentIsUpdated:
+    """The answer carries copies, and fails in any mode where none are known."""
+
+    @pytest.fixture
+    def candidate(self, order: Order) -> Order:
+        order.event["ResourceProperties"]["Phase"] = "candidate"
+        return replace(order, manner="candidate")
+
+    def test_a_pass_carries_the_copies_that_were_told(
+        self, candidate: Order, store: DictStore, passed: TrialResult
+    ) -> None:
+        store.write(TRIAL, passed.to_json())
+        write_copies(store, "dev-chat", ToldCopies(copies=3, is_new=False, previous=1, request_id="request-1"))
+        assert answer_of(candidate, store) == Answer(data=copies_attributes(3, "pass", URI))
+        assert final_answer(candidate, store) == answer_of(candidate, store)
+
+    def test_where_none_were_told_the_planned_ones_are_carried(
+        self, candidate: Order, store: DictStore, passed: TrialResult
+    ) -> None:
+        candidate.event["ResourceProperties"]["CopyCount"] = "2"
+        store.write(TRIAL, passed.to_json())
+        assert answer_of(candidate, store) == Answer(data=copies_attributes(2, "pass", URI))
+
+    def test_what_loads_nothing_says_so(self, candidate: Order, store: DictStore) -> None:
+        write_copies(store, "dev-chat", ToldCopies(copies=3, is_new=False, previous=1))
+        store.write(TRIAL, '{"untried": true}')
+        assert answer_of(replace(candidate, manner="carry"), store) == Answer(data=copies_attributes(3, "not tried"))
+
+    @pytest.mark.parametrize("mode", ["rollback", "report"])
+    def test_a_failed_trial_of_a_candidate_fails_in_one_mode_alone_and_changed_nothing(
+        self,
+        candidate: Order,
+        store: DictStore,
+        missed: Callable[[Literal["fail", "inconclusive"]], TrialResult],
+        mode: str,
+    ) -> None:
+        candidate.event["ResourceProperties"]["Mode"] = mode
+        store.write(TRIAL, missed("fail").to_json())
+        told = answer_of(candidate, store)
+        assert (told.failed_because is None) is (mode == "report") is allows_deployment(candidate, store)
+        if mode == "rollback":
+            because = f"The sea trial of dev-chat failed: {MISSED}; what serves was not changed (result: {URI})"
+            assert told.failed_because == because
+            assert final_answer(candidate, store) == told
+        else:
+            assert told.data == copies_attributes(1, "fail", URI)
+
+    def test_in_mode_report_a_trial_that_was_not_made_carries_the_copies_unverified(
+        self, candidate: Order, store: DictStore
+    ) -> None:
+        candidate.event["ResourceProperties"]["Mode"] = "report"
+        write_copies(store, "dev-chat", ToldCopies(copies=3, is_new=False, previous=1, request_id="request-1"))
+        store.write(TRIAL, '{"error": "SEA504: unreachable"}')
+        assert answer_of(candidate, store) == Answer(data=copies_attributes(3, "error", URI))
+
+    @pytest.mark.parametrize("told", [None, "request-0"])
+    def test_copies_that_were_not_read_for_it_are_not_carried(
+        self, candidate: Order, store: DictStore, passed: TrialResult, told: str | None
+    ) -> None:
+        store.write(TRIAL, passed.to_json())
+        if told is not None:
+            write_copies(store, "dev-chat", ToldCopies(copies=1, is_new=False, previous=1, request_id=told))
+        assert final_answer(candidate, store) == Answer(
+            failed_because=f"The update of dev-chat was stopped: the live copies could not be read (result: {URI})"
+        )
+
+
+def test_after_the_update_no_copies_are_asked_for(order: Order, store: DictStore, passed: TrialResult) -> None:
+    store.write(TRIAL, passed.to_json())
+    assert final_answer(order, store) == answer_of(order, store)
+    assert allows_deployment(order, store)
+
+
+@pytest.mark.parametrize(("kept", "folder"), [((PASSED, LATEST), "passed"), ((LATEST,), "latest"), ((), "trials")])
+def test_what_was_verified_answers_with_what_was_measured_of_it_before(
+    order: Order, store: DictStore, passed: TrialResult, kept: tuple[str, ...], folder: str
+) -> None:
+    verified = replace(passed, target_concurrency_per_copy=1.0)
+    store.write(TRIAL, verified.to_json())
+    for key in kept:
+        store.write(key, passed.to_json())
+    told = answer_of(replace(order, manner="verify"), store)
+    assert told.data is not None
+    assert told.data["ResultUri"].startswith(f"s3://results/{folder}/")
+    assert told.data["TargetConcurrencyPerCopy"] == ("1" if folder == "trials" else "12.8")
+    loaded = answer_of(replace(order, manner="load"), store)
+    assert loaded.data is not None
+    assert loaded.data["ResultUri"] == URI
+
+
+def test_a_pass_of_another_release_is_left_for_the_last_result(
+    order: Order, store: DictStore, passed: TrialResult
+) -> None:
+    for key, text in ((TRIAL, passed.to_json()), (PASSED, '{"schema_version": "0"}'), (LATEST, passed.to_json())):
+        store.write(key, text)
+    told = answer_of(replace(order, manner="verify"), store)
+    assert told.data is not None
+    assert told.data["ResultUri"] == f"s3://results/{LATEST}"
+
+
+def test_an_answer_is_written_down_before_it_is_given_and_the_first_one_counts(store: DictStore) -> None:
+    first, second = Answer(failed_because="it failed"), Answer(data={"Verdict": "pass"})
+    assert given_before(store, "dev-chat", "request-1") is None
+    assert unsent_answer(store, "dev-chat", "request-1", first) == first
+    assert unsent_answer(store, "dev-chat", "request-1", second) == first
+    assert given_before(store, "dev-chat", "request-1") == first
+    assert not is_sent(store, "dev-chat", "request-1")
+    note_sent(store, "dev-chat", "request-1")
+    assert is_sent(store, "dev-chat", "request-1")
+    assert unsent_answer(store, "dev-chat", "request-1", first) is None
+    assert not is_sent(store, "dev-chat", "request-2")
+
+
+def test_an_answer_that_nobody_could_note_as_sent_is_given_again(
+    store: DictStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "create", refuse)
+    note_sent(store, "dev-chat", "request-1")
+    assert not is_sent(store, "dev-chat", "request-1")
 
 
 def test_a_request_never_gets_two_different_answers(order: Order, store: DictStore) -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from seatrial_cdk.trials.runtime.components import VariantCapacity, candidate_name
+from seatrial_base.candidates import candidate_name, candidate_tags
+from seatrial_cdk.trials.runtime.components import VariantCapacity
 from seatrial_cdk.trials.runtime.handler import dispatch
 from seatrial_cdk.trials.runtime.order import ToldCopies, read_copies, write_copies
 from seatrial_cdk.trials.runtime.scaling import read_held
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from tests.constructs.trials.conftest import Response, World
 
 CANDIDATE = candidate_name("dev-chat", "request-1")
+TAGS = candidate_tags("dev", "dev-chat", "request-1")
+OF_A_STACK = {"seatrial:environment": "dev", "team": "hr"}
 COURSE = ["Begin", "Wait", "Begin", "Choose", "Load", "Absorb", "Choose", "Conclude", "Settle"]
 SUSPENDED = {"DynamicScalingInSuspended": True}
 
@@ -70,13 +73,21 @@ class TestAnUpdate:
         assert machine.entered == [*COURSE, "Pause", "Settle", "Answer"]
         told = data(scaled.responses[0])
         assert (told["CopyCount"], told["Verdict"]) == ("3", "pass")
-        assert scaled.components.created == [(CANDIDATE, SPECIFICATION, {"seatrial:environment": "dev"})]
+        assert scaled.components.created == [(CANDIDATE, SPECIFICATION, TAGS)]
         request = scaled.course.begun[0].request
         assert request.expected is not None
         assert request.copy_count == 1
         assert request.target.inference_component == CANDIDATE
         assert (request.expected.model_name, request.expected.image) == ("model-2", None)
         assert request.expected.endpoint_config_name == "config-of-dev-chat", "of the endpoint as it is"
+
+    def test_is_tried_in_one_copy_and_judged_by_it_however_many_are_planned(
+        self, scaled: World, before: CustomResourceEvent
+    ) -> None:
+        planned = {**json.loads(before["ResourceProperties"]["Request"]), "copy_count": 3}
+        before["ResourceProperties"] |= {"Request": json.dumps(planned), "CopyCount": "3"}
+        run(scaled, before)
+        assert scaled.course.begun[0].request.copy_count == 1
 
     def test_leaves_no_candidate_and_scale_in_suspended_for_the_rolling_update(
         self, scaled: World, before: CustomResourceEvent
@@ -158,12 +169,21 @@ class TestAnUpdate:
 
         monkeypatch.setattr(scaled.components, "delete", refused)
         assert data(run(scaled, before))["CopyCount"] == "3"
-        assert scaled.components.candidates() == [CANDIDATE], "the sweep removes it"
+        assert scaled.components.like_candidates() == [CANDIDATE], "the sweep removes it"
 
     @pytest.mark.parametrize("mode", ["rollback", "report"])
+    @pytest.mark.parametrize("earlier", [None, ToldCopies(copies=1, is_new=False, previous=1, request_id="request-0")])
     def test_whose_live_copies_cannot_be_read_fails_instead_of_taking_copies_away(
-        self, scaled: World, before: CustomResourceEvent, monkeypatch: pytest.MonkeyPatch, mode: str
+        self,
+        scaled: World,
+        before: CustomResourceEvent,
+        monkeypatch: pytest.MonkeyPatch,
+        mode: str,
+        earlier: ToldCopies | None,
     ) -> None:
+        """What an earlier request was told is no number for this one: two copies came since."""
+        if earlier is not None:
+            write_copies(scaled.store, "dev-chat", earlier)
         before["ResourceProperties"]["Mode"] = mode
         describe = scaled.components.describe
 
@@ -235,7 +255,7 @@ class TestAnUpdate:
 
         monkeypatch.setattr(scaled.components, "delete", refused)
         run(scaled, before)
-        assert scaled.components.candidates() == []
+        assert scaled.components.like_candidates() == []
 
     def test_of_nothing_but_the_slo_tells_the_same_copies_again(
         self, scaled: World, before: CustomResourceEvent
@@ -373,7 +393,7 @@ class TestWithoutRoom:
         scaled.components.born = {"status": "Failed", "current_copies": 0, "failure_reason": reason}
         told = data(run(scaled, before))
         assert (told["CopyCount"], told["Verdict"]) == ("3", "not tried")
-        assert scaled.components.candidates() == []
+        assert scaled.components.like_candidates() == []
         after: CustomResourceEvent = {**update, "RequestId": "after"}
         after["ResourceProperties"] = {**update["ResourceProperties"], "Phase": "deployed"}
         scaled.clock.wait(60.0)
@@ -438,7 +458,7 @@ class TestWithoutRoom:
         answer = run(scaled, before)
         assert answer["Status"] == "FAILED"
         assert f"the candidate component {CANDIDATE} failed: The container ended with status 1" in str(answer["Reason"])
-        assert (scaled.components.candidates(), scaled.scaling.states) == ([], {COMPONENT: {}})
+        assert (scaled.components.like_candidates(), scaled.scaling.states) == ([], {COMPONENT: {}})
 
     def test_a_candidate_that_never_serves_is_given_up_after_its_time(
         self, scaled: World, before: CustomResourceEvent
@@ -456,10 +476,10 @@ class TestWithoutRoom:
         answer = run(scaled, before)
         assert "was not in service after 38 s" in str(answer["Reason"])
         assert scaled.clock.now_s - began_s < 60.0, "answered at once"
-        assert (scaled.components.candidates(), scaled.scaling.states) == ([CANDIDATE], {COMPONENT: {}})
+        assert (scaled.components.like_candidates(), scaled.scaling.states) == ([CANDIDATE], {COMPONENT: {}})
         scaled.components.found[CANDIDATE] = replace(scaled.components.found[CANDIDATE], status="Failed")
         dispatch({"Sweep": True}, scaled.context)
-        assert scaled.components.candidates() == []
+        assert scaled.components.like_candidates() == []
 
     @pytest.mark.parametrize(("instances", "longest_s"), [(4, 1200.0), (3, 2100.0)], ids=["free", "a new instance"])
     def test_a_candidate_has_time_for_its_instance_unless_accelerators_are_free(
@@ -488,7 +508,7 @@ class TestWithoutRoom:
         scaled.components.instances = VariantCapacity(3, 4)
         told = data(run(scaled, before))
         assert (told["CopyCount"], told["Verdict"]) == ("3", "not tried")
-        assert scaled.components.candidates() == [CANDIDATE], "the sweep removes it once AWS lets it"
+        assert scaled.components.like_candidates() == [CANDIDATE], "the sweep removes it once AWS lets it"
         after: CustomResourceEvent = {**update, "RequestId": "after"}
         after["ResourceProperties"] = {**update["ResourceProperties"], "Phase": "deployed"}
         scaled.clock.wait(60.0)
@@ -527,7 +547,36 @@ class TestWithoutRoom:
 
         scaled.clock.acts.append(act)
         assert scaled.ask(deletion) is not None
-        assert (scaled.components.candidates(), scaled.clock.now_s - began_s < 310.0) == ([], True)
+        assert (scaled.components.like_candidates(), scaled.clock.now_s - began_s < 310.0) == ([], True)
+
+    def test_the_wait_for_its_tags_is_not_of_the_trials_budget(
+        self, scaled: World, before: CustomResourceEvent
+    ) -> None:
+        """IAM denies requests to it until it sees them: a good configuration must not fail for that."""
+        scaled.components.unseen = {CANDIDATE}
+        assert scaled.ask(before) is None
+        seen_s = scaled.clock.now_s + 120.0
+
+        def act() -> None:
+            if scaled.clock.now_s >= seen_s:
+                scaled.components.unseen.clear()
+
+        scaled.clock.acts.append(act)
+        scaled.machine().execute()
+        assert scaled.clock.now_s >= seen_s
+        assert scaled.course.begun[0].request.load.budget_s == 600.0
+        assert scaled.components.like_candidates() == []
+
+    def test_tags_that_never_come_end_as_a_denied_request_does(
+        self, scaled: World, before: CustomResourceEvent
+    ) -> None:
+        scaled.components.unseen = {CANDIDATE}
+        assert scaled.ask(before) is None
+        began_s, at_s = scaled.clock.now_s, list[float]()
+        scaled.course.beginning = lambda _: at_s.append(scaled.clock.now_s)
+        scaled.machine().execute()
+        assert 300.0 <= at_s[0] - began_s < 330.0
+        assert scaled.components.deleted == [], "its tags are unseen: the sweep deletes it"
 
     def test_its_start_is_not_of_the_trials_budget(self, scaled: World, before: CustomResourceEvent) -> None:
         scaled.components.born = {"status": "Creating"}
@@ -618,7 +667,7 @@ class TestARollback:
 
         machine = scaled.machine(cancel_once(cancel))
         machine.execute()
-        assert (scaled.components.candidates(), scaled.scaling.states) == ([], {COMPONENT: {}})
+        assert (scaled.components.like_candidates(), scaled.scaling.states) == ([], {COMPONENT: {}})
         assert scaled.components.found[COMPONENT].copies == 3
 
     def test_removes_the_candidate_and_restores_scaling_though_the_workflow_is_dead(
@@ -632,11 +681,11 @@ class TestARollback:
 
         with pytest.raises(WorkflowDiedError):
             scaled.machine(die).execute()
-        assert (len(scaled.components.candidates()), scaled.scaling.states) == (1, {COMPONENT: SUSPENDED})
+        assert (len(scaled.components.like_candidates()), scaled.scaling.states) == (1, {COMPONENT: SUSPENDED})
         scaled.clock.wait(5.0)
         scaled.status = "UPDATE_ROLLBACK_IN_PROGRESS"
         data(scaled.ask(_back(before)))
-        assert (scaled.components.candidates(), scaled.scaling.states) == ([], {COMPONENT: {}})
+        assert (scaled.components.like_candidates(), scaled.scaling.states) == ([], {COMPONENT: {}})
 
     def test_of_a_component_that_moved_carries_the_live_copies_back(
         self, scaled: World, before: CustomResourceEvent
@@ -702,7 +751,7 @@ class TestTheSweep:
 
         def act(_: object) -> None:
             dispatch({"Sweep": True}, scaled.context)
-            seen.append(scaled.components.candidates())
+            seen.append(scaled.components.like_candidates())
 
         scaled.load.acting = act
         scaled.machine().execute()
@@ -713,11 +762,11 @@ class TestTheSweep:
         scaled.load.acting = _die
         with pytest.raises(SystemExit):
             scaled.machine().execute()
-        assert scaled.components.candidates() == [CANDIDATE]
+        assert scaled.components.like_candidates() == [CANDIDATE]
         scaled.clock.wait(4000.0)
         scaled.status = "UPDATE_ROLLBACK_COMPLETE"
         dispatch({"Sweep": True}, scaled.context)
-        assert (scaled.components.candidates(), scaled.scaling.states) == ([], {COMPONENT: {}})
+        assert (scaled.components.like_candidates(), scaled.scaling.states) == ([], {COMPONENT: {}})
         dispatch({"Sweep": True}, scaled.context)
         assert read_held(scaled.store, "dev-chat") is None
 
@@ -734,7 +783,7 @@ class TestTheSweep:
         dispatch({"Sweep": True}, scaled.context)
         (answer,) = scaled.responses
         assert "its workflow ended with FAILED: Worker process died" in str(answer["Reason"])
-        assert (scaled.components.candidates(), scaled.scaling.states) == ([], {COMPONENT: {}})
+        assert (scaled.components.like_candidates(), scaled.scaling.states) == ([], {COMPONENT: {}})
         dispatch({"Sweep": True}, scaled.context)
         assert len(scaled.responses) == 1
 
@@ -747,10 +796,71 @@ class TestTheSweep:
         assert scaled.scaling.states == {COMPONENT: {}}
 
     def test_removes_what_nobody_ordered_of_this_environment_alone(self, world: World) -> None:
-        for name in ("dev-chat-candidate-00000000", "prod-chat-candidate-00000000"):
-            world.components.found[name] = component(name)
+        ours, of_another = candidate_name("dev-chat", "1"), candidate_name("dev-chat", "2")
+        world.components.found |= {name: component(name) for name in (ours, of_another)}
+        world.components.tagged[ours] = candidate_tags("dev", "dev-chat", "1")
+        world.components.tagged[of_another] = candidate_tags("prod", "dev-chat", "2")
         dispatch({"Sweep": True}, world.context)
-        assert world.components.candidates() == ["prod-chat-candidate-00000000"]
+        assert world.components.like_candidates() == [of_another]
+
+    @pytest.mark.parametrize(
+        ("name", "endpoint", "tags"),
+        [
+            ("dev-hr-candidate-ranker-model", "dev-hr-candidate-ranker", OF_A_STACK),
+            ("dev-chat-adapter-candidate-0a1b2c3d", "dev-chat", OF_A_STACK),
+            ("dev-chat-candidate-0a1b2c3d", "dev-chat-candidate-0a1b2c3d", OF_A_STACK),
+            (CANDIDATE, "dev-chat", {**OF_A_STACK, "seatrial:owner": "somebody"}),
+            (CANDIDATE, "dev-chat", candidate_tags("dev", "dev-chat", "request-2")),
+            (CANDIDATE, "dev-chat", candidate_tags("dev", "dev-chatter", "request-1")),
+            (CANDIDATE, "dev-chat", {key: value for key, value in TAGS.items() if key != "seatrial:owner"}),
+        ],
+    )
+    def test_deletes_no_live_component_for_its_name(
+        self, world: World, name: str, endpoint: str, tags: dict[str, str]
+    ) -> None:
+        world.components.found = {name: component(name, endpoint_name=endpoint)}
+        world.components.tagged[name], world.components.in_stack = tags, {name}
+        dispatch({"Sweep": True}, world.context)
+        assert world.components.deleted == []
+
+    def test_deletes_what_an_older_release_left_unless_a_stack_has_it(self, world: World) -> None:
+        endpoint = "dev-customer-support-assistant-of-the-whole-company"
+        left, kept = f"{endpoint[:44]}-candidate-0a1b2c3d", f"{endpoint[:44]}-candidate-0a1b2c3e"
+        world.components.found = {name: component(name, endpoint_name=endpoint) for name in (left, kept)}
+        world.components.in_stack = {kept}
+        dispatch({"Sweep": True}, world.context)
+        assert world.components.deleted == [left]
+
+    def test_waits_for_the_tags_of_what_is_young(self, world: World) -> None:
+        world.components.found = {CANDIDATE: component(CANDIDATE)}
+        world.components.tagged[CANDIDATE], world.components.unseen = TAGS, {CANDIDATE}
+        dispatch({"Sweep": True}, world.context)
+        assert world.components.deleted == []
+        world.components.unseen = set()
+        dispatch({"Sweep": True}, world.context)
+        assert world.components.deleted == [CANDIDATE]
+
+
+def test_a_deletion_waits_for_the_tags_of_a_candidate(scaled: World, create: CustomResourceEvent) -> None:
+    scaled.components.found[CANDIDATE] = component(CANDIDATE)
+    scaled.components.tagged[CANDIDATE], scaled.components.unseen = TAGS, {CANDIDATE}
+    seen_s = scaled.clock.now_s + 30.0
+
+    def act() -> None:
+        if scaled.clock.now_s >= seen_s:
+            scaled.components.unseen.clear()
+
+    scaled.clock.acts.append(act)
+    assert scaled.ask({**create, "RequestType": "Delete", "RequestId": "delete"}) is not None
+    assert (scaled.components.deleted, scaled.clock.now_s >= seen_s) == ([CANDIDATE], True)
+
+
+def test_a_deletion_leaves_the_candidates_of_other_endpoints(scaled: World, create: CustomResourceEvent) -> None:
+    other = candidate_name("dev-chat-candidate-ranker", "1")
+    scaled.components.found[other] = component(other, endpoint_name="dev-chat-candidate-ranker")
+    scaled.components.tagged[other] = candidate_tags("dev", "dev-chat-candidate-ranker", "1")
+    scaled.ask({**create, "RequestType": "Delete", "RequestId": "delete"})
+    assert scaled.components.deleted == []
 
 
 def _die(_: object) -> None:

@@ -8,13 +8,14 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from seatrial_cdk.trials.runtime.components import AwsComponents, remove_component
+from seatrial_cdk.trials.runtime.components import AwsComponents, remove_candidate
 from seatrial_cdk.trials.runtime.store import UnavailableError
 from tests.constructs.conftest import component
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_sagemaker import SageMakerClient
 
 NAME = "dev-chat-candidate-00000000"
@@ -25,6 +26,11 @@ ARN = "arn:aws:sagemaker:us-east-1:123456789012:"
 @pytest.fixture
 def client() -> SageMakerClient:
     return boto3.client("sagemaker", region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="y")
+
+
+@pytest.fixture
+def stacks() -> CloudFormationClient:
+    return boto3.client("cloudformation", region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="y")
 
 
 @pytest.fixture
@@ -41,8 +47,8 @@ def pauses() -> list[float]:
 
 
 @pytest.fixture
-def components(client: SageMakerClient, pauses: list[float]) -> AwsComponents:
-    return AwsComponents(client, pauses.append)
+def components(client: SageMakerClient, stacks: CloudFormationClient, pauses: list[float]) -> AwsComponents:
+    return AwsComponents(client, stacks, pauses.append)
 
 
 def deny(service: Stubber) -> None:
@@ -90,7 +96,7 @@ class TestDenied:
     def test_a_candidate_that_was_deleted_is_gone(self, components: AwsComponents, service: Stubber) -> None:
         deny(service)
         list_names(service)
-        assert remove_component(components, NAME)
+        assert remove_candidate(components, NAME, "dev")
 
     def test_what_the_list_names_is_asked_for_again_until_the_right_is_known(
         self, components: AwsComponents, service: Stubber, pauses: list[float]

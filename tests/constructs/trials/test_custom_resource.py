@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 import pytest
 
@@ -238,7 +238,7 @@ def test_an_older_release_that_is_rolled_back_to_names_less(world: World, create
 
 def test_a_missing_property_fails_the_creation_by_its_name(world: World, create: CustomResourceEvent) -> None:
     del create["ResourceProperties"]["ModelName"]
-    assert reason(world.ask(create)) == "The sea trial's request failed: KeyError('ModelName')"
+    assert reason(world.ask(create)) == "The sea trial's request failed: the property 'ModelName' is missing"
 
 
 @pytest.mark.parametrize("broken", [{}, {"EndpointName": "dev-chat"}, {"BudgetSeconds": "long"}])
@@ -262,3 +262,19 @@ def test_a_store_that_cannot_be_read_never_blocks_a_deletion(unreadable: World, 
     response = unreadable.ask({**create, "RequestType": "Delete", "PhysicalResourceId": "id"})
     assert response is not None
     assert (response["Status"], response["PhysicalResourceId"]) == ("SUCCESS", "id")
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [None, {}, {"Phase": "candidate"}, {"EndpointName": ""}, {"EndpointName": ["a"]}, {"EndpointName": "../x"}],
+)
+@pytest.mark.parametrize("kind", ["Create", "Update", "Delete"])
+def test_a_request_without_an_endpoint_is_answered(
+    world: World, create: CustomResourceEvent, kind: Literal["Create", "Update", "Delete"], properties: object
+) -> None:
+    event = {**create, "RequestType": kind, "ResourceProperties": properties}
+    answer = world.ask(cast("CustomResourceEvent", event))
+    assert answer is not None
+    assert answer["Status"] == ("SUCCESS" if kind == "Delete" else "FAILED")
+    assert ("EndpointName" in f"{answer.get('Reason')}") == (kind != "Delete")
+    assert {key.split("/")[1] for key in world.store.texts if key.startswith("runs/")} == {"unknown"}

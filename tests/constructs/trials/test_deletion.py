@@ -10,9 +10,12 @@ import pytest
 from seatrial_cdk.trials.runtime.ownership import read_owner
 from seatrial_cdk.trials.runtime.scaling import HeldScaling
 from seatrial_cdk.trials.runtime.store import UnavailableError
+from tests.constructs.conftest import component
 from tests.constructs.trials.conftest import BEFORE, COMPONENT, HELD, ORDERED_S, TRIAL, UNREADABLE
 
 if TYPE_CHECKING:
+    from mypy_boto3_application_autoscaling.type_defs import SuspendedStateTypeDef
+
     from seatrial_cdk.trials.runtime.order import CustomResourceEvent
     from tests.constructs.trials.conftest import World
 
@@ -148,6 +151,42 @@ def test_a_late_delivery_of_a_deletion_stops_nothing_of_the_endpoint_that_was_ma
     before = dict(world.store.texts)
     assert world.ask(deletion) is None, "it was answered"
     assert world.store.texts == before
+
+
+def test_a_deletion_that_is_carried_out_after_a_later_creation_leaves_its_trial_alone(
+    world: World, create: CustomResourceEvent, deletion: CustomResourceEvent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The function that took the deletion died; Lambda delivers it again while the new endpoint is tried."""
+
+    def die(*_: object, **__: object) -> None:
+        raise SystemExit
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.store, "replace", die)
+        patched.setattr(world.store, "read_versioned", die)
+        with pytest.raises(SystemExit):
+            world.ask(deletion)
+    world.clock.wait(60.0)
+    assert world.ask(create) is None
+    candidate = "dev-chat-candidate-00000000"
+    suspended: dict[str, SuspendedStateTypeDef] = {COMPONENT: {"DynamicScalingInSuspended": True}}
+    held = HeldScaling(
+        endpoint_name="dev-chat", component=COMPONENT, request_id="request-1", stack_id="s", copies=1, before=BEFORE
+    )
+    world.store.write(HELD, held.to_json())
+    world.scaling.states |= suspended
+    world.components.found[candidate] = component(candidate)
+    world.status = "ROLLBACK_IN_PROGRESS"
+    before = dict(world.store.texts)
+    response = world.ask(deletion)
+    assert response is not None
+    assert response["Status"] == "SUCCESS"
+    assert world.workflow.stopped == world.components.deleted == []
+    assert world.scaling.states == suspended
+    assert {key: world.store.read(key) for key in before} == before
+    owner = read_owner(world.store, "dev-chat")
+    assert owner is not None
+    assert owner.request_id == "request-1"
 
 
 @pytest.mark.parametrize(

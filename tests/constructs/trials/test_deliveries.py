@@ -126,6 +126,15 @@ def test_the_budget_begins_with_the_note(world: World, create: CustomResourceEve
     assert "the budget of 600 s ended before the trial started" in str(answer["Reason"])
 
 
+def test_a_lost_request_behind_a_thousand_documents_is_taken_again(lost: World) -> None:
+    """A request leaves several documents for a month; S3 lists a thousand at a time."""
+    answered = {f"runs/dev-a/request-{n}/{name}.json": "{}" for n in range(600) for name in ("noted", "sent")}
+    lost.store.texts = answered | lost.store.texts
+    lost.clock.wait(LOST_AFTER_S)
+    dispatch({"Sweep": True}, lost.context)
+    assert lost.workflow.started == [("dev-chat", "request-1")]
+
+
 @pytest.mark.parametrize("age_s", [LOST_AFTER_S - 1.0, LONGEST_ORDER_S])
 def test_a_request_that_a_function_may_be_at_work_for_or_that_nobody_waits_for_is_left(
     lost: World, age_s: float

@@ -6,13 +6,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial_cdk.trials.runtime.order import Order
-from seatrial_cdk.trials.runtime.outcome import keep_error, keep_result
-from tests.constructs.trials.conftest import LATEST, PASSED, RELEASED, TRIAL
+from seatrial_cdk.trials.runtime.outcome import (
+    Baseline,
+    baseline_of,
+    keep_error,
+    keep_result,
+    keep_untried,
+    readable_result,
+)
+from tests.constructs.trials.conftest import LATEST, PASSED, RELEASED, TRIAL, refuse
 
 if TYPE_CHECKING:
     from typing import Literal
 
-    from seatrial_cdk.trials.runtime.order import CustomResourceEvent
+    from seatrial_cdk.trials.runtime.order import CustomResourceEvent, Manner
     from seatrial_load.documents.result import TrialResult
     from tests.constructs.trials.conftest import World
 
@@ -62,3 +69,88 @@ def test_a_candidate_s_pass_is_released_once_it_is_verified(
     result = replace(passed, verdict=replace(passed.verdict, status=status))
     keep_result(world.store, replace(order, manner="verify"), result, bus=world.events, now_s=0.0)
     assert (world.store.texts[PASSED], world.store.texts[RELEASED]) == ("candidate", released)
+
+
+@pytest.mark.parametrize(
+    ("manner", "status", "kept"),
+    [
+        ("load", "pass", {TRIAL, LATEST, PASSED, RELEASED}),
+        ("load", "fail", {TRIAL, LATEST}),
+        ("candidate", "pass", {TRIAL, LATEST, PASSED}),
+        ("candidate", "fail", {TRIAL, LATEST}),
+        ("in_place", "pass", {TRIAL, LATEST, PASSED}),
+        ("verify", "pass", {TRIAL, LATEST}),
+    ],
+)
+def test_what_later_deployments_read_depends_on_what_was_loaded(
+    world: World,
+    order: Order,
+    passed: TrialResult,
+    manner: Manner,
+    status: Literal["pass", "fail"],
+    kept: set[str],
+) -> None:
+    """A candidate is released once it is live; a load beside users is nothing to compare later releases with."""
+    result = replace(passed, verdict=replace(passed.verdict, status=status))
+    keep_result(world.store, replace(order, manner=manner), result, bus=world.events, now_s=0.0)
+    assert world.store.texts.keys() == kept | {key.removesuffix("json") + "md" for key in kept}
+
+
+def test_a_verification_takes_the_place_of_nothing_that_was_measured(
+    world: World, order: Order, passed: TrialResult
+) -> None:
+    world.store.write(LATEST, "measured")
+    keep_result(world.store, replace(order, manner="verify"), passed, bus=world.events, now_s=0.0)
+    assert (world.store.read(LATEST), world.store.read(RELEASED)) == ("measured", None)
+
+
+def test_the_document_that_lets_a_deployment_go_on_is_written_last(
+    world: World, order: Order, passed: TrialResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+    write = world.store.write
+
+    def noted(key: str, text: str) -> None:
+        written.append(key)
+        write(key, text)
+
+    monkeypatch.setattr(world.store, "write", noted)
+    keep_result(world.store, order, passed, bus=world.events, now_s=0.0)
+    assert written[-1] == TRIAL
+    assert [key for key in written if key.endswith(".json")] == [LATEST, PASSED, RELEASED, TRIAL]
+
+
+def test_a_trial_and_an_error_are_announced_once(world: World, order: Order, passed: TrialResult) -> None:
+    keep_result(world.store, order, passed, bus=world.events, now_s=0.0)
+    assert len(world.events.details) == 1
+    assert keep_error(world.store, order.properties, order.request_id, "SEA504: gone", bus=None) == ""
+    assert len(world.events.details) == 1
+    assert world.document(TRIAL) == {"error": "SEA504: gone"}
+    keep_error(world.store, order.properties, order.request_id, "SEA504: gone", bus=world.events)
+    assert len(world.events.details) == 2
+
+
+def test_an_order_that_loads_nothing_says_so_in_its_document(world: World, order: Order) -> None:
+    keep_untried(world.store, order.properties, order.request_id)
+    assert world.document(TRIAL) == {"untried": True}
+
+
+def test_the_baseline_is_what_is_released_under_the_name_that_stays(world: World, passed: TrialResult) -> None:
+    assert baseline_of(world.store, "dev-chat") == Baseline(None, "")
+    assert passed.request.expected is not None
+    world.store.write(RELEASED, passed.to_json())
+    assert baseline_of(world.store, "dev-chat") == Baseline(passed, f"s3://results/{PASSED}")
+    existing = replace(passed, request=replace(passed.request, expected=None))
+    world.store.write(RELEASED, existing.to_json())
+    assert baseline_of(world.store, "dev-chat") == Baseline(existing, f"s3://results/{RELEASED}")
+    world.store.write(RELEASED, '{"schema_version": "0"}')
+    assert baseline_of(world.store, "dev-chat") == Baseline(None, "")
+
+
+def test_a_result_that_cannot_be_read_is_none(
+    world: World, passed: TrialResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.store.write(RELEASED, passed.to_json())
+    assert readable_result(world.store, RELEASED) == passed
+    monkeypatch.setattr(world.store, "read", refuse)
+    assert readable_result(world.store, RELEASED) is None

@@ -45,3 +45,27 @@ def test_every_copy_of_the_variant_counts_and_one_that_is_being_deleted_makes_ro
     found = room_beside(components, component(), environment="dev", needed=1, accelerators=1)
     assert (found.instances, found.most_instances, found.used, found.leaving) == (4, 5, 5, 1)
     assert not found.is_full
+
+
+def test_what_was_deleted_meanwhile_or_runs_on_another_variant_takes_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    components = DictComponents(
+        {
+            "dev-chat-model": component(specification=SPECIFICATION),
+            "dev-chat-other": component("dev-chat-other", specification=SPECIFICATION, variant_name="Other"),
+            "dev-chat-new": component("dev-chat-new", specification=SPECIFICATION, variant_name=""),
+        },
+        instances=VariantCapacity(2, 2),
+    )
+    listed = [*components.on_endpoint("dev-chat"), "dev-chat-gone"]
+    monkeypatch.setattr(components, "on_endpoint", lambda _: listed)
+    found = room_beside(components, component(), environment="dev", needed=1, accelerators=1)
+    assert (found.used, found.leaving, found.needed, found.accelerators) == (2, 0, 1, 1)
+    assert found.is_full
+
+
+def test_the_last_accelerator_is_enough_and_people_are_told_how_many_there_are() -> None:
+    leaving = Room(instances=2, most_instances=2, accelerators=4, used=8, leaving=4, needed=4)
+    assert (leaving.staying, leaving.is_full, leaving.is_free) == (4, False, False)
+    full = Room(instances=2, most_instances=2, accelerators=4, used=5, needed=4)
+    assert full.is_full
+    assert full.in_words == ("2 instances at most have 8 accelerators, copies use 5 of them, and one more needs 4")

@@ -8,6 +8,7 @@ from botocore.stub import Stubber
 
 from seatrial_cdk.trials.runtime.ownership import Ownership, take_ownership
 from seatrial_cdk.trials.runtime.scaling import (
+    MOST_WRITES,
     AwsCopyScaling,
     held_scalings,
     read_held,
@@ -15,6 +16,7 @@ from seatrial_cdk.trials.runtime.scaling import (
     resume_scaling,
     suspend_scale_in,
 )
+from seatrial_cdk.trials.runtime.store import UnavailableError
 from tests.constructs.conftest import component
 
 if TYPE_CHECKING:
@@ -64,6 +66,25 @@ def test_what_is_suspended_is_asked_of_the_component_alone(
         asked = {**PLACE, "ResourceIds": ["inference-component/dev-chat-model"]}
         stub.add_response("describe_scalable_targets", {"ScalableTargets": targets}, asked)
         assert aws.suspended("dev-chat-model") == state
+
+
+@pytest.mark.parametrize(("targets", "most"), [([], None), ([TARGET], 2)])
+def test_the_most_copies_are_those_of_the_scalable_target(
+    aws: AwsCopyScaling, targets: list[dict[str, object]], most: int | None
+) -> None:
+    with Stubber(aws.client) as stub:
+        stub.add_response("describe_scalable_targets", {"ScalableTargets": targets})
+        assert aws.most_copies("dev-chat-model") == most
+
+
+def test_what_autoscaling_refuses_is_told(aws: AwsCopyScaling) -> None:
+    with Stubber(aws.client) as stub:
+        for operation in ("describe_scalable_targets", "register_scalable_target"):
+            stub.add_client_error(operation, "ThrottlingException")
+        with pytest.raises(UnavailableError, match="asking what scales dev-chat-model"):
+            aws.suspended("dev-chat-model")
+        with pytest.raises(UnavailableError, match="suspending or resuming the scaling of dev-chat-model"):
+            aws.suspend("dev-chat-model", {})
 
 
 @pytest.mark.parametrize("state", [STATE, {"DynamicScalingInSuspended": True}])
@@ -210,3 +231,63 @@ def test_a_note_that_another_request_wrote_meanwhile_is_read_again(
     hold(scaling, store, other)
     assert resume_scaling(scaling, store, components, other)
     assert scaling.states == {COMPONENT: STATE}
+
+
+def test_a_note_that_is_never_written_suspends_nothing_and_is_told(
+    store: DictStore, scaling: DictScaling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Suspended without a note, scale-in would stay so: nobody would know what was before."""
+    scaling.states[COMPONENT] = {}
+    ownership, writes = owning(store, "request-1"), list[str]()
+
+    def conflicting(key: str, _: str) -> bool:
+        writes.append(key)
+        return False
+
+    monkeypatch.setattr(store, "create", conflicting)
+    with pytest.raises(UnavailableError, match=f"held/dev-chat/scaling.json: {MOST_WRITES} concurrent writes"):
+        hold(scaling, store, ownership)
+    assert (writes, scaling.calls) == (["held/dev-chat/scaling.json"] * MOST_WRITES, [])
+
+
+def test_what_is_written_down_says_whose_it_is(store: DictStore, scaling: DictScaling) -> None:
+    scaling.states[COMPONENT] = STATE
+    hold(scaling, store, owning(store, "request-1"), copies=3)
+    held = read_held(store, "dev-chat")
+    assert held is not None
+    assert (held.endpoint_name, held.component, held.request_id) == ("dev-chat", COMPONENT, "request-1")
+    assert (held.stack_id, held.copies, held.before) == (STACK, 3, STATE)
+    assert list(held_scalings(store)) == [held]
+
+
+def test_scaling_that_is_gone_is_not_made_again(
+    store: DictStore, scaling: DictScaling, components: DictComponents
+) -> None:
+    scaling.states[COMPONENT] = {}
+    hold(scaling, store, owning(store, "request-1"))
+    del scaling.states[COMPONENT]
+    (held,) = held_scalings(store)
+    assert restore_scaling(scaling, store, components, held)
+    assert (scaling.states, len(scaling.calls), read_held(store, "dev-chat")) == ({}, 1, None)
+
+
+def test_without_scaling_all_copies_are_given_back(
+    store: DictStore, scaling: DictScaling, components: DictComponents
+) -> None:
+    scaling.states[COMPONENT] = {}
+    hold(scaling, store, owning(store, "request-1"), copies=9)
+    del scaling.states[COMPONENT]
+    (held,) = held_scalings(store)
+    assert not restore_scaling(scaling, store, components, held)
+    assert components.found[COMPONENT].copies == 9
+
+
+def test_a_component_with_more_copies_than_before_keeps_them(
+    store: DictStore, scaling: DictScaling, components: DictComponents
+) -> None:
+    scaling.states[COMPONENT] = {}
+    hold(scaling, store, owning(store, "request-1"), copies=2)
+    components.found[COMPONENT] = component(current_copies=3, desired_copies=3)
+    (held,) = held_scalings(store)
+    assert restore_scaling(scaling, store, components, held)
+    assert components.found[COMPONENT].copies == 3

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from seatrial_cdk.trials.runtime.components import candidate_name
+from seatrial_base.candidates import candidate_name, candidate_tags
 from seatrial_cdk.trials.runtime.handler import dispatch
 from seatrial_cdk.trials.runtime.ownership import read_owner, take_ownership
 from seatrial_cdk.trials.runtime.scaling import read_held
@@ -56,7 +56,7 @@ def test_one_more_copy_of_what_is_live_is_loaded_and_deleted(live: World) -> Non
     entered = run(live)
     assert entered[-1] == "Answer"
     asked = {name: LIVE[name] for name in ("ModelName", "ComputeResourceRequirements", "StartupParameters")}
-    assert live.components.created == [(CANDIDATE, asked, {"seatrial:environment": "dev"})]
+    assert live.components.created == [(CANDIDATE, asked, candidate_tags("dev", "dev-chat", REQUEST))]
     assert CANDIDATE not in live.components.found
     request = live.course.begun[0].request
     assert (request.copy_count, request.target.inference_component) == (1, CANDIDATE)

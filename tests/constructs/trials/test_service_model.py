@@ -20,6 +20,7 @@ from seatrial_cdk.trials.runtime.components import AwsComponents
 from seatrial_cdk.trials.runtime.service_model import DATA_PATH, use_own_models
 
 if TYPE_CHECKING:
+    from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_sagemaker import SageMakerClient
 
 OLD_BOTO3 = "1.40.0"
@@ -47,6 +48,10 @@ def client(*folders: Path) -> SageMakerClient:
     return found
 
 
+def stacks() -> CloudFormationClient:
+    return boto3.client("cloudformation", region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="y")
+
+
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
     """Return the models of a boto3 that does not know the new members."""
@@ -61,7 +66,7 @@ def old(tmp_path: Path) -> Path:
 
 
 def test_what_an_old_boto3_does_not_know_is_told_by_its_places(old: Path) -> None:
-    assert AwsComponents(client(old)).unknown_members(SPECIFICATION) == [
+    assert AwsComponents(client(old), stacks()).unknown_members(SPECIFICATION) == [
         "CreateInferenceComponent.Specification.DataCacheConfig",
         "CreateInferenceComponent.Specification.SchedulingConfig",
     ]
@@ -69,7 +74,7 @@ def test_what_an_old_boto3_does_not_know_is_told_by_its_places(old: Path) -> Non
 
 def test_an_old_boto3_knows_all_by_the_shipped_model(old: Path) -> None:
     found = client(MODELS, old)
-    assert AwsComponents(found).unknown_members(SPECIFICATION) == []
+    assert AwsComponents(found, stacks()).unknown_members(SPECIFICATION) == []
     assert {*found.meta.service_model.operation_names} == {*OPERATIONS}
 
 
@@ -112,7 +117,7 @@ def unknown(data_path):
     session = __import__("botocore.session").session.Session()
     session.set_config_variable("data_path", data_path)
     made = boto3.Session(botocore_session=session).client("sagemaker", region_name="us-east-1")
-    return AwsComponents(made).unknown_members({SPECIFICATION!r} | {{"InstanceType": "ml.g5.2xlarge"}})
+    return AwsComponents(made, None).unknown_members({SPECIFICATION!r} | {{"InstanceType": "ml.g5.2xlarge"}})
 
 without = unknown(None)
 use_own_models(os.environ)

@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 
 from seatrial.operations.doctor.diagnose import diagnose
 from seatrial.operations.doctor.gather import AskedEndpoint, examine
+from seatrial_base.candidates import candidate_name, candidate_tags
 from tests.operations.test_preflight import Account
 from tests.sample_plan import LMI_IMAGE
 
@@ -63,6 +64,8 @@ class Aws:
 
     endpoint: Mapping[str, object] | None = field(default_factory=lambda: {"EndpointStatus": "InService"})
     tags: dict[str, str] = field(default_factory=lambda: {"seatrial:environment": "dev"})
+    other_tags: dict[str, dict[str, str]] = field(default_factory=dict)
+    absent_alarms: tuple[str, ...] = ()
     ami: str = "al2023-ami-sagemaker-inference-gpu-4-1"
     image: str = LMI_IMAGE
     components: dict[str, dict[str, object]] = field(default_factory=lambda: {COMPONENT: component()})
@@ -92,15 +95,17 @@ class Aws:
         if self.endpoint is None:
             raise absent()
         variant = {"VariantName": "AllTraffic", "CurrentInstanceCount": 1, "DesiredInstanceCount": 1}
-        known = {"EndpointArn": "arn:e", "EndpointConfigName": "config-1", "LastModifiedTime": ago(5)}
+        known = {"EndpointArn": "arn:e/dev-chat", "EndpointConfigName": "config-1", "LastModifiedTime": ago(5)}
         return {**known, "ProductionVariants": [variant], **self.endpoint}
 
     def describe_endpoint_config(self, **_asked: object) -> object:
         variant = {"VariantName": "AllTraffic", "InstanceType": "ml.g5.2xlarge", "InferenceAmiVersion": self.ami}
-        return {"ProductionVariants": [{**variant, "ManagedInstanceScaling": {"MaxInstanceCount": 3}}]}
+        variants = [{**variant, "ManagedInstanceScaling": {"MaxInstanceCount": 3}}]
+        return {"EndpointConfigArn": "arn:c/config-1", "ProductionVariants": variants}
 
-    def list_tags(self, **_asked: object) -> object:
-        return {"Tags": [{"Key": key, "Value": value} for key, value in self.tags.items()]}
+    def list_tags(self, *, ResourceArn: str, **_asked: object) -> object:  # noqa: N803
+        tags = self.other_tags.get(ResourceArn.rpartition("/")[2], self.tags)
+        return {"Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}
 
     def list_inference_components(self, **asked: object) -> object:
         assert asked["EndpointNameEquals"] == "dev-chat"
@@ -109,11 +114,12 @@ class Aws:
     def describe_inference_component(self, *, InferenceComponentName: str) -> object:  # noqa: N803
         if InferenceComponentName not in self.components:
             raise absent()
-        return self.components[InferenceComponentName]
+        arn = f"arn:i/{InferenceComponentName}"
+        return {"InferenceComponentArn": arn, **self.components[InferenceComponentName]}
 
-    def describe_model(self, **_asked: object) -> object:
+    def describe_model(self, *, ModelName: str) -> object:  # noqa: N803
         container = {"Image": self.image, "ModelDataUrl": "s3://weights/llama/"}
-        return {"ExecutionRoleArn": ROLE, "PrimaryContainer": container}
+        return {"ModelArn": f"arn:m/{ModelName}", "ExecutionRoleArn": ROLE, "PrimaryContainer": container}
 
     def describe_scalable_targets(self, **_asked: object) -> object:
         return {"ScalableTargets": self.targets}
@@ -125,6 +131,9 @@ class Aws:
         return {"ScalingActivities": self.activities}
 
     def describe_alarms(self, **asked: object) -> object:
+        if "AlarmNames" in asked:
+            names = cast("list[str]", asked["AlarmNames"])
+            return {"MetricAlarms": [{"AlarmName": name} for name in names if name not in self.absent_alarms]}
         assert asked["StateValue"] == "ALARM"
         return {"MetricAlarms": self.alarms}
 
@@ -194,6 +203,12 @@ class Aws:
     def register_scalable_target(self, *, SuspendedState: object, **_asked: object) -> object:  # noqa: N803
         self.targets = [{**each, "SuspendedState": SuspendedState} for each in self.targets]
         return {}
+
+    def add_candidate(self, request_id: str, described: dict[str, object]) -> str:
+        """Add a component that the trial service made, and return its name."""
+        name = candidate_name("dev-chat", request_id)
+        self.components[name], self.other_tags[name] = described, candidate_tags("dev", "dev-chat", request_id)
+        return name
 
     def examined(self, account: Account | None = None, promql: PromQl | None = None) -> Examination:
         clients: AccountClients = (account or Account()).clients()

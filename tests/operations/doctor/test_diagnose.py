@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.documents.live_endpoint import CANDIDATE
 from seatrial.operations.doctor.view import answer_line, doctor_judgement, doctor_lines, is_healthy
+from seatrial_base.candidates import candidate_name
 from seatrial_base.catalog.symptoms import all_symptoms, find_symptom
 from seatrial_base.printer import formatted
 from seatrial_base.rules import RULES
-from seatrial_cdk.trials.runtime.components import CANDIDATE as OF_TRIALS
 from tests.operations.doctor.sample_account import COMPONENT, TARGET, Aws, ago, component, error, target
 from tests.operations.test_preflight import Account
 
@@ -168,7 +167,7 @@ def test_a_trial_service_that_cannot_be_asked_is_no_proof() -> None:
             {"targets": [target(SuspendedState={"DynamicScalingInSuspended": True})], "stack": "UPDATE_IN_PROGRESS"},
             [],
         ),
-        ({"targets": [target(), target("inference-component/dev-chat-candidate-1")]}, ["SEA764"]),
+        ({"targets": [target(), target(f"inference-component/{candidate_name('dev-chat', '1')}")]}, ["SEA764"]),
         ({"targets": [target(), target("inference-component/dev-chat-small-model")]}, []),
         ({"components": {COMPONENT: component(copies=0)}, "targets": []}, ["SEA765"]),
         ({"components": {COMPONENT: component(copies=0)}, "targets": [target(MinCapacity=0)]}, ["SEA765"]),
@@ -192,20 +191,20 @@ def test_zero_copies_are_well_where_a_step_policy_wakes_them() -> None:
 )
 def test_a_candidate_for_which_no_instance_has_room_is_told_with_who_deletes_it(stack: str, words: str) -> None:
     aws = Aws(stack=stack, events=[])
-    aws.components[f"dev-chat{CANDIDATE}0000"] = component("Creating", copies=0, minutes=59)
+    aws.add_candidate("0000", component("Creating", copies=0, minutes=59))
     assert "SEA753" not in aws.rules(), "its trial may wait for it"
-    aws.components[f"dev-chat{CANDIDATE}0000"] = component("Creating", copies=0, minutes=61)
+    aws.add_candidate("0000", component("Creating", copies=0, minutes=61))
     (found,) = (each for each in aws.diagnosed() if each.rule == "SEA753")
     assert found.message.startswith("It has been Creating for 61 minutes: no instance has room for it.")
     assert words in found.hint
 
 
 def test_a_candidate_is_left_over_when_no_trial_can_be_that_long() -> None:
-    aws = Aws(components={COMPONENT: component(), f"dev-chat{CANDIDATE}1": component(minutes=119)})
+    aws = Aws()
+    aws.add_candidate("1", component(minutes=119))
     assert aws.rules() == []
-    aws.components[f"dev-chat{CANDIDATE}1"] = component(minutes=121)
+    aws.add_candidate("1", component(minutes=121))
     assert aws.rules() == ["SEA766"]
-    assert CANDIDATE == OF_TRIALS
 
 
 def test_only_alarms_of_the_endpoint_are_told() -> None:
@@ -344,3 +343,40 @@ def test_the_cause_of_a_creation_that_failed_comes_before_that_nothing_is_there(
         events=[{**event, "ResourceStatusReason": reason}],
     )
     assert aws.rules() == ["SEA752", "SEA762", "SEA750"]
+
+
+def test_a_live_component_is_no_candidate_whatever_its_name() -> None:
+    aws = Aws()
+    aws.components = {"dev-chat-candidate-0a1b2c3d": component(minutes=500)}
+    aws.other_stack = "seatrial-dev-chat"
+    assert [each.is_candidate for each in aws.examined().components] == [False]
+    aws.other_stack = ""
+    assert [each.is_candidate for each in aws.examined().components] == [True], "an older release made it"
+
+
+MISSING = {"LogicalResourceId": "Part", "ResourceStatus": "CREATE_COMPLETE"}
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "physical_id", "rules"),
+    [
+        ("AWS::SageMaker::InferenceComponent", f"arn:i/{COMPONENT}", []),
+        ("AWS::SageMaker::InferenceComponent", "arn:i/dev-chat-summarize", ["SEA775"]),
+        ("AWS::CloudWatch::Alarm", "seatrial-dev-chat-errors", []),
+        ("AWS::CloudWatch::Alarm", "seatrial-dev-chat-gone", ["SEA775"]),
+        ("AWS::CDK::Metadata", "nobody-looks", []),
+    ],
+)
+def test_what_the_stack_has_and_the_account_lacks_is_missing(
+    resource_type: str, physical_id: str, rules: list[str]
+) -> None:
+    resource = {**MISSING, "ResourceType": resource_type, "PhysicalResourceId": physical_id}
+    aws = Aws(resources=[resource], absent_alarms=("seatrial-dev-chat-gone",))
+    assert aws.rules() == rules
+
+
+@pytest.mark.parametrize("status", ["UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS"])
+def test_nothing_is_missing_while_the_stack_is_at_work(status: str) -> None:
+    kind = "AWS::SageMaker::InferenceComponent"
+    resource = {**MISSING, "ResourceType": kind, "PhysicalResourceId": "arn:i/dev-chat-summarize"}
+    assert Aws(stack=status, resources=[resource]).examined().missing == ()

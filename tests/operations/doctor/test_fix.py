@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from seatrial.documents.live_endpoint import CANDIDATE
-from seatrial.operations.doctor.fix import Patience, carry_out
-from seatrial.operations.doctor.steps import fix_steps
+from seatrial.operations.doctor.fix import Patience, StepOutcome, carry_out
+from seatrial.operations.doctor.steps import FixStep, fix_steps
+from seatrial_base.candidates import candidate_name
+from seatrial_base.tags import STACK_TAG
 from tests.operations.doctor.sample_account import COMPONENT, TARGET, Aws, absent, component, error, target
 
 if TYPE_CHECKING:
-    from seatrial.operations.doctor.fix import StepOutcome
+    from collections.abc import Mapping
 
-OLD = f"dev-chat{CANDIDATE}1"
+    from botocore.exceptions import ClientError
+
+OLD = candidate_name("dev-chat", "1")
 SUSPENDED = {"DynamicScalingInSuspended": True}
 
 
@@ -41,9 +44,13 @@ def test_nothing_is_done_while_the_stack_is_at_work(stack: str) -> None:
 
 def test_what_is_left_over_goes_and_what_is_suspended_goes_on() -> None:
     aws = Aws(
-        components={COMPONENT: component(), OLD: component(minutes=500)},
-        targets=[target(SuspendedState=SUSPENDED), target("inference-component/dev-chat-candidate-2")],
+        targets=[
+            target(SuspendedState=SUSPENDED),
+            target(f"inference-component/{candidate_name('dev-chat', '2')}"),
+            target("inference-component/dev-chat-candidate-ranker-model"),
+        ],
     )
+    assert aws.add_candidate("1", component(minutes=500)) == OLD
     assert [each.status for each in fixed(aws)] == ["done", "done", "done"]
     assert [name for name, _ in aws.done] == [
         "deregister_scalable_target",
@@ -75,6 +82,15 @@ def test_what_no_stack_manages_is_deleted_in_order() -> None:
         Aws(stack="", components={COMPONENT: component(copies=0)}),  # it serves once it is woken
         Aws(stack="", tags={}, endpoint={"EndpointStatus": "Failed"}, components={}, targets=[]),  # another's
         Aws(components={COMPONENT: component("Failed", copies=0)}),  # the next deployment mends it
+        Aws(components={COMPONENT: component(), "dev-chat-candidate-ranker": component(minutes=500)}),
+        Aws(stack="", tags={STACK_TAG: "Platform"}, endpoint={"EndpointStatus": "Failed"}, targets=[], components={}),
+        Aws(
+            stack="DELETE_FAILED",
+            tags={STACK_TAG: "Platform"},
+            endpoint={"EndpointStatus": "Failed"},
+            targets=[],
+            components={COMPONENT: component("Failed", copies=0)},
+        ),
     ],
 )
 def test_what_serves_or_belongs_to_others_is_left_alone(kept: Aws) -> None:
@@ -157,3 +173,137 @@ def test_every_step_is_told_as_a_command() -> None:
         '\'{"DynamicScalingInSuspended": false, "DynamicScalingOutSuspended": false, '
         '"ScheduledScalingSuspended": false}\''
     ]
+
+
+@pytest.mark.parametrize("tags", [{}, {"seatrial:environment": "prod"}])
+def test_what_lost_its_tag_meanwhile_is_not_deleted(tags: Mapping[str, str]) -> None:
+    aws = abandoned()
+    steps = fix_steps(aws.examined())
+    aws.other_tags[COMPONENT] = {**tags}
+    outcomes = {each.key: each for each in carry_out(steps, aws, Patience(lambda _s: None), lambda _line: None)}
+    component_of = outcomes[f"component {COMPONENT}"]
+    assert (component_of.status, "seatrial:environment=dev" in component_of.told) == ("failed", True)
+    assert outcomes["endpoint dev-chat"].status == "left out"
+    assert COMPONENT in aws.components
+
+
+def test_a_model_of_another_environment_stays() -> None:
+    aws = abandoned()
+    aws.other_tags["model-1"] = {"seatrial:environment": "prod"}
+    assert {each.status for each in fixed(aws)} == {"done"}
+    assert "delete_model" not in [name for name, _ in aws.done]
+
+
+def step(
+    until: Literal["answered", "gone", "settled"] = "gone", key: str = "stack x", after: tuple[str, ...] = ()
+) -> FixStep:
+    look = "" if until == "answered" else "describe"
+    return FixStep(key=key, why="", service="a", operation="delete", arguments={}, after=after, until=until, look=look)
+
+
+def outcome_of(
+    one: FixStep, *looks: Mapping[str, object] | ClientError, change: tuple[ClientError, ...] = ()
+) -> tuple[StepOutcome, list[str], float]:
+    """Return what came of a step, what AWS was asked, and how long was waited; what AWS said last it says again."""
+    asked, waits, answers, refusals = list[str](), list[float](), list(looks), list(change)
+
+    def calls(_service: str, operation: str, /, **_: object) -> Mapping[str, object]:
+        asked.append(operation)
+        if operation == "delete":
+            if refusals:
+                raise refusals.pop(0)
+            return {}
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    (outcome,) = carry_out([one], calls, Patience(waits.append, 5, 10), lambda _line: None)
+    return outcome, asked, sum(waits)
+
+
+def stack(status: str) -> Mapping[str, object]:
+    return {"Stacks": [{"StackStatus": status}]}
+
+
+@pytest.mark.parametrize(
+    ("until", "looks", "status", "told"),
+    [
+        ("gone", [absent()], "done", ""),
+        ("gone", [stack("DELETE_COMPLETE")], "done", ""),
+        ("gone", [stack("DELETE_IN_PROGRESS"), absent()], "done", ""),
+        ("gone", [stack("DELETE_FAILED")], "failed", "the stack is DELETE_FAILED"),
+        ("gone", [stack("ROLLBACK_COMPLETE")], "failed", "the stack is ROLLBACK_COMPLETE"),
+        ("gone", [{"InferenceComponentStatus": "Deleting"}, absent()], "done", ""),
+        (
+            "gone",
+            [{"InferenceComponentStatus": "Failed", "FailureReason": "odd"}],
+            "failed",
+            "its deletion failed: odd",
+        ),
+        ("gone", [{"EndpointStatus": "Failed", "FailureReason": "odd"}], "failed", "its deletion failed: odd"),
+        ("gone", [{"EndpointStatus": "Deleting"}], "failed", "it is not over after 10 s: it is still there"),
+        ("gone", [stack("DELETE_IN_PROGRESS")], "failed", "it is not over after 10 s: DELETE_IN_PROGRESS"),
+        ("gone", [error("AccessDenied", "no")], "failed", "AccessDenied"),
+        ("settled", [stack("UPDATE_ROLLBACK_COMPLETE")], "done", ""),
+        ("settled", [stack("UPDATE_ROLLBACK_IN_PROGRESS"), stack("UPDATE_ROLLBACK_COMPLETE")], "done", ""),
+        ("settled", [stack("UPDATE_ROLLBACK_FAILED")], "failed", "the stack is UPDATE_ROLLBACK_FAILED"),
+        ("settled", [absent()], "failed", ""),
+    ],
+)
+def test_a_step_is_over_when_what_it_changed_is_as_it_is_to_be(
+    until: Literal["gone", "settled"],
+    looks: list[Mapping[str, object] | ClientError],
+    status: str,
+    told: str,
+) -> None:
+    outcome, asked, waited_s = outcome_of(step(until), *looks)
+    assert (outcome.key, outcome.status, told in outcome.told) == ("stack x", status, True)
+    assert (outcome.told == "") is (status == "done")
+    assert asked[:2] == ["delete", "describe"]
+    assert waited_s == (10 if "not over" in told else 5 * (len(looks) - 1))
+
+
+def test_a_change_that_is_answered_is_over_and_one_that_is_refused_is_tried_again_or_told() -> None:
+    busy, odd = error("ValidationException", "UPDATE is in progress"), error("ValidationException", "odd")
+    assert outcome_of(step("answered"), {}) == (StepOutcome("stack x", "done"), ["delete"], 0)
+    assert outcome_of(step("answered"), {}, change=(absent(),)) == (StepOutcome("stack x", "done"), ["delete"], 0)
+    outcome, asked, waited_s = outcome_of(step("answered"), {}, change=(busy, busy))
+    assert (outcome.status, asked, waited_s) == ("done", ["delete"] * 3, 10)
+    outcome, asked, _ = outcome_of(step(), absent(), change=(odd,))
+    assert (outcome.status, "odd" in outcome.told, asked) == ("failed", True, ["delete"])
+    outcome, _, waited_s = outcome_of(step(), absent(), change=(busy,) * 4)
+    assert (outcome.status, waited_s) == ("failed", 10)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "in a Transient state",
+        "UPDATE IS IN PROGRESS",
+        "Cannot update in-progress endpoint",
+        "Cannot delete it",
+        "it is Creating",
+        "it is Updating",
+    ],
+)
+def test_what_aws_says_of_a_change_at_work_is_waited_out(words: str) -> None:
+    outcome, _, waited_s = outcome_of(step("answered"), {}, change=(error("ValidationException", words),))
+    assert (outcome.status, waited_s) == ("done", 5)
+
+
+def test_what_needs_a_step_that_was_left_out_is_left_out_too() -> None:
+    def calls(_service: str, operation: str, /, **_: object) -> Mapping[str, object]:
+        raise error("ValidationException", operation)
+
+    chain = [step(key="a"), step(key="b", after=("a",)), step(key="c", after=("b", "z")), step(key="d", after=("z",))]
+    told: list[str] = []
+    outcomes = list(carry_out(chain, calls, Patience(lambda _s: None), told.append))
+    assert [(each.key, each.status) for each in outcomes] == [
+        ("a", "failed"),
+        ("b", "left out"),
+        ("c", "left out"),
+        ("d", "failed"),
+    ]
+    assert [each.told for each in outcomes[1:3]] == ["a was not done", "b was not done"]
+    assert len(told) == 2, "what is left out is not announced"

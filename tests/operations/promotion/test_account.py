@@ -57,6 +57,20 @@ def test_the_result_is_told_with_the_request_that_it_was_made_for() -> None:
     assert evidence.deployed_digest == OUTPUTS["PlanDigest"]
 
 
+@pytest.mark.parametrize("garbage", ["", "{", "[]", "null"])
+def test_a_document_that_is_no_trial_hides_no_other(garbage: str) -> None:
+    live = staging()
+    live.documents |= {"trials/dev-chat/b/r0.json": garbage, "trials/dev-chat/b/r0.md": "a report"}
+    assert asked(live).request_id == "r2"
+
+
+def test_a_trial_whose_document_has_expired_is_of_no_known_request() -> None:
+    live = staging()
+    del live.documents["trials/dev-chat/b/r2.json"]
+    evidence = asked(live)
+    assert (evidence.result, evidence.request_id) == (RESULT, None)
+
+
 def test_a_caller_that_may_not_list_the_bucket_promotes_all_the_same() -> None:
     evidence = asked(staging(listing=refused("AccessDenied", "ListObjectsV2")))
     assert (evidence.result, evidence.request_id) == (RESULT, None)

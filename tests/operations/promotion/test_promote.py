@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
 from seatrial.locks.lock_file import locked_document, read_locked_plan, write_lock
+from seatrial.operations.promotion import promote
 from seatrial.operations.promotion.evidence import TrialEvidence
-from seatrial.operations.promotion.promote import check_order, source_of
+from seatrial.operations.promotion.promote import check_order, promote_plan, source_of
 from seatrial.planner.planner import make_plan
 from seatrial.planner.promote import tried_fields
-from seatrial.specs.environment import EnvironmentSpec
-from seatrial_base.errors import SpecError
+from seatrial.specs.environment import EMBEDDED_ACCOUNT, EnvironmentSpec
+from seatrial_base.errors import PlanError, RenderError, SpecError
 from seatrial_load.documents.result import Verdict
 from tests.constructs.conftest import level
 from tests.operations.promotion.conftest import NOW, URI, evidence_of
 
 if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
+    from seatrial_base.errors import SeatrialError
     from tests.operations.promotion.conftest import Staged
 
 
@@ -89,6 +92,15 @@ def test_a_plan_that_was_not_tried_is_refused(staged: Staged, because: str) -> N
     assert found == {"SEA471": f"there is no result of a trial in staging: {because}"}
 
 
+def test_without_a_lock_that_can_be_read_there_is_nothing_to_promote(staged: Staged) -> None:
+    evidence = evidence_of(staged.result(staged.lock()))
+    (path,) = staged.folder.glob("*.lock.json")
+    path.write_text("{}", encoding="utf-8")
+    assert list(staged.refused(evidence)) == ["SEA403"]
+    path.unlink()
+    assert list(staged.refused(evidence)) == ["SEA401"]
+
+
 def test_a_verified_deployment_and_one_that_was_not_proven_were_not_tried(staged: Staged) -> None:
     result = staged.result(staged.lock())
     verified = replace(result, request=replace(result.request, manner="verify"))
@@ -121,6 +133,45 @@ def test_other_requests_than_the_trials_are_refused(staged: Staged) -> None:
     assert found == {"SEA475": "workload.input_tokens is 300, the trial's was 256"}
 
 
+@pytest.mark.parametrize(
+    ("field", "here", "was"),
+    [
+        ("input_tokens", 300, 256),
+        ("output_tokens", 300, 256),
+        ("input_tokens_stddev", 9.0, 0.0),
+        ("output_tokens_stddev", 9.0, 0.0),
+        ("shared_prefix_tokens", 64, 0),
+    ],
+)
+def test_each_length_of_the_requests_is_compared(staged: Staged, field: str, here: float, was: float) -> None:
+    evidence = evidence_of(staged.result(staged.lock()))
+    staged.write(environments={"prod": {"workload": {field: here, "concurrency": 40}}})
+    assert staged.refused(evidence) == {"SEA475": f"workload.{field} is {here}, the trial's was {was}"}
+
+
+def test_other_conversations_and_times_of_the_requests_are_refused(staged: Staged) -> None:
+    result = staged.result(staged.lock())
+    for field, value, told in (
+        ("turns", 3, "workload has other conversations than the trial's"),
+        ("turn_delay_s", 2.0, "workload has other conversations than the trial's"),
+        ("lengths", ((8, 9),), "workload.dataset has other lengths than the trial's"),
+        ("times_s", (1.0, 2.0), "workload.dataset has other times than the trial's"),
+    ):
+        workload = replace(result.request.workload, **{field: value})  # type: ignore[arg-type]  # a field
+        other = replace(result, request=replace(result.request, workload=workload))
+        assert staged.refused(evidence_of(other)) == {"SEA475": told}
+
+
+@pytest.mark.parametrize(("days", "rules"), [(30, []), (31, ["SEA474"])])
+def test_a_trial_is_too_old_on_the_day_after_its_last(staged: Staged, days: int, rules: list[str]) -> None:
+    ended = NOW - timedelta(days=days)
+    result = replace(staged.result(staged.lock()), started_at=ended.isoformat(), duration_s=0.0)
+    if rules:
+        assert list(staged.refused(evidence_of(result))) == rules
+    else:
+        assert staged.promote(evidence_of(result)).plan.promoted is not None
+
+
 def test_a_stricter_slo_is_held_against_the_measured_levels(staged: Staged) -> None:
     def stricter(bound_ms: float) -> None:
         staged.write(environments={"prod": {"slo": {"ttft_ms": {"p95": bound_ms}}, "scaling": {"max_copies": 4}}})
@@ -130,6 +181,20 @@ def test_a_stricter_slo_is_held_against_the_measured_levels(staged: Staged) -> N
     assert found["SEA475"].startswith("no measured level meets the SLO of prod: ttft_ms p95 812")
     stricter(900)
     assert staged.promote(evidence_of(staged.result(staged.lock()))).plan.gate_concurrency_per_copy.value == 16
+
+
+def test_where_no_level_meets_the_slo_the_lowest_tells_by_how_much(staged: Staged) -> None:
+    staged.write(environments={"prod": {"slo": {"ttft_ms": {"p95": 800}}, "scaling": {"max_copies": 4}}})
+    slow = level(8, 250.0)
+    assert slow.ttft_ms is not None
+    slower = replace(level(16, 250.0), ttft_ms=replace(slow.ttft_ms, p95=950.0))
+    result = staged.result(staged.lock(), levels=(slower, slow))
+    assert staged.refused(evidence_of(result))["SEA475"].endswith("812.2 ms exceeds 800.0 ms at concurrency 8 per copy")
+    rates = (replace(slow, offered_requests_per_s=0.5), replace(slower, offered_requests_per_s=1.0))
+    message = staged.refused(evidence_of(replace(result, levels=rates)))["SEA475"]
+    assert "812.2 ms exceeds 800.0 ms" in message
+    assert "950.0 ms" not in message
+    assert staged.refused(evidence_of(replace(result, levels=())))["SEA475"].endswith("measured levels: none")
 
 
 def test_a_rate_beyond_the_planned_one_that_misses_takes_no_proof_away(staged: Staged) -> None:
@@ -157,6 +222,25 @@ def test_throughput_is_that_of_as_many_copies(staged: Staged) -> None:
     assert "output_tok_s" in staged.refused(evidence)["SEA475"]
 
 
+@pytest.mark.parametrize(("live", "tok_s"), [(None, 410.5), (1, 410.5), (3, 410.5 / 3)])
+def test_throughput_is_of_the_copies_that_were_live(staged: Staged, live: int | None, tok_s: float) -> None:
+    """Those of the request, where it is not known how many were."""
+
+    def refusals(bound_tok_s: float) -> list[str]:
+        here = {"workload": {"concurrency": 40}, "scaling": {"max_copies": 3}, "slo": {"output_tok_s": bound_tok_s}}
+        staged.write(environments={"prod": here})
+        result = staged.result(staged.lock())
+        evidence = evidence_of(replace(result, live=replace(result.live, copy_count=live)))
+        try:
+            staged.promote(evidence)
+        except SpecError as refused:
+            return [each.message for each in refused.problems if "output_tok_s" in each.message]
+        return []
+
+    assert refusals(3 * tok_s - 1) == []
+    assert refusals(3 * tok_s + 1) != []
+
+
 def test_too_few_copies_are_refused(staged: Staged) -> None:
     staged.write(environments={"prod": {"workload": {"concurrency": 40}, "scaling": {"max_copies": 2}}})
     message = staged.refused(evidence_of(staged.result(staged.lock())))["SEA475"]
@@ -176,12 +260,87 @@ def test_another_model_or_option_is_refused(staged: Staged) -> None:
     assert "serving.properties: option.enforce_eager: absent in staging, true in prod" in found
 
 
+@pytest.mark.parametrize(
+    ("field", "here", "told"),
+    [
+        ("hub_id", "meta-llama/Llama-2-7b-hf", "meta-llama/Llama-2-7b-chat-hf in staging, meta-llama/Llama-2-7b-hf"),
+        ("revision", "abc", "None in staging, abc"),
+        ("trust_remote_code", True, "False in staging, True"),
+    ],
+)
+def test_what_tells_the_model_is_compared_field_by_field(staged: Staged, field: str, here: object, told: str) -> None:
+    evidence = evidence_of(staged.result(staged.lock()))
+    staged.write(environments={"prod": {"model": {field: here}}})
+    staged.lock()
+    with pytest.raises(SpecError) as caught:
+        staged.promote(evidence)
+    assert f"model.{field}: {told} in prod" in [each.message for each in caught.value.problems]
+
+
+def test_an_option_that_is_absent_where_it_goes_is_another_container(staged: Staged) -> None:
+    staged.write(serving={"overrides": {"enforce_eager": True}}, environments={})
+    evidence = evidence_of(staged.result(staged.lock()))
+    staged.write(
+        environments={
+            "staging": {"serving": {"overrides": {"enforce_eager": True}}},
+            "prod": {"workload": {"concurrency": 40}, "scaling": {"max_copies": 4}},
+        }
+    )
+    found = staged.refused(replace(evidence, deployed_digest=None))
+    assert "serving.properties: option.enforce_eager: true in staging, absent in prod" in found["SEA476"]
+
+
 def test_simulated_hardware_is_accepted_only_when_asked_for_and_recorded(staged: Staged) -> None:
     evidence = evidence_of(staged.result(staged.lock(), engine_note="local-cpu-random-llama"))
     assert list(staged.refused(evidence)) == ["SEA477"]
+    with pytest.raises(SpecError, match="SEA477"):
+        promote_plan(staged.load("staging"), staged.load("prod"), evidence, now=NOW)
     promoted = staged.promote(evidence, accept_simulated=True).plan.promoted
     assert promoted is not None
     assert promoted.engine_note == "local-cpu-random-llama"
+
+
+def test_the_embedded_aws_takes_simulated_hardware(staged: Staged) -> None:
+    staged.write(prod={"account": EMBEDDED_ACCOUNT, "promotion": {"source": "staging"}})
+    evidence = evidence_of(staged.result(staged.lock(), engine_note="local-cpu-random-llama"))
+    assert list(staged.refused(evidence)) == ["SEA475"], "its requests are shorter, and no more is wrong"
+
+
+def test_a_plan_of_another_source_than_the_environments_own_is_refused(staged: Staged) -> None:
+    """Whoever names another environment with --from gets no lock that synthesis refuses."""
+    staged.write(prod={"promotion": {"source": "dev", "required": True}})
+    (staged.folder / "environments" / "dev.yaml").write_text("{name: dev, region: us-east-1}", encoding="utf-8")
+    found = staged.refused(evidence_of(staged.result(staged.lock())))
+    assert found == {
+        "SEA478": "the plan was promoted from staging; promotion.required "
+        f"({staged.folder / 'environments' / 'prod.yaml'}:3) asks for a passed trial in dev"
+    }
+
+
+def test_another_instance_type_than_the_locked_one_makes_another_endpoint_and_says_so(staged: Staged) -> None:
+    evidence = evidence_of(staged.result(staged.lock()))
+    first = staged.promote(evidence).plan
+    other = first.instance_type.model_copy(update={"value": "ml.g6.2xlarge"})
+    write_lock(first.model_copy(update={"instance_type": other}), staged.load("prod").path)
+    lock = staged.promote(evidence)
+    assert lock.plan.generation == 2
+    assert lock.lines[0] == (
+        "instance type changes from ml.g6.2xlarge to ml.g5.2xlarge: "
+        "a second endpoint is made, tried, and then takes the traffic"
+    )
+
+
+@pytest.mark.parametrize("refusal", [SpecError, PlanError, RenderError])
+def test_a_copy_that_the_environment_cannot_have_is_told_beside_what_the_trial_does_not_prove(
+    staged: Staged, monkeypatch: pytest.MonkeyPatch, refusal: type[SeatrialError]
+) -> None:
+    def refuse(*_: object) -> None:
+        raise refusal.of("SEA476", "no such copy here")
+
+    monkeypatch.setattr(promote, "promoted_plan", refuse)
+    verdict = Verdict(status="fail", because="too slow", checks=())
+    found = staged.refused(evidence_of(staged.result(staged.lock(), verdict=verdict)))
+    assert found == {"SEA472": "the trial failed: too slow", "SEA476": "no such copy here"}
 
 
 def test_the_image_comes_from_the_regions_own_registry(staged: Staged) -> None:
@@ -253,13 +412,18 @@ def test_the_source_is_the_environment_before() -> None:
 
 @pytest.mark.parametrize(("target", "given"), [(DEV, None), (PROD, "dev"), (PROD, "prod"), (DEV, "dev")])
 def test_another_order_is_refused(target: EnvironmentSpec, given: str | None) -> None:
-    with pytest.raises(SpecError, match="SEA470"):
+    with pytest.raises(SpecError) as caught:
         source_of(target, given)
+    (problem,) = caught.value.problems
+    assert (problem.rule, problem.where, problem.field) == ("SEA470", target.name, "promotion.source")
+    assert problem.hint
 
 
 def test_no_plan_goes_back(staged: Staged) -> None:
     del staged
-    with pytest.raises(SpecError, match="SEA470: dev comes before prod"):
-        check_order(PROD, DEV, (DEV, STAGING, PROD))
+    for source, target in ((PROD, DEV), (PROD, STAGING), (STAGING, DEV)):
+        with pytest.raises(SpecError, match=f"SEA470: {target.name} comes before {source.name}"):
+            check_order(source, target, (DEV, STAGING, PROD))
     check_order(STAGING, PROD, (DEV, STAGING, PROD))
+    check_order(DEV, PROD, (DEV, STAGING, PROD))
     assert NOW.tzinfo is not None

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Literal, TypedDict
 
 from seatrial_cdk.jobs.runtime.jobs import (
     COMPLETED,
+    ENDED,
+    LONGEST_REASON,
     RUNNING,
     S_PER_HOUR,
     JobState,
@@ -16,6 +19,7 @@ from seatrial_cdk.jobs.runtime.jobs import (
     attempt_name,
     is_there,
     last_attempt,
+    state_of,
     told,
 )
 
@@ -24,8 +28,14 @@ if TYPE_CHECKING:
 
     from seatrial_cdk.jobs.runtime.jobs import JobCalls, JobPlace
 
+
 NOT_STARTED: Final = "NOT STARTED"
 LONGEST_EXECUTION_NAME: Final = 80
+DIGITS: Final = 16
+SHORTEST_WAIT_S: Final = 2
+LONGEST_WAIT_S: Final = 300
+SHARE: Final = 0.25
+"""The next look is after this share of a job's age: a bad source is seen soon, and a long job asked seldom."""
 
 
 class JobProperties(TypedDict):
@@ -113,13 +123,16 @@ def start(asked: JobProperties, request_id: str, cloud: JobCalls, place: JobPlac
         last = JobState(attempt_name(name, attempt), attempt, NOT_STARTED, place.uri(digest, attempt))
         told(cloud, place, digest, last)
     order = {**asked, "Attempt": last.attempt}
-    cloud.start_workflow(f"{last.job}-{request_id}"[:LONGEST_EXECUTION_NAME], {"Order": order})
+    execution = f"{last.job}-{request_id}"
+    if len(execution) > LONGEST_EXECUTION_NAME:
+        execution = f"{last.job}-{sha256(request_id.encode()).hexdigest()[:DIGITS]}"
+    cloud.start_workflow(execution, {"Order": order})
     return last
 
 
 def stop(asked: JobProperties, cloud: JobCalls, place: JobPlace) -> None:
     """End what runs of a job: it would cost and nobody would use it. Completed artifacts stay."""
-    cloud.stop_workflows(asked["Name"])
+    cloud.stop_workflows(f"{asked['Name']}-")
     found = last_attempt(cloud, place, asked["Name"], asked["Digest"])
     if found is not None and found[0].state in RUNNING:
         cloud.stop_job(found[0].job)
@@ -184,3 +197,59 @@ def _not_completed(state: JobState, asked: Mapping[str, str], now: datetime) -> 
 def _other_image(state: JobState, image: str) -> str:
     hint = f"write serving.image: {state.recommended_image}, plan again and deploy"
     return f"SEA459: {state.job} compiled for {state.recommended_image}, and {image} is locked: {hint}."
+
+
+class JobOrder(TypedDict):
+    """The job and the attempt that an execution makes."""
+
+    Digest: str
+    Name: str
+    RoleArn: str
+    Request: str
+    Attempt: int
+
+
+class Next(TypedDict):
+    """What follows."""
+
+    Next: str
+    Seconds: int
+    Order: JobOrder
+
+
+def create(order: JobOrder, cloud: JobCalls, place: JobPlace) -> Next:
+    """Create the attempt, or find it there."""
+    name = attempt_name(order["Name"], order["Attempt"])
+    output = {"S3OutputLocation": place.uri(order["Digest"], order["Attempt"]), "KmsKeyId": place.key_arn}
+    request = json.loads(order["Request"])
+    cloud.create_job({"OptimizationJobName": name, "RoleArn": order["RoleArn"], "OutputConfig": output, **request})
+    return {"Next": "wait", "Seconds": SHORTEST_WAIT_S, "Order": order}
+
+
+def poll(order: JobOrder, cloud: JobCalls, place: JobPlace) -> Next:
+    """Tell where the attempt stands."""
+    described = cloud.describe_job(attempt_name(order["Name"], order["Attempt"]))
+    state = state_of(place, order["Digest"], order["Attempt"], described)
+    told(cloud, place, order["Digest"], state)
+    if state.state in ENDED:
+        return {"Next": "end", "Seconds": 0, "Order": order}
+    return {"Next": "wait", "Seconds": _wait_s(state), "Order": order}
+
+
+def refused(order: JobOrder, why: str, cloud: JobCalls, place: JobPlace) -> Next:
+    """Tell why the attempt could not be created."""
+    attempt, digest = order["Attempt"], order["Digest"]
+    name = attempt_name(order["Name"], attempt)
+    state = JobState(name, attempt, "FAILED", place.uri(digest, attempt), failure_reason=f"{why}"[:LONGEST_REASON])
+    try:
+        cloud.describe_job(name)
+    except NotFoundError:
+        told(cloud, place, digest, state)
+    return {"Next": "end", "Seconds": 0, "Order": order}
+
+
+def _wait_s(state: JobState) -> int:
+    if not state.created:
+        return SHORTEST_WAIT_S
+    age_s = (datetime.now(UTC) - datetime.fromisoformat(state.created)).total_seconds()
+    return round(min(LONGEST_WAIT_S, max(SHORTEST_WAIT_S, SHARE * age_s)))

@@ -21,6 +21,8 @@ SOURCE: Final = "seatrial"
 DETAIL_TYPE: Final = "Sea trial finished"
 
 Detail = dict[str, str | float | None]
+LONGEST_SUBJECT: Final = 100
+"""Characters of a subject that Amazon SNS takes: ASCII, one line (API reference, Publish)."""
 
 
 class Bus(Protocol):
@@ -106,10 +108,6 @@ def announce(bus: Bus, detail: Detail) -> str:
     except UnavailableError as unavailable:
         return f"no event: {unavailable}"
     return ""
-
-
-LONGEST_SUBJECT: Final = 100
-"""Characters of a subject that Amazon SNS takes: ASCII, one line (API reference, Publish)."""
 
 
 class Findings(Protocol):

@@ -21,7 +21,8 @@ from seatrial_cdk.trials.runtime.store import UnavailableError, run_key
 from seatrial_load.documents.result import TrialResult
 
 if TYPE_CHECKING:
-    from seatrial_cdk.trials.runtime.order import Attributes, CustomResourceEvent, Order, TrialProperties
+    from seatrial_cdk.trials.runtime.order import Attributes, CustomResourceEvent, Order
+    from seatrial_cdk.trials.runtime.properties import TrialProperties
     from seatrial_cdk.trials.runtime.store import TrialStore
 
 ANSWERED: Final = "answered"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from seatrial_base.units import exported
 from seatrial_cdk.trials.runtime.store import report_key
@@ -22,24 +22,71 @@ LOCAL_ENGINE = "not measured: local engine"
 NO_KNEE = "none: the plan's target"
 FIRST_RELEASE = "none: first release"
 S_PER_HOUR = 3600.0
+_AT_KNEE = "at the knee, else at the gate; interpolated between levels"
+BUCKET: Final = "ResultsBucket"
+"""The one attribute that the answer adds, whatever was measured."""
 
-UNMEASURED = (
-    "KneeConcurrencyPerCopy",
-    "SloKneeConcurrencyPerCopy",
-    "SaturationKneeConcurrencyPerCopy",
-    "TargetKnee",
-    "OutputTokensPerSecond",
-    "TtftP50Ms",
-    "TtftP95Ms",
-    "TpotP95Ms",
-    "E2eP95Ms",
-    "UsdPerMillionOutputTokens",
-    "BlendedUsdPerMillionTokens",
-    "TrialUsd",
-    "Comparison",
-    "ReportUri",
+
+@dataclass(frozen=True, slots=True)
+class TrialAttribute:
+    """One attribute of `Trial`.
+
+    Attributes:
+        name: Its name.
+        description: What it tells.
+        unmeasured: Its value where no trial answers.
+        output: Name of the stack output; empty where it is none.
+    """
+
+    name: str
+    description: str
+    unmeasured: str = UNKNOWN
+    output: str = ""
+
+    @classmethod
+    def shown(cls, name: str, description: str, unmeasured: str = UNKNOWN) -> TrialAttribute:
+        """Return one that is an output of its own name."""
+        return cls(name, description, unmeasured, name)
+
+
+ATTRIBUTES: Final = (
+    TrialAttribute.shown(
+        "TargetConcurrencyPerCopy",
+        "target of the scaling policy (`Fn::GetAtt`): requests in flight per copy; always a number",
+    ),
+    TrialAttribute.shown(
+        "KneeConcurrencyPerCopy", "the knee that the target comes from; after a pass without a knee, the gate"
+    ),
+    TrialAttribute.shown(
+        "SloKneeConcurrencyPerCopy",
+        "the load where the SLO begins to be missed; `at least 64` where no measured load misses it",
+    ),
+    TrialAttribute.shown("SaturationKneeConcurrencyPerCopy", "the load from which more load gives no more throughput"),
+    TrialAttribute.shown(
+        "TargetKnee", "the knee that the target comes from: `slo`, `saturation`, `gate`, or `none: the plan's target`"
+    ),
+    TrialAttribute.shown("OutputTokensPerSecond", _AT_KNEE),
+    TrialAttribute("TtftP50Ms", _AT_KNEE),
+    TrialAttribute.shown("TtftP95Ms", _AT_KNEE),
+    TrialAttribute.shown("TpotP95Ms", _AT_KNEE),
+    TrialAttribute.shown("E2eP95Ms", _AT_KNEE),
+    TrialAttribute.shown("UsdPerMillionOutputTokens", "at the level that the target comes from"),
+    TrialAttribute.shown(
+        "BlendedUsdPerMillionTokens", "input and output blended 3:1, at the level that the target comes from"
+    ),
+    TrialAttribute.shown("TrialUsd", "cost of the copies during the trial"),
+    TrialAttribute.shown("Comparison", "with the last release: `same`, `better`, `worse` or `incomparable`"),
+    TrialAttribute("ReportUri", "S3 URI of the short report beside the result", output="TrialReportUri"),
+    TrialAttribute.shown("Verdict", "`pass`, `fail`, `inconclusive` or `error`"),
+    TrialAttribute.shown(
+        "Verified",
+        "`true` when the trial of this plan passed; `false` after single requests alone (`trial.update: verify_only`)",
+        "false",
+    ),
+    TrialAttribute("ResultUri", "S3 URI of the result", output="TrialResultUri"),
+    TrialAttribute("ResultsBucket", "results bucket of the environment", output="ResultsBucket"),
 )
-"""What a trial alone can tell."""
+"""What `Trial` answers, in the order in which templates name them: another order would have it answered anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,21 +156,16 @@ def measured_attributes(result: TrialResult, uri: str) -> Attributes:
 
 
 def attribute_names() -> tuple[str, ...]:
-    """Return the names of what `Trial` answers.
-
-    They are a property of it: CloudFormation keeps the attributes of a resource that it doesn't update, and a new name
-    would be none of them.
-    """
-    return (*unmeasured_attributes(0.0), "ResultsBucket")
+    """Return the names of what `Trial` answers."""
+    return tuple(each.name for each in ATTRIBUTES)
 
 
 def unmeasured_attributes(fallback_target: float, *, verdict: str = UNKNOWN, uri: str = UNKNOWN) -> Attributes:
     """Return the attributes where no trial answers: the plan's own target, and nothing verified."""
-    return {
+    unmeasured = {each.name: each.unmeasured for each in ATTRIBUTES if each.name != BUCKET}
+    return unmeasured | {
         "TargetConcurrencyPerCopy": _number(fallback_target),
-        **dict.fromkeys(UNMEASURED, UNKNOWN),
         "Verdict": verdict,
-        "Verified": "false",
         "ResultUri": uri,
     }
 

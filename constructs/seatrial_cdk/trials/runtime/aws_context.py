@@ -230,14 +230,14 @@ def _function_context() -> TrialContext:
     """
     import boto3  # noqa: PLC0415 (a second of start that tests and synth need not wait for)
 
-    cloudwatch = boto3.client("cloudwatch")
+    cloudwatch, stacks = boto3.client("cloudwatch"), boto3.client("cloudformation")
     bucket, topic = os.environ["RESULTS_BUCKET"], os.environ.get("FINDINGS_TOPIC")
     return TrialContext(
         environment=os.environ["ENVIRONMENT"],
         store=S3TrialStore(with_conditions(boto3.client("s3")), bucket),
         bucket=bucket,
         scaling=AwsCopyScaling(boto3.client("application-autoscaling")),
-        components=AwsComponents(boto3.client("sagemaker")),
+        components=AwsComponents(boto3.client("sagemaker"), stacks),
         logs=AwsLogGroups(boto3.client("logs"), int(os.environ.get("LOG_DAYS", f"{RETENTION_DAYS}"))),
         serving=ServingEndpoint(boto3.client("ssm")),
         raised=RaisedAlarmNames(cloudwatch),
@@ -245,7 +245,7 @@ def _function_context() -> TrialContext:
         bus=AwsBus(boto3.client("events")),
         findings=TopicFindings(boto3.client("sns"), topic) if topic else NoTopic(),
         workflow=AwsWorkflow(boto3.client("stepfunctions"), os.environ["STATE_MACHINE"]),
-        stack_status=StackStatus(boto3.client("cloudformation")),
+        stack_status=StackStatus(stacks),
         respond=put_answer,
         course=course,
         load=load_share,

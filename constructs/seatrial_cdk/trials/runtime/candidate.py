@@ -12,12 +12,13 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
 from seatrial_base.bounds import LONGEST_TRIAL_S
+from seatrial_base.candidates import candidate_tags
 from seatrial_base.catalog.symptoms import is_lack_of_capacity
-from seatrial_base.tags import ENVIRONMENT_TAG
 from seatrial_cdk.trials.runtime.attributes import NOT_TRIED, copies_attributes
 from seatrial_cdk.trials.runtime.components import accelerators_of, read_specification
 from seatrial_cdk.trials.runtime.custom_resource import (
     DirectionUnknownError,
+    before_update,
     end_hold,
     end_trials,
     is_unchanged,
@@ -29,12 +30,12 @@ from seatrial_cdk.trials.runtime.log import log
 from seatrial_cdk.trials.runtime.order import (
     Answer,
     ToldCopies,
-    TrialProperties,
     configuration_of,
     passed_key,
     read_copies,
     write_copies,
 )
+from seatrial_cdk.trials.runtime.properties import read_properties
 from seatrial_cdk.trials.runtime.room import room_beside
 from seatrial_cdk.trials.runtime.scaling import read_held
 from seatrial_cdk.trials.runtime.store import UnavailableError, no_room_key, run_key
@@ -43,9 +44,12 @@ if TYPE_CHECKING:
     from seatrial_cdk.trials.runtime.components import ComponentState
     from seatrial_cdk.trials.runtime.context import TrialContext
     from seatrial_cdk.trials.runtime.order import CustomResourceEvent, Manner, Order
+    from seatrial_cdk.trials.runtime.properties import TrialProperties
 
 REFUSED_S: Final = 300.0
 """How long a refused creation is asked for again: while the endpoint's instances change, SageMaker takes none."""
+TAGS_S: Final = 300.0
+"""How long the tags of a candidate are waited for: before IAM sees them, requests to it are denied."""
 
 
 class OldSdkError(Exception):
@@ -93,9 +97,8 @@ def candidate_answer(event: CustomResourceEvent, properties: TrialProperties, co
 
 def _before(event: CustomResourceEvent, properties: TrialProperties, context: TrialContext) -> ComponentState | None:
     """Return the component whose users the new one is to take over; `None` when there is none."""
-    renamed = event.get("OldResourceProperties", {}).get("InferenceComponentName")
-    for name in (*((renamed,) if renamed else ()), *properties.replaces):
-        if (found := context.components.describe(name)) is not None:
+    for name in (before_update(event).inference_component_name, *properties.replaces):
+        if name and (found := context.components.describe(name)) is not None:
             return found
     return None
 
@@ -106,7 +109,7 @@ def _goes_back(event: CustomResourceEvent, context: TrialContext, live: Componen
     except UnavailableError as unavailable:
         if not _moves(event, live):
             return True  # the same in either direction
-        raise DirectionUnknownError(f"{event['ResourceProperties']['EndpointName']}: {unavailable}") from unavailable
+        raise DirectionUnknownError(f"{live.endpoint_name}: {unavailable}") from unavailable
 
 
 def _started(
@@ -144,7 +147,7 @@ def _is_known(properties: TrialProperties, context: TrialContext) -> bool:
 
 def _moves(event: CustomResourceEvent, live: ComponentState) -> bool:
     """Tell whether CloudFormation will update the component."""
-    specification = read_specification(TrialProperties.of(event["ResourceProperties"]).specification)
+    specification = read_specification(read_properties(event["ResourceProperties"]).specification)
     return not live.runs(specification) or (event["RequestType"] == "Update" and touches_component(event))
 
 
@@ -192,7 +195,7 @@ def keep_copies(
     not known after a rollback, and where no document tells it: the next update then carries the live ones. Called again
     for the same request, it replaces what it kept, and not what was told before.
     """
-    properties = TrialProperties.of(event["ResourceProperties"])
+    properties = read_properties(event["ResourceProperties"])
     told = read_copies(context.store, properties.endpoint_name)
     if told is None:
         held = read_held(context.store, properties.endpoint_name)
@@ -237,6 +240,10 @@ def await_candidate(order: Order, context: TrialContext) -> None:
     if found.status != "InService" or not found.current_copies:
         _check_start(order, context, found)
         raise CandidateStartingError(f"{name} is {found.status}")
+    born_s = order.started_at_s if (text := context.store.read(_before_key(order))) is None else _Before.of(text).at_s
+    if context.now_s() - born_s < TAGS_S and not context.components.tags(found):
+        # The trial's budget begins after this wait: a good configuration must not fail for a young tag.
+        raise CandidateStartingError(f"the tags of {name} can't be seen yet")
     key = run_key(properties.endpoint_name, order.request_id, "started")
     context.store.create(key, json.dumps({"at_s": context.now_s()}))
 
@@ -253,7 +260,7 @@ def _check_start(order: Order, context: TrialContext, found: ComponentState) -> 
         UnavailableError: AWS did not answer.
     """
     text, properties, now_s = context.store.read(_before_key(order)), order.properties, context.now_s()
-    before = _Before(at_s=order.started_at_s) if text is None else _Before(**json.loads(text))
+    before = _Before(at_s=order.started_at_s) if text is None else _Before.of(text)
     wanted_s = properties.start_s + (0.0 if before.is_free else properties.instance_s)
     if now_s <= min(before.at_s + wanted_s, order.started_at_s + LONGEST_TRIAL_S - properties.budget_s):
         return
@@ -272,6 +279,11 @@ class _Before:
     at_s: float
     instances: int = 0
     is_free: bool = False
+
+    @classmethod
+    def of(cls, text: str) -> _Before:
+        """Read it from JSON."""
+        return cls(**json.loads(text))
 
 
 def _before_key(order: Order) -> str:
@@ -299,7 +311,7 @@ def _create(order: Order, context: TrialContext) -> None:
         raise NoRoomError(room.in_words)
     before = _Before(at_s=context.now_s(), instances=room.instances, is_free=room.is_free)
     context.store.write(_before_key(order), json.dumps(asdict(before)))
-    tags = {ENVIRONMENT_TAG: properties.environment}
+    tags = candidate_tags(properties.environment, properties.endpoint_name, order.request_id)
     try:
         context.components.create(order.candidate, live, specification, tags)
     except UnavailableError as refused:

@@ -1,7 +1,7 @@
 """Inference components as the trial service reads and changes them: the live one, and candidates beside it.
 
 A candidate component holds one copy of a new configuration on the live endpoint. Requests name the component that
-they are for, so no user reaches a candidate.
+they are for, so no user reaches a candidate. What is deleted is a candidate by its tags (`seatrial_base.candidates`).
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast
 
+from seatrial_base.candidates import CANDIDATE, candidate_name, is_candidate_name, maker_of
 from seatrial_base.catalog.symptoms import is_lack_of_capacity
+from seatrial_base.tags import ENVIRONMENT_TAG, RUN_TAG
 from seatrial_cdk.trials.runtime.service_model import unknown_members
 from seatrial_cdk.trials.runtime.store import UnavailableError, calling
 from seatrial_load.aws.deployment_check import DENIED_PATIENCE_S, DENIED_POLL_S
@@ -21,6 +22,7 @@ from seatrial_load.aws.errors import is_denied
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_sagemaker import SageMakerClient
     from mypy_boto3_sagemaker.type_defs import (
         DescribeEndpointOutputTypeDef,
@@ -28,9 +30,6 @@ if TYPE_CHECKING:
         InferenceComponentSpecificationTypeDef,
     )
 
-CANDIDATE: Final = "-candidate-"
-LONGEST_NAME: Final = 63
-DIGITS: Final = 8
 EXISTS: Final = "already existing"
 """Of SageMaker's refusal to create what is there: "Cannot create already existing …" (as it words it of endpoints)."""
 IN_TRANSIT: Final = ("Creating", "Updating", "Deleting")
@@ -51,6 +50,7 @@ class ComponentState:
         desired_copies: Copies that are asked for.
         specification: Model, compute requirements and timeouts.
         failure_reason: Why the last change failed; empty when it did not.
+        arn: Its ARN.
     """
 
     name: str
@@ -61,6 +61,7 @@ class ComponentState:
     desired_copies: int
     specification: Document = field(default_factory=dict)
     failure_reason: str = ""
+    arn: str = ""
 
     @property
     def in_transit(self) -> bool:
@@ -137,8 +138,14 @@ class Components(Protocol):
     def delete(self, name: str) -> None:
         """Delete a component; SageMaker refuses it while the component is in transit."""
 
-    def candidates(self) -> list[str]:
-        """Return the names of every candidate component."""
+    def like_candidates(self) -> list[str]:
+        """Return the names of every component that may be a candidate by its name."""
+
+    def tags(self, component: ComponentState) -> dict[str, str]:
+        """Return the tags of a component; none while they can't be seen yet."""
+
+    def is_in_stack(self, component: ComponentState) -> bool:
+        """Tell whether a stack of CloudFormation manages a component."""
 
     def set_copies(self, name: str, count: int) -> None:
         """Set the number of copies; SageMaker refuses it while the component is in transit."""
@@ -146,9 +153,10 @@ class Components(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AwsComponents:
-    """The inference components of SageMaker."""
+    """The inference components of SageMaker, and which of them CloudFormation manages."""
 
     client: SageMakerClient
+    stacks: CloudFormationClient
     sleep: Callable[[float], None] = time.sleep
 
     def describe(self, name: str) -> ComponentState | None:
@@ -274,14 +282,45 @@ class AwsComponents:
         with calling(f"deleting component {name}"):
             self._patiently(lambda: self.client.delete_inference_component(InferenceComponentName=name))
 
-    def candidates(self) -> list[str]:
-        """Return the names of every candidate component.
+    def like_candidates(self) -> list[str]:
+        """Return the names of every component that may be a candidate by its name.
 
         Raises:
             UnavailableError: They can't be told.
         """
         with calling("listing candidate components"):
-            return self._patiently(lambda: self._names(CANDIDATE))
+            return [name for name in self._patiently(lambda: self._names(CANDIDATE)) if is_candidate_name(name)]
+
+    def tags(self, component: ComponentState) -> dict[str, str]:
+        """Return the tags of a component; none while they can't be seen yet.
+
+        Raises:
+            UnavailableError: They can't be told.
+        """
+        with calling(f"reading the tags of {component.name}"):
+            pages = self._patiently(
+                lambda: [*self.client.get_paginator("list_tags").paginate(ResourceArn=component.arn)]
+            )
+        return {tag["Key"]: tag["Value"] for page in pages for tag in page["Tags"]}
+
+    def is_in_stack(self, component: ComponentState) -> bool:
+        """Tell whether a stack of CloudFormation manages a component: its physical ID is the ARN.
+
+        CloudFormation puts no tags of its own on a component (its resource schema: `cloudFormationSystemTags` is
+        false), so the stacks are asked.
+
+        Raises:
+            UnavailableError: It can't be told.
+        """
+        from botocore.exceptions import ClientError  # noqa: PLC0415 (synth and most tests need no botocore)
+
+        with calling(f"looking for the stack of {component.name}"):
+            try:
+                return bool(self.stacks.describe_stack_resources(PhysicalResourceId=component.arn)["StackResources"])
+            except ClientError as refused:
+                if "does not exist" in f"{refused}":
+                    return False
+                raise
 
     def set_copies(self, name: str, count: int) -> None:
         """Set the number of copies; SageMaker refuses it while the component is in transit.
@@ -299,6 +338,7 @@ def _state(name: str, told: DescribeInferenceComponentOutputTypeDef) -> Componen
     copies = told.get("RuntimeConfig", {})
     return ComponentState(
         name=name,
+        arn=told.get("InferenceComponentArn", ""),
         endpoint_name=told["EndpointName"],
         variant_name=told.get("VariantName", ""),
         status=told.get("InferenceComponentStatus", "Failed"),
@@ -309,29 +349,68 @@ def _state(name: str, told: DescribeInferenceComponentOutputTypeDef) -> Componen
     )
 
 
-def candidate_name(endpoint_name: str, request_id: str) -> str:
-    """Return the name of the candidate that a request is tried with; the same request has one name."""
-    suffix = f"{CANDIDATE}{sha256(request_id.encode()).hexdigest()[:DIGITS]}"
-    return f"{endpoint_name[: LONGEST_NAME - len(suffix)]}{suffix}"
+@dataclass(frozen=True, slots=True)
+class CandidateComponent:
+    """A component that the trial service made, by its tags.
+
+    Attributes:
+        name: Its name.
+        endpoint_name: The endpoint that it is on.
+        request_id: The request that it was made for; empty where an older release made it.
+    """
+
+    name: str
+    endpoint_name: str
+    request_id: str = ""
+
+    def is_for(self, request_id: str) -> bool:
+        """Tell whether it was made for a request."""
+        return self.request_id == request_id or (
+            not self.request_id and self.name.endswith(candidate_name("", request_id))
+        )
 
 
-def candidates_of(components: Components, endpoint_name: str) -> list[str]:
-    """Return the candidate components of an endpoint."""
-    longest = LONGEST_NAME - len(CANDIDATE) - DIGITS
-    return [name for name in components.candidates() if name.rpartition(CANDIDATE)[0] == endpoint_name[:longest]]
+class TagsUnseenError(UnavailableError):
+    """A component may be a candidate, and its tags can't be seen yet."""
 
 
-def remove_component(components: Components, name: str) -> bool:
-    """Delete a component unless it is in transit; return whether it is gone.
+def candidate_of(components: Components, name: str, environment: str) -> CandidateComponent | None:
+    """Return a component as a candidate of an environment; `None` for every other one, and for one that is gone.
 
     Raises:
-        UnavailableError: It can't be told, or SageMaker refused.
+        TagsUnseenError: Its tags can't be seen yet.
+        UnavailableError: It can't be told.
+    """
+    if not is_candidate_name(name) or (found := components.describe(name)) is None:
+        return None
+    tags = components.tags(found)
+    maker = maker_of(name, found.endpoint_name, tags)
+    if maker == "unknown":
+        raise TagsUnseenError(f"the tags of {name} can't be seen yet, and it is deleted by these alone")
+    if maker == "other" or tags[ENVIRONMENT_TAG] != environment:
+        return None
+    if maker == "older release" and components.is_in_stack(found):
+        return None
+    return CandidateComponent(name, found.endpoint_name, tags.get(RUN_TAG, ""))
+
+
+def remove_candidate(components: Components, name: str, environment: str) -> bool:
+    """Delete a candidate unless it is in transit; return whether it is gone.
+
+    Who made it is asked right before: no other component is deleted, whatever its name.
+
+    Raises:
+        TagsUnseenError: Its tags can't be seen yet.
+        UnavailableError: It can't be told, it is no candidate, or SageMaker refused.
     """
     found = components.describe(name)
     if found is None:
         return True
-    if not found.in_transit:
-        components.delete(name)
+    if found.in_transit:
+        return False
+    if candidate_of(components, name, environment) is None:
+        raise UnavailableError(f"{name} is not deleted: the trial service of {environment} did not make it")
+    components.delete(name)
     return False
 
 

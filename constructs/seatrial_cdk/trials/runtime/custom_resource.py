@@ -10,24 +10,27 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import asdict
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
+from seatrial_base.candidates import is_candidate_name
 from seatrial_base.errors import BenchError
 from seatrial_cdk.trials.runtime.attributes import (
     copies_attributes,
     measured_attributes,
     unmeasured_attributes,
 )
-from seatrial_cdk.trials.runtime.components import candidates_of, remove_component
+from seatrial_cdk.trials.runtime.components import TagsUnseenError, candidate_of, remove_candidate
 from seatrial_cdk.trials.runtime.log import log
 from seatrial_cdk.trials.runtime.log_groups import log_group_name, log_groups_of
 from seatrial_cdk.trials.runtime.order import (
+    UNKNOWN_ENDPOINT,
     Answer,
     Attributes,
     CustomResourceEvent,
     Manner,
     Order,
-    TrialProperties,
+    endpoint_of,
     has_no_room,
     latest_key,
     passed_key,
@@ -35,24 +38,28 @@ from seatrial_cdk.trials.runtime.order import (
     trial_key,
 )
 from seatrial_cdk.trials.runtime.ownership import STOPPED, read_owner, take_ownership
+from seatrial_cdk.trials.runtime.properties import read_what_is_there
 from seatrial_cdk.trials.runtime.scaling import read_held, restore_scaling
 from seatrial_cdk.trials.runtime.store import UnavailableError, released_key, run_key
 from seatrial_load.documents.result import TrialResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from seatrial_cdk.trials.runtime.context import TrialContext
+    from seatrial_cdk.trials.runtime.properties import TrialProperties
     from seatrial_cdk.trials.runtime.store import TrialStore
 
 
-DEPLOYED = ("PlanDigest", "EndpointConfigName", "ModelName", "Specification")
-"""The properties that tell one deployed configuration from another."""
-
-
+DEPLOYED: Final = attrgetter("plan_digest", "endpoint_config_name", "model_name", "specification")
+"""What tells one deployed configuration from another."""
 STOP_WAIT_S = 60.0  # a trial looks at the owner every 10 s, and stops at once
 STOP_LOOK_S = 2.0
 ANSWER_S = 30.0  # of the function's time, for the answer
+QUIET_S: Final = 60.0
+"""Without a request for so long, nobody uses the endpoint: clients look at the alias again after 30 s."""
+LONGEST_DRAIN_S: Final = 600.0
+LOOK_S: Final = 10.0
 
 
 class DirectionUnknownError(Exception):
@@ -96,16 +103,19 @@ def _manner(event: CustomResourceEvent, properties: TrialProperties, store: Tria
     return "in_place" if properties.update == "in_place" or has_no_room(store, properties) else "verify"
 
 
+def before_update(event: CustomResourceEvent) -> TrialProperties:
+    """Return the properties before an update, of whatever release; empty ones on any other request."""
+    return read_what_is_there(event.get("OldResourceProperties", {}))
+
+
 def is_renamed(event: CustomResourceEvent) -> bool:
     """Tell whether an update moves to another endpoint, which nobody uses yet."""
-    before = event.get("OldResourceProperties", {}).get("EndpointName")
-    return before is not None and before != event["ResourceProperties"]["EndpointName"]
+    return before_update(event).endpoint_name not in {"", endpoint_of(event)}
 
 
 def touches_component(event: CustomResourceEvent) -> bool:
     """Tell whether CloudFormation updates the component for another reason than its specification: policy or tags."""
-    old, new = event.get("OldResourceProperties", {}), event["ResourceProperties"]
-    return old.get("Component") != new.get("Component")
+    return before_update(event).component != read_what_is_there(event["ResourceProperties"]).component
 
 
 def start(
@@ -223,8 +233,7 @@ def _known_either_way(
 
 def is_unchanged(event: CustomResourceEvent) -> bool:
     """Tell whether an update deploys nothing else."""
-    old, new = event.get("OldResourceProperties", {}), event["ResourceProperties"]
-    return all(old.get(name) == new.get(name) for name in DEPLOYED)
+    return bool(DEPLOYED(before_update(event)) == DEPLOYED(read_what_is_there(event["ResourceProperties"])))
 
 
 def _readable(store: TrialStore, key: str, properties: TrialProperties) -> Attributes:
@@ -253,8 +262,8 @@ def deleted(event: CustomResourceEvent, context: TrialContext) -> Answer:
     the trial's own document stays. The properties are those of the resource that goes: where the endpoint was renamed,
     what is stopped and removed is the old name's, once its last requests have ended.
     """
-    endpoint_name = event["ResourceProperties"].get("EndpointName")
-    if endpoint_name:
+    endpoint_name = endpoint_of(event)
+    if endpoint_name != UNKNOWN_ENDPOINT:
         try:
             _end(event, endpoint_name, context)
         except Exception as error:  # noqa: BLE001 (whatever it is, the stack must go)
@@ -270,32 +279,21 @@ def _end(event: CustomResourceEvent, endpoint_name: str, context: TrialContext) 
     except UnavailableError as unavailable:
         log(f"{endpoint_name} can't be deleted yet: {unavailable}")
     end_hold(context, endpoint_name)
-    is_candidate = event["ResourceProperties"].get("Phase") == "candidate"
+    properties = read_what_is_there(event["ResourceProperties"])
+    is_candidate = properties.phase == "candidate"
     if is_candidate:
-        await_release(event["ResourceProperties"], context)
+        await_release(properties, context)
     with suppress(UnavailableError):
         status = context.stack_status(event["StackId"])
         if "ROLLBACK" in status:
             context.store.clear(endpoint_name)
-        elif is_candidate:
-            _end_logs(event["ResourceProperties"], context)
-        elif _was_replaced(event["ResourceProperties"], context):
-            await_quiet(event["ResourceProperties"].get("InferenceComponentName", ""), context)
-
-
-def _end_logs(properties: Mapping[str, str], context: TrialContext) -> None:
-    """Delete the logs of containers that are gone, where the environment keeps nothing: `Candidate` goes after them."""
-    if properties.get("Removal") == "destroy":
-        context.logs.delete(log_groups_of(properties["EndpointName"], properties["InferenceComponentName"]))
-
-
-def _was_replaced(properties: Mapping[str, str], context: TrialContext) -> bool:
-    """Tell whether the alias of an endpoint names another one by now, which users are moving to."""
-    alias = properties.get("Alias", "")
-    if not alias:
-        return False
-    serving = context.serving(alias)
-    return serving is not None and serving != properties.get("EndpointName")
+        elif is_candidate and properties.removal == "destroy":
+            # The environment keeps nothing, and `Candidate` goes after the containers: their logs are not written anew.
+            context.logs.delete(log_groups_of(endpoint_name, properties.inference_component_name))
+        elif not is_candidate and properties.alias:
+            serving = context.serving(properties.alias)
+            if serving is not None and serving != endpoint_name:  # users are moving to another endpoint
+                await_quiet(properties.inference_component_name, context)
 
 
 def end_trials(event: CustomResourceEvent, endpoint_name: str, context: TrialContext) -> bool:
@@ -320,20 +318,41 @@ def end_trials(event: CustomResourceEvent, endpoint_name: str, context: TrialCon
 def remove_candidates(context: TrialContext, endpoint_name: str, *, until_gone: bool = True) -> None:
     """Remove every candidate of an endpoint, and wait until they are gone: with one of them no endpoint can go.
 
-    SageMaker refuses to delete a component that is being created: it is waited for as long as this function may run,
-    unless it may stay. The sweep removes what is left. Their logs end after a month.
+    SageMaker refuses to delete a component that is being created, and what made one can't be told before its tags are
+    seen: both are waited for as long as this function may run, unless they may stay. The sweep removes what is left.
+    Their logs end after a month.
 
     Raises:
         UnavailableError: It can't be told whether one is left, or one is.
     """
-    _limit_logs(context, candidates_of(context.components, endpoint_name))
-    while left := candidates_of(context.components, endpoint_name):
-        gone = [remove_component(context.components, name) for name in left]
-        if all(gone) or (not until_gone and all(_is_being_created(context, name) for name in left)):
+    _limit_logs(context, _candidates_on(context, endpoint_name))
+    while left := [name for name in _candidates_on(context, endpoint_name) if not _is_removed(context, name)]:
+        if not until_gone and all(_is_being_created(context, name) for name in left):
             return
         if context.now_s() > context.ends_s - ANSWER_S:
-            raise UnavailableError(f"{', '.join(left)}: in transit, so not deleted; the sweep deletes them")
+            raise UnavailableError(f"{', '.join(left)}: not deleted yet; the sweep deletes them")
         context.sleep(STOP_LOOK_S)
+
+
+def _candidates_on(context: TrialContext, endpoint_name: str) -> list[str]:
+    """Return the names of the candidates on an endpoint, and of what may turn out to be one."""
+    names = filter(is_candidate_name, context.components.on_endpoint(endpoint_name))
+    return [name for name in names if _may_be_candidate(context, name)]
+
+
+def _may_be_candidate(context: TrialContext, name: str) -> bool:
+    try:
+        return candidate_of(context.components, name, context.environment) is not None
+    except TagsUnseenError:
+        return True
+
+
+def _is_removed(context: TrialContext, name: str) -> bool:
+    try:
+        return remove_candidate(context.components, name, context.environment)
+    except TagsUnseenError as unseen:
+        log(f"{unseen}")
+        return False
 
 
 def _limit_logs(context: TrialContext, candidates: Iterable[str]) -> None:
@@ -348,37 +367,26 @@ def _is_being_created(context: TrialContext, name: str) -> bool:
     return found is None or found.is_being_created
 
 
-def await_release(properties: Mapping[str, str], context: TrialContext) -> None:
+def await_release(properties: TrialProperties, context: TrialContext) -> None:
     """Wait until AWS has released what a deleted endpoint leaves behind; the roles that it needs for it go later.
 
     Nothing tells when that is. Where the endpoint stays, as one whose trials are turned off, nothing is waited for.
     """
-    release_s = float(properties.get("ReleaseSeconds", "0"))
-    if release_s <= 0:
+    if properties.release_s <= 0:
         return
     with suppress(UnavailableError):
-        if context.components.live_config(properties["EndpointName"]):
+        if context.components.live_config(properties.endpoint_name):
             return
-    context.sleep(max(0.0, min(release_s, context.ends_s - ANSWER_S - context.now_s())))
-
-
-QUIET_S: Final = 60.0
-"""Without a request for so long, nobody uses the endpoint: clients look at the alias again after 30 s."""
-
-
-LONGEST_DRAIN_S: Final = 600.0
-
-
-LOOK_S: Final = 10.0
+    context.sleep(max(0.0, min(properties.release_s, context.ends_s - ANSWER_S - context.now_s())))
 
 
 def await_quiet(component: str, context: TrialContext) -> None:
-    """Wait until a component has had no request for a minute, ten minutes at most.
+    """Wait until a component has had no request for a minute: ten minutes at most, and no longer than there is time.
 
     A component whose metric can't be read is waited for a minute.
     """
     until_s = min(context.now_s() + LONGEST_DRAIN_S, context.ends_s - ANSWER_S)
-    context.sleep(QUIET_S)
+    context.sleep(max(0.0, min(QUIET_S, until_s - context.now_s())))
     while context.now_s() < until_s:
         try:
             busy = context.requests_since(component, context.now_s() - QUIET_S)

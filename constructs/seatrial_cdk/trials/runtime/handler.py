@@ -12,8 +12,9 @@ from seatrial_cdk.trials.runtime.cloudformation import send_answer
 from seatrial_cdk.trials.runtime.custom_resource import deleted, deployed_answer, restarted
 from seatrial_cdk.trials.runtime.log import log
 from seatrial_cdk.trials.runtime.lost_requests import lost_requests, note_request
-from seatrial_cdk.trials.runtime.order import Answer, TrialProperties
+from seatrial_cdk.trials.runtime.order import UNKNOWN_ENDPOINT, Answer, endpoint_of
 from seatrial_cdk.trials.runtime.ownership import first_seen_s
+from seatrial_cdk.trials.runtime.properties import read_properties
 from seatrial_cdk.trials.runtime.scheduled import ScheduledCall, start_scheduled
 from seatrial_cdk.trials.runtime.service_model import log_version, use_own_models
 from seatrial_cdk.trials.runtime.steps import StepCall, take_step
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from seatrial_cdk.trials.runtime.order import CustomResourceEvent, Execution
     from seatrial_cdk.trials.runtime.scheduled import ScheduledAnswer
     from seatrial_cdk.trials.runtime.steps import Position
+
+Event: TypeAlias = "CustomResourceEvent | StepCall | ShareCall | ExecutionEvent | ScheduledEvent | SweepEvent"
 
 
 class ExecutionEvent(TypedDict):
@@ -45,9 +48,6 @@ class SweepEvent(TypedDict):
     """The event of the schedule."""
 
     Sweep: bool
-
-
-Event: TypeAlias = "CustomResourceEvent | StepCall | ShareCall | ExecutionEvent | ScheduledEvent | SweepEvent"
 
 
 def handler(event: Event, lambda_context: LambdaContext) -> Position | WorkerShare | ScheduledAnswer | None:
@@ -83,13 +83,14 @@ def receive(event: CustomResourceEvent, context: TrialContext) -> None:
     Raises:
         UnavailableError: CloudFormation did not take the answer; Lambda then calls again.
     """
-    endpoint_name = event["ResourceProperties"].get("EndpointName", "")
-    log(f"{event['RequestType']} of {endpoint_name or 'unknown'}")
+    event = {**event, "ResourceProperties": event.get("ResourceProperties") or {}}
+    endpoint_name = endpoint_of(event)
+    log(f"{event['RequestType']} of {endpoint_name}")
     try:
         given = _given_before(event, endpoint_name, context) or answered_at_once(event, context)
     except Exception as error:  # noqa: BLE001 (the Lambda's boundary: CloudFormation must learn of any failure)
         log(f"{error!r}")
-        words = f"{error}" if f"{error}" and not isinstance(error, KeyError) else repr(error)
+        words = f"the property {error} is missing" if isinstance(error, KeyError) else f"{error}" or repr(error)
         given = Answer(failed_because=f"The sea trial's request failed: {words}")
     if given is not None:
         _respond(event, endpoint_name, given, context)
@@ -143,10 +144,13 @@ def answered_at_once(event: CustomResourceEvent, context: TrialContext) -> Answe
         UnavailableError: AWS did not answer, or the owner can't be written.
         DirectionUnknownError: It can't be told whether the stack goes forward or back.
         KeyError: A property is missing.
+        ValueError: The endpoint's name is none.
     """
     if event["RequestType"] == "Delete":
         return deleted(event, context)
-    properties = TrialProperties.of(event["ResourceProperties"])
+    if endpoint_of(event) == UNKNOWN_ENDPOINT:
+        raise ValueError("the property EndpointName is missing, or is no name of an endpoint")
+    properties = read_properties(event["ResourceProperties"])
     if restarted(event, properties, context):
         return None
     answer = candidate_answer if properties.phase == "candidate" else deployed_answer

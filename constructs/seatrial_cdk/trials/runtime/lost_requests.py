@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial_base.bounds import LONGEST_ORDER_S, LOST_AFTER_S
 from seatrial_cdk.trials.runtime.answer import SENT
+from seatrial_cdk.trials.runtime.order import endpoint_of
 from seatrial_cdk.trials.runtime.store import RUNS, run_key
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def note_request(store: TrialStore, event: CustomResourceEvent, now_s: float) ->
     Raises:
         UnavailableError: It may not have been written.
     """
-    key = run_key(event["ResourceProperties"].get("EndpointName", ""), event["RequestId"], NOTED)
+    key = run_key(endpoint_of(event), event["RequestId"], NOTED)
     if store.create(key, json.dumps({"at_s": now_s, "event": event})):
         return now_s
     return float(json.loads(store.read(key) or "{}").get("at_s", now_s))

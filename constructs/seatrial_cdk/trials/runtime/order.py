@@ -1,12 +1,14 @@
-"""What CloudFormation asks for, and what is ordered by it: events, properties, orders, answers and copies."""
+"""What CloudFormation asks for, and what is ordered by it: events, orders, answers and copies."""
 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Literal, NotRequired, Self, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Final, Literal, NotRequired, TypeAlias, TypedDict
 
-from seatrial_cdk.trials.runtime.components import candidate_name
+from seatrial_base.candidates import candidate_name
+from seatrial_cdk.trials.runtime.properties import read_properties, read_what_is_there
 from seatrial_cdk.trials.runtime.store import (
     LATEST,
     PASSED,
@@ -21,17 +23,12 @@ from seatrial_cdk.trials.runtime.store import (
 from seatrial_load.documents.request_checks import read_trial_request
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    from seatrial_cdk.trials.runtime.properties import TrialProperties
     from seatrial_cdk.trials.runtime.store import TrialStore
     from seatrial_load.documents.request import TrialRequest
 
 
 Attributes = dict[str, str]
-
-
-Phase: TypeAlias = Literal["candidate", "deployed"]
-"""Before endpoint and component are updated, or after."""
 
 
 Manner: TypeAlias = Literal["load", "candidate", "scheduled", "carry", "in_place", "verify"]
@@ -44,6 +41,8 @@ Manner: TypeAlias = Literal["load", "candidate", "scheduled", "carry", "in_place
     in_place: The component is loaded beside its users.
     verify: What is live is proven, and a handful of requests is sent.
 """
+UNKNOWN_ENDPOINT: Final = "unknown"
+"""Where documents of a request lie that names no endpoint: it is answered, too, or its stack hangs for an hour."""
 
 
 class CustomResourceEvent(TypedDict):
@@ -56,7 +55,7 @@ class CustomResourceEvent(TypedDict):
         LogicalResourceId: The resource's name in the template.
         ResponseURL: Where CloudFormation waits for the answer: a presigned URL, for one use.
         PhysicalResourceId: The resource's identity; absent on Create.
-        ResourceProperties: The properties as strings (documented at `SmokeBenchmark`).
+        ResourceProperties: The properties as strings (`properties`).
         OldResourceProperties: On Update, the properties before it.
     """
 
@@ -126,78 +125,6 @@ class Answer:
     data: Attributes | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrialProperties:
-    """The properties, read: names of what must be live, the plan's digest, the trial and what hangs on it.
-
-    What an older release, to which a deployment is rolled back, did not name has a default.
-    """
-
-    endpoint_name: str
-    inference_component_name: str
-    endpoint_config_name: str
-    model_name: str
-    plan_digest: str
-    request: str
-    mode: str
-    budget_s: float
-    fallback_target: float
-    phase: Phase = "deployed"
-    update: Literal["candidate", "in_place", "verify_only"] = "candidate"
-    specification: str = "{}"
-    copy_count: int = 1
-    most_copies: int = 1_000_000
-    start_s: float = 0.0
-    instance_s: float = 0.0
-    accelerators: int = 0
-    alarms: tuple[str, ...] = ()
-    rolls_back: bool = True
-    replaces: tuple[str, ...] = ()
-    alias: str = ""
-
-    @classmethod
-    def of(cls, properties: Mapping[str, str]) -> Self:
-        """Read the properties; a missing one is a KeyError, which fails the resource with the property's name."""
-        phase, update = properties.get("Phase"), properties.get("Update")
-        return cls(
-            endpoint_name=properties["EndpointName"],
-            inference_component_name=properties["InferenceComponentName"],
-            endpoint_config_name=properties["EndpointConfigName"],
-            model_name=properties["ModelName"],
-            plan_digest=properties["PlanDigest"],
-            request=properties["Request"],
-            mode=properties["Mode"],
-            budget_s=float(properties["BudgetSeconds"]),
-            fallback_target=float(properties["FallbackTarget"]),
-            phase="candidate" if phase == "candidate" else "deployed",
-            update="in_place" if update == "in_place" else "verify_only" if update == "verify_only" else "candidate",
-            specification=properties.get("Specification", "{}"),
-            copy_count=int(properties.get("CopyCount", "1")),
-            most_copies=int(properties.get("MostCopies", "1000000")),
-            start_s=float(properties.get("StartSeconds", "0")),
-            instance_s=float(properties.get("InstanceSeconds", "0")),
-            accelerators=int(properties.get("InstanceAccelerators", "0")),
-            alarms=_names(properties, "Alarms"),
-            rolls_back=properties.get("RollbackAlarms") != "off",
-            replaces=_names(properties, "Replaces"),
-            alias=properties.get("Alias", ""),
-        )
-
-    @property
-    def is_existing(self) -> bool:
-        """Whether something else made the endpoint: what is live can't be proven, and users are there already."""
-        return not self.endpoint_config_name
-
-    @property
-    def environment(self) -> str:
-        """The environment's name."""
-        return f"{json.loads(self.request).get('environment', '')}"
-
-
-def _names(properties: Mapping[str, str], key: str) -> tuple[str, ...]:
-    return tuple(name for name in properties.get(key, "").split(",") if name)
-
-
 @dataclass(frozen=True, slots=True)
 class Order:
     """What a request ordered.
@@ -222,7 +149,7 @@ class Order:
     @property
     def properties(self) -> TrialProperties:
         """The custom resource's properties."""
-        return TrialProperties.of(self.event["ResourceProperties"])
+        return read_properties(self.event["ResourceProperties"])
 
     @property
     def is_scheduled(self) -> bool:
@@ -273,13 +200,18 @@ def read_order(store: TrialStore, endpoint_name: str, request_id: str) -> Order 
     return None if text is None else Order(**json.loads(text))
 
 
+def endpoint_of(event: CustomResourceEvent) -> str:
+    """Return the name of a request's endpoint; `unknown` where it gives none that could be one."""
+    name = event.get("ResourceProperties", {}).get("EndpointName")
+    return name if isinstance(name, str) and re.fullmatch("[a-zA-Z0-9-]{1,63}", name) else UNKNOWN_ENDPOINT
+
+
 def physical_id(event: CustomResourceEvent) -> str:
     """Return the resource's identity: that of the endpoint, so that another endpoint is another resource."""
     if event["RequestType"] == "Delete":
         return event.get("PhysicalResourceId", event["RequestId"])
-    told = event["ResourceProperties"]
-    kind = "candidate-trial" if told.get("Phase") == "candidate" else "smoke-benchmark"
-    return f"{kind}-{told.get('EndpointName', 'unknown')}"
+    is_candidate = read_what_is_there(event["ResourceProperties"]).phase == "candidate"
+    return f"{'candidate-trial' if is_candidate else 'smoke-benchmark'}-{endpoint_of(event)}"
 
 
 def trial_key(properties: TrialProperties, request_id: str) -> str:

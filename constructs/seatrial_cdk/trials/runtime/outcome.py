@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial_cdk.trials.runtime.announcements import Bus
-    from seatrial_cdk.trials.runtime.order import Order, TrialProperties
+    from seatrial_cdk.trials.runtime.order import Order
+    from seatrial_cdk.trials.runtime.properties import TrialProperties
     from seatrial_cdk.trials.runtime.store import TrialStore
 
 

@@ -9,6 +9,7 @@ from seatrial_base.markdown import code, escaped
 from seatrial_base.units import exported, tenths, whole_or_tenths
 from seatrial_cdk.trials.runtime.attributes import headline, trial_usd, value_of
 from seatrial_load.metrics.counts import outcome_sentence
+from seatrial_load.metrics.sent import cache_lines
 from seatrial_load.slo.doubts import told_doubts
 
 if TYPE_CHECKING:
@@ -18,6 +19,20 @@ if TYPE_CHECKING:
 
 
 MISSING = "-"
+NAMESPACE: Final = "Seatrial"
+DIMENSIONS: Final = ("Endpoint", "Environment")
+UNITS: Final[Mapping[str, str]] = {
+    "TtftP95Ms": "Milliseconds",
+    "TpotP95Ms": "Milliseconds",
+    "E2eP95Ms": "Milliseconds",
+    "OutputTokensPerSecond": "Count/Second",
+    "KneeConcurrencyPerCopy": "Count",
+    "ErrorRate": "None",
+    "UsdPerMillionOutputTokens": "None",
+    "Passed": "Count",
+}
+"""Each metric's unit; `ErrorRate` is a share from 0 to 1, `Passed` is 1 or 0."""
+MS_PER_S = 1000
 
 
 def short_report(result: TrialResult, uri: str) -> str:
@@ -89,6 +104,7 @@ def _facts(result: TrialResult) -> Iterator[str]:
 
 def _conditions(result: TrialResult) -> Iterator[str]:
     yield from (f"doubt: {told}" for told in told_doubts(result))
+    yield from cache_lines(result)
     yield from _unmeasured(result)
     yield f"stopped: {result.stopped.because}"
     yield f"live: {result.live.because}"
@@ -151,23 +167,6 @@ def level_sentence(level: LevelResult) -> str:
 
 def _p95_ms(measured: Distribution | None) -> str:
     return "unknown" if measured is None else f"{tenths(measured.p95)} ms"
-
-
-NAMESPACE: Final = "Seatrial"
-DIMENSIONS: Final = ("Endpoint", "Environment")
-UNITS: Final[Mapping[str, str]] = {
-    "TtftP95Ms": "Milliseconds",
-    "TpotP95Ms": "Milliseconds",
-    "E2eP95Ms": "Milliseconds",
-    "OutputTokensPerSecond": "Count/Second",
-    "KneeConcurrencyPerCopy": "Count",
-    "ErrorRate": "None",
-    "UsdPerMillionOutputTokens": "None",
-    "Passed": "Count",
-}
-"""Each metric's unit; `ErrorRate` is a share from 0 to 1, `Passed` is 1 or 0."""
-
-MS_PER_S = 1000
 
 
 def metrics_line(result: TrialResult, *, now_s: float) -> str:

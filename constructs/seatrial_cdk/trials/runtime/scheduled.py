@@ -19,6 +19,7 @@ from seatrial_cdk.trials.runtime.log import log
 from seatrial_cdk.trials.runtime.order import Order, trial_key
 from seatrial_cdk.trials.runtime.outcome import Baseline, baseline_of, readable_result
 from seatrial_cdk.trials.runtime.ownership import Owner, take_if_idle
+from seatrial_cdk.trials.runtime.properties import TrialProperties, write_properties
 from seatrial_cdk.trials.runtime.report import evidence, metrics_line, short_report
 from seatrial_cdk.trials.runtime.store import (
     LATEST,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from seatrial_cdk.trials.runtime.announcements import Bus, Findings
     from seatrial_cdk.trials.runtime.components import ComponentState
     from seatrial_cdk.trials.runtime.context import TrialContext
-    from seatrial_cdk.trials.runtime.order import CustomResourceEvent, TrialProperties
+    from seatrial_cdk.trials.runtime.order import CustomResourceEvent
     from seatrial_cdk.trials.runtime.store import TrialStore
     from seatrial_load.documents.result import TrialResult
 
@@ -128,10 +129,23 @@ def _order(call: ScheduledCall, request_id: str, live: ComponentState, context: 
     before = last_result(context.store, name, config, model)
     if before is None:
         raise NotNowError(f"no trial of what is live ({config}, {model}) is kept: deploy it with its trial")
-    fields = json.loads(before.request.to_json())
-    budget_s, specification = (
-        before.request.load.budget_s,
-        {key: value for key, value in live.specification.items() if key in SPECIFIED},
+    fields: dict[str, object] = json.loads(before.request.to_json())
+    told = {key: value for key, value in fields.items() if key not in ONLY_OF_ITS_TRIAL}
+    specification = {key: value for key, value in live.specification.items() if key in SPECIFIED}
+    properties = TrialProperties(
+        phase="candidate",
+        endpoint_name=name,
+        inference_component_name=call["InferenceComponentName"],
+        endpoint_config_name=config,
+        model_name=model,
+        specification=json.dumps(specification),
+        plan_digest=before.request.plan_digest,
+        request=json.dumps(told),
+        mode="rollback",
+        budget_s=before.request.load.budget_s,
+        start_s=_start_s(live),
+        instance_s=INSTANCE_START_S + IMAGE_PULL_S,
+        fallback_target=before.request.fallback_target_concurrency,
     )
     event: CustomResourceEvent = {
         "RequestType": "Update",
@@ -139,21 +153,7 @@ def _order(call: ScheduledCall, request_id: str, live: ComponentState, context: 
         "StackId": call["StackId"],
         "LogicalResourceId": "",
         "ResponseURL": "",
-        "ResourceProperties": {
-            "Phase": "candidate",
-            "EndpointName": name,
-            "InferenceComponentName": call["InferenceComponentName"],
-            "EndpointConfigName": config,
-            "ModelName": model,
-            "Specification": json.dumps(specification),
-            "PlanDigest": before.request.plan_digest,
-            "Request": json.dumps({key: value for key, value in fields.items() if key not in ONLY_OF_ITS_TRIAL}),
-            "Mode": "rollback",
-            "BudgetSeconds": f"{budget_s:g}",
-            "StartSeconds": f"{_start_s(live):g}",
-            "InstanceSeconds": f"{INSTANCE_START_S + IMAGE_PULL_S}",
-            "FallbackTarget": f"{before.request.fallback_target_concurrency:g}",
-        },
+        "ResourceProperties": write_properties(properties),
     }
     return Order(event, context.now_s(), "scheduled", config)
 

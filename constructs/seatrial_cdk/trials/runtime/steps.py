@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, NotRequired, TypeAlias, TypedDict
 
 from seatrial_base.bounds import LONGEST_TRIAL_S, TRIAL_MARGIN_S
+from seatrial_base.candidates import candidate_name
 from seatrial_base.errors import BenchError
 from seatrial_cdk.trials.runtime.answer import allows_deployment, final_answer, note_sent, respond_once
 from seatrial_cdk.trials.runtime.candidate import (
@@ -23,7 +24,7 @@ from seatrial_cdk.trials.runtime.candidate import (
     keep_no_room,
     started_at_s,
 )
-from seatrial_cdk.trials.runtime.components import candidate_name, remove_component
+from seatrial_cdk.trials.runtime.components import remove_candidate
 from seatrial_cdk.trials.runtime.load_phase import (
     CutLevel,
     LoadPhase,
@@ -50,7 +51,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from seatrial_cdk.trials.runtime.context import TrialContext
-    from seatrial_cdk.trials.runtime.order import Order, TrialProperties
+    from seatrial_cdk.trials.runtime.order import Order
+    from seatrial_cdk.trials.runtime.properties import TrialProperties
     from seatrial_load.client.load_share import ShareOrder
     from seatrial_load.documents.progress import TrialProgress
     from seatrial_load.documents.request import TrialRequest
@@ -315,9 +317,8 @@ def _former_candidate_is_left(trial: Trial) -> bool:
     if trial.order.is_scheduled or trial.late_s >= REFUSED_S:
         return False
     try:
-        return not remove_component(
-            context.components, candidate_name(trial.properties.endpoint_name, owner.former_request)
-        )
+        name = candidate_name(trial.properties.endpoint_name, owner.former_request)
+        return not remove_candidate(context.components, name, context.environment)
     except UnavailableError:
         return True
 
@@ -545,12 +546,12 @@ def _candidate_is_out_of_the_way(trial: Trial) -> bool:
 
     Nobody can delete it, for hours where no instance has room for it, and it takes nothing that an update needs.
     """
-    components, name = trial.context.components, trial.order.candidate
-    found = components.describe(name)
+    context, name = trial.context, trial.order.candidate
+    found = context.components.describe(name)
     if found is not None and found.is_being_created:
         log(f"left to the sweep: {name} is being created, and SageMaker deletes it later only")
         return True
-    return found is None or remove_component(components, name)
+    return found is None or remove_candidate(context.components, name, context.environment)
 
 
 def _carried(trial: Trial) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial_base.bounds import LONGEST_ORDER_S
 from seatrial_cdk.trials.runtime.answer import is_sent
-from seatrial_cdk.trials.runtime.components import candidate_name, remove_component
+from seatrial_cdk.trials.runtime.components import candidate_of, remove_candidate
 from seatrial_cdk.trials.runtime.log import log
 from seatrial_cdk.trials.runtime.order import Execution, read_order
 from seatrial_cdk.trials.runtime.ownership import read_owner
@@ -19,6 +19,7 @@ from seatrial_cdk.trials.runtime.steps import SOONEST_LOOK_S, Trial, abandon, an
 from seatrial_cdk.trials.runtime.store import UnavailableError
 
 if TYPE_CHECKING:
+    from seatrial_cdk.trials.runtime.components import CandidateComponent
     from seatrial_cdk.trials.runtime.context import TrialContext
     from seatrial_cdk.trials.runtime.order import OrderRef
     from seatrial_cdk.trials.runtime.scaling import HeldScaling
@@ -64,7 +65,7 @@ def sweep(context: TrialContext) -> None:
     """
     for execution in context.workflow.dead(context.now_s() - LONGEST_ORDER_S):
         _sweep_execution(execution, context)
-    for name in context.components.candidates():
+    for name in context.components.like_candidates():
         if name.startswith(f"{context.environment}-"):
             _sweep_candidate(name, context)
     for held in held_scalings(context.store):
@@ -82,18 +83,18 @@ def _sweep_execution(execution: Execution, context: TrialContext) -> None:
 
 def _sweep_candidate(name: str, context: TrialContext) -> None:
     try:
-        if not _is_used(name, context):
+        candidate = candidate_of(context.components, name, context.environment)
+        if candidate is not None and not _is_used(candidate, context):
             log(f"sweep: candidate {name} is removed")
-            remove_component(context.components, name)
+            remove_candidate(context.components, name, context.environment)
     except UnavailableError as unavailable:
         log(f"sweep: candidate {name} stays: {unavailable}")
 
 
-def _is_used(name: str, context: TrialContext) -> bool:
+def _is_used(candidate: CandidateComponent, context: TrialContext) -> bool:
     """Tell whether the order that made a candidate owns its endpoint, and is not over."""
-    found = context.components.describe(name)
-    owner = None if found is None else read_owner(context.store, found.endpoint_name)
-    if found is None or owner is None or candidate_name(found.endpoint_name, owner.request_id) != name:
+    owner = read_owner(context.store, candidate.endpoint_name)
+    if owner is None or not candidate.is_for(owner.request_id):
         return False
     is_over = bool(owner.document) and context.store.read(owner.document) is not None
     return not is_over and not owner.is_over(context.now_s())

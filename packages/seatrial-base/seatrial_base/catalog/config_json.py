@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from seatrial_base.catalog.config_layers import count_expert_layers, count_layer
 from seatrial_base.catalog.mamba import mamba_of
 from seatrial_base.errors import PlanError
 from seatrial_base.files import read_text
+from seatrial_base.nesting import json_document
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -330,8 +330,8 @@ def _block(block: object, heads: int) -> tuple[int | None, float]:
 
 def _read(path: Path) -> dict[str, object]:
     try:
-        fields = json.loads(read_text(path))
-    except (OSError, ValueError, RecursionError) as error:
+        fields = json_document(read_text(path))
+    except (OSError, ValueError) as error:
         message, hint = f"the file can't be read: {error}", "give the model's config.json"
         raise PlanError.of("SEA201", message, hint=hint, where=path.as_posix()) from error
     if not isinstance(fields, dict):

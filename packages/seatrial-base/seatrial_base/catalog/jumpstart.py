@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from seatrial_base.catalog import rows
 from seatrial_base.catalog.rows import nearest_names
+from seatrial_base.nesting import json_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,8 +105,8 @@ def _specs(file: Path) -> Iterator[dict[str, object]]:
     try:
         if file.stat().st_size > MOST_BYTES:
             raise MetadataError(f"{file.name} is larger than {MOST_BYTES:,} bytes")
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        content = json_document(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         raise MetadataError(f"{file.name} can't be read: {error}") from error
     yield from (spec for spec in (content if isinstance(content, list) else [content]) if isinstance(spec, dict))
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from seatrial_base.files import (
     check_regular,
+    follow_links,
+    kind_of,
     read_file_bytes,
     read_text,
     replacing,
@@ -20,9 +22,6 @@ from seatrial_base.files import (
     write_together,
     write_whole,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def names(folder: Path) -> list[str]:
@@ -143,3 +142,36 @@ def test_a_link_to_itself_is_refused_by_its_name(tmp_path: Path) -> None:
         write_whole(tmp_path / "lock", "text")
     assert (error.value.errno, error.value.filename) == (errno.ELOOP, str(tmp_path / "lock"))
     assert [path.name for path in tmp_path.iterdir()] == ["lock"]
+
+
+@pytest.mark.parametrize("name", ["loop", "loop/below", "loop/below/it", "other", "to-a-loop", "folder/up/loop"])
+def test_a_link_to_itself_leads_nowhere(name: str, tmp_path: Path) -> None:
+    for link, target in (("loop", "loop"), ("other", "one"), ("one", "other"), ("to-a-loop", "loop/below")):
+        (tmp_path / link).symlink_to(target)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "up").symlink_to("..")
+    with pytest.raises(OSError, match="symbolic links") as error:
+        follow_links(tmp_path / name)
+    assert error.value.errno == errno.ELOOP
+    assert kind_of(tmp_path / name) is None
+
+
+def test_links_are_followed_to_what_is_not_there_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("folder")
+    monkeypatch.chdir(tmp_path)
+    assert follow_links(Path("link/../link/none/./new")) == tmp_path / "folder" / "none" / "new"
+    assert follow_links(tmp_path / ("x" * 300)) == tmp_path / ("x" * 300)
+
+
+def test_what_a_path_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "link").symlink_to(".")
+    os.mkfifo(tmp_path / "pipe")
+    names = ("file", "link", "link/file", "pipe", "none", "file/below", "zero\0")
+    assert [kind_of(tmp_path / name) for name in names] == ["file", "folder", "file", "other", None, None, None]
+
+
+def test_what_cannot_be_looked_at_is_not_taken_for_missing(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="File name too long"):
+        kind_of(tmp_path / ("x" * 300))

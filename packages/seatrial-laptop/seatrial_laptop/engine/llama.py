@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from seatrial_laptop.loopback import HOST, LoopbackError, exchange
+from seatrial_load.payload.reader import LineReader
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Mapping
@@ -161,12 +162,10 @@ def _completion(
 
 
 async def _events(chunks: AsyncIterator[bytes]) -> AsyncIterator[dict[str, object]]:
-    rest = b""
+    reader = LineReader()
     async for chunk in chunks:
-        *whole, rest = (rest + chunk).split(b"\n")
-        for line in whole:
-            if line.startswith(b"data: "):
-                yield _object(json.loads(line[6:]))
+        for document in reader.feed(chunk):
+            yield _object(json.loads(document))
 
 
 def _items(event: dict[str, object]) -> list[LlamaToken | LlamaUsage]:

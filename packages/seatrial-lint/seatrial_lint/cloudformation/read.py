@@ -71,8 +71,7 @@ def read_template(text: str, *, name: str, region: str = "", account: str | None
     try:
         document = _read_document(text)
     except (ValueError, RecursionError) as error:
-        why = "it is nested too deeply" if isinstance(error, RecursionError) else f"{error}".partition("\n")[0]
-        raise not_a_template(why, name) from error
+        raise not_a_template(_why(error), name) from error
     return template_of(document, name=name, region=region, account=account, text=text)
 
 
@@ -142,6 +141,10 @@ def _folder_files(folder: Path, problems: list[Finding]) -> Iterator[_TemplateFi
                         yield _TemplateFile(manifest.parent / name, environment)
 
 
+def _why(error: ValueError | RecursionError) -> str:
+    return "it is nested too deeply" if isinstance(error, RecursionError) else f"{error}".partition("\n")[0]
+
+
 def _artifacts(manifest: Path, problems: list[Finding]) -> Iterable[JsonValue]:
     where = manifest.as_posix()
     try:
@@ -149,7 +152,7 @@ def _artifacts(manifest: Path, problems: list[Finding]) -> Iterable[JsonValue]:
     except SpecError as error:
         problems += error.problems
     except (ValueError, RecursionError) as error:
-        problems += not_a_template(f"{error}".partition("\n")[0], where).problems
+        problems += not_a_template(_why(error), where).problems
     else:
         if isinstance(artifacts, dict):
             return artifacts.values()

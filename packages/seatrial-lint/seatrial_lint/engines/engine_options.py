@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from seatrial_base.bounds import MOST_IN_FLIGHT, MOST_TOKENS
-from seatrial_base.frozen_model import FrozenModel, left_out_or_mapping
+from seatrial_base.frozen_model import FrozenModel, left_out_or_mapping, model_field
 
 Backend = Literal["auto", "vllm", "vllm-rolling", "lmi-dist", "trtllm", "neuronx", "deepspeed", "python"]
 KvCacheDtype = Literal["auto", "fp8_e4m3", "fp8_e5m2"]
@@ -66,31 +66,39 @@ class EngineOptions(FrozenModel):
     """What a spec fixes and an engine reads in the same words; `None` leaves it to the planner or the engine."""
 
     tensor_parallel_degree: Degree | None = Field(None, description="GPUs that one copy is sharded over.")
-    pipeline_parallel_degree: Degree | None = Field(None, description="Number of pipeline stages.")
+    pipeline_parallel_degree: Degree | None = model_field(None, "Number of pipeline stages.", since="0.1")
     max_model_len: TokenCount | None = Field(None, description="The same as `workload.max_model_len`.")
     max_num_seqs: Count | None = Field(None, description="Most sequences in one batch.")
     max_num_batched_tokens: TokenCount | None = Field(None, description="Most tokens in one engine iteration.")
-    kv_cache_dtype: KvCacheDtype | None = Field(None, description="Type of the KV cache.")
-    prefix_caching: bool | None = Field(None, description="Prompts with a common prefix share its KV cache.")
-    chunked_prefill: bool | None = Field(
-        None, description="Chunked prefill: long prompts are split between decode steps."
+    kv_cache_dtype: KvCacheDtype | None = model_field(None, "Type of the KV cache.", since="0.1", neutral="auto")
+    prefix_caching: bool | None = model_field(None, "Prompts with a common prefix share its KV cache.", since="0.1")
+    chunked_prefill: bool | None = model_field(
+        None, "Chunked prefill: long prompts are split between decode steps.", since="0.1"
     )
-    enforce_eager: bool | None = Field(None, description="Eager mode, without CUDA graphs.")
-    lora: Lora | None = Field(None, description="LoRA adapters.", json_schema_extra=left_out_or_mapping)
-    rope_scaling: RopeScaling | None = Field(
-        None, description="RoPE scaling beyond the trained length.", json_schema_extra=left_out_or_mapping
+    enforce_eager: bool | None = model_field(None, "Eager mode, without CUDA graphs.", since="0.1")
+    lora: Lora | None = model_field(None, "LoRA adapters.", json_schema_extra=left_out_or_mapping, since="0.1")
+    rope_scaling: RopeScaling | None = model_field(
+        None, "RoPE scaling beyond the trained length.", json_schema_extra=left_out_or_mapping, since="0.1"
     )
-    dynamic_batching: DynamicBatching | None = Field(
-        None, description="Dynamic batching of whole requests.", json_schema_extra=left_out_or_mapping
+    dynamic_batching: DynamicBatching | None = model_field(
+        None, "Dynamic batching of whole requests.", json_schema_extra=left_out_or_mapping, since="0.1"
     )
-    output_format: OutputFormat | None = Field(None, description="Format of the response, if the engine has several.")
-    tool_call_parser: ParserName | None = Field(
-        None, description="Parser of tool calls: a name of the engine's, or `auto`, that of the model family."
+    output_format: OutputFormat | None = model_field(
+        None, "Format of the response, if the engine has several.", since="0.1"
     )
-    reasoning_parser: ParserName | None = Field(
-        None, description="Parser of the reasoning: a name of the engine's, or `auto`, that of the model family."
+    tool_call_parser: ParserName | None = model_field(
+        None,
+        "Parser of tool calls: a name of the engine's, or `auto`, that of the model family.",
+        since="0.2",
+        neutral="auto",
     )
-    chat_template: TemplatePath | None = Field(
-        None, description="Path of a chat template in the container; default: that of the tokenizer."
+    reasoning_parser: ParserName | None = model_field(
+        None,
+        "Parser of the reasoning: a name of the engine's, or `auto`, that of the model family.",
+        since="0.2",
+        neutral="auto",
+    )
+    chat_template: TemplatePath | None = model_field(
+        None, "Path of a chat template in the container; default: that of the tokenizer.", since="0.2"
     )
     max_queued_requests: Count | None = Field(None, description="Most requests in the queue; further ones are refused.")

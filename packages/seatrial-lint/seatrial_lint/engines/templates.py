@@ -1,26 +1,33 @@
-"""Renders the Jinja templates of `serving_templates/`: an undefined name is an error, never nothing.
+"""Renders the Jinja templates of `serving_templates/` in a sandbox: an undefined name is an error, never nothing.
 
 A project's folder overrides them file by file: `lmi/serving.properties.j2` there is read in place of ours.
 """
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from traceback import extract_tb
+from traceback import walk_tb
 from typing import TYPE_CHECKING
 
 from seatrial_base.errors import RenderError
+from seatrial_base.files import read_text
 from seatrial_base.findings import Finding, Place
-from seatrial_lint.engines.properties import escape_key, escape_property, read_env_lines
+from seatrial_lint.engines.properties import read_env_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from jinja2 import Environment
+    from seatrial_lint.engines.sandbox import CheckedTemplate
 
+_LONGEST_MESSAGE, _MOST_TOLD = 300, 100
+_FAILURES = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError)
+"""What a template can raise beside Jinja's own errors."""
+_MAY = "see what templates may do: docs/how-to/serving-templates.md"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -62,17 +69,77 @@ def render_template(template: str, variables: TemplateVariables, *, own: Path | 
 
     Raises:
         RenderError: SEA301 when the template is missing, broken, or names what there is not; when the folder is
-            missing, or has a file that overrides nothing.
+            missing, or has a file that overrides nothing. SEA311 for all that it, and what it includes, may not say,
+            and when it does more than templates may.
     """
     from jinja2 import TemplateError  # noqa: PLC0415 (planning and validating need no Jinja)
+    from jinja2.exceptions import SecurityError  # noqa: PLC0415 (as above)
 
+    from seatrial_lint.engines.sandbox import TemplateSandbox  # noqa: PLC0415 (as above)
+
+    files: dict[str, CheckedTemplate] = {}
+    problems = [] if own is None else [*_unused(own)]
+    if problems := problems or [*_read(template, Place(_shown(_path(template, own), own)), own, files)]:
+        raise RenderError(problems)
+    sandbox = TemplateSandbox({name: file.code for name, file in files.items()})
     try:
-        environment = _environment(own)
-        return environment.get_template(template).render(header=variables.header, options=variables.options)
-    except (TemplateError, TypeError, ValueError, ArithmeticError, UnicodeDecodeError) as error:
-        where = _place(error, template, own)
-        message = f"{type(error).__name__}: {error}"
-        raise RenderError.of("SEA301", message, where=where, hint="fix the template") from error
+        return sandbox.get_template(template).render(header=variables.header, options=variables.options)
+    except (TemplateError, *_FAILURES) as error:
+        cause: Exception = error
+    names = {file.shown for file in files.values()}
+    lines = [(frame.f_code.co_filename, line) for frame, line in walk_tb(cause.__traceback__)]
+    places = [Place(name, line) for name, line in lines if name in names]
+    place = places[-1] if places else Place(files[template].shown)
+    if isinstance(cause, SecurityError):
+        raise RenderError([Finding("SEA311", place, f"{cause}"[:_LONGEST_MESSAGE], _MAY)]) from cause
+    message = f"{type(cause).__name__}: {cause}"[:_LONGEST_MESSAGE]
+    raise RenderError([Finding("SEA301", place, message, "fix the template")]) from cause
+
+
+def _read(
+    name: str, at: Place, own: Path | None, files: dict[str, CheckedTemplate], above: Sequence[str] = ()
+) -> Iterator[Finding]:
+    """Read a template and what it includes, and yield every problem of them.
+
+    Args:
+        name: Its path below the folder.
+        at: The line that includes it.
+        own: Folder of templates that override ours.
+        files: What was read, by name; the template is added.
+        above: The names of those that include it.
+    """
+    from seatrial_lint.engines.sandbox import MOST_FILES, MOST_SOURCE, check_template  # noqa: PLC0415 (as above)
+
+    path = _path(name, own)
+    shown = _shown(path, own)
+    if name in above:
+        yield Finding("SEA311", at, f"{name} includes itself", "take the line out")
+    if name in files:
+        return
+    home = own if own is not None and path.is_relative_to(own) else templates_folder()
+    too_large = f"a template has at most {MOST_SOURCE:,} characters and {MOST_FILES} files, with what it includes"
+    try:
+        if not path.resolve().is_relative_to(home.resolve()):
+            yield Finding("SEA311", at, f"{name} leads out of the folder of templates", "copy the file into the folder")
+            return
+        text = read_text(path, most_bytes=4 * MOST_SOURCE)
+    except FileNotFoundError:
+        yield Finding("SEA301", at, f"TemplateNotFound: {name}", "check the name")
+        return
+    except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: a link to itself, before Python 3.13
+        if getattr(error, "errno", None) == errno.EFBIG:
+            yield Finding("SEA311", Place(shown), too_large, "shorten it")
+        else:
+            yield Finding("SEA301", Place(shown), f"it can't be read: {error}", "templates are files of UTF-8 text")
+        return
+    if len(files) == MOST_FILES or sum(one.size for one in files.values()) + len(text) > MOST_SOURCE:
+        yield Finding("SEA311", Place(shown), too_large, "shorten it")
+        return
+    files[name] = file = check_template(text, name, shown)
+    yield from file.problems
+    for use in file.uses:
+        if not use.is_optional or os.path.lexists(_path(use.name, own)):
+            yield from _read(use.name, Place(shown, use.line), own, files, (*above, name))
 
 
 def render_variables(template: str, variables: TemplateVariables, *, own: Path | None = None) -> dict[str, str]:
@@ -82,19 +149,28 @@ def render_variables(template: str, variables: TemplateVariables, *, own: Path |
         RenderError: As `render_template`; SEA301 with every line that is none.
     """
     lines = read_env_lines(render_template(template, variables, own=own))
-    where = _path_of(template, own).as_posix()
+    where = _shown(_path(template, own), own)
     wrong = [line for line in lines if not _VARIABLE.fullmatch(line.key)]
     if wrong:
-        names = (f"line {line.number} of the result, {line.key!r}, is not NAME=value" for line in wrong)
+        told = wrong[:_MOST_TOLD]
+        names = [f"line {line.number} of the result, {line.key[:40]!r}, is not NAME=value" for line in told]
+        names += (
+            [f"{len(wrong) - len(told):,} more lines of the result are not NAME=value"] if wrong[_MOST_TOLD:] else []
+        )
         raise RenderError(Finding("SEA301", Place.at(where), name, "fix the template") for name in names)
     return {line.key: line.value for line in lines}
 
 
-def _path_of(template: str, own: Path | None) -> Path:
+def _path(template: str, own: Path | None) -> Path:
     """Return where a template lies: in the project's folder, else in ours."""
-    if own is not None and (own / template).exists():
-        return own / template
-    return Path("serving_templates") / template
+    path = templates_folder() / template if own is None else own / template
+    return path if own is None or os.path.lexists(path) else templates_folder() / template
+
+
+def _shown(path: Path, own: Path | None) -> str:
+    """Return how messages name a template."""
+    is_own = own is not None and path.is_relative_to(own)
+    return path.as_posix() if is_own else f"serving_templates/{os.path.relpath(path, templates_folder())}"
 
 
 def _unused(own: Path) -> Iterator[Finding]:
@@ -112,34 +188,7 @@ def _unused(own: Path) -> Iterator[Finding]:
         yield Finding("SEA301", Place.at(path.as_posix()), "it overrides no template", hint)
 
 
-def _place(error: Exception, template: str, own: Path | None) -> str:
-    """Return the file and line of a template that an error comes from."""
-    folders = (folder / template for folder in (own, templates_folder()) if folder is not None)
-    file = next((path for path in folders if path.exists()), None)
-    lines = [line.lineno for line in extract_tb(error.__traceback__) if file and Path(line.filename) == file]
-    line = getattr(error, "lineno", None) or (lines[-1] if lines else None)
-    shown = _path_of(template, own).as_posix()
-    return shown if line is None else f"{shown}:{line}"
-
-
 @cache
-def _environment(own: Path | None) -> Environment:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 (as above)
-
-    if own is not None and (problems := [*_unused(own)]):
-        raise RenderError(problems)
-    environment = Environment(  # noqa: S701 (properties and environment files, not HTML)
-        loader=FileSystemLoader([folder for folder in (own, templates_folder()) if folder is not None]),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters["properties"] = escape_property
-    environment.filters["property_key"] = escape_key
-    return environment
-
-
 def templates_folder() -> Path:
     """Return the folder of the templates: inside an installed wheel, else at the root of the repository."""
     package = Path(__file__).resolve().parents[1]

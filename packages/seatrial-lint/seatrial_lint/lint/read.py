@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seatrial_base.files import follow_links, kind_of
 from seatrial_base.units import counted
 from seatrial_lint.engines.properties import property_lines
 from seatrial_lint.lint.manifest import is_manifest, read_manifest
@@ -50,7 +51,7 @@ def read_path(path: Path) -> Iterator[ConfigSource | Unreadable]:
     is named and holds no serving configuration is unreadable.
     """
     try:
-        is_folder = path.is_dir()
+        is_folder = kind_of(path) == "folder"
     except (OSError, ValueError) as error:  # a part of the path may not be searched, or is no name
         yield Unreadable(path.as_posix(), _why(error))
         return
@@ -88,8 +89,8 @@ def with_handler(source: ConfigSource | Unreadable) -> ConfigSource | Unreadable
 def read_file(path: Path) -> tuple[ConfigSource | Unreadable, ...]:
     """Read one file; whatever its bytes are, it is read or said to be unreadable."""
     try:
-        if not path.is_file():  # a pipe or device would block
-            because = "no such file" if not path.exists() else "not a regular file"
+        if (kind := kind_of(path)) != "file":  # a pipe or device would block
+            because = "no such file" if kind is None else "not a regular file"
             return (Unreadable(path.as_posix(), because, is_failure=True),)
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
@@ -212,8 +213,10 @@ def _from_yaml(text: str, file: str, encoding: str, content: bytes) -> tuple[Con
         return (Unreadable(file, f"not {_DEFINITIONS}"),)
     try:
         found = [one for root in read_yaml(text) for one in _definitions(root, file)]
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         return (Unreadable(file, f"not YAML: {error}"),)
+    except RecursionError:
+        return (Unreadable(file, "not YAML: nested too deep"),)
     if not found:
         return (Unreadable(file, f"not {_DEFINITIONS}"),)
     return _of_text((replace(one, is_fixable=False) for one in found), text, encoding)
@@ -227,8 +230,10 @@ def _from_code(text: str, file: str, encoding: str, content: bytes) -> tuple[Con
     if file.lower().endswith(".ipynb"):
         try:
             every = list(notebook_cells(read_json(text)))
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             return (Unreadable(file, f"not a notebook: {error}"),)
+        except RecursionError:
+            return (Unreadable(file, "not a notebook: nested too deep"),)
         written = tuple(source for cell in every for source in _written_by(cell, file))
         cells = [without_magics(cell) for cell in every]
     found, wrong = read_python(cells, file)
@@ -253,7 +258,7 @@ def _written_by(cell: CodeCell, file: str) -> Iterator[ConfigSource]:
 
 def _walk(folder: Path, on_error: Callable[[OSError], None]) -> Iterator[Path]:
     """Yield the folder's files that may hold a configuration, sorted; no link out of it is followed."""
-    home = folder.resolve()
+    home = follow_links(folder)
     for root, folders, names in os.walk(folder, onerror=on_error, followlinks=False):
         folders[:] = sorted(name for name in folders if name not in _SKIPPED)
         for name in sorted(names):
@@ -266,8 +271,8 @@ def _stays(file: Path, home: Path) -> bool:
     if not file.is_symlink():
         return True
     try:
-        return file.resolve(strict=True).is_relative_to(home)
-    except (OSError, RuntimeError):
+        return Path(os.path.realpath(file, strict=True)).is_relative_to(home)
+    except OSError:
         return False
 
 

@@ -7,6 +7,7 @@ Facts (AWS documentation, "Amazon SageMaker AI metrics in Amazon CloudWatch"; th
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -245,7 +246,7 @@ def overhead_of(measured: Measured, results: Mapping[str, Sequence[float]]) -> S
         measured: What the client measured.
         results: By `model_sum`, `model_count`, `overhead_sum` and `overhead_count`: one value a minute.
     """
-    count = sum(results.get("model_count", ()))
+    count = math.fsum(results.get("model_count", ()))
     model_ms = _mean_ms(results, "model")
     if model_ms is None:
         return _missing(measured, "CloudWatch has no ModelLatency datapoint for that time yet")
@@ -265,8 +266,8 @@ def overhead_of(measured: Measured, results: Mapping[str, Sequence[float]]) -> S
 
 
 def _mean_ms(results: Mapping[str, Sequence[float]], name: str) -> float | None:
-    count = sum(results.get(f"{name}_count", ()))
-    return sum(results.get(f"{name}_sum", ())) / count / MICROSECONDS_PER_MS if count else None
+    count = math.fsum(results.get(f"{name}_count", ()))
+    return math.fsum(results.get(f"{name}_sum", ())) / count / MICROSECONDS_PER_MS if count else None
 
 
 def _asked(cloudwatch: CloudWatch, dimensions: Dimensions, measured: Measured) -> Mapping[str, Sequence[float]]:

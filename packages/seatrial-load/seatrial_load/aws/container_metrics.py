@@ -8,6 +8,7 @@ range query answers each step with the newest sample before it, so a value is as
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -183,7 +184,7 @@ def _most(sums: Sequence[tuple[float, float]]) -> float | None:
 
 
 def _mean(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None
+    return math.fsum(values) / len(values) if values else None
 
 
 def _share(percent: float | None) -> float | None:

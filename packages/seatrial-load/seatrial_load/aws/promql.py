@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlencode, urlsplit
 
 from seatrial_base.errors import BenchError
+from seatrial_load.aws.authorities import trusted_authorities
 from seatrial_load.aws.credentials import credential_source
 from seatrial_load.aws.sigv4 import Signer
 
@@ -94,8 +95,11 @@ class CloudWatchPromQl:
         signer = Signer(self.credentials, self.region, SERVICE)
         headers = {"Host": place.netloc, "Content-Type": FORM}
         signed = signer.signed_headers(PATH, headers, sha256(body).hexdigest(), self.now())
-        kind = HTTPSConnection if place.scheme == "https" else HTTPConnection
-        connection = kind(place.netloc, timeout=TIMEOUT_S)
+        connection = (
+            HTTPSConnection(place.netloc, timeout=TIMEOUT_S, context=trusted_authorities())
+            if place.scheme == "https"
+            else HTTPConnection(place.netloc, timeout=TIMEOUT_S)
+        )
         try:
             connection.request("POST", PATH, body, signed)
             answer = connection.getresponse()

@@ -9,37 +9,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from seatrial_base.errors import BenchError
+from seatrial_base.field_facts import without
 from seatrial_base.files import check_regular, whole_file
 from seatrial_base.findings import Finding, Place
 from seatrial_base.terminal import show_text
+from seatrial_load.documents.request import CONVERSATIONS, MADE_UP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from seatrial_load.decode.response import RequestRecord
+    from seatrial_load.documents.options import TrialFiles
     from seatrial_load.documents.request import Load, TrialRequest
     from seatrial_load.documents.result import TrialResult
     from seatrial_load.trial.dependencies import Keep
     from seatrial_load.trial.events import Watch
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptFiles:
-    """Where prompts come from; all None is made-up prompts.
-
-    Attributes:
-        prompts: JSONL file of prompts.
-        trace: Recorded trace.
-        speed: How much faster than recorded the trace is replayed.
-    """
-
-    prompts: Path | None = None
-    trace: Path | None = None
-    speed: float = 1.0
-
-
 @contextmanager
-def prompted(request: TrialRequest, files: PromptFiles) -> Iterator[tuple[TrialRequest, Path | None]]:
+def prompted(request: TrialRequest, files: TrialFiles) -> Iterator[tuple[TrialRequest, Path | None]]:
     """Give the trial with its source of prompts, of which at most one is given, and the file of them.
 
     The file is None for made-up prompts.
@@ -56,7 +44,6 @@ def prompted(request: TrialRequest, files: PromptFiles) -> Iterator[tuple[TrialR
 
 
 def _named(request: TrialRequest, source: Literal["jsonl", "trace"], path: Path) -> TrialRequest:
-    from seatrial_load.documents.request import single_requests
     from seatrial_load.prompts.choose import digest_of
 
     rule = "SEA509" if source == "jsonl" else "SEA510"
@@ -65,18 +52,8 @@ def _named(request: TrialRequest, source: Literal["jsonl", "trace"], path: Path)
         digest = digest_of(path)
     except OSError as unread:
         raise BenchError.of(rule, f"can't be read: {unread.strerror}", where=path.as_posix()) from unread
-    workload = replace(
-        single_requests(request.workload),
-        source=source,
-        source_digest=digest,
-        shared_prefix_tokens=0,
-        prefix_groups=1,
-        input_tokens_stddev=0.0,
-        output_tokens_stddev=0.0,
-        lengths=(),
-        times_s=(),
-    )
-    return replace(request, workload=workload)
+    made_up = without(request.workload, CONVERSATIONS, MADE_UP)
+    return replace(request, workload=replace(made_up, source=source, source_digest=digest))
 
 
 def _conversing(request: TrialRequest, path: Path) -> TrialRequest:

@@ -10,7 +10,7 @@ from seatrial_base.terminal import show_text
 from seatrial_base.units import UNKNOWN, short, usd, whole_or_tenths
 from seatrial_load.documents.result import loads_words
 from seatrial_load.metrics.counts import outcome_sentence
-from seatrial_load.metrics.sent import sent_lines
+from seatrial_load.metrics.sent import cache_lines, sent_lines
 from seatrial_load.slo.doubts import told_doubts
 from seatrial_load.trial.events import LevelEnded, LevelStarted, Told
 
@@ -37,6 +37,7 @@ def knee_line(result: TrialResult) -> str:
 def fact_lines(result: TrialResult) -> Iterator[str]:
     """Return what was sent, the users' load, the knee, the scaling target and the cost."""
     yield from sent_lines(result)
+    yield from cache_lines(result)
     if result.users is not None:
         yield f"users: {result.users.because}"
     yield knee_line(result)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 from urllib.parse import quote, urlsplit
 
 from seatrial_base.errors import BenchError
+from seatrial_load.aws.authorities import trusted_authorities
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -133,15 +134,16 @@ def dialer(
     Raises:
         BenchError: SEA504, that file can't be read.
     """
-    tls = _trust(environ.get("AWS_CA_BUNDLE") or None, address) if address.tls else None
+    tls = _trust(environ, address) if address.tls else None
     turns = cycle(where)
     return lambda: SocketConnection(next(turns), address.host, tls)
 
 
-def _trust(bundle: str | None, address: Address) -> ssl.SSLContext:
+def _trust(environ: Mapping[str, str], address: Address) -> ssl.SSLContext:
     try:
-        return ssl.create_default_context(cafile=bundle)
+        return trusted_authorities(environ)
     except OSError as unread:
+        bundle = environ["AWS_CA_BUNDLE"]
         message = (
             f"the endpoint {address.authority} can't be used: AWS_CA_BUNDLE, {bundle}: {unread.strerror or unread}"
         )

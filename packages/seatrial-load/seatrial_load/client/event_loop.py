@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final, Generic, NamedTuple, NoReturn, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, NoReturn, Protocol, TypeAlias, TypeVar
 
 from seatrial_base.units import MIB
 from seatrial_load.client.connection import OPEN
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from seatrial_load.client.connection import Connection, Dial
     from seatrial_load.decode.failure import ErrorClass
     from seatrial_load.decode.http1 import ResponseHead
-    from seatrial_load.documents.request import Workload
+    from seatrial_load.documents.request import Load, Workload
     from seatrial_load.documents.stop import Stop
 
     WriteRequest: TypeAlias = Callable[[int], bytes]
@@ -42,7 +42,7 @@ ANSWER_BYTES_PER_TOKEN: Final = 2_048
 """An engine spends 60 to 500 bytes on a token, with log-probabilities some 1,000."""
 LEAST_WAVE_BYTES: Final = 128 * MIB
 WAVE_BYTES_PER_TOKEN: Final = 192
-"""A token of an honest answer is kept in 30 to 130 bytes, folded (`exchange.Inbox`)."""
+"""A token of an honest answer is kept in 30 to 130 bytes, folded (`Inbox`)."""
 LEAST_TOKENS_PER_REQUEST: Final = 512
 
 
@@ -910,6 +910,27 @@ class Wave:
     tell: Callable[[int], None] | None = None
     limits: Limits = LEAST
     conversations: WaveConversations | None = None
+
+    @classmethod
+    def of(
+        cls,
+        load: Load,
+        *,
+        streams: int,
+        requests: int,
+        deadline_s: float,
+        **others: Any,  # noqa: ANN401 (attributes)
+    ) -> Wave:
+        """Return a wave with the time limits and retries of a load; `others` are further attributes."""
+        return cls(
+            streams=streams,
+            requests=requests,
+            timeout_s=load.request_timeout_s,
+            deadline_s=deadline_s,
+            stall_timeout_s=load.stall_timeout_s,
+            max_retries=load.max_retries,
+            **others,
+        )
 
     def share(self, worker: int, workers: int) -> Wave:
         """Return one worker's share: every `workers`-th request, and its part of the streams."""

@@ -85,10 +85,10 @@ def plan_shares(
     size = level_size(request, concurrency)
     due_s = None if request.load.arrival == "closed" else schedule(request, progress, tools)
     start_s = now_epoch_s + barrier_s
-    whole = Wave(
+    whole = Wave.of(
+        request.load,
         streams=size.streams,
         requests=size.ramp + size.least if due_s is None else len(due_s),
-        timeout_s=request.load.request_timeout_s,
         deadline_s=start_s + max(0.0, left_s(request, progress)),
         first_index=progress.sent,
         due_s=due_s,
@@ -181,17 +181,15 @@ def _check_start(order: ShareOrder, late_s: float, at_most_s: float) -> None:
 
 def _wave(request: TrialRequest, order: ShareOrder, tools: Tools, stop: ShouldStop) -> Wave:
     epoch_to_clock_s = tools.clock() - tools.wall_clock().timestamp()
-    return Wave(
+    return Wave.of(
+        request.load,
         streams=order.streams,
         requests=order.requests,
-        timeout_s=request.load.request_timeout_s,
         deadline_s=order.deadline_epoch_s + epoch_to_clock_s,
         first_index=order.first_index,
         stride=order.workers,
         start_s=order.start_at_epoch_s + epoch_to_clock_s,
         due_s=order.due_s,
-        stall_timeout_s=request.load.stall_timeout_s,
-        max_retries=request.load.max_retries,
         measured_from=order.first_index + order.ramp * order.workers,
         stop=stop,
     )

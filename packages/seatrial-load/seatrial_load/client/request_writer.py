@@ -202,6 +202,7 @@ class RequestWriter:
             is_plain=True,
             is_unique=is_own,
             model=self.model or "",
+            own_tokens=self.prompts.own_tokens(index),
         )
 
 

@@ -27,6 +27,7 @@ ErrorClass: TypeAlias = Literal[
     "connection",
     "protocol",
     "truncated",
+    "no_text",
     "aborted",
     "filtered",
     "answer_too_large",
@@ -95,9 +96,10 @@ class Failure:
             clock, a wrong key), `timeout` (ours: no complete answer in time), `stalled` (ours: a stream that had begun
             was silent for too long), `connection` (refused or broken), `protocol` (bytes that make no sense, or say
             what can't be of what was asked), `truncated` (the engine says that the limit on tokens was reached, far
-            below what was asked), `aborted` (the engine broke the generation off), `filtered` (it withheld content),
-            `answer_too_large` (ours: an answer was cut that passed a limit of the client's memory), `server` (the
-            service's own failure), `unanswered` (ours: in flight when its level was cut).
+            below what was asked), `no_text` (four tokens or more are counted, and nothing of them came), `aborted` (the
+            engine broke the generation off), `filtered` (it withheld content), `answer_too_large` (ours: an answer was
+            cut that passed a limit of the client's memory), `server` (the service's own failure), `unanswered` (ours:
+            in flight when its level was cut).
         detail: The service's or the container's own words, shortened.
     """
 

@@ -46,6 +46,7 @@ class RawRequest:
         retried: The failures that were repeated before.
         doubts: What is doubtful of the answer.
         turn: Which turn of its conversation it is, from 1; 0 of a single request.
+        cached_tokens: Tokens of the prompt that came from a cache.
     """
 
     concurrency: int
@@ -67,6 +68,7 @@ class RawRequest:
     retried: tuple[ErrorClass, ...]
     doubts: tuple[DoubtKind, ...] = ()
     turn: int = 0
+    cached_tokens: int | None = None
 
 
 def write_records(into: TextIO | Path, records: Sequence[RequestRecord], *, concurrency: int, ramp: int = 0) -> None:
@@ -125,4 +127,5 @@ def _raw(record: RequestRecord, began_s: float, *, concurrency: int, is_ramp: bo
         retried=record.retried,
         doubts=record.doubts,
         turn=record.turn,
+        cached_tokens=record.cached_tokens,
     )

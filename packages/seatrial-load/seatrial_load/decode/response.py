@@ -61,9 +61,10 @@ class RequestRecord:
         parts: Pieces that carried the answer: frames of an event stream, SSE events or chunks; None when not streamed.
         retried: The failures that were repeated before this answer, in order; its times start with the first attempt.
         doubts: What is doubtful of an answer that succeeded.
-        other_model: The model that it names, where another was asked; else empty.
+        other_model: The first model that it names, where another was asked or named before; else empty.
         text_digest: CRC-32 of its text, where no other request has the same prompt; else None.
         turn: Which turn of its conversation it is, from 1; 0 of a single request.
+        cached_tokens: Tokens of the prompt that came from a cache, where the endpoint told both; at most all of them.
     """
 
     sent_s: float
@@ -86,6 +87,7 @@ class RequestRecord:
     other_model: str = ""
     text_digest: int | None = None
     turn: int = 0
+    cached_tokens: int | None = None
 
     @property
     def succeeded(self) -> bool:
@@ -125,6 +127,7 @@ def record_of(exchange: Exchange, *, stream: bool, secret: str = "", asked: Answ
     count, source = (None, None) if failure else generated_tokens(said, asked.most_tokens)
     seen = Judged() if failure else judged(said, asked)
     times_s = tuple([event.at_s for event in said.events])
+    is_cache_told = said.cached_tokens is not None and said.input_tokens is not None
     return RequestRecord(
         sent_s=exchange.sent_s,
         first_token_s=times_s[0] if times_s else None,
@@ -146,6 +149,7 @@ def record_of(exchange: Exchange, *, stream: bool, secret: str = "", asked: Answ
         other_model=seen.other_model,
         text_digest=seen.text_digest,
         turn=exchange.turn,
+        cached_tokens=min(said.cached_tokens or 0, said.input_tokens or 0) if is_cache_told else None,
     )
 
 

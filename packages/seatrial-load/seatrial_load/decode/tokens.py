@@ -7,7 +7,7 @@ may carry a token of its own.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from seatrial_load.decode.failure import Failure, failure_of_type
 from seatrial_load.decode.http1 import ProtocolError, TooLargeError
@@ -21,9 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from seatrial_load.decode.failure import ErrorClass
+    from seatrial_load.payload.answer import Token
     from seatrial_load.payload.fragment import Fragment
 
 
+MOST_MODELS: Final = 4
+"""Names of models that are kept of one answer."""
 _FAILURE_WORDS: Mapping[FinishReason, ErrorClass] = {
     FinishReason.ERROR: "model_error",
     FinishReason.ABORT: "aborted",
@@ -52,9 +55,11 @@ class TimedAnswer:
         finish_reason: Why the generation stopped, in the engine's word; None when not told.
         failure: The error that the body carried.
         text: The whole text, where the answer tells that; else empty.
-        model: The model that it says it comes from; None when not told.
+        models: The models that it says it comes from, each once; one that all of it comes from is the only one.
         is_plural: Whether it has more than one choice.
         calls_tool: Whether it calls a tool.
+        has_other_output: Whether it has output in a field that is neither text nor a call.
+        cached_tokens: The endpoint's own count of the prompt's tokens that came from a cache.
     """
 
     events: tuple[TokenEvent, ...]
@@ -65,9 +70,11 @@ class TimedAnswer:
     finish_reason: str | None
     failure: Failure | None
     text: str = ""
-    model: str | None = None
+    models: tuple[str, ...] = ()
     is_plural: bool = False
     calls_tool: bool = False
+    has_other_output: bool = False
+    cached_tokens: int | None = None
 
     @property
     def reason(self) -> FinishReason | None:
@@ -84,15 +91,17 @@ class TimedAnswerReader:
 
     __slots__ = (
         "_at_s",
+        "_cached_tokens",
         "_calls_tool",
         "_events",
         "_failure",
         "_finish_reason",
         "_finished",
+        "_has_other_output",
         "_input_tokens",
         "_is_plural",
         "_lines",
-        "_model",
+        "_models",
         "_reported_tokens",
         "_text",
         "documents",
@@ -109,8 +118,9 @@ class TimedAnswerReader:
         self._finish_reason: str | None = None
         self._failure: Failure | None = None
         self._text = ""
-        self._model: str | None = None
-        self._is_plural = self._calls_tool = False
+        self._models: tuple[str, ...] = ()
+        self._is_plural = self._calls_tool = self._has_other_output = False
+        self._cached_tokens: int | None = None
 
     def feed(self, at_s: float, data: bytes) -> None:
         """Take the next bytes, which arrived at `at_s`.
@@ -146,9 +156,11 @@ class TimedAnswerReader:
             finish_reason=self._finish_reason,
             failure=self._failure,
             text=self._text,
-            model=self._model,
+            models=self._models,
             is_plural=self._is_plural,
             calls_tool=self._calls_tool,
+            has_other_output=self._has_other_output,
+            cached_tokens=self._cached_tokens,
         )
 
     def read_text(self, at_s: float, text: bytes) -> None:
@@ -163,13 +175,18 @@ class TimedAnswerReader:
             raise ProtocolError(malformed.problems[0].message) from malformed
         self._at_s = at_s
         for piece in said.pieces:
-            self._events.append(TokenEvent(at_s, (piece.reasoning or "") + piece.text))
-        self._model = said.model or self._model
+            told = (piece.reasoning or "") + piece.text
+            self._events.append(TokenEvent(at_s, told or _text_of(piece.tokens)))
+        if said.model and said.model not in self._models and len(self._models) < MOST_MODELS:
+            self._models += (said.model,)
         self._reported_tokens = self._reported_tokens if said.output_tokens is None else said.output_tokens
         self._input_tokens = self._input_tokens if said.input_tokens is None else said.input_tokens
-        if said.is_plural or said.calls_tool:
+        if said.cached_tokens is not None:
+            self._cached_tokens = said.cached_tokens
+        if said.is_plural or said.calls_tool or said.has_other_output:
             self._is_plural = self._is_plural or said.is_plural
             self._calls_tool = self._calls_tool or said.calls_tool
+            self._has_other_output = self._has_other_output or said.has_other_output
         if said.ended or said.failure is not None:
             self._end(said)
 
@@ -177,7 +194,7 @@ class TimedAnswerReader:
         self._failure = self._failure or _failure_of(said)
         self._finished = self._finished or said.ended
         self._finish_reason = self._finish_reason if said.reason is None else str(said.reason)
-        self._text = said.text or said.reasoning or self._text
+        self._text = said.text or said.reasoning or _text_of(said.tokens) or self._text
 
     def _read_line(self, at_s: float, line: bytes) -> None:
         self.documents += 1
@@ -196,6 +213,11 @@ def read_whole(at_s: float, body: bytes) -> TimedAnswer:
     reader = TimedAnswerReader()
     reader.read_text(at_s, body)
     return replace(reader.completion(), events=(), finished_at_s=at_s)
+
+
+def _text_of(tokens: tuple[Token, ...] | None) -> str:
+    """Return what the tokens of an answer without text say; control tokens say nothing."""
+    return "".join(token.text for token in tokens or () if not token.special)
 
 
 def _failure_of(said: Fragment) -> Failure | None:

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from seatrial_base.bounds import (
+    LONGEST_DELAY_S,
+    MOST_IN_FLIGHT,
+    MOST_REQUESTS,
+    MOST_SECONDS,
+    MOST_SMOOTHNESS,
+    MOST_TOKENS,
+    MOST_TURNS,
+    MOST_USD,
+    MOST_WORKERS,
+)
+from seatrial_base.field_facts import Option, data_field, facts, without
+from seatrial_base.units import S_PER_MINUTE
 from seatrial_load.documents.strict_json import write_document
 
 Arrival: TypeAlias = Literal["closed", "poisson", "gamma", "constant", "recorded", "ramp", "replay"]
@@ -23,23 +35,8 @@ LISTED_RATES: tuple[Arrival, ...] = ("poisson", "gamma", "constant", "recorded")
 """Open loops whose levels are the listed rates."""
 JUMPSTART_LEVELS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 """Concurrency per copy of the published protocol `jumpstart-2024`."""
-_CAME_LATER = {
-    "workload": (
-        "input_tokens_stddev",
-        "output_tokens_stddev",
-        "lengths",
-        "times_s",
-        "turns",
-        "turns_stddev",
-        "turn_delay_s",
-        "turn_delay_stddev_s",
-        "conversations",
-        "delays_s",
-        "sends_prefix_id",
-        "api",
-    ),
-    "load": ("arrival_smoothness", "rates_for_copies", "gate_rate_per_s"),
-}
+LIMITS, OPEN_LOOP, CONVERSATIONS, MADE_UP = "Limits", "an open loop", "conversations", "made-up lengths"
+SERVER = ("--url",)  # a spec says it otherwise
 PER_REQUEST_METRICS: tuple[Metric, ...] = ("ttft_ms", "tpot_ms", "e2e_latency_ms")
 
 
@@ -50,72 +47,172 @@ class Load:
     A level first sends `ramp_per_concurrency` x C requests, which are not measured, then at least
     `requests_per_concurrency` x C; it goes on until the interval of its end-to-end latency is narrower than `precision`
     or `max_requests_per_concurrency` x C are sent.
-
-    Attributes:
-        concurrency_levels: Requests in flight per copy, ascending; of an adaptive search, the bounds are the first and
-            the last of them.
-        requests_per_concurrency: A level measures at least this many requests for each request in flight.
-        warmup_requests: Requests sent before the first level, not measured.
-        budget_s: No measurement goes on past this time, warm-up included; a level cut by it isn't reported.
-        request_timeout_s: A request not answered in full by then has failed.
-        ramp_per_concurrency: A level's first requests, for each in flight: they fill the batch and aren't measured.
-        max_requests_per_concurrency: The cap of a level's measured requests, for each in flight; None is no going on.
-        requests: A level measures exactly this many requests, whatever its concurrency; None leaves it to those above.
-        precision: Half the 95 % interval of the median end-to-end latency, over it, at which a level is measured well
-            enough.
-        arrival: `closed` keeps C requests in flight; the others send at times of their own, whatever is answered:
-            `recorded` at those of the workload, `replay` at those of a trace.
-        arrival_smoothness: Shape of the gamma distribution of the gaps between requests (`gamma`): 1 is a Poisson
-            process, less comes in bursts, more comes evenly. Their coefficient of variation is 1 / its square root.
-        rates_per_s: The levels of an open loop (`LISTED_RATES`): requests per second, all copies together, ascending;
-            the start and the end of a `ramp`.
-        rates_for_copies: The rates are for so many copies: where another number is live, they change with it. None
-            leaves them as they are.
-        gate_rate_per_s: The listed rate at which the SLO must hold; higher ones look for the knee, while the SLO holds
-            and time is left. None is the highest, and looks for no knee beyond.
-        level_s: How long a level of an open loop sends.
-        max_connections: Most requests in flight of an open loop.
-        max_retries: How often a request is repeated that was throttled, or whose model wasn't ready; every repetition
-            is counted, and its time is part of the request's.
-        stall_timeout_s: A stream that is silent for so long has failed; None waits for `request_timeout_s`.
-        search: `sweep` measures the levels in turn until more load can't change the scaling target, `every_level` all
-            of them; `adaptive` chooses the next level from what was measured.
-        goal: What the search looks for: the knee, the highest concurrency within the SLO, or the most goodput.
-        budget_usd: The trial ends before it costs more, at the copies' price; None is no such bound.
-        workers: Processes that load; None chooses by the number of streams and of cores.
-        protocol: Whose way of measuring this is, for the reader of the result.
     """
 
-    concurrency_levels: tuple[int, ...]
-    requests_per_concurrency: int
-    warmup_requests: int
-    budget_s: float
-    request_timeout_s: float
-    ramp_per_concurrency: int = 0
-    max_requests_per_concurrency: int | None = None
-    requests: int | None = None
-    precision: float = 0.05
-    arrival: Arrival = "closed"
-    arrival_smoothness: float = 1.0
-    rates_per_s: tuple[float, ...] = ()
-    rates_for_copies: int | None = None
-    gate_rate_per_s: float | None = None
-    level_s: float = 30.0
-    max_connections: int = 512
-    max_retries: int = 0
-    stall_timeout_s: float | None = None
-    search: Search = "sweep"
-    goal: Goal = "knee"
-    budget_usd: float | None = None
-    workers: int | None = None
-    protocol: PreparedBy = "seatrial"
+    concurrency_levels: tuple[int, ...] = field(
+        metadata=facts(
+            "Requests in flight per copy, ascending; of an adaptive search, the bounds are the first and the last.",
+            at_most=MOST_IN_FLIGHT,
+            option=Option("--levels", help="Concurrency per copy, as in 1,2,4."),
+        )
+    )
+    requests_per_concurrency: int = field(
+        metadata=facts(
+            "Fewest measured requests per level, as a multiple of its concurrency.", above=0, at_most=MOST_REQUESTS
+        )
+    )
+    warmup_requests: int = field(
+        metadata=facts("Warm-up requests before the first level.", at_least=0, at_most=MOST_REQUESTS)
+    )
+    budget_s: float = field(
+        metadata=facts(
+            "Time limit of the trial, warm-up included. A level cut by it isn't reported.",
+            above=0,
+            at_most=MOST_SECONDS,
+            option=Option("--budget", LIMITS, metavar="MINUTES", default=10.0, unit=S_PER_MINUTE),
+        )
+    )
+    request_timeout_s: float = field(
+        metadata=facts(
+            "Time limit of a request, in seconds.",
+            above=0,
+            at_most=MOST_SECONDS,
+            option=Option("--timeout", LIMITS, metavar="S", default=60.0),
+        )
+    )
+    ramp_per_concurrency: int = data_field(
+        0, "Unmeasured ramp requests per level, as a multiple of its concurrency; they fill the batch.", at_least=0
+    )
+    max_requests_per_concurrency: int | None = data_field(
+        None,
+        "Most measured requests per level, as a multiple of its concurrency, if `precision` needs them; null: no more "
+        "than the fewest.",
+    )
+    requests: int | None = data_field(
+        None,
+        "Measured requests per level, whatever its concurrency. Null leaves it to the multiples.",
+        above=0,
+        at_most=MOST_REQUESTS,
+        option=Option("--requests"),
+    )
+    precision: float = data_field(
+        0.05,
+        "A level ends early once half the 95 % interval of its median end-to-end latency is below this share of it.",
+        above=0,
+    )
+    arrival: Arrival = data_field(
+        "closed",
+        "`closed` keeps the concurrency in flight; the others send at times of their own, whatever is answered: "
+        "`recorded` at those of the workload, `replay` at those of a trace.",
+        of=OPEN_LOOP,
+        option=Option(
+            "--arrival",
+            help="Arrival process.",
+            needs=("--rate",),
+            choices=("poisson", "gamma", "constant", "ramp"),
+            default="poisson",
+        ),
+    )
+    arrival_smoothness: float = data_field(
+        1.0,
+        "Shape of `gamma` arrivals: 1 is Poisson, less comes in bursts, more comes evenly.",
+        since="0.2",
+        above=0,
+        at_most=MOST_SMOOTHNESS,
+        of=OPEN_LOOP,
+        option=Option(
+            "--smoothness",
+            help="With --arrival gamma: 1 is Poisson, less comes in bursts, more comes evenly.",
+            needs=("--rate",),
+        ),
+    )
+    rates_per_s: tuple[float, ...] = data_field(
+        (),
+        "Levels of an open loop: requests per second, all copies together, ascending; the start and the end of a "
+        "`ramp`.",
+        at_most=MOST_REQUESTS,
+        of=OPEN_LOOP,
+        option=Option("--rate", help="Open loop: requests per second, as in 1,2,4; for a ramp: start,end."),
+    )
+    rates_for_copies: int | None = data_field(
+        None,
+        "The rates are for so many copies: where another number is live, they change with it. Null: they stay.",
+        since="0.2",
+        above=0,
+        of=OPEN_LOOP,
+    )
+    gate_rate_per_s: float | None = data_field(
+        None,
+        "The listed rate at which the SLO must hold; higher ones look for the knee, while the SLO holds and time is "
+        "left. Null: the highest, and no knee beyond is looked for.",
+        since="0.2",
+        of=OPEN_LOOP,
+    )
+    level_s: float = data_field(
+        30.0,
+        "Duration of a level of an open loop.",
+        above=0,
+        at_most=MOST_SECONDS,
+        option=Option("--level-seconds", metavar="S", needs=("--rate",)),
+    )
+    max_connections: int = data_field(
+        512,
+        "Most requests in flight of an open loop.",
+        above=0,
+        at_most=MOST_IN_FLIGHT,
+        option=Option("--connections", needs=("--rate", "--trace")),
+    )
+    max_retries: int = data_field(
+        0,
+        "Most retries of a request that was throttled or whose model was not ready; each is counted.",
+        at_least=0,
+        option=Option("--retries", LIMITS),
+    )
+    stall_timeout_s: float | None = data_field(
+        None,
+        "Longest gap between two parts of a stream, in seconds; then the request fails. Default: only "
+        "`request_timeout_s`.",
+        above=0,
+        at_most=MOST_SECONDS,
+        option=Option("--stall-timeout", LIMITS, metavar="S"),
+    )
+    search: Search = data_field(
+        "sweep",
+        "`sweep` measures the levels upward until more load can't change verdict or target; `adaptive` chooses each "
+        "level from the earlier results, between the lowest and the highest; `every_level` measures all.",
+        option=Option(
+            "--search",
+            help="Measure levels upward until more load can't change the target, choose levels between the lowest and "
+            "the highest, or measure every level. Default with --levels: every level.",
+        ),
+    )
+    goal: Goal = data_field("knee", "Goal of an adaptive search.", option=Option("--goal"))
+    budget_usd: float | None = data_field(
+        None,
+        "Cost limit of the trial, in US dollars.",
+        above=0,
+        at_most=MOST_USD,
+        option=Option("--budget-usd", LIMITS),
+    )
+    workers: int | None = data_field(
+        None,
+        "Number of load processes. Null: by the number of streams and of cores.",
+        above=0,
+        at_most=MOST_WORKERS,
+        option=Option("--workers"),
+    )
+    protocol: PreparedBy = data_field(
+        "seatrial",
+        "Whose way of measuring this is, for the reader of the result.",
+        option=Option(
+            "--protocol", help="Protocol of the JumpStart article of January 2024.", choices=("jumpstart-2024",)
+        ),
+    )
 
 
 def closed_loop(load: Load) -> Load:
     """Return a load without arrivals of its own: each request follows an answer."""
-    return replace(
-        load, arrival="closed", arrival_smoothness=1.0, rates_per_s=(), rates_for_copies=None, gate_rate_per_s=None
-    )
+    return without(load, OPEN_LOOP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,10 +266,17 @@ class TrialTarget:
     endpoint_name: str
     inference_component: str | None
     region: str
-    endpoint_url: str | None = None
+    endpoint_url: str | None = data_field(
+        None, option=Option("--url", help="Base URL of an OpenAI-compatible server, instead of SPEC.")
+    )
     kind: Literal["sagemaker", "openai"] = "sagemaker"
-    model: str | None = None
-    api_key_variable: str | None = None
+    model: str | None = data_field(None, option=Option("--model", help="Model name in requests.", needs=SERVER))
+    api_key_variable: str | None = data_field(
+        None,
+        option=Option(
+            "--api-key-variable", help="Environment variable with the API key.", metavar="NAME", needs=SERVER
+        ),
+    )
     target_variant: str | None = None
     session_id: str | None = None
 
@@ -194,95 +298,182 @@ class Expected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """The requests of a trial; when they come is said by its `Load`.
+    """The requests of a trial; when they come is said by its `Load`."""
 
-    Attributes:
-        input_tokens: Length of a prompt; where lengths differ, the mean.
-        output_tokens: Length of an answer; where lengths differ, the mean.
-        schema: The body's schema.
-        stream: Whether tokens are asked for as they are made.
-        source: Where prompts come from: made up, or read from a file of prompts or of a recorded trace.
-        source_digest: SHA-256 of that file; empty for made-up prompts.
-        shared_prefix_tokens: So many first tokens of a prompt are those of the others of its group; a prompt that is
-            no longer keeps one token of its own.
-        prefix_groups: So many different shared beginnings, taken in turn.
-        input_tokens_stddev: Standard deviation of the length of a made-up prompt; 0 is one length.
-        output_tokens_stddev: Standard deviation of the length of its answer; 0 is one length.
-        lengths: Prompt and answer of requests that were counted, in tokens: made-up prompts have these lengths, taken
-            in turn; empty where the means say them.
-        times_s: When each of these came, in seconds from the first, ascending: `recorded` arrivals have their gaps, at
-            the rate of each level; the lengths are taken in order then. Empty where they have no times.
-        turns: Requests of a conversation, mean; above 1 the prompt of a request holds the prompts and answers before
-            it, and lengths are of what it adds.
-        turns_stddev: Their standard deviation; 0 is one number.
-        turn_delay_s: How long a user thinks before a further turn, mean, in seconds.
-        turn_delay_stddev_s: Its standard deviation.
-        conversations: How many turns each counted conversation has: `lengths` are of their turns, in order; empty
-            where `turns` says it.
-        delays_s: What the user thought before each of these turns, in seconds; empty for `turn_delay_s`.
-        sends_prefix_id: Whether each conversation has a `X-Amzn-SageMaker-Prefix-Aware-Id` of its own, by which
-            SageMaker's prefix-aware routing sends its turns to one instance.
-        api: Which of SageMaker's paths the requests take: `InvokeEndpoint`, or the one of OpenAI clients with bearer
-            tokens.
-    """
-
-    input_tokens: int
-    output_tokens: int
-    schema: PayloadSchema
-    stream: bool = True
-    source: Literal["synthetic", "jsonl", "trace"] = "synthetic"
-    source_digest: str = ""
-    shared_prefix_tokens: int = 0
-    prefix_groups: int = 1
-    input_tokens_stddev: float = 0.0
-    output_tokens_stddev: float = 0.0
-    lengths: tuple[tuple[int, ...], ...] = ()
-    times_s: tuple[float, ...] = ()
-    turns: int = 1
-    turns_stddev: float = 0.0
-    turn_delay_s: float = 0.0
-    turn_delay_stddev_s: float = 0.0
-    conversations: tuple[int, ...] = ()
-    delays_s: tuple[float, ...] = ()
-    sends_prefix_id: bool = False
-    api: Api = "invoke"
+    input_tokens: int = field(
+        metadata=facts(
+            "Mean prompt length, in tokens.",
+            above=0,
+            at_most=MOST_TOKENS,
+            option=Option("--input-tokens", needs=SERVER, default=256),
+        )
+    )
+    output_tokens: int = field(
+        metadata=facts(
+            "Mean answer length, in tokens.",
+            above=0,
+            at_most=MOST_TOKENS,
+            option=Option("--output-tokens", needs=SERVER, default=128),
+        )
+    )
+    schema: PayloadSchema = field(metadata=facts("Schema of the body."))
+    stream: bool = data_field(default=True, help="Whether tokens are asked for as they are made.")
+    source: Literal["synthetic", "jsonl", "trace"] = data_field(
+        "synthetic", "Where prompts come from: made up, or read from a file of prompts or of a recorded trace."
+    )
+    source_digest: str = data_field("", "SHA-256 of that file; empty for made-up prompts.")
+    shared_prefix_tokens: int = data_field(
+        0,
+        "Length of the prefix that prompts share, in tokens.",
+        at_least=0,
+        at_most=MOST_TOKENS,
+        of=MADE_UP,
+        option=Option("--shared-prefix-tokens", metavar="TOKENS", needs=SERVER),
+    )
+    prefix_groups: int = data_field(
+        1,
+        "Number of different shared prefixes.",
+        above=0,
+        at_most=MOST_REQUESTS,
+        of=MADE_UP,
+        option=Option("--prefix-groups", needs=("--shared-prefix-tokens",)),
+    )
+    input_tokens_stddev: float = data_field(
+        0.0,
+        "Standard deviation of the prompt length, in tokens; at most half of the mean. 0: one length.",
+        since="0.2",
+        at_least=0,
+        at_most=MOST_TOKENS,
+        stddev_of="input_tokens",
+        of=MADE_UP,
+        option=Option("--input-tokens-stddev", metavar="TOKENS", needs=SERVER),
+    )
+    output_tokens_stddev: float = data_field(
+        0.0,
+        "Standard deviation of the answer length, in tokens; at most half of the mean. 0: one length.",
+        since="0.2",
+        at_least=0,
+        at_most=MOST_TOKENS,
+        stddev_of="output_tokens",
+        of=MADE_UP,
+        option=Option("--output-tokens-stddev", metavar="TOKENS", needs=SERVER),
+    )
+    lengths: tuple[tuple[int, ...], ...] = data_field(
+        (),
+        "Prompt and answer of requests that were counted, in tokens: made-up prompts have these lengths, taken in "
+        "turn; empty where the means say them.",
+        since="0.2",
+        of=MADE_UP,
+    )
+    times_s: tuple[float, ...] = data_field(
+        (),
+        "When each of these came, in seconds from the first, ascending: `recorded` arrivals have their gaps, at the "
+        "rate of each level; the lengths are taken in order then. Empty where they have no times.",
+        since="0.2",
+        of=MADE_UP,
+    )
+    turns: int = data_field(
+        1,
+        "Mean number of turns of a conversation. Above 1, `input_tokens` and `output_tokens` are what a turn adds; its "
+        "prompt holds the prompts and answers before it.",
+        since="0.2",
+        at_least=1,
+        at_most=MOST_TURNS,
+        of=CONVERSATIONS,
+        option=Option("--turns", needs=SERVER),
+    )
+    turns_stddev: float = data_field(
+        0.0,
+        "Standard deviation of the number of turns; at most half of the mean less 1. 0: one number.",
+        since="0.2",
+        at_least=0,
+        at_most=MOST_TURNS,
+        stddev_of="turns",
+        of=CONVERSATIONS,
+        option=Option("--turns-stddev", needs=("--turns",)),
+    )
+    turn_delay_s: float = data_field(
+        0.0,
+        "Mean time that a user thinks before a further turn, in seconds.",
+        since="0.2",
+        at_least=0,
+        at_most=LONGEST_DELAY_S,
+        of=CONVERSATIONS,
+        option=Option("--turn-delay", metavar="S", needs=("--turns",)),
+    )
+    turn_delay_stddev_s: float = data_field(
+        0.0,
+        "Standard deviation of that time, in seconds; at most half of the mean.",
+        since="0.2",
+        at_least=0,
+        at_most=LONGEST_DELAY_S,
+        stddev_of="turn_delay_s",
+        of=CONVERSATIONS,
+        option=Option("--turn-delay-stddev", metavar="S", needs=("--turn-delay",)),
+    )
+    conversations: tuple[int, ...] = data_field(
+        (),
+        "How many turns each counted conversation has: `lengths` are of their turns, in order; empty where `turns` "
+        "says it.",
+        since="0.2",
+        of=CONVERSATIONS,
+    )
+    delays_s: tuple[float, ...] = data_field(
+        (),
+        "What the user thought before each of these turns, in seconds; empty for `turn_delay_s`.",
+        since="0.2",
+        of=CONVERSATIONS,
+    )
+    sends_prefix_id: bool = data_field(
+        default=False,
+        help="Whether each conversation has a `X-Amzn-SageMaker-Prefix-Aware-Id` of its own, by which SageMaker's "
+        "prefix-aware routing sends its turns to one instance.",
+        since="0.2",
+        of=CONVERSATIONS,
+    )
+    api: Api = data_field(
+        "invoke",
+        "Which of SageMaker's paths the requests take: `InvokeEndpoint`, or the one of OpenAI clients with bearer "
+        "tokens.",
+        since="0.2",
+        option=Option(
+            "--api",
+            "Load",
+            "With SPEC: path of the requests, SageMaker's OpenAI path or its own. Default: that of the spec.",
+        ),
+    )
 
 
 def single_requests(workload: Workload) -> Workload:
     """Return a workload without conversations: each request is one turn."""
-    return replace(
-        workload,
-        turns=1,
-        turns_stddev=0.0,
-        turn_delay_s=0.0,
-        turn_delay_stddev_s=0.0,
-        conversations=(),
-        delays_s=(),
-        sends_prefix_id=False,
-    )
+    return without(workload, CONVERSATIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """When a measurement is proof enough, and what an inconclusive one does.
+    """When a measurement is proof enough, and what an inconclusive one does."""
 
-    Attributes:
-        confidence: An objective is met or missed only when its one-sided interval of this confidence says so; 0 takes
-            the measured value as it is.
-        on_inconclusive: Whether a verdict that proves nothing lets the deployment pass or fails it.
-        regression_tolerance: A result may be worse than the last release's by this share before it is a regression.
-        on_regression: What a regression beyond tolerance and noise does.
-        max_error_rate: The share of failed requests, 0 to 1, above which a level fails the trial, as measured; None
-            asks for nothing but the objectives.
-        max_error_rate_up_to: It holds of the levels up to this concurrency per copy; None is every level.
-    """
-
-    confidence: float = 0.0
-    on_inconclusive: Literal["pass", "fail"] = "fail"
-    regression_tolerance: float = 0.1
-    on_regression: Literal["fail", "warn", "ignore"] = "warn"
-    max_error_rate: float | None = None
-    max_error_rate_up_to: int | None = None
+    confidence: float = data_field(
+        0.0,
+        "Confidence of the one-sided interval that must prove each objective; 0 compares the measured value alone.",
+        at_least=0,
+        below=1,
+    )
+    on_inconclusive: Literal["pass", "fail"] = data_field("fail", "Result of an inconclusive trial.")
+    regression_tolerance: float = data_field(0.1, "Largest relative change that is not yet a regression.")
+    on_regression: Literal["fail", "warn", "ignore"] = data_field(
+        "warn", "Action after a regression against the last release."
+    )
+    max_error_rate: float | None = data_field(
+        None,
+        "Largest share of failed requests per level, as measured. Null asks for nothing but the objectives.",
+        at_least=0,
+        at_most=1,
+        option=Option("--max-error-rate", "Target", metavar="SHARE", needs=SERVER, default=0.01),
+    )
+    max_error_rate_up_to: int | None = data_field(
+        None, "It holds of the levels up to this concurrency per copy; null is every level."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -392,12 +583,9 @@ class TrialRequest:
         objectives: The SLO; may be empty.
         gate_concurrency: Requests in flight per copy at which the SLO must hold.
         copy_count: Running copies; a level opens its concurrency times this many streams.
-        mode: What the deployment gate does with a failed verdict; the trial itself measures alike.
         usd_per_hour_per_copy: Price of the hardware that one copy occupies; None when unknown.
         fallback_target_concurrency: The scaling target per copy when the trial finds no knee.
         target_utilization: Share of the knee's concurrency to scale at, above 0 and at most 1.
-        target_knee: Which knee scaling takes: `lowest` of where the SLO begins to be missed and where more load buys
-            little throughput, or that of the SLO alone.
         gate: When a measurement is proof enough.
         prior: What the plan predicts.
         manner: `load` loads as hard as `load` says, and looks for the knee; `in_place` adds load beside users'
@@ -414,20 +602,44 @@ class TrialRequest:
     expected: Expected | None
     workload: Workload
     load: Load
-    objectives: tuple[Objective, ...]
-    gate_concurrency: int
-    copy_count: int
-    mode: Literal["rollback", "report", "off"]
-    usd_per_hour_per_copy: float | None
-    fallback_target_concurrency: float
-    target_utilization: float
+    objectives: tuple[Objective, ...] = field(
+        metadata=facts(
+            option=Option(
+                "--slo",
+                help="Objective, as in ttft_ms.p95=500; may be repeated.",
+                metavar="BOUND",
+                needs=SERVER,
+                repeats=True,
+            )
+        )
+    )
+    gate_concurrency: int = field(
+        metadata=facts(
+            above=0,
+            at_most=MOST_IN_FLIGHT,
+            option=Option(
+                "--gate", help="Concurrency at which the SLO must hold. Default: the lowest level.", needs=SERVER
+            ),
+        )
+    )
+    copy_count: int = field(metadata=facts(above=0))
+    mode: Literal["rollback", "report", "off"] = field(metadata=facts("Action after a failed trial."))
+    usd_per_hour_per_copy: float | None = field(
+        metadata=facts(above=0, option=Option("--usd-per-hour", help="Price of the server, USD/h.", needs=SERVER))
+    )
+    fallback_target_concurrency: float = field(metadata=facts(above=0))
+    target_utilization: float = field(metadata=facts(above=0, at_most=1))
     gate: Gate = field(default_factory=Gate)
     prior: Prior = field(default_factory=Prior)
     manner: Manner = "load"
     alarms: tuple[str, ...] = ()
     quality: QualityFloor | None = None
-    target_knee: TargetKnee = "lowest"
-    scaled: tuple[ScaledValue, ...] = ()
+    target_knee: TargetKnee = data_field(
+        "lowest",
+        "Knee that sets the autoscaling target: the lowest of SLO and saturation, or that of the SLO alone.",
+        since="0.2",
+    )
+    scaled: tuple[ScaledValue, ...] = data_field((), since="0.2")
 
     def to_json(self) -> str:
         """Write the request as one line of JSON; a field that came later is left out where it has its default.
@@ -435,13 +647,4 @@ class TrialRequest:
         So what was written before is still written alike, and a function of an older release refuses only what it does
         not know how to send.
         """
-        document: dict[str, dict[str, object]] = json.loads(write_document(self))
-        for part, kind in (("workload", Workload), ("load", Load)):
-            for each in fields(kind):
-                if each.name in _CAME_LATER[part] and getattr(getattr(self, part), each.name) == each.default:
-                    del document[part][each.name]
-        if self.target_knee == "lowest":
-            del document["target_knee"]
-        if not self.scaled:
-            del document["scaled"]
-        return json.dumps(document, separators=(",", ":"))
+        return write_document(self, later_defaults=False)

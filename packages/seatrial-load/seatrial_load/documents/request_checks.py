@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from math import inf
 from typing import TYPE_CHECKING
 
-from seatrial_base.bounds import (
-    MOST_IN_FLIGHT,
-    MOST_REQUESTS,
-    MOST_SECONDS,
-    MOST_SMOOTHNESS,
-    MOST_TOKENS,
-    MOST_TURNS,
-    MOST_WORKERS,
-    wrong_delay,
-    wrong_objective,
-    wrong_prefix,
-    wrong_stddev,
-)
+from seatrial_base.bounds import MOST_TOKENS, wrong_objective, wrong_prefix, wrong_stddev
 from seatrial_base.errors import BenchError
+from seatrial_base.field_facts import defaults_of, facts_of
 from seatrial_base.findings import Finding, Place
-from seatrial_load.documents.request import PER_REQUEST_METRICS, TrialRequest
+from seatrial_load.documents.request import PER_REQUEST_METRICS, TrialRequest, Workload
 from seatrial_load.documents.strict_json import RULE, not_finite, read_document
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from seatrial_load.documents.request import Load, Objective, Workload
+    from _typeshed import DataclassInstance
+
+    from seatrial_load.documents.request import Load, Objective
 
 WHERE = "trial request"
 
@@ -56,76 +46,61 @@ def check_trial_request(request: TrialRequest) -> None:
 
 def _impossible(request: TrialRequest) -> Iterator[tuple[str, str]]:
     yield from ((field, f"{number:g} is not a finite number") for field, number in not_finite(request))
-    yield from _not_positive(request)
-    yield from _too_large(request)
+    for part, document in (("", request), ("workload.", request.workload), ("gate.", request.gate)):
+        yield from ((f"{part}{field}", message) for field, message in _beyond_bounds(document))
     yield from ((f"load.{field}", message) for field, message in wrong_load(request.load))
     yield from _wrong_objectives(request.objectives)
-    yield from _wrong_prefix(request.workload)
-    yield from _wrong_lengths(request.workload)
+    yield from ((f"workload.{field}", message) for field, message in _wrong_lengths(request.workload))
     yield from _wrong_times(request.workload, request.load)
     yield from _wrong_conversations(request.workload, request.load)
-    if not 0 < request.target_utilization <= 1:
-        yield "target_utilization", f"{request.target_utilization:g} is not above 0 and at most 1"
-    if not 0 <= request.gate.confidence < 1:
-        yield "gate.confidence", f"{request.gate.confidence:g} is not from 0 and below 1"
-    if request.gate.max_error_rate is not None and not 0 <= request.gate.max_error_rate <= 1:
-        yield "gate.max_error_rate", f"{request.gate.max_error_rate:g} is not a share from 0 to 1"
     if request.load.budget_usd is not None and request.usd_per_hour_per_copy is None:
         yield "load.budget_usd", f"a budget of {request.load.budget_usd:g} USD needs a price per hour"
 
 
-def _not_positive(request: TrialRequest) -> Iterator[tuple[str, str]]:
-    workload = request.workload
-    numbers: dict[str, float] = {
-        "workload.input_tokens": workload.input_tokens,
-        "workload.output_tokens": workload.output_tokens,
-        "workload.prefix_groups": workload.prefix_groups,
-        "gate_concurrency": request.gate_concurrency,
-        "copy_count": request.copy_count,
-        "fallback_target_concurrency": request.fallback_target_concurrency,
-        **({} if request.usd_per_hour_per_copy is None else {"usd_per_hour_per_copy": request.usd_per_hour_per_copy}),
-    }
-    return ((field, f"{number:g} is not above 0") for field, number in numbers.items() if number <= 0)
-
-
-def _too_large(request: TrialRequest) -> Iterator[tuple[str, str]]:
-    workload = request.workload
-    numbers: dict[str, tuple[int, int]] = {
-        "workload.input_tokens": (workload.input_tokens, MOST_TOKENS),
-        "workload.output_tokens": (workload.output_tokens, MOST_TOKENS),
-        "gate_concurrency": (request.gate_concurrency, MOST_IN_FLIGHT),
-    }
-    return ((field, f"{number:,} is more than {most:,}") for field, (number, most) in numbers.items() if number > most)
-
-
-def _wrong_prefix(workload: Workload) -> Iterator[tuple[str, str]]:
-    if workload.input_tokens > 0 and (wrong := wrong_prefix(workload.shared_prefix_tokens, workload.input_tokens)):
-        yield "workload.shared_prefix_tokens", wrong
+def _beyond_bounds(document: DataclassInstance) -> Iterator[tuple[str, str]]:
+    """Yield the numbers of a document, of a list the greatest, that break the bounds of their fields."""
+    for name, facts in facts_of(type(document)).items():
+        value = getattr(document, name)
+        numbers = [each for each in (value if isinstance(value, tuple) else (value,)) if isinstance(each, int | float)]
+        if numbers and (wrong := facts.wrong(max(numbers))):
+            yield name, wrong
 
 
 def _wrong_lengths(workload: Workload) -> Iterator[tuple[str, str]]:
     """Yield lengths that no distribution has, and those that contradict one another."""
-    for name, mean, stddev in (
-        ("input_tokens_stddev", workload.input_tokens, workload.input_tokens_stddev),
-        ("output_tokens_stddev", workload.output_tokens, workload.output_tokens_stddev),
-    ):
-        if mean > 0 and (wrong := wrong_stddev(mean, stddev)):
-            yield f"workload.{name}", wrong
-        elif stddev and workload.lengths:
-            yield f"workload.{name}", "the counted lengths have a standard deviation of their own"
+    shared, prompt, facts = workload.shared_prefix_tokens, workload.input_tokens, facts_of(Workload)
+    if prompt > 0 and not facts["shared_prefix_tokens"].wrong(shared) and (wrong := wrong_prefix(shared, prompt)):
+        yield "shared_prefix_tokens", wrong
+    wrong_stddevs = dict(wrong_deviations({name: getattr(workload, name) for name in facts}))
+    yield from wrong_stddevs.items()
+    for name in ("input_tokens_stddev", "output_tokens_stddev"):
+        if workload.lengths and getattr(workload, name) and name not in wrong_stddevs:
+            yield name, "the counted lengths have a standard deviation of their own"
     for place, pair in enumerate(workload.lengths):
         if len(pair) != len(("prompt", "answer")) or not all(0 < tokens <= MOST_TOKENS for tokens in pair):
-            yield (
-                f"workload.lengths[{place}]",
-                f"{list(pair)} is not prompt and answer, from 1 to {MOST_TOKENS:,} tokens",
-            )
+            yield f"lengths[{place}]", f"{list(pair)} is not prompt and answer, from 1 to {MOST_TOKENS:,} tokens"
     if workload.source != "synthetic" and (
         workload.lengths or workload.input_tokens_stddev or workload.output_tokens_stddev
     ):
-        yield (
-            "workload.source",
-            f"only synthetic prompts have lengths of a distribution, not those of a {workload.source} file",
-        )
+        yield "source", f"only synthetic prompts have lengths of a distribution, not those of a {workload.source} file"
+
+
+def wrong_deviations(workload: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """Yield the standard deviations that their means can't have, where both are within their bounds.
+
+    Args:
+        workload: Fields of a `Workload`; one that is left out has its default.
+    """
+    known, values = facts_of(Workload), {**defaults_of(Workload), **workload}
+    for name, facts in known.items():
+        stddev, mean = values.get(name), values.get(facts.stddev_of)
+        if not isinstance(stddev, int | float) or not isinstance(mean, int | float):
+            continue
+        of = known[facts.stddev_of]
+        # Lengths are whole numbers above 0: at least 1. How long a user thinks may be 0.
+        wrong = wrong_stddev(mean, stddev, 1 if of.at_least is None else of.at_least)
+        if wrong and not (of.wrong(mean) or facts.wrong(stddev)):
+            yield name, wrong
 
 
 def _wrong_times(workload: Workload, load: Load) -> Iterator[tuple[str, str]]:
@@ -139,13 +114,7 @@ def _wrong_times(workload: Workload, load: Load) -> Iterator[tuple[str, str]]:
 
 
 def _wrong_conversations(workload: Workload, load: Load) -> Iterator[tuple[str, str]]:
-    counts, stddev = workload.conversations, workload.turns_stddev
-    if not 1 <= workload.turns <= MOST_TURNS:
-        yield "workload.turns", f"{workload.turns:,} is not from 1 to {MOST_TURNS:,}"
-    elif wrong := wrong_stddev(workload.turns, stddev):
-        yield "workload.turns_stddev", wrong
-    if wrong := wrong_delay(workload.turn_delay_s, workload.turn_delay_stddev_s):
-        yield "workload.turn_delay_s", wrong
+    counts = workload.conversations
     if counts and (min(counts) < 1 or (workload.source == "synthetic" and sum(counts) != len(workload.lengths))):
         yield "workload.conversations", f"{sum(counts)} turns of {len(workload.lengths)} requests"
     if len(workload.delays_s) not in (0, sum(counts)) or min(workload.delays_s, default=0.0) < 0:
@@ -167,10 +136,7 @@ def _wrong_objectives(objectives: tuple[Objective, ...]) -> Iterator[tuple[str, 
 
 def wrong_load(load: Load) -> Iterator[tuple[str, str]]:
     """Yield every impossible value as its field and what is wrong with it."""
-    yield from ((field, f"{number:g} is not above 0") for field, number in _positive(load) if number <= 0)
-    yield from ((field, f"{number} is below 0") for field, number in _from_zero(load) if number < 0)
-    beyond = (each for each in _bounded(load) if each[2] < each[1] < inf)
-    yield from ((field, f"{number:,.12g} is more than {most:,.12g}") for field, number, most in beyond)
+    yield from _beyond_bounds(load)
     levels = load.concurrency_levels
     if not levels or levels[0] < 1 or not _ascends(levels):
         yield "concurrency_levels", f"{list(levels)} is not an ascending list of whole numbers from 1"
@@ -180,39 +146,6 @@ def wrong_load(load: Load) -> Iterator[tuple[str, str]]:
     yield from _wrong_rates(load)
     if load.arrival != "gamma" and load.arrival_smoothness != 1:
         yield "arrival_smoothness", f"{load.arrival} arrivals have none; use gamma"
-
-
-def _positive(load: Load) -> Iterator[tuple[str, float]]:
-    yield "requests_per_concurrency", load.requests_per_concurrency
-    yield "budget_s", load.budget_s
-    yield "request_timeout_s", load.request_timeout_s
-    yield "precision", load.precision
-    yield "level_s", load.level_s
-    yield "arrival_smoothness", load.arrival_smoothness
-    yield "max_connections", load.max_connections
-    optional = {"requests": load.requests, "stall_timeout_s": load.stall_timeout_s, "budget_usd": load.budget_usd}
-    optional |= {"workers": load.workers, "rates_for_copies": load.rates_for_copies}
-    yield from ((name, value) for name, value in optional.items() if value is not None)
-
-
-def _from_zero(load: Load) -> Iterator[tuple[str, int]]:
-    yield "warmup_requests", load.warmup_requests
-    yield "ramp_per_concurrency", load.ramp_per_concurrency
-    yield "max_retries", load.max_retries
-
-
-def _bounded(load: Load) -> Iterator[tuple[str, float, float]]:
-    yield "concurrency_levels", max(load.concurrency_levels, default=0), MOST_IN_FLIGHT
-    yield "requests", load.requests or 0, MOST_REQUESTS
-    yield "warmup_requests", load.warmup_requests, MOST_REQUESTS
-    yield "rates_per_s", max(load.rates_per_s, default=0.0), MOST_REQUESTS
-    yield "level_s", load.level_s, MOST_SECONDS
-    yield "arrival_smoothness", load.arrival_smoothness, MOST_SMOOTHNESS
-    yield "max_connections", load.max_connections, MOST_IN_FLIGHT
-    yield "workers", load.workers or 0, MOST_WORKERS
-    yield "budget_s", load.budget_s, MOST_SECONDS
-    yield "request_timeout_s", load.request_timeout_s, MOST_SECONDS
-    yield "stall_timeout_s", load.stall_timeout_s or 0, MOST_SECONDS
 
 
 def _wrong_rates(load: Load) -> Iterator[tuple[str, str]]:

@@ -55,7 +55,7 @@ class Distribution:
 
 
 DoubtKind: TypeAlias = Literal[
-    "ended_early", "short", "uncounted", "burst", "blank", "repeated", "same_text", "other_model"
+    "ended_early", "short", "uncounted", "cached", "burst", "blank", "repeated", "same_text", "other_model"
 ]
 
 
@@ -66,9 +66,10 @@ class AnswerDoubt:
     Attributes:
         kind: `ended_early` (below 90 % of the tokens asked, though the end of the text was to be ignored), `short` (the
             same of a schema that can't ignore it), `uncounted` (no count of tokens, and fewer parts than a token in
-            eight), `burst` (every part at one instant: TPOT is not measured), `blank` (no visible character),
-            `repeated` (one token only), `same_text` (the same text for different prompts), `other_model` (another
-            `model` than asked).
+            eight), `cached` (more of the prompt came from a cache than the workload shares), `burst` (every part at one
+            instant: TPOT is not measured), `blank` (four tokens or more without a visible character), `repeated` (four
+            or more, all of them one), `same_text` (the same text for different prompts), `other_model` (another `model`
+            than asked, or several).
         answers: How many answers.
         of: Answers that succeeded.
         because: The same in words.
@@ -368,6 +369,8 @@ class LevelResult:
         broken_conversations: Conversations that a measured turn which failed ended: its further turns were not sent.
         in_flight_per_copy: Of an open loop, the mean number of requests in flight per copy: by Little's law, what was
             answered per second times how long it took. None in a closed loop, whose `concurrency` it is.
+        cached_share: Share of the prompts' tokens that came from a cache, by the endpoint's own count; None where it
+            told none.
         from_s: When it started, in seconds since the epoch by the service's clock; None where it wasn't noted.
         to_s: When it ended.
     """
@@ -414,6 +417,7 @@ class LevelResult:
     conversations: int = 0
     broken_conversations: int = 0
     in_flight_per_copy: float | None = None
+    cached_share: float | None = None
     from_s: float | None = None
     to_s: float | None = None
 

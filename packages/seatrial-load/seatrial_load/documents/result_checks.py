@@ -27,6 +27,18 @@ def impossible_values(result: TrialResult) -> Iterator[tuple[str, str]]:
     for index, seen in enumerate(result.unmeasured):
         if not 0 <= seen.succeeded <= seen.sent:
             yield f"unmeasured[{index}].succeeded", f"{seen.succeeded} of {seen.sent} sent"
+    if result.verdict.status == "pass":
+        yield from _unfounded(result)
+
+
+def _unfounded(result: TrialResult) -> Iterator[tuple[str, str]]:
+    """Yield what a trial that passed has not: an answer that proves it, and every objective met."""
+    verified = any(seen.succeeded for seen in result.unmeasured if seen.occasion == "verification")
+    if not verified and not any(level.succeeded and level.valid for level in result.levels):
+        yield "verdict.status", "pass, though no request of a valid level or of a verification was answered"
+    for index, check in enumerate(result.verdict.checks):
+        if check.met is not True:
+            yield f"verdict.checks[{index}].met", "not met, though the verdict is pass"
 
 
 def _impossible_of(level: LevelResult) -> Iterator[tuple[str, str]]:
@@ -43,6 +55,8 @@ def _impossible_of(level: LevelResult) -> Iterator[tuple[str, str]]:
                  "input_tokens_p50", "input_tokens_p95", "output_tokens_p50", "output_tokens_p95"):  # fmt: skip
         if (value := getattr(level, name)) is not None and value < 0:
             yield name, f"{value:g} is below 0"
+    if level.cached_share is not None and not 0 <= level.cached_share <= 1:
+        yield "cached_share", f"{level.cached_share:g} is no share"
     for name in ("ttft_ms", "tpot_ms", "itl_ms", "ms_per_token", "e2e_latency_ms"):
         values = getattr(level, name)
         if values is not None and min(values.count, values.mean, values.p50, values.p90, values.p95, values.p99) < 0:

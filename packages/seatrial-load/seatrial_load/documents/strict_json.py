@@ -8,11 +8,12 @@ import math
 import types
 from collections.abc import Mapping
 from enum import StrEnum
-from functools import cache
 from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from seatrial_base.errors import BenchError
+from seatrial_base.field_facts import defaults_of, facts_of
 from seatrial_base.findings import Finding, Place
+from seatrial_base.nesting import json_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,25 +28,33 @@ _WRONG = object()
 DocumentT = TypeVar("DocumentT", bound="DataclassInstance")
 
 
-def write_document(document: DataclassInstance) -> str:
-    """Write a document as one line of JSON, fields in their declared order: equal documents give equal bytes."""
-    return json.dumps(_plain(document), separators=(",", ":"), allow_nan=False)
+def write_document(document: DataclassInstance, *, later_defaults: bool = True) -> str:
+    """Write a document as one line of JSON, fields in their declared order: equal documents give equal bytes.
+
+    Args:
+        document: A frozen dataclass.
+        later_defaults: Whether fields that came later (`Facts.since`) are written where they have their defaults.
+    """
+    return json.dumps(_plain(document, later_defaults=later_defaults), separators=(",", ":"), allow_nan=False)
 
 
-def _plain(value: object) -> object:
+def _plain(value: object, *, later_defaults: bool) -> object:
     """Return a value as JSON has it; `asdict` would copy every number before."""
     if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
+        return [_plain(item, later_defaults=later_defaults) for item in value]
     if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: _plain(item, later_defaults=later_defaults) for key, item in value.items()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {name: _plain(getattr(value, name)) for name in _names(type(value))}
+        names = facts_of(type(value)) if later_defaults else _names_that_differ(value)
+        return {name: _plain(getattr(value, name), later_defaults=later_defaults) for name in names}
     return value
 
 
-@cache
-def _names(kind: type[DataclassInstance]) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(kind))
+def _names_that_differ(document: DataclassInstance) -> Iterator[str]:
+    """Yield the fields that a document had from the beginning, and those that came later and have no default."""
+    for name, facts in facts_of(type(document)).items():
+        if facts.since is None or getattr(document, name) != defaults_of(type(document))[name]:
+            yield name
 
 
 def read_document(kind: type[DocumentT], text: str, *, where: str, retired: frozenset[str] = frozenset()) -> DocumentT:
@@ -62,8 +71,8 @@ def read_document(kind: type[DocumentT], text: str, *, where: str, retired: froz
     """
     problems: list[Finding] = []
     try:
-        raw: object = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_once)
-    except (ValueError, RecursionError) as malformed:
+        raw = json_document(text, parse_constant=_refuse_constant, object_pairs_hook=_once)
+    except ValueError as malformed:
         raise BenchError.of(RULE, f"not JSON: {malformed}", where=where) from malformed
     if isinstance(raw, dict):
         raw = {key: value for key, value in raw.items() if key not in retired}

@@ -391,7 +391,7 @@ class LagMeter:
 
 
 def _at_share(tally: Mapping[int, float], share: float) -> float | None:
-    left = sum(tally.values()) * share
+    left = math.fsum(tally.values()) * share
     for step in sorted(tally):
         left -= tally[step]
         if left <= _ROUNDING:

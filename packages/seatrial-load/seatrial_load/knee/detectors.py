@@ -322,11 +322,11 @@ def best_bend(points: Sequence[Reading]) -> Bend:
 
 def fitted_line(points: Sequence[Reading]) -> Line:
     """Return the least-squares line of two points or more."""
-    mean_x = sum(point.load for point in points) / len(points)
-    mean_y = sum(point.value for point in points) / len(points)
-    spread = sum((point.load - mean_x) ** 2 for point in points)
-    slope = sum((point.load - mean_x) * (point.value - mean_y) for point in points) / spread
-    squares = sum((point.value - mean_y - slope * (point.load - mean_x)) ** 2 for point in points)
+    mean_x = math.fsum(point.load for point in points) / len(points)
+    mean_y = math.fsum(point.value for point in points) / len(points)
+    spread = math.fsum((point.load - mean_x) ** 2 for point in points)
+    slope = math.fsum((point.load - mean_x) * (point.value - mean_y) for point in points) / spread
+    squares = math.fsum((point.value - mean_y - slope * (point.load - mean_x)) ** 2 for point in points)
     return Line(mean_x, mean_y, slope, squares)
 
 
@@ -348,7 +348,7 @@ def _on_levels(points: Sequence[Reading]) -> Iterator[Bend]:
         above = [(point.load - points[knot].load, point.value) for point in points[knot + 1 :]]
         height = _height(below, above)
         slopes = [_slope_from(height, side) for side in (below, above)]
-        squares = sum(
+        squares = math.fsum(
             (y - height - slope * u) ** 2 for slope, side in zip(slopes, (below, above), strict=True) for u, y in side
         )
         yield Bend(float(points[knot].load), slopes[0], slopes[1], squares)
@@ -358,14 +358,14 @@ def _height(*sides: Sequence[tuple[float, float]]) -> float:
     """Return the value at the breakpoint: the normal equations, with both slopes eliminated."""
     weight, total = 0.0, 0.0
     for side in sides:
-        u, uu = sum(u for u, _ in side), sum(u * u for u, _ in side)
+        u, uu = math.fsum(u for u, _ in side), math.fsum(u * u for u, _ in side)
         weight += len(side) - u * u / uu
-        total += sum(y for _, y in side) - u / uu * sum(u * y for u, y in side)
+        total += math.fsum(y for _, y in side) - u / uu * math.fsum(u * y for u, y in side)
     return total / weight
 
 
 def _slope_from(height: float, side: Sequence[tuple[float, float]]) -> float:
-    return sum(u * (y - height) for u, y in side) / sum(u * u for u, _ in side)
+    return math.fsum(u * (y - height) for u, y in side) / math.fsum(u * u for u, _ in side)
 
 
 def knees_of(request: TrialRequest, levels: Sequence[LevelResult]) -> tuple[Knee, ...]:

@@ -16,7 +16,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from seatrial_base.units import MS_PER_S
-from seatrial_load.measure.lengths import TokenLengths, lengths_of, paired_lengths, share_of_row
+from seatrial_load.measure.lengths import TokenLengths, lengths_of, paired_lengths, share_of_row, shared_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,7 +104,7 @@ def holds_conversations(workload: Workload) -> bool:
 def turns_listed(counts: Sequence[int]) -> TokenLengths:
     """Return the turns of conversations that were counted, at least one."""
     mean = sum(counts) / len(counts)
-    deviation = math.sqrt(sum((count - mean) ** 2 for count in counts) / len(counts))
+    deviation = math.sqrt(math.fsum((count - mean) ** 2 for count in counts) / len(counts))
     return TokenLengths(mean=mean, stddev=deviation, listed=tuple(sorted(counts)))
 
 
@@ -138,3 +138,11 @@ def cached_share(conversations: Conversations, shared_tokens: int) -> float:
         cached += sum(prompt - new for prompt, new in zip(prompts[1:], added, strict=True))
         total, opening = total + sum(prompts), opening + turns
     return cached / total
+
+
+def planned_cached_share(workload: Workload) -> float | None:
+    """Return the share of a trial's prompt tokens that a cache can hold; None where a file's prompts decide that."""
+    if workload.source != "synthetic":
+        return None
+    talks, shared = conversations_of(workload), workload.shared_prefix_tokens
+    return shared_share(lengths_of(workload), shared) if talks is None else cached_share(talks, shared)

@@ -113,6 +113,15 @@ def share_interval(hits: int, count: int, *, tail: float) -> Interval:
     return Interval(low=low, high=1.0 if hits == count else (middle + half) / scale)
 
 
+def is_share_above(hits: int, count: int, share: float, *, tail: float) -> bool:
+    """Tell whether hits prove that more than a share are such: the exact binomial's P(B >= hits) is at most `tail`.
+
+    That is Clopper and Pearson's lower bound (Biometrika 26, 1934). Wilson's says it of one hit in 16 and a share of
+    1 %, which chance gives in 15 of 100 trials.
+    """
+    return hits > 0 and count - hits < _most_below(count, 1 - share, tail)
+
+
 def rate_interval(slices: Sequence[float], *, tail: float) -> Interval:
     """Bound a rate by batch means: the rates of equal slices of its window are taken for independent measurements.
 

@@ -60,6 +60,8 @@ class Tokens:
         written_in_parts: Their tokens.
         prompt_lengths: The prompts' tokens as an HDR histogram, as in `Distribution.histogram`; empty for none.
         answer_lengths: The answers' tokens, likewise.
+        cached: Sum of the prompts' tokens that came from a cache, of those that told them.
+        cacheable: Sum of all tokens of these prompts.
     """
 
     read: int
@@ -70,6 +72,8 @@ class Tokens:
     written_in_parts: int
     prompt_lengths: str = ""
     answer_lengths: str = ""
+    cached: int = 0
+    cacheable: int = 0
 
 
 def counts_of(first: Sequence[RequestRecord], measured: Sequence[RequestRecord]) -> Counts:
@@ -122,6 +126,8 @@ def tokens_of(succeeded: Iterable[RequestRecord]) -> Tokens:
         written_in_parts=sum(tokens for tokens, _ in in_parts),
         prompt_lengths=_histogram_of(prompts),
         answer_lengths=_histogram_of([tokens for tokens, _ in answers]),
+        cached=sum(record.cached_tokens or 0 for record in records),
+        cacheable=sum(record.input_tokens or 0 for record in records if record.cached_tokens is not None),
     )
 
 
@@ -160,6 +166,8 @@ def added_tokens(shares: Sequence[Tokens]) -> Tokens:
         written_in_parts=sum(share.written_in_parts for share in shares),
         prompt_lengths=_merged([share.prompt_lengths for share in shares]),
         answer_lengths=_merged([share.answer_lengths for share in shares]),
+        cached=sum(share.cached for share in shares),
+        cacheable=sum(share.cacheable for share in shares),
     )
 
 

@@ -14,7 +14,7 @@ from seatrial_load.metrics import request_metrics as metrics
 from seatrial_load.metrics.aggregate import distribution_of, output_tok_s_interval, tally_of
 from seatrial_load.metrics.counts import percentile_of_lengths
 from seatrial_load.metrics.oddities import doubts_of
-from seatrial_load.slo.evaluate import requests_needed
+from seatrial_load.slo.evaluate import requests_at_gate
 from seatrial_load.slo.verdict import judged
 
 if TYPE_CHECKING:
@@ -148,6 +148,7 @@ def _with_details(level: LevelResult, tally: LevelTally) -> LevelResult:
         input_tokens_p95=percentile_of_lengths(tokens.prompt_lengths, 95),
         output_tokens_p50=percentile_of_lengths(tokens.answer_lengths, 50),
         output_tokens_p95=percentile_of_lengths(tokens.answer_lengths, 95),
+        cached_share=_mean(tokens.cached, tokens.cacheable),
         duration_s=counts.duration_s,
         enough_because=tally.enough_because,
         client=tally.client,
@@ -249,7 +250,7 @@ def level_size(request: TrialRequest, concurrency: int) -> LevelSize:
     load, streams = request.load, concurrency * request.copy_count
     least = load.requests or load.requests_per_concurrency * streams
     if concurrency == request.gate_concurrency and load.protocol == "seatrial" and load.requests is None:
-        least = max(least, requests_needed(request.objectives, request.gate.confidence))
+        least = max(least, requests_at_gate(request.objectives, request.gate.confidence))
     if (talks := conversations_of(request.workload)) is not None:
         return _of_conversations(request, talks, concurrency, least)
     cap = load.max_requests_per_concurrency or load.requests_per_concurrency

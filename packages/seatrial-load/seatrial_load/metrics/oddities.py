@@ -21,9 +21,13 @@ MOST_KEPT: Final = 8
 """Names of models, and texts, that a share keeps: the most frequent ones."""
 FEWEST_SAME: Final = 4
 """Fewer answers of the same text are chance."""
-_TOLD_FROM: Final[Mapping[DoubtKind, float]] = {"ended_early": 0.0, "uncounted": 0.1}
+_TOLD_FROM: Final[Mapping[DoubtKind, float]] = {
+    "ended_early": 0.0, "uncounted": 0.1, "cached": 0.0, "blank": 0.0, "repeated": 0.0
+}  # fmt: skip
 """Share of the answers from which a doubt is told: at once what a good engine never does, the rest from a half on."""
 USUAL_SHARE: Final = 0.5
+"""An engine that can't ignore the end, a tiny one that shares its cores, and a model that says one thing to all prompts
+of words in no order are good; so they are told where they are the rule."""
 _WORDS: Final[Mapping[DoubtKind, str]] = {
     "ended_early": (
         "have fewer than 90 % of the tokens asked, though the end of the text was to be ignored: truncated, or of an "
@@ -31,9 +35,10 @@ _WORDS: Final[Mapping[DoubtKind, str]] = {
     ),
     "short": "have fewer than 90 % of the tokens asked; this schema can't ignore the end of the text",
     "uncounted": "tell no count of tokens and have fewer parts than one for 8 tokens asked",
+    "cached": "have more of their prompt from a cache than the workload shares: not the load that was planned",
     "burst": "arrived at one instant: their TPOT is not measured",
     "blank": "have no visible character",
-    "repeated": "repeat one token",
+    "repeated": "repeat one token from the first on",
     "same_text": "have the same text, though their prompts differ: cached, or not made from the prompt",
 }
 
@@ -102,7 +107,7 @@ def _doubts(oddities: Oddities) -> Iterator[AnswerDoubt]:
             yield AnswerDoubt(kind=kind, answers=count, of=answered, because=f"{count} of {answered} answers {words}")
     if oddities.models:
         count, names = sum(oddities.models.values()), ", ".join(oddities.models)
-        because = f"{count} of {answered} answers name another model than asked: {names}"
+        because = f"{count} of {answered} answers name another model than asked, or several: {names}"
         yield AnswerDoubt(kind="other_model", answers=count, of=answered, because=because)
 
 

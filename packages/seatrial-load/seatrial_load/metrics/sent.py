@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from seatrial_base.units import short, whole_or_tenths
-from seatrial_load.measure.conversations import conversations_of
+from seatrial_load.measure.conversations import conversations_of, planned_cached_share
 from seatrial_load.measure.lengths import lengths_of, shared_share
 
 if TYPE_CHECKING:
@@ -78,6 +78,15 @@ def sent_lines(result: TrialResult) -> Iterator[str]:
                  _realised_rate(level), broken_told(level))  # fmt: skip
         if told := "; ".join(part for part in parts if part):
             yield f"of {level.succeeded:,} answered requests: {told}"
+
+
+def cache_lines(result: TrialResult) -> Iterator[str]:
+    """Return how much of the prompts came from a cache where that was most; nothing where no endpoint told it."""
+    told = [(level.cached_share, level.place) for level in result.levels if level.cached_share is not None]
+    planned = planned_cached_share(result.request.workload)
+    for share, place in sorted(told, reverse=True)[:1]:
+        shared = "" if planned is None else f"; the workload shares {planned * 100:.0f} %"
+        yield f"cache: {share * 100:.0f} % of the prompt tokens came from it at {place}{shared}"
 
 
 def _realised(name: str, mean: float | None, median: float | None, p95: float | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import zip_longest
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from seatrial_load.documents.result import Timeline
 from seatrial_load.metrics import request_metrics as metrics
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 MOST_BINS = 60
 FINEST_S = 1 / 16
 DIGITS = 3
-
-NumberT = TypeVar("NumberT", int, float)
 
 
 def timeline_of(records: Sequence[RequestRecord]) -> Timeline:
@@ -69,9 +67,9 @@ def added_timelines(shares: Sequence[Timeline | None]) -> Timeline | None:
     counts = [share.first_tokens for share in coarse]
     return Timeline(
         bin_s=bin_s,
-        output_tokens=_rounded(_sums([share.output_tokens for share in coarse])),
-        in_flight=_rounded(_sums([share.in_flight for share in coarse])),
-        first_tokens=_sums(counts),
+        output_tokens=_sums([share.output_tokens for share in coarse]),
+        in_flight=_sums([share.in_flight for share in coarse]),
+        first_tokens=tuple(sum(column) for column in zip_longest(*counts, fillvalue=0)),
         ttft_ms=_means([share.ttft_ms for share in coarse], counts),
     )
 
@@ -128,8 +126,8 @@ def _mean(values: Sequence[float | None], counts: Sequence[int]) -> float | None
     return round(weighted / total, DIGITS) if total else None
 
 
-def _sums(shares: Sequence[Sequence[NumberT]]) -> tuple[NumberT, ...]:
-    return tuple(sum(column) for column in zip_longest(*shares, fillvalue=0))
+def _sums(shares: Sequence[Sequence[float]]) -> tuple[float, ...]:
+    return _rounded([math.fsum(column) for column in zip_longest(*shares, fillvalue=0.0)])
 
 
 def _rounded(values: Sequence[float]) -> tuple[float, ...]:

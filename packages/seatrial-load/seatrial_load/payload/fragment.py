@@ -40,6 +40,8 @@ class Fragment(NamedTuple):
         model: The model that it says it comes from; only OpenAI's schemas tell.
         is_plural: Whether it has another choice than the first.
         calls_tool: Whether it calls a tool.
+        has_other_output: Whether it has output in a field that is neither text nor a call: audio, token ids, parts.
+        cached_tokens: Those of the prompt's tokens that came from a cache.
     """
 
     spelling: Literal["generate", "choices"] | None = None
@@ -58,6 +60,8 @@ class Fragment(NamedTuple):
     model: str | None = None
     is_plural: bool = False
     calls_tool: bool = False
+    has_other_output: bool = False
+    cached_tokens: int | None = None
 
 
 def read_fragment(document: object) -> Fragment:
@@ -128,12 +132,14 @@ def _choices(said: JsonObject) -> Fragment:
     message, reason = choice.get("message"), _reason(choice.get("finish_reason"))
     calls_tool = _calls_tool(choice)
     piece = _choice_piece(choice, calls_tool=calls_tool) if message is None else None
+    text = None if message is None else _joined(object_of(message), _TEXT_KEYS) or ""
+    reasoning = None if message is None else _joined(object_of(message), _REASONING_KEYS)
     return Fragment(
         spelling="choices",
         streamed=message is None,
         pieces=(piece,) if piece else (),
-        text=None if message is None else _joined(object_of(message), _TEXT_KEYS) or "",
-        reasoning=None if message is None else _joined(object_of(message), _REASONING_KEYS),
+        text=text,
+        reasoning=reasoning,
         tokens=None if message is None else _log_probabilities(choice),
         ended=reason is not None or message is not None,
         reason=reason,
@@ -145,7 +151,15 @@ def _choices(said: JsonObject) -> Fragment:
         model=json_string(said.get("model")),
         is_plural=others,
         calls_tool=calls_tool,
+        has_other_output=not (piece or text or reasoning) and _has_other_output(choice),
+        cached_tokens=json_count(object_of(usage.get("prompt_tokens_details")).get("cached_tokens")) if usage else None,
     )
+
+
+def _has_other_output(choice: JsonObject) -> bool:
+    """Tell whether a choice without text has anything else that a model gave out, whatever its name is."""
+    said = object_of(choice.get("delta") or choice.get("message"))
+    return bool(choice.get("token_ids")) or any(value for key, value in said.items() if key != "role")
 
 
 def _calls_tool(choice: JsonObject) -> bool:

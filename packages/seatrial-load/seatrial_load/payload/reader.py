@@ -19,7 +19,8 @@ MAX_LINE_BYTES: Final = 1_048_576
 """A line is one event: some tokens, or an answer's closing words with its whole text."""
 _DATA = b"data:"
 _BOM = b"\xef\xbb\xbf"
-_SSE_FIELDS_WITHOUT_DATA = (b"event:", b"id:", b"retry:", b":")
+_FIELDS_WITHOUT_DATA = frozenset({b"event", b"id", b"retry", b""})
+_OPENING, _CLOSING = (b"{", b"["), (b"}", b"]")
 
 _ENDED_BY_ERROR = EngineFailure("", "the engine ended the generation with finish_reason error", None)
 
@@ -148,50 +149,107 @@ def _finish_reason(schema: Schema, end: Fragment) -> FinishReason | None:
 
 
 class LineReader:
-    """Takes bytes and returns the data of the lines that they completed: JSON texts, and `DONE` as it is.
+    """Takes bytes and returns the documents that they completed: JSON texts, and `DONE` as it is.
 
-    A line ends with LF, CR or both (WHATWG HTML, section 9.2.5); JSON has neither in a text.
+    Server-sent events are read as WHATWG HTML has it (9.2.5 and 9.2.6): lines end with LF, CR or both, a byte order
+    mark may come first, an event is the data of its lines joined with a line feed, and is there with the empty line
+    after it; comments, other fields and an event that the stream ends in are nothing. White space around data means
+    nothing to JSON. Three things beside the standard are taken: lines of JSON, two events without an empty line
+    between, and `[DONE]` at the end without one.
     """
 
-    __slots__ = ("_held_bytes", "_pieces")
+    __slots__ = ("_data", "_data_bytes", "_follows_cr", "_held_bytes", "_is_between", "_is_first", "_is_sse", "_pieces")
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
         self._held_bytes = 0
+        self._data: list[bytes] = []
+        self._data_bytes = 0
+        self._is_first = True
+        self._is_between = self._follows_cr = self._is_sse = False
 
     def feed(self, data: bytes) -> list[bytes]:
         """Take the next bytes.
 
         Raises:
-            AnswerError: SEA371, a line has more than a MiB.
+            AnswerError: SEA371, a line or an event has more than a MiB.
         """
-        if not self._held_bytes and _is_one_event(data):
+        if self._is_between and _is_one_event(data):
             said = data[len(_DATA) :].strip()
             return [said] if said else []
-        if b"\r" in data:
-            data = data.replace(b"\r", b"\n")
+        if self._follows_cr or b"\r" in data:
+            data = self._with_line_feeds(data)
         first, *rest = data.split(b"\n")
         self._pieces.append(first)
         self._held_bytes += len(first)
         if self._held_bytes > MAX_LINE_BYTES or len(data) > MAX_LINE_BYTES:
-            self._refuse_long([self._held_bytes, *map(len, rest)])
+            _refuse_long([self._held_bytes, *map(len, rest)])
+        self._is_between = False
         if not rest:
             return []
         whole = b"".join(self._pieces)
         self._pieces = [rest.pop()]
         self._held_bytes = len(self._pieces[0])
-        return [said for line in (whole, *rest) if (said := data_of(line))]
+        told: list[bytes] = []
+        for line in (whole, *rest):
+            self._take(line, told)
+        self._is_between = not (self._held_bytes or self._data or self._follows_cr)
+        return told
 
     def finish(self) -> list[bytes]:
-        """Tell that the body is over: what remains is a line without its end."""
-        said = data_of(b"".join(self._pieces))
-        self._pieces, self._held_bytes = [], 0
-        return [said] if said else []
+        """Tell that the body is over: what remains is a line without its end, or an event without its empty line.
 
-    def _refuse_long(self, lengths: list[int]) -> None:
-        if max(lengths) > MAX_LINE_BYTES:
-            self._pieces, self._held_bytes = [], 0
-            raise AnswerError.of(ANSWER_RULE, f"a line has more than {MAX_LINE_BYTES >> 20} MiB")
+        Raises:
+            AnswerError: SEA371, likewise.
+        """
+        told: list[bytes] = []
+        if self._held_bytes:
+            self._take(b"".join(self._pieces), told)
+        told += [DONE] if self._data == [DONE] else []
+        self._pieces, self._held_bytes, self._data, self._data_bytes = [], 0, [], 0
+        return told
+
+    def _with_line_feeds(self, data: bytes) -> bytes:
+        """Return bytes in which LF alone ends a line; CR ends one at once, whether or not LF comes with the next."""
+        follows_cr, self._follows_cr = self._follows_cr, data.endswith(b"\r") or (self._follows_cr and not data)
+        rest = data[1:] if follows_cr and data.startswith(b"\n") else data
+        return rest.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+    def _take(self, line: bytes, told: list[bytes]) -> None:
+        if self._is_first:
+            self._is_first = False
+            line = line.removeprefix(_BOM)
+        if not line:
+            self._dispatch(told)
+        elif line[: len(_DATA)] in (_DATA, b"data"):
+            self._is_sse = True
+            self._hold(line[len(_DATA) :].strip(), told)
+        elif (text := line.strip()).startswith(_OPENING):
+            self._dispatch(told)
+            told.append(text)
+        elif self._is_sse or line.partition(b":")[0] in _FIELDS_WITHOUT_DATA:
+            self._is_sse = True
+        elif text:
+            told.append(text)
+
+    def _hold(self, said: bytes, told: list[bytes]) -> None:
+        """Keep a line of an event; JSON has no `{` or `[` right after `}` or `]`, so these begin another one."""
+        if self._data and said.startswith(_OPENING) and self._data[-1].endswith(_CLOSING):
+            self._dispatch(told)
+        self._data.append(said)
+        self._data_bytes += len(said)
+        if self._data_bytes > MAX_LINE_BYTES:
+            _refuse_long([self._data_bytes])
+
+    def _dispatch(self, told: list[bytes]) -> None:
+        if self._data:
+            told += [said] if (said := b"\n".join(self._data).strip()) else []
+            self._data, self._data_bytes = [], 0
+
+
+def _refuse_long(lengths: list[int]) -> None:
+    if max(lengths) > MAX_LINE_BYTES:
+        raise AnswerError.of(ANSWER_RULE, f"a line or an event has more than {MAX_LINE_BYTES >> 20} MiB")
 
 
 def _is_one_event(data: bytes) -> bool:
@@ -203,11 +261,3 @@ def _is_one_event(data: bytes) -> bool:
         and b"\r" not in data
         and len(data) <= MAX_LINE_BYTES
     )
-
-
-def data_of(line: bytes) -> bytes:
-    """Return what a line carries; nothing for an empty line, a comment, or a field of the event stream."""
-    text = line.strip().removeprefix(_BOM)
-    if text.startswith(_SSE_FIELDS_WITHOUT_DATA):
-        return b""
-    return text.removeprefix(_DATA).strip()

@@ -109,6 +109,10 @@ class JsonlPrompts:
         """Return None: only the endpoint counts these prompts."""
         return None
 
+    def own_tokens(self, _index: int) -> int | None:
+        """Return None: nobody knows what these prompts have in common."""
+        return None
+
     def _entry(self, index: int) -> Mapping[str, Json]:
         """Return the line of a request; of a conversation's line, its turn."""
         row = index % self._openings[-1]
@@ -171,6 +175,10 @@ class JsonlConversations:
     def input_tokens(self, index: int) -> int | None:
         """Return None: only the endpoint counts these prompts."""
         return self.lines.input_tokens(index)
+
+    def own_tokens(self, index: int) -> int | None:
+        """Return None: nobody knows what these prompts have in common."""
+        return self.lines.own_tokens(index)
 
 
 def _wrong_line(line: bytes, *, chat: bool) -> Iterator[tuple[str, str]]:

@@ -104,7 +104,7 @@ class SyntheticPrompts:
     def content(self, index: int, turn: int = 0) -> str:
         """Write what the request with this number adds to its conversation; the first turn has the shared prefix."""
         total = word_count(self.input_tokens(index), self.words_per_token)
-        shared = 0 if turn else min(round(self.shared_prefix_tokens * self.words_per_token), total - 1)
+        shared = 0 if turn else self._shared_words(total)
         own = words(f"{self.seed}:{index}", total - shared)
         if not shared:
             return " ".join(own)
@@ -118,6 +118,14 @@ class SyntheticPrompts:
     def input_tokens(self, index: int) -> int:
         """Return the length of its prompt."""
         return self.lengths.of(index - self.first)[0]
+
+    def own_tokens(self, index: int) -> int:
+        """Return the fewest tokens that are of this prompt alone: a word is one at least, where no more make one."""
+        total = word_count(self.input_tokens(index), self.words_per_token)
+        return int((total - self._shared_words(total)) / max(self.words_per_token, 1.0))
+
+    def _shared_words(self, total: int) -> int:
+        return min(round(self.shared_prefix_tokens * self.words_per_token), total - 1)
 
 
 def words(seed: str, count: int) -> list[str]:
@@ -212,6 +220,9 @@ class Prompts(Protocol):
 
     def input_tokens(self, index: int) -> int | None:
         """Return how long the prompt is meant to be; None when nobody says."""
+
+    def own_tokens(self, index: int) -> int | None:
+        """Return the fewest tokens of the prompt that no other one begins with; None when nobody knows."""
 
 
 def told_prompt_tokens(refusal: str) -> int | None:

@@ -88,6 +88,15 @@ class TracePrompts:
         """Return the recorded length of the prompt."""
         return self.trace.tokens_in[self._row(index)]
 
+    def own_tokens(self, index: int) -> int:
+        """Return the fewest tokens that are of this prompt alone: those outside the recorded blocks."""
+        row = self._row(index)
+        total = word_count(self.trace.tokens_in[row], self.words_per_token)
+        blocks = len(self.trace.blocks[row]) if self.trace.blocks else 0
+        return int(
+            max(total - blocks * word_count(BLOCK_TOKENS, self.words_per_token), 0) / max(self.words_per_token, 1.0)
+        )
+
     def _row(self, index: int) -> int:
         return (index - self.first) % len(self.trace)
 

@@ -92,6 +92,9 @@ class _Asked:
     def input_tokens(self, _index: int) -> int | None:
         return None
 
+    def own_tokens(self, _index: int) -> int | None:
+        return None
+
 
 def collect_answers(
     target: TrialTarget,

@@ -158,11 +158,14 @@ def _higher(view: View, lattice: Sequence[int], highest: int, pays: Pays) -> Nex
 
 
 def _halfway(view: View) -> int | None:
-    """Return half of the highest load, where throughput grew little on the way to it and nothing near was measured."""
+    """Return half of the highest load, where throughput grew little on the way to it and nothing near was measured.
+
+    It lies above the level before: half of 3 would be 1 again.
+    """
     if len(view.valid) < 2:  # noqa: PLR2004 (one level has grown from nothing)
         return None
     before, last = view.valid[-2], view.valid[-1]
-    ratio, half = last.concurrency / before.concurrency, last.concurrency // 2
+    ratio, half = last.concurrency / before.concurrency, max(last.concurrency // 2, before.concurrency + 1)
     if ratio <= 2 * BESIDE or not before.output_tok_s or not last.output_tok_s:
         return None
     growth = (last.output_tok_s / before.output_tok_s) ** (1 / math.log2(ratio))

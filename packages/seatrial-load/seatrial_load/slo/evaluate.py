@@ -112,6 +112,16 @@ def requests_needed(objectives: Sequence[Objective], confidence: float) -> int:
     return max((fewest_provable(objective, confidence) for objective in objectives), default=1)
 
 
+def requests_at_gate(objectives: Sequence[Objective], confidence: float) -> int:
+    """Return the fewest measured requests at the gate: they prove the objectives, and show what fails one time in ten.
+
+    Without a bound on latency nothing else asks for more than a trial's few per stream, and three requests that
+    succeeded would let a deployment pass that fails every third. 1 at confidence 0.
+    """
+    needed = requests_needed(objectives, confidence)
+    return max(needed, fewest_bounded_from_above(90, tail=1 - confidence)) if confidence > 0 else needed
+
+
 def fewest_provable(objective: Objective, confidence: float) -> int:
     """Return the fewest requests with which an objective can be proven met.
 

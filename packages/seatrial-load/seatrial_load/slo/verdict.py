@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from seatrial_load.documents.result import Verdict
 from seatrial_load.metrics.counts import nothing_answered, outcome_sentence
-from seatrial_load.slo.doubts import grave_doubts
+from seatrial_load.slo.doubts import grave_doubts, saying_nothing
 from seatrial_load.slo.evaluate import checks_of
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ def verdict_at(
     that the client limited proves nothing, neither there nor beside it.
 
     No success is no doubt: where requests were sent at the gate's load and none was answered, though the client may
-    have been the limit or the level cut, and where none of the whole trial was, the verdict is `fail`.
+    have been the limit or the level cut, and where none of the whole trial was, the verdict is `fail`. So it is where
+    answers say nothing (`saying_nothing`), whoever was the limit.
 
     Args:
         gate_concurrency: Requests in flight per copy at which the SLO must hold.
@@ -56,7 +57,10 @@ def verdict_at(
     """
     verdict = _verdict_at(gate_concurrency, levels, objectives, confidence, unmeasured)
     dead = None if verdict.status == "fail" else no_success_at(gate_concurrency, levels, unmeasured)
-    return verdict if dead is None else replace(verdict, status="fail", because=dead)
+    verdict = verdict if dead is None else replace(verdict, status="fail", because=dead)
+    if (empty := saying_nothing(levels)) is None:
+        return verdict
+    return replace(verdict, status="fail", because=f"{empty}; {verdict.because}" if verdict.status == "fail" else empty)
 
 
 SeenT = TypeVar("SeenT", "LevelResult", "Unmeasured")

@@ -21,7 +21,7 @@ from seatrial_load.metrics.level import with_queue_share
 from seatrial_load.quality.answers import MOST_AT_ONCE, QualityTools, measure_quality
 from seatrial_load.quality.scores import unmeasured_quality, with_quality
 from seatrial_load.slo.baseline import compare_with_baseline, with_regression
-from seatrial_load.slo.doubts import grave_doubts
+from seatrial_load.slo.doubts import grave_doubts, saying_nothing
 from seatrial_load.slo.verdict import inconclusive, no_success_at, up_to_gate, verdict_at, with_error_rate
 from seatrial_load.trial.budget import beside_plan, left_s, live_request
 from seatrial_load.trial.container import promql_of, with_container_metrics
@@ -206,7 +206,7 @@ def _why_no_knee(stop: Stop, levels: Sequence[LevelResult]) -> str:
 def _verdict(
     request: TrialRequest, progress: TrialProgress, levels: Sequence[LevelResult], doubt: _Doubt | None
 ) -> Verdict:
-    """Judge; no success stays a failure though copies came or went, unless it is for lack of a copy to wake."""
+    """Judge; no success, or no words, stays a failure though copies came or went, unless no copy could be woken."""
     gate, unmeasured = request.gate_concurrency, up_to_gate(progress.unmeasured, request.load)
     levels = up_to_gate(levels, request.load)
     if doubt is not None and doubt.kind == _DoubtKind.NOT_VERIFIED:
@@ -216,7 +216,7 @@ def _verdict(
             gate, levels, request.objectives, confidence=request.gate.confidence, unmeasured=unmeasured
         )
         verdict = with_error_rate(verdict, levels, request.gate)
-        dead = no_success_at(gate, levels, unmeasured) is not None
+        dead = (no_success_at(gate, levels, unmeasured) or saying_nothing(levels)) is not None
     else:
         verdict = sparing_verdict(request, progress, levels)
         dead = verdict.status == "fail" and nothing_answered(levels, unmeasured) is not None
@@ -340,6 +340,8 @@ def _verified(request: TrialRequest, progress: TrialProgress) -> Verdict:
         return Verdict(status="inconclusive", because=f"no request was sent: {_because(stop)}", checks=())
     if _fails(request, seen):
         return Verdict(status="fail", because=f"{outcome_sentence(seen)}; no load", checks=())
+    if empty := saying_nothing([seen]):
+        return Verdict(status="fail", because=f"{empty}; no load", checks=())
     if seen.sent < VERIFICATION_REQUESTS:
         because = f"{seen.sent} of {VERIFICATION_REQUESTS} requests were sent: {_because(stop)}"
         return Verdict(status="inconclusive", because=because, checks=())

@@ -315,16 +315,14 @@ class _Opening:
         return replace(ended[0], failure=over) if ended else Exchange(sent_s, self.tools.clock(), Inbox(), over)
 
     def _wave(self, streams: int, requests: int) -> tuple[Exchange, ...]:
-        load, first = self.request.load, self.sent
+        first = self.sent
         self.sent += requests
-        wave = Wave(
+        wave = Wave.of(
+            self.request.load,
             streams=streams,
             requests=requests,
-            timeout_s=load.request_timeout_s,
             deadline_s=self.began_s + budget_s(self.request),
             first_index=first,
-            stall_timeout_s=load.stall_timeout_s,
-            max_retries=load.max_retries,
             stop=self.should_stop,
             limits=limits_of(self.request.workload, requests),
         )

@@ -1,6 +1,6 @@
 """The steps of a trial from level to level: what comes next, how it is loaded, what is kept of it.
 
-    begin ─▶ next_step ─▶ load_level ─▶ absorb ─▶ next_step ─▶ … ─▶ conclude
+    begin_trial ─▶ next_step ─▶ load_level ─▶ add_level ─▶ next_step ─▶ … ─▶ conclude_trial
 
 `run.run_trial` walks it in one process; the trial service walks it step by step, each level by one function or many.
 """
@@ -234,15 +234,13 @@ def load_level(
     plan = schedule(request, progress, tools) if request.load.arrival != "closed" else None
     size = level_size(request, step.concurrency)
     requests = size.requests if plan is None else len(plan)
-    wave = Wave(
+    wave = Wave.of(
+        request.load,
         streams=size.streams,
         requests=requests,
-        timeout_s=request.load.request_timeout_s,
         deadline_s=deadline_s,
         first_index=progress.sent,
         due_s=plan,
-        stall_timeout_s=request.load.stall_timeout_s,
-        max_retries=request.load.max_retries,
         measured_from=progress.sent + (size.ramp if plan is None else 0),
         least_requests=size.least,
         enough=_enough(request, size) if plan is None else None,

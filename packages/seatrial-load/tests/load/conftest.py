@@ -52,11 +52,11 @@ def part(data: bytes) -> bytes:
 
 def lmi_lines(tokens: int) -> list[bytes]:
     lines: list[dict[str, object]] = [
-        {"index": 0, "token": {"id": n, "text": " ü", "logprob": -0.5}, "generated_text": None, "details": None}
+        {"index": 0, "token": {"id": n, "text": f" ü{n}", "logprob": -0.5}, "generated_text": None, "details": None}
         for n in range(tokens)
     ]
     details = {"finish_reason": "length", "generated_tokens": tokens + 1, "input_length": 7}
-    lines[-1] |= {"generated_text": " ü" * tokens, "details": details}
+    lines[-1] |= {"generated_text": "".join(f" ü{n}" for n in range(tokens)), "details": details}
     return [json.dumps(line, ensure_ascii=False).encode() + b"\n" for line in lines]
 
 
@@ -73,6 +73,14 @@ async def stream(writer: StreamWriter, asked: dict[str, int]) -> bool:
         middle = len(line) // 2
         writer.write(part(line[:middle]) + part(line[middle:]))
     writer.write(b"0\r\n\r\n")
+    return True
+
+
+async def garbled(writer: StreamWriter, asked: dict[str, int]) -> bool:
+    tokens: list[dict[str, object]] = [{"token": {"id": 0, "text": "!"}} for _ in range(asked["max_new_tokens"])]
+    tokens[-1] |= {"generated_text": "!" * len(tokens), "details": {"finish_reason": "length"}}
+    lines = "".join(f"{json.dumps(token)}\n" for token in tokens)
+    writer.write(STREAM_HEAD + part(lines.encode()) + b"0\r\n\r\n")
     return True
 
 
@@ -177,6 +185,7 @@ MANNERS: dict[str, Manner] = {
     "every-third-fails": every_third_fails,
     "stream": stream,
     "whole": whole,
+    "garbled": garbled,
     "throttled": throttled,
     "model-error": model_error,
     "early-close": early_close,
@@ -234,37 +243,54 @@ def runtime_url() -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
 
 
-@pytest.fixture(scope="session")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a certificate of localhost that signs itself; its private key lies in the same file."""
-    pem = tmp_path_factory.mktemp("tls") / "localhost.pem"
-    options = [
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:prime256v1",
-        "-nodes",
-        "-days",
-        "3",
-        "-subj",
-        "/CN=localhost",
-    ]
-    names = ["-addext", "subjectAltName=DNS:localhost"]
+def certified(pem: Path, *options: str, name: str = "localhost") -> Path:
+    """Make a certificate of localhost, signed by itself unless told by whom; its private key lies in the same file."""
     openssl = shutil.which("openssl")
     assert openssl is not None, "the tests of TLS need the openssl command"
-    files = ["-keyout", str(pem), "-out", str(pem.with_suffix(".crt"))]
-    subprocess.run([openssl, *options, *names, *files], check=True, capture_output=True)
+    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+    names = ("-days", "3", "-subj", f"/CN={name}", "-addext", "subjectAltName=DNS:localhost")
+    files = ("-keyout", str(pem), "-out", str(pem.with_suffix(".crt")))
+    subprocess.run([openssl, "req", "-x509", *key, *names, *options, *files], check=True, capture_output=True)
     pem.write_bytes(pem.read_bytes() + pem.with_suffix(".crt").read_bytes())
     return pem
 
 
 @pytest.fixture(scope="session")
-def tls_port(certificate: Path) -> Iterator[int]:
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return certified(tmp_path_factory.mktemp("tls") / "localhost.pem")
+
+
+@pytest.fixture(scope="session")
+def company(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a company's authority as proxies have them: without what RFC 5280 asks of one."""
+    folder = tmp_path_factory.mktemp("company")
+    (folder / "plain.cnf").write_text("[req]\ndistinguished_name = name\n[name]\n")
+    plain = ("-config", str(folder / "plain.cnf"), "-addext", "basicConstraints=CA:TRUE")
+    return certified(folder / "authority.pem", *plain, name="A company")
+
+
+@pytest.fixture(scope="session")
+def company_tls(company: Path, tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
+    """Return the TLS of a server whose certificate the company's authority has signed."""
+    pem = tmp_path_factory.mktemp("signed") / "localhost.pem"
+    return server_tls(certified(pem, "-CA", str(company), "-CAkey", str(company)))
+
+
+def server_tls(certificate: Path) -> ssl.SSLContext:
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(certificate)
-    with serving(tls) as port:
+    return tls
+
+
+@pytest.fixture(scope="session")
+def tls_port(certificate: Path) -> Iterator[int]:
+    with serving(server_tls(certificate)) as port:
+        yield port
+
+
+@pytest.fixture(scope="session")
+def company_port(company_tls: ssl.SSLContext) -> Iterator[int]:
+    with serving(company_tls) as port:
         yield port
 
 

@@ -7,7 +7,8 @@ import threading
 from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,7 +20,7 @@ from seatrial_load.trial.dependencies import Tools
 from seatrial_load.trial.run import run_trial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from seatrial_load.documents.request import Arrival, TrialRequest
@@ -43,18 +44,28 @@ def said(text: str, *, finish: str | None = None) -> bytes:
     return event({"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": finish}]})
 
 
-def counted(prompt: object, answer: object) -> bytes:
-    return event({"choices": [], "usage": {"prompt_tokens": prompt, "completion_tokens": answer}})
+def counted(prompt: object, answer: object, cached: object = None) -> bytes:
+    details = {} if cached is None else {"prompt_tokens_details": {"cached_tokens": cached}}
+    return event({"choices": [], "usage": {"prompt_tokens": prompt, "completion_tokens": answer, **details}})
 
 
 @contextmanager
-def serving(answer: bytes | Callable[[str], bytes], status: int = 200, **headers: str) -> Iterator[str]:
+def serving(
+    answer: bytes | Callable[[Any], bytes],
+    status: int = 200,
+    *,
+    messages: bool = False,
+    headers: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[str]:
+    """Serve bytes, or what a function makes of the first message, or of all of them."""
+
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
             asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            body = answer if isinstance(answer, bytes) else answer(asked["messages"][0]["content"])
+            said = asked["messages"] if messages else asked["messages"][0]["content"]
+            body = answer if isinstance(answer, bytes) else answer(said)
             self.send_response(status)
             self.send_header("Content-Type", "text/event-stream")
             for name, value in headers.items():
@@ -81,14 +92,15 @@ def tried(trial_request: MakeRequest, monkeypatch: pytest.MonkeyPatch) -> Callab
     monkeypatch.setenv("MY_KEY", KEY)
 
     def run(
-        answer: bytes | Callable[[str], bytes],
+        answer: bytes | Callable[[Any], bytes],
         status: int = 200,
         *,
+        messages: bool = False,
         stream: bool = True,
         file: Path | None = None,
         **changes: object,
     ) -> TrialResult:
-        with serving(answer, status) as url:
+        with serving(answer, status, messages=messages) as url:
             target = TrialTarget(
                 endpoint_name="mine",
                 inference_component=None,
@@ -279,6 +291,43 @@ def test_a_limit_that_leaves_nothing_above_the_workload_makes_prompts_a_little_s
     assert [level.input_tokens_mean for level in result.levels] == pytest.approx([95, 95], abs=3)
 
 
+@pytest.mark.parametrize(
+    ("cached", "planned", "share", "status"),
+    [(100, 0, 1.0, "inconclusive"), (0, 0, 0.0, "pass"), (40, 40, 0.4, "pass"), (100, 40, 1.0, "inconclusive")],
+)
+def test_prompts_that_came_from_a_cache_are_told_and_more_than_the_shared_ones_prove_nothing(
+    tried: Callable[..., TrialResult], cached: int, planned: int, share: float, status: str
+) -> None:
+    def answer(prompt: str) -> bytes:
+        tokens = len(prompt.split())
+        ending = said("c", finish="length") + counted(tokens, 3, cached * tokens // 100) + DONE
+        return said("a") + said("b") + ending
+
+    result = tried(answer, workload=replace(LONG, shared_prefix_tokens=planned))
+    assert [level.cached_share for level in result.levels] == pytest.approx([share, share], abs=0.01)
+    assert result.verdict.status == status
+    told = "cached: 4 of 4 answers have more of their prompt from a cache than the workload shares"
+    assert (told in result.verdict.because) == (status == "inconclusive")
+
+
+@pytest.mark.parametrize("share", [0, 1])
+def test_the_earlier_turns_of_a_conversation_may_come_from_a_cache(
+    tried: Callable[..., TrialResult], share: int
+) -> None:
+    """The whole prompt does not: what a turn adds nobody has seen before."""
+
+    def answer(messages: list[dict[str, str]]) -> bytes:
+        tokens = [len(message["content"].split()) for message in messages]
+        seen = sum(tokens) if share else sum(tokens[:-1])
+        ending = said(" c", finish="length") + counted(sum(tokens), 3, seen) + DONE
+        return said("a") + said(" b") + ending
+
+    result = tried(answer, workload=replace(LONG, turns=3), messages=True)
+    assert ("cached" in {doubt.kind for level in result.levels for doubt in level.doubts}) == bool(share)
+    assert (result.levels[-1].cached_share or 0.0) > 0.1  # the first level has first turns alone
+    assert result.verdict.status == ("inconclusive" if share else "pass")
+
+
 def test_an_endpoint_that_tells_no_count_gets_a_word_for_a_token(tried: Callable[..., TrialResult]) -> None:
     seen: list[int] = []
 
@@ -298,7 +347,7 @@ def test_an_endpoint_that_counts_the_same_for_every_prompt_gets_prompts_of_a_bou
 
 
 def test_the_embedded_aws_is_not_measured_as_a_model(trial_request: MakeRequest) -> None:
-    with serving(b"{}", 501, **{NO_MODEL_HEADER: "openai"}) as url:
+    with serving(b"{}", 501, headers={NO_MODEL_HEADER: "openai"}) as url:
         target = TrialTarget(
             endpoint_name="x", inference_component=None, region="", kind="openai", endpoint_url=url, model="x"
         )

@@ -212,7 +212,7 @@ def test_a_line_of_a_mib_is_read_and_a_longer_one_is_not() -> None:
     assert LineReader().feed(line + b"\n") == [line]
     reader = TimedAnswerReader()
     reader.feed(0.0, line)
-    with pytest.raises(TooLargeError, match=r"^a line has more than 1 MiB$"):
+    with pytest.raises(TooLargeError, match=r"^a line or an event has more than 1 MiB$"):
         reader.feed(0.0, b"a")
-    with pytest.raises(TooLargeError, match=r"^a line has more than 1 MiB$"):
+    with pytest.raises(TooLargeError, match=r"^a line or an event has more than 1 MiB$"):
         TimedAnswerReader().feed(0.0, b"\n" + line + b"a\n")

@@ -24,7 +24,10 @@ from seatrial_load.slo.verdict import verdict_at
 
 Event: TypeAlias = bytes
 REQUESTS, TOKENS, GATE = 50, 16, 4
-ASKED = AnswerTerms(most_tokens=TOKENS, ignores_end=True, is_plain=True, is_unique=True, model="m")
+PROMPT, SHARED = 100, 40
+ASKED = AnswerTerms(
+    most_tokens=TOKENS, ignores_end=True, is_plain=True, is_unique=True, model="m", own_tokens=PROMPT - SHARED
+)
 ENDING = ASKED._replace(ignores_end=False)
 SLO = (
     Objective(metric="ttft_ms", statistic="p95", bound=1_000.0, sense="at_most"),
@@ -59,8 +62,10 @@ def choice(text: object, finish: str | None = None, *, index: int = 0, model: st
     return event({"choices": [said], **named})
 
 
-def usage(tokens: int) -> Event:
-    return event({"choices": [], "usage": {"prompt_tokens": 8, "completion_tokens": tokens}})
+def usage(tokens: int, cached: object = None) -> Event:
+    details = {} if cached is None else {"prompt_tokens_details": {"cached_tokens": cached}}
+    counts = {"prompt_tokens": PROMPT, "completion_tokens": tokens, **details}
+    return event({"choices": [], "usage": counts})
 
 
 DONE = b"data: [DONE]\n\n"
@@ -76,6 +81,7 @@ def openai(
     finish: str | None = "length",
     told: int | None = -1,
     model: str | None = None,
+    cached: object = None,
     tail: tuple[bytes, ...] = (DONE,),
     **changes: object,
 ) -> Engine:
@@ -85,7 +91,7 @@ def openai(
         *first, last = text(turn)
         said = (*(choice(one, model=model) for one in first), choice(last, finish, model=model))
         count = len(first) + 1 if told == -1 else told
-        counted = () if count is None else (usage(count),)
+        counted = () if count is None else (usage(count, cached),)
         return replace(Reply((*said, *counted, *tail)), **changes)  # type: ignore[arg-type]  # fields of Reply
 
     return answer
@@ -134,6 +140,45 @@ def tgi(turn: int) -> Reply:
     lines: list[dict[str, object]] = [{"token": {"id": at, "text": text}} for at, text in enumerate(words(turn))]
     lines[-1] |= {"generated_text": "x", "details": {"finish_reason": "length", "generated_tokens": TOKENS}}
     return Reply(tuple(map(event, lines)))
+
+
+def silent(*, told: int | None = TOKENS, finish: str | None = "length", **field: object) -> Engine:
+    """An engine whose parts have no text; a field of its own in each, perhaps."""
+    part = event({"choices": [{"index": 0, "delta": {"role": "assistant", "content": "", **field}}]})
+    counted = () if told is None else (usage(told),)
+    return body(*([part] * TOKENS), choice("", finish), *counted, DONE)
+
+
+def lmi_tokens(texts: list[str], *, special: bool = False) -> Engine:
+    """LMI's JSON lines and TGI's, whose tokens may be control tokens."""
+    lines: list[dict[str, object]] = [{"token": {"id": 2, "text": text, "special": special}} for text in texts]
+    details = {"finish_reason": "length", "generated_tokens": len(texts)}
+    lines[-1] |= {"generated_text": "" if special else "".join(texts), "details": details}
+    return body(*(json.dumps(line).encode() + b"\n" for line in lines))
+
+
+def not_streamed(text: str, *, told: int = TOKENS, **message: object) -> Engine:
+    said = {"index": 0, "message": {"role": "assistant", "content": text, **message}, "finish_reason": "length"}
+    document = {"choices": [said], "usage": {"prompt_tokens": PROMPT, "completion_tokens": told}}
+    answer = whole(document, "Content-Type: application/json")
+    return lambda turn: replace(answer(turn), stream=False)
+
+
+def several_models(turn: int) -> Reply:
+    """An answer of which one part comes from another model."""
+    *first, last = words(turn)
+    said = (*(choice(text, model="tiny" if at == 8 else "m") for at, text in enumerate(first)), choice(last, "length"))
+    return Reply((*said, usage(TOKENS), DONE))
+
+
+def in_lines(part: bytes) -> bytes:
+    """An event whose data is in several lines, as a proxy that formats JSON writes it."""
+    if not part.startswith(b"data: {"):
+        return part
+    return (
+        b"".join(b"data: " + line + b"\n" for line in json.dumps(json.loads(part[6:]), indent=1).encode().split(b"\n"))
+        + b"\n"
+    )
 
 
 def tools(_turn: int) -> Reply:
@@ -216,6 +261,43 @@ FAILS: dict[str, Case] = {
         "fail",
         "HTTP 206",
     ),
+    "no text and a count": Case(silent(), "fail", "no_text 50 (no_text: the answer has no text; by its count it has"),
+    "null for text": Case(
+        body(*([choice(None)] * TOKENS), choice(None, "length"), usage(TOKENS), DONE), "fail", "no_text 50"
+    ),
+    "no text, no count and the limit": Case(
+        silent(told=None), "fail", "no_text: the answer has no text; by the limit that it says it reached it has 16"
+    ),
+    "no text in half": Case(every(2, silent(), openai()), "fail", "error_rate 50.00 % exceeds 5.00 %"),
+    "no text that is not streamed": Case(not_streamed(""), "fail", "no_text 50"),
+    "one token repeated": Case(
+        openai(text=lambda _: ["!"] * TOKENS), "fail", "50 of 50 answers at concurrency 4 per copy say nothing, more"
+    ),
+    "one token repeated in a third": Case(
+        every(3, openai(text=lambda _: ["!"] * TOKENS), openai()), "fail", "with 95 % confidence: repeated 17"
+    ),
+    "one token repeated, several in a part": Case(
+        openai(text=lambda _: ["!!", "!!!!!", "!", "!!!!!!!!"], told=TOKENS), "fail", "repeated 50"
+    ),
+    "one token repeated, with its space": Case(
+        openai(text=lambda _: ["a", *([" a"] * (TOKENS - 1))]), "fail", "repeated 50"
+    ),
+    "one token repeated that is not streamed": Case(not_streamed("!" * TOKENS), "fail", "repeated 50"),
+    "the same from LMI": Case(lmi_tokens(["�"] * TOKENS), "fail", "repeated 50"),
+    "one token repeated in three of fifty": Case(
+        every(17, openai(text=lambda _: ["!"] * TOKENS), openai()), "fail", "3 of 50 answers at concurrency 4"
+    ),
+    "blanks": Case(openai(text=lambda _: [" ", "\n"] * (TOKENS // 2)), "fail", "blank 50"),
+    "blanks in two of five": Case(
+        lambda turn: openai(text=words if turn % 5 > 1 else lambda _: ["\n"] * TOKENS)(turn), "fail", "blank 20"
+    ),
+    "blanks and one token": Case(
+        openai(text=lambda turn: [{3: "\n", 4: " ", 7: "!"}[turn]] * TOKENS if turn in {3, 4, 7} else words(turn)),
+        "fail",
+        "3 of 50 answers at concurrency 4 per copy say nothing, more than 1 % with 95 % confidence: blank 2, repeated",
+    ),
+    "NUL": Case(openai(text=lambda _: ["\0"] * TOKENS), "fail", "blank 50"),
+    "control tokens alone": Case(lmi_tokens(["</s>"] * TOKENS, special=True), "fail", "blank 50"),
     "only the warm-up is answered": Case(warm_only, "fail", "error_rate 98"),
     "every tenth fails": Case(every(10, refused(ERROR), openai()), "fail", "error_rate"),
     "slower after a minute": Case(slowing, "fail", "ttft_ms p95"),
@@ -244,11 +326,17 @@ UNPROVEN: dict[str, Case] = {
     "one token, no count, and length": Case(
         openai(text=lambda turn: words(turn, 1), told=None), "inconclusive", "uncounted: 50 of 50"
     ),
-    "no text": Case(openai(text=lambda _: [""] * TOKENS, told=0, finish="stop"), "inconclusive", "ended_early"),
-    "null for text": Case(
-        body(*([choice(None)] * TOKENS), choice(None, "length"), usage(TOKENS), DONE),
-        "inconclusive",
-        "ttft_ms p95 was not measured",
+    "no text and no token": Case(silent(told=0, finish="stop"), "inconclusive", "ended_early: 50 of 50"),
+    "no text and no count": Case(silent(told=None, finish="stop"), "inconclusive", "ended_early: 50 of 50"),
+    "all of the prompt from a cache": Case(
+        openai(cached=PROMPT), "inconclusive", "cached: 50 of 50 answers have more of their prompt from a cache"
+    ),
+    "more from a cache than the prompt has": Case(openai(cached=PROMPT + 7), "inconclusive", "cached: 50 of 50"),
+    "more than the shared prefix from a cache": Case(
+        openai(cached=SHARED + 16), "inconclusive", "cached: 50 of 50"
+    ),
+    "a part of the prompts from a cache": Case(
+        every(5, openai(cached=PROMPT), openai(cached=SHARED)), "inconclusive", "cached: 10 of 50"
     ),
     "one token and stop": Case(
         openai(text=lambda turn: words(turn, 1), finish="stop"), "inconclusive", "ended_early: 50 of 50"
@@ -260,9 +348,19 @@ UNPROVEN: dict[str, Case] = {
 }  # fmt: skip
 TOLD: dict[str, Case] = {
     "another model": Case(openai(model="tiny-gpt2"), "pass", "other_model: 50 of 50 answers name another model than"),
-    "one token repeated": Case(openai(text=lambda _: [" a"] * TOKENS), "pass", "repeated: 50 of 50"),
-    "blanks": Case(openai(text=lambda _: [" ", "\n"] * (TOKENS // 2)), "pass", "blank: 50 of 50"),
-    "NUL": Case(openai(text=lambda _: ["\0"] * TOKENS), "pass", "blank: 50 of 50"),
+    "several models within one answer": Case(several_models, "pass", "other_model: 50 of 50"),
+    "several models, and none was asked": Case(
+        several_models, "pass", "other_model: 50 of 50 answers name another model than asked, or several: tiny",
+        ASKED._replace(model=""),
+    ),
+    "one answer that repeats one token": Case(
+        every(50, openai(text=lambda _: ["!"] * TOKENS), openai()), "pass", "repeated: 1 of 50"
+    ),
+    "two answers that repeat one token, which proves no more than 1 %": Case(
+        every(25, openai(text=lambda _: ["!"] * TOKENS), openai()), "pass", "repeated: 2 of 50"
+    ),
+    "one answer of blanks": Case(every(50, openai(text=lambda _: ["\n"] * TOKENS), openai()), "pass", "blank: 1 of 50"),
+    "one prompt from a cache": Case(every(50, openai(cached=PROMPT), openai()), "pass", "cached: 1 of 50"),
     "a cached answer for everybody": Case(openai(text=lambda _: words(0)), "pass", "same_text: 50 of 50"),
     "a cached answer for most": Case(
         every(3, openai(), openai(text=lambda _: words(0))), "pass", "same_text: 34 of 50"
@@ -294,6 +392,31 @@ GOOD: dict[str, Case] = {
     "a name with its owner": Case(openai(model="meta/m"), "pass", ""),
     "an adapter of LoRA": Case(openai(model="base:adapter"), "pass", "", ASKED._replace(model="")),
     "a token without text": Case(openai(text=lambda turn: ["", *words(turn, 14), ""]), "pass", ""),
+    "a good answer, then one token for ever": Case(
+        openai(text=lambda turn: [*words(turn, 1), *(["\n"] * (TOKENS - 1))]), "pass", ""
+    ),
+    "control tokens first": Case(openai(text=lambda turn: ["", "", "", *words(turn, TOKENS - 3)]), "pass", ""),
+    "a loop of several tokens": Case(openai(text=lambda _: [" the", " cat"] * (TOKENS // 2)), "pass", "same_text: 50"),
+    "the shared prefix from a cache": Case(openai(cached=SHARED), "pass", ""),
+    "a template that all prompts have in a cache": Case(openai(cached=SHARED + 8), "pass", ""),
+    "no count of what was cached": Case(openai(cached="many"), "pass", ""),
+    "a cached prompt of the user's own": Case(openai(cached=PROMPT), "pass", "", AnswerTerms()),
+    "reasoning alone": Case(
+        lambda turn: Reply((
+            *(event({"choices": [{"index": 0, "delta": {"reasoning_content": text}}]}) for text in words(turn)),
+            choice(None, "length"), usage(TOKENS), DONE,
+        )), "pass", "",
+    ),
+    "log-probabilities alone": Case(
+        lambda turn: Reply((
+            *(
+                event({"choices": [{"delta": {"content": ""}, "logprobs": {"content": [{"token": text}]}}]})
+                for text in words(turn)
+            ),
+            choice("", "length"), usage(TOKENS), DONE,
+        )), "pass", "", AnswerTerms(),
+    ),
+    "several lines of data in an event": Case(changed(openai(), in_lines), "pass", ""),
     "an end of text that can't be ignored, at times": Case(
         every(25, openai(text=lambda turn: words(turn, 9), finish="stop"), openai()), "pass", "ended_early: 2 of 50"
     ),
@@ -314,6 +437,28 @@ GOOD: dict[str, Case] = {
     "tools of the user's own": Case(tools, "pass", "", AnswerTerms()),
 }  # fmt: skip
 CASES = {**FAILS, **UNPROVEN, **TOLD, **GOOD}
+
+
+@pytest.mark.parametrize(
+    ("engine", "error"),
+    [
+        (silent(told=3), None),  # three bytes of a character of four
+        (silent(told=1), None),
+        (silent(told=4), "no_text"),
+        (silent(audio={"data": "UklGRg=="}), None),
+        (silent(content=[{"type": "text", "text": "a"}]), None),
+        (silent(reasoning="a"), None),
+        (not_streamed("", audio={"data": "UklGRg=="}), None),
+        (not_streamed("", told=3), None),
+        (not_streamed("", reasoning_content="a"), None),
+        (lmi_tokens(["a"] * TOKENS), None),
+    ],
+)
+def test_an_answer_without_text_has_failed_where_its_tokens_can_be_nowhere_else(
+    engine: Engine, error: str | None
+) -> None:
+    answer = engine(0)
+    assert record_of(sent(answer, 0.0, 0), stream=answer.stream).error == error
 
 
 def chunk(data: bytes) -> bytes:
@@ -348,6 +493,6 @@ def test_a_verdict_calls_an_engine_by_its_name(case: Case) -> None:
     told = [verdict.because, *(f"{doubt.kind}: {doubt.because}" for doubt in level.doubts)]
     assert verdict.status == case.status, told
     assert any(case.told in one for one in told), told
-    if case in GOOD.values() and not case.told:
+    if not case.told:
         assert level.doubts == ()
         assert level.succeeded == REQUESTS

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypedDict
 import pytest
 
 from seatrial_load.cli.load_command import run_load_command
-from seatrial_load.cli.requests import Mistakes, ServerOptions, request_of_server
+from seatrial_load.cli.requests import Mistakes, request_of_server
 from seatrial_load.documents.result import TrialResult
 from seatrial_load.measure.interval import percentile
 from seatrial_load.measure.lengths import lengths_of
@@ -105,30 +105,21 @@ def trial(
     server: Server, load: Callable[[Load], Load], *, shared_prefix_tokens: int = 0, **workload: object
 ) -> TrialResult:
     """Run a trial without the client's self-calibration, which costs two seconds."""
-    request = request_of_server(options(server, shared_prefix_tokens), Mistakes(given=frozenset()))
+    written = {
+        "--url": server.url,
+        "--input-tokens": 60,
+        "--input-tokens-stddev": 12.0,
+        "--output-tokens": 20,
+        "--output-tokens-stddev": 4.0,
+        "--shared-prefix-tokens": shared_prefix_tokens,
+        "--prefix-groups": 2,
+    }
+    request = request_of_server(written, Mistakes(given=frozenset(written)))
     plain = replace(request.load, workers=1, warmup_requests=0, ramp_per_concurrency=0)
     asked = replace(request.workload, **workload)  # type: ignore[arg-type]  # keywords of any type
     result = run_trial(replace(request, load=load(plain), workload=asked), tools=Tools(calibrates=False))
     assert isinstance(result, TrialResult)
     return result
-
-
-def options(server: Server, shared_prefix_tokens: int) -> ServerOptions:
-    return ServerOptions(
-        url=server.url,
-        model=None,
-        api_key_variable=None,
-        input_tokens=60,
-        input_tokens_stddev=12.0,
-        output_tokens=20,
-        output_tokens_stddev=4.0,
-        shared_prefix_tokens=shared_prefix_tokens,
-        prefix_groups=2,
-        objectives=(),
-        max_error_rate=None,
-        usd_per_hour=None,
-        gate=None,
-    )
 
 
 def test_the_command_sends_a_distribution_and_tells_it(

@@ -13,6 +13,7 @@ from seatrial_load.documents.result import Interval
 from seatrial_load.measure.interval import (
     SERIES_UP_TO,
     fewest_bounded_from_above,
+    is_share_above,
     mean_interval,
     normal,
     one_sided,
@@ -245,3 +246,15 @@ def test_intervals_hold_as_often_as_they_say() -> None:
     assert inside["mean"] / trials == pytest.approx(
         0.945, abs=0.015
     )  # a skewed distribution costs Student's t a little
+
+
+@pytest.mark.parametrize("share", [0.01, 0.1])
+@pytest.mark.parametrize("count", [1, 5, 6, 50, 400])
+def test_a_share_is_proven_to_be_above_a_bound_by_the_exact_binomial(count: int, share: float) -> None:
+    chances = [math.comb(count, hits) * share**hits * (1 - share) ** (count - hits) for hits in range(count + 1)]
+    proven = [hits > 0 and math.fsum(chances[hits:]) <= 0.05 for hits in range(count + 1)]
+    assert [is_share_above(hits, count, share, tail=0.05) for hits in range(count + 1)] == proven
+
+
+def test_no_answers_prove_nothing_of_a_share() -> None:
+    assert not is_share_above(0, 0, 0.01, tail=0.05)

@@ -1,6 +1,7 @@
-"""The resources of a stack that CloudFormation is at work on, as AWS lists them; MiniStack lists what is done.
+"""The resources of a stack as AWS lists them; MiniStack lists what is done, of a stack that is named.
 
-`seatrial doctor` finds by them what a stack waits for. What a resource does at the moment is its last event. Done
+`seatrial doctor` finds by them what a stack waits for, and the stack of a resource; the trial service, whether a stack
+has a component. What a resource does at the moment is its last event. Done
 through names that are not MiniStack's interface; `packages/seatrial-laptop/tests/laptop` holds the contract on them.
 """
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     Handler = Callable[[object], object]
 
 LISTING: Final = ("DescribeStackResource", "DescribeStackResources", "ListStackResources")
+BY_ID: Final = "DescribeStackResources"
 AT_WORK: Final = "_IN_PROGRESS"
 _lists: Final[contextvars.ContextVar[bool]] = contextvars.ContextVar("_lists", default=False)
 """Whether a request lists resources."""
@@ -38,6 +40,28 @@ def list_resources_in_progress() -> None:
     handlers._resolve_stack = resolve_stack  # noqa: SLF001 (the contract)
     table = handlers._ACTION_HANDLERS  # noqa: SLF001 (the contract)
     table.update({name: _listing(table[name]) for name in LISTING})
+    table[BY_ID] = _by_id(table[BY_ID])
+
+
+def _by_id(theirs: Handler) -> Handler:
+    """Let a request name a resource by its physical ID in place of a stack, of which the whole is listed then.
+
+    The wording for an ID that no stack has is that of public issues; AWS documents a ValidationError alone.
+    """
+
+    def listed(params: object) -> object:
+        resource = handlers._p(params, "PhysicalResourceId")  # noqa: SLF001 (the contract)
+        if not resource:
+            return theirs(params)
+        if handlers._p(params, "StackName"):  # noqa: SLF001 (the contract)
+            return handlers._error("ValidationError", "StackName and PhysicalResourceId exclude each other")  # noqa: SLF001
+        for stack_id, stack in cloudformation._stacks.items():  # noqa: SLF001 (the contract)
+            ids = {each["PhysicalResourceId"] for each in stack.get("_resources", {}).values()}
+            if resource in ids and stack["StackStatus"] != "DELETE_COMPLETE":
+                return theirs({"StackName": stack_id})
+        return handlers._error("ValidationError", f"Stack for {resource} does not exist")  # noqa: SLF001 (the contract)
+
+    return listed
 
 
 def _listing(theirs: Handler) -> Handler:

@@ -6,7 +6,6 @@ The credential scope of the signature tells the service; the path tells the runt
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import re
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from urllib.parse import parse_qs
 
 from ministack.core.sigv4 import HeaderSignature, parse_header_signature
 
+from seatrial_base.nesting import json_document
 from seatrial_laptop.aws.api import ApiError, absent
 from seatrial_laptop.aws.autoscaling.scalable_targets import Scaling, call_autoscaling
 from seatrial_laptop.aws.control_plane.absent import denial_of_absent
@@ -208,8 +208,8 @@ def _change_control(cloud: Cloud, method: str, body: bytes) -> None:
 
 def _object(body: bytes, code: str = "ValidationException") -> Document:
     try:
-        document = json.loads(body)
-    except (ValueError, RecursionError) as error:
+        document = json_document(body)
+    except ValueError as error:
         raise ApiError(code, f"the body is no JSON: {error}") from error
     if not isinstance(document, dict):
         raise ApiError(code, "the body is no JSON object")

@@ -59,7 +59,7 @@ def sagemaker_rights(operation: str, request: Document, tags_of: TagsOf) -> Iter
         yield Right(action, arn, {**given, **resource_tags(tags_of, arn)})
     if operation.startswith("Create") and given:
         for arn in arns[:1] if operation != "CreateInferenceComponent" else arns[-1:]:
-            yield Right("sagemaker:AddTags", arn, given)
+            yield Right("sagemaker:AddTags", arn, {**given, "sagemaker:taggingaction": operation})
 
 
 def _sagemaker_arns(request: Document) -> Iterator[str]:

@@ -13,7 +13,9 @@ from seatrial_load.aws.credentials import Credentials
 from seatrial_load.aws.promql import CloudWatchPromQl, MetricSeries, promql_url, selector
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Iterator
+    from pathlib import Path
 
 CREDENTIALS = Credentials("AKIDEXAMPLE", "secret", "session")
 MATRIX = {
@@ -57,8 +59,8 @@ def cloudwatch() -> Iterator[FakeServer]:
     server.server_close()
 
 
-def ask(server: FakeServer) -> tuple[MetricSeries, ...]:
-    url = f"http://127.0.0.1:{server.server_port}"
+def ask(server: FakeServer, url: str = "") -> tuple[MetricSeries, ...]:
+    url = url or f"http://127.0.0.1:{server.server_port}"
     promql = CloudWatchPromQl(url, "eu-west-1", CREDENTIALS, lambda: datetime(2026, 11, 26, 12, tzinfo=UTC))
     return promql(selector("up", {"a.b": 'c"d'}), start_s=10.0, end_s=70.25, step_s=10.0)
 
@@ -104,3 +106,15 @@ def test_what_is_no_answer_is_refused(cloudwatch: FakeServer, status: int, answe
 )
 def test_the_api_is_at_the_address_of_cloudwatch(region: str, environ: dict[str, str], url: str) -> None:
     assert promql_url(region, environ) == url
+
+
+def test_an_authority_that_boto3_trusts_is_trusted(
+    company: Path, company_tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = FakeServer()
+    server.socket = company_tls.wrap_socket(server.socket, server_side=True)
+    Thread(target=server.handle_request).start()
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(company))
+    found = ask(server, f"https://localhost:{server.server_port}")
+    server.server_close()
+    assert found == (MetricSeries({"__name__": "up"}, ((10.0, 1.0), (20.5, 3.0))),)

@@ -8,6 +8,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
+from botocore.awsrequest import AWSRequest
+from botocore.httpsession import URLLib3Session
 
 from seatrial_load.client.connection import OPEN, Address, dialer, socket_addresses
 from seatrial_load.client.event_loop import Wave, run_wave
@@ -196,6 +198,18 @@ def over_tls(port: int, ca: str, requests: int) -> list[RequestRecord]:
 def test_over_tls(tls_port: int, certificate: Path) -> None:
     records = over_tls(tls_port, str(certificate), 12)
     assert [(record.error, record.output_tokens) for record in records] == [(None, TOKENS)] * 12
+
+
+def test_an_authority_that_boto3_trusts_is_trusted(company_port: int, company: Path) -> None:
+    url, body = (
+        f"https://localhost:{company_port}/endpoints/whole/invocations",
+        b'{"parameters": {"max_new_tokens": 1}}',
+    )
+    asked = AWSRequest("POST", url, data=body).prepare()
+    session = URLLib3Session(verify=str(company))  # type: ignore[arg-type]  # of the stubs
+    assert session.send(asked).status_code == 200
+    records = over_tls(company_port, str(company), 4)
+    assert [(record.error, record.detail) for record in records] == [(None, "")] * 4
 
 
 def test_a_certificate_that_nobody_signed_is_a_failed_connection(tls_port: int) -> None:

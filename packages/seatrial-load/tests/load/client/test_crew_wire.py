@@ -36,7 +36,7 @@ def test_a_report_comes_back_as_it_was(record: Callable[..., RequestRecord]) -> 
             token_times_s=(), first_token_s=None, error="stalled", detail="the answer stopped · é", output_tokens=None
         ),
         record(token_times_s=(0.1 + 0.2, 1e300)),
-        record(doubts=("ended_early", "blank"), other_model="tiny", text_digest=7),
+        record(doubts=("ended_early", "blank"), other_model="tiny", text_digest=7, cached_tokens=5),
     )
     report = WorkerReport(records=records, evidence=EVIDENCE, cut=True, started_s=1.5, ended_s=99.25)
     assert read_report(write_report(report)) == report

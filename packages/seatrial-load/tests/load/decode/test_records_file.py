@@ -43,6 +43,7 @@ def test_a_request_is_a_line_in_milliseconds_since_the_first(record: MakeRecord)
         "retried": [],
         "doubts": [],
         "turn": 0,
+        "cached_tokens": None,
     }
 
 

@@ -9,7 +9,7 @@ import pytest
 from seatrial_base.errors import BenchError
 from seatrial_load.documents.request import Objective
 from seatrial_load.documents.result import Check, Knee, LiveProof, TrialResult, Unmeasured, Verdict
-from seatrial_load.documents.stop import Stop, StopReason
+from seatrial_load.documents.stop import Stop, StopReason, Void, VoidReason
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from seatrial_load.documents.request import TrialRequest
     from seatrial_load.documents.result import LevelResult
 
+SEEN = Unmeasured(occasion="verification", sent=5, succeeded=5, errors={}, first_errors=(), longest_wait_s=None)
 TTFT = Objective(metric="ttft_ms", statistic="p95", bound=500.0, sense="at_most")
 
 
@@ -124,3 +125,56 @@ def test_a_key_that_stands_there_twice_is_refused(result: TrialResult) -> None:
 
 def test_error_rate_is_the_share_that_failed(level: Callable[..., LevelResult]) -> None:
     assert level(1, requests=8, succeeded=6).error_rate == pytest.approx(0.25)  # (8 - 6) / 8
+
+
+MET = Check(objective=TTFT, measured=100.0, met=True, sentence="within")
+
+
+@pytest.mark.parametrize(
+    ("changes", "problems"),
+    [
+        ({}, []),
+        ({"levels": ()}, ["verdict.status"]),
+        ({"levels": (), "unmeasured": (SEEN,)}, []),
+        ({"levels": (), "unmeasured": (replace(SEEN, succeeded=0),)}, ["verdict.status"]),
+        ({"levels": (), "unmeasured": (replace(SEEN, occasion="warm_up"),)}, ["verdict.status"]),
+        ({"verdict": Verdict(status="pass", because="held", checks=(MET, replace(MET, met=None)))},
+         ["verdict.checks[1].met"]),
+        ({"verdict": Verdict(status="pass", because="held", checks=(replace(MET, met=False),))},
+         ["verdict.checks[0].met"]),
+        ({"verdict": Verdict(status="fail", because="nothing", checks=(replace(MET, met=False),)), "levels": ()}, []),
+    ],
+)  # fmt: skip
+def test_a_pass_that_nothing_was_measured_for_is_refused(
+    result: TrialResult, changes: dict[str, object], problems: list[str]
+) -> None:
+    passed = replace(result, verdict=Verdict(status="pass", because="held", checks=(MET,)))
+    text = replace(passed, **changes).to_json()  # type: ignore[arg-type]  # fields of a result
+    found = []
+    try:
+        TrialResult.from_json(text)
+    except BenchError as refused:
+        found = [problem.field for problem in refused.problems]
+    assert found == problems
+
+
+def test_a_pass_of_levels_that_the_client_limited_or_nobody_answered_is_refused(result: TrialResult) -> None:
+    first, dead = result.levels
+    void = Void(reasons=(VoidReason.READ_LATE,), because="late")
+    for levels in ((dead,), (replace(first, void=void), dead)):
+        passed = replace(result, verdict=Verdict(status="pass", because="held", checks=()), levels=levels)
+        with pytest.raises(BenchError, match=r"verdict.status: SEA501: pass, though no"):
+            TrialResult.from_json(passed.to_json())
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1])
+def test_a_cache_holds_no_more_than_the_prompts(result: TrialResult, share: float) -> None:
+    with pytest.raises(BenchError, match=r"levels\[0\].cached_share: SEA501"):
+        TrialResult.from_json(replace(result, levels=(replace(result.levels[0], cached_share=share),)).to_json())
+
+
+def test_a_result_of_before_the_cache_was_told_is_read(result: TrialResult) -> None:
+    document = json.loads(result.to_json())
+    for level in document["levels"]:
+        del level["cached_share"]
+    assert TrialResult.from_json(json.dumps(document)) == result

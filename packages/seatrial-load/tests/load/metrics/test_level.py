@@ -1,17 +1,19 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_load.documents.request import Objective
-from seatrial_load.metrics.level import level_of_records, with_queue_share
+from seatrial_load.documents.request import Gate, Load, Objective
+from seatrial_load.metrics.level import level_of_records, level_size, with_queue_share
 from tests.load.conftest import lagging
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seatrial_load.decode.response import RequestRecord
+    from seatrial_load.documents.request import TrialRequest
     from seatrial_load.documents.result import LevelResult
 
     MakeLevel = Callable[..., LevelResult]
@@ -101,3 +103,24 @@ def test_queue_share_as_against_the_lowest_valid_level(level: MakeLevel) -> None
 def test_the_lowest_rate_of_an_open_loop_is_the_unloaded_one(level: MakeLevel) -> None:
     rates = [level(1, ttft_ms=100.0 * rate, offered_requests_per_s=rate) for rate in (4.0, 1.0, 2.0)]
     assert [one.queue_share for one in with_queue_share(rates)] == [0.75, 0.0, 0.5]
+
+
+def test_a_level_tells_which_share_of_its_prompts_came_from_a_cache(record: MakeRecord) -> None:
+    told = [record(input_tokens=100, cached_tokens=cached) for cached in (0, 50, 100)]
+    untold = record(input_tokens=1_000)
+    assert level_of_records(4, [*told, untold], ()).cached_share == 0.5
+    assert level_of_records(4, [untold], ()).cached_share is None
+
+
+@pytest.mark.parametrize(("confidence", "least"), [(0.9, 22), (0.95, 29), (0.0, 3)])
+def test_a_gate_of_one_request_at_a_time_measures_enough_to_see_failures(
+    trial_request: Callable[..., TrialRequest], confidence: float, least: int
+) -> None:
+    """Three requests were enough for a spec without bounds on latency: a deployment that fails every third passed."""
+    load = Load(
+        concurrency_levels=(1,), requests_per_concurrency=3, warmup_requests=0, budget_s=60, request_timeout_s=9
+    )
+    errors = Objective(metric="error_rate", statistic="value", bound=0.01, sense="at_most")
+    request = trial_request(load=load, objectives=(errors,), gate_concurrency=1, gate=Gate(confidence=confidence))
+    assert (level_size(request, 1).least, level_size(request, 2).least) == (least, 6)
+    assert level_size(replace(request, load=replace(load, requests=5)), 1).least == 5

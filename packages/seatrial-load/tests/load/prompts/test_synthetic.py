@@ -158,3 +158,21 @@ def test_a_calibrated_prompt_is_nearer_to_its_length(
     assert ratio is not None
     second = prompts(1000, words_per_token=ratio)
     assert abs(counted(second) - 1000) <= max(abs(counted(first) - 1000), 6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "own"),
+    [
+        ({}, 100),
+        ({"shared_prefix_tokens": 60}, 40),
+        ({"shared_prefix_tokens": 300}, 1),
+        ({"words_per_token": 0.5}, 50),  # a word may be one token, and not two
+        ({"words_per_token": 2.0}, 100),  # two words are one token
+        ({"words_per_token": 0.5, "shared_prefix_tokens": 60}, 20),
+    ],
+)
+def test_so_many_tokens_at_least_are_a_prompts_own(changes: dict[str, object], own: int) -> None:
+    source = prompts(100, **changes)
+    assert source.own_tokens(3) == own
+    shared = common_words(source.content(3), source.content(4))
+    assert own <= (len(source.content(3).split()) - shared + 2)  # two first words may be the same by chance

@@ -227,3 +227,10 @@ def test_any_bytes_are_a_trace_or_a_told_problem(
     else:
         rules = {"SEA510"} if len(trace) else set()
     assert rules == {"SEA510"}
+
+
+def test_the_blocks_of_a_recording_are_not_a_prompts_own(tmp_path: Path) -> None:
+    prompts = TracePrompts(trace=read_trace(written(tmp_path, "trace.jsonl", MOONCAKE)), seed="seed")
+    assert [prompts.own_tokens(index) for index in range(3)] == [0, 0, 0]
+    azure = TracePrompts(trace=read_trace(written(tmp_path, "trace.csv", AZURE)), seed="seed", words_per_token=0.5)
+    assert [azure.own_tokens(index) for index in range(2)] == [187, 198]

@@ -73,6 +73,7 @@ def test_without_a_plan_it_doubles_and_halves(adaptive: MakeRequest, level: Make
 )
 @example(alone_ms=1805, each_ms=0.5, batch=226, gate=3, wrong=0.1, goal="max_concurrency", noise=0.0, seed=0)
 @example(alone_ms=1624, each_ms=25, batch=17, gate=11, wrong=3.0, goal="max_concurrency", noise=0.05, seed=3)
+@example(alone_ms=100, each_ms=20, batch=3, gate=3, wrong=None, goal="knee", noise=0.3, seed=461)
 def test_every_search_ends_without_measuring_a_level_twice(
     adaptive: MakeRequest,
     alone_ms: float,

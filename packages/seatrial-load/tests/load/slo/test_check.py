@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from seatrial_load.documents.request import Objective
 from seatrial_load.documents.result import Interval
 from seatrial_load.metrics.aggregate import distribution_of, sample_of
-from seatrial_load.slo.evaluate import checks_of, requests_needed
+from seatrial_load.slo.evaluate import checks_of, requests_at_gate, requests_needed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -181,6 +181,18 @@ def test_at_confidence_0_the_value_is_taken_as_it_is(level: MakeLevel) -> None:
 )
 def test_so_many_requests_can_prove_all_objectives(objectives: list[Objective], confidence: float, needed: int) -> None:
     assert requests_needed(objectives, confidence) == needed
+
+
+@pytest.mark.parametrize(
+    ("objectives", "confidence", "requests"),
+    [([ERRORS], 0.9, 22), ([], 0.9, 22), ([ERRORS], 0.95, 29), ([ttft(1.0), ERRORS], 0.9, 45), ([ttft(1.0)], 0.0, 1)],
+)
+def test_the_gate_takes_as_many_requests_as_show_that_one_in_ten_fails(
+    objectives: list[Objective], confidence: float, requests: int
+) -> None:
+    assert requests_at_gate(objectives, confidence) == requests
+    if confidence and not any(objective.metric == "ttft_ms" for objective in objectives):
+        assert 0.9**requests <= 1 - confidence < 0.9 ** (requests - 1)
 
 
 @given(st.floats(0.55, 0.99), st.floats(0.01, 0.5))

@@ -139,7 +139,9 @@ def doubt(kind: DoubtKind, answers: int, of: int = 50) -> AnswerDoubt:
         (doubt("burst", 50), [TTFT], "pass"),
         (doubt("burst", 6), [TTFT, TPOT], "inconclusive"),
         (doubt("burst", 5), [TTFT, TPOT], "pass"),
-        (doubt("repeated", 50), [TTFT, TPOT], "pass"),
+        (doubt("cached", 6), [TTFT], "inconclusive"),
+        (doubt("cached", 5), [TTFT], "pass"),
+        (doubt("same_text", 50), [TTFT, TPOT], "pass"),
         (doubt("other_model", 50), [TTFT, TPOT], "pass"),
     ],
 )
@@ -149,6 +151,50 @@ def test_more_doubtful_answers_than_may_fail_prove_nothing(
     verdict = verdict_at(4, [level(4, doubts=(found,))], objectives)
     assert verdict.status == status
     assert (f"{found.kind}: {found.because}" in verdict.because) == (status == "inconclusive")
+
+
+NOTHING_SAID = "answers at concurrency 4 per copy say nothing, more than 1 % with 95 % confidence"
+
+
+@pytest.mark.parametrize(
+    ("blank", "repeated", "answered", "status"),
+    [(0, 2, 50, "pass"), (1, 1, 50, "pass"), (0, 3, 50, "fail"), (2, 1, 50, "fail"), (0, 1, 6, "pass"),
+     (1, 0, 5, "fail"), (12, 0, 1_000, "pass"), (0, 16, 1_000, "fail"), (0, 0, 50, "pass")],
+)  # fmt: skip
+@pytest.mark.parametrize("confidence", [0.0, 0.9, 0.999])
+def test_answers_that_say_nothing_fail_where_more_than_1_percent_of_them_is_proven(
+    level: MakeLevel, confidence: float, blank: int, repeated: int, answered: int, status: str
+) -> None:
+    found = (doubt("blank", blank, answered), doubt("repeated", repeated, answered))
+    seen = level(4, requests=answered, succeeded=answered, doubts=found)
+    verdict = verdict_at(4, [seen], [ERRORS], confidence=confidence)
+    assert verdict.status == status
+    kinds = ", ".join(f"{one.kind} {one.answers}" for one in found if one.answers)
+    told = f"{blank + repeated} of {answered} {NOTHING_SAID}: {kinds}"
+    assert (verdict.because == told) == (status == "fail")
+
+
+def test_a_few_answers_that_say_nothing_at_each_of_several_levels_are_many_together(level: MakeLevel) -> None:
+    levels = [level(at, requests=50, succeeded=50, doubts=(doubt("repeated", 2),)) for at in (1, 2, 4)]
+    assert verdict_at(4, levels[2:], [TTFT]).status == "pass"
+    verdict = verdict_at(4, levels, [TTFT])
+    told = "6 of 150 answers at all levels say nothing, more than 1 % with 95 % confidence: repeated 6"
+    assert (verdict.status, verdict.because) == ("fail", told)
+
+
+@pytest.mark.parametrize("at", [1, 16])
+def test_answers_that_say_nothing_fail_at_whichever_level_and_though_the_client_was_the_limit(
+    level: MakeLevel, at: int
+) -> None:
+    bad = level(at, void=lagging("late"), doubts=(doubt("blank", 8, 8),))
+    verdict = verdict_at(4, sorted([bad, level(4)], key=lambda one: one.concurrency), [TTFT])
+    assert verdict.status == "fail"
+    assert verdict.because.startswith(f"8 of 8 answers at concurrency {at} per copy say nothing")
+
+
+def test_answers_that_say_nothing_are_told_beside_what_fails_otherwise(level: MakeLevel) -> None:
+    verdict = verdict_at(4, [level(4, ttft_ms=812.0, doubts=(doubt("blank", 8, 8),))], [TTFT])
+    assert verdict.because.startswith(f"8 of 8 {NOTHING_SAID}: blank 8; ttft_ms p95 812.0 ms exceeds")
 
 
 def test_doubtful_answers_beside_the_gate_prove_nothing_of_it(level: MakeLevel) -> None:
@@ -284,6 +330,24 @@ def test_a_level_with_more_failures_than_allowed_fails_the_trial_as_measured(lev
 @pytest.mark.parametrize("gate", [Gate(), Gate(max_error_rate=0.5), Gate(max_error_rate=0.01, max_error_rate_up_to=4)])
 def test_failures_that_are_allowed_or_beyond_the_gate_change_nothing(level: MakeLevel, gate: Gate) -> None:
     assert with_error_rate(PASSED, [level(1), flaky(level, 8)], gate) == PASSED
+
+
+def test_that_nothing_succeeded_is_told_once(level: MakeLevel) -> None:
+    """The verdict has said it already, where it fails; a pass by another level has not."""
+    dead = level(8, succeeded=0, errors={"throttled": 8})
+    gate = Gate(max_error_rate=0.01)
+    failed = Verdict(status="fail", because="0 of 8 requests succeeded", checks=())
+    assert with_error_rate(failed, [dead], gate) == failed
+    both = with_error_rate(failed, [flaky(level, 4), dead], gate)
+    assert both.because == (
+        "0 of 8 requests succeeded; 4 of 8 requests failed at concurrency 4 per copy, more than 1 %: throttled 4 "
+        "(throttled: slow down)"
+    )
+    passed = with_error_rate(PASSED, [dead], gate)
+    assert (passed.status, passed.because) == (
+        "fail",
+        "8 of 8 requests failed at concurrency 8 per copy, more than 1 %: throttled 8",
+    )
 
 
 def test_a_request_that_failed_has_failed_though_the_client_was_the_limit(level: MakeLevel) -> None:

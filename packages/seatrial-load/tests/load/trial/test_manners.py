@@ -196,6 +196,17 @@ def test_answers_that_ended_early_verify_nothing(world: World) -> None:
     assert list(told_doubts(result)) == ["ended_early: 5 of 5 answers are short"]
 
 
+@pytest.mark.parametrize("sent", [1, 5])
+def test_answers_that_say_nothing_fail_a_verification(world: World, sent: int) -> None:
+    doubt = AnswerDoubt(kind="repeated", answers=1, of=sent, because=f"1 of {sent} answers repeats one token")
+    stop = Stop(reason=StopReason.VERIFIED, because="verified; no load")
+    result = concluded(world, replace(SINGLE, sent=sent, succeeded=sent, doubts=(doubt,)), stop)
+    assert (result.verdict.status, result.verdict.because) == (
+        "fail",
+        f"1 of {sent} answers at the verification say nothing, more than 1 % with 95 % confidence: repeated 1; no load",
+    )
+
+
 def test_a_request_without_a_copy_is_repeated_while_copies_come_up(world: World) -> None:
     aws = Aws([2])
     request = world.request("verify", "unready-at-first", load=replace(LOAD, budget_s=200.0))

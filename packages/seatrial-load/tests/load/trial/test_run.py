@@ -229,9 +229,10 @@ def test_the_load_is_for_the_copies_that_are_live(proven_trial: Callable[..., Tr
     assert (scaled.request.copy_count, scaled.live.planned_copy_count) == (6, 2)
     assert planned.knee is not None
     assert scaled.knee is not None
-    assert (planned.knee.concurrency, scaled.knee.concurrency) == (4.0, 4.0)
+    assert scaled.knee.concurrency is not None
+    assert 1.0 <= scaled.knee.concurrency <= 4.0, "per copy; where it lies is for the machine to say"
     assert scaled.live.because.endswith("runs model model-2 in 6 copies; the plan has 2")
-    assert (scaled.verdict.status, scaled.target_concurrency_per_copy) == ("pass", 4.0)
+    assert (scaled.verdict.status, scaled.target_concurrency_per_copy) == ("pass", scaled.knee.concurrency)
 
 
 def test_the_budget_in_money_pays_for_the_live_copies(trial_request: MakeRequest) -> None:
@@ -304,6 +305,14 @@ def test_no_success_fails_though_copies_came_or_went(proven_trial: Callable[...,
     assert result.verdict.status == "fail"
     assert result.verdict.because.startswith(
         "copies changed from 1 to 3 during the trial; concurrency 4 per copy was not measured; 0 of 3 requests "
+    )
+
+
+def test_answers_that_say_nothing_fail_though_copies_came_or_went(proven_trial: Callable[..., TrialResult]) -> None:
+    result = proven_trial(description("config-2", 1), description("config-2", 3), manner="garbled")
+    assert result.verdict.status == "fail"
+    assert result.verdict.because.startswith(
+        "copies changed from 1 to 3 during the trial; 3 of 3 answers at concurrency 1 per copy say nothing"
     )
 
 

@@ -57,6 +57,12 @@ def test_a_component_is_created_on_an_endpoint_with_tags_of_its_own() -> None:
     ]
     assert {each.context["aws:requesttag/seatrial:environment"] for each in needed} == {"dev"}
     assert needed[0].context["aws:resourcetag/seatrial:environment"] == "dev"
+    assert [each.context.get("sagemaker:taggingaction") for each in needed] == [None, None, "CreateInferenceComponent"]
+
+
+def test_tags_that_are_given_later_have_no_action_of_a_creation() -> None:
+    (needed,) = sagemaker_rights("AddTags", {"ResourceArn": f"{PREFIX}endpoint/dev-chat", "Tags": DEV}, tags_of)
+    assert "sagemaker:taggingaction" not in needed.context
 
 
 @pytest.mark.parametrize(

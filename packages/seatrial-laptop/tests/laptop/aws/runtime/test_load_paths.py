@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial_load.decode.response import RequestRecord
-    from seatrial_load.documents.request import Api
+    from seatrial_load.documents.request import Api, PayloadSchema
 
 Laptop = Any  # the fixture's class lives in conftest.py, which nobody can import
 VLLM = "763104351884.dkr.ecr.us-east-1.amazonaws.com/vllm:0.26.0-gpu-py312-cu130-ubuntu22.04-sagemaker"
@@ -41,14 +41,23 @@ def target(laptop: Laptop, host: str) -> Iterator[TrialTarget]:
     laptop.sagemaker.delete_inference_component(InferenceComponentName=component)
 
 
-def asked(laptop: Laptop, target: TrialTarget, api: Api, *, stream: bool, secret: str = "") -> list[RequestRecord]:
-    """Return what became of four requests, two at a time."""
+def asked(
+    laptop: Laptop,
+    target: TrialTarget,
+    api: Api,
+    *,
+    stream: bool,
+    secret: str = "",
+    workload: Workload = WORKLOAD,
+    requests: int = 4,
+) -> list[RequestRecord]:
+    """Return what became of some requests, two at a time."""
     key = Credentials(laptop.local.access_key_id, secret or laptop.local.secret_access_key)
-    workload = replace(WORKLOAD, api=api, stream=stream)
-    prompts = SyntheticPrompts(seed="seed", lengths=lengths_of(WORKLOAD))
+    workload = replace(workload, api=api, stream=stream)
+    prompts = SyntheticPrompts(seed="seed", lengths=lengths_of(workload))
     write = request_writer(target, workload, prompts, now=lambda: datetime.now(UTC), credentials=key)
     dial = dialer(write.address, socket_addresses(write.address))
-    wave = Wave(streams=2, requests=4, timeout_s=30, deadline_s=time.perf_counter() + 60)
+    wave = Wave(streams=2, requests=requests, timeout_s=30, deadline_s=time.perf_counter() + 60)
     exchanges = run_wave(wave, write, dial).exchanges
     return [record_of(exchange, stream=stream, asked=write.asked(exchange.index)) for exchange in exchanges]
 
@@ -64,6 +73,22 @@ def test_both_paths_tell_the_same_of_the_same_requests(laptop: Laptop, target: T
         ]
     assert told["openai"] == told["invoke"]
     assert [(error, output) for error, _, output, *_ in told["openai"]] == [(None, 6)] * 4
+
+
+@pytest.mark.parametrize("output_tokens", [4, 48])
+@pytest.mark.parametrize("schema", ["openai_chat", "lmi"])
+def test_random_weights_that_may_not_end_say_something_in_every_answer(
+    laptop: Laptop, host: str, target: TrialTarget, schema: PayloadSchema, output_tokens: int
+) -> None:
+    """A model repeats itself past the end of its text, which is ignored; no whole answer is blank or one token."""
+    workload = Workload(input_tokens=48, output_tokens=output_tokens, schema=schema)
+    if schema == "lmi":
+        target = replace(target, inference_component=laptop.component(host, laptop.model()))
+    records = asked(laptop, target, "invoke", stream=True, workload=workload, requests=100)
+    assert {record.error for record in records} == {None}
+    assert {kind for record in records for kind in record.doubts} == set()
+    if schema == "lmi":
+        laptop.sagemaker.delete_inference_component(InferenceComponentName=target.inference_component)
 
 
 def test_a_token_of_a_wrong_key_is_refused_in_sagemakers_words(laptop: Laptop, target: TrialTarget) -> None:

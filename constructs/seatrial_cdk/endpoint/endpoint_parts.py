@@ -1,0 +1,293 @@
+"""What belongs to an endpoint as its deployment has it: trial, scaling, alarms, alias, schedule, further models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from aws_cdk import Stack, Tags
+
+from seatrial.deployment.alias import alias_name
+from seatrial_cdk.endpoint.endpoint_interface import ComponentEndpoint
+from seatrial_cdk.endpoint.endpoint_outputs import EndpointAlias, EndpointOutputs, endpoint_values
+from seatrial_cdk.endpoint.inference_component import AdapterComponent, AddedComponent
+from seatrial_cdk.endpoint.planned_endpoint import optimized_container, planned_copies
+from seatrial_cdk.endpoint.traffic_router import TrafficRouter
+from seatrial_cdk.observability.endpoint_alarms import ContainerAlarms, EndpointAlarms, topic_arn
+from seatrial_cdk.observability.planned import define_endpoint_dashboard
+from seatrial_cdk.scaling.planned_scaling import define_scaling, start_minutes
+from seatrial_cdk.trials.endpoint_trial import CandidateTrial, SmokeBenchmark, TrialSettings
+from seatrial_cdk.trials.trial_schedule import TrialSchedule
+
+if TYPE_CHECKING:
+    from constructs import Construct
+
+    from seatrial.deployment.document import Deployment
+    from seatrial_cdk.endpoint.endpoint_interface import DefinedEndpoint
+    from seatrial_cdk.scaling.planned_scaling import EndpointScaling
+
+INFO_METADATA = "aws:cdk:info"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuestParts:
+    """A further model of an endpoint with what belongs to it.
+
+    Attributes:
+        component: Its component.
+        alarms: Its alarms.
+        scaling: The scaling of its copies; `None` when their number is fixed.
+        alias: The SSM parameter that names it.
+        adapters: Its adapters.
+    """
+
+    component: AddedComponent
+    alarms: EndpointAlarms
+    scaling: EndpointScaling | None
+    alias: EndpointAlias
+    adapters: tuple[AdapterComponent, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointParts:
+    """What belongs to an endpoint.
+
+    Attributes:
+        alarms: Its alarms.
+        candidate: The trial before an update; `None` without trials.
+        trial: The trial of what is deployed; `None` without trials.
+        scaling: The scaling of its copies or instances; `None` when their number is fixed.
+        alias: The SSM parameter that names it.
+        schedule: The schedule of its trials; `None` without one.
+        guests: The further models on its instances.
+        adapters: The adapters of its model.
+        router: The function that splits requests for callers without the client; `None` without one.
+    """
+
+    alarms: EndpointAlarms
+    candidate: CandidateTrial | None
+    trial: SmokeBenchmark | None
+    scaling: EndpointScaling | None
+    alias: EndpointAlias
+    schedule: TrialSchedule | None
+    guests: tuple[GuestParts, ...] = ()
+    adapters: tuple[AdapterComponent, ...] = ()
+    router: TrafficRouter | None = None
+
+
+def define_parts(
+    scope: Construct,
+    endpoint: DefinedEndpoint,
+    deployment: Deployment,
+    *,
+    suffix: str = "",
+    topic: str | None = None,
+    alias_scope: Construct | None = None,
+) -> EndpointParts:
+    """Define what belongs to the endpoint of a deployment.
+
+    Args:
+        scope: What it belongs to.
+        endpoint: The endpoint.
+        deployment: What to deploy.
+        suffix: Behind each construct ID but the alias's; a later generation has resources of its own.
+        topic: ARN of the topic of the alarms; default: that of the environment.
+        alias_scope: What the alias belongs to, which stays in each generation; default: `scope`.
+    """
+    spec, environment, names = deployment.endpoint, deployment.environment, alias_scope or scope
+    topic = topic or _topic_arn(scope, deployment)
+    alarms = _define_alarms(scope, endpoint, deployment, suffix=suffix, topic=topic)
+    watched = None
+    # The embedded AWS has no PromQL alarms.
+    if spec.hosting.metrics is not None and spec.hosting.metrics.detailed and not environment.is_embedded:
+        watched = ContainerAlarms(scope, f"ContainerAlarms{suffix}", endpoint=endpoint, topic_arn=topic)
+    candidate = trial = schedule = router = None
+    if isinstance(endpoint, ComponentEndpoint) and spec.trial.mode != "off":
+        candidate, trial = _define_trials(scope, endpoint, deployment, alarms, suffix=suffix)
+        if watched is not None:
+            watched.node.add_dependency(trial)
+    scaling = define_scaling(scope, f"Scaling{suffix}", endpoint, deployment, trial)
+    guests: tuple[GuestParts, ...] = ()
+    adapters: tuple[AdapterComponent, ...] = ()
+    weights: dict[ComponentEndpoint | AddedComponent, float] = {}
+    if isinstance(endpoint, ComponentEndpoint):
+        guests = tuple(_define_guest(scope, endpoint, deployment, each, topic, names) for each in deployment.guests)
+        weights = _traffic(endpoint, guests, deployment)
+        endpoint.siblings = tuple(each.component_name for each in weights if each is not endpoint)
+        if spec.hosting.router:
+            router = TrafficRouter(
+                scope,
+                f"Router{suffix}",
+                endpoint_name=endpoint.endpoint_name,
+                components=[*weights.items()],
+                role_options=endpoint.role_options,
+            )
+        adapters = _define_adapters(endpoint, deployment)
+    alias = EndpointAlias(
+        names,
+        "Alias",
+        endpoint=endpoint,
+        after=[each for each in (trial, scaling, *weights) if each is not None and each is not endpoint],
+        weights={each.component_name: weight for each, weight in weights.items()},
+    )
+    define_endpoint_dashboard(scope, f"Dashboard{suffix}", endpoint, deployment, trial, container_alarms=watched)
+    if isinstance(endpoint, ComponentEndpoint) and trial is not None and environment.trial_schedule is not None:
+        schedule = TrialSchedule(
+            scope,
+            f"Schedule{suffix}",
+            endpoint=endpoint,
+            environment=environment.name,
+            expression=environment.trial_schedule,
+            window_minutes=environment.trial_window_minutes,
+            role_path=environment.security.role_path,
+        )
+    return EndpointParts(
+        alarms=alarms,
+        candidate=candidate,
+        trial=trial,
+        scaling=scaling,
+        alias=alias,
+        schedule=schedule,
+        guests=guests,
+        adapters=adapters,
+        router=router,
+    )
+
+
+def _define_alarms(
+    scope: Construct, endpoint: DefinedEndpoint, deployment: Deployment, *, suffix: str, topic: str | None
+) -> EndpointAlarms:
+    """Define the alarms of an endpoint, and of each production variant but the first, whose alarms these are."""
+    spec = deployment.endpoint
+    alarms = EndpointAlarms(
+        scope,
+        f"Alarms{suffix}",
+        endpoint=endpoint,
+        slo=spec.slo,
+        output_tokens=spec.workload.output_tokens,
+        topic_arn=topic,
+        start_minutes=start_minutes(deployment),
+    )
+    for variant in endpoint.further_variants():
+        EndpointAlarms(
+            scope,
+            f"Alarms{suffix}{variant.variant_name}",
+            endpoint=variant,
+            slo=spec.slo,
+            output_tokens=spec.workload.output_tokens,
+            topic_arn=topic,
+        )
+    return alarms
+
+
+def _define_trials(
+    scope: Construct, endpoint: ComponentEndpoint, deployment: Deployment, alarms: EndpointAlarms, *, suffix: str
+) -> tuple[CandidateTrial, SmokeBenchmark]:
+    settings = TrialSettings.of(deployment, alarms)
+    candidate = CandidateTrial(scope, f"Candidate{suffix}", endpoint=endpoint, settings=settings)
+    trial = SmokeBenchmark(scope, f"Trial{suffix}", endpoint=endpoint, settings=settings)
+    alarms.tell_after(trial)
+    follow = f"seatrial trial watch {deployment.endpoint.name} -e {deployment.environment.name}"
+    # As `Annotations.add_info` writes it, without its stack trace: that has the folders of this machine.
+    told = f"CloudFormation tells nothing of a trial while it runs; follow it: {follow}"
+    trial.node.add_metadata(INFO_METADATA, told)
+    return candidate, trial
+
+
+def define_outputs(
+    scope: Construct,
+    endpoint: DefinedEndpoint,
+    deployment: Deployment,
+    trial: SmokeBenchmark | None,
+    *,
+    stack_wide: bool = False,
+) -> EndpointOutputs:
+    """Define what a stack tells of the endpoint of a deployment, as the environment's `outputs` says.
+
+    Args:
+        scope: What it belongs to; it stays in each generation, as the names of SSM parameters do.
+        endpoint: The endpoint.
+        deployment: What is deployed.
+        trial: Its trial.
+        stack_wide: The stack has this endpoint alone.
+    """
+    environment = deployment.environment
+    alias = alias_name(environment.name, deployment.endpoint.name)
+    return EndpointOutputs(
+        scope,
+        "Outputs",
+        values=endpoint_values(endpoint, plan_digest=deployment.plan.digest, trial=trial),
+        stack_wide=stack_wide,
+        parameters=alias.rpartition("/")[0] if environment.outputs == "both" else None,
+    )
+
+
+def _traffic(
+    host: ComponentEndpoint, guests: tuple[GuestParts, ...], deployment: Deployment
+) -> dict[ComponentEndpoint | AddedComponent, float]:
+    """Return the weight of each component of a deployment's traffic; empty where its model takes all requests."""
+    names = [deployment.endpoint.name, *(guest.endpoint.name for guest in deployment.guests)]
+    components: list[ComponentEndpoint | AddedComponent] = [host, *(guest.component for guest in guests)]
+    by_spec = dict(zip(names, components, strict=True))
+    return {by_spec[share.spec]: share.weight for share in deployment.endpoint.hosting.traffic or ()}
+
+
+def _define_adapters(base: ComponentEndpoint | AddedComponent, deployment: Deployment) -> tuple[AdapterComponent, ...]:
+    return tuple(
+        AdapterComponent(base, f"Adapter-{each.name}", base=base, name=each.name, artifact_s3_uri=each.s3_uri)
+        for each in deployment.endpoint.serving.adapters
+    )
+
+
+def _define_guest(  # noqa: PLR0917 (private)
+    scope: Construct,
+    host: ComponentEndpoint,
+    deployment: Deployment,
+    guest: Deployment,
+    topic_arn: str | None,
+    alias_scope: Construct,
+) -> GuestParts:
+    spec, component = guest.endpoint, deployment.component_of(guest)
+    # An inference component can't be moved to another endpoint or renamed: a later generation is another resource.
+    construct_id = component.removeprefix(f"{deployment.environment.name}-")
+    added = AddedComponent(
+        scope,
+        construct_id,
+        endpoint=host,
+        name=component.removeprefix(f"{deployment.endpoint_name}-"),
+        container=optimized_container(scope, guest),
+        copies=planned_copies(guest.plan, spec.hosting),
+        alias_name=alias_name(deployment.environment.name, spec.name),
+        weights_key=host.weights_key,
+        role_options=host.role_options,
+    )
+    alarms = EndpointAlarms(
+        added,
+        "Alarms",
+        endpoint=added,
+        slo=spec.slo,
+        output_tokens=spec.workload.output_tokens,
+        topic_arn=topic_arn,
+        start_minutes=start_minutes(guest),
+    )
+    scaling = define_scaling(added, "Scaling", added, guest, None)
+    alias = EndpointAlias(
+        alias_scope, f"Alias-{spec.name}", endpoint=added, after=[each for each in (scaling,) if each is not None]
+    )
+    for tag, value in spec.tags.items():
+        Tags.of(added).add(tag, value)
+    return GuestParts(
+        component=added,
+        alarms=alarms,
+        scaling=scaling,
+        alias=alias,
+        adapters=_define_adapters(added, guest),
+    )
+
+
+def _topic_arn(scope: Construct, deployment: Deployment) -> str | None:
+    """Return the topic of the alarms: the environment's own, else the one beside the trial service, if any is."""
+    environment = deployment.environment
+    if environment.alarms.topic_arn is not None or deployment.endpoint.trial.mode == "off":
+        return environment.alarms.topic_arn
+    return topic_arn(Stack.of(scope), environment.name)
