@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import constructs
 import pytest
 
+from scripts.structure import circles, read_module, source_files
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -60,6 +62,29 @@ def test_a_stack_only_composes(stack: Path) -> None:
 def test_packages_on_the_way_to_the_lambda_hold_a_docstring_only(package: str) -> None:
     tree = ast.parse((ROOT / "constructs" / package / "__init__.py").read_text())
     assert [type(node) for node in tree.body] == [ast.Expr]
+
+
+def test_the_stub_of_the_constructs_has_each_public_name_from_its_module() -> None:
+    """`ContainerAlarms` was in the table alone: a type checker took it for missing."""
+    library = ROOT / "constructs" / "seatrial_cdk"
+    table = next(
+        ast.literal_eval(node.value)
+        for node in ast.parse((library / "__init__.py").read_text()).body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_NAMES"
+    )
+    stub = {
+        (node.module, alias.name, alias.asname)
+        for node in ast.parse((library / "__init__.pyi").read_text()).body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert stub == {(f"seatrial_cdk.{module}", name, name) for module in table for name in table[module].split()}
+
+
+def test_no_more_than_two_files_of_the_constructs_import_one_another() -> None:
+    files = {name: path for name, path in source_files().items() if name.startswith("seatrial_cdk")}
+    modules = {name: read_module(name, path, frozenset(files)) for name, path in files.items()}
+    assert [group for group in circles(modules) if len(group) > 2] == []
 
 
 def test_a_public_class_name_means_one_thing() -> None:

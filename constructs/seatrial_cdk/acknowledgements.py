@@ -55,13 +55,9 @@ def _flat(construct: IConstruct, texts: list[str]) -> list[str]:
     if not any(TOKEN_MARKER in text for text in known):
         return known
     resolved: list[JsonValue] = Stack.of(construct).resolve(texts)
-    return [_flattened(each) for each in resolved]
 
+    def named(reference: Reference) -> str:
+        return f"<{'.'.join(part for part in (reference.logical_id, reference.attribute) if part)}>"
 
-def _flattened(value: JsonValue) -> str:
-    text = replace_references(evaluate(value, TemplateScope()), _in_angle_brackets)
-    return f"{value}" if text is None else text.replace("${", "<").replace("}", ">")
-
-
-def _in_angle_brackets(reference: Reference) -> str:
-    return f"<{'.'.join(part for part in (reference.logical_id, reference.attribute) if part)}>"
+    flat = [(value, replace_references(evaluate(value, TemplateScope()), named)) for value in resolved]
+    return [f"{value}" if text is None else text.replace("${", "<").replace("}", ">") for value, text in flat]

@@ -40,6 +40,7 @@ class StackPlace:
     @classmethod
     def of(cls, construct: IConstruct) -> StackPlace:
         """Return where the stack of a construct is."""
+        # Each property of a stack is a crossing into Node, and every ARN needs three: they are asked once a stack.
         stack = Stack.of(construct)
         found = _PLACES.get(stack)
         if found is None:
@@ -66,7 +67,6 @@ def shared_stack(scope: Construct, name: str, kind: type[Shared], make: Callable
 
     Args:
         scope: A construct of the stage or app.
-        name: Its construct ID.
         kind: What it must be.
         make: Makes it, in the stage or app.
 

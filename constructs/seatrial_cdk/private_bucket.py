@@ -27,7 +27,6 @@ def private_bucket(
     """Define an encrypted, private bucket as the main child of a construct.
 
     Args:
-        scope: What it belongs to.
         key: Encrypts its objects.
         removal: `destroy` empties and deletes it with the stack, `retain` keeps it.
         lifecycle_rules: When objects end.

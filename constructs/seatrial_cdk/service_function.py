@@ -26,7 +26,6 @@ def log_group_of(scope: Construct, *, keep: bool = False, days: int | None = Non
     """Define a log group; it goes with its stack, unless it is to be kept.
 
     Args:
-        scope: What it belongs to.
         keep: It stays when its stack is deleted.
         days: Days after which its events end, one of the values that CloudWatch Logs knows; default: a month.
     """
@@ -51,10 +50,8 @@ def service_role(
 
     Args:
         scope: The service.
-        construct_id: Its construct ID.
         description: For people.
         assumed_by: The AWS service, as `lambda.amazonaws.com`.
-        policies: By name.
         options: Path and permissions boundary.
     """
     return iam.Role(
@@ -86,11 +83,9 @@ def service_function(
 
     Args:
         scope: The service.
-        name: Its name.
         description: For people.
         handler: As Lambda names it.
         archive: Name and content of its code.
-        role: Its role.
         timeout_s: Longest call, in seconds.
         memory_mb: Memory, in MiB.
         variables: Its environment.
@@ -136,10 +131,8 @@ def service_workflow(
 
     Args:
         scope: The service.
-        name: Its name.
         description: Of its role, for people.
         definition: In Amazon States Language, with `${Function}` in place of the function's ARN.
-        function: The function.
         options: Path and permissions boundary of its role.
     """
     calling = iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[function.attr_arn])

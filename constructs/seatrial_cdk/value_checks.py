@@ -113,7 +113,6 @@ def check_number(scope: Construct, name: str, value: float, bounds: NumberBounds
     """Report one number that is out of its bounds as an error of the CDK (SEA439).
 
     Args:
-        scope: What has it.
         name: Name of the argument.
         value: The number, or a token of one.
         bounds: What it may be.

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from seatrial.specs.repository_files import RELATIVE, stays_in, why_away
+from seatrial.specs.repository_files import RELATIVE, kind_in_repository, stays_in, why_away
 from seatrial_base.errors import RenderError
 from seatrial_base.secrets import credentials, holds_credential, redacted
 
@@ -55,7 +55,7 @@ def code_files(loaded: LoadedSpec) -> dict[str, str]:
 
 
 def _paths(folder: Path) -> Iterator[Path]:
-    for path in folder.rglob("*"):
+    for path in folder.rglob("*") if kind_in_repository(folder) == "folder" else ():
         parts = path.relative_to(folder).parts
         left_out = any(part.startswith(".") or part == _LEFT_OUT for part in parts)
         if not left_out and (path.is_symlink() or not path.is_dir()):
@@ -74,7 +74,11 @@ def _place_problems(loaded: LoadedSpec, folder: Path, paths: list[Path]) -> Iter
         message = "the code and the mounted weights both use /opt/ml/model"
         yield loaded.problem(FIELD, "SEA368", message, "put the code beside the weights, and stage both")
     if not paths:
-        message = f"{folder.name} is not a folder" if not folder.is_dir() else f"the folder {folder.name} is empty"
+        message = (
+            f"{folder.name} is not a folder"
+            if kind_in_repository(folder) != "folder"
+            else f"the folder {folder.name} is empty"
+        )
         yield loaded.problem(FIELD, "SEA368", message, RELATIVE)
     total = sum(path.stat().st_size for path in paths if path.is_file())
     if total > MOST_BYTES:

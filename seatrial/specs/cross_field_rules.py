@@ -12,7 +12,7 @@ from seatrial.specs.endpoint import WorkloadSpec
 from seatrial.specs.hosting_rules import hosting_problems
 from seatrial.specs.model_shape import MOST_HEAD_DIM, ModelShape
 from seatrial.specs.recipe_rules import recipe_problems
-from seatrial.specs.repository_files import RELATIVE, repository_root, stays_in, why_away
+from seatrial.specs.repository_files import RELATIVE, kind_in_repository, repository_root, stays_in, why_away
 from seatrial.specs.scaling import scaling_problems
 from seatrial_base.bounds import wrong_stddev
 from seatrial_base.candidates import is_reserved_name
@@ -411,19 +411,19 @@ def _files(document: Document) -> Iterator[Finding]:
     """Yield each file that is not there, or that is none of the repository: then nothing of it is read."""
     for field in _FILES:
         name = document.value(*field)
-        if not isinstance(name, str):
-            continue
+        if not isinstance(name, str) or "\0" in name:
+            continue  # SEA118 tells of the second
         spec = Path(document.path)
         path = spec.parent / name
         if because := why_away(spec, name) or _linked_away(spec, path):
             yield document.problem(field, "SEA138", because, f"copy it into the repository; {RELATIVE}")
-        elif not (path.is_file() or (field == _MAY_BE_FOLDER and path.is_dir())):
+        elif kind_in_repository(path) not in (("file", "folder") if field == _MAY_BE_FOLDER else ("file",)):
             yield document.problem(field, "SEA101", f"the file {name} does not exist", RELATIVE)
 
 
 def _linked_away(spec: Path, folder: Path) -> str:
     """Return which file of a folder is a link out of the repository; empty for none, and for what is no folder."""
-    files = folder.rglob("*.json") if folder.is_dir() else ()
+    files = folder.rglob("*.json") if kind_in_repository(folder) == "folder" else ()
     away = next((file for file in files if not stays_in(file, repository_root(spec))), None)
     return "" if away is None else f"{away.name} points outside of the repository"
 

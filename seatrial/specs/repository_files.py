@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path, PureWindowsPath
+from typing import Literal
 
-from seatrial_base.files import follow_links
+from seatrial_base.files import follow_links, kind_of
 from seatrial_base.secrets import redacted
 
 RELATIVE = "the path is relative to the spec"
@@ -24,6 +25,14 @@ def stays_in(path: Path, folder: Path) -> bool:
         return follow_links(path).is_relative_to(follow_links(folder))
     except OSError:  # a link to itself
         return False
+
+
+def kind_in_repository(path: Path) -> Literal["file", "folder", "other"] | None:
+    """Tell what a path that a spec names leads to; None too where it can't be looked at, as a name too long."""
+    try:
+        return kind_of(path)
+    except OSError:
+        return None
 
 
 def why_away(spec: Path, name: str) -> str:

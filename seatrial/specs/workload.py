@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from seatrial.specs.repository_files import why_away
+from seatrial.specs.repository_files import kind_in_repository, why_away
 from seatrial_base.errors import BenchError
 from seatrial_base.field_facts import made_of
 from seatrial_load.documents.request import Workload
@@ -70,7 +70,7 @@ def read_dataset(spec: Path, endpoint: EndpointSpec | None, document: Document) 
     A file that is not there, or that is another repository's, is told by the spec's own rules and not read.
     """
     name = None if endpoint is None else endpoint.workload.dataset
-    if endpoint is None or name is None or why_away(spec, name) or not (spec.parent / name).is_file():
+    if endpoint is None or name is None or why_away(spec, name) or kind_in_repository(spec.parent / name) != "file":
         return Dataset(), []
     try:
         dataset = read_file(spec.parent / name, timed=endpoint.workload.arrivals == "recorded")

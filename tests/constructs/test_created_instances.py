@@ -19,7 +19,7 @@ from seatrial.specs.list_prices import list_price
 from seatrial.specs.load import LoadedSpec
 from seatrial.specs.yaml_source import Document
 from seatrial_cdk.endpoint.planned_endpoint import own_variant, planned_instances, planned_shadow, planned_variant
-from seatrial_cdk.scaling.planned_scaling import scaling_limits
+from seatrial_cdk.scaling.endpoint_scaling import scaling_limits
 from tests.sample_plan import LMI_IMAGE, decided, sample_plan
 
 if TYPE_CHECKING:

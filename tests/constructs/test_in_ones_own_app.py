@@ -27,6 +27,7 @@ from seatrial_cdk.endpoint.container_network import SERVICES, ContainerNetwork, 
 from seatrial_cdk.endpoint.endpoint_outputs import EndpointOutputs
 from seatrial_cdk.endpoint.execution_role import RoleOptions
 from seatrial_cdk.endpoint.llm_endpoint import LlmEndpoint
+from seatrial_cdk.endpoint.single_model_endpoint import SingleModelEndpoint
 from seatrial_cdk.observability.endpoint_alarms import EndpointAlarms
 from seatrial_cdk.trials.trial_service import TrialService
 from seatrial_cdk.trials.trials_stack import TrialsStack
@@ -191,3 +192,24 @@ def test_a_mistake_of_the_user_is_a_message(capsys: pytest.CaptureFixture[str]) 
     assert (ended.value.code, capsys.readouterr().err) == (2, "endpoints: SEA404: no spec\n")
     with pytest.raises(RuntimeError, match="something else"), plain_errors():
         raise RuntimeError("something else")
+
+
+def test_a_spec_of_the_other_hosting_is_refused_before_anything_is_defined(app_folder: Path) -> None:
+    stack = Stack(App(), "Own")
+    with pytest.raises(SpecError) as refused:
+        SingleModelEndpoint.from_spec(stack, "Chat", app_folder / "chat.yaml", environment="dev")
+    (problem,) = refused.value.problems
+    assert (problem.rule, problem.field, problem.hint) == ("SEA125", "hosting.kind", "use LlmEndpoint.from_spec")
+    assert Template.from_stack(stack).to_json().get("Resources", {}) == {}
+
+
+def test_a_class_of_ones_own_is_made_of_a_spec(app_folder: Path) -> None:
+    """It was refused: what a spec defined was an `LlmEndpoint`, whatever class was asked for one."""
+
+    class OwnEndpoint(LlmEndpoint):
+        pass
+
+    stack = Stack(App(), "Own")
+    made = OwnEndpoint.from_spec(stack, "Chat", app_folder / "chat.yaml", environment="dev", trials="deployed")
+    assert type(made) is OwnEndpoint
+    assert made.parts is not None

@@ -66,6 +66,14 @@ def test_everything_that_can_not_be_packaged_is_listed(loaded: Loaded, code: Pat
     ]
 
 
+@pytest.mark.parametrize("name", ["a" * 300, "a/" * 2_000])
+def test_a_path_that_is_too_long_for_a_folder_is_none(loaded: Loaded, name: str) -> None:
+    with pytest.raises(RenderError) as error:
+        code_files(loaded(f"serving: {{code: {name}}}"))
+    (problem,) = error.value.problems
+    assert (problem.field, problem.rule, "is not a folder" in problem.message) == ("serving.code", "SEA368", True)
+
+
 def test_a_large_folder_is_pointed_to_staging(loaded: Loaded, code: Path) -> None:
     (code / "table.txt").write_text("a" * (10 * 2**20))
     with pytest.raises(RenderError) as error:

@@ -69,7 +69,7 @@ AREAS: Final = {
         ("tests/constructs/trials", "tests/operations/doctor"),
     ),
     "rollback": Area(
-        tuple(f"{RUNTIME}/{name}.py" for name in ("answer", "lost_requests", "order", "outcome", "room", "scaling")),
+        tuple(f"{RUNTIME}/{name}.py" for name in ("answer", "order", "outcome", "properties", "scaling")),
         ("tests/constructs/trials",),
     ),
     "secrets": Area(

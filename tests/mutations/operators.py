@@ -139,14 +139,14 @@ class _Source:
             if places is None and len(items) == 1:
                 continue  # empty is another list: mostly an error
             start, end = items[place]
-            if isinstance(node, ast.Tuple) and place == 0 and len(items) == 2:
+            is_pair = isinstance(node, ast.Tuple) and len(items) == 2
+            comma = "" if not is_pair or self._bytes[items[1][1] :].lstrip().startswith(b",") else ","
+            if place:
+                yield Edit(items[place - 1][1], end, comma, "removed element")
+            elif comma:
                 yield Edit(start, items[1][1], f"{self._bytes[slice(*items[1])].decode()},", "removed element")
-            elif place + 1 < len(items):
-                yield Edit(start, items[place + 1][0], "", "removed element")
-            elif place and not isinstance(node, ast.Tuple):
-                yield Edit(items[place - 1][1], end, "", "removed element")
             else:
-                yield Edit(start, end, "", "removed element")
+                yield Edit(start, items[1][0] if len(items) > 1 else end, "", "removed element")
 
     def _edit(self, node: ast.AST, text: str, operator: str) -> Edit:
         return Edit(*self._span(node), text, operator)

@@ -49,6 +49,8 @@ _PYTEST: Final = (
     *("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "tests.mutations.mutated_import"),
     *("-m", "not timing"),  # what may fail on a busy machine notices nothing
 )
+_running: Final[set[int]] = set()
+"""Groups of processes that run tests."""
 _BESIDE: Final = (".venv", "node_modules")
 _LEFT_OUT: Final = (".git", ".hypothesis", ".seatrial", "__pycache__", "cdk.out", *_BESIDE)
 
@@ -82,14 +84,15 @@ def outcome_of(
         process = subprocess.Popen(
             command, cwd=folder, env=variables, stdout=output, stderr=output, start_new_session=True
         )
+        _running.add(process.pid)
         try:
             code: int | None = process.wait(longest_s)
         except subprocess.TimeoutExpired:
             code = None
         finally:
-            with suppress(ProcessLookupError):  # servers that the tests started too
-                os.killpg(process.pid, signal.SIGKILL)
+            _kill(process.pid)
             process.wait()
+            _running.discard(process.pid)
         output.seek(0)
         text = output.read()
     if code == 0:
@@ -100,35 +103,51 @@ def outcome_of(
     return Outcome("killed", f"{longest_s:.0f} s" if code is None else failed[1] if failed else f"exit code {code}")
 
 
+def _kill(group: int) -> None:
+    """Kill tests and the servers that they started."""
+    with suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+
+
 def main(mutations: Sequence[Mutation], processes: int, name: str) -> int:
     """Run mutations; print each mutant, how it differs where it survived, the sum of each file, and of all."""
+    killed: dict[str, list[bool]] = defaultdict(list)
     with _copy_of_the_tree() as folder:
         before = _states(folder)
-        seconds = _seconds({test for one in mutations for test in one.tests}, folder, processes)
-
-        def outcome(one: Mutation) -> Outcome:
-            if because := why_equivalent(one):
-                return Outcome("equivalent", because)
-            for tests in filter(None, (one.tests[:_FIRST], one.tests[_FIRST:])):
-                longest_s = _START_S + _PATIENCE * sum(seconds[test] for test in tests)
-                found = outcome_of(one, tests, folder=folder, longest_s=longest_s)
-                if found.kind == "killed":
-                    return found
-            return Outcome("survived")
-
-        killed: dict[str, list[bool]] = defaultdict(list)
-        with ThreadPoolExecutor(processes) as pool:
-            for one, came in zip(mutations, pool.map(outcome, mutations), strict=True):
-                _say(f"{came.kind:10}  {one.place}: {one.unseen}{came.by and ': '}{came.by}")
-                if came.kind != "killed":
-                    _say(_difference(one))
-                if came.kind != "equivalent":
-                    killed[one.file].append(came.kind == "killed")
+        for one, came in _outcomes(mutations, folder, processes):
+            _say(f"{came.kind:10}  {one.place}: {one.unseen}{came.by and ': '}{came.by}")
+            if came.kind != "killed":
+                _say(_difference(one))
+            if came.kind != "equivalent":
+                killed[one.file].append(came.kind == "killed")
         changed = sorted(path for path, state in _states(folder).items() if before.get(path) != state)
     if changed:
         _say(f"a mutant changed what later ones ran with: {', '.join(changed)}")
         return 1
     return _told(killed, name)
+
+
+def _outcomes(mutations: Sequence[Mutation], folder: Path, processes: int) -> Iterator[tuple[Mutation, Outcome]]:
+    seconds = _seconds({test for one in mutations for test in one.tests}, folder, processes)
+
+    def outcome(one: Mutation) -> Outcome:
+        if because := why_equivalent(one):
+            return Outcome("equivalent", because)
+        for tests in filter(None, (one.tests[:_FIRST], one.tests[_FIRST:])):
+            longest_s = _START_S + _PATIENCE * sum(seconds[test] for test in tests)
+            found = outcome_of(one, tests, folder=folder, longest_s=longest_s)
+            if found.kind == "killed":
+                return found
+        return Outcome("survived")
+
+    with ThreadPoolExecutor(processes) as pool:
+        try:
+            yield from zip(mutations, pool.map(outcome, mutations), strict=True)
+        except BaseException:  # who interrupts it leaves no test behind
+            pool.shutdown(wait=False, cancel_futures=True)
+            for group in tuple(_running):
+                _kill(group)
+            raise
 
 
 @contextmanager
@@ -200,7 +219,9 @@ def _arguments() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     given = _arguments()
     chosen = all_mutations() if given.draw is None else tuple(drawn(given.draw, given.seed))
     source = "the table" if given.draw is None else f"seed {given.seed}"
-    sys.exit(main([one for one in chosen if given.file in one.file], given.processes, source))
+    wanted = [one for one in chosen if given.file in one.file]
+    sys.exit(main(wanted, given.processes, source) if wanted else f"no mutant is of a file like {given.file!r}")

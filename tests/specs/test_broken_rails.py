@@ -502,3 +502,24 @@ def test_the_copies_of_all_variants_count(hosting: str, field: str, write: Write
     assert (problem.rule, problem.field) == ("SEA111", field)
     assert "copies of all variants exceed dev's guard rail 2" in problem.message
     assert broken("max_copies: 1000", f"{SINGLE}{hosting}", write, environments) == []
+
+
+@pytest.mark.parametrize("field", [*FILES, "workload.dataset", "serving.code"])
+def test_a_zero_byte_in_a_path_is_a_users_mistake(field: str, write: Write, environments: Path) -> None:
+    more = {
+        "workload.dataset": SPEC.replace("concurrency: 8", 'concurrency: 8, dataset: "%s"'),
+        "serving.code": f'{SPEC}serving: {{code: "%s"}}\n',
+    }
+    spec = {**{key: text.replace("'%s'", '"%s"') for key, text in FILES.items()}, **more}[field]
+    found = broken("max_copies: 9", spec.replace("%s", "a\\0b"), write, environments)
+    assert [(problem.rule, problem.field) for problem in found] == [("SEA118", field)]
+
+
+@pytest.mark.parametrize("field", [*FILES, "workload.dataset"])
+@pytest.mark.parametrize("name", ["a" * 300, "a/" * 2_000, "\N{GRINNING FACE}" * 100])
+def test_a_path_that_is_too_long_for_a_file_is_not_there(
+    field: str, name: str, write: Write, environments: Path
+) -> None:
+    spec = {**FILES, "workload.dataset": SPEC.replace("concurrency: 8", "concurrency: 8, dataset: '%s'")}[field]
+    found = broken("max_copies: 9", spec.replace("%s", name), write, environments)
+    assert ("SEA101", field) in [(problem.rule, problem.field) for problem in found]

@@ -40,6 +40,7 @@ class DeliveryPipeline(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self._connection_arn = spec.connection_arn
+        runtimes = {"phases": {"install": {"runtime-versions": {"python": PYTHON}}}}
         source = pipelines.CodePipelineSource.connection(
             spec.repository, spec.branch, connection_arn=spec.connection_arn
         )
@@ -52,7 +53,7 @@ class DeliveryPipeline(Construct):
             self_mutation=True,
             cli_version=cdk_cli,
             cdk_assets_cli_version=CDK_ASSETS,
-            code_build_defaults=pipelines.CodeBuildOptions(partial_build_spec=_runtimes()),
+            code_build_defaults=pipelines.CodeBuildOptions(partial_build_spec=BuildSpec.from_object(runtimes)),
             synth=pipelines.ShellStep("Synth", input=source, install_commands=[*INSTALL], commands=[*CHECKS_AND_SYNTH]),
         )
 
@@ -85,7 +86,3 @@ class DeliveryPipeline(Construct):
             role.add_to_principal_policy(statement)
             reason = "The CDK allows the action of the older prefix too."
             Validations.of(role).acknowledge(Acknowledgment(id="Seatrial::SEA782", reason=reason))
-
-
-def _runtimes() -> BuildSpec:
-    return BuildSpec.from_object({"phases": {"install": {"runtime-versions": {"python": PYTHON}}}})

@@ -20,9 +20,7 @@ from seatrial_lint.cloudformation.read import read_template_file
 from seatrial_lint.template_rules.check import check_templates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from aws_cdk import IPolicyValidationContext, PolicyValidationStack
+    from aws_cdk import IPolicyValidationContext
     from constructs import IConstruct
 
     from seatrial_base.findings import Finding
@@ -75,27 +73,16 @@ class HostingChecks:
         Args:
             context: What was synthesized.
         """
-        findings = [finding for group in _groups(context.stack_templates) for finding in _checked(group)]
+        by_place: dict[tuple[str | None, str | None], dict[str, Template]] = {}
+        for stack in context.stack_templates:
+            path, region, account = stack.template_path, stack.region, stack.account_id
+            template = read_template_file(Path(path), name=path, region=region or "", account=account)
+            by_place.setdefault((account, region), {})[path] = template
+        findings = [each for (_, region), group in by_place.items() for each in check_templates(group, region)]
         return PolicyValidationPluginReport(
             success=all(each.severity != "error" for each in findings),
             violations=[_violation(each) for each in findings],
         )
-
-
-def _groups(stacks: Iterable[PolicyValidationStack]) -> Iterable[list[PolicyValidationStack]]:
-    by_place: dict[tuple[str | None, str | None], list[PolicyValidationStack]] = {}
-    for stack in stacks:
-        by_place.setdefault((stack.account_id, stack.region), []).append(stack)
-    return by_place.values()
-
-
-def _checked(stacks: list[PolicyValidationStack]) -> tuple[Finding, ...]:
-    return check_templates({each.template_path: _template(each) for each in stacks}, stacks[0].region)
-
-
-def _template(stack: PolicyValidationStack) -> Template:
-    path = stack.template_path
-    return read_template_file(Path(path), name=path, region=stack.region or "", account=stack.account_id)
 
 
 def _violation(finding: Finding) -> PolicyViolation:

@@ -93,9 +93,6 @@ def refuse_parts_of_no_vpc(
 
     Args:
         scope: What is given them.
-        vpc: The VPC.
-        subnets: Subnets of it.
-        security_groups: Security groups in it.
     """
     if vpc is None and (subnets is not None or security_groups is not None):
         Annotations.of(scope).add_error("SEA449: vpc_subnets and security_groups need their VPC. Give vpc beside them.")
@@ -126,7 +123,18 @@ class HostingVpcEndpoints(Construct):
         more_services: Sequence[str] = (),
     ) -> None:
         super().__init__(scope, construct_id)
-        groups = [*security_groups] if security_groups else [_security_group(self, vpc)]
+        groups = [*(security_groups or ())]
+        if not groups:
+            group = ec2.SecurityGroup(
+                self,
+                "SecurityGroup",
+                vpc=vpc,
+                description="VPC endpoints of SageMaker hosting",
+                allow_all_outbound=False,
+            )
+            acknowledge(group, ACKNOWLEDGED)
+            group.add_ingress_rule(ec2.Peer.ipv4(vpc.vpc_cidr_block), ec2.Port.tcp(443), "HTTPS from the VPC")
+            groups = [group]
         self.gateway = ec2.GatewayVpcEndpoint(self, "S3", vpc=vpc, service=ec2.GatewayVpcEndpointAwsService.S3)
         self.interfaces = {
             name: ec2.InterfaceVpcEndpoint(
@@ -141,12 +149,3 @@ class HostingVpcEndpoints(Construct):
             )
             for name in dict.fromkeys((*SERVICES, *more_services))
         }
-
-
-def _security_group(scope: HostingVpcEndpoints, vpc: ec2.IVpc) -> ec2.ISecurityGroup:
-    group = ec2.SecurityGroup(
-        scope, "SecurityGroup", vpc=vpc, description="VPC endpoints of SageMaker hosting", allow_all_outbound=False
-    )
-    acknowledge(group, ACKNOWLEDGED)
-    group.add_ingress_rule(ec2.Peer.ipv4(vpc.vpc_cidr_block), ec2.Port.tcp(443), "HTTPS from the VPC")
-    return group

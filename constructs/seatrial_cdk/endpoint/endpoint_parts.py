@@ -15,7 +15,7 @@ from seatrial_cdk.endpoint.planned_endpoint import optimized_container, planned_
 from seatrial_cdk.endpoint.traffic_router import TrafficRouter
 from seatrial_cdk.observability.endpoint_alarms import ContainerAlarms, EndpointAlarms, topic_arn
 from seatrial_cdk.observability.endpoint_dashboard import define_endpoint_dashboard
-from seatrial_cdk.scaling.planned_scaling import define_scaling, start_minutes
+from seatrial_cdk.scaling.endpoint_scaling import define_scaling, start_minutes
 from seatrial_cdk.trials.endpoint_trial import CandidateTrial, SmokeBenchmark, TrialSettings
 from seatrial_cdk.trials.trial_schedule import TrialSchedule
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from seatrial.deployment.document import Deployment
     from seatrial_cdk.endpoint.endpoint_interface import DefinedEndpoint
-    from seatrial_cdk.scaling.planned_scaling import EndpointScaling
+    from seatrial_cdk.scaling.endpoint_scaling import EndpointScaling
 
 INFO_METADATA = "aws:cdk:info"
 

@@ -228,6 +228,8 @@ def _digest(scope: Construct, sources: ModelSources | None, network: ContainerNe
             *(arn for _, arn in sources.described),
         ]
     text = json.dumps(named, sort_keys=True)
+    # Resolving crosses into Node, and tokens alone need it: they are numbered anew by each synthesis, and a digest of
+    # numbers would make another role each time.
     if TOKEN_MARKER in text:
         stack = Stack.of(scope)
         text = json.dumps([None if each is None else stack.resolve(each) for each in named], sort_keys=True)
@@ -239,7 +241,8 @@ def _reads(place: StackPlace, sources: ModelSources) -> Iterator[Statement]:
     if sources.artifact:
         yield from _read(place, sources.artifact.bucket_name, sources.artifact.object_key)
     if sources.weights_s3_uri:
-        yield from _read_weights(place, sources.weights_s3_uri)
+        bucket, _, prefix = sources.weights_s3_uri.removeprefix("s3://").partition("/")
+        yield from _read(place, bucket, f"{prefix}*")
     if sources.kms_key_arn:
         yield allow(["kms:Decrypt"], [sources.kms_key_arn])
     for action, arn in sources.described:
@@ -283,11 +286,6 @@ def _read(place: StackPlace, bucket: str, keys: str) -> Iterator[Statement]:
         [f"arn:{place.partition}:s3:::{bucket}"],
         {"StringLike": {"s3:prefix": [keys]}},
     )
-
-
-def _read_weights(place: StackPlace, s3_uri: str) -> Iterator[Statement]:
-    bucket, _, prefix = s3_uri.removeprefix("s3://").partition("/")
-    return _read(place, bucket, f"{prefix}*")
 
 
 def read_object(place: StackPlace, s3_uri: str) -> Iterator[Statement]:

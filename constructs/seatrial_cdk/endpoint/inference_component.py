@@ -112,7 +112,6 @@ def define_model(
     The model has no name, because it can only be replaced.
 
     Args:
-        scope: What both belong to.
         container: Image, environment, artifacts.
         network: The VPC of the containers.
         name: The endpoint's name in its first generation, whose logs and metrics the role writes.
@@ -153,7 +152,6 @@ def define_component(
     """Define the component: how many copies of the model run, and what each takes of an instance.
 
     Args:
-        scope: What it belongs to.
         endpoint_name: Name of the endpoint, or a token of it.
         model: What runs.
         name: Name of the component.
@@ -170,6 +168,8 @@ def define_component(
         ),
         deployment_config=component_update(copies),
     )
+    # One document for the component and for its candidate (`specification_json`): a candidate that was made of other
+    # properties than the component would prove nothing of it.
     component.add_property_override("Specification", specification_document(copies, model.attr_model_name))
     component.add_resource_dependency(model)
     return component

@@ -276,6 +276,7 @@ class LlmEndpoint(ComponentEndpoint, SpecEndpoint):
             if self.network.subnet_ids
             else None,
         )
+        # A reference names the role alone; SageMaker uses its policies from the first instance on.
         self.config.node.add_dependency(self.instance_role)
         self.endpoint_config_name = self.config.attr_endpoint_config_name
         # The desired count is retained with the others, and not excluded: it belongs to managed instance scaling, which

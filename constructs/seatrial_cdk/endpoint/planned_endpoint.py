@@ -61,19 +61,13 @@ def optimized_container(scope: Construct, deployment: Deployment) -> ServingCont
 
     Args:
         scope: What the artifacts belong to.
-        deployment: What to deploy.
     """
     container, weights = planned_container(deployment), optimized_weights(scope, deployment)
     return container if weights is None else weights.mounted(container)
 
 
 def optimized_weights(scope: Construct, deployment: Deployment) -> OptimizedWeights | None:
-    """Return the artifacts of a deployment's optimization job, each once in a scope; `None` without a job.
-
-    Args:
-        scope: What they belong to.
-        deployment: What to deploy.
-    """
+    """Return the artifacts of a deployment's optimization job, each once in a scope; `None` without a job."""
     request = deployment.optimization_job
     if request is None:
         return None
@@ -90,7 +84,6 @@ def planned_copies(plan: Plan, hosting: HostingSpec = AS_PLANNED) -> ComponentCo
     """Return the copies of a plan.
 
     Args:
-        plan: The plan.
         hosting: How they are hosted.
     """
     return ComponentCopies(
@@ -125,7 +118,6 @@ def planned_instances(
     """Return the instances of a plan.
 
     Args:
-        plan: The plan.
         hosting: How they are hosted.
         scaling: Whether the copies go to zero, and how instances are removed.
         volume_key_arn: Key of the volumes; `None` where the instance type has local NVMe; a pool's is looked up.

@@ -84,7 +84,6 @@ def route(
     Args:
         event: The request; header `x-seatrial-session` keeps a session at one component.
         client: SageMaker's runtime.
-        endpoint_name: The endpoint.
         weights: Weight of each component.
         fraction: A number from 0 to below 1 for a request without a session.
     """
@@ -92,7 +91,8 @@ def route(
     session = headers.get(SESSION_HEADER)
     component = choose_traffic(weights, fraction_of(session) if session else fraction())
     try:
-        body = _body(event)
+        text = event.get("body", "")
+        body = base64.b64decode(text, validate=True) if event.get("isBase64Encoded") else text.encode()
     except (ValueError, binascii.Error):
         return _answer(_BAD_REQUEST, b'{"error": "the body is not base64"}', component)
     try:
@@ -109,11 +109,6 @@ def route(
     except BotoCoreError as error:
         return _answer(_BAD_GATEWAY, json.dumps({"error": type(error).__name__}).encode(), component)
     return _answer(200, content, component, str(answer.get("ContentType", "application/json")))
-
-
-def _body(event: UrlEvent) -> bytes:
-    text = event.get("body", "")
-    return base64.b64decode(text, validate=True) if event.get("isBase64Encoded") else text.encode()
 
 
 def _read(body: object) -> bytes:

@@ -22,10 +22,9 @@ from seatrial_cdk.service_function import handler_module, log_group_of, packed_m
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from aws_cdk.aws_logs import ILogGroup
-
     from seatrial_cdk.endpoint.endpoint_interface import ILlmEndpoint
 
+# The name that deployed functions have; `handler_module` makes a module of it, wherever the source is.
 HANDLER = "seatrial_cdk.traffic_router.runtime.handler.handler"
 LONGEST_REQUEST_S = 75  # SageMaker answers within 60 s; the rest is for the start and the connection
 MEMORY_MB = 256
@@ -56,6 +55,9 @@ class TrafficRouter(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         logs = log_group_of(self)
+        arns = (arn for each, _ in components for arn in (each.endpoint_arn, each.inference_component_arn) if arn)
+        calls = allow(["sagemaker:InvokeEndpoint"], [*dict.fromkeys(arns)])
+        writing = allow(["logs:CreateLogStream", "logs:PutLogEvents"], [logs.log_group_arn])
         self.role = iam.Role(
             self,
             "Role",
@@ -63,9 +65,26 @@ class TrafficRouter(Construct):
             assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
             path=role_options.path,
             permissions_boundary=role_options.permissions_boundary,
-            inline_policies={"Route": _policy(logs.log_group_arn, [each for each, _ in components])},
+            inline_policies={"Route": policy_document([calls, writing])},
         )
-        self.function = _function(self, endpoint_name, components, logs)
+        weights = {
+            each.inference_component_name: weight for each, weight in components if each.inference_component_name
+        }
+        with archive_file("router.zip", router_archive()) as path:
+            self.function = lambda_.Function(
+                self,
+                "Function",
+                description=f"Splits requests over the components of {endpoint_name}",
+                runtime=lambda_.Runtime.PYTHON_3_13,
+                architecture=lambda_.Architecture.ARM_64,
+                handler=HANDLER,
+                code=lambda_.Code.from_asset(path),
+                role=self.role,
+                timeout=Duration.seconds(LONGEST_REQUEST_S),
+                memory_size=MEMORY_MB,
+                log_group=logs,
+                environment={"ENDPOINT_NAME": endpoint_name, "WEIGHTS": Stack.of(self).to_json_string(weights)},
+            )
         self.url = self.function.add_function_url(auth_type=lambda_.FunctionUrlAuthType.AWS_IAM)
         for component, _ in components:
             self.function.node.add_dependency(component)
@@ -75,45 +94,6 @@ class TrafficRouter(Construct):
     def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow sending requests to the URL."""
         return self.url.grant_invoke_url(grantee)
-
-
-def _by_name(components: Sequence[tuple[ILlmEndpoint, float]]) -> dict[str, float]:
-    return {each.inference_component_name: weight for each, weight in components if each.inference_component_name}
-
-
-def _policy(log_group_arn: str, components: Sequence[ILlmEndpoint]) -> iam.PolicyDocument:
-    arns = dict.fromkeys(
-        arn for each in components for arn in (each.endpoint_arn, each.inference_component_arn) if arn is not None
-    )
-    return policy_document(
-        [
-            allow(["sagemaker:InvokeEndpoint"], [*arns]),
-            allow(["logs:CreateLogStream", "logs:PutLogEvents"], [log_group_arn]),
-        ]
-    )
-
-
-def _function(
-    scope: TrafficRouter, endpoint_name: str, components: Sequence[tuple[ILlmEndpoint, float]], logs: ILogGroup
-) -> lambda_.Function:
-    with archive_file("router.zip", router_archive()) as path:
-        return lambda_.Function(
-            scope,
-            "Function",
-            description=f"Splits requests over the components of {endpoint_name}",
-            runtime=lambda_.Runtime.PYTHON_3_13,
-            architecture=lambda_.Architecture.ARM_64,
-            handler=HANDLER,
-            code=lambda_.Code.from_asset(path),
-            role=scope.role,
-            timeout=Duration.seconds(LONGEST_REQUEST_S),
-            memory_size=MEMORY_MB,
-            log_group=logs,
-            environment={
-                "ENDPOINT_NAME": endpoint_name,
-                "WEIGHTS": Stack.of(scope).to_json_string(_by_name(components)),
-            },
-        )
 
 
 def router_archive() -> bytes:

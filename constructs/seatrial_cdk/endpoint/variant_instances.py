@@ -158,7 +158,6 @@ def production_variant(
 
     Args:
         instances: What it runs on.
-        name: Its name.
         model_name: Name of its model, or a token of it; default: none, for inference components, which name their own.
         weight: Share of the traffic, relative to the other variants.
     """

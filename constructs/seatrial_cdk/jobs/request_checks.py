@@ -42,10 +42,6 @@ MOST_CHARACTERS: Final = 6_000
 def check_environment(scope: Construct, environment: str) -> None:
     """Refuse the name of an environment that the names of its function and jobs can't begin with; a token is taken.
 
-    Args:
-        scope: What has it.
-        environment: The name.
-
     Raises:
         SpecError: SEA439.
     """
@@ -60,7 +56,6 @@ def check_request(scope: Construct, request: OptimizationJobRequest) -> None:
     """Refuse a request that SageMaker would refuse, or whose digest is not that of its content.
 
     Args:
-        scope: What has it.
         request: What a job makes.
 
     Raises:

@@ -324,6 +324,7 @@ def _alarm(
         comparison_operator="GreaterThanOrEqualToThreshold",
         evaluation_periods=condition.minutes_watched,
         datapoints_to_alarm=condition.minutes_bad,
+        # A minute without a request has no data: an alarm raised by silence would roll every idle endpoint back.
         treat_missing_data="notBreaching",
         alarm_actions=told,
         ok_actions=told,
@@ -345,11 +346,7 @@ def alarm_name(scope: Construct, endpoint: ILlmEndpoint, own: str) -> str | None
 
 
 def alarm_prefix(environment: str) -> str:
-    """Return what the names of an environment's alarms begin with: those that its trial service may read.
-
-    Args:
-        environment: The environment's name.
-    """
+    """Return what the names of an environment's alarms begin with: those that its trial service may read."""
     return f"seatrial-{environment}-"
 
 

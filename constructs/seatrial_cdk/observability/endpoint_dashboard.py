@@ -297,9 +297,6 @@ def define_endpoint_dashboard(
     """Define the dashboard of a deployment where its environment asks for one.
 
     Args:
-        scope: What it belongs to.
-        construct_id: Its construct ID.
-        endpoint: The endpoint.
         deployment: What is deployed.
         trial: The trial of what is deployed; `None` without trials.
         container_alarms: The alarms on what its containers tell; `None` without detailed metrics.

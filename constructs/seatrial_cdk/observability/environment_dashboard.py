@@ -203,22 +203,18 @@ class EnvironmentBudget(Construct):
         self.resource = budgets.CfnBudget(
             self,
             "Resource",
-            budget=_budget(environment, usd_per_month),
+            budget=budgets.CfnBudget.BudgetDataProperty(
+                budget_type="COST",
+                time_unit="MONTHLY",
+                budget_limit=budgets.CfnBudget.SpendProperty(amount=usd_per_month, unit="USD"),
+                cost_filters={"TagKeyValue": [f"user:{ENVIRONMENT_TAG}${environment}"]},
+            ),
             notifications_with_subscribers=[
                 _notification(kind, percent, subscribers) for kind, percent in NOTIFICATIONS
             ],
         )
         if topic is not None:
             self.resource.node.add_dependency(topic.topic)
-
-
-def _budget(environment: str, usd_per_month: float) -> budgets.CfnBudget.BudgetDataProperty:
-    return budgets.CfnBudget.BudgetDataProperty(
-        budget_type="COST",
-        time_unit="MONTHLY",
-        budget_limit=budgets.CfnBudget.SpendProperty(amount=usd_per_month, unit="USD"),
-        cost_filters={"TagKeyValue": [f"user:{ENVIRONMENT_TAG}${environment}"]},
-    )
 
 
 def _subscribers(emails: Sequence[str], topic_arn: str | None) -> list[budgets.CfnBudget.SubscriberProperty]:
@@ -275,7 +271,6 @@ def define_environment_view(
 
     Args:
         scope: The stack of its trials.
-        environment: The environment.
         deployments: Every deployment of the app; those of other environments are left out.
     """
     if not environment.observability.has_environment_dashboard:
@@ -297,7 +292,6 @@ def define_budget(scope: Construct, environment: EnvironmentSpec, topic: AlarmTo
 
     Args:
         scope: The stack of its trials.
-        environment: The environment.
         topic: Its own topic; `None` where its file names one, whose policy is its owner's.
     """
     wanted = environment.observability

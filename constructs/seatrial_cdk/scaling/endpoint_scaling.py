@@ -1,9 +1,10 @@
-"""Scales copies by the knee, variants likewise, and asynchronous endpoints by what waits."""
+"""Scales copies by the knee, variants likewise, and asynchronous endpoints by what waits; as a deployment has it."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 from zoneinfo import available_timezones
 
 from aws_cdk import Annotations, Token
@@ -12,6 +13,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from seatrial.specs.scaling import expression_error
+from seatrial_base.bounds import INSTANCE_START_S
 from seatrial_base.units import S_PER_MINUTE
 from seatrial_cdk.observability.endpoint_alarms import NAMESPACE
 from seatrial_cdk.place import TOKEN_MARKER
@@ -20,7 +22,10 @@ from seatrial_cdk.value_checks import NumberBounds, check_number, check_values
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from seatrial.deployment.document import Deployment
+    from seatrial.specs.scaling import ScalingSpec
     from seatrial_cdk.endpoint.endpoint_interface import ILlmEndpoint
+    from seatrial_cdk.trials.endpoint_trial import SmokeBenchmark
 
 
 DEFAULT_SCALE_OUT_COOLDOWN_S, DEFAULT_SCALE_IN_COOLDOWN_S = 60, 300
@@ -33,6 +38,7 @@ INSTANCES_METRIC = "SageMakerVariantConcurrentRequestsPerModelHighResolution"
 BACKLOG_METRIC = "ApproximateBacklogSizePerInstance"
 BACKLOG_COOLDOWN_FROM_ZERO_S = 300  # "Autoscale an asynchronous endpoint", SageMaker AI developer guide
 PERIODS_FROM_ZERO = 2  # the same page
+EndpointScaling: TypeAlias = "CopyScaling | VariantScaling | BacklogScaling"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,7 +295,6 @@ def _define_target(
 
     Args:
         scope: The scaling; SEA442 is reported where it is of another kind than the endpoint.
-        endpoint: The endpoint.
         limits: Fewest and most.
         dimension: `COPIES` or `INSTANCES`.
         resource_id: As Application Auto Scaling has it.
@@ -344,7 +349,6 @@ def _define_tracking(
     """Define target tracking. Both cooldowns are written out: inference components have no documented default.
 
     Args:
-        scope: What it belongs to.
         target: What is scaled.
         limits: Cooldowns and protection.
         name: The policy's name.
@@ -368,6 +372,7 @@ def _define_tracking(
             target_value=value,
             scale_out_cooldown=limits.scale_out_cooldown_s,
             scale_in_cooldown=limits.scale_in_cooldown_s,
+            # Left out where it is off: `false` would update each policy that is deployed without it.
             disable_scale_in=limits.scale_in_protection or None,
         ),
     )
@@ -392,7 +397,6 @@ def _define_start_from_zero(
     Target tracking multiplies what there is, and nothing times anything is nothing.
 
     Args:
-        scope: What they belong to.
         target: What is scaled.
         metric_name: Counts what waits for one.
         statistic: Of a minute.
@@ -435,3 +439,70 @@ def _define_start_from_zero(
         alarm_actions=[step.ref],
     )
     return step
+
+
+def scaling_limits(scaling: ScalingSpec) -> ScalingLimits:
+    """Return the limits of a spec's scaling."""
+    return ScalingLimits(
+        min_capacity=scaling.min_copies,
+        max_capacity=scaling.max_copies,
+        scale_out_cooldown_s=scaling.scale_out_cooldown_s,
+        scale_in_cooldown_s=scaling.scale_in_cooldown_s,
+        schedules=tuple(
+            ScheduledCapacity(
+                name=each.name,
+                schedule=each.schedule,
+                timezone=each.timezone,
+                min_capacity=each.min_copies,
+                max_capacity=each.max_copies,
+            )
+            for each in scaling.schedules
+        ),
+        scale_in_protection=scaling.scale_in_protection,
+    )
+
+
+def define_scaling(
+    scope: Construct, construct_id: str, endpoint: ILlmEndpoint, deployment: Deployment, trial: SmokeBenchmark | None
+) -> EndpointScaling | None:
+    """Define the scaling that matches the kind of a deployed endpoint; `None` when the number of copies is fixed.
+
+    Each variant is scaled between the same limits; a queue by what waits for its first variant.
+
+    Args:
+        construct_id: Its construct ID; the variant's name is added from the second variant on.
+        deployment: What is deployed.
+        trial: Its response attributes have the target; `None` without trials.
+    """
+    scaling, planned = deployment.endpoint.scaling, deployment.plan.target_concurrency_per_copy.value
+    if scaling.is_fixed:
+        return None
+    limits = scaling_limits(scaling)
+    if endpoint.inference_component_name is not None:
+        target = planned if trial is None else Token.as_number(trial.attribute("TargetConcurrencyPerCopy"))
+        return CopyScaling(scope, construct_id, endpoint=endpoint, limits=limits, target_concurrency_per_copy=target)
+    if endpoint.is_asynchronous:
+        return BacklogScaling(
+            scope, construct_id, endpoint=endpoint, limits=limits, target_backlog_per_instance=planned
+        )
+    names = [each.name for each in deployment.endpoint.hosting.variants or ()] or [endpoint.variant_name]
+    made = [
+        VariantScaling(
+            scope,
+            construct_id if name == names[0] else f"{construct_id}{name}",
+            endpoint=endpoint,
+            limits=limits,
+            target_concurrency_per_instance=planned,
+            variant_name=name,
+        )
+        for name in names
+    ]
+    return made[0]
+
+
+def start_minutes(deployment: Deployment) -> int:
+    """Return how many minutes refused requests are normal for: as long as a start from zero may take, else one."""
+    if not deployment.endpoint.scaling.goes_to_zero:
+        return 1
+    plan = deployment.plan
+    return math.ceil((INSTANCE_START_S + plan.download_timeout_s.value + plan.startup_timeout_s.value) / S_PER_MINUTE)

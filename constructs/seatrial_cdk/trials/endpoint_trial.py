@@ -281,6 +281,7 @@ class CandidateTrial(Construct):
         )
         if late := settings.late_start:
             Annotations.of(self).add_warning_v2("seatrial:SEA505", late)
+        # The template can't have the live count, and with the planned one an update would take away what scaling added.
         copies = Token.as_number(self.resource.get_att("CopyCount"))
         endpoint.component.runtime_config = sagemaker.CfnInferenceComponent.InferenceComponentRuntimeConfigProperty(
             copy_count=copies

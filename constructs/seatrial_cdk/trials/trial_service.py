@@ -283,6 +283,7 @@ def _function(
     log_days: int | None,
     sockets_per_function: int,
 ) -> lambda_.CfnFunction:
+    stack = Stack.of(scope)
     return service_function(
         scope,
         name=scope.name,
@@ -292,24 +293,17 @@ def _function(
         role=scope.role,
         timeout_s=LONGEST_FUNCTION_S,
         memory_mb=ONE_VCPU_MEMORY_MB,
-        variables=_variables(scope, environment, sockets_per_function, log_days),
+        variables={
+            "ENVIRONMENT": environment,
+            "RESULTS_BUCKET": scope.results.bucket.bucket_name,
+            "STATE_MACHINE": f"arn:{stack.partition}:states:{stack.region}:{stack.account}:stateMachine:{scope.name}",
+            "SOCKETS_PER_FUNCTION": f"{sockets_per_function}",
+            **({"FINDINGS_TOPIC": scope.findings_topic_arn} if scope.findings_topic_arn else {}),
+            **({} if log_days is None else {"LOG_DAYS": f"{log_days}"}),
+        },
         logs=logs,
         network=network,
     )
-
-
-def _variables(
-    scope: TrialService, environment: str, sockets_per_function: int, log_days: int | None
-) -> dict[str, str]:
-    stack = Stack.of(scope)
-    return {
-        "ENVIRONMENT": environment,
-        "RESULTS_BUCKET": scope.results.bucket.bucket_name,
-        "STATE_MACHINE": f"arn:{stack.partition}:states:{stack.region}:{stack.account}:stateMachine:{scope.name}",
-        "SOCKETS_PER_FUNCTION": f"{sockets_per_function}",
-        **({"FINDINGS_TOPIC": scope.findings_topic_arn} if scope.findings_topic_arn else {}),
-        **({} if log_days is None else {"LOG_DAYS": f"{log_days}"}),
-    }
 
 
 def _call_for_dead_workflows(scope: TrialService) -> None:

@@ -352,8 +352,6 @@ def _shortened(arns: Iterable[str], depth: int) -> tuple[str, ...]:
     """Return ARNs with the bucket and at most some folders less one; what another of them covers is left out."""
     prefixes = {arn if arn.count("/") <= depth else f"{'/'.join(arn.split('/')[:depth])}/*" for arn in arns}
     wild = {prefix[:-1] for prefix in prefixes if prefix.endswith("/*")}
-    return tuple(sorted(arn for arn in prefixes if not any(_covers(folder, arn) for folder in wild)))
-
-
-def _covers(folder: str, arn: str) -> bool:
-    return arn.startswith(folder) and arn != f"{folder}*"
+    return tuple(
+        sorted(arn for arn in prefixes if not any(arn.startswith(folder) and arn != f"{folder}*" for folder in wild))
+    )

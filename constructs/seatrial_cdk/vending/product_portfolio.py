@@ -134,8 +134,12 @@ class _Product(Construct):
             tag_update_on_provisioned_product="NOT_ALLOWED",
         )
         if teams:
+            # It holds for every version, also those that were published when more teams were declared.
+            known = {"Fn::Contains": [list(teams), {"Ref": "Team"}]}
+            assertion = {"Assert": known, "AssertDescription": "the team is unknown"}
+            rules = json.dumps({"TeamIsKnown": {"Assertions": [assertion]}}, sort_keys=True)
             yield servicecatalog.CfnLaunchTemplateConstraint(
-                self, "Teams", portfolio_id=portfolio_id, product_id=product_id, rules=_team_rule(teams)
+                self, "Teams", portfolio_id=portfolio_id, product_id=product_id, rules=rules
             )
 
     def _artifact(
@@ -148,12 +152,6 @@ class _Product(Construct):
             type="CLOUD_FORMATION_TEMPLATE",
             info={"LoadTemplateFromURL": asset.http_url},
         )
-
-
-def _team_rule(teams: Sequence[str]) -> str:
-    """Return the rule that holds for every version, also those that were published when more teams were declared."""
-    assertion = {"Assert": {"Fn::Contains": [list(teams), {"Ref": "Team"}]}, "AssertDescription": "the team is unknown"}
-    return json.dumps({"TeamIsKnown": {"Assertions": [assertion]}}, sort_keys=True)
 
 
 class ProjectTemplates(Construct):

@@ -105,11 +105,13 @@ def follow_links(path: Path) -> Path:
     nothing at all.
 
     Raises:
-        OSError: A link leads to itself (`ELOOP`).
+        OSError: A link leads to itself (`ELOOP`), or the name has a zero byte, which no file has (`EINVAL`).
     """
-    target = Path(os.path.realpath(path))
     try:
+        target = Path(os.path.realpath(path))
         target.stat()
+    except ValueError as error:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path.as_posix()) from error
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise

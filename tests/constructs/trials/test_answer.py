@@ -11,17 +11,20 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 from seatrial_cdk.trials.runtime.answer import (
+    MAX_REASON_CHARACTERS,
+    PAUSES_S,
     allows_deployment,
     answer_of,
     final_answer,
     given_before,
     is_sent,
     note_sent,
+    put_answer,
     respond_once,
+    shortened_reason,
     unsent_answer,
 )
 from seatrial_cdk.trials.runtime.attributes import copies_attributes
-from seatrial_cdk.trials.runtime.cloudformation import MAX_REASON_CHARACTERS, PAUSES_S, put_answer, shortened_reason
 from seatrial_cdk.trials.runtime.order import Answer, Order, ToldCopies, write_copies
 from seatrial_cdk.trials.runtime.store import UnavailableError
 from tests.constructs.trials.conftest import LATEST, PASSED, TRIAL, URI, refuse

@@ -9,9 +9,9 @@ import pytest
 
 from seatrial_base.bounds import LONGEST_ORDER_S, LOST_AFTER_S
 from seatrial_cdk.trials.runtime.handler import dispatch
-from seatrial_cdk.trials.runtime.lost_requests import note_request
 from seatrial_cdk.trials.runtime.order import ToldCopies, write_copies
 from seatrial_cdk.trials.runtime.store import UnavailableError
+from seatrial_cdk.trials.runtime.sweep import note_request
 from tests.constructs.conftest import SPECIFICATION, component
 from tests.constructs.trials.conftest import COMPONENT, RUN, refuse
 

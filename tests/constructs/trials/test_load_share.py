@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from seatrial_base.errors import BenchError
-from seatrial_cdk.trials.runtime.load_phase import LoadPhase
-from seatrial_cdk.trials.runtime.load_share import FunctionShare, cut_level
+from seatrial_cdk.trials.runtime.handler import load_worker_share
+from seatrial_cdk.trials.runtime.load_phase import FunctionShare, LoadPhase, cut_level
 from seatrial_cdk.trials.runtime.ownership import CANCELLED, take_ownership
-from seatrial_cdk.trials.runtime.worker import load_worker_share
 from seatrial_load.client.load_share import plan_shares
 from seatrial_load.documents.progress import TrialProgress
 from seatrial_load.documents.stop import Stop, StopReason
@@ -21,7 +20,7 @@ from tests.constructs.trials.conftest import STOPPED
 from tests.constructs.trials.level_records import records, tally
 
 if TYPE_CHECKING:
-    from seatrial_cdk.trials.runtime.worker import ShareCall
+    from seatrial_cdk.trials.runtime.handler import ShareCall
     from seatrial_load.trial.steps import LoadedLevel
     from tests.constructs.trials.conftest import World
 

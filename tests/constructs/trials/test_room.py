@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from seatrial_cdk.trials.runtime.candidate import Room, room_beside
 from seatrial_cdk.trials.runtime.components import VariantCapacity
-from seatrial_cdk.trials.runtime.room import Room, room_beside
 from tests.constructs.conftest import SPECIFICATION, DictComponents, component
 
 

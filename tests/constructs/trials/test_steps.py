@@ -44,7 +44,7 @@ def test_a_level_is_chosen_with_the_time_that_is_left(ordered: World) -> None:
 def test_a_level_that_was_taken_in_is_not_taken_in_twice(ordered: World) -> None:
     take_step({"Step": "begin", "Order": ORDER, "Position": START}, ordered.context)
     chosen = take_step({"Step": "choose", "Order": ORDER, "Position": START}, ordered.context)
-    from seatrial_cdk.trials.runtime.worker import load_worker_share  # noqa: PLC0415 (only here)
+    from seatrial_cdk.trials.runtime.handler import load_worker_share  # noqa: PLC0415 (only here)
 
     load_worker_share({"Order": ORDER, "Share": {"Round": 0, "Worker": 0}}, ordered.context)
     for _ in range(2):

@@ -34,7 +34,7 @@ from tests.constructs.trials.written_course import ALL_MEASURED, NEXT
 
 if TYPE_CHECKING:
     from seatrial_cdk.trials.runtime.handler import ExecutionEvent
-    from seatrial_cdk.trials.runtime.load_share import FunctionShare
+    from seatrial_cdk.trials.runtime.load_phase import FunctionShare
     from seatrial_cdk.trials.runtime.order import CustomResourceEvent
     from seatrial_load.documents.result import TrialResult
     from tests.constructs.trials.conftest import World

@@ -15,8 +15,7 @@ from tests.constructs.trials.level_records import records, tally
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial_cdk.trials.runtime.load_phase import CutLevel
-    from seatrial_cdk.trials.runtime.load_share import FunctionShare
+    from seatrial_cdk.trials.runtime.load_phase import CutLevel, FunctionShare
     from seatrial_load.documents.request import TrialRequest
     from seatrial_load.documents.result import TrialResult
     from seatrial_load.metrics.aggregate import LevelTally

@@ -122,6 +122,7 @@ def start(asked: JobProperties, request_id: str, cloud: JobCalls, place: JobPlac
         attempt = 1 if last is None else last.attempt + 1
         last = JobState(attempt_name(name, attempt), attempt, NOT_STARTED, place.uri(digest, attempt))
         told(cloud, place, digest, last)
+    # Also where the last attempt runs: its workflow may have died, and one of the same name starts nothing new.
     order = {**asked, "Attempt": last.attempt}
     execution = f"{last.job}-{request_id}"
     if len(execution) > LONGEST_EXECUTION_NAME:
@@ -151,7 +152,9 @@ def artifacts_answer(event: JobEvent, cloud: JobCalls, place: JobPlace, *, now: 
     state = found[0]
     other = state.recommended_image not in ("", image)
     if other and asked["NeedsImage"] == "true":
-        return JobAnswer({}, _other_image(state, image))
+        hint = f"write serving.image: {state.recommended_image}, plan again and deploy"
+        compiled = f"{state.job} compiled for {state.recommended_image}, and {image} is locked"
+        return JobAnswer({}, f"SEA459: {compiled}: {hint}.")
     advice = f"serving.image: {state.recommended_image}" if other else "none: the locked image is the recommended one"
     return JobAnswer(
         {
@@ -192,11 +195,6 @@ def _not_completed(state: JobState, asked: Mapping[str, str], now: datetime) -> 
         return f"{name}{why}. Deploy again when it is COMPLETED (limit: {asked['MaxHours']} hours)."
     command = f"seatrial jobs start {asked['Endpoint']} -e {asked['Environment']}"
     return f"{name}{why}. Start it: {command}; deploy again when it is COMPLETED."
-
-
-def _other_image(state: JobState, image: str) -> str:
-    hint = f"write serving.image: {state.recommended_image}, plan again and deploy"
-    return f"SEA459: {state.job} compiled for {state.recommended_image}, and {image} is locked: {hint}."
 
 
 class JobOrder(TypedDict):

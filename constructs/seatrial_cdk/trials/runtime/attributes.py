@@ -32,7 +32,6 @@ class TrialAttribute:
     """One attribute of `Trial`.
 
     Attributes:
-        name: Its name.
         description: What it tells.
         unmeasured: Its value where no trial answers.
         output: Name of the stack output; empty where it is none.

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from seatrial_base.repeat import repeat_meanwhile
 from seatrial_cdk.trials.runtime.announcements import AwsBus, NoTopic, TopicFindings
-from seatrial_cdk.trials.runtime.cloudformation import put_answer
+from seatrial_cdk.trials.runtime.answer import put_answer
 from seatrial_cdk.trials.runtime.components import AwsComponents
 from seatrial_cdk.trials.runtime.context import LambdaContext, TrialContext
-from seatrial_cdk.trials.runtime.load_share import load_share
+from seatrial_cdk.trials.runtime.load_phase import load_share
 from seatrial_cdk.trials.runtime.log_groups import RETENTION_DAYS, AwsLogGroups
 from seatrial_cdk.trials.runtime.ownership import LOOK_S
 from seatrial_cdk.trials.runtime.scaling import AwsCopyScaling
@@ -105,17 +105,12 @@ class AwsWorkflow:
         with calling("listing the trials' workflows"):
             for status in DEAD:
                 told = self.client.list_executions(stateMachineArn=self.arn, statusFilter=status, maxResults=100)
-                ended = [each for each in told["executions"] if _ended_s(each.get("stopDate")) >= since_s]
-                found += [self._described(each["executionArn"], status) for each in ended]
+                for each in told["executions"]:
+                    ended = each.get("stopDate")
+                    if (0.0 if ended is None else ended.timestamp()) >= since_s:
+                        one = self.client.describe_execution(executionArn=each["executionArn"])
+                        found.append({"status": status, "input": one.get("input", "{}"), "cause": one.get("cause")})
         return found
-
-    def _described(self, arn: str, status: str) -> Execution:
-        told = self.client.describe_execution(executionArn=arn)
-        return {"status": status, "input": told.get("input", "{}"), "cause": told.get("cause")}
-
-
-def _ended_s(at: datetime | None) -> float:
-    return 0.0 if at is None else at.timestamp()
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +173,15 @@ class ConcurrentRequests:
         Raises:
             UnavailableError: CloudWatch did not answer.
         """
+        metric = {
+            "Namespace": "AWS/SageMaker",
+            "MetricName": "ConcurrentRequestsPerCopy",
+            "Dimensions": [{"Name": "InferenceComponentName", "Value": component}],
+        }
+        most = {"Id": "load", "MetricStat": {"Metric": metric, "Period": LOAD_PERIOD_S, "Stat": "Maximum"}}
         with calling(f"reading the load of {component}"):
             told = self.client.get_metric_data(
-                MetricDataQueries=[_most_requests(component)],
+                MetricDataQueries=[most],
                 StartTime=datetime.fromtimestamp(since_s, UTC),
                 EndTime=datetime.fromtimestamp(time.time(), UTC),
             )
@@ -204,15 +205,6 @@ class RaisedAlarmNames:
         with calling("reading the states of alarms"):
             told = self.client.describe_alarms(AlarmNames=names, AlarmTypes=ALARM_TYPES, MaxRecords=MOST_ALARMS)
         return tuple(each["AlarmName"] for each in told.get("MetricAlarms", []) if each["StateValue"] == "ALARM")
-
-
-def _most_requests(component: str) -> dict[str, object]:
-    metric = {
-        "Namespace": "AWS/SageMaker",
-        "MetricName": "ConcurrentRequestsPerCopy",
-        "Dimensions": [{"Name": "InferenceComponentName", "Value": component}],
-    }
-    return {"Id": "load", "MetricStat": {"Metric": metric, "Period": LOAD_PERIOD_S, "Stat": "Maximum"}}
 
 
 def aws_trial_context(lambda_context: LambdaContext) -> TrialContext:

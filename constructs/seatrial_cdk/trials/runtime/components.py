@@ -42,7 +42,6 @@ class ComponentState:
     """An inference component as SageMaker describes it.
 
     Attributes:
-        name: Its name.
         endpoint_name: Where it runs.
         variant_name: On which variant.
         status: `Creating`, `InService`, `Updating`, `Failed` or `Deleting`.
@@ -50,7 +49,6 @@ class ComponentState:
         desired_copies: Copies that are asked for.
         specification: Model, compute requirements and timeouts.
         failure_reason: Why the last change failed; empty when it did not.
-        arn: Its ARN.
     """
 
     name: str
@@ -174,7 +172,8 @@ class AwsComponents:
             try:
                 return self.client.describe_inference_component(InferenceComponentName=name)
             except ClientError as refused:
-                if _is_missing(refused) or (is_denied(refused) and name not in self._names(name)):
+                is_missing = "could not find" in f"{refused}".lower()
+                if is_missing or (is_denied(refused) and name not in self._names(NameContains=name)):
                     return None
                 raise
 
@@ -182,8 +181,8 @@ class AwsComponents:
             told = self._patiently(ask)
         return None if told is None else _state(name, told)
 
-    def _names(self, contained: str) -> list[str]:
-        pages = self.client.get_paginator("list_inference_components").paginate(NameContains=contained)
+    def _names(self, **filters: str) -> list[str]:
+        pages = self.client.get_paginator("list_inference_components").paginate(**filters)  # type: ignore[arg-type]
         return [each["InferenceComponentName"] for page in pages for each in page["InferenceComponents"]]
 
     def _patiently(self, ask: Callable[[], Told]) -> Told:
@@ -236,11 +235,7 @@ class AwsComponents:
             UnavailableError: They can't be told.
         """
         with calling(f"listing the components of {endpoint_name}"):
-            return self._patiently(lambda: self._names_on(endpoint_name))
-
-    def _names_on(self, endpoint_name: str) -> list[str]:
-        pages = self.client.get_paginator("list_inference_components").paginate(EndpointNameEquals=endpoint_name)
-        return [each["InferenceComponentName"] for page in pages for each in page["InferenceComponents"]]
+            return self._patiently(lambda: self._names(EndpointNameEquals=endpoint_name))
 
     def unknown_members(self, specification: Document) -> list[str]:
         """Return what of a specification this SDK can't send, by its places."""
@@ -289,7 +284,9 @@ class AwsComponents:
             UnavailableError: They can't be told.
         """
         with calling("listing candidate components"):
-            return [name for name in self._patiently(lambda: self._names(CANDIDATE)) if is_candidate_name(name)]
+            return [
+                name for name in self._patiently(lambda: self._names(NameContains=CANDIDATE)) if is_candidate_name(name)
+            ]
 
     def tags(self, component: ComponentState) -> dict[str, str]:
         """Return the tags of a component; none while they can't be seen yet.
@@ -354,7 +351,6 @@ class CandidateComponent:
     """A component that the trial service made, by its tags.
 
     Attributes:
-        name: Its name.
         endpoint_name: The endpoint that it is on.
         request_id: The request that it was made for; empty where an older release made it.
     """
@@ -418,7 +414,3 @@ def read_specification(text: str) -> Document:
     """Read the `Specification` property."""
     read: Document = json.loads(text)
     return read
-
-
-def _is_missing(refused: Exception) -> bool:
-    return "could not find" in f"{refused}".lower()

@@ -10,9 +10,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from seatrial_cdk.trials.runtime.announcements import Bus, Findings
-    from seatrial_cdk.trials.runtime.cloudformation import Respond
     from seatrial_cdk.trials.runtime.components import Components
-    from seatrial_cdk.trials.runtime.load_share import LoadShare
+    from seatrial_cdk.trials.runtime.load_phase import LoadShare
     from seatrial_cdk.trials.runtime.log_groups import LogGroups
     from seatrial_cdk.trials.runtime.order import Execution
     from seatrial_cdk.trials.runtime.scaling import ComponentScaling
@@ -30,6 +29,17 @@ class LambdaContext(Protocol):
 
     def get_remaining_time_in_millis(self) -> int:
         """Return how long this call may go on."""
+
+
+class Respond(Protocol):
+    """Gives CloudFormation an answer."""
+
+    def __call__(self, url: str, body: bytes) -> None:
+        """Put the answer to a response URL.
+
+        Raises:
+            UnavailableError: It was not taken.
+        """
 
 
 class Course(Protocol):

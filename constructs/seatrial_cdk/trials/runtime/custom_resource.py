@@ -21,8 +21,7 @@ from seatrial_cdk.trials.runtime.attributes import (
     unmeasured_attributes,
 )
 from seatrial_cdk.trials.runtime.components import TagsUnseenError, candidate_of, remove_candidate
-from seatrial_cdk.trials.runtime.log import log
-from seatrial_cdk.trials.runtime.log_groups import log_group_name, log_groups_of
+from seatrial_cdk.trials.runtime.log_groups import log, log_group_name, log_groups_of
 from seatrial_cdk.trials.runtime.order import (
     UNKNOWN_ENDPOINT,
     Answer,
@@ -44,8 +43,6 @@ from seatrial_cdk.trials.runtime.store import UnavailableError, released_key, ru
 from seatrial_load.documents.result import TrialResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from seatrial_cdk.trials.runtime.context import TrialContext
     from seatrial_cdk.trials.runtime.properties import TrialProperties
     from seatrial_cdk.trials.runtime.store import TrialStore
@@ -131,6 +128,7 @@ def start(
     owner = take_ownership(
         store, properties.endpoint_name, request_id, document=document, now_s=now_s, budget_s=properties.budget_s
     )
+    # A delivery may come after the request that follows it: what it would start is not asked for any more.
     if owner.request_id != request_id:
         return not_made(properties, STOPPED)
     live_config = context.components.live_config(properties.endpoint_name) if manner == "candidate" else ""
@@ -325,7 +323,11 @@ def remove_candidates(context: TrialContext, endpoint_name: str, *, until_gone: 
     Raises:
         UnavailableError: It can't be told whether one is left, or one is.
     """
-    _limit_logs(context, _candidates_on(context, endpoint_name))
+    candidates = _candidates_on(context, endpoint_name)
+    try:
+        context.logs.limit(map(log_group_name, candidates))
+    except UnavailableError as unavailable:
+        log(f"logs of candidates stay as they are: {unavailable}")
     while left := [name for name in _candidates_on(context, endpoint_name) if not _is_removed(context, name)]:
         if not until_gone and all(_is_being_created(context, name) for name in left):
             return
@@ -355,13 +357,6 @@ def _is_removed(context: TrialContext, name: str) -> bool:
         return False
 
 
-def _limit_logs(context: TrialContext, candidates: Iterable[str]) -> None:
-    try:
-        context.logs.limit(map(log_group_name, candidates))
-    except UnavailableError as unavailable:
-        log(f"logs of candidates stay as they are: {unavailable}")
-
-
 def _is_being_created(context: TrialContext, name: str) -> bool:
     found = context.components.describe(name)
     return found is None or found.is_being_created
@@ -385,6 +380,7 @@ def await_quiet(component: str, context: TrialContext) -> None:
 
     A component whose metric can't be read is waited for a minute.
     """
+    # A function that is still waiting when its time ends gives no answer, and Lambda begins the wait anew.
     until_s = min(context.now_s() + LONGEST_DRAIN_S, context.ends_s - ANSWER_S)
     context.sleep(max(0.0, min(QUIET_S, until_s - context.now_s())))
     while context.now_s() < until_s:

@@ -5,31 +5,33 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
 
-from seatrial_cdk.trials.runtime.answer import given_before, note_sent, unsent_answer
+from seatrial_cdk.trials.runtime.answer import given_before, note_sent, send_answer, unsent_answer
 from seatrial_cdk.trials.runtime.aws_context import aws_trial_context
 from seatrial_cdk.trials.runtime.candidate import candidate_answer
-from seatrial_cdk.trials.runtime.cloudformation import send_answer
 from seatrial_cdk.trials.runtime.custom_resource import deleted, deployed_answer, restarted
-from seatrial_cdk.trials.runtime.log import log
-from seatrial_cdk.trials.runtime.lost_requests import lost_requests, note_request
-from seatrial_cdk.trials.runtime.order import UNKNOWN_ENDPOINT, Answer, endpoint_of
-from seatrial_cdk.trials.runtime.ownership import first_seen_s
+from seatrial_cdk.trials.runtime.load_phase import FunctionShare, LoadPhase, WorkerShare, error_document
+from seatrial_cdk.trials.runtime.log_groups import log
+from seatrial_cdk.trials.runtime.order import UNKNOWN_ENDPOINT, Answer, OrderRef, endpoint_of, read_order
+from seatrial_cdk.trials.runtime.ownership import Ownership, first_seen_s
 from seatrial_cdk.trials.runtime.properties import read_properties
 from seatrial_cdk.trials.runtime.scheduled import ScheduledCall, start_scheduled
 from seatrial_cdk.trials.runtime.service_model import log_version, use_own_models
 from seatrial_cdk.trials.runtime.steps import StepCall, take_step
 from seatrial_cdk.trials.runtime.store import UnavailableError
-from seatrial_cdk.trials.runtime.sweep import end_dead_execution, sweep
-from seatrial_cdk.trials.runtime.worker import ShareCall, load_worker_share
+from seatrial_cdk.trials.runtime.sweep import end_dead_execution, lost_requests, note_request, sweep
+from seatrial_load.client import load_share as share
+from seatrial_load.documents.strict_json import write_document
+from seatrial_load.trial.budget import live_request
 
 if TYPE_CHECKING:
     from seatrial_cdk.trials.runtime.context import LambdaContext, TrialContext
-    from seatrial_cdk.trials.runtime.load_share import WorkerShare
-    from seatrial_cdk.trials.runtime.order import CustomResourceEvent, Execution
+    from seatrial_cdk.trials.runtime.order import CustomResourceEvent, Execution, Order
     from seatrial_cdk.trials.runtime.scheduled import ScheduledAnswer
     from seatrial_cdk.trials.runtime.steps import Position
 
+
 Event: TypeAlias = "CustomResourceEvent | StepCall | ShareCall | ExecutionEvent | ScheduledEvent | SweepEvent"
+PAUSE_MARGIN_S = 15.0  # of the function's time, for the tally and for the last requests of a level to end
 
 
 class ExecutionEvent(TypedDict):
@@ -155,3 +157,59 @@ def answered_at_once(event: CustomResourceEvent, context: TrialContext) -> Answe
         return None
     answer = candidate_answer if properties.phase == "candidate" else deployed_answer
     return answer(event, properties, context)
+
+
+class ShareCall(TypedDict):
+    """One call of the function as a worker."""
+
+    Order: OrderRef
+    Share: WorkerShare
+
+
+def load_worker_share(call: ShareCall, context: TrialContext) -> WorkerShare:
+    """Load one share and write its tally, or why there is none; a share that was loaded already is not loaded again.
+
+    Where the endpoint's documents were removed, it writes nothing more.
+    """
+    part, ref = call["Share"], call["Order"]
+    order = read_order(context.store, ref["EndpointName"], ref["RequestId"])
+    this = LoadPhase(
+        store=context.store, endpoint_name=ref["EndpointName"], request_id=ref["RequestId"], number=part["Round"]
+    )
+    key = this.tally_key(part["Worker"])
+    if order is None or context.store.read(key) is not None:
+        return part
+    ownership = Ownership(
+        store=context.store, endpoint_name=ref["EndpointName"], request_id=ref["RequestId"], now_s=context.now_s
+    )
+    text = _loaded(order, this, part, ownership, context)
+    ownership.check()
+    if not ownership.forgotten:
+        context.store.write(key, text)
+    return part
+
+
+def _loaded(order: Order, this: LoadPhase, part: WorkerShare, ownership: Ownership, context: TrialContext) -> str:
+    late = False
+    try:
+        if (stop := ownership.check()) is not None:
+            return error_document(RuntimeError(stop.because), late=False)
+        asked, progress = this.share(part["Worker"]), this.progress()
+        late = asked.workers > 1 and context.now_s() > asked.start_at_epoch_s
+        request = live_request(order.trial_request(context.region), progress)
+        with (
+            context.repeat_meanwhile(ownership.should_stop),
+            context.guarded(request, lambda: ownership.stopped) as should_stop,
+        ):
+            load = FunctionShare(
+                request=request,
+                progress=progress,
+                level=this.level(),
+                share=asked,
+                now_s=context.now_s(),
+                left_s=context.ends_s - context.now_s() - PAUSE_MARGIN_S,
+                should_stop=should_stop,
+            )
+            return write_document(context.load(load))
+    except Exception as error:  # noqa: BLE001 (the Lambda's boundary: the step that merges must learn of any failure)
+        return error_document(error, late=late or isinstance(error, share.LateStartError))

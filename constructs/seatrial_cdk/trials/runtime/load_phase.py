@@ -1,4 +1,4 @@
-"""What the steps and the load of one level tell each other: a round's documents.
+"""The load of one level: a round's documents, by which the steps and the load tell each other, and one worker's share.
 
 runs/{endpoint}/{request id}/{round}/progress.json     the trial before this round's level
 runs/{endpoint}/{request id}/{round}/level.json        which level it loads
@@ -6,7 +6,8 @@ runs/{endpoint}/{request id}/{round}/share-{w}.json    what one worker is to loa
 runs/{endpoint}/{request id}/{round}/tally-{w}.json    what it measured, what was seen of a level that was cut, or why
                                                        there is nothing
 
-A step reads one round and writes what comes after: repeated, it writes the same again.
+A step reads one round and writes what comes after: repeated, it writes the same again. Whatever becomes of a share is a
+document: the step that merges the shares must learn of any failure. A function that dies leaves none.
 """
 
 from __future__ import annotations
@@ -14,19 +15,30 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from enum import StrEnum, unique
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self, TypedDict
 
-from seatrial_cdk.trials.runtime.store import run_key
+from seatrial_cdk.trials.runtime.store import UnavailableError, run_key
+from seatrial_load.client import load_share as share
 from seatrial_load.client.load_share import ShareOrder
 from seatrial_load.documents.progress import TrialProgress
 from seatrial_load.documents.result import Unmeasured  # noqa: TC001 (the strict reader resolves the types)
-from seatrial_load.documents.stop import Stop  # noqa: TC001 (likewise)
+from seatrial_load.documents.stop import (
+    Stop,
+    StopReason,
+)
 from seatrial_load.documents.strict_json import read_document, write_document
 from seatrial_load.metrics.aggregate import LevelTally, merge
 from seatrial_load.search import NextLevel
+from seatrial_load.search.forecast import forecast
+from seatrial_load.trial import steps as course
+from seatrial_load.trial.dependencies import Tools
+from seatrial_load.trial.run import DECODE_S_PER_TOKEN
 
 if TYPE_CHECKING:
     from seatrial_cdk.trials.runtime.store import TrialStore
+    from seatrial_load.documents.request import TrialRequest
+    from seatrial_load.trial.dependencies import ShouldStop
+    from seatrial_load.trial.steps import LoadedLevel
 
 
 class MissingDocumentError(Exception):
@@ -71,7 +83,6 @@ class LoadPhase:
 
     Attributes:
         store: Where documents lie.
-        endpoint_name: The endpoint.
         request_id: The request that the trial serves.
         number: The round's number, from 0.
     """
@@ -172,3 +183,90 @@ def merge_tallies(this: LoadPhase, workers: int) -> LevelTally | CutLevel:
 def error_document(error: Exception, *, late: bool) -> str:
     """Return the document of a share that could not be loaded; `late` when its worker missed the common start."""
     return json.dumps({"error": str(error) or repr(error), "late": late})
+
+
+class WorkerShare(TypedDict):
+    """Which share one worker loads."""
+
+    Round: int
+    Worker: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionShare:
+    """What one function is to load.
+
+    Attributes:
+        request: The trial.
+        progress: Where it stands.
+        share: This function's share of it.
+        now_s: The time, in seconds since the epoch.
+        left_s: How long the function may load.
+        should_stop: Says why the trial is to stop; asked now and then.
+    """
+
+    request: TrialRequest
+    progress: TrialProgress
+    level: NextLevel
+    share: ShareOrder
+    now_s: float
+    left_s: float
+    should_stop: ShouldStop
+
+
+class LoadShare(Protocol):
+    """Loads a share."""
+
+    def __call__(self, load: FunctionShare) -> LevelTally | CutLevel:
+        """Wait for the common start where there are others, load, and sum up."""
+
+
+def load_share(load: FunctionShare) -> LevelTally | CutLevel:
+    """Load a share by `seatrial_load`: a whole level ends when enough is known, a part sends all its requests."""
+    if load.share.workers > 1:
+        return share.send_worker_share(load.request, load.progress, load.share, should_stop=load.should_stop)
+    return _load_alone(load, Tools())
+
+
+def _load_alone(load: FunctionShare, tools: Tools) -> LevelTally | CutLevel:
+    request, progress = load.request, load.progress
+    tok_s = forecast(request, progress.levels).tok_s
+    # What arrives is decoded in the rest of the function's time: a level that used all of it would leave no tally.
+    loading_share = 1 / (1 + DECODE_S_PER_TOKEN * (0.0 if tok_s is None else tok_s(load.level.concurrency)))
+    until_s = min(load.share.deadline_epoch_s - load.now_s, load.left_s * loading_share)
+    loaded = course.load_level(
+        request,
+        progress,
+        load.level,
+        deadline_s=tools.clock() + until_s,
+        should_stop=load.should_stop,
+        tools=tools,
+    )
+    if loaded.cut is None:
+        return course.tallied(request, load.level, loaded)
+    return cut_level(load, loaded, loaded.cut)
+
+
+def cut_level(load: FunctionShare, loaded: LoadedLevel, stop: Stop) -> CutLevel:
+    """Sum up what was seen of a level that was cut: the trial was stopped, its time or the function's was over."""
+    trial_left_s = load.share.deadline_epoch_s - load.now_s
+    if stop.reason == StopReason.BUDGET and trial_left_s > load.left_s:
+        over = f"{len(loaded.crew.over)} of {loaded.sent} requests had ended"
+        where = f"concurrency {load.level.concurrency} per copy"
+        because = f"the remaining {load.left_s:.0f} s of the function are too short for {where} ({over})"
+        stop = Stop(reason=StopReason.RUN_TOO_SHORT, because=because)
+    seen = None
+    if loaded.crew.stopped is None:
+        seen = course.unmeasured_level(load.request, load.progress, load.level, loaded, stop.because)
+    return CutLevel(sent=loaded.sent, stopped=stop, seen=seen)
+
+
+def write_current_level(this: LoadPhase, level: NextLevel, *, requests: int, now_s: float) -> None:
+    """Write which level is loaded at the moment, for whoever watches; one that can't be written is missed by nobody."""
+    text = json.dumps(
+        {"concurrency": level.concurrency, "because": level.because, "requests": requests, "began_at_s": now_s}
+    )
+    try:
+        this.store.write(run_key(this.endpoint_name, this.request_id, "level"), text)
+    except UnavailableError:
+        return

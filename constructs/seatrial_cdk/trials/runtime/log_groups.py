@@ -1,18 +1,27 @@
-"""The log groups of an endpoint's containers: SageMaker makes them without an end, and leaves them behind."""
+"""The function's own log, and the log groups of containers: SageMaker makes them endless, and leaves them behind."""
 
 from __future__ import annotations
 
+import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
+from seatrial_base.printable import printable
+from seatrial_base.secrets import redacted
 from seatrial_cdk.trials.runtime.store import calling
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+
 PREFIX: Final = "/aws/sagemaker"
 RETENTION_DAYS: Final = 30
+
+
+def log(*lines: str) -> None:
+    """Write lines into the function's log group."""
+    sys.stdout.write("".join(f"{printable(redacted(line))}\n" for line in lines))
 
 
 class LogGroupsClient(Protocol):

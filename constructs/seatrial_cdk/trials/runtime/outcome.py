@@ -34,6 +34,7 @@ def keep_result(store: TrialStore, order: Order, result: TrialResult, *, bus: Bu
     """
     properties, key = order.properties, trial_key(order.properties, order.request_id)
     document, report = redacted(result.to_json()), redacted(short_report(result, store.uri(key)))
+    # The trial's own document comes last: it lets the deployment go on, which reads the others.
     for kept in (*_keys_of_the_deployed(store, order, result), key):
         store.write(report_key(kept), report)
         store.write(kept, document)

@@ -40,7 +40,6 @@ class Owner:
     """The request that an endpoint's trials may serve.
 
     Attributes:
-        request_id: The request.
         seen_at_s: When it was seen first, in seconds since the epoch.
         document: The key that its trial's document will have; empty when it needs no trial.
         budget_s: The trial measures no longer than this.
@@ -100,6 +99,7 @@ def take_ownership(
             former_request=former_request,
         )
         text = json.dumps(asdict(owner))
+        # On the condition that nobody else wrote: a plain write of a late delivery would take the endpoint back.
         if store.create(key, text) if found is None else store.replace(key, text, found.version):
             return owner
     raise UnavailableError(f"writing {store.uri(key)}: {MOST_WRITES} concurrent writes")
@@ -122,7 +122,6 @@ def take_if_idle(
 
     Args:
         store: Where the owner lies.
-        endpoint_name: The endpoint.
         wanted: The request.
         is_busy: Tells whether a request is still at work.
 

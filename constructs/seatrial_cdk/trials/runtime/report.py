@@ -54,9 +54,9 @@ def _lines(result: TrialResult, uri: str) -> Iterator[str]:
     target = exported(result.target_concurrency_per_copy)
     yield f"Scaling target: {target} concurrent requests per copy: {escaped(result.target_because)}."
     yield ""
-    yield from (
-        f"- knee by {code(knee.detector)}: {_load(knee.concurrency)}: {escaped(knee.because)}" for knee in result.knees
-    )
+    for knee in result.knees:
+        load = MISSING if knee.concurrency is None else whole_or_tenths(knee.concurrency)
+        yield f"- knee by {code(knee.detector)}: {load}: {escaped(knee.because)}"
     yield from _facts(result)
     yield f"Summary of {code(uri)}, plan {escaped(request.plan_digest)}, started at {escaped(result.started_at)}."
     yield f"Full report: {code(f'seatrial report {uri}')}."
@@ -71,14 +71,10 @@ def _levels(result: TrialResult) -> Iterator[str]:
     yield ""
 
 
-def _load_of(level: LevelResult) -> str:
-    rate = level.offered_requests_per_s
-    return f"{level.concurrency}" if rate is None else f"{level.concurrency} at {rate:.3g} requests/s"
-
-
 def _row(level: LevelResult, *, at_knee: bool) -> str:
+    rate = level.offered_requests_per_s
     cells = (
-        f"{_load_of(level)}{' (knee)' if at_knee else ''}",
+        f"{level.concurrency}{'' if rate is None else f' at {rate:.3g} requests/s'}{' (knee)' if at_knee else ''}",
         f"{level.requests}",
         f"{level.requests - level.succeeded}",
         MISSING if level.output_tok_s is None else tenths(level.output_tok_s),
@@ -117,10 +113,6 @@ def _unmeasured(result: TrialResult) -> Iterator[str]:
 
 def _compared(comparison: Comparison) -> str:
     return f"compared with the last release: {comparison.status}: {comparison.because}"
-
-
-def _load(value: float | None) -> str:
-    return MISSING if value is None else whole_or_tenths(value)
 
 
 def _p95(measured: Distribution | None) -> str:

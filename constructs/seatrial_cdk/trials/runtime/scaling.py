@@ -10,7 +10,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from seatrial_cdk.trials.runtime.log import log
+from seatrial_cdk.trials.runtime.log_groups import log
 from seatrial_cdk.trials.runtime.store import HELD, UnavailableError, calling, held_key
 
 if TYPE_CHECKING:
@@ -97,8 +97,6 @@ class HeldScaling:
     """What the scaling of a component was before its scale-in was suspended.
 
     Attributes:
-        endpoint_name: The endpoint.
-        component: The component.
         request_id: The request that is to restore it.
         stack_id: The stack that is updated.
         copies: Copies that were live, which the update must not take away.
@@ -153,7 +151,6 @@ def suspend_scale_in(
         scaling: The scaling of copies.
         store: Where the note lies.
         ownership: Of the request.
-        component: The component.
         stack_id: The stack that is updated.
         copies: Copies that are live.
 
@@ -175,6 +172,7 @@ def suspend_scale_in(
             copies=copies if held is None else max(copies, held.copies),
             before=before,
         ).to_json()
+        # The note is first: a suspension without one would never end; a note without one restores what is there.
         if store.create(key, note) if found is None else store.replace(key, note, found.version):
             scaling.suspend(component, {**before, "DynamicScalingInSuspended": True})
             return

@@ -15,7 +15,7 @@ from seatrial_base.bounds import IMAGE_PULL_S, INSTANCE_START_S
 from seatrial_base.printable import printable
 from seatrial_base.secrets import redacted
 from seatrial_cdk.trials.runtime.announcements import announce, result_detail, scheduled_detail
-from seatrial_cdk.trials.runtime.log import log
+from seatrial_cdk.trials.runtime.log_groups import log
 from seatrial_cdk.trials.runtime.order import Order, trial_key
 from seatrial_cdk.trials.runtime.outcome import Baseline, baseline_of, readable_result
 from seatrial_cdk.trials.runtime.ownership import Owner, take_if_idle
@@ -58,8 +58,6 @@ class ScheduledCall(TypedDict):
     """Which endpoint is to be tried.
 
     Attributes:
-        EndpointName: The endpoint.
-        InferenceComponentName: Its component.
         StackId: Name or ARN of its stack.
         Id: Unique for each call; a repeated one starts nothing new.
     """
@@ -132,6 +130,8 @@ def _order(call: ScheduledCall, request_id: str, live: ComponentState, context: 
     fields: dict[str, object] = json.loads(before.request.to_json())
     told = {key: value for key, value in fields.items() if key not in ONLY_OF_ITS_TRIAL}
     specification = {key: value for key, value in live.specification.items() if key in SPECIFIED}
+    startup = live.specification.get("StartupParameters")
+    timeouts = startup.values() if isinstance(startup, dict) else ()  # of download and start, in seconds
     properties = TrialProperties(
         phase="candidate",
         endpoint_name=name,
@@ -143,7 +143,7 @@ def _order(call: ScheduledCall, request_id: str, live: ComponentState, context: 
         request=json.dumps(told),
         mode="rollback",
         budget_s=before.request.load.budget_s,
-        start_s=_start_s(live),
+        start_s=float(sum(value for value in timeouts if isinstance(value, int | float))),
         instance_s=INSTANCE_START_S + IMAGE_PULL_S,
         fallback_target=before.request.fallback_target_concurrency,
     )
@@ -156,13 +156,6 @@ def _order(call: ScheduledCall, request_id: str, live: ComponentState, context: 
         "ResourceProperties": write_properties(properties),
     }
     return Order(event, context.now_s(), "scheduled", config)
-
-
-def _start_s(live: ComponentState) -> float:
-    """Return how long a copy of the component may download and start, in seconds."""
-    startup = live.specification.get("StartupParameters")
-    values = startup.values() if isinstance(startup, dict) else ()
-    return float(sum(value for value in values if isinstance(value, int | float)))
 
 
 def last_result(store: TrialStore, endpoint_name: str, config: str, model: str) -> TrialResult | None:

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from seatrial_cdk.trials.runtime.log import log
+from seatrial_cdk.trials.runtime.log_groups import log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, MutableMapping

@@ -30,11 +30,11 @@ from seatrial_cdk.trials.runtime.load_phase import (
     LoadPhase,
     LostWorker,
     ShareLostError,
+    WorkerShare,
     merge_tallies,
+    write_current_level,
 )
-from seatrial_cdk.trials.runtime.load_share import WorkerShare, write_current_level
-from seatrial_cdk.trials.runtime.log import log
-from seatrial_cdk.trials.runtime.log_groups import log_group_name, log_groups_of
+from seatrial_cdk.trials.runtime.log_groups import log, log_group_name, log_groups_of
 from seatrial_cdk.trials.runtime.order import OrderRef, read_order, trial_key
 from seatrial_cdk.trials.runtime.outcome import baseline_of, keep_error, keep_result, keep_untried
 from seatrial_cdk.trials.runtime.ownership import STOPPED, Ownership
@@ -375,6 +375,7 @@ def absorb(trial: Trial, at: Position) -> Position:
         return _stopped(trial, stop)
     number, workers = at["Round"], len(at["Shares"])
     this = trial.round(number)
+    # A step whose function died after it wrote is done again: its level must not be taken in twice.
     if this.next.has_progress():
         return position("choose", number + 1, "the level was absorbed before")
     shares = [this.share(worker) for worker in range(workers)]
@@ -385,18 +386,14 @@ def absorb(trial: Trial, at: Position) -> Position:
     except ShareLostError as lost:
         return _lost(trial, at, replace(progress, sent=sent), shares, lost)
     if isinstance(tally, CutLevel):
-        return _cut(trial, this, progress, tally)
+        unmeasured = progress.unmeasured if tally.seen is None else (*progress.unmeasured, tally.seen)
+        ended = replace(progress, sent=progress.sent + tally.sent, unmeasured=unmeasured, stopped=tally.stopped)
+        trial.keep_progress(this.next, ended)
+        return position("choose", number + 1, tally.stopped.because)
     taken = trial.context.course.add_level(trial.request_of(progress), progress, this.level(), tally)
     taken = taken.with_level_time(shares[0].start_at_epoch_s, trial.context.now_s())
     trial.keep_progress(this.next, taken)
     return position("choose", number + 1, f"{tally.counts.requests} requests of {workers} workers are merged")
-
-
-def _cut(trial: Trial, this: LoadPhase, progress: TrialProgress, cut: CutLevel) -> Position:
-    unmeasured = progress.unmeasured if cut.seen is None else (*progress.unmeasured, cut.seen)
-    ended = replace(progress, sent=progress.sent + cut.sent, unmeasured=unmeasured, stopped=cut.stopped)
-    trial.keep_progress(this.next, ended)
-    return position("choose", this.number + 1, cut.stopped.because)
 
 
 def _lost(
@@ -514,6 +511,8 @@ def _left_to_do(trial: Trial) -> str:
     context, properties, order = trial.context, trial.properties, trial.order
     updates = properties.phase == "candidate" and not order.is_scheduled
     goes_on = updates and trial.ownership.check() is None and allows_deployment(order, context.store)
+    # Before the candidate is waited for: its deletion may take until CloudFormation's time is over, and the answer then
+    # carries the last copies that were read.
     waits = _carried(trial) if goes_on else ""
     if order.has_candidate and not _candidate_is_out_of_the_way(trial):
         return f"{order.candidate} is being deleted"
@@ -535,6 +534,7 @@ def _raised(trial: Trial) -> str:
     if not (raised := context.raised(properties.alarms)):
         return ""
     key = run_key(properties.endpoint_name, trial.order.request_id, "raised")
+    # Created, and not written: the wait counts from the first look, whichever call of the function looks.
     context.store.create(key, json.dumps({"at_s": context.now_s()}))
     text = context.store.read(key)
     waited_s = 0.0 if text is None else context.now_s() - float(json.loads(text)["at_s"])
@@ -576,7 +576,9 @@ def answer(trial: Trial) -> Position:
     """
     context = trial.context
     if trial.order.is_scheduled:
-        return _ended(trial)
+        if not trial.ownership.forgotten:  # nobody waits for an answer: that it is over is noted alone
+            note_sent(context.store, trial.properties.endpoint_name, trial.order.request_id)
+        return position("answer", 0, "the scheduled trial has ended")
     given = final_answer(trial.order, context.store)
     if trial.ownership.check() is not None and trial.ownership.forgotten:
         return position("answer", 0, "the endpoint's documents were removed")
@@ -596,13 +598,6 @@ def answer(trial: Trial) -> Position:
     return position(
         "answer", 0, "CloudFormation was answered" if given.failed_because is None else given.failed_because
     )
-
-
-def _ended(trial: Trial) -> Position:
-    """Write down that a scheduled trial is over: nobody waits for an answer."""
-    if not trial.ownership.forgotten:
-        note_sent(trial.context.store, trial.properties.endpoint_name, trial.order.request_id)
-    return position("answer", 0, "the scheduled trial has ended")
 
 
 def shortened(request: TrialRequest, late_s: float) -> TrialRequest:

@@ -200,7 +200,8 @@ class S3TrialStore:
         return self._conditional(f"creating {self.uri(key)}", {**self._object(key, text), "IfNoneMatch": "*"})
 
     def _object(self, key: str, text: str) -> PutObjectRequestTypeDef:
-        return {"Bucket": self.bucket, "Key": key, "Body": text.encode(), "ContentType": _content_type(key)}
+        content_type = "text/markdown; charset=utf-8" if key.endswith(".md") else "application/json"
+        return {"Bucket": self.bucket, "Key": key, "Body": text.encode(), "ContentType": content_type}
 
     def _conditional(self, what: str, asked: PutObjectRequestTypeDef) -> bool:
         from botocore.exceptions import ClientError  # noqa: PLC0415 (synth and most tests need no botocore)
@@ -211,6 +212,7 @@ class S3TrialStore:
                     self.client.put_object(**asked)
                 except ClientError as refused:
                     status = refused.response["ResponseMetadata"]["HTTPStatusCode"]
+                    # 404 is a text that was removed before its replacement: the version is as gone as with 412.
                     if status in {HTTPStatus.PRECONDITION_FAILED, HTTPStatus.NOT_FOUND}:
                         return False
                     if status != HTTPStatus.CONFLICT:
@@ -303,10 +305,6 @@ def report_key(key: str) -> str:
 def configuration_key(endpoint_name: str, plan_digest: str, endpoint_config_name: str, model_name: str) -> str:
     """Return the key of the last pass of a configuration told by its names."""
     return f"{PASSED}/{endpoint_name}/{plan_digest}/{endpoint_config_name}/{model_name}.json"
-
-
-def _content_type(key: str) -> str:
-    return "text/markdown; charset=utf-8" if key.endswith(".md") else "application/json"
 
 
 def scheduled_latest_key(endpoint_name: str) -> str:

@@ -1,6 +1,7 @@
-"""An execution that ended without an answer: remove, restore, say why, and answer in its stead.
+"""What was begun and not ended: executions without an answer, candidates, suspended scaling, lost requests.
 
-An EventBridge rule tells of it; the sweep finds those of which nobody could be told because every function died.
+An EventBridge rule tells of an execution that died; the sweep finds those of which nobody could be told because every
+function died. A request is lost when every function that took it died before it could be answered.
 """
 
 from __future__ import annotations
@@ -8,25 +9,29 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from seatrial_base.bounds import LONGEST_ORDER_S
-from seatrial_cdk.trials.runtime.answer import is_sent
+from seatrial_base.bounds import LONGEST_ORDER_S, LOST_AFTER_S
+from seatrial_cdk.trials.runtime.answer import SENT, is_sent
 from seatrial_cdk.trials.runtime.components import candidate_of, remove_candidate
-from seatrial_cdk.trials.runtime.log import log
-from seatrial_cdk.trials.runtime.order import Execution, read_order
+from seatrial_cdk.trials.runtime.log_groups import log
+from seatrial_cdk.trials.runtime.order import Execution, endpoint_of, read_order
 from seatrial_cdk.trials.runtime.ownership import read_owner
 from seatrial_cdk.trials.runtime.scaling import held_scalings, restore_scaling
 from seatrial_cdk.trials.runtime.steps import SOONEST_LOOK_S, Trial, abandon, answer, ownership_of, settle
-from seatrial_cdk.trials.runtime.store import UnavailableError
+from seatrial_cdk.trials.runtime.store import RUNS, UnavailableError, run_key
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from seatrial_cdk.trials.runtime.components import CandidateComponent
     from seatrial_cdk.trials.runtime.context import TrialContext
-    from seatrial_cdk.trials.runtime.order import OrderRef
+    from seatrial_cdk.trials.runtime.order import CustomResourceEvent, OrderRef
     from seatrial_cdk.trials.runtime.scaling import HeldScaling
+    from seatrial_cdk.trials.runtime.store import TrialStore
 
 
 ANSWER_S: Final = 30.0
 """Of the function's time, for the answer."""
+NOTED: Final = "noted"
 
 
 def end_dead_execution(execution: Execution, context: TrialContext) -> None:
@@ -109,3 +114,32 @@ def _sweep_held(held: HeldScaling, context: TrialContext) -> None:
             restore_scaling(context.scaling, context.store, context.components, held)
     except UnavailableError as unavailable:
         log(f"sweep: the scaling of {held.component} stays suspended: {unavailable}")
+
+
+def note_request(store: TrialStore, event: CustomResourceEvent, now_s: float) -> float:
+    """Write a request down as it came, unless an earlier delivery did; return when that was, in s since the epoch.
+
+    Raises:
+        UnavailableError: It may not have been written.
+    """
+    key = run_key(endpoint_of(event), event["RequestId"], NOTED)
+    if store.create(key, json.dumps({"at_s": now_s, "event": event})):
+        return now_s
+    return float(json.loads(store.read(key) or "{}").get("at_s", now_s))
+
+
+def lost_requests(store: TrialStore, now_s: float) -> Iterator[CustomResourceEvent]:
+    """Yield the requests that were noted a while ago and have no answer yet, while CloudFormation waits for one.
+
+    One whose workflow runs is among them: to take it again starts nothing new.
+
+    Raises:
+        UnavailableError: They can't be told.
+    """
+    keys = frozenset(store.keys(f"{RUNS}/"))
+    for key in sorted(key for key in keys if key.endswith(f"/{NOTED}.json")):
+        if f"{key.removesuffix(f'{NOTED}.json')}{SENT}.json" in keys:
+            continue
+        noted = json.loads(store.read(key) or "{}")
+        if noted and LOST_AFTER_S <= now_s - noted["at_s"] < LONGEST_ORDER_S:
+            yield noted["event"]
