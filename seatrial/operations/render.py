@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from seatrial.operations.effect import TITLES
 from seatrial.operations.template_diff import ORDER
-from seatrial_base.markdown import code, escaped
 from seatrial_base.printer import finding_rows
+from seatrial_base.text import code, escaped
 from seatrial_base.units import GIB, counted, usd
 from seatrial_lint.cloudformation.intrinsic import SUB
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from seatrial_base.candidates import is_candidate_name
+from seatrial_base.tags import is_candidate_name
 from seatrial_cdk.trials.runtime.components import ComponentState, VariantCapacity
 from seatrial_cdk.trials.runtime.store import UnavailableError, Versioned
 from seatrial_load.documents.request import Expected, Load, Objective, TrialRequest, TrialTarget, Workload

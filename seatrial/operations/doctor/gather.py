@@ -34,10 +34,9 @@ from seatrial.operations.doctor.gather_scaling import scalable_targets
 from seatrial.operations.preflight.check import ok, problem, unread
 from seatrial.operations.preflight.instances import Need, quota_checks
 from seatrial.operations.preflight.parts import secret_check, weights_check
-from seatrial_base.candidates import maker_of
-from seatrial_base.printable import printable
 from seatrial_base.secrets import redacted
-from seatrial_base.tags import ENVIRONMENT_TAG, STACK_TAG
+from seatrial_base.tags import ENVIRONMENT_TAG, STACK_TAG, maker_of
+from seatrial_base.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment
     from seatrial.documents.live_endpoint import LiveComponent, LiveEndpoint, LiveModel
     from seatrial.operations.preflight.check import AccountCheck
-    from seatrial_load.aws.promql import PromQl
+    from seatrial_load.aws.container_metrics import PromQl
 
 
 LAST_LINES = 40

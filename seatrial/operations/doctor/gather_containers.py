@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from seatrial.account.reader import AwsReader
     from seatrial.documents.live_endpoint import LiveComponent, LiveEndpoint
-    from seatrial_load.aws.promql import PromQl
+    from seatrial_load.aws.container_metrics import PromQl
 
 LOOKED_S: Final = 900.0
 """How far back is looked, in seconds: 15 values at SageMaker's usual frequency."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from seatrial.account.response import count, mapping, rows, text_at
 from seatrial.deployment.document import COMPONENT_SUFFIX
 from seatrial.operations.doctor.facts import TargetFacts
-from seatrial_base.candidates import is_candidate_name_of
+from seatrial_base.tags import is_candidate_name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -15,7 +15,7 @@ from seatrial.operations.drift.live import live_findings
 from seatrial.operations.drift.report import DriftReport, EndpointDrift, drift_finding
 from seatrial.operations.drift.trials import LastTrial, deployed_trial, scheduled_trial, trial_findings
 from seatrial.operations.preflight.instances import instance_checks, needs_of
-from seatrial_base.catalog.engine_choice import status_of
+from seatrial_base.catalog.engines import status_of
 from seatrial_base.catalog.images import find_image, update_of
 from seatrial_base.errors import BenchError
 from seatrial_base.tags import ENVIRONMENT_TAG, PRODUCT_TAG

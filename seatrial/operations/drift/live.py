@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment
     from seatrial.documents.live_endpoint import LiveComponent, LiveEndpoint
     from seatrial.documents.live_stack import LiveStack
-    from seatrial_base.findings import Finding
-    from seatrial_base.rules import Severity
+    from seatrial_base.findings import Finding, Severity
 
 HINT = "find out who changed it; set it back with `cdk deploy --revert-drift`, or take it over into the spec"
 ONLY_VARIANT = "AllTraffic"  # the name of a variant that nobody named, as our constructs give it

@@ -24,9 +24,9 @@ from seatrial.operations.review.words import (
     review_headline,
     summarize_effect,
 )
-from seatrial_base.markdown import code, escaped, fenced, folded
 from seatrial_base.printer import markdown_lines as finding_lines
 from seatrial_base.printer import tally
+from seatrial_base.text import code, escaped, fenced, folded
 from seatrial_base.units import counted
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from seatrial_base.markdown import escaped
+from seatrial_base.text import escaped
 from seatrial_base.units import counted
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from seatrial_load.documents.result import loads_words
 from seatrial_load.measure.conversations import planned_cached_share
 from seatrial_load.measure.lengths import lengths_of
 from seatrial_load.slo.evaluate import statistic_of
-from seatrial_load.trial.manner import adds_load
+from seatrial_load.trial.budget import adds_load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -33,9 +33,9 @@ from seatrial.report.document.provenance import (
 from seatrial.report.document.quality import quality_section
 from seatrial.report.document.slo import checks_section, knees_section
 from seatrial.report.planned import is_comparable, plan_of_trial
-from seatrial_base.printable import printable
 from seatrial_base.secrets import redacted
 from seatrial_base.table import csv_table, html_cell, html_table, record_table
+from seatrial_base.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -27,9 +27,19 @@ from seatrial_load.measure.interval import (
     ratio_interval,
 )
 from seatrial_load.metrics import request_metrics as metrics
-from seatrial_load.metrics.counts import Counts, Tokens, added_counts, added_tokens, counts_of, tokens_of
+from seatrial_load.metrics.counts import (
+    NOTHING_ODD,
+    Counts,
+    Oddities,
+    Tokens,
+    added_counts,
+    added_oddities,
+    added_tokens,
+    counts_of,
+    oddities_of,
+    tokens_of,
+)
 from seatrial_load.metrics.histogram import PERCENTS, US_PER_MS, Histogram, Milliseconds
-from seatrial_load.metrics.oddities import NOTHING_ODD, Oddities, added_oddities, oddities_of
 from seatrial_load.metrics.request_metrics import has_steady_window, measured_time, record_share_inside, split
 from seatrial_load.metrics.timeline import added_timelines, timeline_of
 
