@@ -28,7 +28,8 @@ from seatrial_load.metrics.histogram import Histogram
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seatrial_load.documents.result import Distribution, LevelResult, TrialResult
+    from seatrial_load.documents.distribution import Distribution
+    from seatrial_load.documents.result import LevelResult, TrialResult
 
 
 STATISTICS = ("mean", "p50", "p90", "p95", "p99", "max")

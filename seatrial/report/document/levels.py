@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seatrial.documents.plan import Plan
+    from seatrial_load.documents.distribution import Distribution
     from seatrial_load.documents.request import Statistic
-    from seatrial_load.documents.result import Distribution, LevelResult, SearchStep, TrialResult
+    from seatrial_load.documents.result import LevelResult, SearchStep, TrialResult
 
 
 SUMMARISED: tuple[Statistic, ...] = ("p50", "p95")

@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
     from seatrial.report.document.section import Fact, Section
     from seatrial_base.table import Scalar
-    from seatrial_load.documents.result import Distribution, Interval, LevelResult, TrialResult
+    from seatrial_load.documents.distribution import Distribution, Interval
+    from seatrial_load.documents.result import LevelResult, TrialResult
 
 
 SIGNS = {"pass": "✓ Pass", "fail": "✗ Fail", "inconclusive": "? Inconclusive"}

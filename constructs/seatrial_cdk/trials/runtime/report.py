@@ -15,7 +15,8 @@ from seatrial_load.slo.verdict import told_doubts
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial_load.documents.result import Comparison, Distribution, LevelResult, TrialResult
+    from seatrial_load.documents.distribution import Distribution
+    from seatrial_load.documents.result import Comparison, LevelResult, TrialResult
 
 
 MISSING = "-"

@@ -17,9 +17,10 @@ from seatrial_load.slo.verdict import told_doubts
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from seatrial_load.documents.distribution import Distribution
     from seatrial_load.documents.progress import TrialEvent, Watch
     from seatrial_load.documents.request import TrialRequest
-    from seatrial_load.documents.result import Distribution, LevelResult, TrialResult
+    from seatrial_load.documents.result import LevelResult, TrialResult
 
 LEVEL_NUMBERS = ("C", "tok/s", "TTFT p95\nms", "TPOT p95\nms", "E2E p95\nms", "answered")
 

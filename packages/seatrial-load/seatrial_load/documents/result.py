@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from seatrial_base.errors import BenchError
 from seatrial_base.findings import Finding, Place
 from seatrial_load.documents.container_metrics import ContainerMetrics  # noqa: TC001 (likewise)
+from seatrial_load.documents.distribution import Distribution, Interval  # noqa: TC001 (likewise)
 from seatrial_load.documents.request import (
     Arrival,  # noqa: TC001 (likewise)
     Objective,  # noqa: TC001 (likewise)
@@ -26,36 +27,6 @@ if TYPE_CHECKING:
 
 Window: TypeAlias = Literal["steady", "whole"]
 Occasion: TypeAlias = Literal["first_request", "warm_up", "level", "verification"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
-    """Where the true value lies with 95 % confidence; None is a bound that so few measurements can't give."""
-
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Distribution:
-    """Count, mean, percentiles and maximum, in the unit of the metric.
-
-    Attributes:
-        intervals: The two-sided 95 % interval of `mean`, `p50`, `p90`, `p95` and `p99`, by name; none of gaps between
-            tokens, since those of one answer hang together.
-        histogram: All measurements as an HDR histogram of microseconds, three significant digits, in its compressed
-            standard encoding (V2, base64); empty when none was kept.
-    """
-
-    count: int
-    mean: float
-    p50: float
-    p90: float
-    p95: float
-    p99: float
-    max: float
-    intervals: Mapping[str, Interval] = field(default_factory=dict)
-    histogram: str = ""
 
 
 DoubtKind: TypeAlias = Literal[

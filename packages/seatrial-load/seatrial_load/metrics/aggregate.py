@@ -8,14 +8,9 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from seatrial_base.units import MS_PER_S
+from seatrial_load.documents.distribution import Distribution, Interval
 from seatrial_load.documents.request import Arrival  # noqa: TC001 (the strict reader resolves the fields' types)
-from seatrial_load.documents.result import (
-    ClientEvidence,
-    Distribution,
-    Interval,
-    Timeline,
-    Window,
-)
+from seatrial_load.documents.result import ClientEvidence, Timeline, Window  # noqa: TC001 (likewise)
 from seatrial_load.documents.strict_json import read_document, write_document
 from seatrial_load.health.client_health import together
 from seatrial_load.measure.interval import (
