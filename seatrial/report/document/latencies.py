@@ -166,6 +166,6 @@ def _points(values: Distribution, name: str) -> Iterator[ChartPoint]:
 
 def _name(level: LevelResult) -> str:
     void = "" if level.valid else " (void)"
-    if level.offered_requests_per_s is not None:
-        return f"{level.offered_requests_per_s:g}/s{void}"
+    if level.is_open:
+        return f"{level.offered_load:g}/s{void}"
     return f"concurrency {level.concurrency}{void}"
