@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment
     from seatrial.documents.live_endpoint import RaisedAlarm
     from seatrial.operations.consequences import Consequences
-    from seatrial.operations.deployed import Templates
     from seatrial.operations.review.review import Review
-    from seatrial.operations.synthesis import StackSource
+    from seatrial.operations.synthesis import StackSource, Templates
     from seatrial_base.findings import Finding, Format
     from seatrial_base.printer import Judgement
     from seatrial_lint.cloudformation.template import Template
@@ -153,7 +152,7 @@ def _deployed(source: StackSource) -> Template:
 
     from seatrial.account.clients import check_account
     from seatrial.account.reader import aws_failures
-    from seatrial.operations.deployed import deployed_template
+    from seatrial.operations.synthesis import deployed_template
 
     region = source.environment.region
     with aws_failures(source.stack_name):

@@ -16,7 +16,7 @@ from seatrial.operations.review.findings import findings
 from seatrial.operations.review.products import product_reviews
 from seatrial.operations.review.quota import quota_needs
 from seatrial.operations.review.side import endpoint_state, never_locked, places
-from seatrial.operations.review.templates import SideTemplates, synthesize_both
+from seatrial.operations.synthesis import SideTemplates, synthesize_both
 from seatrial.operations.template_diff import diff_templates
 from seatrial_lint.cloudformation.template import EMPTY
 
