@@ -67,7 +67,7 @@ def diff_command(
     folder, or without -e, it compares every endpoint in every environment with a git revision, as the comment of a pull
     request. A change that would fail, or that is dangerous under the endpoint's name, is refused with exit code 1.
     """
-    from seatrial.operations.review.sides import folder_of
+    from seatrial.operations.review.review import folder_of
     from seatrial_base.terminal import end_when_interrupted
 
     if against is not None and base is not None:
@@ -202,7 +202,7 @@ def _refuse(refused: Sequence[Finding]) -> None:
 def _review_many(
     specs: Sequence[Path], names: Sequence[str], environments: Path | None, base: str, options: _Options
 ) -> None:
-    from seatrial.operations.review.sides import folder_of, review_of
+    from seatrial.operations.review.review import folder_of, review_of
     from seatrial_base.terminal import scratch_folder
 
     where = environments_folder(environments, folder_of(specs[0]) / "spec.yaml")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from seatrial.documents.plan import CurvePoint, Plan
     from seatrial.operations.consequences import Consequences
-    from seatrial.operations.review.fields import FieldChange
+    from seatrial.operations.review.changes import FieldChange
     from seatrial.operations.review.figures import BeforeAfter
     from seatrial.operations.review.review import EndpointReview, Review
 

@@ -32,7 +32,7 @@ from seatrial_base.units import counted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from seatrial.operations.review.fields import FieldChange
+    from seatrial.operations.review.changes import FieldChange
     from seatrial.operations.review.products import ProductReview
     from seatrial.operations.review.review import EndpointReview, Review
     from seatrial.operations.review.side import EndpointPlace

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from seatrial.operations.checkout import MERGE_BASE
 from seatrial.operations.effect import TITLES
 from seatrial.operations.review.figures import COSTS, costs, update_usd_per_hour
-from seatrial.operations.review.quota import more_instances
+from seatrial.operations.review.review import more_instances
 from seatrial_base.units import counted, usd, whole_or_tenths
 
 if TYPE_CHECKING:
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
     from seatrial.documents.plan import CurvePoint, Plan
     from seatrial.operations.review.figures import BeforeAfter
-    from seatrial.operations.review.quota import QuotaNeed
-    from seatrial.operations.review.review import EndpointReview, Review
+    from seatrial.operations.review.review import EndpointReview, QuotaNeed, Review
     from seatrial.operations.review.side import EndpointState
     from seatrial_base.findings import Finding
 
