@@ -169,7 +169,9 @@ def _name(against: Path | None, base: str | None) -> str:
 
 
 def _show(found: Consequences, stack: str, old: str, output_format: Format) -> None:
-    from seatrial.operations.render import consequences_document, consequences_markdown, consequences_text
+    from seatrial.operations.review.document import consequences_document
+    from seatrial.operations.review.markdown import consequences_markdown
+    from seatrial.operations.review.text import consequences_text
 
     title = f"{stack}: {old} → this checkout"
     writers: dict[Format, Callable[[], str]] = {
@@ -215,8 +217,9 @@ def _review_many(
 
 
 def _show_review(review: Review, base: str, output_format: Format) -> None:
-    from seatrial.operations.review.document import review_document, review_text
+    from seatrial.operations.review.document import review_document
     from seatrial.operations.review.markdown import review_markdown
+    from seatrial.operations.review.text import review_text
 
     sizes = [size for product in review.products for size in product.sizes]
     findings = [one for each in (*review.endpoints, *sizes) for one in each.findings]
