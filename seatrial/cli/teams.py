@@ -102,13 +102,13 @@ def _with_account(
     """Return the endpoints as the account has them; where the credentials are of another one, as they are locked."""
     import boto3
 
-    from seatrial.cli.drift import drift_clients, read_locked
+    from seatrial.operations.drift.check import DriftClients, read_locked
     from seatrial.operations.teams import with_account
     from seatrial_base.errors import SeatrialError
 
     plans = read_locked(files, environment, environments)
     try:
-        clients = drift_clients(plans.environment)
+        clients = DriftClients.of(plans.environment)
         tagged = cast("TaggedResources", boto3.client("resourcegroupstaggingapi", region_name=plans.environment.region))
         return with_account(locked, plans, clients, tagged, now=datetime.now(UTC))
     except SeatrialError as error:

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seatrial.account.clients import account_clients, check_account
 from seatrial.account.live_endpoint import read_component, read_endpoint, read_tags
 from seatrial.account.reader import AwsReader, ClientCalls, aws_failures, error_sentence
 from seatrial.account.response import text_at
 from seatrial.account.stacks import describe_stack
 from seatrial.deployment.document import COMPONENT_SUFFIX, endpoint_name, stack_name
+from seatrial.deployment.load import load_deployment
 from seatrial.documents.live_endpoint import LiveVariant
+from seatrial.locks.lock_file import locked_environments
 from seatrial.operations.drift.report import DriftReport, EndpointDrift, drift_finding
 from seatrial.operations.drift.trials import LastTrial, deployed_trial, scheduled_trial, trial_findings
 from seatrial.operations.preflight.quotas import instance_checks, needs_of
+from seatrial.specs.guests import hosts
+from seatrial.specs.load import environments_of, load_environment
+from seatrial.specs.yaml_source import read_source
 from seatrial_base.catalog.engine_choice import status_of
 from seatrial_base.catalog.images import find_image, image_digest, update_of
-from seatrial_base.errors import BenchError
+from seatrial_base.errors import BenchError, SeatrialError
 from seatrial_base.tags import CONFIG_TAG, ENVIRONMENT_TAG, PRODUCT_TAG
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -211,6 +218,26 @@ class DriftClients:
     results: S3Client
     account: AccountClients
 
+    @classmethod
+    def of(cls, environment: EnvironmentSpec) -> DriftClients:
+        """Return clients of an environment's account; it must be the credentials' own.
+
+        Raises:
+            SpecError: SEA455 when the credentials belong to another account.
+            BenchError: As `aws_failures`.
+        """
+        import boto3  # noqa: PLC0415 (heavy, and no reader of a report needs it)
+
+        account, region = account_clients(environment), environment.region
+        check_account(environment, account.identity)
+        with aws_failures(environment.name):
+            return cls(
+                stacks=boto3.client("cloudformation", region_name=region),
+                endpoints=boto3.client("sagemaker", region_name=region),
+                results=boto3.client("s3", region_name=region),
+                account=account,
+            )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Locked:
@@ -227,6 +254,44 @@ class Locked:
     deployments: tuple[Deployment, ...]
     unreadable: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
     names: tuple[str, ...] = ()
+
+
+def read_locked(files: Sequence[Path], environment: str, environments: Path | None) -> Locked:
+    """Return what is locked for an environment; a lock that can't be read is told with its endpoint.
+
+    Args:
+        files: Specs; none where a repository offers products alone.
+        environment: The environment's name.
+        environments: Folder of environments; `None` for the one beside each spec.
+
+    Raises:
+        SpecError: With every problem of the environment.
+    """
+    deployments, unreadable = [], {}
+    hosted = {folder: hosts(folder, environment) for folder in {file.parent for file in files}}
+    for file in files:
+        if file.stem in hosted[file.parent]:
+            continue
+        try:
+            if environment in locked_environments(file):
+                folder = environments or environments_of(file)
+                deployments.append(load_deployment(file, folder, environment, hosted=hosted[file.parent]))
+        except SeatrialError as error:
+            unreadable[_name_of(file)] = error.problems
+    siblings = {sibling for file in files for sibling in file.parent.glob("*.yaml")}
+    own_folder = environments or environments_of(files[0] if files else Path("endpoints", "spec.yaml"))
+    return Locked(
+        environment=load_environment(own_folder, environment),
+        deployments=tuple(deployments),
+        unreadable=unreadable,
+        names=tuple(sorted({_name_of(file) for file in (*files, *siblings)})),
+    )
+
+
+def _name_of(file: Path) -> str:
+    """Return the endpoint's name in a spec, be it wrong in all else; the file's where it has none."""
+    name = read_source(file).data.get("name")
+    return name if isinstance(name, str) else file.stem
 
 
 def check_drift(locked: Locked, clients: DriftClients, *, now: datetime, most_days: float) -> DriftReport:
