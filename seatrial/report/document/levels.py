@@ -40,14 +40,16 @@ from seatrial_load.measure.interval import percentile
 from seatrial_load.measure.lengths import lengths_of
 from seatrial_load.metrics.histogram import Histogram
 from seatrial_load.slo.evaluate import statistic_of
-from seatrial_load.trial.manner import adds_load
+from seatrial_load.trial.budget import adds_load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seatrial.documents.plan import Plan
+    from seatrial_load.documents.distribution import Distribution
     from seatrial_load.documents.request import Statistic
-    from seatrial_load.documents.result import Distribution, LevelResult, SearchStep, TrialResult, Unmeasured
+    from seatrial_load.documents.result import LevelResult, SearchStep, TrialResult, Unmeasured
+
 
 SUMMARISED: tuple[Statistic, ...] = ("p50", "p95")
 GOODPUT = "Goodput: successful requests that met every latency bound."

@@ -20,7 +20,7 @@ from seatrial.report.values import (
 )
 from seatrial_base.table import Cell, Column, Table
 from seatrial_base.units import digits, exported
-from seatrial_load.documents.result import Interval
+from seatrial_load.documents.distribution import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -9,8 +9,7 @@ from urllib.parse import parse_qs
 
 from seatrial_laptop.aws.gateway.signature import Received, Refusal, access_denied, read_claim
 from seatrial_laptop.environment import REGION
-from seatrial_load.aws.bearer_token import ACTION, HOST, LONGEST_S, PREFIX, VERSION
-from seatrial_load.aws.sigv4 import SERVICE
+from seatrial_load.aws.sigv4 import ACTION, HOST, LONGEST_S, PREFIX, SERVICE, VERSION
 
 if TYPE_CHECKING:
     from datetime import datetime
