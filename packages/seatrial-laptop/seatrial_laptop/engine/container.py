@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING, Final
 from seatrial_laptop.engine.answers import AnswerFormat, Written, answer_format
 from seatrial_laptop.engine.generation import (
     Ask,
+    BadRequest,
+    Overloaded,
+    UnknownModel,
     limit_output,
     overloaded_status,
     read_ask,
     refused_status,
 )
 from seatrial_laptop.engine.llama import EngineError, Llama, LlamaToken, LlamaUsage
-from seatrial_laptop.engine.refusals import BadRequest, Overloaded, UnknownModel
 from seatrial_laptop.engine.settings import EngineSettings, WireFormat
 from seatrial_laptop.loopback import (
     TOKEN_HEADER,

@@ -3,25 +3,35 @@
 MiniStack forgets the `RoleARN` of a request. As on AWS, an operation without one takes that of the operation before
 (API reference, CreateStack), and without any CloudFormation acts with the rights of its caller; the account's root has
 them all. The deployer reaches the operation's task, and its threads, by their context.
+
+A refusal has the words that the event of a resource has (reported messages). `{{resolve:…}}` of a template is read with
+the same rights: a secret needs `secretsmanager:GetSecretValue`, a parameter `ssm:GetParameters`; what a key of the
+account encrypts needs `kms:Decrypt` too, through the service that keeps it. Keys that AWS owns need no right.
 """
 
 from __future__ import annotations
 
 import contextvars
+import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
+import botocore.session
 from ministack.core import iam_evaluator
-from ministack.services import iam
-from ministack.services.cloudformation import changesets, handlers, helpers
+from ministack.services import iam, secretsmanager, ssm
+from ministack.services.cloudformation import changesets, engine, handlers, helpers
 
-from seatrial_laptop.environment import own_account
+from seatrial_laptop.aws.api import ApiError, service_model
+from seatrial_laptop.aws.json_document import Document, text_member
+from seatrial_laptop.aws.rights.role_rights import Right, denial, role_denial
+from seatrial_laptop.environment import REGION, own_account
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     Response = tuple[int, object, object]
     Parameters = Mapping[str, list[str]]
+
 
 OPERATIONS: Final = (
     "CreateStack",
@@ -45,6 +55,13 @@ The names are those of reported error messages, as `assumed-role/cdk-hnb659fds-c
 """
 KEPT: Final = "RoleARN"
 SUCCEEDED: Final = 300
+
+CLIENTS: Final = {"states": "stepfunctions"}
+"""The name of a service's model where it is not the prefix of its actions."""
+FORBIDDEN, BAD_REQUEST = 403, 400
+
+OWNED_BY_AWS: Final = "alias/aws/"
+SECRET_ARN_PARTS: Final = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,3 +169,97 @@ def is_trusting(role_arn: str, service: str) -> bool:
     )
     trust = role["AssumeRolePolicyDocument"] if role else None
     return bool(iam_evaluator.evaluate_resource_policy(trust, context, service).decision == "Allow")
+
+
+def check_right(by: Deployer, right: Right) -> None:
+    """Refuse what who deploys may not do.
+
+    Raises:
+        ApiError: AccessDenied, in CloudFormation's words.
+    """
+    if denied := _denial(by, right):
+        raise ApiError("AccessDenied", _of_handler(right, denied))
+
+
+def _denial(by: Deployer, right: Right) -> str | None:
+    if by.session_name:
+        return role_denial(by.arn, right, by.session_name)
+    name, account = by.arn.rpartition("/")[2], own_account()
+    user = iam_evaluator.PrincipalInfo(
+        arn=by.arn,
+        type="User",
+        account=account,
+        policies=iam_evaluator._gather_user_policies(name, account),  # noqa: SLF001 (the contract)
+        limits=iam_evaluator._permissions_boundary(iam._users, name, account),  # noqa: SLF001 (the contract)
+    )
+    return denial(user, right)
+
+
+def _of_handler(right: Right, denied: str) -> str:
+    """Return IAM's refusal as a handler passes it on; IAM's own service calls a role by its name."""
+    service = right.action.partition(":")[0]
+    if service == "iam" and right.action != "iam:PassRole" and ":role/" in right.resource:
+        denied = denied.replace(right.resource, f"role {right.resource.rpartition('/')[2]}")
+    called, status = _client(CLIENTS.get(service, service))
+    answered = f"(Service: {called}, Status Code: {status}, Request ID: {uuid.uuid4()}) (SDK Attempt Count: 1)"
+    handled = f"(RequestToken: {uuid.uuid4()}, HandlerErrorCode: AccessDenied)"
+    return f'Resource handler returned message: "{denied} {answered}" {handled}'
+
+
+def _client(service: str) -> tuple[str, int]:
+    """Return how the SDK for Java calls a service, and the status of its refusal: 400 of the JSON protocol."""
+    if service not in botocore.session.get_session().get_available_services():
+        return service, FORBIDDEN
+    model = service_model(service)
+    words = f"{model.service_id}".split()
+    called = "".join(word.capitalize() if word.isupper() and not word.isdigit() else word for word in words)
+    return called, BAD_REQUEST if model.metadata["protocol"] == "json" else FORBIDDEN
+
+
+def resolve_with_rights() -> None:
+    """Let MiniStack ask before it resolves a dynamic reference."""
+    theirs = cast("Callable[[str], str]", engine._resolve_dynamic_reference)  # noqa: SLF001 (the contract)
+
+    def resolve(literal: str) -> str:
+        if by := deployer.get():
+            for right in reference_rights(literal):
+                check_right(by, right)
+        return theirs(literal)
+
+    engine._resolve_dynamic_reference = resolve  # noqa: SLF001 (the contract)
+
+
+def reference_rights(literal: str) -> Iterator[Right]:
+    """Return what a dynamic reference asks of the role that deploys.
+
+    Args:
+        literal: As `{{resolve:secretsmanager:seatrial/hub-token}}`.
+    """
+    service, _, body = literal.removeprefix("{{resolve:").removesuffix("}}").partition(":")
+    if service == "secretsmanager":
+        yield from _secret_rights(body)
+    else:
+        yield from _parameter_rights(body.partition(":")[0])
+
+
+def _secret_rights(body: str) -> Iterator[Right]:
+    parts = body.split(":")
+    named = ":".join(parts[:SECRET_ARN_PARTS]) if body.startswith("arn:") else parts[0]
+    _, found = secretsmanager._resolve(named, use_arn_scope=True)  # noqa: SLF001 (the contract)
+    secret = cast("Document", found or {})
+    arn = text_member(secret, "ARN", f"arn:aws:secretsmanager:{REGION}:{own_account()}:secret:{named}")
+    yield Right("secretsmanager:GetSecretValue", arn)
+    yield from _key_rights(str(secret.get("KmsKeyId") or ""), "secretsmanager")
+
+
+def _parameter_rights(name: str) -> Iterator[Right]:
+    _, found = ssm._lookup_parameter(name, flexible_name=True)  # noqa: SLF001 (the contract)
+    slash = "" if name.startswith("/") else "/"
+    yield Right("ssm:GetParameters", f"arn:aws:ssm:{REGION}:{own_account()}:parameter{slash}{name}")
+    yield from _key_rights(str((found or {}).get("KeyId") or ""), "ssm")
+
+
+def _key_rights(key: str, service: str) -> Iterator[Right]:
+    if key and not key.startswith(OWNED_BY_AWS):
+        arn = key if key.startswith("arn:") else f"arn:aws:kms:{REGION}:{own_account()}:key/{key}"
+        yield Right("kms:Decrypt", arn, {"kms:viaservice": f"{service}.{REGION}.amazonaws.com"})

@@ -1,34 +1,48 @@
-"""Our resource types in MiniStack's CloudFormation engine and its tagging API, through four private names of them.
+"""Our resource types and rules in MiniStack's CloudFormation engine and its tagging API.
 
-Each type is a table of functions, as MiniStack keeps them; `tests/laptop` holds the contract on the private names.
+Each type is a table of functions, as MiniStack keeps them. Done through names that are not MiniStack's interface;
+`packages/seatrial-laptop/tests/laptop` holds the contract on them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from ministack.services import tagging
-from ministack.services.cloudformation import provisioners, stacks
+from ministack.services.cloudformation import changesets, engine, handlers, provisioners, stacks
 
-from seatrial_laptop.aws.cloudformation.autoscaling_types import autoscaling_types
-from seatrial_laptop.aws.cloudformation.bucket_type import BUCKET, BUDGET, bucket_type, budget_type
-from seatrial_laptop.aws.cloudformation.cancelled_stacks import delete_what_is_still_created, end_waits_on_cancel
-from seatrial_laptop.aws.cloudformation.deployer import remember_deployers
-from seatrial_laptop.aws.cloudformation.dynamic_references import resolve_with_rights
-from seatrial_laptop.aws.cloudformation.failed_updates import send_back_failed_updates
+from seatrial_laptop.aws.cloudformation.deployer import remember_deployers, resolve_with_rights
 from seatrial_laptop.aws.cloudformation.guarded_resources import guard_resources
-from seatrial_laptop.aws.cloudformation.joined_conditions import join_in_conditions
-from seatrial_laptop.aws.cloudformation.resources_in_progress import list_resources_in_progress
-from seatrial_laptop.aws.cloudformation.sagemaker_types import sagemaker_types
-from seatrial_laptop.aws.cloudformation.service_catalog_types import service_catalog_types
+from seatrial_laptop.aws.cloudformation.resource_types import (
+    BUCKET,
+    BUDGET,
+    autoscaling_types,
+    bucket_type,
+    budget_type,
+    sagemaker_types,
+    service_catalog_types,
+)
+from seatrial_laptop.aws.cloudformation.stacks_in_progress import (
+    delete_what_is_still_created,
+    end_waits_on_cancel,
+    list_resources_in_progress,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from seatrial_laptop.aws.autoscaling.scalable_targets import Scaling
     from seatrial_laptop.aws.control_plane.cloud import Cloud
+    from seatrial_laptop.aws.faults import Faults
+    from seatrial_laptop.aws.json_document import Document
     from seatrial_laptop.aws.service_catalog.catalog import Catalog
+
+    Parameters = Mapping[str, Mapping[str, object]]
 
 
 OURS: Final = ("AWS::SageMaker::", "AWS::ApplicationAutoScaling::", "AWS::ServiceCatalog::", "AWS::Budgets::")
+
+SENT_BACK: Final = "AWS::SageMaker::InferenceComponent"
 
 
 def register_types(cloud: Cloud, scaling: Scaling, catalog: Catalog) -> None:
@@ -58,3 +72,52 @@ def register_types(cloud: Cloud, scaling: Scaling, catalog: Catalog) -> None:
         return resource_type == BUCKET or resource_type.startswith(OURS) or bool(theirs(resource_type))
 
     stacks._runs_on_worker_thread = runs_on_worker_thread  # noqa: SLF001 (the contract)
+
+
+def join_in_conditions() -> None:
+    """Let MiniStack evaluate conditions whose joins are resolved."""
+    theirs = cast("Callable[[Document, Parameters], Document]", engine._evaluate_conditions)  # noqa: SLF001 (the contract)
+
+    def evaluate(template: Document, parameters: Parameters) -> Document:
+        return theirs({**template, "Conditions": joined(template.get("Conditions", {}), parameters)}, parameters)
+
+    for module in (engine, stacks, changesets, handlers, provisioners):
+        if hasattr(module, "_evaluate_conditions"):
+            module._evaluate_conditions = evaluate  # noqa: SLF001 (the contract)
+
+
+def joined(node: object, parameters: Parameters) -> object:
+    """Return a condition with each `Fn::Join` of parameters and texts as its text.
+
+    Args:
+        node: The condition, or a part of it.
+        parameters: Each parameter's `Value`, by its name; that of a list is one text with commas.
+    """
+    if isinstance(node, list):
+        return [joined(each, parameters) for each in node]
+    if not isinstance(node, dict):
+        return node
+    if "Fn::Join" in node:
+        separator, items = node["Fn::Join"]
+        return str(separator).join(_items(items, parameters))
+    return {key: joined(value, parameters) for key, value in node.items()}
+
+
+def _items(items: object, parameters: Parameters) -> list[str]:
+    """Return the texts of a list, or of a parameter that is one."""
+    if isinstance(items, list):
+        return [text for item in items for text in ([item] if isinstance(item, str) else _items(item, parameters))]
+    name = items["Ref"] if isinstance(items, dict) else items
+    value = parameters.get(str(name), {}).get("Value", "")
+    return [part.strip() for part in f"{value}".split(",")]
+
+
+def send_back_failed_updates(faults: Faults) -> None:
+    """Let the rollback of a stack update the component whose update failed, where the switch is on."""
+    theirs = stacks._sends_back_failed_update  # noqa: SLF001 (the contract)
+
+    def sends_back(resource_type: str) -> bool:
+        ours = resource_type == SENT_BACK and faults.settings().raised_alarms_end_updates
+        return ours or bool(theirs(resource_type))
+
+    stacks._sends_back_failed_update = sends_back  # noqa: SLF001 (the contract)

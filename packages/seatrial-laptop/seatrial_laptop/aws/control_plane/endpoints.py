@@ -8,14 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial_laptop.aws.api import invalid
-from seatrial_laptop.aws.control_plane.alarm_watch import AlarmWatch, check_alarms
-from seatrial_laptop.aws.control_plane.blue_green import (
-    FleetShift,
-    WantedVariant,
-    check_capacity,
-    launch_variant,
-    wanted_variant,
-)
 from seatrial_laptop.aws.control_plane.cloud import Cloud, clipped, in_background
 from seatrial_laptop.aws.control_plane.live_variants import (
     COUNT,
@@ -28,17 +20,24 @@ from seatrial_laptop.aws.control_plane.live_variants import (
     merged_changes,
 )
 from seatrial_laptop.aws.control_plane.records import Kind, Record, Status
-from seatrial_laptop.aws.control_plane.rollout import restart_component
+from seatrial_laptop.aws.control_plane.rollout import (
+    AlarmWatch,
+    FleetShift,
+    WantedVariant,
+    check_alarms,
+    check_capacity,
+    launch_variant,
+    restart_component,
+    wanted_variant,
+)
 from seatrial_laptop.aws.json_document import Document, child, children, text_member
-from seatrial_laptop.aws.runtime.copy_process import CopyFailed
-from seatrial_laptop.aws.runtime.metric_history import metric_dimensions
-from seatrial_laptop.aws.runtime.running_copies import CopyPlace, stop_copies
-from seatrial_laptop.aws.runtime.telemetry import copy_dimensions, endpoint_dimensions
+from seatrial_laptop.aws.runtime.running_copies import CopyFailed, CopyPlace, stop_copies
+from seatrial_laptop.aws.runtime.telemetry import copy_dimensions, endpoint_dimensions, metric_dimensions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial_laptop.aws.runtime.copy_process import CopyProcess
+    from seatrial_laptop.aws.runtime.running_copies import CopyProcess
 
 WantedCopies = Mapping[CopyPlace, WantedVariant]
 """What each variant with a model runs."""

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seatrial_laptop.aws.api import ApiError, invalid
-from seatrial_laptop.aws.control_plane.alarm_watch import AlarmWatch, check_alarms
 from seatrial_laptop.aws.control_plane.cloud import Cloud, clipped, in_background
 from seatrial_laptop.aws.control_plane.containers import component_container, known_instance_role
 from seatrial_laptop.aws.control_plane.endpoints import components_of, settled_record
@@ -18,19 +17,19 @@ from seatrial_laptop.aws.control_plane.fleets import pool_with_capacity, pools_o
 from seatrial_laptop.aws.control_plane.live_variants import has_model, live_variants
 from seatrial_laptop.aws.control_plane.records import Kind, Record, Status, arn_of, production_variants
 from seatrial_laptop.aws.control_plane.rollout import (
+    AlarmWatch,
     Configured,
     RollbackFailed,
     RolledBack,
     Rollout,
+    check_alarms,
     launch_copies,
     update_batch_size,
 )
 from seatrial_laptop.aws.json_document import Document, child, children, text_member, whole
 from seatrial_laptop.aws.runtime.artifacts import ArtifactError
-from seatrial_laptop.aws.runtime.copy_process import CopyFailed
-from seatrial_laptop.aws.runtime.metric_history import metric_dimensions
-from seatrial_laptop.aws.runtime.running_copies import CopyPlace
-from seatrial_laptop.aws.runtime.telemetry import copy_dimensions
+from seatrial_laptop.aws.runtime.running_copies import CopyFailed, CopyPlace
+from seatrial_laptop.aws.runtime.telemetry import copy_dimensions, metric_dimensions
 
 if TYPE_CHECKING:
     from seatrial_laptop.aws.control_plane.cloud import Cloud

@@ -16,7 +16,7 @@ from seatrial_laptop.aws.api import invalid, output_members, summary_members
 from seatrial_laptop.aws.control_plane.containers import model_container
 from seatrial_laptop.aws.control_plane.records import JobStatus, OptimizationJobRecord
 from seatrial_laptop.aws.json_document import Document, child, children, text_map, text_member, whole
-from seatrial_laptop.aws.rights.execution_role import assumption_denial, download_denial, role_exists, upload_denial
+from seatrial_laptop.aws.rights.role_rights import assumption_denial, download_denial, role_exists, upload_denial
 from seatrial_laptop.aws.runtime.artifacts import ArtifactError, object_urls, own_s3, read_s3_object
 from seatrial_laptop.engine.gguf_types import GgufType, quantize_file, stands_for
 from seatrial_laptop.environment import REGION

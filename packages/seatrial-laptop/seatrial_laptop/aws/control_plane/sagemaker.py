@@ -26,7 +26,7 @@ from seatrial_laptop.aws.control_plane.live_variants import SHADOWS, has_model
 from seatrial_laptop.aws.control_plane.optimization_jobs import OPERATIONS as OF_OPTIMIZATION_JOBS
 from seatrial_laptop.aws.control_plane.records import Kind, Record, production_variants
 from seatrial_laptop.aws.json_document import Document, child, children, text_member, text_members, whole
-from seatrial_laptop.aws.rights.execution_role import role_exists
+from seatrial_laptop.aws.rights.role_rights import role_exists
 
 if TYPE_CHECKING:
     from collections.abc import Callable

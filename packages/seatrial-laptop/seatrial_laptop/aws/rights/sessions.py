@@ -20,8 +20,14 @@ from ministack.core import iam_evaluator
 from ministack.services import eventbridge, iam, lambda_svc, stepfunctions
 
 from seatrial_laptop.aws.json_document import Document, children, text_member
-from seatrial_laptop.aws.rights.request_rights import encryption_right, json_object, role_arn_with_path
-from seatrial_laptop.aws.rights.role_rights import ALLOW, Right, role_denial
+from seatrial_laptop.aws.rights.role_rights import (
+    ALLOW,
+    Right,
+    encryption_right,
+    json_object,
+    role_arn_with_path,
+    role_denial,
+)
 from seatrial_laptop.environment import REGION, own_account
 
 if TYPE_CHECKING:

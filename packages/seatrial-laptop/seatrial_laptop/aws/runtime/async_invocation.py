@@ -19,7 +19,7 @@ from seatrial_laptop.aws.gateway.asgi import body_of, headers_of, reply, reply_e
 from seatrial_laptop.aws.json_document import child, text_member, whole
 from seatrial_laptop.aws.runtime.artifacts import OWN, RoleServices, ServiceFailed
 from seatrial_laptop.aws.runtime.async_queue import AsyncJob
-from seatrial_laptop.aws.runtime.container_call import ContainerAnswer, measured_call
+from seatrial_laptop.aws.runtime.invocation import ContainerAnswer, measured_call
 from seatrial_laptop.aws.runtime.routing import serving_endpoint
 from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 from seatrial_laptop.environment import REGION
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from seatrial_laptop.aws.gateway.asgi import Receive, Scope, Send
     from seatrial_laptop.aws.json_document import Document
     from seatrial_laptop.aws.runtime.artifacts import Services
-    from seatrial_laptop.aws.runtime.copy_process import CopyProcess
+    from seatrial_laptop.aws.runtime.running_copies import CopyProcess
 
 
 TTL_S: Final = 21_600

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from seatrial_laptop.aws.control_plane.live_variants import EmulatedVariant
     from seatrial_laptop.aws.control_plane.records import Record
     from seatrial_laptop.aws.json_document import Document
-    from seatrial_laptop.aws.runtime.copy_process import CopyProcess
+    from seatrial_laptop.aws.runtime.running_copies import CopyProcess
 
 
 COMPONENT_HEADER: Final = "x-amzn-sagemaker-inference-component"

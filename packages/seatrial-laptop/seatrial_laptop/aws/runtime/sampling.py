@@ -16,19 +16,22 @@ from seatrial_laptop.aws.control_plane.containers import known_role
 from seatrial_laptop.aws.control_plane.live_variants import is_asynchronous
 from seatrial_laptop.aws.control_plane.records import Kind
 from seatrial_laptop.aws.json_document import text_member
-from seatrial_laptop.aws.rights.execution_role import may_log
+from seatrial_laptop.aws.rights.role_rights import may_log
 from seatrial_laptop.aws.runtime.artifacts import OWN, ServiceFailed
 from seatrial_laptop.aws.runtime.container_history import read_copies
-from seatrial_laptop.aws.runtime.metric_history import KEPT_S, SAMPLE_S, Dimensions, metric_dimensions
 from seatrial_laptop.aws.runtime.telemetry import (
+    KEPT_S,
     MOST_LINES,
     NAMESPACE,
     PUBLISH_S,
+    SAMPLE_S,
+    Dimensions,
     concurrency_metric,
     copy_dimensions,
     endpoint_dimensions,
     log_group,
     metric_data,
+    metric_dimensions,
     metric_values,
 )
 from seatrial_laptop.environment import REGION
@@ -39,9 +42,8 @@ if TYPE_CHECKING:
 
     from seatrial_laptop.aws.control_plane.cloud import Cloud
     from seatrial_laptop.aws.runtime.artifacts import Services
-    from seatrial_laptop.aws.runtime.metric_history import Values
     from seatrial_laptop.aws.runtime.running_copies import CopyPlace
-    from seatrial_laptop.aws.runtime.telemetry import Invocation
+    from seatrial_laptop.aws.runtime.telemetry import Invocation, Values
 
 
 def take_samples(cloud: Cloud, end_s: float, *, since_s: float) -> None:

@@ -11,11 +11,13 @@ from seatrial_laptop.aws.service_catalog.catalog import (
     SERVICE,
     CatalogRecord,
     Provisioned,
+    delete,
+    deploy,
     invalid_parameters,
     not_found,
     root_arn,
+    settle_record,
 )
-from seatrial_laptop.aws.service_catalog.stacks import delete, deploy, settle_record
 from seatrial_laptop.environment import REGION, own_account
 
 if TYPE_CHECKING:
