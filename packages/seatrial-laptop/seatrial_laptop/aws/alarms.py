@@ -19,6 +19,7 @@ import boto3
 from ministack.services import cloudwatch
 
 from seatrial_laptop.aws.json_document import children, number, text_member, whole
+from seatrial_laptop.aws.ministack import wrap
 from seatrial_laptop.aws.runtime.telemetry import (
     SAMPLE_S,
     Dimensions,
@@ -30,7 +31,7 @@ from seatrial_laptop.aws.runtime.telemetry import (
 from seatrial_laptop.environment import REGION
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from seatrial_laptop.aws.json_document import Document
 
@@ -97,7 +98,10 @@ class AlarmRule:
 
     def state(self, datapoints: Sequence[float | None]) -> StateValue | None:
         """Return the state that these datapoints make; None keeps the one that it has."""
-        breach = [self._breaches(value) for value in datapoints]
+        breach = [
+            (BREACHING.get(self.missing) if value is None else COMPARISONS[self.comparison](value, self.threshold))
+            for value in datapoints
+        ]
         if breach.count(True) >= self.datapoints or self._breaches_as_far_as_known(breach):
             return StateValue.ALARM
         known = [one for one in breach if one is not None]
@@ -109,9 +113,6 @@ class AlarmRule:
         end_s = start_s + self.period_s
         values = history.values(self.dimensions, self.metric, after_s=start_s + 1e-3, until_s=end_s + 1e-3)
         return statistic(self.statistic, values)
-
-    def _breaches(self, value: float | None) -> bool | None:
-        return BREACHING.get(self.missing) if value is None else COMPARISONS[self.comparison](value, self.threshold)
 
     def _breaches_as_far_as_known(self, breach: Sequence[bool | None]) -> bool:
         """Whether the oldest breach is M periods old or older and everything since then breaches or is missing."""
@@ -174,13 +175,11 @@ class MiniStackAlarms:
 
     def alarms(self) -> list[Document]:
         """Return the alarms on metrics of SageMaker, as DescribeAlarms tells them."""
-        kept = cloudwatch._alarms.items()  # noqa: SLF001 (the contract)
-        return [dict(alarm) for _, alarm in kept if is_ours(alarm)]
+        return [alarm for alarm in _kept_alarms() if is_ours(alarm)]
 
     def raised(self, action: str) -> list[Document]:
         """Return the alarms in state ALARM, of any namespace, that have this action."""
-        kept = [dict(alarm) for _, alarm in cloudwatch._alarms.items()]  # noqa: SLF001 (the contract)
-        return [alarm for alarm in kept if acts(alarm, action)]
+        return [alarm for alarm in _kept_alarms() if acts(alarm, action)]
 
     def state(self, name: str) -> StateValue | None:
         """Return the state of an alarm, a composite one too; None when there is none."""
@@ -206,13 +205,19 @@ def is_ours(alarm: object) -> bool:
 
 def take_over_evaluation() -> None:
     """Keep MiniStack's own evaluation away from the alarms that are evaluated here."""
-    theirs = cloudwatch._evaluate_alarm  # noqa: SLF001 (the contract)
 
-    def evaluate_alarm(alarm: object) -> None:
-        if not is_ours(alarm):
-            theirs(alarm)
+    def foreign(theirs: Callable[[object], None]) -> Callable[[object], None]:
+        def evaluate_alarm(alarm: object) -> None:
+            if not is_ours(alarm):
+                theirs(alarm)
 
-    cloudwatch._evaluate_alarm = evaluate_alarm  # noqa: SLF001 (the contract)
+        return evaluate_alarm
+
+    wrap("_evaluate_alarm", foreign, cloudwatch)
+
+
+def _kept_alarms() -> list[Document]:
+    return [dict(alarm) for _, alarm in cloudwatch._alarms.items()]  # noqa: SLF001 (the contract)
 
 
 @functools.cache

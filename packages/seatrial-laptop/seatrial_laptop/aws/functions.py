@@ -29,6 +29,7 @@ from ministack.services.cloudformation import custom_resource
 
 import seatrial_laptop
 from seatrial_laptop.aws.json_document import Document, child, text_member, whole
+from seatrial_laptop.aws.ministack import wrap
 from seatrial_laptop.loopback import HOST
 
 if TYPE_CHECKING:
@@ -70,19 +71,17 @@ def run_functions_as_aws(clock: VirtualClock, faults: Faults, folder: Path) -> N
     """
     os.environ[CLOCK_VARIABLE] = serve_function_clock(clock, folder)
     faults.tell_changes(PythonPath().follow)
-    _count_running(clock)
-    stepfunctions._scaled_sleep = clock.wait_aws  # noqa: SLF001 (the contract)
+    wrap("_execute_function_dispatch", lambda theirs: _counted(theirs, clock), lambda_svc)
+    wrap("_scaled_sleep", lambda _: clock.wait_aws, stepfunctions)
     _call_again(clock)
 
 
-def _count_running(clock: VirtualClock) -> None:
-    theirs = lambda_svc._execute_function_dispatch  # noqa: SLF001 (the contract)
-
+def _counted(theirs: Callable[..., object], clock: VirtualClock) -> Callable[..., object]:
     def execute(*arguments: object) -> object:
         with clock.function_runs():
             return theirs(*arguments)
 
-    lambda_svc._execute_function_dispatch = execute  # noqa: SLF001 (the contract)
+    return execute
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +152,11 @@ def _call_again(clock: VirtualClock) -> None:
         if function and config:
             calls.begin(lambda_svc._execution_record_for_config(function, config), _event(payload))  # noqa: SLF001 (the contract)
 
-    lambda_svc._execute_function_with_config_scope = execute  # noqa: SLF001 (the contract)
+    wrap("_execute_function_with_config_scope", lambda _: execute, lambda_svc)
     lambda_svc.invoke_async_with_retry = calls.begin
-    eventbridge._dispatch_to_lambda = dispatch  # noqa: SLF001 (the contract)
+    wrap("_dispatch_to_lambda", lambda _: dispatch, eventbridge)
     custom_resource.invoke_custom_resource = _asynchronous(custom_resource.invoke_custom_resource)
-    sns._deliver_to_lambda = _asynchronous(sns._deliver_to_lambda)  # noqa: SLF001 (the contract)
+    wrap("_deliver_to_lambda", _asynchronous, sns)
 
 
 def _event(payload: str) -> object:

@@ -137,22 +137,26 @@ def _ask(schema: str, document: Mapping[str, object]) -> Ask:
     limits = [parameters[name] for name in names if parameters.get(name) is not None]
     if limits and (not isinstance(limits[0], int) or limits[0] < 1):
         raise BadRequest(f"`{names[-1]}` must be a whole number above 0: {limits[0]!r}")
+    value = document.get("stream_options")
+    greedy = parameters.get("do_sample") is False or parameters.get("temperature") is None
+    stop = parameters.get("stop") or parameters.get("stop_sequences") or []
+    stops = [stop] if isinstance(stop, str) else stop
+    temperature = 0.0 if greedy else _number(parameters["temperature"], "temperature")
+    if not isinstance(stops, list):
+        raise BadRequest("`stop` must be a list of strings")
+    top_k = int(_number(parameters.get("top_k") or 40, "top_k"))
     return Ask(
         schema=schema,
         prompt=document[schema],
         output_tokens=limits[0] if limits else None,
-        sampling=_sampling(parameters),
+        sampling=Sampling(temperature=temperature, top_k=top_k, stop=tuple(str(entry) for entry in stops)),
         stream=document.get("stream") is True,
         details=parameters.get("details") is True,
         model=str(document.get("model") or ""),
         logprobs=_asks_logprobs(schema, document.get("logprobs")),
-        usage=_asks_usage(document.get("stream_options")),
+        usage=isinstance(value, dict) and value.get("include_usage") is True,
         tools=read_tool_choice(document) if schema == "messages" else NO_TOOLS,
     )
-
-
-def _asks_usage(value: object) -> bool:
-    return isinstance(value, dict) and value.get("include_usage") is True
 
 
 def _asks_logprobs(schema: str, value: object) -> bool:
@@ -164,17 +168,6 @@ def _asks_logprobs(schema: str, value: object) -> bool:
     if schema == "prompt" and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
         raise BadRequest(f"`logprobs` must be a whole number of at least 0: {value!r}")
     return True
-
-
-def _sampling(parameters: Mapping[str, object]) -> Sampling:
-    greedy = parameters.get("do_sample") is False or parameters.get("temperature") is None
-    stop = parameters.get("stop") or parameters.get("stop_sequences") or []
-    stops = [stop] if isinstance(stop, str) else stop
-    temperature = 0.0 if greedy else _number(parameters["temperature"], "temperature")
-    if not isinstance(stops, list):
-        raise BadRequest("`stop` must be a list of strings")
-    top_k = int(_number(parameters.get("top_k") or 40, "top_k"))
-    return Sampling(temperature=temperature, top_k=top_k, stop=tuple(str(entry) for entry in stops))
 
 
 def _number(value: object, name: str) -> float:

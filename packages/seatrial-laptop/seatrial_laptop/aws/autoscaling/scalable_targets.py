@@ -448,15 +448,14 @@ class RateSchedule:
 
 @dataclass(frozen=True, slots=True)
 class CronSchedule:
-    """At the times of a cron expression, in a time zone."""
+    """At the times of a cron expression, in a time zone; `fields` as MiniStack reads them."""
 
-    expression: str
+    fields: object
     zone: tzinfo
 
     def next_s(self, after_s: float) -> float | None:
         """Return the next moment after another one, in seconds since the epoch; None for no more within 4 years."""
-        fields = eventbridge._parse_cron_fields(self.expression)  # noqa: SLF001 (the contract)
-        found = eventbridge._cron_next_fire(fields, datetime.fromtimestamp(after_s, self.zone))  # noqa: SLF001 (the contract)
+        found = eventbridge._cron_next_fire(self.fields, datetime.fromtimestamp(after_s, self.zone))  # noqa: SLF001 (the contract)
         return float(found.timestamp()) if found else None
 
 
@@ -479,8 +478,8 @@ def parsed_schedule(expression: str, timezone: str, start_s: float) -> Schedule:
         return AtSchedule(_moment(found[1], expression).replace(tzinfo=zone).timestamp())
     if (found := RATE.fullmatch(expression)) and int(found[1]) > 0:
         return RateSchedule(start_s, int(found[1]) * UNITS[found[2]])
-    if eventbridge._parse_cron_fields(expression) is not None:  # noqa: SLF001 (the contract)
-        return CronSchedule(expression, zone)
+    if (fields := eventbridge._parse_cron_fields(expression)) is not None:  # noqa: SLF001 (the contract)
+        return CronSchedule(fields, zone)
     raise _wrong(expression)
 
 

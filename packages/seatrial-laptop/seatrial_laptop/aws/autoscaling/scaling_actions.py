@@ -87,25 +87,22 @@ class ScalingActions:
     def act(self, now_s: float) -> None:
         """Note which activities have ended, do what is scheduled, and start what is wanted now."""
         with self.scaling.lock:
-            self._do_scheduled(self.cloud.clock.date_s(now_s))
+            date_s = self.cloud.clock.date_s(now_s)
+            for (scheduled_key, name), action in list(self.scaling.scheduled.items()):
+                scheduled_target = self.scaling.targets[scheduled_key]
+                suspended = child(scheduled_target, "SuspendedState").get("ScheduledScalingSuspended") is True
+                if is_due(action, date_s) and not suspended:
+                    self._set_capacities(scheduled_key, scheduled_target, action)
+                if is_over(action, date_s):
+                    del self.scaling.scheduled[scheduled_key, name]
+                else:
+                    self.scaling.scheduled[scheduled_key, name] = {**action, LOOKED: date_s}
             targets = {key: target for key, target in self.scaling.targets.items() if key[2] in ACTED_ON}
         for key in self._actions.keys() - targets.keys():
             self._note_end(self._actions[key], None, now_s)
         self._actions = {key: each for key, each in self._actions.items() if key in targets or each.running}
         for key, target in targets.items():
             self._act_on(key, target, now_s)
-
-    def _do_scheduled(self, date_s: float) -> None:
-        """Set the capacities of every scheduled action that came due, in the order of their creation."""
-        for (key, name), action in list(self.scaling.scheduled.items()):
-            target = self.scaling.targets[key]
-            suspended = child(target, "SuspendedState").get("ScheduledScalingSuspended") is True
-            if is_due(action, date_s) and not suspended:
-                self._set_capacities(key, target, action)
-            if is_over(action, date_s):
-                del self.scaling.scheduled[key, name]
-            else:
-                self.scaling.scheduled[key, name] = {**action, LOOKED: date_s}
 
     def _set_capacities(self, key: Key, target: Document, action: Document) -> None:
         changed = {**target, **capacities_of(action)}
@@ -140,7 +137,20 @@ class ScalingActions:
         steps = [
             step for each in policies if _is_step(each) for step in self._steps(each, found.current, done.last, now_s)
         ]
-        change = wanted_change(found.current, _bounds(target), readings, done.last, now_s, steps=steps)
+        suspended = child(target, "SuspendedState")
+        change = wanted_change(
+            found.current,
+            Bounds(
+                least=whole(target, "MinCapacity"),
+                most=whole(target, "MaxCapacity"),
+                out_suspended=suspended.get("DynamicScalingOutSuspended") is True,
+                in_suspended=suspended.get("DynamicScalingInSuspended") is True,
+            ),
+            readings,
+            done.last,
+            now_s,
+            steps=steps,
+        )
         if change is not None:
             self._start(key, found, change, done)
 
@@ -232,16 +242,6 @@ class ScalingActions:
         return [
             value for start_s, value in zip(starts, seen, strict=True) if value is not None and start_s >= last.any_s
         ]
-
-
-def _bounds(target: Document) -> Bounds:
-    suspended = child(target, "SuspendedState")
-    return Bounds(
-        least=whole(target, "MinCapacity"),
-        most=whole(target, "MaxCapacity"),
-        out_suspended=suspended.get("DynamicScalingOutSuspended") is True,
-        in_suspended=suspended.get("DynamicScalingInSuspended") is True,
-    )
 
 
 def _is_step(policy: Document) -> bool:

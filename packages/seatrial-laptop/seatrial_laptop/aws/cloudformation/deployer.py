@@ -18,19 +18,19 @@ from typing import TYPE_CHECKING, Final, cast
 
 import botocore.session
 from ministack.core import iam_evaluator
-from ministack.services import iam, secretsmanager, ssm
-from ministack.services.cloudformation import changesets, engine, handlers, helpers
+from ministack.services import secretsmanager, ssm
+from ministack.services.cloudformation import changesets, engine, handlers
 
 from seatrial_laptop.aws.api import ApiError, service_model
 from seatrial_laptop.aws.json_document import Document, text_member
+from seatrial_laptop.aws.ministack import find_role, parameter, stack_operations, user_principal, validation_error, wrap
 from seatrial_laptop.aws.rights.role_rights import Right, denial, role_denial
 from seatrial_laptop.environment import REGION, own_account
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
-    Response = tuple[int, object, object]
-    Parameters = Mapping[str, list[str]]
+    from seatrial_laptop.aws.ministack import Parameters, Response
 
 
 OPERATIONS: Final = (
@@ -83,28 +83,31 @@ deployer: Final[contextvars.ContextVar[Deployer | None]] = contextvars.ContextVa
 
 def remember_deployers() -> None:
     """Let MiniStack's operations run with the role that they are given or their stack had, or as their caller."""
-    actions = handlers._ACTION_HANDLERS  # noqa: SLF001 (the contract)
+    actions = stack_operations()
     for name in OPERATIONS:
         actions[name] = _with_role(name, actions[name])
 
 
 def _with_role(name: str, theirs: Callable[[Parameters], Response]) -> Callable[[Parameters], Response]:
     def answer(params: Parameters) -> Response:
-        stack = _stack_name(params)
-        arn = _given(params, "RoleARN") or _kept(name, params, stack)
+        # A request names the stack, its ID, or a change set.
+        change_set = _change_set(params)
+        named = parameter(params, "StackName") or (str(change_set["StackName"]) if change_set else "")
+        stack = named.partition(":stack/")[2].partition("/")[0] or named
+        arn = parameter(params, "RoleARN") or _kept(name, params, stack)
         service, session = SESSIONS[stack.startswith(PROVISIONED)]
         if arn and not is_trusting(arn, service):
-            refused: Response = helpers._error(  # noqa: SLF001 (the contract)
-                "ValidationError", f"Role {arn} is invalid or cannot be assumed"
-            )
-            return refused
+            return validation_error(f"Role {arn} is invalid or cannot be assumed")
         token = deployer.set(Deployer(arn, session) if arn else _caller())
         try:
             answer = theirs(params)
         finally:
             deployer.reset(token)
         if arn and answer[0] < SUCCEEDED:
-            _keep(name, params, stack, arn)
+            # A change set keeps the role until it is executed, a stack for its next operation.
+            record = _change_set(params) if name == "CreateChangeSet" else _stack(stack)
+            if record is not None:
+                record[KEPT] = arn
         return answer
 
     return answer
@@ -121,20 +124,8 @@ def _caller() -> Deployer | None:
     return Deployer(f"arn:aws:iam::{own_account()}:role/{name}", session_name)
 
 
-def _given(params: Parameters, name: str) -> str:
-    return str(helpers._p(params, name))  # noqa: SLF001 (the contract)
-
-
-def _stack_name(params: Parameters) -> str:
-    """Return the name of the stack that a request is about; it names the stack, its ID, or a change set."""
-    given = _given(params, "StackName")
-    change_set = _change_set(params)
-    named = given or (str(change_set["StackName"]) if change_set else "")
-    return named.partition(":stack/")[2].partition("/")[0] or named
-
-
 def _change_set(params: Parameters) -> dict[str, object] | None:
-    name, stack = _given(params, "ChangeSetName"), _given(params, "StackName")
+    name, stack = parameter(params, "ChangeSetName"), parameter(params, "StackName")
     _, found = changesets._find_change_set(name, stack)  # noqa: SLF001 (the contract)
     return cast("dict[str, object] | None", found)
 
@@ -145,20 +136,13 @@ def _kept(name: str, params: Parameters, stack: str) -> str:
     return next((str(record[KEPT]) for record in records if record and KEPT in record), "")
 
 
-def _keep(name: str, params: Parameters, stack: str, arn: str) -> None:
-    """Remember the role: of a change set until it is executed, of a stack for its next operation."""
-    record = _change_set(params) if name == "CreateChangeSet" else _stack(stack)
-    if record is not None:
-        record[KEPT] = arn
-
-
 def _stack(name: str) -> dict[str, object] | None:
     return cast("dict[str, object] | None", handlers._resolve_stack(name))  # noqa: SLF001 (the contract)
 
 
 def is_trusting(role_arn: str, service: str) -> bool:
     """Tell whether a role that exists trusts a service, which sends no condition key when it assumes the role."""
-    role = iam._roles.get_scoped(own_account(), None, role_arn.rpartition("/")[2])  # noqa: SLF001 (the contract)
+    role = find_role(role_arn.rpartition("/")[2])
     context = iam_evaluator.EvalContext(
         principal_arn=service,
         principal_type="Service",
@@ -177,22 +161,10 @@ def check_right(by: Deployer, right: Right) -> None:
     Raises:
         ApiError: AccessDenied, in CloudFormation's words.
     """
-    if denied := _denial(by, right):
+    if denied := (
+        role_denial(by.arn, right, by.session_name) if by.session_name else denial(user_principal(by.arn), right)
+    ):
         raise ApiError("AccessDenied", _of_handler(right, denied))
-
-
-def _denial(by: Deployer, right: Right) -> str | None:
-    if by.session_name:
-        return role_denial(by.arn, right, by.session_name)
-    name, account = by.arn.rpartition("/")[2], own_account()
-    user = iam_evaluator.PrincipalInfo(
-        arn=by.arn,
-        type="User",
-        account=account,
-        policies=iam_evaluator._gather_user_policies(name, account),  # noqa: SLF001 (the contract)
-        limits=iam_evaluator._permissions_boundary(iam._users, name, account),  # noqa: SLF001 (the contract)
-    )
-    return denial(user, right)
 
 
 def _of_handler(right: Right, denied: str) -> str:
@@ -218,15 +190,17 @@ def _client(service: str) -> tuple[str, int]:
 
 def resolve_with_rights() -> None:
     """Let MiniStack ask before it resolves a dynamic reference."""
-    theirs = cast("Callable[[str], str]", engine._resolve_dynamic_reference)  # noqa: SLF001 (the contract)
 
-    def resolve(literal: str) -> str:
-        if by := deployer.get():
-            for right in reference_rights(literal):
-                check_right(by, right)
-        return theirs(literal)
+    def asking(theirs: Callable[[str], str]) -> Callable[[str], str]:
+        def resolve(literal: str) -> str:
+            if by := deployer.get():
+                for right in reference_rights(literal):
+                    check_right(by, right)
+            return theirs(literal)
 
-    engine._resolve_dynamic_reference = resolve  # noqa: SLF001 (the contract)
+        return resolve
+
+    wrap("_resolve_dynamic_reference", asking, engine)
 
 
 def reference_rights(literal: str) -> Iterator[Right]:
@@ -237,26 +211,19 @@ def reference_rights(literal: str) -> Iterator[Right]:
     """
     service, _, body = literal.removeprefix("{{resolve:").removesuffix("}}").partition(":")
     if service == "secretsmanager":
-        yield from _secret_rights(body)
+        parts = body.split(":")
+        named = ":".join(parts[:SECRET_ARN_PARTS]) if body.startswith("arn:") else parts[0]
+        _, found = secretsmanager._resolve(named, use_arn_scope=True)  # noqa: SLF001 (the contract)
+        secret = cast("Document", found or {})
+        arn = text_member(secret, "ARN", f"arn:aws:secretsmanager:{REGION}:{own_account()}:secret:{named}")
+        yield Right("secretsmanager:GetSecretValue", arn)
+        yield from _key_rights(str(secret.get("KmsKeyId") or ""), "secretsmanager")
     else:
-        yield from _parameter_rights(body.partition(":")[0])
-
-
-def _secret_rights(body: str) -> Iterator[Right]:
-    parts = body.split(":")
-    named = ":".join(parts[:SECRET_ARN_PARTS]) if body.startswith("arn:") else parts[0]
-    _, found = secretsmanager._resolve(named, use_arn_scope=True)  # noqa: SLF001 (the contract)
-    secret = cast("Document", found or {})
-    arn = text_member(secret, "ARN", f"arn:aws:secretsmanager:{REGION}:{own_account()}:secret:{named}")
-    yield Right("secretsmanager:GetSecretValue", arn)
-    yield from _key_rights(str(secret.get("KmsKeyId") or ""), "secretsmanager")
-
-
-def _parameter_rights(name: str) -> Iterator[Right]:
-    _, found = ssm._lookup_parameter(name, flexible_name=True)  # noqa: SLF001 (the contract)
-    slash = "" if name.startswith("/") else "/"
-    yield Right("ssm:GetParameters", f"arn:aws:ssm:{REGION}:{own_account()}:parameter{slash}{name}")
-    yield from _key_rights(str((found or {}).get("KeyId") or ""), "ssm")
+        name = body.partition(":")[0]
+        _, found = ssm._lookup_parameter(name, flexible_name=True)  # noqa: SLF001 (the contract)
+        slash = "" if name.startswith("/") else "/"
+        yield Right("ssm:GetParameters", f"arn:aws:ssm:{REGION}:{own_account()}:parameter{slash}{name}")
+        yield from _key_rights(str((found or {}).get("KeyId") or ""), "ssm")
 
 
 def _key_rights(key: str, service: str) -> Iterator[Right]:

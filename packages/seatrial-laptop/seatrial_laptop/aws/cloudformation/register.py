@@ -6,7 +6,7 @@ Each type is a table of functions, as MiniStack keeps them. Done through names t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from ministack.services import tagging
 from ministack.services.cloudformation import changesets, engine, handlers, provisioners, stacks
@@ -27,6 +27,7 @@ from seatrial_laptop.aws.cloudformation.stacks_in_progress import (
     end_waits_on_cancel,
     list_resources_in_progress,
 )
+from seatrial_laptop.aws.ministack import wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -52,38 +53,38 @@ def register_types(cloud: Cloud, scaling: Scaling, catalog: Catalog) -> None:
     API.
     """
     types = provisioners._RESOURCE_HANDLERS  # noqa: SLF001 (the contract)
-    types.update(sagemaker_types(cloud, provisioners._physical_name))  # noqa: SLF001 (the contract)
+    types.update(sagemaker_types(cloud))
     types.update(autoscaling_types(scaling))
     types.update(service_catalog_types(catalog))
     types[BUCKET] = bucket_type(types[BUCKET])
     types[BUDGET] = budget_type()
-    join_in_conditions()
+    wrap("_evaluate_conditions", _with_joins, engine, stacks, changesets, handlers, provisioners)
     guard_resources()
     resolve_with_rights()
     remember_deployers()
     end_waits_on_cancel(cloud.clock.aws_date_s)
     delete_what_is_still_created()
-    send_back_failed_updates(cloud.faults)
+    wrap("_sends_back_failed_update", lambda theirs: _sends_back(theirs, cloud.faults), stacks)
     list_resources_in_progress()
     tagging._COLLECTORS["sagemaker"] = cloud.store.tagged  # noqa: SLF001 (the contract)
-    theirs = stacks._runs_on_worker_thread  # noqa: SLF001 (the contract)
+    wrap("_runs_on_worker_thread", _waits, stacks)
 
+
+def _waits(theirs: Callable[[str], object]) -> Callable[[str], bool]:
+    # Our handlers call this very process: on the event loop they would wait for a response that nobody sends.
     def runs_on_worker_thread(resource_type: str) -> bool:
         return resource_type == BUCKET or resource_type.startswith(OURS) or bool(theirs(resource_type))
 
-    stacks._runs_on_worker_thread = runs_on_worker_thread  # noqa: SLF001 (the contract)
+    return runs_on_worker_thread
 
 
-def join_in_conditions() -> None:
-    """Let MiniStack evaluate conditions whose joins are resolved."""
-    theirs = cast("Callable[[Document, Parameters], Document]", engine._evaluate_conditions)  # noqa: SLF001 (the contract)
-
+def _with_joins(theirs: Callable[[Document, Parameters], Document]) -> Callable[[Document, Parameters], Document]:
+    # MiniStack compares `Fn::Join` of a condition unresolved. The CDK's bootstrap asks this way whether it was given
+    # policies; without an answer its role that deploys has none.
     def evaluate(template: Document, parameters: Parameters) -> Document:
         return theirs({**template, "Conditions": joined(template.get("Conditions", {}), parameters)}, parameters)
 
-    for module in (engine, stacks, changesets, handlers, provisioners):
-        if hasattr(module, "_evaluate_conditions"):
-            module._evaluate_conditions = evaluate  # noqa: SLF001 (the contract)
+    return evaluate
 
 
 def joined(node: object, parameters: Parameters) -> object:
@@ -112,12 +113,11 @@ def _items(items: object, parameters: Parameters) -> list[str]:
     return [part.strip() for part in f"{value}".split(",")]
 
 
-def send_back_failed_updates(faults: Faults) -> None:
-    """Let the rollback of a stack update the component whose update failed, where the switch is on."""
-    theirs = stacks._sends_back_failed_update  # noqa: SLF001 (the contract)
-
+def _sends_back(theirs: Callable[[str], object], faults: Faults) -> Callable[[str], bool]:
+    # MiniStack leaves a resource whose own update failed as it is, since the type's handler changed nothing. That
+    # CloudFormation sends it its old properties, and that a raised alarm then ends this update too, is assumed.
     def sends_back(resource_type: str) -> bool:
         ours = resource_type == SENT_BACK and faults.settings().raised_alarms_end_updates
         return ours or bool(theirs(resource_type))
 
-    stacks._sends_back_failed_update = sends_back  # noqa: SLF001 (the contract)
+    return sends_back

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Final, cast
 
 import boto3
 from botocore.exceptions import ClientError
-from ministack.services.cloudformation import provisioners
 
 from seatrial_laptop.aws.api import ApiError, coerced, input_shape, invalid
 from seatrial_laptop.aws.autoscaling.scalable_targets import SERVICE as AUTOSCALING
@@ -28,6 +27,7 @@ from seatrial_laptop.aws.control_plane.records import Kind, Record, Status
 from seatrial_laptop.aws.control_plane.sagemaker import SERVICE as SAGEMAKER
 from seatrial_laptop.aws.control_plane.sagemaker import call_sagemaker
 from seatrial_laptop.aws.json_document import Document, child, children, text_member
+from seatrial_laptop.aws.ministack import physical_name
 from seatrial_laptop.aws.runtime.artifacts import own_s3
 from seatrial_laptop.aws.service_catalog.catalog import (
     Artifact,
@@ -82,9 +82,9 @@ ACTIONS: Final = frozenset({"Expiration", "AbortIncompleteMultipartUpload", "Non
 """What a lifecycle rule may do here."""
 
 
-def sagemaker_types(cloud: Cloud, physical_name: Callable[..., str]) -> dict[str, Handlers]:
+def sagemaker_types(cloud: Cloud) -> dict[str, Handlers]:
     """Return MiniStack's tables of the four types."""
-    kinds = [SageMakerType(kind, cloud, physical_name) for kind in Kind]
+    kinds = [SageMakerType(kind, cloud) for kind in Kind]
     return {
         f"AWS::SageMaker::{each.kind}": {
             "create": each.create,
@@ -102,7 +102,6 @@ class SageMakerType:
 
     kind: Kind
     cloud: Cloud
-    physical_name: Callable[..., str]
 
     def create(self, logical_id: str, properties: Document, stack: str) -> Created:
         """Create the resource and wait until it serves; what fails is removed again, because nobody else knows it.
@@ -133,7 +132,14 @@ class SageMakerType:
         self.cloud.store.untag(record.arn, [text_member(tag, "Key") for tag in children(old, "Tags")])
         self.cloud.store.tag(record.arn, children(new, "Tags"))
         if self.kind in UPDATE_ONLY:
-            self._update_in_place(record, new)
+            members = input_shape(SAGEMAKER, f"Update{self.kind}").members
+            request = {key: value for key, value in self._request(new, for_update=True).items() if key in members}
+            self._call("Update", {**request, f"{self.kind}Name": record.name})
+            settled = self._settle(record.name)
+            if settled is None or settled.failure_reason:
+                raise ResourceFailed(
+                    f"{self.kind} {record.name} failed: {settled.failure_reason if settled else 'gone'}"
+                )
         return self._created(record.name)
 
     def delete(self, physical_id: str, properties: Document) -> None:  # noqa: ARG002 (MiniStack's signature)
@@ -142,14 +148,6 @@ class SageMakerType:
         if record is not None:
             self._settle(record.name)
             self._delete(record.name)
-
-    def _update_in_place(self, record: Record, new: Document) -> None:
-        members = input_shape(SAGEMAKER, f"Update{self.kind}").members
-        request = {key: value for key, value in self._request(new, for_update=True).items() if key in members}
-        self._call("Update", {**request, f"{self.kind}Name": record.name})
-        settled = self._settle(record.name)
-        if settled is None or settled.failure_reason:
-            raise ResourceFailed(f"{self.kind} {record.name} failed: {settled.failure_reason if settled else 'gone'}")
 
     def _request(self, properties: Document, *, for_update: bool = False) -> dict[str, object]:
         shape = input_shape(SAGEMAKER, f"{'Update' if for_update else 'Create'}{self.kind}")
@@ -183,7 +181,7 @@ class SageMakerType:
         self._settle(name)
 
     def _free_name(self, stack: str, logical_id: str) -> str:
-        name = self.physical_name(stack, logical_id, max_len=LONGEST_NAME).strip("-")
+        name = physical_name(stack, logical_id, LONGEST_NAME).strip("-")
         if self.cloud.store.find(self.kind, name) is None:
             return name
         return name[:-SUFFIX_LENGTH] + uuid.uuid4().hex[:SUFFIX_LENGTH].upper()
@@ -404,7 +402,15 @@ class ProductType:
         artifacts = []
         for each in children(properties, "ProvisioningArtifactParameters"):
             name, url = text_member(each, "Name"), text_member(child(each, "Info"), "LoadTemplateFromURL")
-            artifacts.append(known.get((name, url)) or _artifact(name, url, each))
+            artifacts.append(
+                known.get((name, url))
+                or Artifact(
+                    name=name,
+                    description=text_member(each, "Description"),
+                    url=url,
+                    template=read_product_template(url),
+                )
+            )
         if not artifacts:
             raise invalid_parameters("A product needs a provisioning artifact.")
         with self.catalog.lock:
@@ -415,12 +421,6 @@ class ProductType:
             "ProvisioningArtifactIds": ",".join(each.artifact_id for each in artifacts),
             "ProvisioningArtifactNames": ",".join(each.name for each in artifacts),
         }
-
-
-def _artifact(name: str, url: str, properties: Document) -> Artifact:
-    return Artifact(
-        name=name, description=text_member(properties, "Description"), url=url, template=read_product_template(url)
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -525,13 +525,7 @@ class BucketType:
 
 def _completed(created: Created, properties: Document) -> Created:
     """Do what MiniStack's handlers leave out."""
-    _set_tags(created[0], properties)
-    _set_rules(created[0], properties)
-    _set_encryption(created[0], properties)
-    return created
-
-
-def _set_tags(bucket: str, properties: Document) -> None:
+    bucket, _ = created
     tags: list[TagTypeDef] = [
         {"Key": text_member(tag, "Key"), "Value": text_member(tag, "Value")} for tag in children(properties, "Tags")
     ]
@@ -539,10 +533,8 @@ def _set_tags(bucket: str, properties: Document) -> None:
         own_s3().put_bucket_tagging(Bucket=bucket, Tagging={"TagSet": tags})
     else:
         own_s3().delete_bucket_tagging(Bucket=bucket)
-
-
-def _set_encryption(bucket: str, properties: Document) -> None:
-    """Set the key of the bucket; MiniStack has none of AWS's own, and refuses uploads that ask for that."""
+    _set_rules(bucket, properties)
+    # MiniStack has no key of AWS's own, and refuses uploads that name it: no such default is set.
     defaults = [
         child(each, "ServerSideEncryptionByDefault")
         for each in children(child(properties, "BucketEncryption"), "ServerSideEncryptionConfiguration")
@@ -550,6 +542,7 @@ def _set_encryption(bucket: str, properties: Document) -> None:
     rules = [{"ApplyServerSideEncryptionByDefault": each} for each in defaults if "KMSMasterKeyID" in each]
     if rules:
         own_s3().put_bucket_encryption(Bucket=bucket, ServerSideEncryptionConfiguration={"Rules": rules})  # type: ignore[arg-type, misc] # the words of the API
+    return created
 
 
 def _set_rules(bucket: str, properties: Document) -> None:
@@ -583,7 +576,7 @@ def budget_type() -> Handlers:
 
 def _create_budget(logical_id: str, properties: Document, stack: str) -> Created:
     """Create the budget with its notifications; CloudFormation names one without a name."""
-    name = provisioners._physical_name(stack, logical_id, max_len=LONGEST_BUDGET_NAME)  # noqa: SLF001 (the contract)
+    name = physical_name(stack, logical_id, LONGEST_BUDGET_NAME)
     budget = {"BudgetName": name, **child(properties, "Budget")}
     notifications = children(properties, "NotificationsWithSubscribers")
     _call_budgets("CreateBudget", {"Budget": budget, "NotificationsWithSubscribers": notifications})

@@ -23,12 +23,16 @@ from typing import TYPE_CHECKING, Any, Final
 from ministack.services import cloudformation
 from ministack.services.cloudformation import changesets, custom_resource, handlers
 
+from seatrial_laptop.aws.ministack import parameter, stack_operations, stack_records, validation_error, wrap
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
+    from seatrial_laptop.aws.ministack import Parameters
+
     Task = Callable[..., Awaitable[None]]
     Resource = Mapping[str, object]
-    Handler = Callable[[object], object]
+    Handler = Callable[[Any], object]
 
 
 POLL_S: Final = 0.1
@@ -78,7 +82,7 @@ def end_waits_on_cancel(date_s: Callable[[], float]) -> None:
     Args:
         date_s: Tells AWS's date.
     """
-    invoke = custom_resource.invoke_custom_resource
+    invoke, register = custom_resource.invoke_custom_resource, custom_resource.register_token
 
     def invoke_custom_resource(
         request_type: str, logical_id: str, props: object, stack: str, *rest: object, **named: object
@@ -91,12 +95,13 @@ def end_waits_on_cancel(date_s: Callable[[], float]) -> None:
 
     def register_token(token: str) -> threading.Event:
         stack = _stack.get()
-        told = {"Status": "FAILED", "Reason": CANCELLED}
+        failure = {"Status": "FAILED", "Reason": CANCELLED}
         wait = CancellableWait(
-            lambda: is_cancelled(stack), lambda: custom_resource.deliver_response(token, told), date_s
+            lambda: is_cancelled(stack), lambda: custom_resource.deliver_response(token, failure), date_s
         )
-        with custom_resource._lock:  # noqa: SLF001 (the contract)
-            custom_resource._pending[token] = {"event": wait, "result": None}  # noqa: SLF001 (the contract)
+        # The function gets the token's address later: no response can come between the two lines.
+        register(token)
+        custom_resource._pending[token]["event"] = wait  # noqa: SLF001 (the contract)
         return wait
 
     custom_resource.invoke_custom_resource = invoke_custom_resource
@@ -105,7 +110,7 @@ def end_waits_on_cancel(date_s: Callable[[], float]) -> None:
 
 def is_cancelled(stack_name: str) -> bool:
     """Return whether the running update of a stack was cancelled; its rollback isn't."""
-    stack = cloudformation._stacks.get(stack_name) if stack_name else None  # noqa: SLF001 (the contract)
+    stack = stack_records().get(stack_name) if stack_name else None
     return bool(stack and stack.get("StackStatus") == "UPDATE_IN_PROGRESS" and stack.get("_cancel_requested"))
 
 
@@ -149,27 +154,30 @@ def delete_what_is_still_created() -> None:
     tasks = StackTasks(
         handlers._deploy_stack_async,  # noqa: SLF001 (the contract)
         handlers._delete_stack_async,  # noqa: SLF001 (the contract)
-        lambda name: cloudformation._stacks.get(name),  # noqa: PLW0108, SLF001 (the contract; of the request's account)
+        lambda name: stack_records().get(name),
     )
-    handlers._deploy_stack_async = changesets._deploy_stack_async = tasks.deploy  # noqa: SLF001 (the contract)
-    handlers._delete_stack_async = tasks.delete  # noqa: SLF001 (the contract)
+    wrap("_deploy_stack_async", lambda _: tasks.deploy, handlers, changesets)
+    wrap("_delete_stack_async", lambda _: tasks.delete, handlers)
 
 
 def list_resources_in_progress() -> None:
     """Let requests that list resources tell those that are created, updated or deleted at the moment."""
-    theirs = handlers._resolve_stack  # noqa: SLF001 (the contract)
+    wrap("_resolve_stack", _with_progress, handlers)
+    table = stack_operations()
+    table.update({name: _listing(table[name]) for name in LISTING})
+    table[BY_ID] = _by_id(table[BY_ID])
 
+
+def _with_progress(theirs: Callable[[str], dict[str, Any] | None]) -> Callable[[str], dict[str, Any] | None]:
     def resolve_stack(stack_name: str) -> dict[str, Any] | None:
-        stack: dict[str, Any] | None = theirs(stack_name)
+        stack = theirs(stack_name)
+        # Every other request goes on with the record itself, which it may change.
         if stack is None or not _lists.get() or not stack["StackStatus"].endswith(AT_WORK):
             return stack
         events = cloudformation._stack_events.get(stack["StackId"], ())  # noqa: SLF001 (the contract)
         return {**stack, "_resources": with_those_in_progress(stack.get("_resources", {}), events)}
 
-    handlers._resolve_stack = resolve_stack  # noqa: SLF001 (the contract)
-    table = handlers._ACTION_HANDLERS  # noqa: SLF001 (the contract)
-    table.update({name: _listing(table[name]) for name in LISTING})
-    table[BY_ID] = _by_id(table[BY_ID])
+    return resolve_stack
 
 
 def _by_id(theirs: Handler) -> Handler:
@@ -178,17 +186,17 @@ def _by_id(theirs: Handler) -> Handler:
     The wording for an ID that no stack has is that of public issues; AWS documents a ValidationError alone.
     """
 
-    def listed(params: object) -> object:
-        resource = handlers._p(params, "PhysicalResourceId")  # noqa: SLF001 (the contract)
+    def listed(params: Parameters) -> object:
+        resource = parameter(params, "PhysicalResourceId")
         if not resource:
             return theirs(params)
-        if handlers._p(params, "StackName"):  # noqa: SLF001 (the contract)
-            return handlers._error("ValidationError", "StackName and PhysicalResourceId exclude each other")  # noqa: SLF001
-        for stack_id, stack in cloudformation._stacks.items():  # noqa: SLF001 (the contract)
+        if parameter(params, "StackName"):
+            return validation_error("StackName and PhysicalResourceId exclude each other")
+        for stack_id, stack in stack_records().items():
             ids = {each["PhysicalResourceId"] for each in stack.get("_resources", {}).values()}
             if resource in ids and stack["StackStatus"] != "DELETE_COMPLETE":
                 return theirs({"StackName": stack_id})
-        return handlers._error("ValidationError", f"Stack for {resource} does not exist")  # noqa: SLF001 (the contract)
+        return validation_error(f"Stack for {resource} does not exist")
 
     return listed
 

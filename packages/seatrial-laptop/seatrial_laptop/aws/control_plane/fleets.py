@@ -258,7 +258,10 @@ class Fleet:
             self._await(fresh, meanwhile)
             self._await_others(seats, meanwhile)
         except CopyFailed:
-            self._give_up(seats, fresh)
+            with self._lock:
+                for reserved in seats:
+                    self._give_back(reserved)
+                self._instances = [each for each in self._instances if each not in fresh or each.running or each.seats]
             raise
         return tuple(seats)
 
@@ -272,12 +275,6 @@ class Fleet:
             if meanwhile:
                 meanwhile()
             self._clock.wait(OTHERS_POLL_S)
-
-    def _give_up(self, seats: Sequence[Seat], fresh: Sequence[_Instance]) -> None:
-        with self._lock:
-            for seat in seats:
-                self._give_back(seat)
-            self._instances = [each for each in self._instances if each not in fresh or each.running or each.seats]
 
     def change(self, rules: InstanceRules, *, retained: bool) -> None:
         """Go on with other rules: the copies are placed anew, on as many instances as before when that is retained.

@@ -240,7 +240,13 @@ def run_optimization(store: Store, request: Document, logs: Path) -> tuple[str, 
         raise RunFailed(f"ClientError: {error}") from error
     name = text_member(request, "OptimizationJobName")
     (logs / f"optimization-job-{name}.log").write_text("".join(f"{line}\n" for line in lines))
-    return _image(request), RECORDED if work is None else EXECUTED
+    named = [
+        text_member(child(config, kind), "Image")
+        for config in children(request, "OptimizationConfigs")
+        for kind in config
+    ]
+    image = next((image for image in reversed(named) if image), images.uri(images.builds_of("lmi")[-1], REGION))
+    return image, RECORDED if work is None else EXECUTED
 
 
 def _source(store: Store, request: Document) -> tuple[str, list[str]]:
@@ -316,13 +322,3 @@ def _put(request: Document, name: str, body: bytes) -> None:
         client.put_object(Bucket=bucket, Key=f"{prefix}/{name}".lstrip("/"), Body=body)
     except (client.exceptions.ClientError, client.exceptions.NoSuchBucket) as error:
         raise RunFailed(f"ClientError: could not write to {uri}: {error}.") from error
-
-
-def _image(request: Document) -> str:
-    """Return the image that is recommended: that of the last configuration which names one, else the newest LMI."""
-    named = [
-        text_member(child(config, kind), "Image")
-        for config in children(request, "OptimizationConfigs")
-        for kind in config
-    ]
-    return next((image for image in reversed(named) if image), images.uri(images.builds_of("lmi")[-1], REGION))

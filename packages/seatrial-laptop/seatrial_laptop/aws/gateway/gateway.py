@@ -36,7 +36,7 @@ from seatrial_load.aws.promql import PATH as QUERY_PATH
 from seatrial_load.aws.promql import SERVICE as METRICS_SERVICE
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable
 
     from seatrial_laptop.aws.control_plane.cloud import Cloud
     from seatrial_laptop.aws.control_plane.records import Record
@@ -63,7 +63,8 @@ class Gateway:
             await self.behind(scope, receive, send)
             return
         path, headers = str(scope["path"]), headers_of(scope)
-        key_id, service = _signer(headers)
+        found = parse_header_signature(headers)
+        key_id, service = (found.access_key_id, found.service) if isinstance(found, HeaderSignature) else ("", "")
         if path == STATUS_PATH:
             await reply(send, HTTPStatus.OK, running_document(self.cloud), {"content-type": "application/json"})
         elif path == CONTROL_PATH:
@@ -122,12 +123,6 @@ def _unless_denied(
             await answer(scope, receive, send)
 
     return app
-
-
-def _signer(headers: Mapping[str, str]) -> tuple[str, str]:
-    """Return the access key and the service of a signature, as whoever checked it read them; empty without one."""
-    found = parse_header_signature(headers)
-    return (found.access_key_id, found.service) if isinstance(found, HeaderSignature) else ("", "")
 
 
 def running_document(cloud: Cloud) -> Document:

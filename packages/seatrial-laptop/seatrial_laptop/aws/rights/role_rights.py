@@ -18,11 +18,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from ministack.core import iam_evaluator
-from ministack.services import iam, s3
+from ministack.services import s3
 
 from seatrial_base.catalog.service_authorization import action_facts
 from seatrial_laptop.aws.control_plane.records import Kind, arn_of, job_arn
 from seatrial_laptop.aws.json_document import Document, child, children, text_member
+from seatrial_laptop.aws.ministack import find_role, has_boundary, role_principal
 from seatrial_laptop.environment import REGION, own_account
 
 if TYPE_CHECKING:
@@ -98,15 +99,7 @@ def role_denial(role_arn: str, right: Right, session_name: str = "SageMaker") ->
         right: What the call needs.
         session_name: The name of the session, which the message tells.
     """
-    name, account = role_arn.rpartition("/")[2], own_account()
-    principal = iam_evaluator.PrincipalInfo(
-        arn=f"arn:aws:sts::{account}:assumed-role/{name}/{session_name}",
-        type="AssumedRole",
-        account=account,
-        policies=iam_evaluator._gather_role_policies(name, account),  # noqa: SLF001 (the contract)
-        limits=iam_evaluator._permissions_boundary(iam._roles, name, account),  # noqa: SLF001 (the contract)
-    )
-    return denial(principal, right)
+    return denial(role_principal(role_arn.rpartition("/")[2], session_name), right)
 
 
 def denial(principal: PrincipalInfo, right: Right) -> str | None:
@@ -122,7 +115,17 @@ def denial(principal: PrincipalInfo, right: Right) -> str | None:
     """
     if principal.policies is None:
         return None
-    context = _context(principal, right)
+    context = iam_evaluator.EvalContext(
+        principal_arn=principal.arn,
+        principal_type=principal.type,
+        principal_account=principal.account,
+        action=right.action,
+        resource_arn=right.resource,
+        region=REGION,
+        secure_transport=True,
+        service_context={"aws:tagkeys": None, **_carried(right)},
+        principal_keys=principal.keys,
+    )
     result = iam_evaluator.evaluate(context, principal.policies, *principal.limits)
     service = right.action.partition(":")[0]
     if found := iam_evaluator._resource_policy(service, right.resource):  # noqa: SLF001 (the contract)
@@ -140,20 +143,6 @@ def denial(principal: PrincipalInfo, right: Right) -> str | None:
     return f"{head} because no {_silent_policy(context, principal)} allows the {right.action} action"
 
 
-def _context(principal: PrincipalInfo, right: Right) -> EvalContext:
-    return iam_evaluator.EvalContext(
-        principal_arn=principal.arn,
-        principal_type=principal.type,
-        principal_account=principal.account,
-        action=right.action,
-        resource_arn=right.resource,
-        region=REGION,
-        secure_transport=True,
-        service_context={"aws:tagkeys": None, **_carried(right)},
-        principal_keys=principal.keys,
-    )
-
-
 def _carried(right: Right) -> Mapping[str, str | list[str]]:
     """Return the condition keys that the action carries on this resource: a policy sees no others, as on AWS."""
     facts = action_facts(right.action)
@@ -165,21 +154,14 @@ def _carried(right: Right) -> Mapping[str, str | list[str]]:
 def _denying_policy(context: EvalContext, principal: PrincipalInfo) -> str:
     if iam_evaluator.evaluate(context, principal.policies or []).decision == DENY:
         return "an identity-based policy"
-    return "a permissions boundary" if _has_boundary(principal) else "a session policy"
+    return "a permissions boundary" if has_boundary(principal) else "a session policy"
 
 
 def _silent_policy(context: EvalContext, principal: PrincipalInfo) -> str:
     if iam_evaluator.evaluate(context, principal.policies or []).decision != ALLOW:
         return "identity-based policy"
     first = iam_evaluator.evaluate(context, principal.limits[0]).decision
-    return "permissions boundary" if first != ALLOW and _has_boundary(principal) else "session policy"
-
-
-def _has_boundary(principal: PrincipalInfo) -> bool:
-    """Tell whether the first limit of a principal is its permissions boundary."""
-    name = principal.arn.split("/")[1] if "/" in principal.arn else ""
-    kept = iam._roles if principal.type == "AssumedRole" else iam._users  # noqa: SLF001 (the contract)
-    return bool((kept.get_scoped(principal.account, None, name) or {}).get("PermissionsBoundary"))
+    return "permissions boundary" if first != ALLOW and has_boundary(principal) else "session policy"
 
 
 def sagemaker_rights(operation: str, request: Document, tags_of: TagsOf) -> Iterator[Right]:
@@ -339,7 +321,7 @@ def resource_tags(tags_of: TagsOf, arn: str) -> dict[str, str]:
 
 def role_arn_with_path(arn: str) -> str:
     """Return the ARN of an existing role with its path; requests to IAM name a role without it."""
-    role = iam._roles.get_scoped(own_account(), None, arn.rpartition("/")[2])  # noqa: SLF001 (the contract)
+    role = find_role(arn.rpartition("/")[2])
     return str(role["Arn"]) if role else arn
 
 
@@ -354,7 +336,7 @@ def json_object(body: bytes) -> Document:
 
 def role_exists(arn: str) -> bool:
     """Return whether a role is in the embedded IAM."""
-    role = iam._roles.get_scoped(own_account(), None, arn.rpartition("/")[2])  # noqa: SLF001 (the contract)
+    role = find_role(arn.rpartition("/")[2])
     return role is not None and role["Arn"] == arn
 
 
@@ -364,7 +346,7 @@ def assumption_denial(role_arn: str) -> str | None:
     Args:
         role_arn: A role of the embedded IAM.
     """
-    role = iam._roles.get_scoped(own_account(), None, role_arn.rpartition("/")[2]) or {}  # noqa: SLF001 (the contract)
+    role = find_role(role_arn.rpartition("/")[2]) or {}
     context = iam_evaluator.EvalContext(
         principal_arn=SAGEMAKER,
         principal_type="Service",

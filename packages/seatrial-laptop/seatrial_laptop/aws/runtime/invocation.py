@@ -112,7 +112,9 @@ async def _answer(
         return
     with reserved(found.copy):
         if len(body) > LARGEST_BODY_BYTES:
-            await _too_large(send)
+            message = f"HTTP content length exceeded {LARGEST_BODY_BYTES} bytes."
+            await begin_response(send, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {"content-type": "text/plain"})
+            await chunk(send, message.encode(), more=False)
             return
         mirror(cloud, endpoint_name, headers, body)
         if streamed:
@@ -185,13 +187,6 @@ def capture(cloud: Cloud, found: Route, headers: Mapping[str, str], body: bytes,
     cloud.capture.saw(config, CopyPlace(found.endpoint, found.variant), kept)
 
 
-async def _too_large(send: Send) -> None:
-    """Refuse a body as the service does, before any container sees it."""
-    message = f"HTTP content length exceeded {LARGEST_BODY_BYTES} bytes."
-    await begin_response(send, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {"content-type": "text/plain"})
-    await chunk(send, message.encode(), more=False)
-
-
 @contextmanager
 def reserved(copy: CopyProcess) -> Iterator[None]:
     """Give back the slot of the copy that `route` took."""
@@ -261,17 +256,13 @@ def _stream_head(variant: str, response: Response) -> dict[str, str]:
     return {
         **common_head(variant, response.headers.get("x-seatrial-engine", "")),
         **kind,
-        "x-amzn-sagemaker-content-type": _content_type(response),
+        "x-amzn-sagemaker-content-type": response.headers.get("content-type", "application/octet-stream"),
     }
 
 
 def common_head(variant: str, engine: str) -> dict[str, str]:
     """Return the headers of every good answer."""
     return {"x-amzn-invoked-production-variant": variant, "x-seatrial-engine": engine}
-
-
-def _content_type(response: Response) -> str:
-    return response.headers.get("content-type", "application/octet-stream")
 
 
 @dataclass(frozen=True, slots=True)
@@ -437,7 +428,15 @@ async def _passed_on(call: _Call) -> ContainerAnswer:
             if response.status >= HTTPStatus.BAD_REQUEST:
                 return await _openai_model_error(call, response.status, await response.read())
             begun = True
-            await begin_response(call.send, response.status, _head(call, response))
+            kind = response.headers.get("content-type", "application/octet-stream")
+            await begin_response(
+                call.send,
+                response.status,
+                {
+                    **common_head(call.found.variant, response.headers.get("x-seatrial-engine", "")),
+                    "content-type": kind,
+                },
+            )
             async for data in response.chunks():
                 first_s = time.monotonic() if first_s is None else first_s
                 await chunk(call.send, data)
@@ -446,11 +445,6 @@ async def _passed_on(call: _Call) -> ContainerAnswer:
         why = f"The container's stream broke, or had no end after {STREAM_S:g} s: {broken}"
         return ContainerAnswer(0) if begun else await _openai_model_error(call, 0, why.encode())
     return ContainerAnswer(response.status, first_chunk_at_s=first_s)
-
-
-def _head(call: _Call, response: Response) -> dict[str, str]:
-    kind = response.headers.get("content-type", "application/octet-stream")
-    return {**common_head(call.found.variant, response.headers.get("x-seatrial-engine", "")), "content-type": kind}
 
 
 async def _openai_model_error(call: _Call, status: int, said: bytes) -> ContainerAnswer:

@@ -117,7 +117,17 @@ def metric_values(
     seen = [one for one in told if not one.no_capacity]
     series: dict[str, Sequence[float]] = {concurrency_metric(place): [float(in_flight)]}
     if seen:
-        series |= _counts(seen, copies, "InvocationsPerInstance" if place.variant else "InvocationsPerCopy")
+        errors = range(HTTPStatus.BAD_REQUEST, HTTPStatus.INTERNAL_SERVER_ERROR)
+        counts_refused = [float(one.status in errors) for one in seen]
+        broken = [float(one.status == 0 or one.status >= HTTPStatus.INTERNAL_SERVER_ERROR) for one in seen]
+        failed = [max(pair) for pair in zip(counts_refused, broken, strict=True)]
+        series |= {
+            "Invocations": [1.0] * len(seen),
+            "Invocation4XXErrors": counts_refused,
+            "Invocation5XXErrors": broken,
+            "InvocationModelErrors": failed,
+            ("InvocationsPerInstance" if place.variant else "InvocationsPerCopy"): [1 / max(copies, 1)] * len(seen),
+        }
         series["ModelLatency"] = [one.model_s * _MICROSECONDS for one in seen]
         series["OverheadLatency"] = [one.overhead_s * _MICROSECONDS for one in seen]
     if begun := [one.first_chunk_s * _MICROSECONDS for one in seen if one.first_chunk_s is not None]:
@@ -130,20 +140,6 @@ def metric_values(
 def concurrency_metric(place: CopyPlace) -> str:
     """Return the name of the metric of requests in flight."""
     return f"ConcurrentRequestsPer{'Model' if place.variant else 'Copy'}"
-
-
-def _counts(seen: Sequence[Invocation], copies: int, per: str) -> dict[str, Sequence[float]]:
-    errors = range(HTTPStatus.BAD_REQUEST, HTTPStatus.INTERNAL_SERVER_ERROR)
-    refused = [float(one.status in errors) for one in seen]
-    broken = [float(one.status == 0 or one.status >= HTTPStatus.INTERNAL_SERVER_ERROR) for one in seen]
-    failed = [max(pair) for pair in zip(refused, broken, strict=True)]
-    return {
-        "Invocations": [1.0] * len(seen),
-        "Invocation4XXErrors": refused,
-        "Invocation5XXErrors": broken,
-        "InvocationModelErrors": failed,
-        per: [1 / max(copies, 1)] * len(seen),
-    }
 
 
 def _datum(name: str, values: Sequence[float], place: CopyPlace) -> dict[str, object]:

@@ -357,22 +357,17 @@ def settle_record(provisioned: Provisioned, record: CatalogRecord) -> None:
         provisioned.artifact_id, provisioned.message = record.artifact_id, ""
         provisioned.parameters = record.parameters
         return
-    record.status, record.error = "FAILED", _why(record.stack_id) or stack.get("StackStatusReason", status)
-    provisioned.status = "ERROR" if record.kind == "PROVISION_PRODUCT" else "TAINTED"
-    provisioned.message = record.error
-
-
-def _why(stack_id: str) -> str:
-    """Return the reason of the first resource that failed in the last operation."""
-    events = own_stacks().describe_stack_events(StackName=stack_id)["StackEvents"]  # the newest first
-    last = itertools.takewhile(lambda each: not _is_start(each, stack_id), events)
+    events = own_stacks().describe_stack_events(StackName=record.stack_id)["StackEvents"]  # the newest first
+    last = itertools.takewhile(lambda each: not _is_start(each, record.stack_id), events)
     reasons = [
         f"{each.get('LogicalResourceId', '')}: {each.get('ResourceStatusReason', '')}"
         for each in last
         if each.get("ResourceStatus", "").endswith("_FAILED")
         and "cancelled" not in each.get("ResourceStatusReason", "")
     ]
-    return reasons[-1] if reasons else ""
+    record.status, record.error = "FAILED", (reasons[-1] if reasons else "") or stack.get("StackStatusReason", status)
+    provisioned.status = "ERROR" if record.kind == "PROVISION_PRODUCT" else "TAINTED"
+    provisioned.message = record.error
 
 
 def _is_start(event: StackEventTypeDef, stack_id: str) -> bool:
