@@ -27,7 +27,7 @@ from seatrial.report.result_schema import result_schema_text
 from seatrial.specs.endpoint import EndpointSpec
 from seatrial.specs.environment import EnvironmentSpec
 from seatrial.specs.product import ProductSpec
-from seatrial_base.rules import RULES, lint_rules, template_rules
+from seatrial_base.findings import RULES, lint_rules, template_rules
 from seatrial_cdk.trials.runtime.attributes import ATTRIBUTES
 from tests.acceptance.behaviours import api_names, behaviours
 

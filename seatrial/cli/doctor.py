@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.support.live_name import live_name
+from seatrial.cli.support.live_name import live_name, own_region
 from seatrial.cli.support.options import (
     EnvironmentsFolder,
     LiveEndpoint,
@@ -19,7 +19,6 @@ from seatrial.cli.support.options import (
     LiveRegion,
     environments_folder,
 )
-from seatrial.cli.support.region import own_region
 from seatrial.cli.support.specs import ENDPOINTS
 from seatrial_base.errors import BenchError, SeatrialError, SpecError
 from seatrial_base.findings import Finding, Place
@@ -104,7 +103,7 @@ def _asked(endpoint: str, environment: str | None, environments: Path | None, re
     from seatrial.account.clients import clients_of_region
     from seatrial.account.reader import Boto3Calls
     from seatrial.operations.doctor.gather import AskedEndpoint
-    from seatrial_load.aws.promql import cloudwatch_promql
+    from seatrial_load.aws.container_metrics import cloudwatch_promql
 
     if environment is not None:
         if region is not None:
@@ -130,7 +129,7 @@ def _of_environment(endpoint: str, environment: str, environments: Path | None) 
     from seatrial.deployment.document import endpoint_name, stack_name
     from seatrial.operations.doctor.gather import AskedEndpoint
     from seatrial.specs.load import load_environment
-    from seatrial_load.aws.promql import cloudwatch_promql
+    from seatrial_load.aws.container_metrics import cloudwatch_promql
 
     name, generation, region = live_name(endpoint, environment, environments)
     file = Path(endpoint) if endpoint.endswith(".yaml") else ENDPOINTS / f"{name}.yaml"

@@ -18,7 +18,7 @@ from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.predict.request_simulation import simulate_open
 from seatrial.planner.predict.simulation import distribution
 from seatrial_base.units import MS_PER_S
-from seatrial_load.documents.result import Distribution
+from seatrial_load.documents.distribution import Distribution
 from seatrial_load.measure.due_times import constant, gamma, recorded
 
 if TYPE_CHECKING:

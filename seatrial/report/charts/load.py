@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
     from seatrial.report.charts.model import Style
     from seatrial.report.planned import Expectation
+    from seatrial_load.documents.distribution import Interval
     from seatrial_load.documents.request import Metric, Statistic
-    from seatrial_load.documents.result import Interval, LevelResult, TrialResult
+    from seatrial_load.documents.result import LevelResult, TrialResult
 
 ALWAYS: tuple[Metric, ...] = ("ttft_ms", "tpot_ms")
 LATENCIES: tuple[Metric, ...] = (*ALWAYS, "e2e_latency_ms")

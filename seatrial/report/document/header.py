@@ -25,9 +25,8 @@ from seatrial_base.table import Cell
 from seatrial_load.documents.result import loads_words
 from seatrial_load.measure.lengths import lengths_of
 from seatrial_load.metrics.sent import QUEUEING, arrivals_asked, conversations_asked, prefix_asked
-from seatrial_load.slo.doubts import told_doubts
 from seatrial_load.slo.evaluate import statistic_of
-from seatrial_load.slo.verdict import up_to_gate
+from seatrial_load.slo.verdict import told_doubts, up_to_gate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

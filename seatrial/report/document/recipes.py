@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import hardware_words
 from seatrial.report.document.markdown import section_blocks
-from seatrial.report.document.quality import METRICS
 from seatrial.report.document.section import Section
+from seatrial.report.document.slo import METRICS
 from seatrial.report.values import measured_cell, number_cell, percent
-from seatrial_base.markdown import escaped
-from seatrial_base.printable import printable
 from seatrial_base.table import Cell, Column, Table, Tone, html_table
+from seatrial_base.text import escaped, printable
 from seatrial_base.units import GIB, counted, digits, usd
 from seatrial_load.measure.interval import CONFIDENCE
 

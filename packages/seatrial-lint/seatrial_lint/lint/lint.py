@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from seatrial_base.findings import RULES, SEVERITIES
 from seatrial_base.printer import listed
-from seatrial_base.rules import RULES, SEVERITIES
 from seatrial_base.secrets import redacted
 from seatrial_base.units import counted
 from seatrial_lint.lint import target as targets

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from seatrial_base.units import BLENDED_TOKENS_PER_OUTPUT_TOKEN, S_PER_HOUR, as_exported, whole_or_tenths
-from seatrial_load.documents.result import Interval
+from seatrial_load.documents.distribution import Interval
 from seatrial_load.knee.detectors import ascending
 from seatrial_load.knee.leading import leading_knee
 from seatrial_load.measure.crossing import Reading

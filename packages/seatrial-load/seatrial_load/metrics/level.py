@@ -12,8 +12,7 @@ from seatrial_load.measure.conversations import conversations_of
 from seatrial_load.measure.interval import BOTH_TAILS, share_interval
 from seatrial_load.metrics import request_metrics as metrics
 from seatrial_load.metrics.aggregate import distribution_of, output_tok_s_interval, tally_of
-from seatrial_load.metrics.counts import percentile_of_lengths
-from seatrial_load.metrics.oddities import doubts_of
+from seatrial_load.metrics.counts import doubts_of, percentile_of_lengths
 from seatrial_load.slo.evaluate import requests_at_gate
 from seatrial_load.slo.verdict import judged
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from seatrial_load.aws.clock_skew import shifted
 from seatrial_load.client.connection import dialer, socket_addresses
 from seatrial_load.client.request_writer import request_writer
+from seatrial_load.documents.progress import unwatched
 from seatrial_load.prompts.choose import prompts_of
-from seatrial_load.trial.events import unwatched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient
 
     from seatrial_load.aws.cloudwatch import CloudWatch, CloudWatchAlarms
+    from seatrial_load.aws.container_metrics import PromQl
     from seatrial_load.aws.credentials import CredentialSource
-    from seatrial_load.aws.promql import PromQl
     from seatrial_load.client.connection import Dial
     from seatrial_load.client.request_writer import RequestWriter
     from seatrial_load.decode.response import RequestRecord
+    from seatrial_load.documents.progress import Watch
     from seatrial_load.documents.request import TrialRequest
     from seatrial_load.documents.stop import Stop
-    from seatrial_load.trial.events import Watch
 
 
 def utc_now() -> datetime:

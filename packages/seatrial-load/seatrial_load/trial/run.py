@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from seatrial_load.aws.cloudwatch import LATE_S
 from seatrial_load.client.arrivals import ordered_words, schedule
+from seatrial_load.documents.progress import LevelEnded, LevelStarted
 from seatrial_load.documents.request import LISTED_RATES
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.metrics.level import level_size
-from seatrial_load.search.forecast import forecast
+from seatrial_load.search.view import forecast
 from seatrial_load.trial.budget import budget_over, left_s, live_request
 from seatrial_load.trial.dependencies import go_on
-from seatrial_load.trial.events import LevelEnded, LevelStarted
 from seatrial_load.trial.finalize import conclude_trial
 from seatrial_load.trial.guard import guard_of
 from seatrial_load.trial.steps import EVERYDAY, add_level, begin_trial, load_level, next_step, tallied, unmeasured_level

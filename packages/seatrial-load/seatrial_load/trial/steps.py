@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 
 from seatrial_base.units import MS_PER_S
 from seatrial_load.client.arrivals import offered_per_s, ordered_per_s, ordered_words, schedule
-from seatrial_load.client.event_loop import Wave, WaveConversations, limits_of
+from seatrial_load.client.event_loop import Wave, WaveConversations
 from seatrial_load.client.worker_pool import CrewOrder, load_with_workers
+from seatrial_load.decode.exchange import limits_of
 from seatrial_load.decode.response import answer_text
+from seatrial_load.documents.progress import LevelAdvanced
 from seatrial_load.documents.request import JUMPSTART_LEVELS, LISTED_RATES, closed_loop, single_requests
 from seatrial_load.documents.result import LevelResult, SearchStep
 from seatrial_load.documents.stop import Stop, StopReason
@@ -26,11 +28,9 @@ from seatrial_load.metrics.aggregate import tally_of
 from seatrial_load.metrics.counts import unmeasured_of
 from seatrial_load.metrics.level import level_of, level_size, turn_numbers
 from seatrial_load.search import ALL_MEASURED, NextLevel, Step, next_level
-from seatrial_load.trial.budget import budget_over, left_s, live_request
+from seatrial_load.trial.budget import adds_load, budget_over, left_s, live_request, next_sparing
 from seatrial_load.trial.dependencies import ShouldStop, Tools, go_on
-from seatrial_load.trial.events import LevelAdvanced
 from seatrial_load.trial.finalize import conclude_trial
-from seatrial_load.trial.manner import adds_load, next_sparing
 from seatrial_load.trial.preflight import open_trial
 
 if TYPE_CHECKING:

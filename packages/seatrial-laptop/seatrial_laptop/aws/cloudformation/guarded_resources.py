@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from ministack.services.cloudformation import provisioners, stacks
 
-from seatrial_base.catalog.handler_conditions import values_at
-from seatrial_base.catalog.resource_types import find_replacement_rule
+from seatrial_base.catalog.resource_types import find_replacement_rule, values_at
 from seatrial_laptop.aws.api import ApiError
 from seatrial_laptop.aws.cloudformation.deployer import check_right, deployer
 from seatrial_laptop.aws.cloudformation.handler_rights import ResourceOperation, needed_rights

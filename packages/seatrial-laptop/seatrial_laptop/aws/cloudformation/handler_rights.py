@@ -1,6 +1,6 @@
 """What a resource handler asks of the role that deploys: each action of its schema, on which ARN, in which context.
 
-The actions and when they are needed are facts of the catalog (`handler_conditions`), as are the condition keys that
+The actions and when they are needed are facts of the catalog (`resource_types`), as are the condition keys that
 each carries and whether it has a resource level (`service_authorization`). A handler of an update reads too:
 CloudFormation invokes the read handler in an update (CloudFormation CLI user guide, resource types). The ARN of what
 CloudFormation names has the name that it will get; an ID that a service chooses is `new`. A role calls a custom
@@ -13,8 +13,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from seatrial_base.catalog.handler_conditions import NAMED_KEYS, PASSED_ROLES, needed_actions, values_at
-from seatrial_base.catalog.resource_types import find_resource_schema
+from seatrial_base.catalog.resource_types import (
+    NAMED_KEYS,
+    PASSED_ROLES,
+    find_resource_schema,
+    needed_actions,
+    values_at,
+)
 from seatrial_base.catalog.service_authorization import action_facts
 from seatrial_laptop.aws.json_document import Document, child, text_member
 from seatrial_laptop.aws.ministack import physical_name

@@ -43,8 +43,7 @@ from seatrial_laptop.aws.gateway.signature import (
 )
 from seatrial_laptop.environment import REGION
 from seatrial_laptop.loopback import foreign_request_reason
-from seatrial_load.aws.bearer_token import ACTION, HOST, LONGEST_S, PREFIX, VERSION
-from seatrial_load.aws.sigv4 import SERVICE
+from seatrial_load.aws.sigv4 import ACTION, HOST, LONGEST_S, PREFIX, SERVICE, VERSION
 from seatrial_load.decode.response import NO_MODEL_HEADER
 
 if TYPE_CHECKING:

@@ -30,8 +30,8 @@ from seatrial_laptop.aws.rights.role_rights import (
 )
 from seatrial_laptop.aws.service_catalog.catalog import root_arn
 from seatrial_laptop.environment import own_account
-from seatrial_load.aws.promql import PATH as QUERY_PATH
-from seatrial_load.aws.promql import SERVICE as METRICS_SERVICE
+from seatrial_load.aws.container_metrics import PATH as QUERY_PATH
+from seatrial_load.aws.container_metrics import SERVICE as METRICS_SERVICE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

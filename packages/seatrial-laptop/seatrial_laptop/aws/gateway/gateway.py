@@ -32,8 +32,8 @@ from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 from seatrial_laptop.aws.service_catalog.operations import call_service_catalog
 from seatrial_laptop.environment import own_account
 from seatrial_laptop.running import CONTROL_PATH, STATUS_PATH
-from seatrial_load.aws.promql import PATH as QUERY_PATH
-from seatrial_load.aws.promql import SERVICE as METRICS_SERVICE
+from seatrial_load.aws.container_metrics import PATH as QUERY_PATH
+from seatrial_load.aws.container_metrics import SERVICE as METRICS_SERVICE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

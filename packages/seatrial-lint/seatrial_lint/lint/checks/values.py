@@ -6,9 +6,8 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from seatrial_base.catalog.engine_options import all_spellings, find_spellings
+from seatrial_base.catalog.engine_options import PLUGINS, all_spellings, find_spellings, parser_names
 from seatrial_base.catalog.engine_versions import missing_dialect_text, within
-from seatrial_base.catalog.parsers import PLUGINS, parser_names
 from seatrial_base.errors import RenderError
 from seatrial_lint.engines.parse import is_object, read_value
 from seatrial_lint.lint.known import is_known_option, nearest_of

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from seatrial_base.catalog.service_authorization import ActionFacts
-    from seatrial_base.findings import Finding
-    from seatrial_base.rules import Severity
+    from seatrial_base.findings import Finding, Severity
     from seatrial_lint.cloudformation.template import TemplateValue
     from seatrial_lint.template_rules.hosting import Hosting
     from seatrial_lint.template_rules.policy_documents import PolicyCondition, PolicyStatement
