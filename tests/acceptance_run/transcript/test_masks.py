@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_laptop.transcript.masks import LONGEST_TEXT, masked, masked_text
+from tests.acceptance.transcript.masks import LONGEST_TEXT, masked, masked_text
 
 if TYPE_CHECKING:
     from seatrial_base.printer import Json

@@ -1,8 +1,8 @@
 """Compare what an account answered with what the embedded AWS answers.
 
-    python -m seatrial_laptop.compare TRANSCRIPT
+    python -m tests.acceptance.transcript.compare TRANSCRIPT
 
-The other side is the profile of the embedded AWS that ships with this package, or another transcript (`--with`).
+The other side is the profile of the embedded AWS that is kept beside this file, or another transcript (`--with`).
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from seatrial_base.findings import Finding, Place
 from seatrial_base.printer import Judgement, tally, text_lines
 from seatrial_base.table import aligned_lines, name_column, number_columns, table_of, text_columns
 from seatrial_base.terminal import run_command_line
-from seatrial_laptop.transcript.lines import read_transcript
-from seatrial_laptop.transcript.profile import CallProfile, CaseProfile, Profile, profile_of
 from seatrial_lint.cli.judging import FindingsFormat, exit_judged, lines_text, problems_in, show_judgement
 from seatrial_lint.cli.run import run_typer_app
+from tests.acceptance.transcript.lines import read_transcript
+from tests.acceptance.transcript.profile import CallProfile, CaseProfile, Profile, profile_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
-EMBEDDED: Final = Path(__file__).parent / "transcript" / "embedded.json"
+EMBEDDED: Final = Path(__file__).with_name("embedded.json")
 """What the embedded AWS answers to the acceptance suite; the suite itself keeps it current."""
 TIMES_APART: Final = 10.0
 """An order of magnitude: times that differ by less are equal."""

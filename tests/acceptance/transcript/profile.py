@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final
 from pydantic import Field, JsonValue
 
 from seatrial_base.frozen_model import FrozenModel
-from seatrial_laptop.transcript.lines import AnswerLine, CallLine, RunLine, StackEventLine, Target, ToolLine
+from tests.acceptance.transcript.lines import AnswerLine, CallLine, RunLine, StackEventLine, Target, ToolLine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from seatrial_laptop.transcript.lines import Line
+    from tests.acceptance.transcript.lines import Line
 
 _VARYING: Final = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\w.:+-]*"), "TIME"),

@@ -12,16 +12,14 @@ import botocore.session
 import pytest
 
 from seatrial_laptop.aws.autoscaling.scalable_targets import OPERATIONS as OF_AUTOSCALING
-from seatrial_laptop.aws.cloudformation.autoscaling_types import autoscaling_types
-from seatrial_laptop.aws.cloudformation.bucket_type import BUCKET, BUDGET
-from seatrial_laptop.aws.cloudformation.service_catalog_types import service_catalog_types
+from seatrial_laptop.aws.cloudformation.resource_types import BUCKET, BUDGET, autoscaling_types, service_catalog_types
 from seatrial_laptop.aws.control_plane.records import Kind
 from seatrial_laptop.aws.control_plane.sagemaker import OPERATIONS as OF_SAGEMAKER
 from seatrial_laptop.aws.faults import ControlSettings
 from seatrial_laptop.aws.service_catalog.operations import OPERATIONS as OF_SERVICE_CATALOG
-from seatrial_laptop.behaviours import KINDS, Behaviour, api_names, behaviours
+from tests.acceptance.behaviours import KINDS, Behaviour, api_names, behaviours
 
-ROOT: Final = Path(__file__).parents[4]
+ROOT: Final = Path(__file__).parents[2]
 ROWS: Final = behaviours()
 COVERED: Final = {each for row in ROWS for each in row.covers}
 

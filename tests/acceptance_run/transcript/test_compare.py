@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial_base.errors import SpecError
-from seatrial_laptop.compare import differences, profile_text, read_profile
-from seatrial_laptop.transcript.lines import (
+from tests.acceptance.transcript.compare import differences, profile_text, read_profile
+from tests.acceptance.transcript.lines import (
     AnswerLine,
     CallLine,
     Line,
@@ -21,7 +21,7 @@ from seatrial_laptop.transcript.lines import (
     ToolLine,
     written,
 )
-from seatrial_laptop.transcript.profile import profile_of
+from tests.acceptance.transcript.profile import profile_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
-    from seatrial_laptop.transcript.lines import Target
+    from tests.acceptance.transcript.lines import Target
 
 CASE = "test_update"
 
@@ -222,7 +222,15 @@ def compared(
     for name, lines in (("theirs", theirs), ("ours", ours)):
         files.append(tmp_path / f"{name}.jsonl")
         files[-1].write_text("".join(map(written, lines)))
-    command = [sys.executable, "-m", "seatrial_laptop.compare", str(files[0]), "--with", str(files[1]), *options]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.acceptance.transcript.compare",
+        str(files[0]),
+        "--with",
+        str(files[1]),
+        *options,
+    ]
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
 
 
@@ -240,7 +248,7 @@ def test_the_command_ends_with_1_and_names_the_rule(tmp_path: Path) -> None:
 
 
 def test_the_command_ends_with_2_without_a_transcript(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "seatrial_laptop.compare", "absent.jsonl"]
+    command = [sys.executable, "-m", "tests.acceptance.transcript.compare", "absent.jsonl"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert ended.returncode == 2
     assert ended.stderr.startswith("absent.jsonl: SEA628: No such file or directory")

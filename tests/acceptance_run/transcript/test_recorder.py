@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import boto3
 import pytest
@@ -11,17 +11,17 @@ from botocore.config import Config
 from botocore.exceptions import ClientError, ConnectionClosedError, EndpointConnectionError
 
 from seatrial_base.errors import SpecError
-from seatrial_laptop.lifecycle import child_variables
-from seatrial_laptop.transcript.lines import CallLine, RunLine, read_transcript
-from seatrial_laptop.transcript.recorder import Recorder
+from seatrial_laptop import lifecycle
+from tests.acceptance.transcript.lines import CallLine, RunLine, read_transcript
+from tests.acceptance.transcript.recorder import Recorder
 from tests.environment import environment
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from mypy_boto3_sagemaker import SageMakerClient
 
-Laptop = Any  # the fixture's class lives in conftest.py, which nobody can import
 LMI = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"
 RUN = RunLine(target="embedded", environment="local", region="us-east-1", at="2026-11-24T00:00:00+00:00")
 
@@ -33,19 +33,28 @@ def recorder(tmp_path: Path) -> Recorder:
     return made
 
 
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lifecycle.LocalAws]:
+    state_dir = tmp_path_factory.mktemp("aws")
+    try:
+        yield lifecycle.start_embedded_aws(state_dir=state_dir)
+    finally:
+        lifecycle.stop_embedded_aws(state_dir)
+
+
 def calls(recorder: Recorder) -> list[CallLine]:
     return [line for line in read_transcript(recorder.file) if isinstance(line, CallLine)]
 
 
-def watched(recorder: Recorder, laptop: Laptop) -> SageMakerClient:
-    with environment(child_variables(laptop.local)):
+def watched(recorder: Recorder, local: lifecycle.LocalAws) -> SageMakerClient:
+    with environment(lifecycle.child_variables(local)):
         session = boto3.Session()
         recorder.watch(session.events)
         return session.client("sagemaker")
 
 
-def test_a_refused_call_is_written_with_its_words(recorder: Recorder, laptop: Laptop) -> None:
-    client = watched(recorder, laptop)
+def test_a_refused_call_is_written_with_its_words(recorder: Recorder, local: lifecycle.LocalAws) -> None:
+    client = watched(recorder, local)
     with pytest.raises(ClientError) as refused:
         client.describe_inference_component(InferenceComponentName="absent")
     (line,) = calls(recorder)
@@ -59,9 +68,9 @@ def test_a_refused_call_is_written_with_its_words(recorder: Recorder, laptop: La
 
 
 def test_the_same_answer_is_written_once_a_case(
-    recorder: Recorder, laptop: Laptop, monkeypatch: pytest.MonkeyPatch
+    recorder: Recorder, local: lifecycle.LocalAws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = watched(recorder, laptop)
+    client = watched(recorder, local)
     for _ in range(3):
         client.list_models(NameContains="never-there")
     monkeypatch.setattr(recorder, "case", "another case")
@@ -72,8 +81,8 @@ def test_the_same_answer_is_written_once_a_case(
     ]
 
 
-def test_another_answer_tells_how_often_the_one_before_came(recorder: Recorder, laptop: Laptop) -> None:
-    client = watched(recorder, laptop)
+def test_another_answer_tells_how_often_the_one_before_came(recorder: Recorder, local: lifecycle.LocalAws) -> None:
+    client = watched(recorder, local)
     for _ in range(3):
         client.list_models(NameContains="counted")
     role = "arn:aws:iam::000000000000:role/an-execution-role"

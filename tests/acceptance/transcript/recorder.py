@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, cast
 
-from seatrial_laptop.transcript.lines import AnswerLine, CallLine, Line, Refused, StackEventLine, ToolLine, written
-from seatrial_laptop.transcript.masks import masked, masked_text
+from tests.acceptance.transcript.lines import AnswerLine, CallLine, Line, Refused, StackEventLine, ToolLine, written
+from tests.acceptance.transcript.masks import masked, masked_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from botocore.model import OperationModel
 
     from seatrial_base.printer import Json
-    from seatrial_laptop.transcript.lines import RunLine
+    from tests.acceptance.transcript.lines import RunLine
 
 _ASKED: Final = "seatrial.asked"
 """Where a call is kept until its answer comes, in botocore's own context of the call."""
