@@ -31,7 +31,7 @@ def recipes_command(
     asked: ModelOptions,
 ) -> None:
     """Predict speed, memory and price of the model with each optimization and combination, the best first."""
-    from seatrial.planner.recipe_rows import recipe_rows
+    from seatrial.planner.comparisons import recipe_rows
     from seatrial.report.terminal.recipes import first_recipes_view, recipe_documents, recipes_csv, recipes_view
 
     (loaded,) = load_specs_or_model([spec], environment, environments, asked)

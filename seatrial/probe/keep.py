@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.documents.calibration import CalibrationSource, MeasuredPoint
 from seatrial.documents.plan import hardware_words
-from seatrial.planner.calibration import calibrate_endpoint, model_name, usable
-from seatrial.planner.calibration_outlook import points_of_trial
-from seatrial.planner.predict.calibration import read_calibration
+from seatrial.planner.calibration import calibrate_endpoint, model_name, points_of_trial, read_calibration, usable
 from seatrial.specs.calibration import calibration_path
 from seatrial_base.errors import SpecError
 from seatrial_base.frozen_model import digest
