@@ -11,10 +11,10 @@ import pytest
 from seatrial.deployment.product import load_product, product_deployments
 from seatrial.deployment.published import sealed, source_path, template_path
 from seatrial.deployment.version_source import made_from, source_text
-from seatrial.operations.review.document import review_text
 from seatrial.operations.review.markdown import review_markdown
 from seatrial.operations.review.review import AskedEndpoints, Review, make_review
 from seatrial.operations.review.side import RepositorySide
+from seatrial.operations.review.text import review_text
 from tests.sample_product import PRODUCT, lock_sizes, write_product
 
 if TYPE_CHECKING:
