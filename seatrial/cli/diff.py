@@ -83,7 +83,17 @@ def diff_command(
         hint = "give one SPEC and one -e ENV, or --base REF to compare many"
         raise typer.BadParameter(hint, param_hint="'SPEC'")
     else:
-        _review_many(given, names, environments, base, _Options(None, base, output_format, check))
+        from seatrial.operations.review.review import review_of
+        from seatrial_base.terminal import scratch_folder
+
+        options = _Options(None, base, output_format, check)
+        where = environments_folder(environments, folder_of(given[0]) / "spec.yaml")
+        with scratch_folder("seatrial-diff-") as scratch:
+            review = review_of(given, where, base, scratch, environments_asked=names)
+        _show_review(review, base, options.output_format)
+        _refuse(review.refused)
+        if options.check and not review.is_empty:
+            raise typer.Exit(CHANGES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +154,6 @@ def _old(source: StackSource, against: Path | None, base: str | None, scratch: P
         return given_template(source, against)
     if base is not None:
         return synthesize_revision(source, base, scratch / "base")
-    return _deployed(source)
-
-
-def _deployed(source: StackSource) -> Template:
     import boto3
 
     from seatrial.account.clients import check_account
@@ -199,21 +205,6 @@ def _refuse(refused: Sequence[Finding]) -> None:
 
     if refused:
         raise SeatrialError(refused)
-
-
-def _review_many(
-    specs: Sequence[Path], names: Sequence[str], environments: Path | None, base: str, options: _Options
-) -> None:
-    from seatrial.operations.review.review import folder_of, review_of
-    from seatrial_base.terminal import scratch_folder
-
-    where = environments_folder(environments, folder_of(specs[0]) / "spec.yaml")
-    with scratch_folder("seatrial-diff-") as scratch:
-        review = review_of(specs, where, base, scratch, environments_asked=names)
-    _show_review(review, base, options.output_format)
-    _refuse(review.refused)
-    if options.check and not review.is_empty:
-        raise typer.Exit(CHANGES)
 
 
 def _show_review(review: Review, base: str, output_format: Format) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from seatrial.account.images import Registry
     from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
-    from seatrial_base.catalog.images import Build, Update
+    from seatrial_base.catalog.images import Update
 
 images = typer.Typer(
     name="images", help="Container images: list them, pin digests, find newer builds.", no_args_is_help=True
@@ -148,11 +148,7 @@ def _update(loaded: LoadedSpec) -> tuple[Plan, Update | None]:
     from seatrial_base.catalog.images import update_of
 
     plan = read_locked_plan(loaded, stale=True)
-    build = _build(plan)
-    return plan, None if build is None else update_of(build, loaded.environment.region)
-
-
-def _build(plan: Plan) -> Build | None:
     from seatrial_base.catalog.images import find_image
 
-    return find_image(plan.image.value.repository, plan.image.value.tag)
+    build = find_image(plan.image.value.repository, plan.image.value.tag)
+    return plan, None if build is None else update_of(build, loaded.environment.region)

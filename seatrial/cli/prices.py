@@ -49,7 +49,13 @@ def refresh(
     wanted = sorted(set(region or (*before.regions, *_regions(environments))))
     if not wanted:
         raise typer.BadParameter(f"no environment in {environments.as_posix()}; give --region", param_hint="--region")
-    _check_regions(wanted)
+    import re
+
+    from seatrial.specs import shapes
+
+    wrong = [name for name in wanted if not re.match(shapes.REGION, name)]
+    if wrong:
+        raise typer.BadParameter(f"{', '.join(wrong)}: not a region such as us-east-1", param_hint="--region")
     read, failed = _read(wanted)
     if read:
         write_prices(file, read)
@@ -77,16 +83,6 @@ def _regions(environments: Path) -> set[str]:
     from seatrial.specs.load import environment_names, load_environment
 
     return {load_environment(environments, name).region for name in environment_names(environments)}
-
-
-def _check_regions(names: Sequence[str]) -> None:
-    import re
-
-    from seatrial.specs import shapes
-
-    wrong = [name for name in names if not re.match(shapes.REGION, name)]
-    if wrong:
-        raise typer.BadParameter(f"{', '.join(wrong)}: not a region such as us-east-1", param_hint="--region")
 
 
 def _read(regions: Sequence[str]) -> tuple[dict[str, RegionPrices], list[str]]:

@@ -87,7 +87,24 @@ def probe_command(
     asked = _asked(spec, environment, environments_folder(environments, spec), candidate, level, write=write)
     with only_probe(probe_folder(asked.loaded)):
         if endpoint is not None:
-            answers = _measured_live(asked, endpoint, component)
+            import boto3
+
+            from seatrial.account.reader import aws_failures
+            from seatrial.cli.support.bench_show import watched
+            from seatrial.probe.deployments import probed_as
+            from seatrial.probe.live import check_hardware, level_request, read_live
+            from seatrial.probe.pinned import pin
+            from seatrial.probe.run import measure_probe_level
+            from seatrial_base.terminal import end_when_interrupted
+
+            end_when_interrupted()
+            with aws_failures(endpoint):
+                sagemaker = boto3.client("sagemaker", region_name=asked.loaded.environment.region)
+                live = read_live(sagemaker, endpoint, component)
+            check_hardware(live, asked.candidate)
+            probed = probed_as(asked.plan, live.hardware, asked.level)
+            (pinned,) = pin(asked.loaded, [probed], probe_folder(asked.loaded), asked.environments)
+            answers: tuple[ProbeAnswer, ...] = (measure_probe_level(level_request(pinned, live), pinned, watched),)
         else:
             answers = _deployed(asked, yes=yes, verbose=verbose)
     if not answers:
@@ -125,27 +142,6 @@ def _asked(
         candidate=hardware,
         level=level,
     )
-
-
-def _measured_live(asked: _Asked, endpoint: str, component: str | None) -> tuple[ProbeAnswer, ...]:
-    import boto3
-
-    from seatrial.account.reader import aws_failures
-    from seatrial.cli.support.bench_show import watched
-    from seatrial.probe.deployments import probed_as
-    from seatrial.probe.live import check_hardware, level_request, read_live
-    from seatrial.probe.pinned import pin
-    from seatrial.probe.run import measure_probe_level, probe_folder
-    from seatrial_base.terminal import end_when_interrupted
-
-    end_when_interrupted()
-    with aws_failures(endpoint):
-        sagemaker = boto3.client("sagemaker", region_name=asked.loaded.environment.region)
-        live = read_live(sagemaker, endpoint, component)
-    check_hardware(live, asked.candidate)
-    probed = probed_as(asked.plan, live.hardware, asked.level)
-    (pinned,) = pin(asked.loaded, [probed], probe_folder(asked.loaded), asked.environments)
-    return (measure_probe_level(level_request(pinned, live), pinned, watched),)
 
 
 def _deployed(asked: _Asked, *, yes: bool, verbose: bool) -> tuple[ProbeAnswer, ...]:

@@ -191,7 +191,12 @@ def endpoint_effects(change: ResourceChange, diff: TemplateDiff, size: PlannedSi
         because = f"{instances} start."
         yield Effect(kind="starts", because=because, instances=size.instance_count, most_instances=size.max_instances)
     elif change.action == "deleted":
-        yield from _deleted(diff)
+        if others(diff, ENDPOINT, "created"):
+            yield Effect(
+                kind="none", because="Its instances stop in CloudFormation's clean-up, after the new ones serve."
+            )
+        else:
+            yield Effect(kind="removed", because="Its instances stop; requests to it fail from then on.")
     elif change.changes("EndpointConfigName"):
         yield from _reconfigured(change, diff, size, "Its configuration is replaced")
     elif changed := [name for name in _OF_UPDATE if change.changes(name)]:
@@ -205,13 +210,6 @@ _OF_UPDATE = ("DeploymentConfig", "RetainAllVariantProperties", "ExcludeRetained
 """What CloudFormation hands to UpdateEndpoint beside the configuration: another value alone deploys the same one anew
 (API reference, UpdateEndpoint: it "deploys the EndpointConfig … to a new fleet of instances"; "to update an endpoint,
 you must create a new EndpointConfig")."""
-
-
-def _deleted(diff: TemplateDiff) -> Iterator[Effect]:
-    if others(diff, ENDPOINT, "created"):
-        yield Effect(kind="none", because="Its instances stop in CloudFormation's clean-up, after the new ones serve.")
-    else:
-        yield Effect(kind="removed", because="Its instances stop; requests to it fail from then on.")
 
 
 def _reconfigured(change: ResourceChange, diff: TemplateDiff, size: PlannedSize, reason: str) -> Iterator[Effect]:

@@ -362,9 +362,17 @@ def _trial_words(change: ResourceChange, diff: TemplateDiff) -> str:
 def component_effects(change: ResourceChange, diff: TemplateDiff, size: PlannedSize) -> Iterator[Effect]:
     """Yield what becomes of the copies of one component."""
     if change.action == "created":
-        yield from _started(diff, size)
+        if others(diff, COMPONENT, "deleted"):
+            yield _second(size)
+        else:
+            because = f"{counted(size.copy_count, 'copy', 'copies')} of a new component, which serves nobody yet."
+            yield Effect(kind="starts", because=because)
+        yield download(size)
     elif change.action == "deleted":
-        yield from _stopped(diff)
+        if others(diff, COMPONENT, "created"):
+            yield Effect(kind="none", because="Its copies stop in CloudFormation's clean-up, after the new ones serve.")
+        else:
+            yield Effect(kind="removed", because="Its copies stop; requests to it fail from then on.")
     elif change.action == "replaced":
         yield _second(size)
         yield download(size)
@@ -387,27 +395,11 @@ def _copies(size: PlannedSize) -> str:
     return planned if size.max_copies <= size.copy_count else f"{planned} (up to {size.max_copies})"
 
 
-def _started(diff: TemplateDiff, size: PlannedSize) -> Iterator[Effect]:
-    if others(diff, COMPONENT, "deleted"):
-        yield _second(size)
-    else:
-        because = f"{counted(size.copy_count, 'copy', 'copies')} of a new component, which serves nobody yet."
-        yield Effect(kind="starts", because=because)
-    yield download(size)
-
-
 def _second(size: PlannedSize) -> Effect:
     because = (
         f"{counted(size.copy_count, 'copy', 'copies')} of another component; the old ones serve until it is tried."
     )
     return Effect(kind="second_endpoint", because=because)
-
-
-def _stopped(diff: TemplateDiff) -> Iterator[Effect]:
-    if others(diff, COMPONENT, "created"):
-        yield Effect(kind="none", because="Its copies stop in CloudFormation's clean-up, after the new ones serve.")
-    else:
-        yield Effect(kind="removed", because="Its copies stop; requests to it fail from then on.")
 
 
 def _moved(change: ResourceChange, diff: TemplateDiff, size: PlannedSize) -> Iterator[Effect]:

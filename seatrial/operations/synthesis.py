@@ -141,13 +141,9 @@ def synthesize_revision(source: StackSource, revision: str, folder: Path) -> Tem
             environment=source.environment,
             stack_name=source.stack_name,
         )
-        if not _is_locked(there):
+        if not (there.spec.is_file() and there.environment.name in locked_environments(there.spec)):
             return EMPTY
         return synthesize(there, folder / "app")
-
-
-def _is_locked(source: StackSource) -> bool:
-    return source.spec.is_file() and source.environment.name in locked_environments(source.spec)
 
 
 class Templates(Protocol):

@@ -317,12 +317,13 @@ def teams_csv(endpoints: Sequence[TeamEndpoint]) -> str:
     writer.writerow(CSV_COLUMNS)
     for _, group in by_team(endpoints):
         for each in group:
-            writer.writerow([_csv_cell(value) for value in _row(each).values()])
+            writer.writerow(
+                [
+                    (f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@")) else value)
+                    for value in _row(each).values()
+                ]
+            )
     return text.getvalue()
-
-
-def _csv_cell(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@")) else value
 
 
 def _row(endpoint: TeamEndpoint) -> dict[str, object]:

@@ -46,7 +46,7 @@ def _of_dataclass(kind: type, definitions: dict[str, Schema]) -> Schema:
     ]
     return {
         "type": "object",
-        "description": _summary(kind),
+        "description": " ".join(inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0].split()),
         "additionalProperties": False,
         "required": required,
         "properties": properties,
@@ -65,7 +65,11 @@ def _of(hint: object, definitions: dict[str, Schema]) -> Schema:
         return {"const": arguments[0]} if len(arguments) == 1 else {"enum": list(arguments)}
     if isinstance(hint, type) and issubclass(hint, StrEnum):
         return {"enum": [member.value for member in hint]}
-    return _reference(hint, definitions) if isinstance(hint, type) and dataclasses.is_dataclass(hint) else _scalar(hint)
+    return (
+        _reference(hint, definitions)
+        if isinstance(hint, type) and dataclasses.is_dataclass(hint)
+        else {"type": "null" if hint is types.NoneType else _SCALARS[hint]}
+    )
 
 
 def _reference(kind: type, definitions: dict[str, Schema]) -> Schema:
@@ -75,16 +79,8 @@ def _reference(kind: type, definitions: dict[str, Schema]) -> Schema:
     return {"$ref": f"#/$defs/{kind.__name__}"}
 
 
-def _scalar(hint: object) -> Schema:
-    return {"type": "null" if hint is types.NoneType else _SCALARS[hint]}
-
-
 def _described(schema: Schema, description: str | None) -> Schema:
     return schema if description is None else {**schema, "description": description}
-
-
-def _summary(kind: type) -> str:
-    return " ".join(inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0].split())
 
 
 def _attributes(kind: type) -> dict[str, str]:

@@ -253,12 +253,21 @@ def _load_model(model: Path, environment: str | None, environments: Path | None,
     from seatrial.specs.model_spec import endpoint_name, spec_text
     from seatrial.specs.yaml_source import parse_source
 
-    _check_load(asked)
+    missing = [_SPELLINGS[name] for name in ("input_tokens", "output_tokens") if getattr(asked, name) is None]
+    if asked.concurrency is None and asked.requests_per_second is None:
+        missing.append("--concurrency (or --requests-per-second)")
+    if missing:
+        message = "a model needs its load, as in --input 2000 --output 300 --concurrency 16"
+        raise typer.BadParameter(message, param_hint=", ".join(missing))
     file = asked.save or Path(f"{endpoint_name(model.as_posix())}.yaml")
     folder = environments_folder(environments, file)
     name = environment or _first_environment(folder)
     most_copies = _most_copies(folder, name)
-    _refuse_overwriting(asked.save)
+    if asked.save is not None and asked.save.exists():
+        hint = "choose another file, or plan this one"
+        raise SpecError.of(
+            "SEA514", "the file is there already", where=asked.save.as_posix(), field="--save", hint=hint
+        )
     beside = model if is_weights_folder(model) else Path()  # where the file lies that an unsaved spec names
     path = beside / file.name if is_weights_folder(model) else file
     text = spec_text(_model_load(model, path, asked), file.stem, most_copies=most_copies)
@@ -300,21 +309,6 @@ def _beside(spec: Path, file: Path) -> str:
         hint = "copy the folder into the repository"
         raise SpecError.of("SEA138", because, where=spec.as_posix(), field="--save", hint=hint)
     return name
-
-
-def _check_load(asked: ModelOptions) -> None:
-    missing = [_SPELLINGS[name] for name in ("input_tokens", "output_tokens") if getattr(asked, name) is None]
-    if asked.concurrency is None and asked.requests_per_second is None:
-        missing.append("--concurrency (or --requests-per-second)")
-    if missing:
-        message = "a model needs its load, as in --input 2000 --output 300 --concurrency 16"
-        raise typer.BadParameter(message, param_hint=", ".join(missing))
-
-
-def _refuse_overwriting(save: Path | None) -> None:
-    if save is not None and save.exists():
-        hint = "choose another file, or plan this one"
-        raise SpecError.of("SEA514", "the file is there already", where=save.as_posix(), field="--save", hint=hint)
 
 
 def save_spec(asked: ModelOptions) -> None:

@@ -485,14 +485,11 @@ def container_facts(
                if each.model and each.current]  # fmt: skip
     for part, labels in places:
         try:
-            found = _facts(ask, part, labels, at.timestamp())
+            now_s = at.timestamp()
+            series = read_container_series(ask, labels, from_s=now_s - LOOKED_S, to_s=now_s)
+            found = ContainerFacts(part, series.load(now_s - LOOKED_S, now_s), series.simulated_by)
         except (OSError, ValueError) as refused:
             reader.not_asked.append(f"metrics of the containers: {refused}")
             return
         if not found.load.is_empty:
             yield found
-
-
-def _facts(ask: PromQl, part: str, labels: Mapping[str, str], now_s: float) -> ContainerFacts:
-    series = read_container_series(ask, labels, from_s=now_s - LOOKED_S, to_s=now_s)
-    return ContainerFacts(part, series.load(now_s - LOOKED_S, now_s), series.simulated_by)

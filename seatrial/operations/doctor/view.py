@@ -107,15 +107,11 @@ def doctor_lines(found: Examination, diagnoses: tuple[Finding, ...], *, why: boo
     yield from (f"{row.health:<{width}}  {row.part}: {row.status}" for row in rows)
     yield from (f"could not be asked: {line}" for line in found.not_asked)
     if why:
-        yield from _log_lines(found)
-
-
-def _log_lines(found: Examination) -> Iterator[str]:
-    for log in found.logs:
-        if log.lines:
-            yield ""
-            yield f"last lines of {log.group}"
-            yield from (f"  {line}" for line in log.lines[-SHOWN_LINES:])
+        for log in found.logs:
+            if log.lines:
+                yield ""
+                yield f"last lines of {log.group}"
+                yield from (f"  {line}" for line in log.lines[-SHOWN_LINES:])
 
 
 def doctor_judgement(found: Examination, diagnoses: tuple[Finding, ...], steps: tuple[FixStep, ...]) -> Judgement:

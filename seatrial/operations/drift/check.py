@@ -310,7 +310,10 @@ def check_drift(locked: Locked, clients: DriftClients, *, now: datetime, most_da
         clients.account.identity.get_caller_identity()
     found = [_endpoint_drift(each, clients, now=now, most_days=most_days) for each in locked.deployments]
     found += [_unreadable(name, problems, locked) for name, problems in locked.unreadable.items()]
-    quotas, unasked = _quotas(locked, clients)
+    checks = tuple(instance_checks(needs_of(locked.deployments), locked.environment, clients.account))
+    findings = (check.finding for check in checks if check.finding is not None and check.is_wrong)
+    quotas = tuple(findings)
+    unasked = tuple(f"{check.subject}: {check.answer}" for check in checks if check.is_unread)
     unknown, because = _asked(lambda: tuple(_unknown(locked, clients)))
     return DriftReport(
         environment=locked.environment.name,
@@ -339,7 +342,14 @@ def _endpoint_drift(deployment: Deployment, clients: DriftClients, *, now: datet
     try:
         stack = describe_stack(deployment.stack_name, clients.stacks)
     except BenchError as error:
-        return _without_stack(drift, error)
+        message = error.problems[0].message
+        if "does not exist" not in message:
+            return replace(drift, not_asked=(*drift.not_asked, f"stack: {message}"))
+        hint = f"deploy it: cdk deploy {drift.stack_name}; or remove its lock for this environment"
+        missing = drift_finding(
+            rule="SEA430", severity="error", what="stack", expected="deployed", live="none", hint=hint
+        )
+        return _with(drift, (missing,))
     deployed = stack.outputs.get("PlanDigest", "")
     drift = replace(drift, status=stack.status, deployed_digest=deployed)
     drift = _with(drift, tuple(_stack_findings(stack, deployment)))
@@ -348,16 +358,22 @@ def _endpoint_drift(deployment: Deployment, clients: DriftClients, *, now: datet
     else:
         why = "the stack is being updated" if _in_progress(stack) else "another plan is deployed"
         drift = replace(drift, not_asked=(*drift.not_asked, f"live endpoint, field by field: {why}"))
-    return _with_trials(drift, deployment, stack, clients, now=now, most_days=most_days)
-
-
-def _without_stack(drift: EndpointDrift, error: BenchError) -> EndpointDrift:
-    message = error.problems[0].message
-    if "does not exist" not in message:
-        return replace(drift, not_asked=(*drift.not_asked, f"stack: {message}"))
-    hint = f"deploy it: cdk deploy {drift.stack_name}; or remove its lock for this environment"
-    missing = drift_finding(rule="SEA430", severity="error", what="stack", expected="deployed", live="none", hint=hint)
-    return _with(drift, (missing,))
+    if deployment.endpoint.trial.mode == "off":
+        return drift
+    try:
+        last = deployed_trial(stack, clients.results)
+        scheduled = scheduled_trial(deployment, stack, clients.results)
+    except BenchError as error:
+        return replace(drift, not_asked=(*drift.not_asked, f"last trial: {error.problems[0].message}"))
+    findings = trial_findings(deployment, last, scheduled, now=now, most_days=most_days)
+    told = replace(
+        drift,
+        trial=last.told(now),
+        trial_verdict=last.verdict,
+        trial_date=last.date,
+        scheduled_trial=scheduled.told(now),
+    )
+    return _with(told, (*findings, *_never_tried(last)))
 
 
 def _with(drift: EndpointDrift, findings: tuple[Finding, ...]) -> EndpointDrift:
@@ -431,43 +447,10 @@ def _image_findings(deployment: Deployment) -> Iterator[Finding]:
         yield drift_finding(rule="SEA434", severity="warning", what="image line", live=status, hint=hint)
 
 
-def _with_trials(
-    drift: EndpointDrift,
-    deployment: Deployment,
-    stack: LiveStack,
-    clients: DriftClients,
-    *,
-    now: datetime,
-    most_days: float,
-) -> EndpointDrift:
-    if deployment.endpoint.trial.mode == "off":
-        return drift
-    try:
-        last = deployed_trial(stack, clients.results)
-        scheduled = scheduled_trial(deployment, stack, clients.results)
-    except BenchError as error:
-        return replace(drift, not_asked=(*drift.not_asked, f"last trial: {error.problems[0].message}"))
-    findings = trial_findings(deployment, last, scheduled, now=now, most_days=most_days)
-    told = replace(
-        drift,
-        trial=last.told(now),
-        trial_verdict=last.verdict,
-        trial_date=last.date,
-        scheduled_trial=scheduled.told(now),
-    )
-    return _with(told, (*findings, *_never_tried(last)))
-
-
 def _never_tried(last: LastTrial) -> Iterator[Finding]:
     if last.result is None and not last.error:
         hint = "deploy it with its trial"
         yield drift_finding(rule="SEA435", severity="note", what="trial of the deployment", live="none", hint=hint)
-
-
-def _quotas(locked: Locked, clients: DriftClients) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
-    checks = tuple(instance_checks(needs_of(locked.deployments), locked.environment, clients.account))
-    findings = (check.finding for check in checks if check.finding is not None and check.is_wrong)
-    return tuple(findings), tuple(f"{check.subject}: {check.answer}" for check in checks if check.is_unread)
 
 
 def _unknown(locked: Locked, clients: DriftClients) -> Iterator[Finding]:

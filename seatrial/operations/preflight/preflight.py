@@ -98,7 +98,16 @@ def part_checks(
     if environment.kms_key_arn is not None:
         yield _key(environment.kms_key_arn, clients.keys)
     if environment.network.subnet_ids:
-        yield _network(environment, clients.networks)
+        network = environment.network
+        subject = f"network {', '.join((*network.subnet_ids, *network.security_group_ids))}"
+        missing = {
+            "InvalidSubnetID.NotFound": "a subnet does not exist",
+            "InvalidSubnetID.Malformed": "the ID of a subnet is malformed",
+            "InvalidGroup.NotFound": "a security group does not exist",
+            "InvalidGroupId.Malformed": "the ID of a security group is malformed",
+        }
+        refusals = {code: refusal("SEA465", message, NETWORK_HINT) for code, message in missing.items()}
+        yield asked(subject, partial(_ask_network, subject, environment, clients.networks), refusals=refusals)
     yield _bootstrap(environment, clients.parameters)
     for deployment in deployments:
         yield _alarms(deployment, clients)
@@ -183,19 +192,6 @@ def _key(arn: str, keys: Keys) -> AccountCheck:
 
     missing = refusal("SEA464", "it does not exist", "give another kms_key_arn, or leave it out")
     return asked(subject, ask, refusals={"NotFoundException": missing})
-
-
-def _network(environment: EnvironmentSpec, networks: Networks) -> AccountCheck:
-    network = environment.network
-    subject = f"network {', '.join((*network.subnet_ids, *network.security_group_ids))}"
-    missing = {
-        "InvalidSubnetID.NotFound": "a subnet does not exist",
-        "InvalidSubnetID.Malformed": "the ID of a subnet is malformed",
-        "InvalidGroup.NotFound": "a security group does not exist",
-        "InvalidGroupId.Malformed": "the ID of a security group is malformed",
-    }
-    refusals = {code: refusal("SEA465", message, NETWORK_HINT) for code, message in missing.items()}
-    return asked(subject, partial(_ask_network, subject, environment, networks), refusals=refusals)
 
 
 def _ask_network(subject: str, environment: EnvironmentSpec, networks: Networks) -> AccountCheck:

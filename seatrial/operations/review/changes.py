@@ -19,7 +19,6 @@ from seatrial_lint.lint.source import ConfigSource, SourceEntry
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial.deployment.document import Deployment
     from seatrial.operations.review.side import EndpointState
     from seatrial.specs.load import LoadedSpec
 
@@ -140,25 +139,21 @@ def _findings(state: EndpointState | None) -> Iterator[Finding]:
     if state.plan is not None:
         yield from map(_warning, state.plan.warnings)
     if state.deployment is not None:
-        yield from _linted(state.deployment)
+        plan, serving = state.deployment.plan, state.deployment.serving
+        given = Given(
+            instance_type=plan.instance_type.value,
+            ami_version=plan.inference_ami_version.value,
+            startup_timeout_s=plan.startup_timeout_s.value,
+        )
+        files = rendered_files(serving)
+        name = next((one for one in (PROPERTIES, ENVIRONMENT) if one in files), "")
+        sources = [
+            replace(source, facts={**source.facts, "image": SourceEntry("", serving.image, 1, "env")})
+            for source in read_content(files.get(name, "").encode(), name)
+            if isinstance(source, ConfigSource)
+        ]
+        yield from lint_sources(sources, given).findings
 
 
 def _warning(message: str) -> Finding:
     return Finding("", Place("plan"), message, severity="warning")
-
-
-def _linted(deployment: Deployment) -> Iterator[Finding]:
-    plan, serving = deployment.plan, deployment.serving
-    given = Given(
-        instance_type=plan.instance_type.value,
-        ami_version=plan.inference_ami_version.value,
-        startup_timeout_s=plan.startup_timeout_s.value,
-    )
-    files = rendered_files(serving)
-    name = next((one for one in (PROPERTIES, ENVIRONMENT) if one in files), "")
-    sources = [
-        replace(source, facts={**source.facts, "image": SourceEntry("", serving.image, 1, "env")})
-        for source in read_content(files.get(name, "").encode(), name)
-        if isinstance(source, ConfigSource)
-    ]
-    yield from lint_sources(sources, given).findings

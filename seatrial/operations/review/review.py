@@ -94,7 +94,10 @@ def more_instances(review: EndpointReview) -> Mapping[str, int]:
 
 def _needed(review: EndpointReview) -> Mapping[str, Counter[str]]:
     """Return the instances of one endpoint by type, before, during and after."""
-    before, after = (_most(plan) for plan in review.plans)
+    before, after = (
+        (Counter() if plan is None else Counter({plan.instance_type.value: plan.max_instances}))
+        for plan in review.plans
+    )
     if review.after is not None and review.plans[1] is None:  # nothing is deployed that can't be read
         return {"before": before, "during": before, "after": before}
     if review.after is None:
@@ -114,10 +117,6 @@ def _is_another_endpoint(review: EndpointReview) -> bool:
     if review.before is None:
         return True
     return before is not None and after is not None and before.endpoint_name != after.endpoint_name
-
-
-def _most(plan: Plan | None) -> Counter[str]:
-    return Counter() if plan is None else Counter({plan.instance_type.value: plan.max_instances})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -125,13 +125,21 @@ def _trade(view: LoadView) -> Chart:
         Series(name=f"measured {name}", style=style, points=tuple(_trade_points(view, name, named=name == "p95")))
         for name, style in zip(STATISTICS, STYLES, strict=False)
     ]
+    predicted_trade: list[Series] = []
+    for statistic in ("p95", "mean"):
+        points = tuple(
+            ChartPoint(x=x, y=y, hover=f"{view.load(at)}\npredicted {statistic} {digits(y)} ms\n{digits(x)} tok/s")
+            for at, x, y in _expected_trade(view.expected, statistic)
+        )
+        if points:
+            predicted_trade.append(Series(name=f"predicted {statistic}", style="predicted", points=points))
     return Chart(
         anchor="latency-throughput",
         title=f"End-to-end latency over output throughput{_together(view.result)}",
         description=_described(view, series[-1], "ms", "p95"),
         x=Axis(label="output throughput, tok/s"),
         y=Axis(label="end-to-end latency, ms"),
-        series=(*series, *_predicted_trade(view)),
+        series=(*series, *predicted_trade),
         outlines=_outline(view.expected),
         regions=(
             *_regions(view.result, "e2e_latency_ms"),
@@ -174,16 +182,6 @@ def _trade_points(view: LoadView, statistic: Statistic, *, named: bool) -> Itera
             label=view.name(level) if named else "",
             strong=at in {view.gate, view.knee},
         )
-
-
-def _predicted_trade(view: LoadView) -> Iterator[Series]:
-    for statistic in ("p95", "mean"):
-        points = tuple(
-            ChartPoint(x=x, y=y, hover=f"{view.load(at)}\npredicted {statistic} {digits(y)} ms\n{digits(x)} tok/s")
-            for at, x, y in _expected_trade(view.expected, statistic)
-        )
-        if points:
-            yield Series(name=f"predicted {statistic}", style="predicted", points=points)
 
 
 def _expected_trade(expected: Expectation | None, statistic: str) -> Iterator[tuple[float, float, float]]:

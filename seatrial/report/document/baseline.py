@@ -10,7 +10,7 @@ from seatrial.report.values import count_cell, money_cell, number_cell, sentence
 from seatrial_base.table import CONCURRENCY, Cell, Column, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from seatrial_load.documents.result import Change, Comparison, TrialResult
 
@@ -32,11 +32,16 @@ def comparison_section(result: TrialResult) -> Section:
     if comparison is None:
         return Section(anchor="comparison", heading="Against the last release")
     changed = changed_of(comparison)[:SHOWN]
+    facts = [Fact("This trial is", comparison_status(comparison))]
+    if comparison.baseline_started_at:
+        facts.append(Fact("Last release measured", Cell(comparison.baseline_started_at.replace("T", " "))))
+    if comparison.baseline_plan_digest:
+        facts.append(Fact("Its plan", Cell(comparison.baseline_plan_digest, tone="code")))
     return Section(
         anchor="comparison",
         heading="Against the last release",
         paragraphs=(comparison_sentence(comparison),),
-        facts=tuple(_facts(comparison)),
+        facts=tuple(facts),
         tables=(comparison_table(changed, "Largest changes, worst first"),) if changed else (),
     )
 
@@ -98,14 +103,6 @@ def comparison_status(comparison: Comparison) -> Cell:
             return Cell(STATUSES["incomparable"], tone="unknown")
         case "same":
             return Cell(STATUSES["same"])
-
-
-def _facts(comparison: Comparison) -> Iterator[Fact]:
-    yield Fact("This trial is", comparison_status(comparison))
-    if comparison.baseline_started_at:
-        yield Fact("Last release measured", Cell(comparison.baseline_started_at.replace("T", " ")))
-    if comparison.baseline_plan_digest:
-        yield Fact("Its plan", Cell(comparison.baseline_plan_digest, tone="code"))
 
 
 def _row(change: Change) -> tuple[Cell, ...]:

@@ -65,7 +65,12 @@ def validity_table(result: TrialResult) -> Table:
     told = [measure for measure in MEASURES if measure.always or measure.is_told(result)]
     columns = (CONCURRENCY, *(measure.column for measure in told), Column("outcome", kind="text"))
     rows = tuple(
-        (level_name(level), *(measure.cell(level) for measure in told), _outcome(level)) for level in result.levels
+        (
+            level_name(level),
+            *(measure.cell(level) for measure in told),
+            (Cell("✓ valid", tone="good") if level.valid else Cell("○ void", tone="unknown")),
+        )
+        for level in result.levels
     )
     return Table("The client at each level", columns, rows)
 
@@ -123,10 +128,6 @@ MEASURES = (
     Measure("cpu_share", Column("busy"), share_cell),
     Measure("run_delay_share", Column("delayed"), share_cell),
 )
-
-
-def _outcome(level: LevelResult) -> Cell:
-    return Cell("✓ valid", tone="good") if level.valid else Cell("○ void", tone="unknown")
 
 
 def _calibrated(client: ClientCalibration | None) -> tuple[str, ...]:

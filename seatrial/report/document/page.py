@@ -124,6 +124,7 @@ def page_of(
     """Return the report's content; a plan that the trial was not made from is left out, and this is said."""
     own = plan_of_trial(result, plan)
     sections = [section for section in _sections(result, own, outlook) if not section.is_empty]
+    version = f" {result.seatrial_version}" if result.seatrial_version else ""
     return Page(
         title=trial_name(result.request),
         status=result.verdict.status,
@@ -135,13 +136,8 @@ def page_of(
         sections=tuple(section for section in sections if not section.detail),
         details=tuple(section for section in sections if section.detail),
         downloads=downloads_of(result, document),
-        footer=_footer(result),
+        footer=f"Measured by Seatrial{version}, {result.started_at}. Result schema {result.schema_version}.",
     )
-
-
-def _footer(result: TrialResult) -> str:
-    version = f" {result.seatrial_version}" if result.seatrial_version else ""
-    return f"Measured by Seatrial{version}, {result.started_at}. Result schema {result.schema_version}."
 
 
 def _sections(result: TrialResult, plan: Plan | None, outlook: Outlook | None) -> Iterator[Section]:

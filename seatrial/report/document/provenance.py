@@ -65,7 +65,12 @@ def scaled_section(result: TrialResult) -> Section:
 def decisions_section(plan: Plan) -> Section:
     """Return every decision of the plan with its reason."""
     columns = (Column("decision", kind="text"), Column("value", kind="text"), Column("reason", kind="prose"))
-    table = Table("Decisions of the plan", columns, tuple(_decision_rows(plan)))
+    decision_rows: list[tuple[Cell, ...]] = []
+    for name in type(plan).model_fields:
+        decision: object = getattr(plan, name)
+        if isinstance(decision, Decision):
+            decision_rows.append((Cell(name.replace("_", " ")), _decided(decision.value), Cell(decision.because)))
+    table = Table("Decisions of the plan", columns, tuple(decision_rows))
     warnings = tuple(f"Warning: {warning}" for warning in plan.warnings)
     return Section(
         anchor="decisions",
@@ -115,13 +120,6 @@ def _named(name: str | None, because: str) -> Cell:
     return missing_cell(because) if name is None else Cell(name, tone="code")
 
 
-def _decision_rows(plan: Plan) -> Iterator[tuple[Cell, ...]]:
-    for name in type(plan).model_fields:
-        decision: object = getattr(plan, name)
-        if isinstance(decision, Decision):
-            yield Cell(name.replace("_", " ")), _decided(decision.value), Cell(decision.because)
-
-
 def _decided(value: object) -> Cell:
     if value is None:
         return missing_cell("service default")
@@ -139,7 +137,21 @@ def trial_name(request: TrialRequest) -> str:
 
 def command_of(request: TrialRequest) -> str:
     """Return the command that makes this trial again, with what a spec doesn't say; files are named by their kind."""
-    return shlex.join(("seatrial", "bench", *_target_options(request), *_load_options(request), "--output", "report"))
+    load_options: list[str] = []
+    load = request.load
+    if request.workload.source == "jsonl":
+        load_options += ("--prompts", "PROMPTS.jsonl")
+    if load.protocol != "seatrial":
+        load_options += ("--protocol", load.protocol)
+        if load.concurrency_levels != JUMPSTART_LEVELS:
+            load_options += ("--levels", ",".join(map(str, load.concurrency_levels)))
+    else:
+        load_options += _timing(load)
+    if load.requests is not None and load.arrival == "closed":
+        load_options += ("--requests", str(load.requests))
+    if request.target.kind == "openai":
+        load_options += _limit_options(load)
+    return shlex.join(("seatrial", "bench", *_target_options(request), *load_options, "--output", "report"))
 
 
 def _target_options(request: TrialRequest) -> Iterator[str]:
@@ -167,22 +179,6 @@ def _length_options(work: Workload) -> Iterator[str]:
         value = getattr(work, row.name) if row.part == "workload" and row.option.needs else None
         if value is not None and (row.option.default is not None or value != row.usual):
             yield from (row.flag, _exact(value))
-
-
-def _load_options(request: TrialRequest) -> Iterator[str]:
-    load = request.load
-    if request.workload.source == "jsonl":
-        yield from ("--prompts", "PROMPTS.jsonl")
-    if load.protocol != "seatrial":
-        yield from ("--protocol", load.protocol)
-        if load.concurrency_levels != JUMPSTART_LEVELS:
-            yield from ("--levels", ",".join(map(str, load.concurrency_levels)))
-    else:
-        yield from _timing(load)
-    if load.requests is not None and load.arrival == "closed":
-        yield from ("--requests", str(load.requests))
-    if request.target.kind == "openai":
-        yield from _limit_options(load)
 
 
 def _limit_options(load: Load) -> Iterator[str]:

@@ -151,7 +151,48 @@ def bounded_latencies(slo: Slo) -> Iterator[Bounded]:
 
 def first_screen(plan: Plan, loaded: LoadedSpec) -> RenderableType:
     """Return the plan in 15 lines at most, on a terminal of 100 columns; `--explain` has what finds no room."""
-    rows = fitted(tuple(_lines(plan, loaded)))
+    lines: list[tuple[str, str]] = []
+    headline = _headline(plan)
+    if headline is not None:
+        share = (headline.usd_per_hour or 0) / (plan.cost.usd_per_hour or math.inf)
+        lines.append(
+            (
+                "best buy",
+                (
+                    f"{_proposal(headline, f' ({whole_percent(share)} of the plan)')}\n"
+                    f"if your answers stay as good: {kept_quality(headline.quantization)}; measure it"
+                ),
+            )
+        )
+    lines.append(("model", _model(plan)))
+    lines.append(("load", f"{loaded.lengths.words}, {_turns(loaded)}{_traffic(loaded)}: {_throughput(plan, loaded)}"))
+    lines.append(("deployment", deployment(plan)))
+    if hosting := "\n".join(_hosting(plan, loaded)):
+        lines.append(("hosting", hosting))
+    lines.append(("cost", _cost(plan)))
+    point = planned_point(plan)
+    if point is not None:
+        lines.append(("latency", "\n".join(_latencies(plan, loaded, point))))
+        kind = plan.band.kind
+        said = {
+            "met": met_words(plan) or "met, also at the upper end of the band",
+            "at risk": met_words(plan) or "met, but missed at the upper end of the band",
+            "missed": "missed",
+            "none": "none: the spec bounds no latency",
+        }[slo_state(plan, loaded)]
+        lines.append(("SLO", f"{said}; band ±{whole_percent(plan.band.latency)} ({kind})"))
+    lines.append(("runner-up", _runner_up(plan)))
+    if unpriced := _unpriced_winner(plan):
+        lines.append(("unpriced", unpriced))
+    if plan.proposals and headline is None:
+        lines.append(("proposed", _proposal(min(plan.proposals, key=_gain))))
+    if plan.probe is not None:
+        lines.append(("probe", _probe(plan.probe, loaded)))
+    warnings = warnings_of(plan)
+    if warnings:
+        lines.append(("warnings", f"{len(warnings)}: {_cut(warnings[0])}"))
+    lines.append(("next", _next(loaded)))
+    rows = fitted(tuple(lines))
     view = table_view(table_of((name_column(""), *text_columns("")), rows))
     return Group(Text(f"Plan for {plan.endpoint} in {plan.environment}", style="bold"), view)
 
@@ -234,33 +275,6 @@ def _ratio(bound: Bounded, point: CurvePoint | RatePoint) -> float:
     return bound.of(point) / bound.bound_ms
 
 
-def _lines(plan: Plan, loaded: LoadedSpec) -> Iterator[tuple[str, str]]:
-    headline = _headline(plan)
-    if headline is not None:
-        yield "best buy", _best_buy(headline, plan)
-    yield "model", _model(plan)
-    yield "load", _load(plan, loaded)
-    yield "deployment", deployment(plan)
-    if hosting := "\n".join(_hosting(plan, loaded)):
-        yield "hosting", hosting
-    yield "cost", _cost(plan)
-    point = planned_point(plan)
-    if point is not None:
-        yield "latency", "\n".join(_latencies(plan, loaded, point))
-        yield "SLO", _slo(plan, loaded)
-    yield "runner-up", _runner_up(plan)
-    if unpriced := _unpriced_winner(plan):
-        yield "unpriced", unpriced
-    if plan.proposals and headline is None:
-        yield "proposed", _proposal(min(plan.proposals, key=_gain))
-    if plan.probe is not None:
-        yield "probe", _probe(plan.probe, loaded)
-    warnings = warnings_of(plan)
-    if warnings:
-        yield "warnings", f"{len(warnings)}: {_cut(warnings[0])}"
-    yield "next", _next(loaded)
-
-
 def _headline(plan: Plan) -> Proposal | None:
     """Return the proposal that halves the bill, of a precision that is published to keep quality; else `None`."""
     paid = plan.cost.usd_per_hour
@@ -277,23 +291,11 @@ def _gain(proposal: Proposal) -> tuple[bool, float, float]:
     return not kept_quality(proposal.quantization), price, -proposal.highest_tok_s
 
 
-def _best_buy(proposal: Proposal, plan: Plan) -> str:
-    share = (proposal.usd_per_hour or 0) / (plan.cost.usd_per_hour or math.inf)
-    return (
-        f"{_proposal(proposal, f' ({whole_percent(share)} of the plan)')}\n"
-        f"if your answers stay as good: {kept_quality(proposal.quantization)}; measure it"
-    )
-
-
 def _model(plan: Plan) -> str:
     """Name the model and its engine, and the family that stands in for an unknown one."""
     told = f"{plan.model_name}, {plan.engine.value} {plan.engine_version.value}"
     stand_in = next((each for each in plan.warnings if each.startswith(STAND_IN)), "")
     return f"{told}\n{stand_in.rstrip('.')}" if stand_in else told
-
-
-def _load(plan: Plan, loaded: LoadedSpec) -> str:
-    return f"{loaded.lengths.words}, {_turns(loaded)}{_traffic(loaded)}: {_throughput(plan, loaded)}"
 
 
 def _unpriced_winner(plan: Plan) -> str:
@@ -393,17 +395,6 @@ def _latencies(plan: Plan, loaded: LoadedSpec, point: CurvePoint | RatePoint) ->
 def _banded(value: float, plan: Plan, metric: str) -> str:
     low, high = edges(value, plan.band.latency_of(metric))
     return f"{short(value)} ms ({short(low)} to {short(high)})"
-
-
-def _slo(plan: Plan, loaded: LoadedSpec) -> str:
-    kind = plan.band.kind
-    said = {
-        "met": met_words(plan) or "met, also at the upper end of the band",
-        "at risk": met_words(plan) or "met, but missed at the upper end of the band",
-        "missed": "missed",
-        "none": "none: the spec bounds no latency",
-    }[slo_state(plan, loaded)]
-    return f"{said}; band ±{whole_percent(plan.band.latency)} ({kind})"
 
 
 def _throughput(plan: Plan, loaded: LoadedSpec) -> str:

@@ -180,7 +180,22 @@ def curve_view(plan: Plan) -> RenderableType:
         return Group(title, Text("The plan has no levels."))
     reading = Text(f"{legend(plan)}\n")
     rates = (Text(f"\n{RATES}\n"), _rate_points(plan)) if plan.rates else ()
-    return Group(title, Text(f"{band_text(plan)}\n"), reading, _points(plan, _signs(plan)), *rates)
+    signs = _signs(plan)
+    late = any(point.late for point in plan.curve)
+    pairs = (f"{name}\n{statistic}\n{unit}" for name, unit in _LATENCY_COLUMNS for statistic in ("mean", "p95"))
+    columns = (
+        *number_columns("concurrency"),
+        *text_columns(""),
+        *number_columns("tok/s", *pairs, *(("late",) if late else ())),
+        *text_columns("limited by"),
+    )
+    return Group(
+        title,
+        Text(f"{band_text(plan)}\n"),
+        reading,
+        table_view(table_of(columns, (_point_row(point, signs, late=late) for point in plan.curve))),
+        *rates,
+    )
 
 
 RATES = "At a rate, queueing included; the last row is the planned one:"
@@ -226,29 +241,13 @@ def legend(plan: Plan) -> str:
     return f"{marked}; the predicted knee is {sign}{knee.concurrency:,} ({knee.detector}: {knee.meaning})."
 
 
-def _points(plan: Plan, signs: Mapping[int, str]) -> RenderableType:
-    late = any(point.late for point in plan.curve)
-    pairs = (f"{name}\n{statistic}\n{unit}" for name, unit in _LATENCY_COLUMNS for statistic in ("mean", "p95"))
-    columns = (
-        *number_columns("concurrency"),
-        *text_columns(""),
-        *number_columns("tok/s", *pairs, *(("late",) if late else ())),
-        *text_columns("limited by"),
-    )
-    return table_view(table_of(columns, (_point_row(point, signs, late=late) for point in plan.curve)))
-
-
 def _point_row(point: CurvePoint, signs: Mapping[int, str], *, late: bool) -> Iterator[str]:
     yield from (f"{point.concurrency:,}", signs.get(point.concurrency, ""), short(point.output_tok_s))
-    yield from _latencies(point)
+    yield from map(short, (point.ttft_ms, point.ttft_p95_ms, point.tpot_ms, point.tpot_p95_ms))
+    yield from (short(value / MS_PER_S) for value in (point.e2e_latency_ms, point.e2e_latency_p95_ms))
     if late:
         yield whole_percent(point.late)
     yield point.limit
-
-
-def _latencies(point: CurvePoint) -> Iterator[str]:
-    yield from map(short, (point.ttft_ms, point.ttft_p95_ms, point.tpot_ms, point.tpot_p95_ms))
-    yield from (short(value / MS_PER_S) for value in (point.e2e_latency_ms, point.e2e_latency_p95_ms))
 
 
 def _signs(plan: Plan) -> dict[int, str]:

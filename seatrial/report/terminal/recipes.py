@@ -96,7 +96,9 @@ def recipes_view(rows: Sequence[RecipeRow], title: str) -> RenderableType:
     parts: list[RenderableType] = [Text(title, style="bold"), Text(PREDICTED), Text()]
     if running:
         places = _places(running)
-        parts += [_recipes_table(running, places), Text(f"\n{READING}")]
+        columns = (name_column("recipe"), *text_columns("type"), *number_columns(*_NUMBERS, "band"))
+        cells = (_recipe_cells(row, row.predicted, places) for row in running if row.predicted is not None)
+        parts += [table_view(table_of(columns, cells), gap=1), Text(f"\n{READING}")]
         parts += [Text(f"type {number}: {place}") for place, number in places.items()]
         parts += [Text(f"band {line}") for line in dict.fromkeys(_bands(running))]
     else:
@@ -139,12 +141,6 @@ def _scalar(value: object) -> Scalar:
     if isinstance(value, list):
         return "; ".join(map(str, value))
     return value if isinstance(value, str | float | int | None) else str(value)
-
-
-def _recipes_table(rows: Sequence[RecipeRow], places: Mapping[str, str]) -> RenderableType:
-    columns = (name_column("recipe"), *text_columns("type"), *number_columns(*_NUMBERS, "band"))
-    cells = (_recipe_cells(row, row.predicted, places) for row in rows if row.predicted is not None)
-    return table_view(table_of(columns, cells), gap=1)
 
 
 def _recipe_cells(row: RecipeRow, predicted: PredictedRecipe, places: Mapping[str, str]) -> tuple[str, ...]:

@@ -38,7 +38,8 @@ def conclusion_view(result: TrialResult) -> RenderableType:
     parts: list[RenderableType] = [Text(f"verdict: {result.verdict.status}: {verdict_reason(result)}")]
     parts += map(Text, doubt_lines(result))
     if result.verdict.checks:
-        parts.append(_checks(result.verdict.checks))
+        columns = (*text_columns("SLO"), *number_columns("measured", "bound"), *text_columns(""))
+        parts.append(table_view(table_of(columns, map(_check_row, result.verdict.checks))))
     parts += map(Text, fact_lines(result))
     parts += map(Text, _cause_lines(result))
     if result.comparison is not None:
@@ -74,11 +75,6 @@ def verdict_reason(result: TrialResult) -> str:
     if comparison is None or not comparison.because:
         return because
     return because.replace(comparison.because, comparison_sentence(comparison))
-
-
-def _checks(checks: tuple[Check, ...]) -> RenderableType:
-    columns = (*text_columns("SLO"), *number_columns("measured", "bound"), *text_columns(""))
-    return table_view(table_of(columns, map(_check_row, checks)))
 
 
 def _check_row(check: Check) -> tuple[str, ...]:
