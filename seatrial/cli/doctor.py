@@ -54,7 +54,11 @@ def doctor_command(
     from seatrial.operations.doctor.steps import fix_steps
     from seatrial.operations.doctor.view import doctor_judgement, is_healthy
 
-    _check_options(fix=fix, dry_run=dry_run, yes=yes)
+    given = [name for name, is_given in (("--dry-run", dry_run), ("--yes", yes)) if is_given and not fix]
+    if given:
+        raise SpecError(
+            Finding("SEA108", Place("command line", field=name), f"{name} needs --fix", "add --fix") for name in given
+        )
     asked = _asked(endpoint, environment, environments, region)
     found, diagnoses = _examined(asked)
     if output_format == "text":
@@ -70,19 +74,6 @@ def doctor_command(
         show_judgement(doctor_judgement(found, diagnoses, fix_steps(found)), output_format)
     if not (is_deleted or is_healthy(found, diagnoses)):
         raise typer.Exit(WRONG)
-
-
-def _check_options(*, fix: bool, dry_run: bool, yes: bool) -> None:
-    """Refuse options that only mean something with `--fix`.
-
-    Raises:
-        SpecError: SEA108, with each of them.
-    """
-    given = [name for name, is_given in (("--dry-run", dry_run), ("--yes", yes)) if is_given and not fix]
-    if given:
-        raise SpecError(
-            Finding("SEA108", Place("command line", field=name), f"{name} needs --fix", "add --fix") for name in given
-        )
 
 
 def _examined(asked: AskedEndpoint) -> tuple[Examination, tuple[Finding, ...]]:

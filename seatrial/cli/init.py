@@ -10,7 +10,6 @@ import typer
 
 if TYPE_CHECKING:
     from seatrial.repository.answers import Ci, TargetEnvironment
-    from seatrial.repository.write import WrittenRepository
     from seatrial_base.catalog.presets import Preset
     from seatrial_base.errors import SeatrialError
 
@@ -77,7 +76,14 @@ def init_command(  # noqa: PLR0917 (typer calls it by name)
         ),
         update=update,
     )
-    _tell(folder, written)
+    for path in written.written:
+        typer.echo(f"{(folder / path).as_posix()}: written")
+    for path in written.kept:
+        typer.echo(f"{(folder / path).as_posix()}: kept, though it differs")
+    if not written.written:
+        typer.echo(f"{folder.as_posix()}: nothing was absent")
+        return
+    typer.echo(f"next: cd {folder.as_posix()} && make test", err=True)
 
 
 class _Asked:
@@ -142,14 +148,3 @@ def _targets(folder: Path, given: list[str] | None, region: str, asked: _Asked) 
         default = " ".join(f"{name}={account}" for name, account in EXAMPLE_ACCOUNTS.items())
         given = asked.text("Environments and their AWS accounts, in the order of promotion", default).split()
     return new_targets(parse_accounts(given), region)
-
-
-def _tell(folder: Path, done: WrittenRepository) -> None:
-    for path in done.written:
-        typer.echo(f"{(folder / path).as_posix()}: written")
-    for path in done.kept:
-        typer.echo(f"{(folder / path).as_posix()}: kept, though it differs")
-    if not done.written:
-        typer.echo(f"{folder.as_posix()}: nothing was absent")
-        return
-    typer.echo(f"next: cd {folder.as_posix()} && make test", err=True)

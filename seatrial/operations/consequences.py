@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from seatrial.documents.live_endpoint import RaisedAlarm
     from seatrial.operations.effect import EffectKind, PlannedSize
     from seatrial.operations.template_diff import ResourceChange, TemplateDiff
-    from seatrial_lint.cloudformation.template import TemplateResource
 
 
 CDK_METADATA = "AWS::CDK::Metadata"
@@ -282,17 +281,7 @@ def _instances(change: ResourceChange, diff: TemplateDiff) -> Iterator[Finding]:
     if before is None or after is None:
         return
     old, new = variant_parts(before), variant_parts(after)
-    yield from _kind(change, before, after)
-    for variant in sorted(old.keys() & new.keys()):
-        types = [_instance_type(each[variant]) for each in (old, new)]
-        yield from _in_place(change, "InstanceType", *types)
-        for name in VARIANT_PROPERTIES:
-            yield from _in_place(change, name, old[variant].get(name), new[variant].get(name))
-    yield from _in_place(change, "KmsKeyId", before.properties.get("KmsKeyId"), after.properties.get("KmsKeyId"))
-
-
-def _kind(change: ResourceChange, before: TemplateResource, after: TemplateResource) -> Iterator[Finding]:
-    """Yield another kind of endpoint: UpdateEndpoint changes neither where the model is nor how requests come in."""
+    # Another kind of endpoint: UpdateEndpoint changes neither where the model is nor how requests come in.
     models = [any("ModelName" in each for each in variant_parts(config).values()) for config in (before, after)]
     queues = ["AsyncInferenceConfig" in config.properties for config in (before, after)]
     if models[0] != models[1]:
@@ -302,6 +291,12 @@ def _kind(change: ResourceChange, before: TemplateResource, after: TemplateResou
     if queues[0] != queues[1]:
         message = f"AsyncInferenceConfig can't be {'removed from' if queues[0] else 'added to'} an endpoint that serves"
         yield Finding("SEA453", Place(resource=change.logical_id, field="AsyncInferenceConfig"), message, KIND)
+    for variant in sorted(old.keys() & new.keys()):
+        types = [_instance_type(each[variant]) for each in (old, new)]
+        yield from _in_place(change, "InstanceType", *types)
+        for name in VARIANT_PROPERTIES:
+            yield from _in_place(change, name, old[variant].get(name), new[variant].get(name))
+    yield from _in_place(change, "KmsKeyId", before.properties.get("KmsKeyId"), after.properties.get("KmsKeyId"))
 
 
 def _instance_type(variant: Mapping[str, JsonValue]) -> JsonValue:

@@ -272,26 +272,22 @@ def _statements(role: TemplateResource | None) -> frozenset[str]:
 def scaling_effects(change: ResourceChange, diff: TemplateDiff) -> Iterator[Effect]:
     """Yield whether other bounds of autoscaling start or stop copies at once."""
     del diff
-    told = [*_narrowed(change)]
-    if told:
-        for because in told:
-            yield Effect(kind="copies", because=because)
-    elif change.action == "replaced":
-        yield Effect(kind="none", because="The number of copies stays; autoscaling begins anew.")
-    else:
-        yield Effect(kind="none", because="No copy is started or stopped by it at once.")
-
-
-def _narrowed(change: ResourceChange) -> Iterator[str]:
-    """Yield each bound that may be broken by the copies that run at the moment."""
+    reasons: list[str] = []
     for each in change.properties:
         if not isinstance(each.old, int) or not isinstance(each.new, int):
             continue
         copies = f"{counted(each.new, 'copy', 'copies')} {'runs' if each.new == 1 else 'run'}"
         if each.path == "MinCapacity" and each.new > each.old:
-            yield f"At least {copies} from then on, instead of {each.old}."
+            reasons.append(f"At least {copies} from then on, instead of {each.old}.")
         if each.path == "MaxCapacity" and each.new < each.old:
-            yield f"At most {copies} from then on, instead of {each.old}."
+            reasons.append(f"At most {copies} from then on, instead of {each.old}.")
+    if reasons:
+        for because in reasons:
+            yield Effect(kind="copies", because=because)
+    elif change.action == "replaced":
+        yield Effect(kind="none", because="The number of copies stays; autoscaling begins anew.")
+    else:
+        yield Effect(kind="none", because="No copy is started or stopped by it at once.")
 
 
 def policy_effects(change: ResourceChange, diff: TemplateDiff) -> Iterator[Effect]:

@@ -202,19 +202,15 @@ def synthesize_both(
     Raises:
         SeatrialError: SEA450 when an app fails or lacks a stack, SEA451 when what it writes is no template.
     """
-    accounts = _accounts(wanted)
+    # The accounts that either side names, by environment: a side that names none may mean the same one.
+    every = (deployment.environment for deployments in wanted for deployment in deployments.values())
+    accounts = {one.name: one.account for one in every if one.account is not None}
     with ThreadPoolExecutor(len(sides)) as pool:
         old, new = (
             pool.submit(_synthesized, side, deployments, folder / name, accounts)
             for side, deployments, name in zip(sides, wanted, ("old", "new"), strict=True)
         )
     return old.result(), new.result()
-
-
-def _accounts(wanted: Iterable[Mapping[EndpointPlace, Deployment]]) -> Mapping[str, str]:
-    """Return the accounts that either side names, by environment: a side that names none may mean the same one."""
-    every = (deployment.environment for deployments in wanted for deployment in deployments.values())
-    return {one.name: one.account for one in every if one.account is not None}
 
 
 def _synthesized(
@@ -274,24 +270,19 @@ def _only(side: RepositorySide, places: Iterable[EndpointPlace], scratch: Path) 
         environments[side.spec(place)].add(place.environment)
     for spec, names in environments.items():
         shutil.copyfile(spec, there / spec.name)
-        lock_path(there / spec.name).write_text(_lock_of(spec, names), encoding="utf-8")
+        document = json.loads(read_text(lock_path(spec)))
+        parts = {
+            part: {name: plan for name, plan in document[part].items() if name in names}
+            for part in ("environments", "digests")
+            if isinstance(document.get(part), dict)
+        }
+        lock_path(there / spec.name).write_text(json.dumps(document | parts), encoding="utf-8")
     return there
 
 
 def _link(entries: Iterable[Path], there: Path) -> None:
     for entry in entries:
         (there / entry.name).symlink_to(entry)
-
-
-def _lock_of(spec: Path, environments: set[str]) -> str:
-    """Return a spec's lock without the plans of other environments."""
-    document = json.loads(read_text(lock_path(spec)))
-    parts = {
-        part: {name: plan for name, plan in document[part].items() if name in environments}
-        for part in ("environments", "digests")
-        if isinstance(document.get(part), dict)
-    }
-    return json.dumps(document | parts)
 
 
 def _template(side: RepositorySide, out: Path, deployment: Deployment, accounts: Mapping[str, str]) -> Template:

@@ -175,7 +175,8 @@ def _tags(value: JsonValue) -> JsonValue:
 
 def _within(path: str, old: JsonValue, new: JsonValue) -> Iterator[PropertyChange]:
     """Yield the innermost values that differ."""
-    if _same(old, new):
+    # Python holds `True == 1`, and JSON does not: equal values are compared as they are written, too.
+    if old == new and json.dumps(old, sort_keys=True) == json.dumps(new, sort_keys=True):
         return
     before, after = _document(old), _document(new)
     if isinstance(before, dict) and isinstance(after, dict) and not (is_function(before) or is_function(after)):
@@ -186,11 +187,6 @@ def _within(path: str, old: JsonValue, new: JsonValue) -> Iterator[PropertyChang
             yield from _within(f"{path}[{number}]", one, other)
     else:
         yield PropertyChange(path, old, new)
-
-
-def _same(old: JsonValue, new: JsonValue) -> bool:
-    """Tell whether two values are equal; unlike Python, JSON's true is not 1."""
-    return old == new and json.dumps(old, sort_keys=True) == json.dumps(new, sort_keys=True)
 
 
 def _document(value: JsonValue) -> JsonValue:

@@ -180,7 +180,16 @@ def load_specs_or_model(
         BadParameter: Options of a model with a spec, or a model without its load.
     """
     if not (len(given) == 1 and is_model(given[0])):
-        _refuse_short_name(given)
+        # Refuse `qwen3-32b`, which is no file, with the ids that end so.
+        from seatrial_base.catalog.models import MODELS
+
+        for path in given:
+            name = path.as_posix().lower()
+            if "/" in name or path.suffix in SUFFIXES or path.exists():
+                continue
+            if ids := [each.id for each in MODELS.rows if each.id.lower().endswith(f"/{name}")]:
+                message = f"{path.as_posix()} is no file; the model of that name is {', '.join(ids)}"
+                raise typer.BadParameter(message, param_hint="SPEC")
         _refuse_options(given, asked)
         files = spec_files(given)
         region = None if needs_file else default_region(asked.region)
@@ -206,19 +215,6 @@ def is_model(path: Path) -> bool:
 def names_list(paths: Sequence[Path]) -> bool:
     """Tell whether arguments ask for a list: several of them, or a folder of specs."""
     return is_list(paths) and not (len(paths) == 1 and is_model(paths[0]))
-
-
-def _refuse_short_name(given: Sequence[Path]) -> None:
-    """Refuse `qwen3-32b`, which is no file, with the ids that end so."""
-    from seatrial_base.catalog.models import MODELS
-
-    for path in given:
-        name = path.as_posix().lower()
-        if "/" in name or path.suffix in SUFFIXES or path.exists():
-            continue
-        if ids := [each.id for each in MODELS.rows if each.id.lower().endswith(f"/{name}")]:
-            message = f"{path.as_posix()} is no file; the model of that name is {', '.join(ids)}"
-            raise typer.BadParameter(message, param_hint="SPEC")
 
 
 def _refuse_options(specs: Sequence[Path], asked: ModelOptions) -> None:

@@ -392,21 +392,17 @@ def _role(arn: str, reader: AwsReader) -> AccountCheck:
         hint = "deploy the stack again; a model keeps the ARN of a role that is deleted and recreated, not its rights"
         return problem(subject, "SEA758", "it does not exist", hint)
     policy = mapping(answer.document, "Role").get("AssumeRolePolicyDocument")
-    if ASSUMED_BY not in _services(policy):
-        hint = f"let {ASSUMED_BY} assume it in its trust policy"
-        return problem(subject, "SEA758", f"its trust policy does not name {ASSUMED_BY}", hint)
-    return ok(subject, f"it exists, and {ASSUMED_BY} may assume it")
-
-
-def _services(policy: object) -> set[str]:
-    """Return the services that a trust policy allows; boto3 decodes it, other clients leave it as text."""
+    # boto3 decodes a trust policy, other clients leave it as text.
     document = json.loads(policy) if isinstance(policy, str) else policy
     statements = document.get("Statement") if isinstance(document, dict) else None
     found: set[str] = set()
     for statement in statements if isinstance(statements, list) else [statements]:
         if isinstance(statement, dict) and text_at(statement, "Effect") == "Allow":
             found |= {*_listed(mapping(statement, "Principal"))}
-    return found
+    if ASSUMED_BY not in found:
+        hint = f"let {ASSUMED_BY} assume it in its trust policy"
+        return problem(subject, "SEA758", f"its trust policy does not name {ASSUMED_BY}", hint)
+    return ok(subject, f"it exists, and {ASSUMED_BY} may assume it")
 
 
 def _listed(principal: Mapping[str, object]) -> Iterator[str]:

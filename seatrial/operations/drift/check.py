@@ -67,7 +67,19 @@ def live_findings(deployment: Deployment, stack: LiveStack, reader: AwsReader) -
     if endpoint.existence == "absent":
         yield _absent("endpoint", deployment.endpoint_name)
     elif deployment.endpoint.hosting.kind == "single_model":
-        yield from _single_model(deployment, stack, endpoint, reader)
+        # What differs where the model is in a production variant: that of the endpoint's own plan.
+        name = own_variant(deployment)
+        variant = endpoint.variant(name) or LiveVariant(name=name)
+        compared = _endpoint(stack, endpoint)
+        if not deployment.endpoint.hosting.instance_pools:
+            compared["instance type"] = (deployment.plan.instance_type.value, variant.instance_type)
+        if not variant.model:
+            compared["variant"] = (name, "")
+        yield from _differences(compared)
+        if variant.model:
+            yield from _container(deployment, endpoint, variant.model, reader)
+        yield from _statuses({"endpoint status": endpoint.status})
+        yield from _copies(deployment, "instances", variant.current)
     else:
         yield from _with_component(deployment, stack, endpoint, reader)
 
@@ -86,24 +98,6 @@ def _with_component(
     yield from _container(deployment, endpoint, component.model, reader)
     yield from _statuses({"endpoint status": endpoint.status, "component status": component.status})
     yield from _copies(deployment, "copies", component.copies)
-
-
-def _single_model(
-    deployment: Deployment, stack: LiveStack, endpoint: LiveEndpoint, reader: AwsReader
-) -> Iterator[Finding]:
-    """Yield what differs where the model is in a production variant: that of the endpoint's own plan."""
-    name = own_variant(deployment)
-    variant = endpoint.variant(name) or LiveVariant(name=name)
-    compared = _endpoint(stack, endpoint)
-    if not deployment.endpoint.hosting.instance_pools:
-        compared["instance type"] = (deployment.plan.instance_type.value, variant.instance_type)
-    if not variant.model:
-        compared["variant"] = (name, "")
-    yield from _differences(compared)
-    if variant.model:
-        yield from _container(deployment, endpoint, variant.model, reader)
-    yield from _statuses({"endpoint status": endpoint.status})
-    yield from _copies(deployment, "instances", variant.current)
 
 
 def _absent(what: str, name: str) -> Finding:

@@ -110,7 +110,10 @@ def _of_file(
     side: RepositorySide, file: Path, relative: PurePosixPath, every: frozenset[EndpointPlace]
 ) -> Iterator[EndpointPlace]:
     if file.is_relative_to(side.endpoints):
-        yield from _named_in_specs(side, file, every)
+        # Whose spec names a file of the folder of specs, or the folder in which it lies there.
+        name = file.relative_to(side.endpoints).parts[0]
+        texts = {spec: _text(spec) for spec in {side.spec(one) for one in every}}
+        yield from (one for one in every if name in texts[side.spec(one)])
     elif file.parent == side.environments and file.suffix == ".yaml" and file.name != PRICES_FILE:
         yield from (one for one in every if one.environment == file.stem)
         yield from _of_prices(side, file, every)
@@ -128,13 +131,6 @@ def _is_inert(relative: PurePosixPath) -> bool:
     if len(relative.parts) > 1 or relative.name in _READ_ANYWAY:
         return False
     return relative.suffix in _NOT_SYNTHESIZED_SUFFIXES or relative.name in _NOT_SYNTHESIZED_NAMES
-
-
-def _named_in_specs(side: RepositorySide, file: Path, every: frozenset[EndpointPlace]) -> Iterator[EndpointPlace]:
-    """Yield whose spec names a file of the folder of specs, or the folder in which it lies there."""
-    name = file.relative_to(side.endpoints).parts[0]
-    texts = {spec: _text(spec) for spec in {side.spec(one) for one in every}}
-    yield from (one for one in every if name in texts[side.spec(one)])
 
 
 def _own_files(spec: Path) -> tuple[Path, Path, Path]:

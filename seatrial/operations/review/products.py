@@ -24,7 +24,6 @@ from seatrial_base.errors import SeatrialError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     from seatrial.deployment.product import LoadedProduct
     from seatrial.operations.review.review import EndpointReview
@@ -152,13 +151,8 @@ def _fields(loaded: LoadedProduct, side: RepositorySide) -> Iterator[tuple[str, 
     yield from flat_fields("", written)
     folder = side.root / PRODUCTS
     for environment in loaded.product.environments:
-        files = [file for file in kept_templates(folder, environment) if _product_of(file) == loaded.path.stem]
+        files = [file for file in kept_templates(folder, environment) if file.parents[2].name == loaded.path.stem]
         yield from flat_fields(f"published in {environment}", [file.parent.name for file in files])
-
-
-def _product_of(template: Path) -> str:
-    """Return the name of the product that a published template is of."""
-    return template.parents[2].name
 
 
 def _size(side: RepositorySide, loaded: LoadedProduct, environment: str, size: str) -> EndpointState:

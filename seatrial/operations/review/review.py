@@ -424,7 +424,9 @@ def review_of(
         SeatrialError: As `make_review`.
     """
     endpoints, names = _endpoints(specs)
-    top = git_repository_of(_existing(endpoints))
+    # A folder, or the nearest above it that exists: a change may remove every spec.
+    target = follow_links(endpoints)
+    top = git_repository_of(next(one for one in (target, *target.parents) if one.is_dir()))
     commit = commit_of(top, revision)
     new = RepositorySide(
         top=top,
@@ -461,12 +463,6 @@ def _endpoints(specs: Sequence[Path]) -> tuple[Path, tuple[str, ...] | None]:
         raise SpecError.of("SEA420", f"the specs are in several folders: {places}", hint=hint)
     names = None if any(folder_of(spec) == spec for spec in specs) else tuple(spec.stem for spec in specs)
     return folder_of(specs[0]), names
-
-
-def _existing(folder: Path) -> Path:
-    """Return a folder, or the nearest above it that exists: a change may remove every spec."""
-    target = follow_links(folder)
-    return next(one for one in (target, *target.parents) if one.is_dir())
 
 
 def _refuse_missing(folder: Path, names: Sequence[str] | None, *sides: RepositorySide) -> None:

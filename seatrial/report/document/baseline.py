@@ -106,12 +106,16 @@ def comparison_status(comparison: Comparison) -> Cell:
 
 
 def _row(change: Change) -> tuple[Cell, ...]:
+    # An error rate is a share itself: a relative change of it would read as another rate, so it is told in points.
+    points = signed_percent(change.share)
     return (
         count_cell(change.concurrency),
         Cell(NAMES.get(change.metric, change.metric)),
         _value(change.metric, change.before),
         _value(change.metric, change.after),
-        Cell(_moved(change), exact=json.dumps(change.share)),
+        Cell(
+            points.replace(" %", " points") if change.metric == "error_rate" else points, exact=json.dumps(change.share)
+        ),
         _outcome(change),
     )
 
@@ -120,12 +124,6 @@ def _value(metric: str, value: float) -> Cell:
     if metric == "error_rate":
         return share_cell(value)
     return money_cell(value, "") if metric == "usd_per_million_output_tokens" else number_cell(value, "")
-
-
-def _moved(change: Change) -> str:
-    """Write a change: relative, but of a rate, which is a share itself, in points."""
-    points = signed_percent(change.share)
-    return points.replace(" %", " points") if change.metric == "error_rate" else points
 
 
 def _outcome(change: Change) -> Cell:

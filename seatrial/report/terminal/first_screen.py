@@ -164,7 +164,10 @@ def first_screen(plan: Plan, loaded: LoadedSpec) -> RenderableType:
                 ),
             )
         )
-    lines.append(("model", _model(plan)))
+    # What stands in for an unknown family stands beside the model: every number of the screen rests on it.
+    told = f"{plan.model_name}, {plan.engine.value} {plan.engine_version.value}"
+    stand_in = next((each for each in plan.warnings if each.startswith(STAND_IN)), "")
+    lines.append(("model", (f"{told}\n{stand_in.rstrip('.')}" if stand_in else told)))
     lines.append(("load", f"{loaded.lengths.words}, {_turns(loaded)}{_traffic(loaded)}: {_throughput(plan, loaded)}"))
     lines.append(("deployment", deployment(plan)))
     if hosting := "\n".join(_hosting(plan, loaded)):
@@ -201,15 +204,13 @@ def fitted(rows: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     """Return the rows that find room below the title: those in `_FIRST_TO_GO` go until all others do."""
     kept = list(rows)
     for name in _FIRST_TO_GO:
-        if sum(_height(text) for _, text in kept) < MOST_LINES:
+        if (
+            sum(sum(len(wrap(line, COLUMNS - _NAME_COLUMNS)) or 1 for line in text.splitlines()) for _, text in kept)
+            < MOST_LINES
+        ):
             break
         kept = [row for row in kept if row[0] != name]
     return tuple(kept)
-
-
-def _height(text: str) -> int:
-    """Return how many lines a row takes."""
-    return sum(len(wrap(line, COLUMNS - _NAME_COLUMNS)) or 1 for line in text.splitlines())
 
 
 def plans_view(plans: Sequence[tuple[Plan, LoadedSpec]]) -> RenderableType:
@@ -289,13 +290,6 @@ def _gain(proposal: Proposal) -> tuple[bool, float, float]:
     """Order proposals: those that are published to keep quality first, then the cheapest, then the fastest."""
     price = math.inf if proposal.usd_per_hour is None else proposal.usd_per_hour
     return not kept_quality(proposal.quantization), price, -proposal.highest_tok_s
-
-
-def _model(plan: Plan) -> str:
-    """Name the model and its engine, and the family that stands in for an unknown one."""
-    told = f"{plan.model_name}, {plan.engine.value} {plan.engine_version.value}"
-    stand_in = next((each for each in plan.warnings if each.startswith(STAND_IN)), "")
-    return f"{told}\n{stand_in.rstrip('.')}" if stand_in else told
 
 
 def _unpriced_winner(plan: Plan) -> str:

@@ -180,7 +180,10 @@ def curve_view(plan: Plan) -> RenderableType:
         return Group(title, Text("The plan has no levels."))
     reading = Text(f"{legend(plan)}\n")
     rates = (Text(f"\n{RATES}\n"), _rate_points(plan)) if plan.rates else ()
-    signs = _signs(plan)
+    # The letters of the knee's level and of the gate's, by concurrency.
+    gate = plan.gate_concurrency_per_copy.value
+    knee = plan.knee.concurrency
+    signs = {knee: "KG"} if knee == gate else {knee: "K", gate: "G"}
     late = any(point.late for point in plan.curve)
     pairs = (f"{name}\n{statistic}\n{unit}" for name, unit in _LATENCY_COLUMNS for statistic in ("mean", "p95"))
     columns = (
@@ -248,13 +251,6 @@ def _point_row(point: CurvePoint, signs: Mapping[int, str], *, late: bool) -> It
     if late:
         yield whole_percent(point.late)
     yield point.limit
-
-
-def _signs(plan: Plan) -> dict[int, str]:
-    """Return the letters of the knee's level and of the gate's, by concurrency."""
-    gate = plan.gate_concurrency_per_copy.value
-    knee = plan.knee.concurrency
-    return {knee: "KG"} if knee == gate else {knee: "K", gate: "G"}
 
 
 FRONT = (

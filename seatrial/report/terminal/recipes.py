@@ -49,7 +49,11 @@ def first_recipes_view(rows: Sequence[RecipeRow], title: str, *, has_slo: bool =
     parts: list[RenderableType] = [Text(title, style="bold"), Text(PREDICTED), Text()]
     if not running:
         return Group(*parts, Text("No recipe has a deployment that meets the requirements."), *_refused(rows))
-    told = [row for row in running if not _adds_nothing(row, running)]
+    told = [
+        row
+        for row in running
+        if not any(each.predicted == row.predicted and set(each.names) < set(row.names) for each in running)
+    ]
     plain = [row for row in told if not row.names]
     shown = [row for row in told if row in plain or told.index(row) < MOST_ROWS - len(plain)]
     columns = (name_column("recipe"), *text_columns("deployment"), *number_columns(*_FIRST_NUMBERS))
@@ -58,11 +62,6 @@ def first_recipes_view(rows: Sequence[RecipeRow], title: str, *, has_slo: bool =
     if more := len(rows) - len(shown):
         parts.append(Text(f"--wide shows {more:,} more, bands and all columns."))
     return Group(*parts, *_listed("Needs", shown), *_listed("Gives up", shown))
-
-
-def _adds_nothing(row: RecipeRow, rows: Sequence[RecipeRow]) -> bool:
-    """Tell whether a recipe of fewer optimizations is predicted to do the same."""
-    return any(each.predicted == row.predicted and set(each.names) < set(row.names) for each in rows)
 
 
 def _first_reading(rows: Sequence[RecipeRow], *, has_slo: bool) -> str:
@@ -95,7 +94,8 @@ def recipes_view(rows: Sequence[RecipeRow], title: str) -> RenderableType:
     running = [row for row in rows if row.predicted is not None]
     parts: list[RenderableType] = [Text(title, style="bold"), Text(PREDICTED), Text()]
     if running:
-        places = _places(running)
+        found = dict.fromkeys(_deployment(row.predicted) for row in running if row.predicted is not None)
+        places = {place: str(index + 1) for index, place in enumerate(found)}
         columns = (name_column("recipe"), *text_columns("type"), *number_columns(*_NUMBERS, "band"))
         cells = (_recipe_cells(row, row.predicted, places) for row in running if row.predicted is not None)
         parts += [table_view(table_of(columns, cells), gap=1), Text(f"\n{READING}")]
@@ -163,12 +163,6 @@ def _cells(predicted: PredictedRecipe) -> tuple[str, ...]:
         f"{predicted.weights_bytes / _GIB:.1f}",
         f"{predicted.kv_room_bytes / _GIB:.1f}",
     )
-
-
-def _places(rows: Sequence[RecipeRow]) -> dict[str, str]:
-    """Return every different deployment of some rows with the number that stands for it."""
-    found = dict.fromkeys(_deployment(row.predicted) for row in rows if row.predicted is not None)
-    return {place: str(index + 1) for index, place in enumerate(found)}
 
 
 def _deployment(predicted: PredictedRecipe) -> str:
